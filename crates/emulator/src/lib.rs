@@ -1,0 +1,1 @@
+//! Runs the link model on real packets between two network namespaces.

@@ -1,0 +1,1 @@
+//! TCP sockets: congestion control, buffers, pacing, TCP_INFO, RTT and host limits.

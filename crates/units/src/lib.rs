@@ -1,0 +1,1 @@
+//! Rate, Bytes, Duration and Fraction: parse, print, convert.

@@ -1,0 +1,1 @@
+//! The transfer protocol, sans-I/O.

@@ -1,0 +1,104 @@
+"""Rust mechanism behind howdah. Structured values cross as JSON (bytes).
+
+Each JSON value has a msgspec Struct on the Python side and a serde struct on the Rust side;
+the Struct is named beside each function. Paths inside JSON are base64 of their raw bytes,
+because a Linux name need not be UTF-8. Missing is null, never -1 or 0.
+"""
+
+from typing import final
+
+__version__: str
+PROTOCOL_VERSION: int
+
+class HowdahError(Exception):
+    """What was wrong, where, and what to do, in one line meant for the user."""
+
+# --- units (crates/units) -------------------------------------------------------------------
+
+def parse_rate(text: str) -> int:
+    """Bits per second of ``10Gbit``, ``400Mb/s``, ``1.5 Gb/s``. Raises HowdahError without a unit."""
+
+def parse_bytes(text: str) -> int:
+    """Bytes of ``125MB``, ``4MiB``, ``1500B``. Raises HowdahError without a unit."""
+
+def parse_duration(text: str) -> int:
+    """Nanoseconds of ``100ms``, ``1.5s``, ``250us``, ``2min``. Raises HowdahError without a unit."""
+
+def parse_fraction(text: str) -> float:
+    """0..1 of ``0.01%``, ``1e-4``. Raises HowdahError outside 0..1."""
+
+def format_rate(rate_bps: float) -> str: ...
+def format_bytes(size_bytes: int) -> str: ...
+def format_duration(duration_s: float) -> str: ...
+
+# --- hosts and sockets (crates/tcp) ---------------------------------------------------------
+
+def host_limits() -> bytes:
+    """This network namespace's HostLimits (record.py): kernel, congestion controls, buffer limits."""
+
+# --- network namespaces (crates/emulator) -----------------------------------------------------
+
+def unshare(*, user: bool, pid: bool, mount: bool) -> None:
+    """unshare(2); ``user`` maps the caller to root in a new user namespace. Needs a single thread."""
+
+def die_with_parent() -> None:
+    """prctl(PR_SET_PDEATHSIG, SIGKILL); raises HowdahError if the parent has gone already."""
+
+def mount_proc() -> None:
+    """Makes mounts private and mounts a fresh /proc for the PID namespace just entered."""
+
+def bind_mount(source: str, target: str) -> None: ...
+
+@final
+class Emulator:
+    """Two network namespaces joined by one emulated link; both vanish with this process."""
+
+    def __init__(self, link: bytes) -> None:
+        """Makes the namespaces and their TUN devices from a LinkSpec (lab/link.py); no packet moves yet."""
+
+    @property
+    def device(self) -> str: ...
+    def namespace_fd(self, host: str) -> int:
+        """An open descriptor of the network namespace of ``near`` or ``far``."""
+
+    def start(self) -> None:
+        """Starts the clock of the schedule and moves packets on a thread of its own."""
+
+    def stats(self) -> bytes:
+        """LinkStats (lab/link.py) so far."""
+
+    def stop(self) -> bytes:
+        """Stops moving packets and returns the last LinkStats."""
+
+# --- transfer (crates/transfer) -----------------------------------------------------------------
+
+@final
+class Session:
+    """The near end of one transfer, speaking to ``serve`` at the far end over two descriptors."""
+
+    def __init__(self, read_fd: int, write_fd: int) -> None:
+        """Takes the descriptors over and sends Hello at once; does not wait for the answer."""
+
+    def hello(self, timeout_s: float) -> bytes | None:
+        """FarHello (transfer/messages.py), or None when it is not there yet after ``timeout_s``.
+
+        Raises HowdahError when the far end speaks no howdah, another version, or has gone.
+        """
+
+    def start(self, job: bytes, plan: bytes) -> None:
+        """Carries out a Job (transfer/messages.py) by a Plan (plan.py) on threads of its own."""
+
+    def wait(self, timeout_s: float) -> bool:
+        """True when the transfer has ended, well or not."""
+
+    def progress(self) -> bytes:
+        """Progress (transfer/messages.py)."""
+
+    def cancel(self) -> None:
+        """Tells the far end, stops both within two seconds; complete files are kept."""
+
+    def result(self) -> bytes:
+        """Outcome (transfer/messages.py). Raises HowdahError if the transfer failed."""
+
+def serve(read_fd: int, write_fd: int) -> int:
+    """The far end; returns the exit code. Blocks until the session has ended."""
