@@ -2,9 +2,31 @@
 
 use pyo3::prelude::*;
 
+mod units;
+
+pyo3::create_exception!(
+    howdah._native,
+    HowdahError,
+    pyo3::exceptions::PyException,
+    "What was wrong, where, and what to do, in one line meant for the user."
+);
+
+/// Hands an error's message to Python as a `HowdahError`.
+fn raise(error: impl std::fmt::Display) -> PyErr {
+    HowdahError::new_err(error.to_string())
+}
+
 #[pymodule]
 mod _native {
     use super::*;
+
+    #[pymodule_export]
+    use super::HowdahError;
+    #[pymodule_export]
+    use super::units::{
+        format_bytes, format_duration, format_rate, parse_bytes, parse_duration, parse_fraction,
+        parse_rate,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
