@@ -94,9 +94,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def publish(
-    name: str, rows: Sequence[Row], runs: Sequence[Mapping[str, Any]], *, keep: bool = True
-) -> bool:
+def publish(name: str, rows: Sequence[Row], runs: Sequence[Mapping[str, Any]], *, keep: bool = True) -> bool:
     """Prints the table, writes ``results/NAME.json`` if ``keep``, and says whether every target was met."""
     table = Table("what", "value", "unit", "target", "met", title=f"bench {name}")
     for row in rows:
