@@ -1,1 +1,4 @@
 //! The data plane: sessions, streams, files.
+
+pub mod plain;
+pub mod stream;
