@@ -1,0 +1,61 @@
+"""Versioned JSON documents (plans, records): read into a Struct, or say what is wrong and what to do.
+
+A document is a JSON object with an integer ``schema``. It is looked at first, so that a document of
+another version is refused for its version and not for the first key that has changed since.
+"""
+
+import re
+from typing import TypeVar
+
+import msgspec
+
+from howdah import HowdahError, __version__
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class _Schema(msgspec.Struct):
+    schema: int
+
+
+def decode(text: bytes, kind: type[T], *, schema: int, name: str, where: str, mend: str) -> T:
+    """The document ``text`` as a ``kind``.
+
+    ``name`` is what a person calls it ("plan"), ``where`` where it came from (a file name) and
+    ``mend`` how to get a good one. Raises HowdahError naming the file, the key and what to do.
+    """
+    try:
+        found = msgspec.json.decode(text, type=_Schema).schema
+        if found != schema:
+            raise HowdahError(_other_version(found, schema, name, where, mend))
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.ValidationError as error:
+        raise HowdahError(f"{where} is not a {name}: {_in_words(str(error))}; {mend}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise HowdahError(f"{where} is not JSON: {_lower(str(error))}; {mend}") from None
+
+
+def encode(document: msgspec.Struct) -> bytes:
+    """The document as indented JSON with a final newline: what ``--json`` prints and files hold."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
+def _other_version(found: int, schema: int, name: str, where: str, mend: str) -> str:
+    if found > schema:
+        return (
+            f"{where} is a {name} of schema {found}, howdah {__version__} reads schema {schema}; "
+            "read it with the newer howdah that wrote it, or upgrade: pip install --upgrade howdah"
+        )
+    return f"{where} is a {name} of schema {found}, howdah {__version__} reads schema {schema}; {mend}"
+
+
+def _in_words(problem: str) -> str:
+    """``Expected `int`, got `str` - at `$.streams``` → ``key streams: expected int, got str``."""
+    what, _, path = problem.partition(" - at `")
+    what = _lower(what.replace("`", ""))
+    key = re.sub(r"^\$\.?", "", path.rstrip("`"))
+    return f"key {key}: {what}" if key else what
+
+
+def _lower(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]

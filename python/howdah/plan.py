@@ -1,0 +1,184 @@
+"""The Plan: what a transfer is to do, and Why. One of the two values everything meets in.
+
+A decider (``howdah.paths``) makes it, the transfer carries it out, a person reads it, saves it and
+hands it back (``howdah cp --plan FILE``). Missing is null, and every number has its unit in its name.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from howdah import HowdahError, document
+from howdah._native import format_bytes, format_rate
+
+SCHEMA = 1
+
+STREAMS_MAX = 128
+"""More connections than this gain nothing on any path the papers measured (at most 16 streams)."""
+
+BLOCK_BYTES_MIN = 64 * 1024
+BLOCK_BYTES_MAX = 16 * 1024 * 1024
+
+_MEND = "make one with: howdah cp --dry-run --json SRC DST >FILE"
+
+PathKind = Literal["shared", "dedicated", "guaranteed"]
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One fact the decision rests on."""
+
+    name: str
+    value: float | str | None
+    unit: str | None = None
+    """``s``, ``B``, ``b/s``, ``streams``; null for a word."""
+    source: str
+    """Where it was measured or read: ``ssh connection``, ``near tcp_wmem``, a paper, a record's id."""
+
+
+class Prediction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Goodput this plan should reach, with its interval."""
+
+    rate_low_bps: float
+    rate_mid_bps: float
+    rate_high_bps: float
+
+
+class Alternative(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was considered and lost."""
+
+    what: str
+    why_not: str
+
+
+class Why(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The reasons of a plan, for people first."""
+
+    summary: list[str] = []
+    evidence: list[Evidence] = []
+    prediction: Prediction | None = None
+    """Null when nothing measured supports one."""
+    alternatives: list[Alternative] = []
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to move the data. The data plane reads everything but ``path`` and ``why``."""
+
+    schema: int = SCHEMA
+    path: PathKind = "shared"
+    congestion_control: str | None = None
+    """As Linux names it; null = the sender's default."""
+    streams: Annotated[int, msgspec.Meta(ge=1, le=STREAMS_MAX)]
+    """TCP connections carrying data."""
+    buffer_bytes: Annotated[int, msgspec.Meta(ge=4096, le=2**31 - 1)] | None = None
+    """SO_SNDBUF and SO_RCVBUF of each stream; null = the kernel's autotuning."""
+    pacing_bps: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """SO_MAX_PACING_RATE of each stream; null = only what the congestion control paces."""
+    block_bytes: Annotated[int, msgspec.Meta(ge=BLOCK_BYTES_MIN, le=BLOCK_BYTES_MAX)]
+    """What a free stream pulls at a time."""
+    encrypt: bool = True
+    """TLS 1.3 on the data streams; false = plaintext with a checksum for each block."""
+    why: Why = Why()
+
+    def given(self, key: str, value: int | str | bool, option: str, words: str) -> "Plan":
+        """This plan with one choice the user made; the Why says so, and what it replaced."""
+        before = getattr(self, key)
+        summary = [*self.why.summary, f"{words}, because {option} says so."]
+        alternatives = [
+            *self.why.alternatives,
+            Alternative(what=f"{key} {before}", why_not=f"decided, but replaced by {option}"),
+        ]
+        why = msgspec.structs.replace(self.why, summary=summary, prediction=None, alternatives=alternatives)
+        return msgspec.structs.replace(self, **{key: value}, why=why)
+
+    def in_short(self) -> str:
+        """One line: ``8 streams, cubic, buffers autotuned, TLS 1.3``."""
+        parts = [
+            "1 stream" if self.streams == 1 else f"{self.streams} streams",
+            self.congestion_control or "default congestion control",
+            "buffers autotuned"
+            if self.buffer_bytes is None
+            else f"buffers {format_bytes(self.buffer_bytes)}",
+        ]
+        if self.pacing_bps is not None:
+            parts.append(f"paced at {format_rate(self.pacing_bps)} a stream")
+        parts.append("TLS 1.3" if self.encrypt else "plaintext")
+        return ", ".join(parts)
+
+    def in_words(self) -> str:
+        """The whole plan as text a person reads: the choice, the reasons, the evidence, what lost."""
+        lines = [
+            f"Plan ({self.path} path): {self.in_short()}, blocks of {format_bytes(self.block_bytes)}",
+            "",
+        ]
+        lines += [f"  {sentence}" for sentence in self.why.summary]
+        if self.why.prediction is not None:
+            low, mid, high = msgspec.structs.astuple(self.why.prediction)
+            lines.append(
+                f"  Predicted: {format_rate(mid)} (between {format_rate(low)} and {format_rate(high)})."
+            )
+        if self.why.evidence:
+            lines += ["", "Evidence"]
+            lines += _columns([(e.name, _value(e), e.source) for e in self.why.evidence])
+        if self.why.alternatives:
+            lines += ["", "Not chosen"]
+            lines += [f"  {a.what}: {a.why_not}" for a in self.why.alternatives]
+        return "\n".join(lines)
+
+
+def save(plan: Plan, file: Path) -> None:
+    """Writes the plan where ``--plan`` can read it again."""
+    file.write_bytes(document.encode(plan))
+
+
+def load(file: Path) -> Plan:
+    """The plan in ``file``. Raises HowdahError saying the file, the key and what to do."""
+    try:
+        text = file.read_bytes()
+    except OSError as error:
+        raise HowdahError(f"cannot read the plan {file}: {error.strerror}; {_MEND}") from None
+    return loads(text, str(file))
+
+
+def loads(text: bytes, where: str) -> Plan:
+    """A plan from JSON; a Record in its place gives the plan it was run by."""
+    if _is_record(text):
+        text = msgspec.json.encode(msgspec.json.decode(text)["plan"])
+    return document.decode(text, Plan, schema=SCHEMA, name="plan", where=where, mend=_MEND)
+
+
+class _HasPlan(msgspec.Struct):
+    plan: dict[str, object]
+
+
+def _is_record(text: bytes) -> bool:
+    try:
+        msgspec.json.decode(text, type=_HasPlan)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _value(evidence: Evidence) -> str:
+    value, unit = evidence.value, evidence.unit
+    if value is None:
+        return "unknown"
+    if isinstance(value, str):
+        return value
+    match unit:
+        case "B":
+            return format_bytes(int(value))
+        case "b/s":
+            return format_rate(value)
+        case "s":
+            return f"{value * 1e3:.4g} ms" if value < 1 else f"{value:.4g} s"
+        case _:
+            return f"{value:g} {unit or ''}".rstrip()
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  " + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]

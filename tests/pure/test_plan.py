@@ -1,0 +1,102 @@
+from pathlib import Path
+
+import msgspec
+import pytest
+from howdah import HowdahError, plan
+from howdah.plan import Alternative, Evidence, Plan, Prediction, Why
+from hypothesis import given
+from hypothesis import strategies as st
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+WHYS = st.builds(
+    Why,
+    summary=st.lists(st.text(), max_size=3),
+    evidence=st.lists(
+        st.builds(
+            Evidence,
+            name=st.text(),
+            value=st.none() | NUMBERS | st.text(),
+            unit=st.sampled_from([None, "s", "segments"]),
+            source=st.text(),
+        ),
+        max_size=3,
+    ),
+    prediction=st.none()
+    | st.builds(
+        Prediction,
+        rate_low_bps=st.floats(1, 1e12),
+        rate_mid_bps=st.floats(1, 1e12),
+        rate_high_bps=st.floats(1, 1e12),
+    ),
+    alternatives=st.lists(st.builds(Alternative, what=st.text(), why_not=st.text()), max_size=2),
+)
+PLANS = st.builds(
+    Plan,
+    path=st.sampled_from(["shared", "dedicated", "guaranteed"]),
+    congestion_control=st.none() | st.sampled_from(["cubic", "bbr"]),
+    streams=st.integers(1, plan.STREAMS_MAX),
+    buffer_bytes=st.none() | st.integers(4096, 2**31 - 1),
+    pacing_bps=st.none() | st.integers(1, 10**12),
+    block_bytes=st.integers(plan.BLOCK_BYTES_MIN, plan.BLOCK_BYTES_MAX),
+    encrypt=st.booleans(),
+    why=WHYS,
+)
+SMALL = Plan(streams=8, congestion_control="cubic", block_bytes=2**20)
+
+
+@given(PLANS)
+def test_round_trip(each: Plan) -> None:
+    assert plan.loads(msgspec.json.encode(each), "-") == each
+
+
+@given(PLANS)
+def test_words_hold_every_reason(each: Plan) -> None:
+    words = each.in_words()
+    for sentence in each.why.summary:
+        assert sentence in words
+    for lost in each.why.alternatives:
+        assert lost.why_not in words
+
+
+def test_saved_and_handed_back(tmp_path: Path) -> None:
+    plan.save(SMALL, tmp_path / "p.json")
+    assert plan.load(tmp_path / "p.json") == SMALL
+
+
+def test_a_record_hands_its_plan_back() -> None:
+    record = msgspec.json.encode({"schema": 1, "id": "x", "plan": SMALL})
+    assert plan.loads(record, "r.json") == SMALL
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (b"", "p.json is not JSON"),
+        (b"[1]", "p.json is not a plan: expected object, got array"),
+        (b"{}", "missing required field schema"),
+        (b'{"schema":2,"streams":8,"block_bytes":1048576}', "schema 2, howdah .* reads schema 1; .*upgrade"),
+        (b'{"schema":0,"streams":8,"block_bytes":1048576}', "schema 0, howdah .* reads schema 1; make one"),
+        (b'{"schema":1,"streams":"8","block_bytes":1048576}', "key streams: expected int, got str"),
+        (b'{"schema":1,"streams":0,"block_bytes":1048576}', "key streams: expected int >= 1"),
+        (b'{"schema":1,"streams":8,"block_bytes":1}', "key block_bytes: expected int >= 65536"),
+        (b'{"schema":1,"stream":8,"block_bytes":1048576}', "unknown field stream"),
+        (b'\xff{"schema":1}', "p.json is not JSON"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_key(text: bytes, says: str) -> None:
+    with pytest.raises(HowdahError, match=says) as error:
+        plan.loads(text, "p.json")
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(HowdahError, match=r"cannot read the plan .*: No such file.*make one"):
+        plan.load(tmp_path / "none.json")
+
+
+def test_a_given_choice_is_told_with_what_it_replaced() -> None:
+    changed = SMALL.given("streams", 3, "--streams", "3 streams")
+    assert changed.streams == 3
+    assert "--streams" in changed.why.summary[-1]
+    assert changed.why.alternatives[-1].what == "streams 8"
+    assert SMALL.streams == 8
