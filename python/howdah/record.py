@@ -1,0 +1,269 @@
+"""The Record: what was measured. One of the two values everything meets in.
+
+One run with its configuration, its trace and its environment. The archive keeps it, ``--json`` prints
+it, the deciders and the reports read it. Missing is null, never -1 or 0.
+
+Schema 1. Every number's unit is the end of its name: ``_s`` seconds, ``_bytes``, ``_bps`` bits per
+second, ``_pages`` of 4096 bytes, ``_segments``; a count has a plural noun for a name.
+
+Record
+    ========== ======================================================================================
+    schema     1
+    id         sortable by time and unique: ``20260131T235959.123456Z-0f3a9c``
+    kind       ``transfer`` (howdah cp), ``link`` (a lab's link), ``bench``
+    started_at UTC
+    command    the command line as it was given
+    version    howdah's, at the near end
+    environment  Environment
+    rtt_s      round-trip time the plan was made for, before the first byte of data
+    plan       Plan (howdah.plan)
+    outcome    Outcome; null when there was none (see error)
+    link_stats what a lab's link did (howdah.lab.link); null outside
+    error      one line; null when all went well
+    flags      ``lateness`` the machine, not the link, spoilt the run · ``interrupted`` · ``dry-run``
+    ========== ======================================================================================
+Environment
+    near, far: HostLimits; near_sysctls: raw text by name; link: the lab's link (howdah.lab.link) or null
+HostLimits, Outcome, StreamOutcome, FileDigest, FileAction, Sample
+    see each class.
+"""
+
+import os
+import re
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from howdah import HowdahError, __version__, document
+from howdah.plan import Plan
+
+SCHEMA = 1
+
+LAB_LINK_VARIABLE = "HOWDAH_LAB_LINK"
+"""Set by a lab for the commands it runs: its LinkSpec as JSON."""
+
+_SYSCTLS = Path("/proc/sys")
+_SYSCTLS_KEPT = (
+    "net/core/rmem_max",
+    "net/core/wmem_max",
+    "net/ipv4/tcp_congestion_control",
+    "net/ipv4/tcp_ecn",
+    "net/ipv4/tcp_mem",
+    "net/ipv4/tcp_moderate_rcvbuf",
+    "net/ipv4/tcp_no_metrics_save",
+    "net/ipv4/tcp_rmem",
+    "net/ipv4/tcp_sack",
+    "net/ipv4/tcp_slow_start_after_idle",
+    "net/ipv4/tcp_timestamps",
+    "net/ipv4/tcp_window_scaling",
+    "net/ipv4/tcp_wmem",
+)
+_ID = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{6}")
+
+
+class HostLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one end's kernel offers a TCP connection (read by crates/tcp, in its network namespace)."""
+
+    kernel: str
+    cpus: int
+    memory_bytes: int
+    congestion_controls_available: list[str]
+    congestion_controls_allowed: list[str]
+    """Those a process without CAP_NET_ADMIN may choose."""
+    congestion_control_default: str
+    rmem_max_bytes: int
+    """Most an unprivileged SO_RCVBUF gives (the kernel then doubles it for its own overhead)."""
+    wmem_max_bytes: int
+    """Most an unprivileged SO_SNDBUF gives (doubled likewise)."""
+    tcp_rmem_max_bytes: int
+    """Where autotuning of the receive buffer ends."""
+    tcp_wmem_max_bytes: int
+    """Where autotuning of the send buffer ends."""
+    tcp_mem_pages: tuple[int, int, int]
+    """All TCP memory of the host: low, pressure, high."""
+    no_metrics_save: bool
+    slow_start_after_idle: bool
+    privileged: bool
+    """CAP_NET_ADMIN: buffers above rmem_max and wmem_max, and any available congestion control."""
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """One stream at one instant: the sender's TCP_INFO, every 100 ms."""
+
+    t_s: float
+    """Since the session's start."""
+    stream: int
+    """Index into Outcome.streams."""
+    bytes_acked: int
+    cwnd: int
+    """Segments."""
+    ssthresh: int | None = None
+    """Segments; null before the first loss."""
+    rtt_s: float
+    """Smoothed."""
+    min_rtt_s: float
+    retransmissions: int
+    """Segments, since the connection began."""
+    delivery_rate_bps: float
+    pacing_rate_bps: float | None = None
+    notsent_bytes: int
+    limited: Literal["cwnd", "app", "rwnd", "sndbuf"] | None = None
+
+
+class StreamOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """One data connection when it was done."""
+
+    bytes: int
+    retransmissions: int
+    rtt_min_s: float | None = None
+    congestion_control: str
+    send_buffer_bytes: int | None = None
+    receive_buffer_bytes: int | None = None
+    max_cwnd: int | None = None
+    """Segments."""
+
+
+class FileDigest(msgspec.Struct, frozen=True, kw_only=True):
+    """One file as it stands at the destination; path relative to it, raw bytes (base64 in JSON)."""
+
+    path: bytes
+    size: int
+    """Bytes."""
+    blake3: str
+    """Hexadecimal."""
+
+
+class FileAction(msgspec.Struct, frozen=True, kw_only=True):
+    """What a dry run would do with one file."""
+
+    path: bytes
+    size: int
+    """Bytes."""
+    action: Literal["copy", "skip"]
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a transfer did (made by crates/transfer)."""
+
+    direction: Literal["push", "pull"]
+    bytes: int
+    """Payload verified at the receiver."""
+    files: int
+    folders: int
+    links: int
+    files_skipped: int
+    bytes_skipped: int
+    elapsed_s: float
+    """Whole session, from its start."""
+    setup_s: float | None = None
+    """Start until the first byte of payload."""
+    moving_s: float | None = None
+    """First byte of payload until the last verified one."""
+    encrypted: bool
+    congestion_control: str | None = None
+    """The one really in use."""
+    streams: list[StreamOutcome] = []
+    digests: list[FileDigest] = []
+    samples: list[Sample] = []
+    near_peak_memory_bytes: int | None = None
+    """Growth of the resident set, beyond socket buffers."""
+    far_peak_memory_bytes: int | None = None
+    dry_run_plan: list[FileAction] | None = None
+    warnings: list[str] = []
+
+    @property
+    def goodput_bps(self) -> float | None:
+        """Payload over the whole session, setting up included; null when nothing moved."""
+        return self.bytes * 8 / self.elapsed_s if self.bytes and self.elapsed_s > 0 else None
+
+    @property
+    def moving_bps(self) -> float | None:
+        """Payload over the time payload moved; null when nothing moved."""
+        return self.bytes * 8 / self.moving_s if self.bytes and self.moving_s else None
+
+    @property
+    def retransmissions(self) -> int:
+        """Segments sent again, over all streams."""
+        return sum(stream.retransmissions for stream in self.streams)
+
+
+class Environment(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a run happened."""
+
+    near: HostLimits
+    far: HostLimits | None = None
+    near_sysctls: dict[str, str] = {}
+    link: dict[str, Any] | None = None
+    """The LinkSpec of the lab it ran in; null outside a lab."""
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """One run. See the table at the top of this file."""
+
+    schema: int = SCHEMA
+    id: Annotated[str, msgspec.Meta(pattern=f"^{_ID.pattern}$")]
+    kind: Literal["transfer", "link", "bench"]
+    started_at: Annotated[datetime, msgspec.Meta(tz=True)]
+    command: list[str]
+    version: str = __version__
+    environment: Environment
+    rtt_s: float | None = None
+    plan: Plan | None = None
+    outcome: Outcome | None = None
+    link_stats: dict[str, Any] | None = None
+    error: str | None = None
+    flags: list[str] = []
+
+
+def new_id(started_at: datetime) -> str:
+    """An id that sorts by time; the random end keeps two runs of one microsecond apart."""
+    return f"{started_at.astimezone(UTC):%Y%m%dT%H%M%S.%f}Z-{secrets.token_hex(3)}"
+
+
+def is_id(text: str) -> bool:
+    """True for the whole id of a record."""
+    return _ID.fullmatch(text) is not None
+
+
+def printable_command(arguments: Sequence[str]) -> list[str]:
+    """A command line as text that JSON can hold; a byte that is no UTF-8 becomes ``\\xNN``."""
+    return [os.fsencode(argument).decode(errors="backslashreplace") for argument in arguments]
+
+
+def environment(near: HostLimits, far: HostLimits | None) -> Environment:
+    """This host's environment as it is now, the link included when a lab runs us."""
+    sysctls = {}
+    for name in _SYSCTLS_KEPT:
+        try:
+            sysctls[name.replace("/", ".")] = " ".join((_SYSCTLS / name).read_text().split())
+        except OSError:
+            continue
+    return Environment(near=near, far=far, near_sysctls=sysctls, link=_lab_link())
+
+
+def dumps(record: Record) -> bytes:
+    """The record as JSON: what ``--json`` prints and the archive holds."""
+    return document.encode(record)
+
+
+def loads(text: bytes, where: str) -> Record:
+    """The record in ``text``. Raises HowdahError naming ``where`` and the key."""
+    return document.decode(
+        text, Record, schema=SCHEMA, name="record", where=where, mend="move it out of the archive"
+    )
+
+
+def _lab_link() -> dict[str, Any] | None:
+    text = os.environ.get(LAB_LINK_VARIABLE)
+    if not text:
+        return None
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise HowdahError(
+            f"{LAB_LINK_VARIABLE} is no link description ({error}); unset it, or run inside: howdah lab run"
+        ) from None

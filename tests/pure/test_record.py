@@ -1,0 +1,150 @@
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+from howdah import HowdahError, record
+from howdah.record import (
+    Environment,
+    HostLimits,
+    Outcome,
+    Record,
+    Sample,
+    StreamOutcome,
+    dumps,
+    loads,
+    new_id,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import LIMITS
+
+MOMENTS = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
+COUNTS = st.integers(0, 2**62)
+TIMES = st.floats(0, 1e6)
+HOSTS = st.builds(HostLimits)
+OUTCOMES = st.builds(
+    Outcome,
+    bytes=COUNTS,
+    elapsed_s=TIMES,
+    setup_s=st.none() | TIMES,
+    moving_s=st.none() | TIMES,
+    streams=st.lists(st.builds(StreamOutcome, rtt_min_s=st.none() | TIMES), max_size=3),
+    samples=st.lists(
+        st.builds(
+            Sample,
+            t_s=TIMES,
+            rtt_s=TIMES,
+            min_rtt_s=TIMES,
+            delivery_rate_bps=TIMES,
+            pacing_rate_bps=st.none() | TIMES,
+        ),
+        max_size=3,
+    ),
+)
+RECORDS = st.builds(
+    lambda started_at, **rest: Record(id=new_id(started_at), started_at=started_at, **rest),
+    MOMENTS,
+    kind=st.sampled_from(["transfer", "link", "bench"]),
+    command=st.lists(st.text(), max_size=3),
+    environment=st.builds(Environment, near=HOSTS, far=st.none() | HOSTS, link=st.none()),
+    rtt_s=st.none() | TIMES,
+    outcome=st.none() | OUTCOMES,
+    error=st.none() | st.text(),
+    flags=st.lists(st.sampled_from(["lateness", "interrupted"]), unique=True),
+)
+
+
+@given(RECORDS)
+def test_round_trip(each: Record) -> None:
+    assert loads(dumps(each), "-") == each
+
+
+@given(st.lists(MOMENTS, min_size=2, max_size=8))
+def test_ids_sort_by_time_and_differ(moments: list[datetime]) -> None:
+    ids = [new_id(moment) for moment in sorted(moments)]
+    assert [i[:22] for i in sorted(ids)] == [i[:22] for i in ids]
+    assert len(set(ids)) == len(ids)
+    assert all(map(record.is_id, ids))
+
+
+def _numbers(kind: type[msgspec.Struct]) -> Iterator[str]:
+    for field in msgspec.structs.fields(kind):
+        if re.search(r"\b(int|float)\b", str(field.type)):
+            yield field.name
+
+
+COUNTED = {"bytes", "size", "schema", "cpus", "files", "folders", "links"} | {
+    "stream",
+    "streams",
+    "retransmissions",
+    "cwnd",
+    "ssthresh",
+    "max_cwnd",
+}
+"""Plural nouns and the segment counts of TCP_INFO, each explained where it stands."""
+
+
+@pytest.mark.parametrize("kind", [HostLimits, Sample, StreamOutcome, Outcome, Record])
+def test_every_number_says_its_unit(kind: type[msgspec.Struct]) -> None:
+    for name in _numbers(kind):
+        unit = name.rpartition("_")[2]
+        assert unit in {"s", "bytes", "bps", "pages", "skipped", "acked"} or name in COUNTED, name
+
+
+def test_every_field_of_the_record_is_in_the_table() -> None:
+    assert record.__doc__ is not None
+    for field in msgspec.structs.fields(Record):
+        assert re.search(rf"^    {field.name} ", record.__doc__, re.MULTILINE), field.name
+
+
+@pytest.mark.parametrize("schema", [0, 2, 99])
+def test_another_schema_is_refused_for_its_version(schema: int) -> None:
+    with pytest.raises(HowdahError, match=f"x.json is a record of schema {schema}, howdah .* reads schema 1"):
+        loads(b'{"schema":%d,"quite":"different"}' % schema, "x.json")
+
+
+def test_goodput_is_null_when_nothing_moved() -> None:
+    nothing = msgspec.convert(
+        {
+            "direction": "push",
+            "elapsed_s": 1.0,
+            "encrypted": True,
+            **dict.fromkeys(["bytes", "files", "folders", "links", "files_skipped", "bytes_skipped"], 0),
+        },
+        Outcome,
+    )
+    assert nothing.goodput_bps is None
+    assert nothing.moving_bps is None
+    some = msgspec.structs.replace(nothing, bytes=125_000_000, moving_s=0.5)
+    assert some.goodput_bps == 1e9
+    assert some.moving_bps == 2e9
+
+
+def test_the_link_of_a_lab_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(record.LAB_LINK_VARIABLE, '{"mtu":1500}')
+    kept = record.environment(LIMITS, None)
+    assert kept.link == {"mtu": 1500}
+    assert kept.near_sysctls["net.ipv4.tcp_congestion_control"]
+    monkeypatch.setenv(record.LAB_LINK_VARIABLE, "{")
+    with pytest.raises(HowdahError, match="HOWDAH_LAB_LINK is no link description"):
+        record.environment(LIMITS, None)
+    monkeypatch.delenv(record.LAB_LINK_VARIABLE)
+    assert record.environment(LIMITS, None).link is None
+
+
+def test_started_at_needs_a_zone() -> None:
+    when = datetime(2026, 1, 1, tzinfo=UTC)
+    text = dumps(
+        Record(
+            id=new_id(when),
+            kind="transfer",
+            started_at=when,
+            command=[],
+            environment=Environment(near=LIMITS),
+        )
+    )
+    with pytest.raises(HowdahError, match="started_at"):
+        loads(text.replace(b"00:00Z", b"00:00"), "x.json")
+    assert when + timedelta(0) == loads(text, "x.json").started_at
