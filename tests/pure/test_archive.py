@@ -1,0 +1,108 @@
+import concurrent.futures
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from howdah import HowdahError, archive
+from howdah.archive import Archive, Unreadable
+from howdah.record import Environment, Record, dumps, new_id
+from samples import LIMITS
+
+START = datetime(2026, 1, 31, 23, 59, 59, 999999, tzinfo=UTC)
+
+
+def record(after_s: float = 0) -> Record:
+    started_at = START + timedelta(seconds=after_s)
+    return Record(
+        id=new_id(started_at),
+        kind="transfer",
+        started_at=started_at,
+        command=["howdah", "cp"],
+        environment=Environment(near=LIMITS),
+    )
+
+
+def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
+    store, saved = Archive(tmp_path), record()
+    file = store.save(saved)
+    assert file == tmp_path / "2026" / "01" / f"{saved.id}.json"
+    assert store.load(saved.id) == saved
+    assert store.load("last") == saved
+
+
+def test_newest_first_and_last(tmp_path: Path) -> None:
+    store = Archive(tmp_path)
+    records = [record(after_s) for after_s in (0, 1, 86400 * 40)]
+    for each in records:
+        store.save(each)
+    assert list(store.newest()) == records[::-1]
+    assert store.load("last") == records[-1]
+    assert store.load(records[0].id[:-3]) == records[0]
+
+
+def test_a_beginning_of_several_ids_is_refused(tmp_path: Path) -> None:
+    store = Archive(tmp_path)
+    store.save(record(0))
+    store.save(record(0.5))
+    with pytest.raises(HowdahError, match="2 records begin with 2026"):
+        store.load("2026")
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    store = Archive(tmp_path / "none")
+    assert list(store.newest()) == []
+    with pytest.raises(HowdahError, match="no record yet"):
+        store.load("last")
+    with pytest.raises(HowdahError, match="no record x"):
+        store.load("x")
+
+
+def test_an_unreadable_record_is_reported_and_the_rest_listed(tmp_path: Path) -> None:
+    store, good = Archive(tmp_path), record()
+    store.save(good)
+    half, newer = record(1), record(2)
+    store.save(half).write_bytes(dumps(half)[:100])
+    store.save(newer).write_bytes(dumps(newer).replace(b'"schema": 1', b'"schema": 2', 1))
+    later, broken, last = store.newest()
+    assert isinstance(later, Unreadable)
+    assert "schema 2" in later.problem
+    assert isinstance(broken, Unreadable)
+    assert "not JSON" in broken.problem
+    assert str(store.file(half.id)) in broken.problem
+    assert last == good
+
+
+def test_files_that_are_no_records_are_left_alone(tmp_path: Path) -> None:
+    store, good = Archive(tmp_path), record()
+    folder = store.save(good).parent
+    (folder / "notes.json").write_text("{}")
+    (folder / f".{good.id}.1").write_text("half")
+    assert list(store.newest()) == [good]
+
+
+def test_an_archive_that_cannot_be_written_says_where(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(HowdahError, match=r"cannot keep the record in .*XDG_DATA_HOME"):
+        Archive(tmp_path / "file" / "records").save(record())
+
+
+def _write_many(root: str, count: int) -> list[str]:
+    store = Archive(Path(root))
+    return [store.save(record()).stem for _ in range(count)]
+
+
+def test_two_writers_lose_nothing(tmp_path: Path) -> None:
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        ids = [i for each in pool.map(_write_many, [str(tmp_path)] * 2, [100] * 2) for i in each]
+    found = list(Archive(tmp_path).newest())
+    assert sorted(ids) == sorted(each.id for each in found if isinstance(each, Record))
+    assert len(found) == 200
+    assert not list(tmp_path.rglob(".*"))
+
+
+def test_default_root_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert archive.default_root() == tmp_path / "howdah" / "records"
+    monkeypatch.setenv("XDG_DATA_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert archive.default_root() == tmp_path / ".local/share/howdah/records"
