@@ -1,0 +1,262 @@
+"""A plan from the round-trip time and what both ends' kernels allow. Used on ``shared`` paths for now.
+
+Nothing is known here of the capacity or of who else is on the path, so the plan must not be wrong for
+any: CUBIC, which is what most others run, enough window for the fastest path we are built for, and
+more streams where the round trip is long.
+
+References: window and buffers, RFC 7323 §1.1 and net/ipv4/tcp_output.c:tcp_select_window; the buffer
+autotuning, net/ipv4/tcp_input.c:tcp_sndbuf_expand and tcp_rcv_space_adjust; SO_SNDBUF and SO_RCVBUF
+doubled, net/core/sock.c; initial window of 10 segments, RFC 6928; CUBIC, RFC 9438.
+"""
+
+import math
+from typing import NamedTuple
+
+from howdah._native import format_bytes, format_duration, format_rate
+from howdah.paths.path import Path
+from howdah.plan import BLOCK_BYTES_MIN, Alternative, Evidence, Plan, Why
+
+TARGET_RATE_BPS = 10e9
+"""The capacity is unknown; windows are made for this one, the fastest path the project is measured on."""
+
+ASSUMED_RTT_S = 0.1
+"""When nothing could measure it: a long path, because too much window costs memory and too little, rate."""
+
+STREAMS_BY_RTT = ((0.002, 2), (0.030, 4), (0.120, 8), (0.250, 12), (math.inf, 16))
+"""(round trip up to, streams). Each doubling saves one round trip of slow start, and a loss then halves a
+smaller part of the whole. Profiles measured up to 366 ms gain from up to 10 streams (Rao et al. 2017),
+public 10 G measurements with loss from 16 (Tierney et al., INDIS 2021)."""
+
+STREAMS_FOR_WINDOW_MAX = 32
+"""Most streams taken only to get round small buffer limits: each is a share taken from strangers."""
+
+HEADROOM = 2.0
+"""Window over bandwidth × delay: streams do not share evenly, and a full queue holds as much again."""
+
+RECEIVE_SHARE = 0.5
+"""Part of a receive buffer that is window: tcp_adv_win_scale = 1, before the kernel has measured better."""
+
+FORCED_BUFFER_MAX_BYTES = 512 * 1024 * 1024
+"""Most a stream asks for with CAP_NET_ADMIN (the kernel stores twice this in a signed 32-bit number)."""
+
+INITIAL_WINDOW_BYTES = 10 * 1448
+
+BLOCK_BYTES = 1024 * 1024
+"""One system call and one checksum for each; at 10 Gb/s a block is 0.8 ms of the whole rate."""
+
+BLOCKS_PER_STREAM_MIN = 4
+"""With fewer, the last block of the slowest stream would show."""
+
+
+class Windows(NamedTuple):
+    """Most window one stream can have, in bytes."""
+
+    autotuned_bytes: int
+    explicit_bytes: int
+
+
+class Choice(NamedTuple):
+    """Streams and the buffers they need."""
+
+    streams: int
+    buffer_bytes: int | None
+    window_bytes: int
+    """Of each stream."""
+
+
+def decide(path: Path) -> Plan:
+    """CUBIC where the sender may use it, streams for the round trip, buffers for 10 Gb/s."""
+    rtt_s = path.rtt_s or ASSUMED_RTT_S
+    choice = choose_streams(rtt_s, windows(path), path.bytes_total)
+    control, control_why = choose_control(path)
+    return Plan(
+        path=path.kind,
+        congestion_control=control,
+        streams=choice.streams,
+        buffer_bytes=choice.buffer_bytes,
+        block_bytes=choose_block(choice.streams, path.bytes_total),
+        encrypt=path.encrypt,
+        why=_why(path, rtt_s, choice, control, control_why),
+    )
+
+
+def windows(path: Path) -> Windows:
+    """What autotuning reaches, and what asking for a buffer reaches, whichever end is smaller."""
+    sender, receiver = path.sender, path.receiver
+    asked_send = FORCED_BUFFER_MAX_BYTES if sender.privileged else sender.wmem_max_bytes
+    asked_receive = FORCED_BUFFER_MAX_BYTES if receiver.privileged else receiver.rmem_max_bytes
+    # The kernel doubles what is asked for, so what is asked for is about what is window.
+    return Windows(
+        autotuned_bytes=min(sender.tcp_wmem_max_bytes, int(receiver.tcp_rmem_max_bytes * RECEIVE_SHARE)),
+        explicit_bytes=min(asked_send, asked_receive),
+    )
+
+
+def choose_streams(rtt_s: float, window: Windows, bytes_total: int | None) -> Choice:
+    """As few streams as the ramp wants; more only where buffers can give each too little window."""
+    ramp = next(streams for limit_s, streams in STREAMS_BY_RTT if rtt_s <= limit_s)
+    if bytes_total is not None:
+        ramp = max(1, min(ramp, bytes_total // (BLOCKS_PER_STREAM_MIN * BLOCK_BYTES_MIN)))
+    needed = math.ceil(HEADROOM * TARGET_RATE_BPS / 8 * rtt_s)
+    if bytes_total is not None:
+        needed = min(needed, max(bytes_total, INITIAL_WINDOW_BYTES))
+    each = -(-needed // ramp)
+    if window.autotuned_bytes >= each:
+        return Choice(ramp, None, window.autotuned_bytes)
+    if window.explicit_bytes > window.autotuned_bytes:
+        buffer_bytes = min(window.explicit_bytes, each)
+        return Choice(_streams_for(needed, buffer_bytes, ramp), buffer_bytes, buffer_bytes)
+    return Choice(_streams_for(needed, window.autotuned_bytes, ramp), None, window.autotuned_bytes)
+
+
+def choose_control(path: Path) -> tuple[str | None, str]:
+    """The congestion control of the sender's kernel to ask for, and a sentence saying why."""
+    sender = path.sender
+    usable = sender.congestion_controls_available if sender.privileged else sender.congestion_controls_allowed
+    if "cubic" in usable:
+        return "cubic", "cubic, because strangers share this path and cubic is what most of them run."
+    return None, (
+        f"{sender.congestion_control_default}, the sender's default, "
+        "because its kernel does not let us use cubic."
+    )
+
+
+def choose_block(streams: int, bytes_total: int | None) -> int:
+    """Blocks small enough that every stream gets several."""
+    if bytes_total is None:
+        return BLOCK_BYTES
+    share = bytes_total // (streams * BLOCKS_PER_STREAM_MIN)
+    # A power of two, so that blocks of a file begin on page and record boundaries.
+    return max(BLOCK_BYTES_MIN, min(BLOCK_BYTES, 1 << max(0, share.bit_length() - 1)))
+
+
+def window_rate_bps(streams: int, window_bytes: float, rtt_s: float) -> float:
+    """The most that ``streams`` windows can carry: one window each a round trip."""
+    return streams * window_bytes * 8 / rtt_s
+
+
+def ramp_round_trips(streams: int, rtt_s: float) -> int:
+    """Round trips of slow start until the streams together fill 10 Gb/s × this round trip."""
+    bdp_bytes = TARGET_RATE_BPS / 8 * rtt_s
+    return max(0, math.ceil(math.log2(max(1.0, bdp_bytes / (streams * INITIAL_WINDOW_BYTES)))))
+
+
+def _streams_for(needed_bytes: int, window_bytes: int, ramp: int) -> int:
+    return max(ramp, min(STREAMS_FOR_WINDOW_MAX, -(-needed_bytes // window_bytes)))
+
+
+def _why(path: Path, rtt_s: float, choice: Choice, control: str | None, control_why: str) -> Why:
+    limit_bps = window_rate_bps(choice.streams, choice.window_bytes, rtt_s)
+    rtt = f"{rtt_s * 1e3:.3g} ms"
+    known = (
+        f"The round trip is {rtt} ({path.rtt_source})."
+        if path.rtt_s
+        else (f"The round trip could not be measured; the plan is made for {rtt}.")
+    )
+    ramp_s = format_duration(ramp_round_trips(choice.streams, rtt_s) * rtt_s)
+    summary = [
+        known,
+        control_why,
+        f"{choice.streams} streams: slow start then needs {ramp_s} to reach 10 Gb/s, "
+        f"one stream {format_duration(ramp_round_trips(1, rtt_s) * rtt_s)}.",
+        _buffers_in_words(choice, limit_bps),
+        "The capacity and the others on the path are not known, so no rate is predicted.",
+    ]
+    return Why(
+        summary=[sentence[:1].upper() + sentence[1:] for sentence in summary],
+        evidence=_evidence(path, rtt_s, limit_bps),
+        alternatives=_alternatives(path, rtt_s, choice, control),
+    )
+
+
+def _buffers_in_words(choice: Choice, limit_bps: float) -> str:
+    window = format_bytes(choice.window_bytes)
+    how = (
+        f"autotuned buffers reach {window} a stream"
+        if choice.buffer_bytes is None
+        else f"buffers of {window} are asked for, because autotuning ends too early"
+    )
+    if limit_bps >= TARGET_RATE_BPS:
+        return f"{how}, enough for {format_rate(limit_bps)}."
+    return (
+        f"{how}, which holds this transfer to {format_rate(limit_bps)}; howdah doctor says what lifts that."
+    )
+
+
+def _evidence(path: Path, rtt_s: float, limit_bps: float) -> list[Evidence]:
+    sender, receiver = path.sender, path.receiver
+    return [
+        Evidence(name="round trip", value=path.rtt_s, unit="s", source=path.rtt_source),
+        Evidence(name="10 Gb/s × round trip", value=TARGET_RATE_BPS / 8 * rtt_s, unit="B", source="computed"),
+        Evidence(
+            name="send autotuning ends", value=sender.tcp_wmem_max_bytes, unit="B", source="sender tcp_wmem"
+        ),
+        Evidence(
+            name="receive autotuning ends",
+            value=receiver.tcp_rmem_max_bytes,
+            unit="B",
+            source="receiver tcp_rmem",
+        ),
+        Evidence(
+            name="most send buffer",
+            value=sender.wmem_max_bytes,
+            unit="B",
+            source=_limit(sender.privileged, "sender wmem_max"),
+        ),
+        Evidence(
+            name="most receive buffer",
+            value=receiver.rmem_max_bytes,
+            unit="B",
+            source=_limit(receiver.privileged, "receiver rmem_max"),
+        ),
+        Evidence(
+            name="congestion controls",
+            value=" ".join(sender.congestion_controls_available),
+            source="sender kernel " + sender.kernel,
+        ),
+        Evidence(name="windows carry at most", value=limit_bps, unit="b/s", source="computed"),
+    ]
+
+
+def _limit(privileged: bool, source: str) -> str:
+    return f"{source}, not binding with CAP_NET_ADMIN" if privileged else source
+
+
+def _alternatives(path: Path, rtt_s: float, choice: Choice, control: str | None) -> list[Alternative]:
+    lost = []
+    if choice.streams > 1:
+        one_bps = window_rate_bps(1, choice.window_bytes, rtt_s)
+        lost.append(
+            Alternative(
+                what="one stream",
+                why_not=f"its window carries at most {format_rate(one_bps)}, and each loss halves all of it",
+            )
+        )
+    window = windows(path)
+    if choice.buffer_bytes is None:
+        explicit, autotuned = format_bytes(window.explicit_bytes), format_bytes(choice.window_bytes)
+        lost.append(
+            Alternative(
+                what="explicit buffers",
+                why_not="autotuning suffices and frees what a slow stream does not need"
+                if choice.window_bytes * choice.streams >= TARGET_RATE_BPS / 8 * rtt_s
+                else f"they end at {explicit} here, where autotuning gives {autotuned}",
+            )
+        )
+    else:
+        autotuned_bps = window_rate_bps(choice.streams, window.autotuned_bytes, rtt_s)
+        lost.append(
+            Alternative(
+                what="autotuned buffers",
+                why_not=f"they end at {format_bytes(window.autotuned_bytes)} a stream, "
+                f"{format_rate(autotuned_bps)} in all",
+            )
+        )
+    if control == "cubic" and "bbr" in path.sender.congestion_controls_available:
+        lost.append(
+            Alternative(
+                what="bbr",
+                why_not="fair only beside bbr, and nothing is known of what the others here run",
+            )
+        )
+    return lost

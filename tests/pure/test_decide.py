@@ -1,0 +1,144 @@
+import math
+
+import msgspec
+import pytest
+from howdah import HowdahError, plan
+from howdah.paths import Path, decide, limits
+from howdah.record import HostLimits
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import LIMITS
+
+SIZES = st.integers(4096, 2**31 - 1)
+CONTROLS = st.lists(st.sampled_from(["reno", "cubic", "bbr", "htcp"]), min_size=1, unique=True)
+
+
+@st.composite
+def hosts(draw: st.DrawFn) -> HostLimits:
+    available = draw(CONTROLS)
+    allowed = draw(st.lists(st.sampled_from(available), unique=True))
+    return msgspec.structs.replace(
+        LIMITS,
+        congestion_controls_available=available,
+        congestion_controls_allowed=allowed,
+        congestion_control_default=available[0],
+        rmem_max_bytes=draw(SIZES),
+        wmem_max_bytes=draw(SIZES),
+        tcp_rmem_max_bytes=draw(SIZES),
+        tcp_wmem_max_bytes=draw(SIZES),
+        privileged=draw(st.booleans()),
+    )
+
+
+PATHS = st.builds(
+    Path,
+    sender=hosts(),
+    receiver=hosts(),
+    rtt_s=st.none() | st.floats(1e-5, 1.0),
+    rtt_source=st.just("ssh connection"),
+    kind=st.just("shared"),
+    bytes_total=st.none() | st.integers(0, 2**45),
+    encrypt=st.booleans(),
+)
+
+
+@given(PATHS)
+def test_every_plan_can_be_saved_and_handed_back(path: Path) -> None:
+    decided = decide(path)
+    assert plan.loads(msgspec.json.encode(decided), "-") == decided
+
+
+@given(PATHS)
+def test_only_what_the_sender_may_use_and_never_bbr_beside_strangers(path: Path) -> None:
+    control = decide(path).congestion_control
+    sender = path.sender
+    usable = sender.congestion_controls_available if sender.privileged else sender.congestion_controls_allowed
+    assert control == ("cubic" if "cubic" in usable else None)
+
+
+@given(PATHS)
+def test_buffers_are_never_more_than_the_kernels_give(path: Path) -> None:
+    asked = decide(path).buffer_bytes
+    if asked is not None:
+        if not path.sender.privileged:
+            assert asked <= path.sender.wmem_max_bytes
+        if not path.receiver.privileged:
+            assert asked <= path.receiver.rmem_max_bytes
+
+
+@given(PATHS)
+def test_autotuning_is_kept_unless_asking_gives_more_window(path: Path) -> None:
+    window = limits.windows(path)
+    asked = decide(path).buffer_bytes
+    if asked is not None:
+        assert asked > window.autotuned_bytes
+    elif window.explicit_bytes > window.autotuned_bytes:
+        without = limits.choose_streams(path.rtt_s or limits.ASSUMED_RTT_S, window, path.bytes_total)
+        assert without.window_bytes == window.autotuned_bytes
+
+
+@given(PATHS)
+def test_streams_stay_within_their_bounds(path: Path) -> None:
+    streams = decide(path).streams
+    assert 1 <= streams <= limits.STREAMS_FOR_WINDOW_MAX
+
+
+@given(PATHS.map(lambda path: msgspec.structs.replace(path, bytes_total=None)))
+def test_windows_reach_the_target_unless_the_plan_says_what_holds_it(path: Path) -> None:
+    decided = decide(path)
+    rtt_s = path.rtt_s or limits.ASSUMED_RTT_S
+    window_bytes = decided.buffer_bytes or limits.windows(path).autotuned_bytes
+    rate_bps = limits.window_rate_bps(decided.streams, window_bytes, rtt_s)
+    held = any("holds this transfer" in sentence for sentence in decided.why.summary)
+    assert held == (rate_bps < limits.TARGET_RATE_BPS)
+    if held:
+        assert decided.streams == limits.STREAMS_FOR_WINDOW_MAX
+
+
+@given(hosts(), hosts(), st.floats(1e-4, 1.0), st.floats(1e-4, 1.0))
+def test_a_longer_round_trip_never_takes_fewer_streams(
+    sender: HostLimits, receiver: HostLimits, one_s: float, two_s: float
+) -> None:
+    short, long = (
+        decide(Path(sender=sender, receiver=receiver, rtt_s=rtt_s)).streams
+        for rtt_s in sorted((one_s, two_s))
+    )
+    # Explicit buffers replace streams, so only the streams of the ramp are compared.
+    ramp = {streams for _, streams in limits.STREAMS_BY_RTT}
+    assert long >= short or short not in ramp
+
+
+@given(PATHS)
+def test_the_why_names_the_round_trip_every_limit_and_what_lost(path: Path) -> None:
+    why = decide(path).why
+    sources = " ".join(evidence.source for evidence in why.evidence)
+    for source in ("sender tcp_wmem", "receiver tcp_rmem", "sender wmem_max", "receiver rmem_max"):
+        assert source in sources
+    assert all(math.isfinite(e.value) for e in why.evidence if isinstance(e.value, float))
+    assert why.alternatives or decide(path).streams == 1
+    words = decide(path).in_words()
+    assert ("could not be measured" in words) == (path.rtt_s is None)
+
+
+@given(st.integers(1, 64), st.none() | st.integers(0, 2**45))
+def test_every_stream_gets_several_blocks_of_a_large_transfer(streams: int, total: int | None) -> None:
+    block_bytes = limits.choose_block(streams, total)
+    assert plan.BLOCK_BYTES_MIN <= block_bytes <= limits.BLOCK_BYTES
+    assert block_bytes.bit_count() == 1
+    if total is not None and block_bytes > plan.BLOCK_BYTES_MIN:
+        assert total >= block_bytes * streams * limits.BLOCKS_PER_STREAM_MIN
+
+
+@pytest.mark.parametrize(
+    ("rtt_s", "streams", "round_trips"), [(0.02, 1, 11), (0.1, 1, 14), (0.1, 8, 11), (0.0, 1, 0)]
+)
+def test_slow_start_by_hand(rtt_s: float, streams: int, round_trips: int) -> None:
+    # 10 Gb/s × 100 ms is 125 MB, 8633 initial windows: 2^13 < 8633 < 2^14.
+    assert limits.ramp_round_trips(streams, rtt_s) == round_trips
+
+
+@pytest.mark.parametrize("kind", ["dedicated", "guaranteed"])
+def test_a_kind_that_cannot_be_decided_says_what_can(kind: str) -> None:
+    path = msgspec.convert({"sender": LIMITS, "receiver": LIMITS, "kind": kind}, Path, from_attributes=True)
+    with pytest.raises(HowdahError, match=f"{kind} path .*--path shared"):
+        decide(path)
