@@ -1,0 +1,302 @@
+//! Connections opened and accepted with a plan in place before the first packet.
+
+use std::{
+    io,
+    net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    net::{self, AddressFamily, SocketFlags, SocketType, sockopt},
+};
+
+use crate::{Error, SocketPlan};
+
+/// How long a wait looks away from the stop flag.
+const GLANCE: Duration = Duration::from_millis(50);
+/// Pause before the next address is tried beside the last (RFC 8305 §5).
+const STAGGER: Duration = Duration::from_millis(250);
+/// Connections the kernel keeps ready before [`accept`] takes them.
+const BACKLOG: i32 = 1024;
+
+/// How long to wait, and what ends the wait early.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience<'a> {
+    /// Longest wait.
+    pub timeout: Duration,
+    /// The wait ends with [`Error::Stopped`] soon after this turns true.
+    pub stop: &'a AtomicBool,
+}
+
+/// Opens one connection.
+pub fn connect(
+    to: SocketAddr,
+    plan: &SocketPlan,
+    patience: Patience<'_>,
+) -> Result<TcpStream, Error> {
+    connect_first(&[to], plan, patience)
+}
+
+/// Opens one connection to whichever address answers first, tried in order, a quarter of a second
+/// apart or as soon as one fails.
+///
+/// # Errors
+/// The failure of the first address when all fail.
+pub fn connect_first(
+    addresses: &[SocketAddr],
+    plan: &SocketPlan,
+    patience: Patience<'_>,
+) -> Result<TcpStream, Error> {
+    let mut attempts = Attempts::new(patience);
+    let mut first_failure = None;
+    let mut rest = addresses.iter();
+    let mut next_at = Instant::now();
+    loop {
+        while attempts.pending.is_empty() || Instant::now() >= next_at {
+            let Some(&to) = rest.next() else { break };
+            match Attempt::begin(to, plan) {
+                Ok(attempt) => {
+                    attempts.pending.push(attempt);
+                    next_at = Instant::now() + STAGGER;
+                }
+                Err(error) => {
+                    first_failure.get_or_insert(error);
+                }
+            }
+        }
+        if attempts.pending.is_empty() {
+            return Err(first_failure.unwrap_or(Error::NoAddress));
+        }
+        if Instant::now() >= attempts.deadline {
+            return Err(first_failure.unwrap_or_else(|| attempts.unanswered()));
+        }
+        let until = if rest.as_slice().is_empty() {
+            attempts.deadline
+        } else {
+            next_at
+        };
+        let (done, failed) = attempts.wait(until.min(attempts.deadline))?;
+        if let Some(stream) = done.into_iter().next() {
+            return Ok(stream);
+        }
+        for error in failed {
+            first_failure.get_or_insert(error);
+            next_at = Instant::now();
+        }
+    }
+}
+
+/// Opens `count` connections at once, in one round trip together.
+///
+/// # Errors
+/// The first failure; the others are closed then.
+pub fn connect_many(
+    to: SocketAddr,
+    count: usize,
+    plan: &SocketPlan,
+    patience: Patience<'_>,
+) -> Result<Vec<TcpStream>, Error> {
+    let mut attempts = Attempts::new(patience);
+    for _ in 0..count {
+        attempts.pending.push(Attempt::begin(to, plan)?);
+    }
+    let mut streams = Vec::with_capacity(count);
+    while !attempts.pending.is_empty() {
+        if Instant::now() >= attempts.deadline {
+            return Err(attempts.unanswered());
+        }
+        let (done, failed) = attempts.wait(attempts.deadline)?;
+        if let Some(error) = failed.into_iter().next() {
+            return Err(error);
+        }
+        streams.extend(done);
+    }
+    Ok(streams)
+}
+
+/// Listens; port 0 lets the kernel choose. `[::]` takes IPv4 as well.
+pub fn listen(at: SocketAddr, plan: &SocketPlan) -> Result<TcpListener, Error> {
+    let failed = |errno: Errno| Error::Listen {
+        at,
+        source: errno.into(),
+    };
+    let socket = new_socket(at, SocketFlags::CLOEXEC).map_err(failed)?;
+    sockopt::set_socket_reuseaddr(&socket, true).map_err(failed)?;
+    if at.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) {
+        sockopt::set_ipv6_v6only(&socket, false).map_err(failed)?;
+    }
+    plan.apply(&socket)?;
+    net::bind(&socket, &at).map_err(failed)?;
+    net::listen(&socket, BACKLOG).map_err(failed)?;
+    Ok(socket.into())
+}
+
+/// Takes the next connection, set up as its listener was.
+pub fn accept(
+    listener: &TcpListener,
+    patience: Patience<'_>,
+) -> Result<(TcpStream, SocketAddr), Error> {
+    let at = listener.local_addr().map_err(|source| Error::Read {
+        what: "address",
+        source,
+    })?;
+    let deadline = Instant::now() + patience.timeout;
+    loop {
+        if patience.stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped);
+        }
+        let mut polled = [PollFd::new(listener, PollFlags::IN)];
+        let failed = |source| Error::Accept { at, source };
+        if glance(&mut polled, deadline).map_err(|errno| failed(errno.into()))? {
+            match listener.accept() {
+                Ok((stream, from)) => return Ok((stream, from)),
+                Err(error) if gone_again(&error) => {}
+                Err(source) => return Err(failed(source)),
+            }
+        } else if Instant::now() >= deadline {
+            return Err(Error::Unvisited {
+                at,
+                seconds: patience.timeout.as_secs_f64(),
+            });
+        }
+    }
+}
+
+/// Whether a connection broke between its arrival and accept(2), which accept(2) reports.
+fn gone_again(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+    )
+}
+
+/// A connection under way.
+struct Attempt {
+    socket: OwnedFd,
+    to: SocketAddr,
+}
+
+impl Attempt {
+    fn begin(to: SocketAddr, plan: &SocketPlan) -> Result<Self, Error> {
+        let failed = |errno: Errno| Error::Connect {
+            to,
+            source: errno.into(),
+        };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = new_socket(to, flags).map_err(failed)?;
+        plan.apply(&socket)?;
+        match net::connect(&socket, &to) {
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(Self { socket, to }),
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+
+    /// After the socket became writable: connected, or why not.
+    fn end(self) -> Result<TcpStream, Error> {
+        let to = self.to;
+        let failed = |source| Error::Connect { to, source };
+        sockopt::socket_error(&self.socket)
+            .and_then(|result| result)
+            .map_err(|errno| failed(errno.into()))?;
+        let stream = TcpStream::from(self.socket);
+        stream.set_nonblocking(false).map_err(failed)?;
+        Ok(stream)
+    }
+}
+
+/// Connections under way together.
+struct Attempts<'a> {
+    pending: Vec<Attempt>,
+    patience: Patience<'a>,
+    deadline: Instant,
+}
+
+impl<'a> Attempts<'a> {
+    fn new(patience: Patience<'a>) -> Self {
+        Self {
+            pending: Vec::new(),
+            patience,
+            deadline: Instant::now() + patience.timeout,
+        }
+    }
+
+    /// Waits until something has ended, or a while; hands out what has ended well and badly.
+    fn wait(&mut self, until: Instant) -> Result<(Vec<TcpStream>, Vec<Error>), Error> {
+        if self.patience.stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped);
+        }
+        let ready: Vec<bool> = {
+            let mut polled: Vec<_> = self
+                .pending
+                .iter()
+                .map(|attempt| PollFd::from_borrowed_fd(fd(attempt), PollFlags::OUT))
+                .collect();
+            let to = self.pending.first().map(|attempt| attempt.to);
+            glance(&mut polled, until).map_err(|errno| match to {
+                Some(to) => Error::Connect {
+                    to,
+                    source: errno.into(),
+                },
+                None => Error::NoAddress,
+            })?;
+            polled.iter().map(|fd| !fd.revents().is_empty()).collect()
+        };
+        let (mut done, mut failed) = (Vec::new(), Vec::new());
+        let mut still = Vec::with_capacity(self.pending.len());
+        for (attempt, ready) in self.pending.drain(..).zip(ready) {
+            if !ready {
+                still.push(attempt);
+                continue;
+            }
+            match attempt.end() {
+                Ok(stream) => done.push(stream),
+                Err(error) => failed.push(error),
+            }
+        }
+        self.pending = still;
+        Ok((done, failed))
+    }
+
+    fn unanswered(&self) -> Error {
+        let mut to: Vec<String> = self
+            .pending
+            .iter()
+            .map(|attempt| attempt.to.to_string())
+            .collect();
+        to.dedup();
+        Error::Unanswered {
+            to: to.join(", "),
+            seconds: self.patience.timeout.as_secs_f64(),
+        }
+    }
+}
+
+fn fd(attempt: &Attempt) -> BorrowedFd<'_> {
+    attempt.socket.as_fd()
+}
+
+fn new_socket(address: SocketAddr, flags: SocketFlags) -> rustix::io::Result<OwnedFd> {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    net::socket_with(family, SocketType::STREAM, flags, Some(net::ipproto::TCP))
+}
+
+/// poll(2) for a short while at most; whether anything is ready.
+fn glance(polled: &mut [PollFd<'_>], until: Instant) -> rustix::io::Result<bool> {
+    let wait = until.saturating_duration_since(Instant::now()).min(GLANCE);
+    let timeout = Timespec {
+        tv_sec: 0,
+        tv_nsec: wait.subsec_nanos().into(),
+    };
+    match poll(polled, Some(&timeout)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}

@@ -1,0 +1,134 @@
+//! How a TCP socket shall be, and how the kernel let it be.
+
+use std::{io, os::fd::AsFd, time::Duration};
+
+use howdah_units::Bytes;
+use rustix::net::sockopt;
+
+use crate::{
+    Error,
+    control::{congestion_control, set_congestion_control},
+    option::{MAX_PACING_RATE, NOTSENT_LOWAT},
+};
+
+/// The kernel doubles what is asked of `SO_SNDBUF` and `SO_RCVBUF`, and counts in an `int`
+/// (`sock_setsockopt`, net/core/sock.c).
+const MAX_BUFFER_BYTES: u64 = (i32::MAX / 2) as u64;
+
+/// How a socket shall be; `None` leaves the kernel's own choice.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SocketPlan {
+    /// As Linux names it.
+    pub congestion_control: Option<String>,
+    /// Payload in flight the buffers of both directions must hold, bytes. Fixes them: the kernel
+    /// no longer tunes a buffer that was set.
+    pub buffer_bytes: Option<u64>,
+    /// Upper bound of the sending rate, bits per second of IP packets.
+    pub pacing_bps: Option<u64>,
+    /// Unsent bytes beyond which the socket is no longer writable (`TCP_NOTSENT_LOWAT`).
+    pub notsent_lowat_bytes: Option<u32>,
+    /// How long data may stay unacknowledged before the connection fails (`TCP_USER_TIMEOUT`).
+    pub user_timeout: Option<Duration>,
+}
+
+impl SocketPlan {
+    /// Applies the plan to a socket. Buffers count fully only before connect and listen, where
+    /// the window scale is chosen (RFC 7323 §2.3); everything else may change at any time.
+    /// Sockets that a listener accepts inherit all of it.
+    ///
+    /// A buffer beyond the host's limit is not an error: see [`Self::shortfall`].
+    pub fn apply(&self, socket: impl AsFd) -> Result<(), Error> {
+        let socket = socket.as_fd();
+        if let Some(wanted) = self.buffer_bytes {
+            set_buffers(socket, wanted.min(MAX_BUFFER_BYTES) as usize)?;
+        }
+        if let Some(name) = &self.congestion_control {
+            set_congestion_control(socket, name)?;
+        }
+        if let Some(rate_bps) = self.pacing_bps {
+            MAX_PACING_RATE.set(socket, rate_bps.div_ceil(8).max(1))?;
+        }
+        if let Some(bytes) = self.notsent_lowat_bytes {
+            NOTSENT_LOWAT.set(socket, bytes)?;
+        }
+        if let Some(timeout) = self.user_timeout {
+            let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
+            sockopt::set_tcp_user_timeout(socket, timeout_ms)
+                .map_err(refused("TCP_USER_TIMEOUT", timeout_ms.into()))?;
+        }
+        sockopt::set_tcp_nodelay(socket, true).map_err(refused("TCP_NODELAY", 1))
+    }
+
+    /// What the user should know when the host granted smaller buffers than planned.
+    #[must_use]
+    pub fn shortfall(&self, granted: &Settings) -> Option<String> {
+        let wanted = self.buffer_bytes?;
+        let least = granted.send_buffer_bytes.min(granted.receive_buffer_bytes);
+        (least < wanted).then(|| {
+            format!(
+                "socket buffers of {} were planned, this host grants {}; raise its limit with: \
+                 sysctl -w net.core.rmem_max={wanted} net.core.wmem_max={wanted}",
+                Bytes(wanted),
+                Bytes(least),
+            )
+        })
+    }
+}
+
+/// How a socket is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// As Linux names it.
+    pub congestion_control: String,
+    /// Payload the send buffer holds by the kernel's own estimate: half of its memory, the rest
+    /// being packet overhead. Comparable to [`SocketPlan::buffer_bytes`].
+    pub send_buffer_bytes: u64,
+    /// The same for the receive buffer.
+    pub receive_buffer_bytes: u64,
+    /// Upper bound of the sending rate, bits per second; `None` when there is no bound.
+    pub pacing_bps: Option<u64>,
+}
+
+impl Settings {
+    /// Asks the kernel.
+    pub fn read(socket: impl AsFd) -> Result<Self, Error> {
+        let socket = socket.as_fd();
+        let halved = |what, size: rustix::io::Result<usize>| {
+            size.map(|bytes| bytes as u64 / 2)
+                .map_err(|errno| Error::Read {
+                    what,
+                    source: errno.into(),
+                })
+        };
+        let pacing = MAX_PACING_RATE.get_u64(socket)?;
+        Ok(Self {
+            congestion_control: congestion_control(socket)?,
+            send_buffer_bytes: halved("SO_SNDBUF", sockopt::socket_send_buffer_size(socket))?,
+            receive_buffer_bytes: halved("SO_RCVBUF", sockopt::socket_recv_buffer_size(socket))?,
+            pacing_bps: (pacing != u64::MAX).then(|| pacing.saturating_mul(8)),
+        })
+    }
+}
+
+/// Sets both buffers beyond the host's limits where we may (CAP_NET_ADMIN in the first user
+/// namespace), else up to them.
+fn set_buffers(socket: impl AsFd, bytes: usize) -> Result<(), Error> {
+    let socket = socket.as_fd();
+    if sockopt::set_socket_send_buffer_size_force(socket, bytes).is_err() {
+        sockopt::set_socket_send_buffer_size(socket, bytes)
+            .map_err(refused("SO_SNDBUF", bytes as u64))?;
+    }
+    if sockopt::set_socket_recv_buffer_size_force(socket, bytes).is_err() {
+        sockopt::set_socket_recv_buffer_size(socket, bytes)
+            .map_err(refused("SO_RCVBUF", bytes as u64))?;
+    }
+    Ok(())
+}
+
+fn refused(option: &'static str, value: u64) -> impl FnOnce(rustix::io::Errno) -> Error {
+    move |errno| Error::Set {
+        option,
+        value,
+        source: io::Error::from(errno),
+    }
+}
