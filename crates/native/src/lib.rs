@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+mod tcp;
 mod units;
 
 pyo3::create_exception!(
@@ -22,6 +23,8 @@ mod _native {
 
     #[pymodule_export]
     use super::HowdahError;
+    #[pymodule_export]
+    use super::tcp::host_limits;
     #[pymodule_export]
     use super::units::{
         format_bytes, format_duration, format_rate, parse_bytes, parse_duration, parse_fraction,
