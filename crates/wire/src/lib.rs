@@ -1,1 +1,27 @@
 //! The transfer protocol, sans-I/O.
+//!
+//! One control channel (ssh's standard streams) carries [`Message`]s in [`frame`]s; data streams
+//! carry a [`StreamHello`] and then [`Piece`]s, each self-contained, in any order on any stream.
+//! Nothing here reads a socket, a file or a clock; no input makes it panic.
+
+mod conversation;
+mod frame;
+pub mod limits;
+mod message;
+mod path;
+mod piece;
+
+pub use conversation::{Conversation, ProtocolError, Side};
+pub use frame::{FrameError, FrameReader, encode, preamble};
+pub use message::{
+    Answer, Digest, Direction, FarHello, Finished, Hello, Job, LimitedBy, Message, Offer,
+    OfferedFile, Progress, Sample, Scanned, StreamPlan, StreamSummary,
+};
+pub use path::{LinkTarget, PathError, TreePath};
+pub use piece::{
+    Attributes, FilePiece, HEADER_LENGTH_BYTES, MemoryPiece, Piece, PieceError, StreamHello,
+    StreamTally, Totals,
+};
+
+/// Both ends must speak the same version; it changes with every change of a message or a piece.
+pub const PROTOCOL_VERSION: u32 = 1;

@@ -1,0 +1,24 @@
+//! What one end accepts from the other, so that no message can cost it more than this.
+
+/// Longest control frame, in bytes.
+pub const MAX_FRAME_BYTES: usize = 1 << 20;
+/// Longest path below a source, in bytes (Linux `PATH_MAX`).
+pub const MAX_PATH_BYTES: usize = 4096;
+/// Longest name of one folder or file, in bytes (Linux `NAME_MAX`).
+pub const MAX_NAME_BYTES: usize = 255;
+/// Longest header of a piece: a symbolic link's path and target and a few numbers.
+pub const MAX_HEADER_BYTES: usize = 2 * MAX_PATH_BYTES + 128;
+/// Most data streams of one transfer.
+pub const MAX_STREAMS: usize = 128;
+/// Most files in one [`crate::Offer`].
+pub const MAX_OFFERED_FILES: usize = 512;
+/// Most payload in one piece, in bytes.
+pub const MAX_PIECE_BYTES: u64 = 64 << 20;
+/// Smallest block a big file is cut into, in bytes; a power of two.
+pub const MIN_BLOCK_BYTES: u64 = 256 << 10;
+/// Most sources in one job.
+pub const MAX_SOURCES: usize = 4096;
+/// Most files being put together from pieces at one time.
+pub const MAX_OPEN_FILES: usize = 2 * MAX_STREAMS;
+/// Longest text one end shows its user on behalf of the other, in bytes.
+pub const MAX_TEXT_BYTES: usize = 8192;

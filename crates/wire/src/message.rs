@@ -1,0 +1,261 @@
+//! What the two ends say on the control channel.
+
+use serde::{Deserialize, Serialize};
+
+use crate::path::TreePath;
+use crate::piece::Totals;
+
+/// One message of the control channel; [`crate::Conversation`] says who may send which, when.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Message {
+    /// near → far, at once.
+    Hello(Hello),
+    /// far → near, at once.
+    FarHello(Box<FarHello>),
+    /// near → far: what to do. Starts the transfer.
+    Job(Box<Job>),
+    /// receiver (far) → sender: the destination can take the job. `fresh`: nothing is there that
+    /// could be skipped, so nothing more is offered and offers already made count as wanted.
+    Accept {
+        /// Whether the destination is new or empty.
+        fresh: bool,
+    },
+    /// sender → receiver: files that might be there already.
+    Offer(Offer),
+    /// receiver → sender: which of them to send.
+    Answer(Answer),
+    /// sender → receiver: what the scan has found so far.
+    Scanned(Scanned),
+    /// receiver → sender: what has arrived and been verified so far.
+    Progress(Progress),
+    /// sender (far) → receiver: `TCP_INFO` of its sockets.
+    Samples(Vec<Sample>),
+    /// receiver → sender: digests of files that came in several pieces.
+    Digests(Vec<Digest>),
+    /// Something the user should know that stops nothing.
+    Warning(String),
+    /// receiver → sender: everything has arrived, is verified and in place.
+    /// sender (far) → receiver: its side of the account, in answer.
+    Finished(Box<Finished>),
+    /// The end that says this has given up, and why.
+    Failed(String),
+    /// near → far: stop and keep what is complete.
+    Cancel,
+}
+
+/// What the near end says first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Release of the near end.
+    pub version: String,
+    /// Public key the near end will prove on encrypted data streams.
+    pub key: Vec<u8>,
+}
+
+/// What the far end says first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FarHello {
+    /// Release of the far end.
+    pub version: String,
+    /// Public key the far end will prove on encrypted data streams.
+    pub key: Vec<u8>,
+    /// What a data stream must show to belong to this session.
+    pub token: [u8; 32],
+    /// `HostLimits` of the far end as JSON.
+    pub limits_json: Vec<u8>,
+    /// Addresses at which the far end listens for data streams, best first.
+    pub addresses: Vec<String>,
+    /// Port at which it listens.
+    pub port: u16,
+    /// Smallest round trip its own ssh connection has seen, in nanoseconds.
+    pub rtt_ns: Option<u64>,
+}
+
+/// Which way the payload goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// From near to far.
+    Push,
+    /// From far to near.
+    Pull,
+}
+
+/// What to move and how.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// Which way the payload goes.
+    pub direction: Direction,
+    /// Paths at the sender, as its user wrote them.
+    pub sources: Vec<Vec<u8>>,
+    /// Path at the receiver, as its user wrote it.
+    pub destination: Vec<u8>,
+    /// Whether the destination must be a folder, made if it is missing.
+    pub destination_is_folder: bool,
+    /// Bytes to move from memory to memory instead of files.
+    pub memory_bytes: Option<u64>,
+    /// Only say what would be done.
+    pub dry_run: bool,
+    /// Whether data streams are encrypted.
+    pub encrypt: bool,
+    /// Pull: whether the destination is new or empty, see [`Message::Accept`].
+    pub fresh: bool,
+    /// How the data streams are set up.
+    pub plan: StreamPlan,
+}
+
+/// The part of a plan that both ends carry out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamPlan {
+    /// Congestion control of each data stream; the host's default if absent.
+    pub congestion_control: Option<String>,
+    /// Number of data streams.
+    pub streams: u16,
+    /// Socket buffer of each stream in bytes; the kernel tunes it if absent.
+    pub buffer_bytes: Option<u64>,
+    /// Most each stream sends, in bits per second.
+    pub pacing_bps: Option<u64>,
+    /// Payload a stream takes at a time, in bytes.
+    pub block_bytes: u64,
+}
+
+/// Files that might be at the receiver already, numbered from `first`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// Number of the first file; each offer goes on where the last one ended.
+    pub first: u64,
+    /// The files, at most [`crate::limits::MAX_OFFERED_FILES`].
+    pub files: Vec<OfferedFile>,
+}
+
+/// One file that might be at the receiver already.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfferedFile {
+    /// Index of the source it belongs to.
+    pub source: u16,
+    /// Its path below that source.
+    pub path: TreePath,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its modification time, in nanoseconds since 1970.
+    pub mtime_ns: i64,
+}
+
+/// Answers one offer, in the order of the offers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// [`Offer::first`] of the offer answered.
+    pub first: u64,
+    /// For each of its files, whether the receiver needs it.
+    pub needed: Vec<bool>,
+}
+
+/// What the scan at the sender has found so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scanned {
+    /// Regular files.
+    pub files: u64,
+    /// Their sizes in bytes.
+    pub bytes: u64,
+    /// Whether that is all.
+    pub complete: bool,
+}
+
+/// What has arrived at the receiver so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Verified payload in bytes.
+    pub bytes: u64,
+    /// Files in place.
+    pub files: u64,
+    /// Data streams open.
+    pub streams: u16,
+    /// A file being moved now.
+    pub current: Option<TreePath>,
+}
+
+/// What limits a stream at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LimitedBy {
+    /// The congestion window.
+    Cwnd,
+    /// The sending program.
+    App,
+    /// The receiver's window.
+    Rwnd,
+    /// The send buffer.
+    Sndbuf,
+}
+
+/// `TCP_INFO` of one sending socket at one instant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Nanoseconds since the sender's start of the job.
+    pub at_ns: u64,
+    /// Index of the stream.
+    pub stream: u16,
+    /// Payload and record bytes acknowledged.
+    pub bytes_acked: u64,
+    /// Congestion window, in segments.
+    pub cwnd: u32,
+    /// Slow-start threshold, in segments, once there is one.
+    pub ssthresh: Option<u32>,
+    /// Smoothed round trip, in microseconds.
+    pub rtt_us: u32,
+    /// Smallest round trip seen, in microseconds.
+    pub min_rtt_us: u32,
+    /// Segments sent again so far.
+    pub retransmissions: u64,
+    /// Latest delivery rate, in bits per second.
+    pub delivery_rate_bps: u64,
+    /// Pacing rate, in bits per second, if paced.
+    pub pacing_rate_bps: Option<u64>,
+    /// Bytes written and not yet sent.
+    pub notsent_bytes: u64,
+    /// What limits it.
+    pub limited: Option<LimitedBy>,
+}
+
+/// The digest of one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Digest {
+    /// Index of the source the file belongs to.
+    pub source: u16,
+    /// Its path below that source.
+    pub path: TreePath,
+    /// Its size in bytes.
+    pub size: u64,
+    /// BLAKE3 of its content, as `b3sum` prints it.
+    pub blake3: [u8; 32],
+}
+
+/// The account of one end.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finished {
+    /// What this end sent or received.
+    pub totals: Totals,
+    /// Growth of the resident memory at its peak, in bytes; absent where it cannot be read.
+    pub peak_memory_bytes: Option<u64>,
+    /// Its sockets, by index of the stream.
+    pub streams: Vec<StreamSummary>,
+}
+
+/// One socket at the end of a transfer, seen from one end.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamSummary {
+    /// Payload that passed through it, in bytes.
+    pub bytes: u64,
+    /// Segments sent again.
+    pub retransmissions: u64,
+    /// Smallest round trip seen, in microseconds.
+    pub min_rtt_us: Option<u32>,
+    /// Congestion control really in use.
+    pub congestion_control: Option<String>,
+    /// `SO_SNDBUF` at the end, in bytes.
+    pub send_buffer_bytes: Option<u64>,
+    /// `SO_RCVBUF` at the end, in bytes.
+    pub receive_buffer_bytes: Option<u64>,
+    /// Largest congestion window sampled, in segments.
+    pub max_cwnd: Option<u32>,
+}

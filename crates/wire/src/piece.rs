@@ -1,0 +1,457 @@
+//! What travels on a data stream: a greeting, then pieces, each a header followed by its payload.
+//!
+//! A piece needs no other piece: it names its file, its place in it and the file's attributes. So
+//! pieces may take any stream in any order. A piece of a file is a subtree of the file's BLAKE3
+//! tree (see `blake3::hazmat`): digests of pieces join to the digest of the file without a second
+//! look at the content.
+
+use serde::{Deserialize, Serialize};
+
+use crate::frame::postcard_bytes;
+use crate::limits::{MAX_HEADER_BYTES, MAX_PIECE_BYTES, MAX_STREAMS, MIN_BLOCK_BYTES};
+use crate::path::{LinkTarget, TreePath};
+
+/// Length of the length that precedes a header, little-endian, in bytes.
+pub const HEADER_LENGTH_BYTES: usize = 2;
+
+const MAGIC: [u8; 8] = *b"\x89HOWDAS\n";
+const MAX_MODE: u32 = 0o7777;
+
+/// Why bytes are no piece, or no piece that may come now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PieceError {
+    /// The greeting of a stream is missing or names no stream of the plan.
+    #[error("a data stream does not start as one")]
+    Greeting,
+    /// A header longer than [`MAX_HEADER_BYTES`].
+    #[error("a piece's header of {0} bytes is longer than allowed")]
+    TooLong(usize),
+    /// A header that cannot be read, or whose numbers contradict each other.
+    #[error("a piece's header is malformed")]
+    Malformed,
+    /// Payload without TLS and without a checksum.
+    #[error("a piece carries neither encryption nor a checksum")]
+    Unprotected,
+    /// A piece after the end, or an end that does not tally.
+    #[error("a data stream does not tally")]
+    Tally,
+}
+
+/// What the near end says first on each data stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamHello {
+    /// [`crate::FarHello::token`]. Compare it in constant time.
+    pub token: [u8; 32],
+    /// Which stream of the plan this is.
+    pub stream: u16,
+}
+
+impl StreamHello {
+    /// Length on the wire, in bytes.
+    pub const BYTES: usize = MAGIC.len() + 32 + 2;
+
+    /// The greeting as bytes.
+    pub fn encode(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..40].copy_from_slice(&self.token);
+        bytes[40..].copy_from_slice(&self.stream.to_le_bytes());
+        bytes
+    }
+
+    /// The greeting that `bytes` are.
+    ///
+    /// # Errors
+    /// [`PieceError::Greeting`] when they are none.
+    pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, PieceError> {
+        let (magic, rest) = bytes.split_first_chunk::<8>().ok_or(PieceError::Greeting)?;
+        let (token, stream) = rest.split_first_chunk::<32>().ok_or(PieceError::Greeting)?;
+        let stream = u16::from_le_bytes(stream.try_into().map_err(|_| PieceError::Greeting)?);
+        if *magic != MAGIC || usize::from(stream) >= MAX_STREAMS {
+            return Err(PieceError::Greeting);
+        }
+        Ok(Self {
+            token: *token,
+            stream,
+        })
+    }
+}
+
+/// What a file or folder keeps beside its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attributes {
+    /// Permission bits.
+    pub mode: u32,
+    /// Modification time, in nanoseconds since 1970.
+    pub mtime_ns: i64,
+}
+
+/// A part of a file, or all of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilePiece {
+    /// Number of the file, the same in all its pieces.
+    pub file: u64,
+    /// Index of the source it belongs to.
+    pub source: u16,
+    /// Its path below that source.
+    pub path: TreePath,
+    /// Its attributes.
+    pub attributes: Attributes,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Where this piece starts in it, in bytes.
+    pub offset: u64,
+    /// Payload that follows the header, in bytes.
+    pub len: u64,
+    /// Whether 32 bytes follow the payload: its BLAKE3 digest if the piece is the whole file, else
+    /// its chaining value as the subtree at `offset`.
+    pub checksum: bool,
+}
+
+impl FilePiece {
+    /// Whether the piece is the whole file.
+    pub fn is_whole(&self) -> bool {
+        self.len == self.size
+    }
+
+    fn is_sound(&self) -> bool {
+        let Some(end) = self.offset.checked_add(self.len) else {
+            return false;
+        };
+        let last = end == self.size;
+        let subtree = self.len >= MIN_BLOCK_BYTES && self.len.is_power_of_two();
+        self.attributes.mode <= MAX_MODE
+            && self.len <= MAX_PIECE_BYTES
+            && end <= self.size
+            && (self.is_whole() || self.len > 0 && (subtree || last))
+            && self.offset.is_multiple_of(self.len.next_power_of_two())
+            && self.offset.is_multiple_of(MIN_BLOCK_BYTES)
+    }
+}
+
+/// Payload that no file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryPiece {
+    /// Payload that follows the header, in bytes.
+    pub len: u64,
+    /// Whether the BLAKE3 digest of the payload follows it.
+    pub checksum: bool,
+}
+
+/// The header of a piece.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Piece {
+    /// Part of a regular file; payload follows.
+    File(FilePiece),
+    /// A folder.
+    Folder {
+        /// Index of the source it belongs to.
+        source: u16,
+        /// Its path below that source.
+        path: TreePath,
+        /// Its attributes.
+        attributes: Attributes,
+    },
+    /// A symbolic link.
+    Link {
+        /// Index of the source it belongs to.
+        source: u16,
+        /// Its path below that source.
+        path: TreePath,
+        /// Where it points.
+        target: LinkTarget,
+        /// Its modification time, in nanoseconds since 1970.
+        mtime_ns: i64,
+    },
+    /// Payload of a memory-to-memory transfer.
+    Memory(MemoryPiece),
+    /// Nothing follows on this stream; what it carried.
+    End(Totals),
+}
+
+impl Piece {
+    /// Appends the header with its length to `out`.
+    ///
+    /// # Errors
+    /// [`PieceError::TooLong`] when a peer would not accept it.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), PieceError> {
+        let body = postcard_bytes(self).map_err(|_| PieceError::Malformed)?;
+        let len = u16::try_from(body.len()).map_err(|_| PieceError::TooLong(body.len()))?;
+        if body.len() > MAX_HEADER_BYTES {
+            return Err(PieceError::TooLong(body.len()));
+        }
+        out.extend_from_slice(&len.to_le_bytes());
+        out.extend_from_slice(&body);
+        Ok(())
+    }
+
+    /// Length of the header that follows its encoded length.
+    ///
+    /// # Errors
+    /// [`PieceError::TooLong`] when it is longer than allowed.
+    pub fn header_len(length: [u8; HEADER_LENGTH_BYTES]) -> Result<usize, PieceError> {
+        let len = usize::from(u16::from_le_bytes(length));
+        if len > MAX_HEADER_BYTES {
+            Err(PieceError::TooLong(len))
+        } else {
+            Ok(len)
+        }
+    }
+
+    /// The piece that a header of a stream describes; `encrypted` says whether the stream is.
+    ///
+    /// # Errors
+    /// When the header is none, contradicts itself, or leaves its payload unprotected.
+    pub fn decode(header: &[u8], encrypted: bool) -> Result<Self, PieceError> {
+        let piece = match postcard::take_from_bytes(header) {
+            Ok((piece, [])) => piece,
+            _ => return Err(PieceError::Malformed),
+        };
+        let (sound, protected) = match &piece {
+            Self::File(file) => (file.is_sound(), file.checksum || encrypted),
+            Self::Memory(memory) => {
+                let sound = memory.len > 0 && memory.len <= MAX_PIECE_BYTES;
+                (sound, memory.checksum || encrypted)
+            }
+            Self::Folder { attributes, .. } => (attributes.mode <= MAX_MODE, true),
+            Self::Link { .. } | Self::End(_) => (true, true),
+        };
+        match (sound, protected) {
+            (false, _) => Err(PieceError::Malformed),
+            (true, false) => Err(PieceError::Unprotected),
+            (true, true) => Ok(piece),
+        }
+    }
+}
+
+/// What passed through a stream, or through all of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Payload in bytes.
+    pub bytes: u64,
+    /// Regular files, each counted where its first byte travels.
+    pub files: u64,
+    /// Folders.
+    pub folders: u64,
+    /// Symbolic links.
+    pub links: u64,
+}
+
+impl Totals {
+    /// Adds what another stream carried; sums that overflow stay at the top.
+    pub fn add(&mut self, other: &Self) {
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.files = self.files.saturating_add(other.files);
+        self.folders = self.folders.saturating_add(other.folders);
+        self.links = self.links.saturating_add(other.links);
+    }
+
+    /// Adds one piece.
+    pub fn count(&mut self, piece: &Piece) {
+        let one = match piece {
+            Piece::File(file) => Self {
+                bytes: file.len,
+                files: u64::from(file.offset == 0),
+                ..Self::default()
+            },
+            Piece::Memory(memory) => Self {
+                bytes: memory.len,
+                ..Self::default()
+            },
+            Piece::Folder { .. } => Self {
+                folders: 1,
+                ..Self::default()
+            },
+            Piece::Link { .. } => Self {
+                links: 1,
+                ..Self::default()
+            },
+            Piece::End(_) => Self::default(),
+        };
+        self.add(&one);
+    }
+}
+
+/// Keeps account of one receiving stream: what came, that nothing follows its end, and that the
+/// end says what came.
+#[derive(Debug, Default)]
+pub struct StreamTally {
+    totals: Totals,
+    ended: bool,
+}
+
+impl StreamTally {
+    /// Takes the next piece into account.
+    ///
+    /// # Errors
+    /// [`PieceError::Tally`] when the stream has ended or its end says something else.
+    pub fn accept(&mut self, piece: &Piece) -> Result<(), PieceError> {
+        if self.ended {
+            return Err(PieceError::Tally);
+        }
+        if let Piece::End(totals) = piece {
+            self.ended = true;
+            return if *totals == self.totals {
+                Ok(())
+            } else {
+                Err(PieceError::Tally)
+            };
+        }
+        self.totals.count(piece);
+        Ok(())
+    }
+
+    /// What came so far.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Whether the stream has ended as it should.
+    pub fn ended(&self) -> bool {
+        self.ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn file(size: u64, offset: u64, len: u64) -> Piece {
+        Piece::File(FilePiece {
+            file: 7,
+            source: 0,
+            path: TreePath::try_from(b"a/b".to_vec()).unwrap(),
+            attributes: Attributes {
+                mode: 0o644,
+                mtime_ns: -1,
+            },
+            size,
+            offset,
+            len,
+            checksum: true,
+        })
+    }
+
+    fn encoded(piece: &Piece) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        piece.encode(&mut bytes).unwrap();
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Piece, PieceError> {
+        let (length, header) = bytes.split_first_chunk().unwrap();
+        assert_eq!(Piece::header_len(*length).unwrap(), header.len());
+        Piece::decode(header, false)
+    }
+
+    #[test]
+    fn accepts_whole_files_and_subtrees() {
+        for (size, offset, len) in [
+            (0, 0, 0),
+            (10, 0, 10),
+            (5 * MIB, 0, 5 * MIB),
+            (5 * MIB, 4 * MIB, MIB),
+            (5 * MIB + 1, 4 * MIB, MIB + 1),
+            (9 * MIB, 4 * MIB, 4 * MIB),
+        ] {
+            let piece = file(size, offset, len);
+            assert_eq!(decode(&encoded(&piece)), Ok(piece));
+        }
+    }
+
+    #[test]
+    fn refuses_contradictions() {
+        for (size, offset, len) in [
+            (10, 0, 5),
+            (10, 5, 5),
+            (10, 0, 11),
+            (5 * MIB, 0, 3 * MIB),
+            (8 * MIB, 2 * MIB, 4 * MIB),
+            (8 * MIB, MIB, 7 * MIB),
+            (4 * MIB, 4 * MIB, 0),
+            (u64::MAX, u64::MAX - 3, 8),
+            (u64::MAX, 0, u64::MAX),
+        ] {
+            let refused = decode(&encoded(&file(size, offset, len)));
+            assert_eq!(refused, Err(PieceError::Malformed), "{size} {offset} {len}");
+        }
+    }
+
+    #[test]
+    fn refuses_payload_without_protection() {
+        let piece = Piece::Memory(MemoryPiece {
+            len: 1,
+            checksum: false,
+        });
+        let bytes = encoded(&piece);
+        let header = &bytes[HEADER_LENGTH_BYTES..];
+        assert_eq!(Piece::decode(header, true), Ok(piece));
+        assert_eq!(Piece::decode(header, false), Err(PieceError::Unprotected));
+    }
+
+    #[test]
+    fn the_end_must_tally_and_be_last() {
+        let totals = Totals {
+            bytes: 10,
+            files: 1,
+            folders: 0,
+            links: 0,
+        };
+        let mut tally = StreamTally::default();
+        tally.accept(&file(10, 0, 10)).unwrap();
+        assert!(!tally.ended());
+        tally.accept(&Piece::End(totals)).unwrap();
+        assert!(tally.ended());
+        assert_eq!(tally.accept(&file(10, 0, 10)), Err(PieceError::Tally));
+        let wrong = Piece::End(Totals {
+            bytes: 11,
+            ..totals
+        });
+        assert_eq!(
+            StreamTally::default().accept(&wrong),
+            Err(PieceError::Tally)
+        );
+    }
+
+    #[test]
+    fn a_greeting_survives_and_a_strange_one_does_not() {
+        let hello = StreamHello {
+            token: [7; 32],
+            stream: 3,
+        };
+        let bytes = hello.encode();
+        assert_eq!(StreamHello::decode(&bytes), Ok(hello));
+        let mut strange = bytes;
+        strange[0] ^= 1;
+        assert_eq!(StreamHello::decode(&strange), Err(PieceError::Greeting));
+        let high = StreamHello {
+            token: [7; 32],
+            stream: MAX_STREAMS as u16,
+        };
+        assert_eq!(
+            StreamHello::decode(&high.encode()),
+            Err(PieceError::Greeting)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_headers_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), encrypted: bool) {
+            let _ = Piece::decode(&bytes, encrypted);
+        }
+
+        #[test]
+        fn flipped_bits_never_yield_an_unsound_piece(bit in 0usize..240) {
+            let mut bytes = encoded(&file(9 * MIB, 4 * MIB, 4 * MIB));
+            let at = HEADER_LENGTH_BYTES + bit / 8 % (bytes.len() - HEADER_LENGTH_BYTES);
+            bytes[at] ^= 1 << (bit % 8);
+            if let Ok(Piece::File(file)) = Piece::decode(&bytes[HEADER_LENGTH_BYTES..], false) {
+                prop_assert!(file.is_sound());
+                prop_assert!(file.offset + file.len <= file.size);
+            }
+        }
+    }
+}
