@@ -1,0 +1,196 @@
+"""The link between the two hosts of a lab, and what it did: the values that cross to the emulator.
+
+Rates are bits per second on the wire, sizes bytes, times nanoseconds. What is not given is null.
+A frame counts with ``frame_overhead_bytes`` beside its IP packet; 38 is Ethernet's preamble, header,
+checksum and gap, so that 1 Gb/s carries 117.6 MB/s of TCP payload at an MTU of 1500.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from howdah._native import HowdahError
+
+ETHERNET_FRAME_OVERHEAD_BYTES = 38
+MTU_BYTES_MIN = 576
+"""What every IPv4 host takes (RFC 791); below 1280 (RFC 8200) a lab has no IPv6."""
+MTU_BYTES_MAX = 65535
+
+
+class Burst(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Gilbert–Elliott loss: a chain of two states that steps once for each wire segment."""
+
+    enter: float
+    """Probability of going from good to bad."""
+    leave: float
+    """Probability of going from bad to good; 1/leave is the mean length of a burst in segments."""
+    loss_good: float = 0.0
+    loss_bad: float = 1.0
+
+
+class Change(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What becomes of one direction ``at_ns`` after the start; a key that is absent stays as it was."""
+
+    at_ns: int
+    rate_bps: int | None = None
+    delay_ns: int | None = None
+    loss: float | None = None
+    burst: Burst | None = None
+    outage: bool | None = None
+    """True: nothing passes and what arrives is dropped; false: that is over."""
+
+
+class Direction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One way across the link."""
+
+    rate_bps: int | None = None
+    """Null: not shaped."""
+    delay_ns: int = 0
+    jitter_ns: int = 0
+    """Added to the delay, packet by packet, never reordering."""
+    queue_bytes: int | None = None
+    """Null: one BDP of the rate and the round-trip time."""
+    loss: float = 0.0
+    """Probability that a wire segment is lost, each for itself."""
+    burst: Burst | None = None
+    changes: tuple[Change, ...] = ()
+
+
+class LinkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole link. The same spec and seed lose the same segments."""
+
+    near_to_far: Direction
+    far_to_near: Direction
+    mtu: int = 1500
+    frame_overhead_bytes: int = ETHERNET_FRAME_OVERHEAD_BYTES
+    seed: int = 1
+
+    def directions(self) -> dict[str, Direction]:
+        """Both directions by name, in the order they are shown."""
+        return {"near_to_far": self.near_to_far, "far_to_near": self.far_to_near}
+
+    def bdp_bytes_max(self, unshaped_bps: int) -> int:
+        """The largest rate × RTT the link ever has, taking ``unshaped_bps`` where it is not shaped."""
+        rate_bps, rtt_ns = 0, 0
+        for direction in self.directions().values():
+            changes = direction.changes
+            rates = [direction.rate_bps, *(c.rate_bps for c in changes if c.rate_bps is not None)]
+            delays_ns = [direction.delay_ns, *(c.delay_ns for c in changes if c.delay_ns is not None)]
+            rate_bps = max(rate_bps, *(unshaped_bps if rate is None else rate for rate in rates))
+            rtt_ns += max(delays_ns) + direction.jitter_ns
+        return rate_bps * rtt_ns // 8_000_000_000
+
+
+class Dropped(msgspec.Struct, frozen=True):
+    """Wire segments that did not arrive, by cause."""
+
+    queue: int
+    loss: int
+    burst: int
+    outage: int
+    machine: int
+    """Not the link's doing: the machine could not take them."""
+
+
+class DirectionStats(msgspec.Struct, frozen=True):
+    """What one direction carried, dropped and held."""
+
+    segments: int
+    wire_bytes: int
+    ip_bytes: int
+    dropped: Dropped
+    queue_bytes_max: int
+    queue_bytes_mean: float
+    queue_delay_max_ns: int
+    queue_delay_mean_ns: float
+
+
+class Lateness(msgspec.Struct, frozen=True):
+    """How much later than the model asked the machine released packets."""
+
+    releases: int
+    p50_ns: int
+    p99_ns: int
+    max_ns: int
+    late_fraction: float
+    """Share of the wire bytes that were released later than ``limit_ns``."""
+    limit_ns: int
+    spoilt: bool
+    """The machine, not the link, may have made the result."""
+    why: str | None = None
+
+
+class LinkStats(msgspec.Struct, frozen=True):
+    """What the link did from its start until now."""
+
+    elapsed_ns: int
+    device: str
+    directions: dict[Literal["near_to_far", "far_to_near"], DirectionStats]
+    lateness: Lateness
+
+    def warning(self) -> str | None:
+        """One line when the machine spoilt the run, else null."""
+        if not self.lateness.spoilt:
+            return None
+        why = self.lateness.why or f"{self.lateness.late_fraction:.1%} of the bytes left late"
+        return f"this machine could not keep up with the link, do not trust this run: {why}"
+
+
+def symmetric(
+    rate_bps: int | None,
+    rtt_ns: int,
+    *,
+    queue_bytes: int | None = None,
+    loss: float = 0.0,
+    mtu: int = 1500,
+    seed: int = 1,
+) -> LinkSpec:
+    """The same both ways, half of ``rtt_ns`` each way. Raises HowdahError on values out of range."""
+    there_ns = rtt_ns // 2
+    there, back = (
+        Direction(rate_bps=rate_bps, delay_ns=delay_ns, queue_bytes=queue_bytes, loss=loss)
+        for delay_ns in (there_ns, rtt_ns - there_ns)
+    )
+    return checked(LinkSpec(near_to_far=there, far_to_near=back, mtu=mtu, seed=seed))
+
+
+def checked(link: LinkSpec) -> LinkSpec:
+    """``link``, if it can be built. Raises HowdahError naming the key and its range."""
+    if not MTU_BYTES_MIN <= link.mtu <= MTU_BYTES_MAX:
+        raise HowdahError(f"mtu {link.mtu} is out of range; give {MTU_BYTES_MIN} to {MTU_BYTES_MAX} bytes")
+    if not 0 <= link.frame_overhead_bytes <= 1000:
+        raise HowdahError(f"frame overhead {link.frame_overhead_bytes} B is out of range; give 0B to 1000B")
+    if not 0 <= link.seed < 2**64:
+        raise HowdahError(f"seed {link.seed} is out of range; give 0 to 2^64-1")
+    for name, direction in link.directions().items():
+        _check_direction(name, direction, link.mtu + link.frame_overhead_bytes)
+    return link
+
+
+def _check_direction(name: str, direction: Direction, frame_bytes: int) -> None:
+    if direction.queue_bytes is not None and direction.queue_bytes < frame_bytes:
+        raise HowdahError(
+            f"{name}: a queue of {direction.queue_bytes} B holds no frame; give at least {frame_bytes}B"
+        )
+    _check_moment(name, direction.rate_bps, direction.loss, direction.burst)
+    last_ns = 0
+    for number, change in enumerate(direction.changes, start=1):
+        where = f"{name}, change {number}"
+        if change.at_ns < last_ns:
+            raise HowdahError(f"{where}: it comes before the one above it; sort the changes by time")
+        last_ns = change.at_ns
+        _check_moment(where, change.rate_bps, change.loss, change.burst)
+
+
+def _check_moment(where: str, rate_bps: int | None, loss: float | None, burst: Burst | None) -> None:
+    if rate_bps is not None and rate_bps <= 0:
+        raise HowdahError(f"{where}: a rate of 0 carries nothing; give a rate, or an outage in a schedule")
+    if loss is not None and not 0 <= loss <= 1:
+        raise HowdahError(f"{where}: loss {loss} is not between 0 and 1")
+    if burst is None:
+        return
+    for key in ("enter", "leave", "loss_good", "loss_bad"):
+        if not 0 <= getattr(burst, key) <= 1:
+            raise HowdahError(f"{where}: burst {key} {getattr(burst, key)} is not between 0 and 1")
+    if burst.enter > 0 and burst.leave == 0:
+        raise HowdahError(f"{where}: a burst with leave 0 never ends; give a leave above 0")
