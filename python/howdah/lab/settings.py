@@ -1,0 +1,156 @@
+"""Settings of the first network namespace that labs need: shared while they live, then put back.
+
+Some of what a lab needs cannot be set in its own namespaces. A file of claims holds what was there
+before and which living process needs what. In effect is the most that any claim asks for; whoever is
+last restores what was there. Claims of processes that were killed are dropped by whoever comes next.
+
+A setting that somebody else has changed in the meantime is theirs: it is left alone.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from howdah._native import HowdahError
+from howdah.lab.processes import Identity, boot_id
+
+RUNTIME = Path("/run/howdah")
+SYSCTLS = Path("/proc/sys")
+
+CONGESTION_CONTROLS = "net/ipv4/tcp_allowed_congestion_control"
+"""A namespace takes as its default only a congestion control that is allowed here."""
+BUFFERS = ("net/core/rmem_max", "net/core/wmem_max")
+"""The most SO_RCVBUF and SO_SNDBUF give, in every namespace; tools under test set them."""
+
+Values = dict[str, str]
+
+
+def needed(congestion_control: str, buffer_bytes: int) -> Values:
+    """What a lab asks for: its default congestion control, and socket buffers of ``buffer_bytes``."""
+    return {CONGESTION_CONTROLS: congestion_control, **dict.fromkeys(BUFFERS, str(buffer_bytes))}
+
+
+class _Claim(msgspec.Struct):
+    owner: Identity
+    values: Values
+
+
+class _Ledger(msgspec.Struct):
+    boot_id: str
+    originals: Values = {}
+    """Before the first living claim."""
+    written: Values = {}
+    """What we last wrote."""
+    claims: list[_Claim] = []
+
+
+class Settings:
+    """The claims file under ``runtime`` and the settings under ``sysctls``."""
+
+    def __init__(self, runtime: Path = RUNTIME, sysctls: Path = SYSCTLS) -> None:
+        self._file = runtime / "host-settings.json"
+        self._runtime = runtime
+        self._sysctls = sysctls
+
+    def claim(self, owner: Identity, values: Values) -> list[str]:
+        """Makes ``values`` hold while ``owner`` lives; returns what could not be set, a line each."""
+        with self._ledger() as ledger:
+            ledger.claims.append(_Claim(owner, values))
+            return self._apply(ledger)
+
+    def release(self, owner: Identity) -> None:
+        """Ends the claim of ``owner``, if it still has one."""
+        with self._ledger() as ledger:
+            ledger.claims = [claim for claim in ledger.claims if claim.owner != owner]
+            self._apply(ledger)
+
+    def prune(self) -> None:
+        """Ends the claims of processes that are gone."""
+        if self._file.exists():
+            with self._ledger() as ledger:
+                self._apply(ledger)
+
+    @contextmanager
+    def _ledger(self) -> Iterator[_Ledger]:
+        """The claims of living processes, locked against all others, written back at the end."""
+        try:
+            self._runtime.mkdir(mode=0o755, parents=True, exist_ok=True)
+            lock = os.open(self._runtime, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise HowdahError(f"host settings: {self._runtime}: {error.strerror}") from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            ledger = self._read()
+            ledger.claims = [claim for claim in ledger.claims if claim.owner.alive()]
+            yield ledger
+        except OSError as error:
+            raise HowdahError(f"host settings: {error.filename or self._file}: {error.strerror}") from None
+        finally:
+            os.close(lock)
+
+    def _read(self) -> _Ledger:
+        try:
+            ledger = msgspec.json.decode(self._file.read_bytes(), type=_Ledger)
+        except FileNotFoundError:
+            return _Ledger(boot_id())
+        except msgspec.DecodeError as error:
+            raise HowdahError(f"{self._file} is damaged ({error}); remove it") from None
+        # The settings of an earlier boot went with it.
+        return ledger if ledger.boot_id == boot_id() else _Ledger(boot_id())
+
+    def _apply(self, ledger: _Ledger) -> list[str]:
+        """Brings the settings to what the claims ask for, noting each change before making it."""
+        problems = []
+        wanted: dict[str, list[str]] = {}
+        for claim in ledger.claims:
+            for name, value in claim.values.items():
+                wanted.setdefault(name, []).append(value)
+        for name in sorted(wanted.keys() | ledger.originals.keys()):
+            try:
+                self._apply_one(ledger, name, wanted.get(name, []))
+            except OSError as error:
+                problems.append(f"{name.replace('/', '.')} could not be set: {error.strerror}")
+        if ledger.claims or ledger.originals:
+            self._write(ledger)
+        else:
+            self._file.unlink(missing_ok=True)
+        return problems
+
+    def _apply_one(self, ledger: _Ledger, name: str, values: list[str]) -> None:
+        path = self._sysctls / name
+        current = path.read_text(encoding="ascii").strip()
+        if not values:
+            if name in ledger.written and _same(current, ledger.written[name]):
+                path.write_text(ledger.originals[name], encoding="ascii")
+            del ledger.originals[name]
+            ledger.written.pop(name, None)
+            return
+        original = ledger.originals.get(name, current)
+        target = _most(name, [original, *values])
+        if name in ledger.written and not _same(current, ledger.written[name]):
+            return
+        ledger.originals.setdefault(name, original)
+        if not _same(current, target):
+            ledger.written[name] = target
+            self._write(ledger)
+            path.write_text(target, encoding="ascii")
+
+    def _write(self, ledger: _Ledger) -> None:
+        beside = self._file.with_suffix(".new")
+        beside.write_bytes(msgspec.json.encode(ledger))
+        beside.replace(self._file)
+
+
+def _most(name: str, values: list[str]) -> str:
+    if name in BUFFERS:
+        return str(max(int(value) for value in values))
+    words = [word for value in values for word in value.split()]
+    return " ".join(dict.fromkeys(words))
+
+
+def _same(left: str, right: str) -> bool:
+    return sorted(left.split()) == sorted(right.split())

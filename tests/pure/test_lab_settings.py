@@ -1,0 +1,126 @@
+"""Claims on the host's settings, on a folder that stands in for /proc/sys."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from howdah._native import HowdahError
+from howdah.lab.processes import Identity
+from howdah.lab.settings import BUFFERS, CONGESTION_CONTROLS, Settings, needed
+
+
+@pytest.fixture
+def sysctls(tmp_path: Path) -> Path:
+    folder = tmp_path / "sys"
+    for name, value in {CONGESTION_CONTROLS: "reno bbr", **dict.fromkeys(BUFFERS, "4194304")}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(value + "\n")
+    return folder
+
+
+@pytest.fixture
+def settings(tmp_path: Path, sysctls: Path) -> Settings:
+    return Settings(tmp_path / "run", sysctls)
+
+
+@pytest.fixture
+def other() -> Iterator["subprocess.Popen[bytes]"]:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def identity(pid: int) -> Identity:
+    found = Identity.of(pid)
+    assert found is not None
+    return found
+
+
+def current(sysctls: Path) -> tuple[list[str], str]:
+    return (sysctls / CONGESTION_CONTROLS).read_text().split(), (sysctls / BUFFERS[0]).read_text().strip()
+
+
+def test_one_lab_sets_and_puts_back(settings: Settings, sysctls: Path, tmp_path: Path) -> None:
+    own = identity(os.getpid())
+    assert settings.claim(own, needed("cubic", 10**8)) == []
+    assert current(sysctls) == (["reno", "bbr", "cubic"], "100000000")
+    settings.release(own)
+    assert current(sysctls) == (["reno", "bbr"], "4194304")
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_what_is_enough_already_is_left_alone(settings: Settings, sysctls: Path) -> None:
+    settings.claim(identity(os.getpid()), needed("bbr", 1000))
+    assert current(sysctls) == (["reno", "bbr"], "4194304")
+
+
+def test_the_first_that_ends_takes_nothing_from_the_other(
+    settings: Settings, sysctls: Path, other: "subprocess.Popen[bytes]"
+) -> None:
+    first, second = identity(os.getpid()), identity(other.pid)
+    settings.claim(first, needed("cubic", 3 * 10**8))
+    settings.claim(second, needed("cubic", 10**8))
+    assert current(sysctls)[1] == "300000000"
+    settings.release(first)
+    assert current(sysctls) == (["reno", "bbr", "cubic"], "100000000")
+    settings.release(second)
+    assert current(sysctls) == (["reno", "bbr"], "4194304")
+
+
+def test_claims_of_the_dead_are_dropped_by_whoever_comes_next(
+    settings: Settings, sysctls: Path, other: "subprocess.Popen[bytes]"
+) -> None:
+    settings.claim(identity(other.pid), needed("cubic", 10**8))
+    other.kill()
+    other.wait()
+    settings.prune()
+    assert current(sysctls) == (["reno", "bbr"], "4194304")
+
+
+def test_a_reused_process_number_is_another_process() -> None:
+    own = identity(os.getpid())
+    assert own.alive()
+    assert not msgspec.structs.replace(own, start_ticks=own.start_ticks + 1).alive()
+    assert not msgspec.structs.replace(own, boot_id="another").alive()
+
+
+def test_a_process_of_another_namespace_is_taken_for_alive() -> None:
+    own = identity(os.getpid())
+    assert msgspec.structs.replace(own, namespace=own.namespace + 1, start_ticks=0).alive()
+
+
+def test_a_change_by_somebody_else_is_theirs(settings: Settings, sysctls: Path) -> None:
+    own = identity(os.getpid())
+    settings.claim(own, needed("cubic", 10**8))
+    (sysctls / BUFFERS[0]).write_text("7777777")
+    settings.release(own)
+    assert current(sysctls) == (["reno", "bbr"], "7777777")
+
+
+def test_claims_of_an_earlier_boot_mean_nothing(settings: Settings, sysctls: Path, tmp_path: Path) -> None:
+    settings.claim(identity(os.getpid()), needed("cubic", 10**8))
+    file = tmp_path / "run" / "host-settings.json"
+    ledger = msgspec.json.decode(file.read_bytes())
+    file.write_bytes(msgspec.json.encode(ledger | {"boot_id": "before"}))
+    (sysctls / BUFFERS[0]).write_text("5000000")
+    settings.prune()
+    assert current(sysctls)[1] == "5000000"
+    assert not file.exists()
+
+
+def test_a_missing_setting_is_told(settings: Settings, sysctls: Path) -> None:
+    (sysctls / BUFFERS[1]).unlink()
+    problems = settings.claim(identity(os.getpid()), needed("cubic", 10**8))
+    assert problems == ["net.core.wmem_max could not be set: No such file or directory"]
+    assert current(sysctls)[1] == "100000000"
+
+
+def test_a_damaged_file_is_named(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "host-settings.json").write_text("{")
+    with pytest.raises(HowdahError, match=r"host-settings\.json is damaged"):
+        settings.claim(identity(os.getpid()), needed("cubic", 1))
