@@ -1,0 +1,169 @@
+"""The link as a person writes it, and the value it becomes."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from howdah._native import HowdahError
+from howdah.lab import hosts
+from howdah.lab.link import Burst, Change, Direction, LinkSpec, symmetric
+from howdah.lab.linkfile import Options, build
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "link.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_options_alone_make_a_symmetric_link() -> None:
+    link = build(Options(rate="10Gbit", rtt="100ms", queue="125MB", loss="0.01%"))
+    assert link == symmetric(10**10, 10**8, queue_bytes=125_000_000, loss=1e-4)
+    assert link.near_to_far.delay_ns == link.far_to_near.delay_ns == 50_000_000
+
+
+def test_two_values_are_near_to_far_and_far_to_near() -> None:
+    link = build(Options(rate="10Gbit,1Gbit", loss="1%,0", jitter="1ms,2ms"))
+    assert (link.near_to_far.rate_bps, link.far_to_near.rate_bps) == (10**10, 10**9)
+    assert (link.near_to_far.loss, link.far_to_near.loss) == (0.01, 0)
+    assert (link.near_to_far.jitter_ns, link.far_to_near.jitter_ns) == (1_000_000, 2_000_000)
+
+
+def test_burst_loss_option() -> None:
+    link = build(Options(burst_loss="0.1%,20%,50%"))
+    assert link.near_to_far.burst == Burst(enter=0.001, leave=0.2, loss_bad=0.5, loss_good=0)
+
+
+def test_a_direction_wins_over_the_whole_file_and_an_option_over_both(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        """
+        rate = "10Gbit"
+        rtt = "100ms"
+        loss = "1%"
+        mtu = 9000
+        frame_overhead = "0B"
+        [far_to_near]
+        rate = "1Gbit"
+        delay = "80ms"
+        burst = { enter = "1%", leave = "50%" }
+        """,
+    )
+    link = build(Options(loss="2%", seed=7), file)
+    assert link == LinkSpec(
+        near_to_far=Direction(rate_bps=10**10, delay_ns=50_000_000, loss=0.02),
+        far_to_near=Direction(rate_bps=10**9, delay_ns=80_000_000, loss=0.02, burst=Burst(0.01, 0.5)),
+        mtu=9000,
+        frame_overhead_bytes=0,
+        seed=7,
+    )
+    assert build(Options(rtt="20ms"), file).far_to_near.delay_ns == 10_000_000
+
+
+def test_changes_go_to_their_direction(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        """
+        [[change]]
+        at = "1s"
+        rate = "1Gbit"
+        [[change]]
+        at = "2s"
+        direction = "far_to_near"
+        outage = true
+        """,
+    )
+    link = build(Options(), file)
+    first = Change(at_ns=10**9, rate_bps=10**9)
+    assert link.near_to_far.changes == (first,)
+    assert link.far_to_near.changes == (first, Change(at_ns=2 * 10**9, outage=True))
+
+
+def test_a_change_says_only_what_changes() -> None:
+    assert msgspec.json.encode(Change(at_ns=5, outage=False)) == b'{"at_ns":5,"outage":false}'
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (Options(rate="10"), "--rate: "),
+        (Options(rtt="100"), "--rtt: "),
+        (Options(rtt="-1ms"), "--rtt: "),
+        (Options(queue="big"), "--queue: "),
+        (Options(queue="100B"), "queue"),
+        (Options(loss="101%"), "--loss: "),
+        (Options(jitter="x"), "--jitter: "),
+        (Options(rate="1Gbit,2Gbit,3Gbit"), "more than two"),
+        (Options(rate="0Gbit"), "rate of 0"),
+        (Options(burst_loss="1%"), "--burst-loss"),
+        (Options(burst_loss="1%,0"), "never ends"),
+        (Options(mtu=100), "mtu 100"),
+        (Options(frame_overhead="38"), "--frame-overhead: "),
+        (Options(seed=-1), "seed -1"),
+    ],
+)
+def test_bad_options_are_refused_by_name_in_one_line(options: Options, named: str) -> None:
+    with pytest.raises(HowdahError) as refused:
+        build(options)
+    assert named in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("rate = ", "not TOML"),
+        ('rat = "1Gbit"', "unknown key rat"),
+        ("rate = true", "rate is not a text"),
+        ("rate = 10", "rate: "),
+        ('far_to_near = "x"', "far_to_near is not a table"),
+        ('[far_to_near]\nrtt = "1ms"', "far_to_near: unknown key rtt"),
+        ('burst = "1%"', "burst is not a table"),
+        ('burst = { enter = "1%" }', "no leave"),
+        ('change = "x"', "change is not a list"),
+        ('[[change]]\nrate = "1Gbit"', "change 1: no time"),
+        ('[[change]]\nat = "1s"', "change 1 changes nothing"),
+        ('[[change]]\nat = "1s"\noutage = "yes"', "outage is neither true nor false"),
+        ('[[change]]\nat = "1s"\ndirection = "up"\noutage = true', "direction 'up'"),
+        ('[[change]]\nat="2s"\noutage=true\n[[change]]\nat="1s"\noutage=false', "change 2: it comes before"),
+    ],
+)
+def test_bad_files_are_refused_by_file_and_key(tmp_path: Path, text: str, named: str) -> None:
+    file = written(tmp_path, text)
+    with pytest.raises(HowdahError) as refused:
+        build(Options(), file)
+    assert named in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(HowdahError, match=r"none\.toml: No such file"):
+        build(Options(), tmp_path / "none.toml")
+
+
+@given(
+    rtt_ns=st.integers(0, 10**12),
+    rate_bps=st.integers(1, 10**12),
+    mtu=st.integers(576, 65535),
+    seed=st.integers(0, 2**64 - 1),
+)
+def test_a_link_survives_its_json_and_halves_the_round_trip(
+    rtt_ns: int, rate_bps: int, mtu: int, seed: int
+) -> None:
+    link = symmetric(rate_bps, rtt_ns, mtu=mtu, seed=seed)
+    assert msgspec.json.decode(msgspec.json.encode(link), type=LinkSpec) == link
+    assert link.near_to_far.delay_ns + link.far_to_near.delay_ns == rtt_ns
+    assert link.bdp_bytes_max(1) == rate_bps * rtt_ns // 8_000_000_000
+    assert hosts.BUFFER_BYTES_MIN <= hosts.buffer_bytes(link) <= hosts.BUFFER_BYTES_MAX
+
+
+def test_buffers_are_for_the_largest_link_a_schedule_makes() -> None:
+    change = Change(at_ns=1, rate_bps=10**10, delay_ns=10**8)
+    link = LinkSpec(
+        near_to_far=Direction(rate_bps=10**9, delay_ns=10**7, changes=(change,)),
+        far_to_near=Direction(rate_bps=10**9, delay_ns=10**7),
+    )
+    assert link.bdp_bytes_max(1) == 10**10 * 110 // 8000
+    assert hosts.buffer_bytes(link) == 4 * link.bdp_bytes_max(1)
