@@ -1,0 +1,155 @@
+"""A real OpenSSH server on the far host, and a client configuration that finds it without a flag.
+
+Keys and configuration are made for one lab and vanish with it; nobody's ~/.ssh is read for them or
+written. The client's part lies where ssh reads the whole system's configuration, so that every tool
+that starts ssh can use it.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from howdah._native import HowdahError
+from howdah.lab import private
+from howdah.lab.hosts import ADDRESSES, ADDRESSES6
+
+_PORT = 22
+_START_S = 10.0
+_CLIENT = Path("/etc/ssh/ssh_config")
+_SHADOW = Path("/etc/shadow")
+_LOGIN_RECORDS = (Path("/var/log/wtmp"), Path("/var/log/btmp"), Path("/var/log/lastlog"))
+_LISTEN = "0A"
+"""TCP_LISTEN in /proc/net/tcp."""
+
+
+def check() -> None:
+    """Raises HowdahError where no server can run; before anything is made."""
+    for program in ("sshd", "ssh", "ssh-keygen"):
+        if _which(program) is None:
+            raise HowdahError(f"--sshd: no {program} here; apt-get install openssh-server openssh-client")
+    if os.geteuid() != 0:
+        raise HowdahError("--sshd: OpenSSH's server cannot separate privileges without root; run as root")
+
+
+def prepare(*, ipv6: bool) -> list[str]:
+    """Makes keys and configurations; returns the server's command line, for the far namespace."""
+    host_key, user_key = private.PRIVATE / "host_key", private.PRIVATE / "user_key"
+    _make_keys(host_key, user_key)
+    far = [ADDRESSES["far"], *([ADDRESSES6["far"]] if ipv6 else [])]
+    authorized = private.write("authorized_keys", _public(user_key), mode=0o600)
+    known = private.write("known_hosts", f"far,far6,{','.join(far)} {_public(host_key)}", mode=0o644)
+    config = private.write("sshd_config", _server_config(host_key, authorized, far), mode=0o600)
+    existing = _CLIENT.read_text(encoding="utf-8", errors="replace") if _CLIENT.exists() else ""
+    private.cover(_CLIENT, _client_config(user_key, known, far) + existing, mode=0o644)
+    (private.RUN / "sshd").mkdir(mode=0o755, exist_ok=True)
+    for record in _LOGIN_RECORDS:
+        if record.exists():
+            private.cover(record, "", mode=0o600)
+    _unlock_root()
+    return [str(_which("sshd")), "-D", "-f", str(config), "-E", str(_log())]
+
+
+def wait_ready(pid: int) -> None:
+    """Returns once the server ``pid`` listens. Raises HowdahError with its own words if it does not."""
+    deadline = time.monotonic() + _START_S
+    while time.monotonic() < deadline:
+        if _listens(pid):
+            return
+        if os.waitpid(pid, os.WNOHANG)[0]:
+            break
+        time.sleep(0.002)
+    said = _log().read_text(encoding="utf-8", errors="replace").strip() if _log().exists() else ""
+    raise HowdahError(
+        f"the far host's sshd did not start: {said.rpartition(chr(10))[2] or 'it said nothing'}"
+    )
+
+
+def _make_keys(*paths: Path) -> None:
+    makers = [
+        subprocess.Popen(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "howdah-lab", "-f", str(path)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        for path in paths
+    ]
+    for maker in makers:
+        _, said = maker.communicate()
+        if maker.returncode:
+            raise HowdahError(f"ssh-keygen failed: {said.decode(errors='replace').strip()}")
+
+
+def _server_config(host_key: Path, authorized: Path, addresses: list[str]) -> str:
+    listen = "".join(f"ListenAddress {address}\n" for address in addresses)
+    scripts = Path(sys.executable).parent
+    return f"""\
+Port {_PORT}
+{listen}HostKey {host_key}
+AuthorizedKeysFile {authorized}
+AuthenticationMethods publickey
+PermitRootLogin yes
+StrictModes no
+UsePAM no
+UseDNS no
+PidFile none
+PrintMotd no
+PrintLastLog no
+X11Forwarding no
+AcceptEnv LANG LC_*
+SetEnv PATH={scripts}:{os.environ.get("PATH", os.defpath)}
+Subsystem sftp internal-sftp
+# Transfers open many connections at once.
+MaxStartups 1000
+MaxSessions 1000
+MaxAuthTries 100
+"""
+
+
+def _client_config(user_key: Path, known: Path, addresses: list[str]) -> str:
+    return f"""\
+Host far far6 {" ".join(addresses)}
+    User root
+    IdentityFile {user_key}
+    IdentitiesOnly yes
+    UserKnownHostsFile {known}
+    GlobalKnownHostsFile /dev/null
+    StrictHostKeyChecking yes
+    UpdateHostKeys no
+    CheckHostIP no
+    BatchMode yes
+Host *
+"""
+
+
+def _unlock_root() -> None:
+    """Without PAM, sshd refuses a root account whose password is locked, even to a key."""
+    lines = _SHADOW.read_text(encoding="utf-8").splitlines(keepends=True) if _SHADOW.exists() else []
+    unlocked = ["root:*:" + line.split(":", 2)[2] if line.startswith("root:!") else line for line in lines]
+    if unlocked != lines:
+        private.cover(_SHADOW, "".join(unlocked), mode=0o600)
+
+
+def _listens(pid: int) -> bool:
+    """Whether the network namespace of ``pid`` has a listener on the port."""
+    try:
+        rows = Path(f"/proc/{pid}/net/tcp").read_text(encoding="ascii").splitlines()[1:]
+    except OSError:
+        return False
+    fields = (row.split() for row in rows)
+    return any(field[1].endswith(f":{_PORT:04X}") and field[3] == _LISTEN for field in fields)
+
+
+def _public(key: Path) -> str:
+    return key.with_suffix(".pub").read_text(encoding="ascii")
+
+
+def _log() -> Path:
+    return private.PRIVATE / "sshd.log"
+
+
+def _which(program: str) -> str | None:
+    return shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
