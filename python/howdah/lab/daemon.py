@@ -1,0 +1,102 @@
+"""The maker of labs that outlive a command: ``python -m howdah.lab.daemon FD``.
+
+FD is a socket: a Request comes in, Ready or Failed goes out. A lab with a name then stays until it is
+ended; one without ends when the other side closes the socket.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import msgspec
+
+from howdah._native import HowdahError
+from howdah.lab import control, registry
+from howdah.lab.control import Failed, Ready, Setup
+from howdah.lab.processes import Identity
+from howdah.lab.registry import Entry
+from howdah.lab.tree import Interrupted, Tree
+
+_ANSWER_S = 60.0
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What to make, and whether it stays under a name."""
+
+    setup: Setup
+    name: str | None = None
+
+
+def start(request: Request) -> tuple[Ready, "subprocess.Popen[bytes]", socket.socket]:
+    """Starts a maker; returns the lab, the maker and the socket. Raises HowdahError with the reason."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        # -P: a file in the working directory must not stand in for a module.
+        maker = subprocess.Popen(
+            [sys.executable, "-P", "-m", "howdah.lab.daemon", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    try:
+        ours.settimeout(_ANSWER_S)
+        ours.send(msgspec.json.encode(request))
+        answer = ours.recv(control.PACKET_BYTES_MAX)
+        message = msgspec.json.decode(answer, type=Ready | Failed) if answer else Failed("its maker has gone")
+        if isinstance(message, Failed):
+            raise HowdahError(message.why)
+    except BaseException as error:
+        ours.close()
+        maker.terminate()
+        maker.wait()
+        if isinstance(error, OSError):
+            raise HowdahError(
+                f"cannot make the lab: {error.strerror or 'its maker does not answer'}"
+            ) from None
+        raise
+    return message, maker, ours
+
+
+def main(descriptor: int) -> None:
+    """Makes the lab that is asked for and waits for its end."""
+    with socket.socket(fileno=descriptor) as asker:
+        request = msgspec.json.decode(asker.recv(control.PACKET_BYTES_MAX), type=Request)
+        try:
+            tree = Tree(request.setup, [] if request.name else [asker])
+            _serve(request, tree, asker)
+        except HowdahError as error:
+            control.send(asker, Failed(str(error)))
+        except Interrupted as interrupted:
+            sys.exit(interrupted.exit_code)
+
+
+def _serve(request: Request, tree: Tree, asker: socket.socket) -> None:
+    ready = tree.wait_ready()
+    entry = None
+    try:
+        if request.name:
+            entry = _note(request.name, request.setup, tree, ready)
+        control.send(asker, ready)
+        asker.close()
+        tree.wait()
+    finally:
+        tree.end()
+        if entry:
+            registry.remove(entry)
+
+
+def _note(name: str, setup: Setup, tree: Tree, ready: Ready) -> Entry:
+    own = Identity.of(os.getpid())
+    if own is None or tree.identity is None:
+        raise HowdahError("the lab was killed")
+    entry = Entry(name, datetime.now(UTC), tree.identity, own, ready, setup.link)
+    registry.add(entry)
+    return entry
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,194 @@
+"""The first process of a lab: it owns the link, and all else in the lab lives no longer than it.
+
+It is process 1 of a PID namespace. Its two network namespaces exist only as its descriptors and its
+mounts only in its mount namespace, so when it ends, in whatever way, the kernel kills what runs in
+the lab and takes the rest away. It ends when the command has ended, when it is asked to, and when
+one of the sockets it watches closes, because whoever held the other side has gone.
+"""
+
+import os
+import selectors
+import signal
+import socket
+import traceback
+from typing import NoReturn
+
+import msgspec
+
+from howdah import _native
+from howdah._native import Emulator, HowdahError
+from howdah.lab import control, hosts, private, sshd
+from howdah.lab.control import Ask, Ended, Failed, Go, Ready, Setup, Signal
+from howdah.lab.link import LinkStats
+
+_RELAYED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+"""A terminal sends these to the command as well, and the maker passes on those from elsewhere."""
+_NOT_EXECUTABLE = 126
+_NOT_FOUND = 127
+LINK_VARIABLE = "HOWDAH_LAB_LINK"
+
+
+def run(setup: Setup, maker: socket.socket, watched: list[socket.socket]) -> NoReturn:
+    """Is the lab until its end. Needs a single thread, in the child just forked for it."""
+    try:
+        _native.die_with_parent()
+        _Machine(setup, maker, watched).run()
+    except HowdahError as error:
+        control.send(maker, Failed(str(error)))
+    except BaseException as error:
+        # Nobody else would tell: standard error is the command's.
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        control.send(maker, Failed(f"{error!r} in {place.name}, {place.filename} line {place.lineno}"))
+    finally:
+        os._exit(1)
+
+
+class _Machine:
+    def __init__(self, setup: Setup, maker: socket.socket, watched: list[socket.socket]) -> None:
+        self._setup = setup
+        self._maker = maker
+        self._selector = selectors.DefaultSelector()
+        for held in (maker, *watched):
+            held.setblocking(False)
+        self._watched = watched
+        self._command: int | None = None
+
+    def run(self) -> NoReturn:
+        pid = self._wait_for_go()
+        _native.unshare(user=False, pid=False, mount=True)
+        _native.mount_proc()
+        private.make()
+        private.name_hosts()
+        self._emulator = Emulator(msgspec.json.encode(self._setup.link))
+        self._namespaces = {host: self._emulator.namespace_fd(host) for host in hosts.HOSTS}
+        notes: list[str] = []
+        for host in hosts.HOSTS:
+            notes += hosts.configure(host, self._namespace(host), self._emulator.device, self._setup.link)
+        if self._setup.sshd:
+            argv = sshd.prepare(ipv6=hosts.has_ipv6(self._setup.link))
+            sshd.wait_ready(self._spawn("far", argv, dict(os.environ), apart=True))
+        self._listen()
+        self._watch_signals()
+        self._emulator.start()
+        control.send(self._maker, Ready(pid, self._namespaces, self._environment(), tuple(notes)))
+        if self._setup.command:
+            environment = {**os.environ, **self._environment()}
+            self._command = self._spawn("near", list(self._setup.command), environment, apart=False)
+        while True:
+            for key, _ in self._selector.select():
+                key.data()
+
+    def _wait_for_go(self) -> int:
+        self._maker.setblocking(True)
+        message = self._maker.recv(control.PACKET_BYTES_MAX)
+        self._maker.setblocking(False)
+        if not message:
+            os._exit(1)
+        return msgspec.json.decode(message, type=Go).pid
+
+    def _namespace(self, host: hosts.Host) -> str:
+        return f"/proc/1/fd/{self._namespaces[host]}"
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "HOWDAH_NEAR": hosts.ADDRESSES["near"],
+            "HOWDAH_FAR": hosts.ADDRESSES["far"],
+            LINK_VARIABLE: msgspec.json.encode(self._setup.link).decode(),
+        }
+
+    def _spawn(self, host: hosts.Host, argv: list[str], environment: dict[str, str], *, apart: bool) -> int:
+        """Starts ``argv`` on ``host``; ``apart`` from the terminal or with it."""
+        actions = (
+            [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)] if apart else []
+        )
+        return os.posix_spawnp(
+            "nsenter",
+            ["nsenter", f"--net={self._namespace(host)}", "--", *argv],
+            environment,
+            file_actions=actions,
+            setsid=apart,
+            setsigmask=[],
+            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+        )
+
+    def _listen(self) -> None:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind(str(private.CONTROL))
+        listener.listen()
+        listener.setblocking(False)
+        self._selector.register(listener, selectors.EVENT_READ, lambda: self._accept(listener))
+        self._selector.register(self._maker, selectors.EVENT_READ, self._hear_maker)
+        for held in self._watched:
+            self._selector.register(held, selectors.EVENT_READ, self._end)
+
+    def _watch_signals(self) -> None:
+        """A handler, not SIG_IGN: those who are spawned must start with the default."""
+        reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        self._selector.register(reading, selectors.EVENT_READ, lambda: self._hear_signals(reading))
+        for number in (*_RELAYED, signal.SIGTERM, signal.SIGCHLD):
+            if signal.getsignal(number) is not signal.SIG_IGN or number == signal.SIGCHLD:
+                signal.signal(number, lambda *_: None)
+        self._reap()
+
+    def _hear_signals(self, reading: int) -> None:
+        numbers = os.read(reading, 4096)
+        if signal.SIGCHLD in numbers:
+            self._reap()
+        if signal.SIGTERM in numbers:
+            if self._command is None:
+                self._end()
+            self._signal_command(signal.SIGTERM)
+
+    def _hear_maker(self) -> None:
+        message = self._maker.recv(control.PACKET_BYTES_MAX)
+        if not message:
+            self._end()
+        self._signal_command(msgspec.json.decode(message, type=Signal).number)
+
+    def _signal_command(self, number: int) -> None:
+        if self._command is None:
+            self._end()
+        os.kill(self._command, number)
+
+    def _reap(self) -> None:
+        """Collects every process that has ended: those without a parent are ours."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self._command:
+                code = os.waitstatus_to_exitcode(status)
+                self._end(code if code >= 0 else 128 - code)
+
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            asking, _ = listener.accept()
+        except OSError:
+            return
+        self._selector.register(asking, selectors.EVENT_READ, lambda: self._answer(asking))
+
+    def _answer(self, asking: socket.socket) -> None:
+        try:
+            message = asking.recv(control.PACKET_BYTES_MAX)
+            what = msgspec.json.decode(message, type=Ask).what if message else None
+        except (OSError, msgspec.DecodeError):
+            what = None
+        if what is None:
+            self._selector.unregister(asking)
+            asking.close()
+        elif what == "stop":
+            stats = self._emulator.stop()
+            asking.send(stats)
+            self._end(stats=stats)
+        else:
+            asking.send(self._emulator.stats())
+
+    def _end(self, exit_code: int = 0, stats: bytes | None = None) -> NoReturn:
+        if stats is None:
+            stats = self._emulator.stop()
+        control.send(self._maker, Ended(exit_code, msgspec.json.decode(stats, type=LinkStats)))
+        os._exit(0)

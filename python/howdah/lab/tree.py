@@ -1,0 +1,173 @@
+"""Makes a lab's tree of processes: the maker stays outside, the lab's first process goes in.
+
+From here on the maker only waits. It takes signals one at a time (sigwaitinfo(2)), because only the
+signal's origin tells a Ctrl-C that the terminal gave the command as well from a ``kill`` that it
+must pass on.
+"""
+
+import os
+import select
+import signal
+import socket
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from howdah import _native
+from howdah._native import HowdahError
+from howdah.lab import control, hosts, machine, sshd
+from howdah.lab.control import Ended, Failed, Go, Ready, Setup, Signal
+from howdah.lab.keeper import Keeper
+from howdah.lab.processes import Identity, wait_gone
+from howdah.lab.settings import Settings, needed
+
+_READY_S = 30.0
+_POLL_S = 0.02
+_SI_KERNEL = 0x80
+"""siginfo's si_code of signals from the terminal."""
+_FORWARDED = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM}
+_TAKEN = _FORWARDED | {signal.SIGCHLD}
+
+
+class Interrupted(Exception):
+    """A signal came before the lab could be used; nothing of it is left."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.exit_code = 128 + number
+
+
+class Tree:
+    """One lab as its maker holds it. The maker's end is the lab's end."""
+
+    def __init__(self, setup: Setup, watched: list[socket.socket]) -> None:
+        """Starts it; it also ends when one of ``watched`` closes. Needs a single thread.
+
+        Afterwards the caller must ``wait``, starts its processes inside the lab's PID namespace, and
+        has the signals blocked that it would die of. Raises HowdahError when no namespace can be made.
+        """
+        if setup.sshd:
+            sshd.check()
+        self._notes: list[str] = []
+        self._keeper = self._claim(setup) if os.geteuid() == 0 else None
+        try:
+            _unshare()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, _TAKEN)
+            self._socket, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self.pid = os.fork()
+            if self.pid == 0:
+                self._become_machine(setup, inside, watched)
+        except BaseException:
+            if self._keeper:
+                self._keeper.release()
+            raise
+        inside.close()
+        self._ended = False
+        self._pidfd = os.pidfd_open(self.pid)
+        self.identity = Identity.of(self.pid)
+        control.send(self._socket, Go(self.pid))
+
+    def wait_ready(self) -> Ready:
+        """The lab, once it can be used.
+
+        Raises HowdahError with the reason when it cannot be made, and Interrupted.
+        """
+        for _ in range(int(_READY_S / _POLL_S)):
+            if select.select([self._socket], [], [], _POLL_S)[0]:
+                break
+            number = signal.sigtimedwait(_FORWARDED, 0)
+            if number is not None:
+                self.end()
+                raise Interrupted(number.si_signo)
+        message = self._message()
+        if isinstance(message, Ready):
+            return msgspec.structs.replace(message, notes=(*self._notes, *message.notes))
+        self.end()
+        if isinstance(message, Failed):
+            raise HowdahError(f"cannot make the lab: {message.why}")
+        raise HowdahError(f"cannot make the lab: nothing came of it in {_READY_S:.0f} s")
+
+    def wait(self) -> Ended:
+        """How the lab ended, once all of it is gone. Raises HowdahError when it was killed."""
+        while True:
+            taken = signal.sigwaitinfo(_TAKEN)
+            if taken.si_signo == signal.SIGCHLD:
+                if wait_gone(self._pidfd, 0):
+                    break
+            elif taken.si_code != _SI_KERNEL or taken.si_signo == signal.SIGTERM:
+                control.send(self._socket, Signal(taken.si_signo))
+        message = self._message()
+        self.end()
+        if isinstance(message, Ended):
+            return message
+        raise HowdahError(message.why if isinstance(message, Failed) else "the lab was killed")
+
+    def end(self) -> None:
+        """Ends what there still is of it, and puts back the signals and the host's settings."""
+        if self._ended:
+            return
+        self._ended = True
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self._pidfd)
+        self._socket.close()
+        if self._keeper:
+            self._keeper.release()
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+
+    def _claim(self, setup: Setup) -> Keeper:
+        settings, own = Settings(), Identity.of(os.getpid())
+        if own is None:
+            raise HowdahError("/proc cannot be read; mount it")
+        keeper = Keeper(settings, own)
+        try:
+            most = hosts.buffer_bytes(setup.link)
+            self._notes += settings.claim(own, needed(hosts.CONGESTION_CONTROL, most))
+        except BaseException:
+            keeper.release()
+            raise
+        return keeper
+
+    def _become_machine(self, setup: Setup, inside: socket.socket, watched: list[socket.socket]) -> NoReturn:
+        self._socket.close()
+        if self._keeper:
+            self._keeper.forget()
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+        machine.run(setup, inside, watched)
+
+    def _message(self) -> Ready | Failed | Ended | None:
+        """The next message from the lab; null when it has gone without one."""
+        try:
+            message = self._socket.recv(control.PACKET_BYTES_MAX, socket.MSG_DONTWAIT)
+        except (BlockingIOError, ConnectionResetError):
+            return None
+        if not message:
+            return None
+        return msgspec.json.decode(message, type=Ready | Failed | Ended)
+
+
+def _unshare() -> None:
+    """Enters a new PID namespace for children, without root in a user namespace of its own."""
+    rootless = os.geteuid() != 0
+    try:
+        _native.unshare(user=rootless, pid=True, mount=False)
+    except HowdahError as error:
+        raise HowdahError(f"cannot make the lab: {_mend(rootless=rootless) or error}") from None
+
+
+def _mend(*, rootless: bool) -> str | None:
+    """Why namespaces are refused, and what to do; null when this is none of the known reasons."""
+    if not rootless:
+        return "this root may make no namespaces (a container?); give it CAP_SYS_ADMIN, as with --privileged"
+    for sysctl, refusing, mend in (
+        ("kernel/unprivileged_userns_clone", "0", "1"),
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
+        ("user/max_user_namespaces", "0", "15000"),
+    ):
+        path = Path("/proc/sys") / sysctl
+        if path.exists() and path.read_text(encoding="ascii").strip() == refusing:
+            name = sysctl.replace("/", ".")
+            return f"user namespaces are switched off here; run as root, or: sudo sysctl -w {name}={mend}"
+    return None
