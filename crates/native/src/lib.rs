@@ -2,6 +2,8 @@
 
 use pyo3::prelude::*;
 
+mod emulator;
+mod namespaces;
 mod tcp;
 mod units;
 
@@ -23,6 +25,10 @@ mod _native {
 
     #[pymodule_export]
     use super::HowdahError;
+    #[pymodule_export]
+    use super::emulator::Emulator;
+    #[pymodule_export]
+    use super::namespaces::{bind_mount, die_with_parent, mount_proc, unshare};
     #[pymodule_export]
     use super::tcp::host_limits;
     #[pymodule_export]

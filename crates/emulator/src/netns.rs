@@ -1,0 +1,161 @@
+//! A host: a network namespace with one TUN device, both kept alive by descriptors alone.
+
+use std::ffi::c_short;
+use std::fs::{self, File, OpenOptions};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::{io, mem, thread};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+use crate::EmulatorError;
+
+/// The name of the TUN device in each host.
+pub(crate) const DEVICE: &str = "wan0";
+
+/// A TUN device takes packets away from TCP at once, so TCP sees no queue there to be held back by:
+/// a whole window can come in one go. Beyond this many packets the device drops.
+const DEVICE_QUEUE_PACKETS: i32 = 65_536;
+
+/// The parts of a host.
+#[derive(Debug)]
+pub(crate) struct Netns {
+    pub namespace: OwnedFd,
+    pub tun: OwnedFd,
+    /// `/proc/net/dev` of this namespace, whichever thread reads it.
+    counters: File,
+}
+
+impl Netns {
+    /// Makes a namespace and its device on a thread that ends with it.
+    pub fn make(mtu: u32) -> Result<Self, EmulatorError> {
+        thread::scope(|scope| {
+            let made = thread::Builder::new()
+                .name("howdah-netns".into())
+                .spawn_scoped(scope, || Self::make_here(mtu))
+                .map_err(EmulatorError::refused("starting a thread"))?;
+            made.join()
+                .unwrap_or(Err(EmulatorError::Misuse("making a namespace panicked")))
+        })
+    }
+
+    fn make_here(mtu: u32) -> Result<Self, EmulatorError> {
+        // SAFETY: only the network namespace of this thread changes; no descriptor table is unshared.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNET) }
+            .map_err(EmulatorError::refused("making a network namespace"))?;
+        let open = |path| File::open(path);
+        let namespace = open("/proc/thread-self/ns/net")
+            .map_err(EmulatorError::refused("opening /proc/thread-self/ns/net"))?;
+        let tun = open_tun().map_err(EmulatorError::refused("opening /dev/net/tun"))?;
+        configure(mtu).map_err(EmulatorError::refused("setting up the TUN device"))?;
+        let counters = open("/proc/thread-self/net/dev")
+            .map_err(EmulatorError::refused("opening /proc/thread-self/net/dev"))?;
+        Ok(Netns {
+            namespace: namespace.into(),
+            tun,
+            counters,
+        })
+    }
+
+    /// Packets the device dropped because nobody read them in time.
+    pub fn device_drops(&self) -> io::Result<u64> {
+        let mut text = [0; 4096];
+        let read = self.counters.read_at(&mut text, 0)?;
+        let text = String::from_utf8_lossy(&text[..read]);
+        let row = text
+            .lines()
+            .find_map(|line| line.trim_start().strip_prefix(DEVICE)?.strip_prefix(':'));
+        // Eight columns of what was received come first; the fourth of the sent ones is `drop`.
+        row.and_then(|row| row.split_whitespace().nth(8 + 3)?.parse().ok())
+            .ok_or_else(|| io::Error::other("no counters of the TUN device"))
+    }
+}
+
+fn open_tun() -> io::Result<OwnedFd> {
+    let tun = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .open("/dev/net/tun")?;
+    let mut request = request();
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as c_short;
+    // SAFETY: TUNSETIFF reads and writes one ifreq.
+    checked(unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })?;
+    let little_endian: libc::c_int = 1;
+    // SAFETY: TUNSETVNETLE reads one int.
+    checked(unsafe {
+        libc::ioctl(
+            tun.as_raw_fd(),
+            libc::TUNSETVNETLE,
+            &raw const little_endian,
+        )
+    })?;
+    let tcp = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
+    let udp = libc::TUN_F_USO4 | libc::TUN_F_USO6;
+    // Kernels before 6.2 know no segmentation of UDP, and then cut it themselves.
+    set_offload(&tun, tcp | udp).or_else(|_| set_offload(&tun, tcp))?;
+    Ok(tun.into())
+}
+
+fn set_offload(tun: &File, features: libc::c_uint) -> io::Result<()> {
+    // SAFETY: TUNSETOFFLOAD takes its argument by value.
+    checked(unsafe {
+        libc::ioctl(
+            tun.as_raw_fd(),
+            libc::TUNSETOFFLOAD,
+            libc::c_ulong::from(features),
+        )
+    })
+}
+
+/// Sets MTU and queue of the device, and brings it and the loopback up.
+fn configure(mtu: u32) -> io::Result<()> {
+    let socket = socket_with(
+        AddressFamily::INET,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    let set = |command, request: &libc::ifreq| {
+        // SAFETY: each of these commands reads one ifreq.
+        checked(unsafe { libc::ioctl(socket.as_raw_fd(), command, &raw const *request) })
+    };
+    // Without a link-local address the device itself sends nothing; refused where /proc/sys is read-only.
+    let _ = fs::write(
+        format!("/proc/sys/net/ipv6/conf/{DEVICE}/addr_gen_mode"),
+        "1",
+    );
+    let mut device = request();
+    device.ifr_ifru.ifru_mtu = mtu as i32;
+    set(libc::SIOCSIFMTU, &device)?;
+    device.ifr_ifru.ifru_metric = DEVICE_QUEUE_PACKETS;
+    set(libc::SIOCSIFTXQLEN, &device)?;
+    device.ifr_ifru.ifru_flags = libc::IFF_UP as c_short;
+    set(libc::SIOCSIFFLAGS, &device)?;
+    let mut loopback = device;
+    loopback.ifr_name = name("lo");
+    set(libc::SIOCSIFFLAGS, &loopback)
+}
+
+fn request() -> libc::ifreq {
+    // SAFETY: an ifreq of zeros is a valid one.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    request.ifr_name = name(DEVICE);
+    request
+}
+
+fn name(device: &str) -> [libc::c_char; libc::IFNAMSIZ] {
+    let mut name = [0; libc::IFNAMSIZ];
+    for (to, from) in name.iter_mut().zip(device.bytes()) {
+        *to = from as libc::c_char;
+    }
+    name
+}
+
+fn checked(result: libc::c_int) -> io::Result<()> {
+    match result {
+        0.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,282 @@
+//! The data path: one thread that reads both devices, asks the model, waits, and writes.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use howdah_link::{Direction, Run, Spec};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, read, writev};
+
+use crate::clock::Clock;
+use crate::memory::{LARGEST_PACKET_BYTES, Pool, Store, Stored};
+use crate::packet::{HEAD_BYTES, Packet};
+use crate::stats::Shared;
+
+/// Segments that arrive within this time of one another may leave as one packet.
+const SPREAD_NS: u64 = 250_000;
+/// Packets handled in one direction before the other has its turn.
+const BATCH: usize = 16;
+/// On a quiet link the thread wakes this much early and waits for the instant itself, because a sleep
+/// ends some tens of microseconds late.
+const SPIN_NS: u64 = 60_000;
+/// A link is quiet while it releases less than this per [`QUIET_SPAN_NS`].
+const QUIET_RELEASES: u32 = 20;
+const QUIET_SPAN_NS: u64 = 10_000_000;
+
+/// A packet, or a piece of one, on its way.
+#[derive(Debug)]
+struct Held {
+    stored: Stored,
+    first: u32,
+    count: u32,
+    whole: bool,
+    wire_bytes: u64,
+    due_ns: u64,
+    /// How long it may have waited in the device when that mattered.
+    waited_ns: u64,
+}
+
+/// One direction.
+#[derive(Debug)]
+struct Way {
+    index: usize,
+    model: Direction,
+    /// Largest number of bytes held, where no queue of the model limits them.
+    unshaped_limit_bytes: Option<u64>,
+    store: Store,
+    held: VecDeque<Held>,
+    held_bytes: u64,
+    runs: Vec<Run>,
+    last_look_ns: u64,
+}
+
+/// The thread's state.
+#[derive(Debug)]
+pub(crate) struct DataPath {
+    ways: [Way; 2],
+    pool: Pool,
+    overhead_bytes: u32,
+    scratch: Vec<u8>,
+    shared: Arc<Shared>,
+    stop: Arc<OwnedFd>,
+    quiet: Quiet,
+}
+
+/// Whether little enough happens that waiting awake costs nobody.
+#[derive(Debug, Default)]
+struct Quiet {
+    since_ns: u64,
+    releases: u32,
+    was_busy: bool,
+}
+
+impl Quiet {
+    fn released(&mut self, now_ns: u64) {
+        if now_ns - self.since_ns > QUIET_SPAN_NS {
+            self.was_busy = self.releases > QUIET_RELEASES;
+            self.since_ns = now_ns;
+            self.releases = 0;
+        }
+        self.releases += 1;
+    }
+
+    fn now(&self) -> bool {
+        !self.was_busy && self.releases <= QUIET_RELEASES
+    }
+}
+
+impl DataPath {
+    pub fn new(spec: &Spec, pool: Pool, shared: Arc<Shared>, stop: Arc<OwnedFd>) -> Self {
+        let mut index = 0;
+        let ways = Direction::pair(spec).map(|model| {
+            let direction = [&spec.near_to_far, &spec.far_to_near][index];
+            index += 1;
+            Way {
+                index: index - 1,
+                model,
+                unshaped_limit_bytes: match direction.rate_bps {
+                    None => Some(spec.queue_limit_bytes(direction)),
+                    Some(_) => None,
+                },
+                store: Store::default(),
+                held: VecDeque::with_capacity(4096),
+                held_bytes: 0,
+                runs: Vec::new(),
+                last_look_ns: 0,
+            }
+        });
+        let overhead_bytes = spec.frame_overhead_bytes;
+        let scratch = vec![0; LARGEST_PACKET_BYTES];
+        DataPath {
+            ways,
+            pool,
+            overhead_bytes,
+            scratch,
+            shared,
+            stop,
+            quiet: Quiet::default(),
+        }
+    }
+
+    /// Moves packets until `stop` becomes readable.
+    pub fn run(&mut self) -> Result<(), Errno> {
+        let clock = *self.shared.clock.get().expect("the clock was started");
+        loop {
+            let mut moved = 0;
+            for way in 0..2 {
+                moved += self.release(way, clock);
+                moved += self.take(way, clock)?;
+            }
+            if moved == 0 && self.wait(clock)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes what is due to the host at the other end; returns how many.
+    fn release(&mut self, way: usize, clock: Clock) -> usize {
+        let DataPath {
+            ways,
+            pool,
+            overhead_bytes,
+            shared,
+            quiet,
+            ..
+        } = self;
+        let way = &mut ways[way];
+        let flow = &shared.flows[way.index];
+        let to = &shared.hosts[1 - way.index].tun;
+        for done in 0..BATCH {
+            let now_ns = clock.now_ns();
+            if way.held.front().is_none_or(|held| held.due_ns > now_ns) {
+                return done;
+            }
+            let held = way.held.pop_front().expect("one is due");
+            let bytes = way.store.bytes(held.stored);
+            let mut head = [0; HEAD_BYTES];
+            let written = match held.whole {
+                true => rustix::io::write(to, bytes),
+                false => {
+                    let piece = Packet::new(bytes).piece(held.first, held.count, &mut head);
+                    writev(to, &[IoSlice::new(piece.head), IoSlice::new(piece.payload)])
+                }
+            };
+            way.store.give_back(pool);
+            way.held_bytes -= held.wire_bytes;
+            quiet.released(now_ns);
+            match written {
+                Ok(_) => {
+                    flow.delivered(held.count, held.wire_bytes, *overhead_bytes);
+                    let late_ns = now_ns - held.due_ns + held.waited_ns;
+                    shared.lateness.count(late_ns, held.wire_bytes);
+                }
+                Err(_) => flow.failed(held.count),
+            }
+        }
+        BATCH
+    }
+
+    /// Reads what the host at this end has sent and offers it to the model; returns how many.
+    fn take(&mut self, way: usize, clock: Clock) -> Result<usize, Errno> {
+        let DataPath {
+            ways,
+            pool,
+            overhead_bytes,
+            scratch,
+            shared,
+            ..
+        } = self;
+        let way = &mut ways[way];
+        let flow = &shared.flows[way.index];
+        let from = &shared.hosts[way.index].tun;
+        let mut taken = 0;
+        while taken < BATCH {
+            let room = way.store.room(pool);
+            let stored = room.is_some();
+            let room = room.unwrap_or(scratch);
+            let bytes = match read(from, &mut *room) {
+                Ok(bytes) => bytes,
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error),
+            };
+            taken += 1;
+            let now_ns = clock.now_ns();
+            let burst = Packet::new(&room[..bytes]).burst(*overhead_bytes);
+            let wire_bytes = burst.wire_bytes_of(0, burst.segments);
+            let full = way
+                .unshaped_limit_bytes
+                .is_some_and(|most| way.held_bytes + wire_bytes > most);
+            if full || !stored {
+                match full {
+                    true => flow.overflowed(burst.segments),
+                    false => flow.failed(burst.segments),
+                }
+                continue;
+            }
+            let away_ns = now_ns - way.last_look_ns;
+            way.last_look_ns = now_ns;
+            let waited_ns = away_ns.min(way.model.idle_ns(now_ns));
+            way.model
+                .offer_burst(now_ns, burst, SPREAD_NS, |run| way.runs.push(run));
+            if way.runs.is_empty() {
+                continue;
+            }
+            let stored = way.store.keep(bytes, way.runs.len() as u32);
+            for run in way.runs.drain(..) {
+                let wire_bytes = burst.wire_bytes_of(run.first, run.count);
+                way.held_bytes += wire_bytes;
+                way.held.push_back(Held {
+                    stored,
+                    first: run.first,
+                    count: run.count,
+                    whole: run.count == burst.segments,
+                    wire_bytes,
+                    due_ns: run.arrival_ns,
+                    waited_ns,
+                });
+            }
+        }
+        way.last_look_ns = clock.now_ns();
+        if taken > 0 {
+            flow.publish(&way.model);
+        }
+        Ok(taken)
+    }
+
+    /// Sleeps until something is due or comes; true: the link is to stop.
+    fn wait(&mut self, clock: Clock) -> Result<bool, Errno> {
+        let due_ns = self
+            .ways
+            .iter()
+            .filter_map(|way| Some(way.held.front()?.due_ns))
+            .min();
+        let early_ns = if self.quiet.now() { SPIN_NS } else { 0 };
+        let now_ns = clock.now_ns();
+        let timeout = due_ns.map(|due_ns| {
+            let sleep_ns = due_ns.saturating_sub(now_ns + early_ns);
+            Timespec {
+                tv_sec: (sleep_ns / 1_000_000_000) as i64,
+                tv_nsec: (sleep_ns % 1_000_000_000) as i64,
+            }
+        });
+        let mut devices = [
+            PollFd::new(&self.shared.hosts[0].tun, PollFlags::IN),
+            PollFd::new(&self.shared.hosts[1].tun, PollFlags::IN),
+            PollFd::new(&self.stop, PollFlags::IN),
+        ];
+        match poll(&mut devices, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+        let stop = !devices[2].revents().is_empty();
+        // What came during the sleep ended it, so nothing waited longer than the waking took.
+        let now_ns = clock.now_ns();
+        self.ways
+            .iter_mut()
+            .for_each(|way| way.last_look_ns = now_ns);
+        Ok(stop)
+    }
+}

@@ -1,0 +1,55 @@
+//! What the lab's own processes need of namespaces, beyond those of the link.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
+use rustix::process::{Signal, getgid, getppid, getuid, set_parent_process_death_signal};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+use crate::EmulatorError;
+
+/// Leaves the namespaces named for new ones; `user` maps the caller to root in its own. With `pid` the
+/// next child is the first process of its namespace. `user` needs a process of one thread.
+pub fn unshare(user: bool, pid: bool, mount: bool) -> Result<(), EmulatorError> {
+    let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
+    let mut flags = UnshareFlags::empty();
+    flags.set(UnshareFlags::NEWUSER, user);
+    flags.set(UnshareFlags::NEWPID, pid);
+    flags.set(UnshareFlags::NEWNS, mount);
+    // SAFETY: UnshareFlags::FILES is not among them, so every thread keeps its descriptors.
+    unsafe { unshare_unsafe(flags) }.map_err(EmulatorError::refused("unshare"))?;
+    if user {
+        let write = |path, text: String| {
+            fs::write(path, text).map_err(EmulatorError::refused("mapping the user namespace"))
+        };
+        write("/proc/self/setgroups", "deny".into())?;
+        write("/proc/self/uid_map", format!("0 {uid} 1"))?;
+        write("/proc/self/gid_map", format!("0 {gid} 1"))?;
+    }
+    Ok(())
+}
+
+/// Asks the kernel to kill this process when the thread that started it ends.
+pub fn die_with_parent() -> Result<(), EmulatorError> {
+    let parent = getppid();
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(EmulatorError::refused("setting the parent death signal"))?;
+    match getppid() == parent {
+        true => Ok(()),
+        false => Err(EmulatorError::Misuse("the parent process has gone already")),
+    }
+}
+
+/// Keeps mounts from spreading and mounts a /proc of the PID namespace just entered.
+pub fn mount_proc() -> Result<(), EmulatorError> {
+    let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
+    mount_change("/", private).map_err(EmulatorError::refused("making mounts private"))?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("proc", "/proc", "proc", flags, None).map_err(EmulatorError::refused("mounting /proc"))
+}
+
+/// Shows `source` at `target`, which must exist.
+pub fn bind_mount(source: &Path, target: &Path) -> Result<(), EmulatorError> {
+    mount_bind(source, target).map_err(EmulatorError::refused("bind mount"))
+}
