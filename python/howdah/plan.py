@@ -82,7 +82,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     why: Why = Why()
 
     def given(self, key: str, value: int | str | bool, option: str, words: str) -> "Plan":
-        """This plan with one choice the user made; the Why says so, and what it replaced."""
+        """This plan with one choice the user made; the Why says so, and what it replaced.
+
+        Raises HowdahError when the value is out of the key's range.
+        """
         before = getattr(self, key)
         summary = [*self.why.summary, f"{words}, because {option} says so."]
         alternatives = [
@@ -90,7 +93,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             Alternative(what=f"{key} {before}", why_not=f"decided, but replaced by {option}"),
         ]
         why = msgspec.structs.replace(self.why, summary=summary, prediction=None, alternatives=alternatives)
-        return msgspec.structs.replace(self, **{key: value}, why=why)
+        changed = msgspec.structs.replace(self, **{key: value}, why=why)
+        try:
+            # replace() checks nothing; reading it back does.
+            return msgspec.convert(msgspec.to_builtins(changed), Plan)
+        except msgspec.ValidationError as error:
+            problem = str(error).partition(" - at ")[0].replace("`", "").lower()
+            raise HowdahError(f"{option} {value}: {problem}; see: howdah cp --help") from None
 
     def in_short(self) -> str:
         """One line: ``8 streams, cubic, buffers autotuned, TLS 1.3``."""

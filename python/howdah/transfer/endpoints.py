@@ -47,9 +47,8 @@ def route(arguments: list[str], *, memory: bool) -> Route:
     if len(arguments) < 2:
         raise HowdahError("a copy needs a source and a destination; write: howdah cp SRC… DST")
     *sources, destination = [parse(argument) for argument in arguments]
-    for argument, endpoint in zip(arguments, [*sources, destination], strict=True):
-        if not endpoint.path and endpoint.host is None:
-            raise HowdahError(f"the name {argument!r} is empty; write . for the folder you are in")
+    if "" in arguments:
+        raise HowdahError("a name is empty; write . for the folder you are in")
     hosts = {source.host for source in sources}
     if destination.host is not None:
         if hosts != {None}:
@@ -66,6 +65,12 @@ def route(arguments: list[str], *, memory: bool) -> Route:
         direction, host = "pull", sources[0].host
     is_folder = len(sources) > 1 or destination.path.endswith(b"/")
     return Route(direction, host, [source.path for source in sources], destination.path, is_folder)
+
+
+def printable(name: bytes) -> str:
+    """A file name as one line of text: what is no printable UTF-8 becomes ``\\n`` or ``\\xNN``."""
+    text = name.decode(errors="backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _memory_route(arguments: list[str]) -> Route:
@@ -97,4 +102,4 @@ def _remote_path(path: str, argument: str) -> bytes:
 
 
 def _shown(argument: str) -> str:
-    return os.fsencode(argument).decode(errors="backslashreplace").encode("unicode_escape").decode()
+    return printable(os.fsencode(argument))

@@ -1,0 +1,47 @@
+"""The far end until it has said hello."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from howdah import HowdahError, interrupt
+from howdah.transfer.early import Started, take
+from howdah.transfer.messages import FarHello
+from howdah.transfer.ssh_errors import explain
+
+TICK_S = 0.1
+"""How often progress is looked at; also the longest a signal waits for its handler."""
+
+CANCEL_S = 2.0
+"""Both ends have stopped this long after a cancel."""
+
+
+def hello(started: Started, far_says: Callable[[str], None]) -> FarHello:
+    """Waits for the far end's hello. Raises HowdahError with the cause when none will come."""
+    session, far = started.session, started.far
+    try:
+        while (answer := session.hello(TICK_S)) is None:
+            pass
+        far_says(far.stderr())
+        return msgspec.json.decode(answer, type=FarHello)
+    except msgspec.ValidationError as error:
+        raise HowdahError(
+            f"howdah on {far.host} is another version ({error}); install the same version on both hosts"
+        ) from None
+    except HowdahError as error:
+        # The session only saw its pipe end or carry something else; ssh knows why.
+        status = far.exit_status(CANCEL_S)
+        if status:
+            raise HowdahError(explain(far.host, status, far.stderr())) from None
+        raise HowdahError(f"{far.host}: {error}") from None
+
+
+def greet(host: str, far_howdah: str | None) -> FarHello:
+    """The hello of ``host`` and nothing more."""
+    interrupt.install()
+    started = take(host, far_howdah)
+    try:
+        return hello(started, lambda _: None)
+    finally:
+        started.session.cancel()
+        started.far.end()

@@ -1,0 +1,186 @@
+"""The far end over ssh: which ssh, with which options, kept how long; started, watched, ended.
+
+Policy of kept connections. A cold ssh login costs about nine round trips, more than the rest of a
+small copy, so the login is kept: unless the user's own ssh configuration shares connections
+(ControlPath or ControlMaster), ssh is asked to stay in the background for KEEP_S seconds after the
+last copy, and the next copy goes through it (one round trip). The socket lies in a folder only this
+user can enter; its name is made from everything ``ssh -G`` resolves for the host and from the network
+namespace, so another configuration or another lab never meets it. After Ctrl-C or a signal the kept
+connection is told to end with its last session. ``HOWDAH_SSH_KEEP_S=0`` keeps none, and
+``HOWDAH_SSH="ssh -F FILE"`` replaces the ssh command.
+
+Imported before everything else when a copy starts: nothing here may import what is slow to load.
+"""
+
+import os
+import select
+import signal
+import time
+from hashlib import sha256
+
+from howdah import HowdahError
+
+KEEP_S = 60
+CONNECT_TIMEOUT_S = 20
+_ALIVE_S = 5
+_SOCKET_PATH_MAX = 108 - 18
+"""sockaddr_un, less what ssh appends while it makes the socket."""
+
+
+class Far:
+    """A running ``ssh HOST howdah serve``. The caller owns ``read_fd`` and ``write_fd``."""
+
+    def __init__(self, host: str, command: str | None) -> None:
+        """Starts ssh and returns at once. ``command`` is howdah at the far end if not in its PATH."""
+        self.host = host
+        ssh = os.environ.get("HOWDAH_SSH", "").split() or ["ssh"]
+        config = _effective_config(ssh, host)
+        self.data_address = _direct_address(config)
+        self._control = _control_path(config)
+        self._ssh = ssh
+        self._stderr = b""
+        self._status: int | None = None
+        remote = f"{_quoted(command) if command else 'howdah'} serve"
+        argv = [*ssh, "-T", "-x", "-a", *self._options(config), "--", host, remote]
+        stdin, self.write_fd = os.pipe()
+        self.read_fd, stdout = os.pipe()
+        self._stderr_fd, stderr = os.pipe()
+        os.set_blocking(self._stderr_fd, False)
+        self._pid = _spawn(argv, (stdin, stdout, stderr))
+        self._pidfd = os.pidfd_open(self._pid)
+
+    def exit_status(self, timeout_s: float) -> int | None:
+        """ssh's exit code, -N when signal N ended it, None while it runs."""
+        if self._status is None and select.select([self._pidfd], [], [], timeout_s)[0]:
+            self._status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+            os.close(self._pidfd)
+        return self._status
+
+    def stderr(self) -> str:
+        """What ssh and the far end have written to standard error since this was last asked."""
+        while True:
+            try:
+                piece = os.read(self._stderr_fd, 65536)
+            except BlockingIOError:
+                break
+            if not piece:
+                break
+            self._stderr += piece
+        text, self._stderr = self._stderr, b""
+        return text.decode(errors="backslashreplace").replace("\r\n", "\n")
+
+    def end(self) -> None:
+        """Ends ssh, and the kept connection with its last session. Not needed when all went well."""
+        if self._control and os.path.exists(self._control):  # noqa: PTH110
+            # Not -O exit: another copy may be using the connection at this moment.
+            _output([*self._ssh, "-O", "stop", "-o", f"ControlPath={self._control}", "--", self.host])
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self.exit_status(0.0) is None:
+                os.kill(self._pid, number)
+                self.exit_status(0.5)
+
+    def _options(self, config: dict[str, str]) -> list[str]:
+        options = ["ClearAllForwardings=yes"]
+        if config.get("connecttimeout", "none") == "none":
+            options.append(f"ConnectTimeout={CONNECT_TIMEOUT_S}")
+        if self._control:
+            options += [
+                "ControlMaster=auto",
+                f"ControlPath={self._control}",
+                f"ControlPersist={_keep_s()}",
+                # A kept connection whose path has died must not hold the next copy.
+                f"ServerAliveInterval={_ALIVE_S}",
+                "ServerAliveCountMax=3",
+            ]
+        return [part for option in options for part in ("-o", option)]
+
+
+def _effective_config(ssh: list[str], host: str) -> dict[str, str]:
+    """What ssh resolves for this host; empty when ssh itself refuses (starting it will say why)."""
+    lines = _output([*ssh, "-G", "--", host]).decode(errors="surrogateescape").splitlines()
+    return {key.lower(): value for key, _, value in (line.partition(" ") for line in lines)}
+
+
+def _direct_address(config: dict[str, str]) -> str | None:
+    """The name or address ssh connects to; None when it goes through another host or a command."""
+    through = (config.get(key, "none") for key in ("proxyjump", "proxycommand"))
+    return config.get("hostname") if all(value == "none" for value in through) else None
+
+
+def _control_path(config: dict[str, str]) -> str | None:
+    """Where the kept connection to this host is or will be; None when none of ours is to be kept."""
+    shares = config.get("controlmaster", "false") not in {"false", "no"} or "controlpath" in config
+    folder = _private_folder()
+    if not config or shares or not folder or not _keep_s():
+        return None
+    network = os.stat("/proc/self/ns/net").st_ino  # noqa: PTH116
+    name = sha256(repr((network, sorted(config.items()))).encode()).hexdigest()[:24]
+    path = f"{folder}/{name}"
+    return path if len(os.fsencode(path)) <= _SOCKET_PATH_MAX else None
+
+
+def _private_folder() -> str | None:
+    """A folder only this user can enter, made if missing; None when that cannot be had."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    folder = f"{runtime}/howdah" if runtime.startswith("/") else f"/tmp/howdah-{os.getuid()}"  # noqa: S108
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
+        found = os.lstat(folder)
+    except OSError:
+        return None
+    private = found.st_uid == os.getuid() and found.st_mode & 0o170077 == 0o040000
+    return folder if private else None
+
+
+def _keep_s() -> int:
+    text = os.environ.get("HOWDAH_SSH_KEEP_S", str(KEEP_S))
+    if not text.isdecimal():
+        raise HowdahError(f"HOWDAH_SSH_KEEP_S is {text!r}; give whole seconds, 0 to keep no connection")
+    return int(text)
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def _spawn(argv: list[str], streams: tuple[int, int, int]) -> int:
+    """Starts ``argv`` with these as its standard streams, which are closed here."""
+    actions = [(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate(streams)]
+    try:
+        # Ctrl-C reaches every process of the terminal; ssh must live on to carry our goodbye.
+        return os.posix_spawnp(
+            argv[0],
+            argv,
+            os.environ,
+            file_actions=actions,
+            setsigmask=[signal.SIGINT],
+            setsigdef=[signal.SIGPIPE],
+        )
+    except FileNotFoundError:
+        raise HowdahError(
+            f"{argv[0]} is not installed on this host; install it: apt install openssh-client"
+        ) from None
+    except OSError as error:
+        raise HowdahError(f"cannot start {argv[0]}: {error.strerror}; check HOWDAH_SSH") from None
+    finally:
+        for fd in streams:
+            os.close(fd)
+
+
+def _output(argv: list[str], timeout_s: float = 2.0) -> bytes:
+    """Standard output of a short command; whatever it has written when the time is over."""
+    read_fd, stdout = os.pipe()
+    pid = _spawn(argv, (os.open(os.devnull, os.O_RDWR), stdout, os.open(os.devnull, os.O_RDWR)))
+    text, deadline = b"", time.monotonic() + timeout_s
+    try:
+        while select.select([read_fd], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            piece = os.read(read_fd, 65536)
+            if not piece:
+                break
+            text += piece
+        else:
+            os.kill(pid, signal.SIGKILL)
+        return text
+    finally:
+        os.close(read_fd)
+        os.waitpid(pid, 0)

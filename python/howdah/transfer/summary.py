@@ -1,0 +1,103 @@
+"""A finished transfer in a few lines."""
+
+import shlex
+from pathlib import Path
+
+from howdah._native import format_bytes, format_duration, format_rate
+from howdah.record import FileAction, Outcome, Record
+from howdah.transfer.endpoints import printable
+
+
+def summary(record: Record, file: Path | None) -> str:
+    """What was moved, how fast, by which plan, and where the record is; a dry run's plan and files."""
+    if record.outcome is None or record.plan is None:
+        return ""
+    if record.outcome.dry_run_plan is not None:
+        return "\n".join([record.plan.in_words(), "", *_would(record.outcome.dry_run_plan)])
+    lines = [*_moved(record.outcome), f"{_plan_in_use(record)}"]
+    lines += [f"warning: {warning}" for warning in record.outcome.warnings]
+    if "lateness" in record.flags:
+        lines.append(
+            "warning: this machine was too slow for the lab's link; the rate is the machine's, not the path's"
+        )
+    if file is not None:
+        lines.append(f"Record {record.id} (howdah archive show {record.id})")
+    return "\n".join(lines)
+
+
+def _moved(outcome: Outcome) -> list[str]:
+    lines = []
+    if outcome.goodput_bps is None:
+        lines.append(f"Nothing to move, in {format_duration(outcome.elapsed_s)}")
+    else:
+        rate = f"{format_rate(outcome.goodput_bps)}"
+        if outcome.moving_bps is not None and outcome.setup_s is not None:
+            rate += (
+                f" ({format_rate(outcome.moving_bps)} after {format_duration(outcome.setup_s)} of setting up)"
+            )
+        lines.append(f"{format_bytes(outcome.bytes)} in {format_duration(outcome.elapsed_s)}: {rate}")
+    counts = [(outcome.files, "file"), (outcome.folders, "folder"), (outcome.links, "link")]
+    parts = [_count(number, noun) for number, noun in counts if number]
+    if outcome.files_skipped:
+        parts.append(
+            f"{outcome.files_skipped:,} skipped, there already ({format_bytes(outcome.bytes_skipped)})"
+        )
+    return [*lines, ", ".join(parts)] if parts else lines
+
+
+def _plan_in_use(record: Record) -> str:
+    parts = [record.plan.in_short() if record.plan else ""]
+    if record.rtt_s is not None:
+        parts.append(f"RTT {record.rtt_s * 1e3:.3g} ms")
+    if record.outcome is not None:
+        parts.append(_count(record.outcome.retransmissions, "retransmission"))
+    return "Plan: " + "; ".join(parts)
+
+
+def _would(actions: list[FileAction]) -> list[str]:
+    lines = [
+        f"{action.action:4}  {format_bytes(action.size):>9}  {printable(action.path)}" for action in actions
+    ]
+    copied = [action.size for action in actions if action.action == "copy"]
+    skipped = len(actions) - len(copied)
+    return [
+        *lines,
+        f"Would copy {_count(len(copied), 'file')}, {format_bytes(sum(copied))}; skip {skipped:,}.",
+    ]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def line(record: Record) -> str:
+    """One line of a list: id, rate, size, what was run."""
+    outcome = record.outcome
+    rate = "-" if outcome is None or outcome.goodput_bps is None else format_rate(outcome.goodput_bps)
+    size = "-" if outcome is None else format_bytes(outcome.bytes)
+    flags = "".join(f" [{flag}]" for flag in [*record.flags, *(["failed"] if record.error else [])])
+    return f"{record.id}  {record.kind:8}  {rate:>10}  {size:>9} {flags} {shlex.join(record.command[1:])}"
+
+
+def details(record: Record, file: Path) -> str:
+    """One record in full, but for its trace."""
+    near, far = record.environment.near, record.environment.far
+    lines = [
+        f"{record.kind} {record.id}",
+        f"  started {record.started_at:%Y-%m-%d %H:%M:%S} UTC by howdah {record.version}",
+        f"  command {shlex.join(record.command)}",
+        f"  kernels {near.kernel} here, {far.kernel if far else 'unknown'} there",
+        f"  file    {file}",
+    ]
+    if record.environment.link is not None:
+        lines.append("  link    a lab's (see --json)")
+    if record.flags:
+        lines.append(f"  flags   {', '.join(record.flags)}")
+    if record.error is not None:
+        lines += ["", f"Failed: {record.error}"]
+    if record.outcome is not None:
+        lines += ["", *_moved(record.outcome), _plan_in_use(record)]
+        lines += [f"warning: {warning}" for warning in record.outcome.warnings]
+    if record.plan is not None:
+        lines += ["", record.plan.in_words()]
+    return "\n".join(lines)
