@@ -1,0 +1,102 @@
+"""Everything ``howdah doctor`` looks at on this host, gathered in one place and judged elsewhere."""
+
+import ctypes
+import os
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from howdah._native import host_limits
+from howdah.record import HostLimits
+
+_TIME_ERROR = 5
+"""adjtimex(2): the clock is not synchronised."""
+
+_TIMEX_BYTES = 208
+_CAP_SYS_ADMIN, _CAP_BPF = 21, 39
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """One host as it is. Null: it could not be found out."""
+
+    limits: HostLimits
+    window_scaling: bool | None = None
+    timestamps: bool | None = None
+    sack: bool | None = None
+    receive_autotuning: bool | None = None
+    btf: bool
+    """The kernel describes its types (/sys/kernel/btf/vmlinux): BPF congestion control can be loaded."""
+    bpf_permitted: bool
+    """CAP_BPF or CAP_SYS_ADMIN, and in the first user namespace."""
+    user_namespaces: bool
+    """This user may make namespaces (or is root): labs work."""
+    tun: bool
+    """/dev/net/tun can be opened."""
+    clock_source: str | None = None
+    clock_synchronised: bool | None = None
+    ssh_client: str | None = None
+    """Its path."""
+    aes_instructions: bool
+
+
+def gather() -> Facts:
+    """The facts of this host, in this network namespace."""
+    capabilities = _effective_capabilities()
+    return Facts(
+        limits=msgspec.json.decode(host_limits(), type=HostLimits),
+        window_scaling=_switch("net/ipv4/tcp_window_scaling"),
+        timestamps=_switch("net/ipv4/tcp_timestamps"),
+        sack=_switch("net/ipv4/tcp_sack"),
+        receive_autotuning=_switch("net/ipv4/tcp_moderate_rcvbuf"),
+        btf=Path("/sys/kernel/btf/vmlinux").exists(),
+        bpf_permitted=bool(capabilities & (1 << _CAP_BPF | 1 << _CAP_SYS_ADMIN)) and _first_user_namespace(),
+        user_namespaces=bool(capabilities & 1 << _CAP_SYS_ADMIN) or _user_namespaces_allowed(),
+        tun=os.access("/dev/net/tun", os.R_OK | os.W_OK),
+        clock_source=_read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        clock_synchronised=_clock_synchronised(),
+        ssh_client=shutil.which("ssh"),
+        aes_instructions=" aes" in (_read("/proc/cpuinfo") or ""),
+    )
+
+
+def _read(file: str) -> str | None:
+    try:
+        return Path(file).read_text().strip()
+    except OSError:
+        return None
+
+
+def _switch(sysctl: str) -> bool | None:
+    text = _read(f"/proc/sys/{sysctl}")
+    return None if text is None else text != "0"
+
+
+def _effective_capabilities() -> int:
+    for line in (_read("/proc/self/status") or "").splitlines():
+        if line.startswith("CapEff:"):
+            return int(line.split()[1], 16)
+    return 0
+
+
+def _first_user_namespace() -> bool:
+    """The first user namespace maps every id to itself."""
+    return (_read("/proc/self/uid_map") or "").split() == ["0", "0", "4294967295"]
+
+
+def _user_namespaces_allowed() -> bool:
+    refused = (
+        _read("/proc/sys/user/max_user_namespaces") == "0",
+        _read("/proc/sys/kernel/unprivileged_userns_clone") == "0",
+        _read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1",
+    )
+    return not any(refused)
+
+
+def _clock_synchronised() -> bool | None:
+    """What the kernel knows: whether a time service steers the clock."""
+    try:
+        state = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
+    except (OSError, AttributeError):
+        return None
+    return None if state < 0 else state != _TIME_ERROR
