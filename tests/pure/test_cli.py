@@ -1,0 +1,206 @@
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import typer
+from howdah.cli import cp
+from howdah.plan import Plan
+from howdah.transfer import early
+from howdah.transfer.display import Meter, view
+from howdah.transfer.messages import Progress
+from howdah.transfer.ssh_errors import explain
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+WORDS = st.sampled_from(
+    [
+        "a",
+        "b/",
+        "far:d",
+        "far:",
+        "-q",
+        "--json",
+        "--streams",
+        "--streams=2",
+        "--memory",
+        "1MiB",
+        "--",
+        "--odd",
+        "-",
+    ]
+)
+
+
+def howdah(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "howdah", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+def test_the_early_start_knows_exactly_the_options_of_cp() -> None:
+    command = typer.main.get_command(cp.app)
+    flags, values = set(), set()
+    for parameter in command.params:
+        if parameter.param_type_name == "option" and "--help" not in parameter.opts:
+            (flags if parameter.is_flag else values).update(parameter.opts)
+    assert flags == early.FLAGS
+    assert values == early.TAKES_VALUE
+
+
+@given(st.lists(WORDS, max_size=6))
+def test_the_early_start_never_reaches_another_host_than_the_command(words: list[str]) -> None:
+    found = early.far_end(words)
+    assert found is None or found == ("far", None)
+
+
+@pytest.mark.parametrize(
+    ("words", "host"),
+    [
+        (["a", "far:d"], ("far", None)),
+        (["--plan", "x:y", "a", "far:d"], ("far", None)),
+        (["--plan=x:y", "a", "-q", "far:d"], ("far", None)),
+        (["--far-howdah", "/opt/h", "far:a", "."], ("far", "/opt/h")),
+        (["--memory", "1GiB", "far:"], ("far", None)),
+        (["--", "-a", "far:d"], ("far", None)),
+        (["--help"], None),
+        (["--unknown", "x:y", "a", "far:d"], None),
+        (["-qx", "a", "far:d"], None),
+        (["a", "b"], None),
+        (["a", "far:d", "--plan"], None),
+    ],
+)
+def test_what_is_started_early(words: list[str], host: tuple[str, str | None] | None) -> None:
+    assert early.far_end(words) == host
+
+
+@pytest.mark.parametrize(
+    ("status", "stderr", "says"),
+    [
+        (255, "ssh: Could not resolve hostname nowhere: Name or service not known", "unknown host dtn2"),
+        (255, "ssh: connect to host dtn2 port 22: Connection refused", "refuses ssh.*start sshd"),
+        (255, "ssh: connect to host dtn2 port 22: Connection timed out", "did not answer ssh"),
+        (255, "ssh: connect to host dtn2 port 22: No route to host", "no route to dtn2"),
+        (255, "Host key verification failed.", "ssh dtn2 true"),
+        (
+            255,
+            "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.",
+            "-R dtn2",
+        ),
+        (255, "me@dtn2: Permission denied (publickey,password).", "refuses the login"),
+        (255, "kex_exchange {odd}", r"failed \(kex_exchange \{odd\}\)"),
+        (255, "", "it said nothing"),
+        (127, "bash: line 1: howdah: command not found", "pip install howdah.*--far-howdah"),
+        (126, "Permission denied", "cannot be run"),
+        (-9, "", "signal 9"),
+        (1, "Welcome\nhowdah: no memory; buy some", "^dtn2: no memory; buy some$"),
+        (3, "", "ended before it answered"),
+    ],
+)
+def test_why_the_far_end_did_not_answer(status: int, stderr: str, says: str) -> None:
+    sentence = explain("dtn2", status, stderr)
+    assert "\n" not in sentence
+    assert says.strip("^$") == sentence if says.startswith("^") else _matches(says, sentence)
+
+
+def _matches(pattern: str, text: str) -> bool:
+    import re
+
+    return re.search(pattern, text) is not None
+
+
+PROGRESS = st.builds(
+    Progress,
+    elapsed_s=st.floats(0, 1e5),
+    bytes_done=st.integers(0, 2**50),
+    bytes_total=st.none() | st.integers(1, 2**50),
+    current=st.none() | st.text(st.characters(categories=("L", "N", "Zs")), max_size=200),
+    rtt_s=st.none() | st.floats(0, 10),
+    files_total=st.none() | st.integers(0, 10**8),
+)
+
+
+@given(st.lists(PROGRESS, min_size=1, max_size=4))
+def test_progress_is_three_lines_of_80_columns(seen: list[Progress]) -> None:
+    meter = Meter()
+    for now in sorted(seen, key=lambda each: (each.elapsed_s, each.bytes_done)):
+        meter.add(now)
+    out = io.StringIO()
+    Console(file=out, width=80, force_terminal=False).print(view(seen[-1], meter))
+    lines = out.getvalue().splitlines()
+    assert len(lines) == 3, lines
+    assert all(len(line) <= 80 for line in lines)
+
+
+def _steady(rate_bps: float, until_s: float) -> Iterator[Progress]:
+    empty = msgspec.convert(
+        {
+            "phase": "moving",
+            "scan_complete": True,
+            "bytes_total": 10**12,
+            **dict.fromkeys(
+                ["files_done", "files_skipped", "bytes_skipped", "streams", "retransmissions"], 0
+            ),
+            "elapsed_s": 0.0,
+            "bytes_done": 0,
+        },
+        Progress,
+    )
+    for tick in range(int(until_s * 10)):
+        t_s = tick / 10
+        yield msgspec.structs.replace(empty, elapsed_s=t_s, bytes_done=int(max(0.0, t_s - 1) * rate_bps / 8))
+
+
+def test_rates_and_time_left_of_a_steady_transfer() -> None:
+    meter = Meter()
+    assert meter.now_bps() is None
+    for now in _steady(8e9, 11):
+        meter.add(now)
+    assert meter.now_bps() == pytest.approx(8e9)
+    assert meter.mean_bps() == pytest.approx(8e9)
+    assert meter.left_s(now) == pytest.approx((10**12 - now.bytes_done) / 1e9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["cp", "a", "b"], 1, "howdah: both source and destination are on this host; use: cp -a"),
+        (["cp"], 2, "howdah: Missing argument 'SRC... DST'; see: howdah cp --help"),
+        (["cp", "--odd", "a", "b:c"], 2, "howdah: No such option"),
+        (["cp", "--path", "odd", "--", "a", "b"], 1, "cp -a"),
+        (["archive", "show", "last"], 1, "howdah: no record yet in "),
+        (["doctor", "--rate", "10"], 1, "howdah: "),
+        (["nothing"], 2, "howdah: No such command 'nothing'"),
+        (["serve", "now"], 2, "howdah: serve is the far end"),
+    ],
+)
+def test_mistakes_are_one_line_and_an_exit_code(
+    arguments: list[str], code: int, says: str, tmp_path: Path
+) -> None:
+    done = howdah(*arguments, XDG_DATA_HOME=str(tmp_path), HOWDAH_SSH="false")
+    assert done.returncode == code
+    assert done.stdout == ""
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_help_has_examples_and_the_version_is_the_wheels() -> None:
+    assert "howdah cp run42/ dtn2:/archive/" in howdah("cp", "--help").stdout
+    assert howdah("--version").stdout.startswith("howdah 0.")
+    everything = howdah("--help").stdout
+    assert all(f"  {command}" in everything for command in ("cp", "doctor", "archive"))
+
+
+def test_a_plan_in_short() -> None:
+    plan = Plan(streams=1, congestion_control="cubic", block_bytes=2**20, encrypt=False, pacing_bps=10**9)
+    assert plan.in_short() == "1 stream, cubic, buffers autotuned, paced at 1.00 Gb/s a stream, plaintext"
