@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
 use rustix::process::{Signal, getgid, getppid, getuid, set_parent_process_death_signal};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
@@ -49,7 +49,7 @@ pub fn mount_proc() -> Result<(), EmulatorError> {
     mount("proc", "/proc", "proc", flags, None).map_err(EmulatorError::refused("mounting /proc"))
 }
 
-/// Shows `source` at `target`, which must exist.
+/// Shows `source` with all that is mounted below it at `target`, which must exist.
 pub fn bind_mount(source: &Path, target: &Path) -> Result<(), EmulatorError> {
-    mount_bind(source, target).map_err(EmulatorError::refused("bind mount"))
+    mount_bind_recursive(source, target).map_err(EmulatorError::refused("bind mount"))
 }
