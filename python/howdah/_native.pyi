@@ -49,6 +49,9 @@ def mount_proc() -> None:
 
 def bind_mount(source: str, target: str) -> None: ...
 
+def check_link(link: bytes) -> None:
+    """Raises HowdahError naming the parameter of a LinkSpec (lab/link.py) that is out of its range."""
+
 @final
 class Emulator:
     """Two network namespaces joined by one emulated link; both vanish with this process."""

@@ -4,6 +4,7 @@ use std::os::fd::AsRawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use howdah_emulator::LinkStats;
+use howdah_link::Spec;
 use pyo3::prelude::*;
 
 use crate::raise;
@@ -22,15 +23,24 @@ fn to_json(stats: &LinkStats) -> PyResult<Vec<u8>> {
     serde_json::to_vec(stats).map_err(raise)
 }
 
+fn parse(link: &[u8]) -> PyResult<Spec> {
+    serde_json::from_slice(link).map_err(|error| {
+        raise(format_args!(
+            "the description of the link is not understood: {error}"
+        ))
+    })
+}
+
+#[pyfunction]
+pub fn check_link(link: &[u8]) -> PyResult<()> {
+    parse(link)?.check().map_err(raise)
+}
+
 #[pymethods]
 impl Emulator {
     #[new]
     fn new(py: Python<'_>, link: &[u8]) -> PyResult<Self> {
-        let spec = serde_json::from_slice(link).map_err(|error| {
-            raise(format_args!(
-                "the description of the link is not understood: {error}"
-            ))
-        })?;
+        let spec = parse(link)?;
         let emulator = py
             .detach(|| howdah_emulator::Emulator::new(&spec))
             .map_err(raise)?;

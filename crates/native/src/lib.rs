@@ -26,7 +26,7 @@ mod _native {
     #[pymodule_export]
     use super::HowdahError;
     #[pymodule_export]
-    use super::emulator::Emulator;
+    use super::emulator::{Emulator, check_link};
     #[pymodule_export]
     use super::namespaces::{bind_mount, die_with_parent, mount_proc, unshare};
     #[pymodule_export]

@@ -170,10 +170,9 @@ def _outage(value: object, where: str) -> bool:
 
 
 def _whole_number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise HowdahError(f"{text} is not a whole number") from None
+    if not text.isascii() or not text.isdecimal():
+        raise HowdahError(f"{text} is not a whole number from 0 on")
+    return int(text)
 
 
 _TEXT: dict[str, tuple[str, Callable[[str], Any]]] = {
