@@ -67,7 +67,11 @@ def configure(host: Host, namespace: str, device: str, link: LinkSpec) -> list[s
 
 def _addresses(host: Host, device: str, link: LinkSpec) -> list[str]:
     peer: Host = "near" if host == "far" else "far"
-    lines = [f"address add {ADDRESSES[host]} peer {ADDRESSES[peer]} dev {device}"]
+    # With nobody to resolve, no group is joined and reported: an idle link carries not a byte.
+    lines = [
+        f"link set {device} arp off",
+        f"address add {ADDRESSES[host]} peer {ADDRESSES[peer]} dev {device}",
+    ]
     if has_ipv6(link):
         lines.append(f"address add {ADDRESSES6[host]} peer {ADDRESSES6[peer]} dev {device} nodad")
     return lines
