@@ -14,6 +14,9 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
+from rich.console import Console
+from rich.table import Table
+
 from howdah._native import HowdahError, format_bytes, format_duration, format_rate
 from howdah.lab import control, linkfile, named, registry
 from howdah.lab import run as foreground
@@ -22,8 +25,6 @@ from howdah.lab.enter import Process
 from howdah.lab.hosts import HOSTS
 from howdah.lab.link import Direction, LinkSpec, LinkStats
 from howdah.lab.tree import Interrupted
-from rich.console import Console
-from rich.table import Table
 
 app = typer.Typer(
     help="Two hosts and a long link between them, emulated on this machine over real TCP.",
@@ -308,9 +309,10 @@ def _stats_table(stats: LinkStats) -> Table:
     row("deepest queue", lambda way: format_bytes(way.queue_bytes_max))
     row("longest in queue", lambda way: format_duration(way.queue_delay_max_ns / 1e9))
     late = stats.lateness
-    table.add_row(
-        "released late by",
-        f"{format_duration(late.p50_ns / 1e9)} median",
-        f"{format_duration(late.p99_ns / 1e9)} for 1 in 100",
-    )
+    if late.p50_ns is not None and late.p99_ns is not None:
+        table.add_row(
+            "released late by",
+            f"{format_duration(late.p50_ns / 1e9)} median",
+            f"{format_duration(late.p99_ns / 1e9)} for 1 in 100",
+        )
     return table
