@@ -1,13 +1,14 @@
-"""What all tests share."""
+"""What all tests share: tests with the marker ``lab`` run only where labs can be made."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 
 @pytest.fixture(scope="session")
 def privilege() -> None:
-    """Root with the network namespaces a lab needs: a visible skip on a laptop, a failure in CI."""
+    """Root and TUN devices: a visible skip on a laptop, a failure in CI."""
     missing = _missing()
     if missing is None:
         return
@@ -16,9 +17,15 @@ def privilege() -> None:
     pytest.skip(f"lab tests cannot run here: {missing}")
 
 
+@pytest.fixture(autouse=True)
+def _privilege_where_marked(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("lab"):
+        request.getfixturevalue("privilege")
+
+
 def _missing() -> str | None:
     if os.geteuid() != 0:
         return "not root; run them with sudo"
-    if not os.path.exists("/dev/net/tun"):  # noqa: PTH110
+    if not Path("/dev/net/tun").exists():
         return "no /dev/net/tun; modprobe tun"
     return None

@@ -1,0 +1,25 @@
+"""A lab that many tests use, and the check that a test leaves nothing behind."""
+
+from collections.abc import Iterator
+
+import pytest
+from howdah import lab
+from traces import Traces
+
+
+@pytest.fixture(scope="session")
+def wan(privilege: None) -> Iterator[lab.Lab]:
+    """1 Gb/s, 20 ms, with an OpenSSH server on the far host."""
+    with lab.started(lab.symmetric(1_000_000_000, 20_000_000), sshd=True) as running:
+        yield running
+
+
+@pytest.fixture
+def traces(privilege: None) -> Iterator[Traces]:
+    """Runs howdah; whatever it leaves behind fails the test."""
+    made = Traces()
+    yield made
+    try:
+        made.assert_none()
+    finally:
+        made.kill_all()
