@@ -1,0 +1,306 @@
+//! A data stream of TLS 1.3 records.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::net::SendFlags;
+
+use crate::stream::{CHUNK_BYTES, Stream, StreamError};
+
+use super::record::{
+    Content, HEADER_BYTES, MAX_BODY_BYTES, MAX_PAYLOAD_BYTES, Refused, SLOT_BYTES, TRAILER_BYTES,
+    TrafficKey, record_bytes,
+};
+
+/// Records gathered before they are sent, and asked of the kernel at once.
+const BATCH_RECORDS: usize = CHUNK_BYTES / MAX_PAYLOAD_BYTES;
+/// Records sealed with one key. RFC 8446 §5.5 allows 2^24.5 full ones for AES-GCM.
+const RECORDS_PER_KEY: u64 = 1 << 23;
+/// KeyUpdate (RFC 8446 §4.6.3): handshake type, length, request.
+const KEY_UPDATE: [u8; 4] = [24, 0, 0, 1];
+const KEY_UPDATE_BYTES: usize = KEY_UPDATE.len() + 1;
+const WARNING: u8 = 1;
+const FATAL: u8 = 2;
+const CLOSE_NOTIFY: u8 = 0;
+const USER_CANCELED: u8 = 90;
+
+type AlertRecord = [u8; HEADER_BYTES + 2 + TRAILER_BYTES];
+
+/// Where the next traffic keys come from.
+pub(super) trait Rekey: Send {
+    fn next_sending(&mut self) -> Result<TrafficKey, StreamError>;
+    fn next_receiving(&mut self) -> Result<TrafficKey, StreamError>;
+}
+
+/// One end of an encrypted data stream, after the handshake.
+pub struct TlsStream {
+    socket: TcpStream,
+    rekey: Box<dyn Rekey>,
+    out: Outgoing,
+    incoming: Incoming,
+}
+
+/// Records on their way out: `unsent..sealed` are whole ones, then comes the slot being filled.
+struct Outgoing {
+    key: TrafficKey,
+    records_per_key: u64,
+    update_asked: bool,
+    buffer: Vec<u8>,
+    unsent: usize,
+    sealed: usize,
+    payload: usize,
+}
+
+/// Records on their way in: `payload` is decrypted, `next..filled` are not yet.
+struct Incoming {
+    key: TrafficKey,
+    buffer: Vec<u8>,
+    payload: std::ops::Range<usize>,
+    next: usize,
+    filled: usize,
+    finished: bool,
+}
+
+impl TlsStream {
+    pub(super) fn new(
+        socket: TcpStream,
+        sending: TrafficKey,
+        receiving: TrafficKey,
+        rekey: Box<dyn Rekey>,
+    ) -> Self {
+        Self {
+            socket,
+            rekey,
+            out: Outgoing {
+                key: sending,
+                records_per_key: RECORDS_PER_KEY,
+                update_asked: false,
+                buffer: Vec::new(),
+                unsent: 0,
+                sealed: 0,
+                payload: 0,
+            },
+            incoming: Incoming {
+                key: receiving,
+                buffer: Vec::new(),
+                payload: 0..0,
+                next: 0,
+                filled: 0,
+                finished: false,
+            },
+        }
+    }
+
+    /// Changes the sending key after this many records.
+    #[cfg(test)]
+    pub(super) fn set_records_per_key(&mut self, records: u64) {
+        self.out.records_per_key = records;
+    }
+
+    /// Seals the slot being filled, if anything is in it.
+    fn seal(&mut self) -> Result<(), StreamError> {
+        if self.out.payload == 0 {
+            return Ok(());
+        }
+        if self.out.update_asked || self.out.key.records() >= self.out.records_per_key {
+            self.update_key()?;
+        }
+        let out = &mut self.out;
+        let end = out.sealed + HEADER_BYTES + out.payload + TRAILER_BYTES;
+        let record = &mut out.buffer[out.sealed..end];
+        out.key.seal(Content::Application, record)?;
+        out.sealed = end;
+        out.payload = 0;
+        Ok(())
+    }
+
+    /// Sends the records that are whole.
+    fn send_sealed(&mut self) -> Result<(), StreamError> {
+        let out = &mut self.out;
+        self.socket.write_all(&out.buffer[out.unsent..out.sealed])?;
+        out.unsent = out.sealed;
+        if out.payload == 0 {
+            out.unsent = 0;
+            out.sealed = 0;
+        }
+        Ok(())
+    }
+
+    /// Says that the next record comes under the next key, and takes that key.
+    fn update_key(&mut self) -> Result<(), StreamError> {
+        self.send_sealed()?;
+        let mut record = [0; HEADER_BYTES + KEY_UPDATE_BYTES + TRAILER_BYTES];
+        record[HEADER_BYTES..][..KEY_UPDATE.len()].copy_from_slice(&KEY_UPDATE);
+        self.out.key.seal(Content::Handshake, &mut record)?;
+        self.socket.write_all(&record)?;
+        self.out.key = self.rekey.next_sending()?;
+        self.out.update_asked = false;
+        Ok(())
+    }
+
+    fn alert(&mut self, level: u8, description: u8) -> Result<AlertRecord, StreamError> {
+        let mut record = AlertRecord::default();
+        record[HEADER_BYTES..][..2].copy_from_slice(&[level, description]);
+        self.out.key.seal(Content::Alert, &mut record)?;
+        Ok(record)
+    }
+
+    /// Tells the other end why its record was refused, unless that would have to wait; it hardly
+    /// matters if it fails.
+    fn refuse(&mut self, why: Refused) -> StreamError {
+        if self.out.unsent == self.out.sealed
+            && let Ok(record) = self.alert(FATAL, why as u8)
+        {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            let _ = rustix::net::send(&self.socket, &record, flags);
+        }
+        why.explained()
+    }
+
+    /// Decrypts the next whole record, if there is one; whether there was.
+    fn open_next(&mut self) -> Result<bool, StreamError> {
+        let incoming = &mut self.incoming;
+        let waiting = &mut incoming.buffer[incoming.next..incoming.filled];
+        let length = match record_bytes(waiting) {
+            None => return Ok(false),
+            Some(Err(refused)) => return Err(self.refuse(refused)),
+            Some(Ok(length)) => length,
+        };
+        let Some(record) = waiting.get_mut(..length) else {
+            return Ok(false);
+        };
+        let (content, bytes) = match incoming.key.open(record) {
+            Ok(opened) => opened,
+            Err(refused) => return Err(self.refuse(refused)),
+        };
+        let start = incoming.next + HEADER_BYTES;
+        incoming.next += length;
+        match content {
+            Content::Application => incoming.payload = start..start + bytes,
+            Content::Alert => self.take_alert(start, bytes)?,
+            Content::Handshake => self.take_key_update(start, bytes)?,
+        }
+        Ok(true)
+    }
+
+    fn take_alert(&mut self, start: usize, bytes: usize) -> Result<(), StreamError> {
+        let &[_, description] = &self.incoming.buffer[start..start + bytes] else {
+            return Err(self.refuse(Refused::Malformed));
+        };
+        match description {
+            CLOSE_NOTIFY => {
+                self.incoming.finished = true;
+                Ok(())
+            }
+            USER_CANCELED => Ok(()),
+            20 => Err(StreamError::Broken(
+                "the other end got a record that was changed on the way",
+            )),
+            _ => Err(StreamError::Broken(
+                "the other end gave up with a TLS alert",
+            )),
+        }
+    }
+
+    fn take_key_update(&mut self, start: usize, bytes: usize) -> Result<(), StreamError> {
+        let message = &self.incoming.buffer[start..start + bytes];
+        let Some((&KEY_UPDATE, &[request @ (0 | 1)])) = message.split_first_chunk() else {
+            return Err(self.refuse(Refused::Unexpected));
+        };
+        self.out.update_asked |= request == 1;
+        self.incoming.key = self.rekey.next_receiving()?;
+        Ok(())
+    }
+
+    /// Receives more, behind a part of a record that is there already.
+    fn receive(&mut self) -> Result<(), StreamError> {
+        let incoming = &mut self.incoming;
+        if incoming.buffer.is_empty() {
+            incoming.buffer = vec![0; BATCH_RECORDS * SLOT_BYTES + HEADER_BYTES + MAX_BODY_BYTES];
+        }
+        incoming
+            .buffer
+            .copy_within(incoming.next..incoming.filled, 0);
+        incoming.filled -= incoming.next;
+        incoming.next = 0;
+        loop {
+            match self.socket.read(&mut incoming.buffer[incoming.filled..]) {
+                Ok(0) => return Err(StreamError::Truncated),
+                Ok(got) => {
+                    incoming.filled += got;
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl Stream for TlsStream {
+    fn room(&mut self) -> Result<&mut [u8], StreamError> {
+        if self.out.buffer.is_empty() {
+            self.out.buffer = vec![0; BATCH_RECORDS * SLOT_BYTES];
+        }
+        if self.out.payload == MAX_PAYLOAD_BYTES {
+            self.seal()?;
+        }
+        if self.out.payload == 0 && self.out.sealed + SLOT_BYTES > self.out.buffer.len() {
+            self.send_sealed()?;
+        }
+        let slot = &mut self.out.buffer[self.out.sealed + HEADER_BYTES..];
+        Ok(&mut slot[self.out.payload..MAX_PAYLOAD_BYTES])
+    }
+
+    fn advance(&mut self, len: usize) {
+        assert!(
+            len <= MAX_PAYLOAD_BYTES - self.out.payload,
+            "advance past the room lent"
+        );
+        self.out.payload += len;
+    }
+
+    fn boundary(&mut self) -> Result<(), StreamError> {
+        self.seal()
+    }
+
+    fn flush(&mut self) -> Result<(), StreamError> {
+        self.seal()?;
+        self.send_sealed()
+    }
+
+    /// Copies into records: the copy is still in the cache when it is sealed, and sealing has to
+    /// write somewhere.
+    fn send(&mut self, payload: &[u8]) -> Result<(), StreamError> {
+        self.put(payload)?;
+        self.flush()
+    }
+
+    fn finish(&mut self) -> Result<(), StreamError> {
+        self.flush()?;
+        let record = self.alert(WARNING, CLOSE_NOTIFY)?;
+        self.socket.write_all(&record)?;
+        Ok(self.socket.shutdown(Shutdown::Write)?)
+    }
+
+    fn data(&mut self, max: usize) -> Result<&[u8], StreamError> {
+        while self.incoming.payload.is_empty() && !self.incoming.finished && max > 0 {
+            if !self.open_next()? {
+                self.receive()?;
+            }
+        }
+        let payload = &mut self.incoming.payload;
+        let start = payload.start;
+        payload.start = payload.end.min(start.saturating_add(max));
+        Ok(&self.incoming.buffer[start..payload.start])
+    }
+
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn encrypted(&self) -> bool {
+        true
+    }
+}

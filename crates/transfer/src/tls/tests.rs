@@ -1,0 +1,68 @@
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use crate::stream::{Stream, StreamError};
+
+use super::{Acceptor, Connector, Identity, TlsStream};
+
+mod handshake;
+mod records;
+mod rustls_peer;
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// Two ends of a TCP connection on which no read waits for ever.
+fn sockets() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let far = listener.accept().unwrap().0;
+    for socket in [&near, &far] {
+        socket.set_nodelay(true).unwrap();
+        socket.set_read_timeout(Some(LONG)).unwrap();
+    }
+    (near, far)
+}
+
+/// Both ends' configuration, with keys exchanged.
+fn ends() -> (Connector, Acceptor) {
+    let (near, far) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+    (
+        Connector::new(&near, far.public_key()).unwrap(),
+        Acceptor::new(&far, near.public_key()).unwrap(),
+    )
+}
+
+/// Both results of a handshake.
+fn shake(
+    connector: &Connector,
+    acceptor: &Acceptor,
+) -> (
+    Result<TlsStream, StreamError>,
+    Result<TlsStream, StreamError>,
+) {
+    let (near, far) = sockets();
+    thread::scope(|scope| {
+        let far = scope.spawn(|| acceptor.accept(far, LONG));
+        (connector.connect(near, LONG), far.join().unwrap())
+    })
+}
+
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at % 251) as u8).collect()
+}
+
+/// Reads to the end or to the first error, `max` bytes at a time.
+fn drain(stream: &mut TlsStream, max: usize) -> (Vec<u8>, Result<(), StreamError>) {
+    let mut got = Vec::new();
+    loop {
+        match stream.data(max) {
+            Ok([]) => return (got, Ok(())),
+            Ok(data) => {
+                assert!(data.len() <= max);
+                got.extend_from_slice(data);
+            }
+            Err(error) => return (got, Err(error)),
+        }
+    }
+}
