@@ -1,25 +1,11 @@
 import concurrent.futures
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from howdah import HowdahError, archive
 from howdah.archive import Archive, Unreadable
-from howdah.record import Environment, Record, dumps, new_id
-from samples import LIMITS
-
-START = datetime(2026, 1, 31, 23, 59, 59, 999999, tzinfo=UTC)
-
-
-def record(after_s: float = 0) -> Record:
-    started_at = START + timedelta(seconds=after_s)
-    return Record(
-        id=new_id(started_at),
-        kind="transfer",
-        started_at=started_at,
-        command=["howdah", "cp"],
-        environment=Environment(near=LIMITS),
-    )
+from howdah.record import Record, dumps
+from samples import record
 
 
 def test_what_was_saved_is_loaded(tmp_path: Path) -> None:

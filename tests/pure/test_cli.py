@@ -1,7 +1,4 @@
 import io
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +14,7 @@ from howdah.transfer.ssh_errors import explain
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from samples import howdah
 
 WORDS = st.sampled_from(
     [
@@ -35,17 +33,6 @@ WORDS = st.sampled_from(
         "-",
     ]
 )
-
-
-def howdah(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "howdah", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, **environment},
-        check=False,
-    )
 
 
 def test_the_early_start_knows_exactly_the_options_of_cp() -> None:
@@ -136,7 +123,7 @@ def test_progress_is_three_lines_of_80_columns(seen: list[Progress]) -> None:
     for now in sorted(seen, key=lambda each: (each.elapsed_s, each.bytes_done)):
         meter.add(now)
     out = io.StringIO()
-    Console(file=out, width=80, force_terminal=False).print(view(seen[-1], meter))
+    Console(file=out, width=80, force_terminal=False).print(view(seen[-1], meter, 80))
     lines = out.getvalue().splitlines()
     assert len(lines) == 3, lines
     assert all(len(line) <= 80 for line in lines)

@@ -7,28 +7,7 @@ from howdah.paths import Path, decide, limits
 from howdah.record import HostLimits
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import LIMITS
-
-SIZES = st.integers(4096, 2**31 - 1)
-CONTROLS = st.lists(st.sampled_from(["reno", "cubic", "bbr", "htcp"]), min_size=1, unique=True)
-
-
-@st.composite
-def hosts(draw: st.DrawFn) -> HostLimits:
-    available = draw(CONTROLS)
-    allowed = draw(st.lists(st.sampled_from(available), unique=True))
-    return msgspec.structs.replace(
-        LIMITS,
-        congestion_controls_available=available,
-        congestion_controls_allowed=allowed,
-        congestion_control_default=available[0],
-        rmem_max_bytes=draw(SIZES),
-        wmem_max_bytes=draw(SIZES),
-        tcp_rmem_max_bytes=draw(SIZES),
-        tcp_wmem_max_bytes=draw(SIZES),
-        privileged=draw(st.booleans()),
-    )
-
+from samples import LIMITS, hosts
 
 PATHS = st.builds(
     Path,

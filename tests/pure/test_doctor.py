@@ -11,8 +11,7 @@ from howdah.doctor.judge import Aim, Finding, judge, judge_limits
 from howdah.doctor.report import CONFIGURATION, HostReport, Report, in_words, mending
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import LIMITS
-from test_decide import hosts
+from samples import LIMITS, hosts
 
 AIMS = st.builds(Aim, rate_bps=st.floats(1e6, 4e11), rtt_s=st.floats(1e-5, 1.0))
 SWITCHES = st.none() | st.booleans()

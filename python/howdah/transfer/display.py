@@ -4,6 +4,7 @@ import sys
 from collections import deque
 from typing import TextIO
 
+from rich.cells import cell_len
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -24,6 +25,7 @@ LINE_S = 10.0
 """Without a terminal: how often a line is written."""
 
 _BAR_WIDTH = 24
+_WAITING = {"connecting": "connecting …", "scanning": "looking …", "finishing": "finishing …"}
 
 
 class Meter:
@@ -118,7 +120,7 @@ class Terminal:
         """Draws the three lines."""
         self._meter.add(now)
         if now.phase not in {"done", "failed"}:
-            self._live.update(view(now, self._meter), refresh=True)
+            self._live.update(view(now, self._meter, self._console.width), refresh=True)
 
     def far_says(self, text: str) -> None:
         """Prints it above the lines."""
@@ -130,7 +132,7 @@ class Terminal:
         self._live.stop()
 
 
-def view(now: Progress, meter: Meter) -> Group:
+def view(now: Progress, meter: Meter, columns: int) -> Group:
     """The three lines: how far, how fast, which file."""
     share = now.bytes_done / now.bytes_total if now.bytes_total else None
     top = Table.grid(padding=(0, 1))
@@ -144,12 +146,10 @@ def view(now: Progress, meter: Meter) -> Group:
         "" if left_s is None else f"{_clock(left_s)} left",
     )
     rates = [*_rates(meter), _count(now.streams, "stream"), _count(now.retransmissions, "retransmission")]
-    if now.rtt_s is not None:
-        rates.append(f"RTT {now.rtt_s * 1e3:.3g} ms")
     return Group(
         top,
         Text("     " + " · ".join(rates), no_wrap=True, overflow="ellipsis"),
-        Text(f"     {_files(now)}", style="dim", no_wrap=True, overflow="ellipsis"),
+        Text(f"     {_files(now, columns - 5)}", style="dim", no_wrap=True, overflow="ellipsis"),
     )
 
 
@@ -163,22 +163,30 @@ def _amount(now: Progress) -> str:
 def _rates(meter: Meter) -> list[str]:
     now_bps, mean_bps = meter.now_bps(), meter.mean_bps()
     shown = [] if now_bps is None else [f"now {format_rate(now_bps)}"]
-    return shown if mean_bps is None else [*shown, f"mean {format_rate(mean_bps)}"]
+    return shown if mean_bps is None else [*shown, f"average {format_rate(mean_bps)}"]
 
 
-def _files(now: Progress) -> str:
+def _files(now: Progress, columns: int) -> str:
     if now.phase != "moving":
-        return {"connecting": "connecting …", "scanning": "looking …", "finishing": "finishing …"}.get(
-            now.phase, ""
-        )
+        return _WAITING.get(now.phase, "")
     parts = []
     if now.files_total:
         parts.append(f"file {now.files_done:,} of {now.files_total:,}")
     if now.files_skipped:
         parts.append(f"{now.files_skipped:,} there already")
-    if now.current:
-        parts.append(now.current)
-    return " · ".join(parts)
+    if now.current is None:
+        return " · ".join(parts)
+    head = "".join(f"{part} · " for part in parts)
+    return head + _end_of(now.current, columns - cell_len(head))
+
+
+def _end_of(name: str, columns: int) -> str:
+    """The name, or as much of its end as fits: that is where names differ."""
+    if cell_len(name) <= columns:
+        return name
+    while name and cell_len(name) >= columns:
+        name = name[1:]
+    return f"…{name}"
 
 
 def _count(number: int, noun: str) -> str:

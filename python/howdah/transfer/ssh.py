@@ -122,7 +122,11 @@ def _control_path(config: dict[str, str]) -> str | None:
 def _private_folder() -> str | None:
     """A folder only this user can enter, made if missing; None when that cannot be had."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    folder = f"{runtime}/howdah" if runtime.startswith("/") else f"/tmp/howdah-{os.getuid()}"  # noqa: S108
+    if "HOWDAH_LAB_LINK" in os.environ:
+        # A lab's own /run vanishes with the lab, and so do sockets whose ssh it has killed.
+        folder = "/run/howdah-ssh"
+    else:
+        folder = f"{runtime}/howdah" if runtime.startswith("/") else f"/tmp/howdah-{os.getuid()}"  # noqa: S108
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
         found = os.lstat(folder)

@@ -1,0 +1,93 @@
+from pathlib import Path
+
+import msgspec
+import pytest
+from howdah.archive import Archive
+from howdah.plan import Plan
+from howdah.record import FileAction, Outcome, Record, StreamOutcome
+from howdah.transfer.summary import details, line, summary
+from samples import howdah, record
+
+OUTCOME = Outcome(
+    direction="push",
+    bytes=4_000_000_000,
+    files=1,
+    folders=2,
+    links=0,
+    files_skipped=3,
+    bytes_skipped=5000,
+    elapsed_s=4.0,
+    setup_s=0.5,
+    moving_s=3.2,
+    encrypted=True,
+    congestion_control="cubic",
+    streams=[StreamOutcome(bytes=1, retransmissions=7, congestion_control="cubic")] * 2,
+)
+
+
+def finished(**changed: object) -> Record:
+    outcome = msgspec.structs.replace(OUTCOME, **changed)
+    plan = Plan(streams=2, congestion_control="cubic", block_bytes=2**20)
+    return msgspec.structs.replace(record(), plan=plan, outcome=outcome, rtt_s=0.1)
+
+
+def test_a_summary_by_hand() -> None:
+    made = finished()
+    assert summary(made, Path("x")).splitlines() == [
+        "4.00 GB in 4.00 s: 8.00 Gb/s (10.0 Gb/s after 500 ms of setting up)",
+        "1 file, 2 folders, 3 skipped, there already (5.00 kB)",
+        "Plan: 2 streams, cubic, buffers autotuned, TLS 1.3; RTT 100 ms; 14 retransmissions",
+        f"Record {made.id} (howdah archive show {made.id})",
+    ]
+
+
+def test_nothing_to_move() -> None:
+    assert summary(finished(bytes=0, moving_s=None), None).startswith("Nothing to move, in 4.00 s")
+
+
+def test_a_spoilt_run_and_warnings_are_shown_wherever_it_is_shown() -> None:
+    made = msgspec.structs.replace(finished(warnings=["odd"]), flags=["lateness"])
+    assert "warning: odd" in summary(made, None)
+    assert "too slow for the lab's link" in summary(made, None)
+    assert "[lateness]" in line(made)
+    assert "lateness" in details(made, Path("x"))
+
+
+def test_a_dry_run_lists_names_as_one_line_each() -> None:
+    actions = [
+        FileAction(path=b"a\nb\xff", size=1000, action="copy"),
+        FileAction(path=b"there", size=5, action="skip"),
+    ]
+    text = summary(finished(dry_run_plan=actions), None)
+    assert "copy    1.00 kB  a\\nb\\xff" in text.splitlines()
+    assert text.endswith("Would copy 1 file, 1.00 kB; skip 1.")
+
+
+def test_the_archive_is_listed_and_shown(tmp_path: Path) -> None:
+    store = Archive(tmp_path / "howdah" / "records")
+    made = finished()
+    failed = msgspec.structs.replace(record(1), error="no space left; make room")
+    store.save(made)
+    store.save(failed)
+    broken = store.save(record(2))
+    broken.write_text("{")
+    environment = {"XDG_DATA_HOME": str(tmp_path)}
+    listed = howdah("archive", "ls", **environment)
+    assert listed.returncode == 0
+    assert [row.split()[0] for row in listed.stdout.splitlines()] == [failed.id, made.id]
+    assert "[failed]" in listed.stdout.splitlines()[0]
+    assert str(broken) in listed.stderr
+    assert len(howdah("archive", "ls", "-n", "2", **environment).stdout.splitlines()) == 1
+    as_json = howdah("archive", "ls", "--json", **environment).stdout
+    assert msgspec.json.decode(as_json, type=list[Record]) == [failed, made]
+    shown = howdah("archive", "show", made.id, **environment).stdout
+    assert "4.00 GB in 4.00 s" in shown
+    assert "Plan (shared path)" in shown
+    same = howdah("archive", "show", made.id[:22], "--json", **environment).stdout
+    assert msgspec.json.decode(same, type=Record) == made
+    assert "no space left" in howdah("archive", "show", failed.id, **environment).stdout
+
+
+@pytest.mark.parametrize("arguments", [("archive", "ls", "-n", "0"), ("archive", "show")])
+def test_wrong_archive_lines(arguments: tuple[str, ...]) -> None:
+    assert howdah(*arguments).returncode == 2
