@@ -4,12 +4,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from howdah._native import HowdahError
 from howdah.lab import hosts
 from howdah.lab.link import Burst, Change, Direction, LinkSpec, symmetric
 from howdah.lab.linkfile import Options, build
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 def written(folder: Path, text: str) -> Path:

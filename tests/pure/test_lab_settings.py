@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+
 from howdah._native import HowdahError
 from howdah.lab.processes import Identity
 from howdah.lab.settings import BUFFERS, CONGESTION_CONTROLS, Settings, needed

@@ -2,10 +2,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from howdah import HowdahError, plan
-from howdah.plan import Alternative, Evidence, Plan, Prediction, Why
 from hypothesis import given
 from hypothesis import strategies as st
+
+from howdah import HowdahError, plan
+from howdah.plan import Alternative, Evidence, Plan, Prediction, Why
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 WHYS = st.builds(

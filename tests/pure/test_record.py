@@ -4,6 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import LIMITS
+
 from howdah import HowdahError, record
 from howdah.record import (
     Environment,
@@ -16,9 +20,6 @@ from howdah.record import (
     loads,
     new_id,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-from samples import LIMITS
 
 MOMENTS = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
 COUNTS = st.integers(0, 2**62)
