@@ -1,0 +1,136 @@
+"""The rows of the table, from the runs alone."""
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bench.peers import iperf3
+from bench.peers.howdah import Howdah
+from bench.report import Row, Target
+
+BEST_FILE_TOOL = {20.0: 1.2, 100.0: 1.3, 183.0: 1.5}
+CEILING = 0.9
+SMALL_FILES = 3.0
+MEMORY_MIB = 256.0
+
+OURS = (Howdah().name, Howdah(keeps_login=False).name)
+
+Runs = Sequence[dict[str, Any]]
+
+
+def rows(runs: Runs) -> list[Row]:
+    found: list[Row] = []
+    copies = [run for run in runs if run["tool"] != "link"]
+    for rtt_ms in _each(run["rtt_ms"] for run in copies):
+        here = [run for run in copies if run["rtt_ms"] == rtt_ms]
+        for kind in _each(run["work"] for run in here):
+            found += _work(kind, rtt_ms, judged([run for run in here if run["work"] == kind]))
+    found += _memory(copies)
+    found += _lateness(runs)
+    return found
+
+
+def judged(runs: Runs) -> dict[str, Runs]:
+    """The runs that count, by tool: the rounds of the whole work; for a slow tool its first copy."""
+    by_tool: dict[str, Runs] = {}
+    for tool in _each(run["tool"] for run in runs):
+        own = [run for run in runs if run["tool"] == tool]
+        by_tool[tool] = [run for run in own if run["round"] > 0] or own
+    return by_tool
+
+
+def median_bps(runs: Runs) -> float | None:
+    """None when any of the runs failed."""
+    rates = [run["goodput_bps"] for run in runs]
+    return None if not rates or None in rates else statistics.median(rates)
+
+
+def _work(kind: str, rtt_ms: float, by_tool: dict[str, Runs]) -> list[Row]:
+    found = [_tool(kind, rtt_ms, tool, runs) for tool, runs in by_tool.items()]
+    medians = {tool: median_bps(runs) for tool, runs in by_tool.items()}
+    others = {
+        tool: rate for tool, rate in medians.items() if rate is not None and tool not in (*OURS, iperf3.NAME)
+    }
+    best = max(others, key=lambda tool: others[tool], default=None)
+    wanted = SMALL_FILES if kind == "files" else BEST_FILE_TOOL.get(rtt_ms)
+    for ours in OURS:
+        if ours not in by_tool:
+            continue
+        mine = medians[ours]
+        if best is not None:
+            found.append(
+                Row(
+                    f"{_title(kind, rtt_ms)}: {ours} / {best}",
+                    None if mine is None else mine / others[best],
+                    "×",
+                    None if wanted is None else Target.at_least(wanted),
+                    "best file tool",
+                )
+            )
+        top = medians.get(iperf3.NAME)
+        if top is not None:
+            found.append(
+                Row(
+                    f"{_title(kind, rtt_ms)}: {ours} / {iperf3.NAME}",
+                    None if mine is None else mine / top,
+                    "×",
+                    Target.at_least(CEILING),
+                    "both from the start of the command to its end",
+                )
+            )
+            found.append(_own_clocks(f"{_title(kind, rtt_ms)}: {ours} / {iperf3.NAME}", by_tool, ours))
+    return found
+
+
+def _own_clocks(what: str, by_tool: dict[str, Runs], ours: str) -> Row:
+    mine = [run["facts"].get("moving_bps") for run in by_tool[ours]]
+    theirs = [run["facts"].get("own_bps") for run in by_tool[iperf3.NAME]]
+    known = None not in mine and None not in theirs
+    ratio = statistics.median(mine) / statistics.median(theirs) if known else None
+    return Row(what, ratio, "×", None, "each by its own clock, once data flows")
+
+
+def _tool(kind: str, rtt_ms: float, tool: str, runs: Runs) -> Row:
+    unit = 1e9 if kind == "file" else 8 * runs[0]["bytes"] / runs[0]["files"]
+    problems = [run["error"] for run in runs if run["error"]]
+    if problems:
+        note = problems[0].splitlines()[-1][-60:]
+    else:
+        rates = [run["goodput_bps"] / unit for run in runs]
+        note = "once" if len(runs) == 1 else f"{min(rates):.3g}–{max(rates):.3g} in {len(runs)} runs"
+        part = runs[0]["part"]
+        if part != 1:
+            note += f", by 1/{1 / part:.0f} of the work: too slow for all of it"
+    rate = median_bps(runs)
+    value = None if rate is None else rate / unit
+    return Row(f"{_title(kind, rtt_ms)}: {tool}", value, "Gb/s" if kind == "file" else "files/s", None, note)
+
+
+def _memory(runs: Runs) -> list[Row]:
+    found = []
+    for end in ("near", "far"):
+        grown = [run["facts"].get(f"{end}_memory_bytes") for run in runs if run["tool"] in OURS]
+        known = [value for value in grown if value is not None]
+        if grown:
+            value = max(known) / 2**20 if known else None
+            found.append(Row(f"memory of the {end} end, most", value, "MiB", Target.at_most(MEMORY_MIB)))
+    return found
+
+
+def _lateness(runs: Runs) -> list[Row]:
+    found = []
+    for run in runs:
+        if run["tool"] == "link":
+            late = run["stats"]["lateness"]
+            note = f"SPOILT: {late['why']}" if late["spoilt"] else ""
+            what = f"{run['rtt_ms']:g} ms: lateness of the emulator, 99th percentile"
+            found.append(Row(what, late["p99_ns"] / 1e6, "ms", None, note))
+    return found
+
+
+def _title(kind: str, rtt_ms: float) -> str:
+    return f"{rtt_ms:g} ms, {'one file' if kind == 'file' else 'small files'}"
+
+
+def _each(values: Iterable[Any]) -> list[Any]:
+    return list(dict.fromkeys(values))

@@ -1,0 +1,131 @@
+"""One copy by one tool: on the clock from the start of the command to its end, then checked."""
+
+import dataclasses
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from bench.peers import howdah, iperf3
+from bench.peers.tool import Command, Stage, Tool
+from bench.peers.work import Work
+
+TIMEOUT_S = 180.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """``goodput_bps`` is what arrived over ``wall_s``, the whole command; None when it failed."""
+
+    tool: str
+    encrypted: bool
+    work: str
+    rtt_ms: float
+    round: int
+    files: int
+    bytes: int
+    part: float
+    """The share of the whole work that was copied: less than one for tools far slower than the others."""
+    wall_s: float
+    goodput_bps: float | None
+    error: str | None
+    facts: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Turn:
+    """Which turn of the bench a run is."""
+
+    rtt_ms: float
+    round: int
+    """0 is a tool's first copy."""
+    part: float = 1.0
+
+
+def copy(tool: Tool, stage: Stage, work: Work, turn: Turn) -> Run:
+    """One copy of ``work`` by ``tool``."""
+    far = stage.scratch / "far"
+    far.mkdir(exist_ok=True)
+    far.chmod(0o777)
+    destination = far / str(time.monotonic_ns())
+    try:
+        wall_s, output, error = _timed(stage, tool.command(stage, work.source, destination))
+        error = error or _difference(work.source, destination)
+    finally:
+        _remove(destination)
+    return Run(
+        tool=tool.name,
+        encrypted=tool.encrypted,
+        work=work.kind,
+        **dataclasses.asdict(turn),
+        files=work.files,
+        bytes=work.bytes,
+        wall_s=wall_s,
+        goodput_bps=None if error else work.bytes * 8 / wall_s,
+        error=error,
+        facts=howdah.facts(output) if isinstance(tool, howdah.Howdah) and output else {},
+    )
+
+
+def ceiling(stage: Stage, size_bytes: int, plan: dict[str, Any], turn: Turn) -> Run:
+    """iperf3 with the streams and congestion control that howdah's ``plan`` chose."""
+    command = iperf3.command(stage, size_bytes, plan["streams"], plan.get("congestion_control"))
+    wall_s, output, error = _timed(stage, command)
+    facts = {} if error else iperf3.facts(output)
+    # What was still in its socket buffers when it ended never arrived.
+    arrived = facts.get("received_bytes", 0)
+    return Run(
+        tool=iperf3.NAME,
+        encrypted=False,
+        work="file",
+        **dataclasses.asdict(turn),
+        files=0,
+        bytes=arrived,
+        wall_s=wall_s,
+        goodput_bps=None if error else arrived * 8 / wall_s,
+        error=error,
+        facts=facts,
+    )
+
+
+def _timed(stage: Stage, command: Command) -> tuple[float, bytes, str | None]:
+    """Seconds, standard output, and what went wrong."""
+    start = time.monotonic()
+    try:
+        done = stage.lab.run(
+            "near",
+            command.argv,
+            env=command.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+        )
+    except subprocess.TimeoutExpired:
+        return time.monotonic() - start, b"", f"not done after {TIMEOUT_S:g} s"
+    wall_s = time.monotonic() - start
+    if done.returncode:
+        said = (done.stderr or done.stdout).decode(errors="replace").strip()
+        return wall_s, done.stdout, f"exit code {done.returncode}: {said[-500:] or 'it said nothing'}"
+    return wall_s, done.stdout, None
+
+
+def _difference(source: Path, destination: Path) -> str | None:
+    """What did not arrive as it was; xrdcp puts a folder into the destination under its name."""
+    inside = destination / source.name
+    arrived = inside if source.is_dir() and inside.is_dir() else destination
+    result = subprocess.run(
+        ["diff", "--recursive", "--brief", source, arrived], capture_output=True, text=True, check=False
+    )
+    return (
+        None
+        if result.returncode == 0
+        else f"not copied right: {(result.stdout + result.stderr)[:300].strip()}"
+    )
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
