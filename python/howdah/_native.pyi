@@ -48,7 +48,6 @@ def mount_proc() -> None:
     """Makes mounts private and mounts a fresh /proc for the PID namespace just entered."""
 
 def bind_mount(source: str, target: str) -> None: ...
-
 def check_link(link: bytes) -> None:
     """Raises HowdahError naming the parameter of a LinkSpec (lab/link.py) that is out of its range."""
 

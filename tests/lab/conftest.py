@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from howdah import lab
 from traces import Traces
+
+from howdah import lab
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from howdah.lab.link import LinkStats
 from traces import HOWDAH, Traces, ping, round_trip_ms
+
+from howdah.lab.link import LinkStats
 
 pytestmark = pytest.mark.lab
 

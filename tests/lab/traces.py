@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+
 from howdah.lab import hosts, settings
 from howdah.lab.processes import Identity
 
