@@ -5,7 +5,7 @@ import json
 import matplotlib as mpl
 
 from bench.peers import iperf3
-from bench.peers.judge import OURS, judged, median_bps
+from bench.peers.judge import OURS, UNITS, judged, median, rate
 from bench.report import RESULTS
 
 mpl.use("agg")
@@ -25,8 +25,8 @@ def draw() -> None:
     for axis, (kind, rtt_ms) in zip(axes[0], panels, strict=True):
         by_tool = judged([run for run in runs if (run["work"], run["rtt_ms"]) == (kind, rtt_ms)])
         for place, (tool, own) in enumerate(reversed(by_tool.items())):
-            rates = [run["goodput_bps"] / 1e9 for run in own if run["goodput_bps"] is not None]
-            middle = (median_bps(own) or 0.0) / 1e9
+            rates = [each for each in map(rate, own) if each is not None]
+            middle = median(own) or 0.0
             colour = _OURS if tool in OURS else _CEILING if tool == iperf3.NAME else _OTHERS
             axis.barh(place, middle, color=colour, height=0.7)
             axis.plot(rates, [place] * len(rates), "|", color="black", markersize=8)
@@ -40,7 +40,7 @@ def draw() -> None:
         axis.set_yticks(range(len(by_tool)), list(reversed(by_tool)))
         axis.margins(x=0.18)
         axis.set_xlim(left=0)
-        axis.set_xlabel("Gb/s")
+        axis.set_xlabel(UNITS[kind])
         axis.set_title(f"{'one file' if kind == 'file' else 'small files'}, {rtt_ms:g} ms", fontsize=10)
         axis.spines[["top", "right"]].set_visible(False)
     figure.suptitle(f"10 Gb/s; medians, a mark for each run ({record['commit']})", fontsize=9)

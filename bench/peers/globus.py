@@ -1,6 +1,6 @@
 """globus-url-copy to globus-gridftp-server, in the clear, socket buffers of one BDP.
 
-Small files: eight connections, each with data channels that stay open (``-fast``) and pipelined commands.
+Small files: 32 connections, each with data channels that stay open (``-fast``) and pipelined commands.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ class Globus:
     def command(self, stage: Stage, source: Path, destination: Path) -> Command:
         argv = ["globus-url-copy", "-tcp-bs", str(stage.bdp_bytes)]
         if source.is_dir():
-            argv += ["-r", "-cd", "-fast", "-pp", "-cc", "8"]
+            argv += ["-r", "-cd", "-fast", "-pp", "-cc", "32"]
         if self.streams > 1:
             argv += ["-p", str(self.streams)]
         slash = "/" if source.is_dir() else ""

@@ -13,6 +13,7 @@ CEILING = 0.9
 SMALL_FILES = 3.0
 MEMORY_MIB = 256.0
 
+UNITS = {"file": "Gb/s", "files": "files/s"}
 OURS = (Howdah().name, Howdah(keeps_login=False).name)
 
 Runs = Sequence[dict[str, Any]]
@@ -31,25 +32,37 @@ def rows(runs: Runs) -> list[Row]:
 
 
 def judged(runs: Runs) -> dict[str, Runs]:
-    """The runs that count, by tool: the rounds of the whole work; for a slow tool its first copy."""
+    """The runs that count, by tool: the rounds of the whole work; for a slow tool its part of it."""
     by_tool: dict[str, Runs] = {}
     for tool in _each(run["tool"] for run in runs):
         own = [run for run in runs if run["tool"] == tool]
-        by_tool[tool] = [run for run in own if run["round"] > 0] or own
+        by_tool[tool] = [run for run in own if run["purpose"] == "round"] or own
     return by_tool
 
 
-def median_bps(runs: Runs) -> float | None:
+def rate(run: dict[str, Any]) -> float | None:
+    """Of the whole work, in the unit of its kind; None when the run failed."""
+    if run["error"]:
+        return None
+    moved = run["bytes"] * 8e-9 if run["work"] == "file" else run["files"]
+    if run["reckoned_s"] is not None:
+        return float(moved / run["part"] / run["reckoned_s"])
+    return float(moved / run["wall_s"])
+
+
+def median(runs: Runs) -> float | None:
     """None when any of the runs failed."""
-    rates = [run["goodput_bps"] for run in runs]
-    return None if not rates or None in rates else statistics.median(rates)
+    rates = [each for each in map(rate, runs) if each is not None]
+    return statistics.median(rates) if len(rates) == len(runs) else None
 
 
 def _work(kind: str, rtt_ms: float, by_tool: dict[str, Runs]) -> list[Row]:
     found = [_tool(kind, rtt_ms, tool, runs) for tool, runs in by_tool.items()]
-    medians = {tool: median_bps(runs) for tool, runs in by_tool.items()}
+    medians = {tool: median(runs) for tool, runs in by_tool.items()}
     others = {
-        tool: rate for tool, rate in medians.items() if rate is not None and tool not in (*OURS, iperf3.NAME)
+        tool: middle
+        for tool, middle in medians.items()
+        if middle is not None and tool not in (*OURS, iperf3.NAME)
     }
     best = max(others, key=lambda tool: others[tool], default=None)
     wanted = SMALL_FILES if kind == "files" else BEST_FILE_TOOL.get(rtt_ms)
@@ -91,19 +104,15 @@ def _own_clocks(what: str, by_tool: dict[str, Runs], ours: str) -> Row:
 
 
 def _tool(kind: str, rtt_ms: float, tool: str, runs: Runs) -> Row:
-    unit = 1e9 if kind == "file" else 8 * runs[0]["bytes"] / runs[0]["files"]
     problems = [run["error"] for run in runs if run["error"]]
+    rates = [each for each in map(rate, runs) if each is not None]
     if problems:
         note = problems[0].splitlines()[-1][-60:]
+    elif runs[0]["reckoned_s"] is not None:
+        note = f"{runs[0]['reckoned_s']:.0f} s for all of it, reckoned from 1/{1 / runs[0]['part']:.0f}"
     else:
-        rates = [run["goodput_bps"] / unit for run in runs]
         note = "once" if len(runs) == 1 else f"{min(rates):.3g}–{max(rates):.3g} in {len(runs)} runs"
-        part = runs[0]["part"]
-        if part != 1:
-            note += f", by 1/{1 / part:.0f} of the work: too slow for all of it"
-    rate = median_bps(runs)
-    value = None if rate is None else rate / unit
-    return Row(f"{_title(kind, rtt_ms)}: {tool}", value, "Gb/s" if kind == "file" else "files/s", None, note)
+    return Row(f"{_title(kind, rtt_ms)}: {tool}", median(runs), UNITS[kind], None, note)
 
 
 def _memory(runs: Runs) -> list[Row]:

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bench.peers import howdah, iperf3
 from bench.peers.tool import Command, Stage, Tool
@@ -22,15 +22,17 @@ class Run:
     encrypted: bool
     work: str
     rtt_ms: float
-    round: int
+    purpose: str
+    part: float
+    """The share of the whole work that was copied."""
     files: int
     bytes: int
-    part: float
-    """The share of the whole work that was copied: less than one for tools far slower than the others."""
     wall_s: float
     goodput_bps: float | None
     error: str | None
     facts: dict[str, Any]
+    reckoned_s: float | None = None
+    """What the whole work would take: for a tool too slow to be given all of it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,8 +40,8 @@ class Turn:
     """Which turn of the bench a run is."""
 
     rtt_ms: float
-    round: int
-    """0 is a tool's first copy."""
+    purpose: Literal["start", "first", "round"]
+    """``start`` copies next to nothing, ``first`` a part of the work; a ``round`` all of it."""
     part: float = 1.0
 
 
