@@ -6,8 +6,9 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 import msgspec
-from howdah.record import Environment, HostLimits, Record, new_id
 from hypothesis import strategies as st
+
+from howdah.record import Environment, HostLimits, Record, new_id
 
 LIMITS = HostLimits(
     kernel="6.18.0",

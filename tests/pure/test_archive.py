@@ -2,10 +2,11 @@ import concurrent.futures
 from pathlib import Path
 
 import pytest
+from samples import record
+
 from howdah import HowdahError, archive
 from howdah.archive import Archive, Unreadable
 from howdah.record import Record, dumps
-from samples import record
 
 
 def test_what_was_saved_is_loaded(tmp_path: Path) -> None:

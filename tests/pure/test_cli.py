@@ -5,16 +5,17 @@ from pathlib import Path
 import msgspec
 import pytest
 import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from samples import howdah
+
 from howdah.cli import cp
 from howdah.plan import Plan
 from howdah.transfer import early
 from howdah.transfer.display import Meter, view
 from howdah.transfer.messages import Progress
 from howdah.transfer.ssh_errors import explain
-from hypothesis import given
-from hypothesis import strategies as st
-from rich.console import Console
-from samples import howdah
 
 WORDS = st.sampled_from(
     [

@@ -2,12 +2,13 @@ import math
 
 import msgspec
 import pytest
-from howdah import HowdahError, plan
-from howdah.paths import Path, decide, limits
-from howdah.record import HostLimits
 from hypothesis import given
 from hypothesis import strategies as st
 from samples import LIMITS, hosts
+
+from howdah import HowdahError, plan
+from howdah.paths import Path, decide, limits
+from howdah.record import HostLimits
 
 PATHS = st.builds(
     Path,

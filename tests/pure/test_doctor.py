@@ -2,6 +2,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import LIMITS, hosts
+
 from howdah import HowdahError
 from howdah._native import format_rate
 from howdah.doctor import facts as fact_finding
@@ -9,9 +13,6 @@ from howdah.doctor.examine import examine
 from howdah.doctor.facts import Facts
 from howdah.doctor.judge import Aim, Finding, judge, judge_limits
 from howdah.doctor.report import CONFIGURATION, HostReport, Report, in_words, mending
-from hypothesis import given
-from hypothesis import strategies as st
-from samples import LIMITS, hosts
 
 AIMS = st.builds(Aim, rate_bps=st.floats(1e6, 4e11), rtt_s=st.floats(1e-5, 1.0))
 SWITCHES = st.none() | st.booleans()

@@ -2,11 +2,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from samples import howdah, record
+
 from howdah.archive import Archive
 from howdah.plan import Plan
 from howdah.record import FileAction, Outcome, Record, StreamOutcome
 from howdah.transfer.summary import details, line, summary
-from samples import howdah, record
 
 OUTCOME = Outcome(
     direction="push",
