@@ -10,7 +10,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
 use crate::clock::Clock;
-use crate::memory::Pool;
+use crate::memory::{Pool, PoolSize};
 use crate::netns::{DEVICE, Netns};
 use crate::path::DataPath;
 use crate::stats::{LinkStats, Shared};
@@ -61,8 +61,7 @@ impl Emulator {
     pub fn new(spec: &Spec) -> Result<Self, EmulatorError> {
         spec.check()?;
         let hosts = [Netns::make(spec.mtu)?, Netns::make(spec.mtu)?];
-        let pool =
-            Pool::new(memory_bytes(spec)).map_err(EmulatorError::refused("mapping memory"))?;
+        let pool = Pool::new(memory(spec)).map_err(EmulatorError::refused("mapping memory"))?;
         let stop = Arc::new(
             eventfd(0, EventfdFlags::CLOEXEC)
                 .map_err(EmulatorError::refused("making an eventfd"))?,
@@ -133,8 +132,14 @@ impl Drop for Emulator {
     }
 }
 
-/// Memory that what is queued and in flight can take in both directions.
-fn memory_bytes(spec: &Spec) -> u64 {
+/// Touched before the link is there; enough for 10 Gb/s × 20 ms.
+const FIRST_BYTES: u64 = 64 << 20;
+/// Never more than this is touched before it is needed.
+const MOST_AHEAD_BYTES: u64 = 4 << 30;
+
+/// Memory for what is queued and in flight. Commonly one direction is full of data and the other of
+/// acknowledgements, so only the larger of the two is touched ahead.
+fn memory(spec: &Spec) -> PoolSize {
     let of = |direction: &DirectionSpec| {
         let changes = &direction.changes;
         let rate_bps = changes
@@ -151,7 +156,12 @@ fn memory_bytes(spec: &Spec) -> u64 {
         let flight = u128::from(rate_bps.unwrap_or(0)) * u128::from(flight_ns) / 8_000_000_000;
         flight as u64 + spec.queue_limit_bytes(direction)
     };
-    let wire_bytes = of(&spec.near_to_far) + of(&spec.far_to_near);
+    let (there, back) = (of(&spec.near_to_far), of(&spec.far_to_near));
     // A packet takes less here than on the wire, unless it is tiny; a few chunks are never full.
-    wire_bytes + wire_bytes / 3 + (32 << 20)
+    let with_slack = |wire_bytes: u64| wire_bytes + wire_bytes / 3 + (16 << 20);
+    PoolSize {
+        most_bytes: with_slack(there) + with_slack(back),
+        ahead_bytes: there.max(back).min(MOST_AHEAD_BYTES),
+        first_bytes: FIRST_BYTES,
+    }
 }

@@ -1,12 +1,12 @@
 //! Where packets wait: chunks of memory, touched before a packet needs them.
 //!
-//! A page fault in the data path costs as much as moving the page's bytes several times over, so a
-//! thread keeps a few touched chunks in reserve; used ones are reused last in, first out, while
-//! they are warm.
+//! A page fault in the data path costs as much as moving the page's bytes several times over, and in
+//! a virtual machine the first touch ever of a page ten times that (6 ms for a chunk). So a thread
+//! touches what the link will need ahead; used chunks are reused last in, first out, while warm.
 
 use std::collections::VecDeque;
 use std::ptr::NonNull;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::{io, ptr, thread};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
@@ -15,8 +15,6 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 pub(crate) const CHUNK_BYTES: usize = 2 << 20;
 /// The largest packet a device can give, with its virtio header, and a little more.
 pub(crate) const LARGEST_PACKET_BYTES: usize = 66 << 10;
-/// Chunks kept touched in reserve; at 10 Gb/s they fill in 27 ms.
-const RESERVE: usize = 16;
 const ALIGNMENT: usize = 16;
 
 /// One mapped and touched chunk.
@@ -70,31 +68,41 @@ impl Drop for Chunk {
     }
 }
 
-/// Hands out chunks until `most` are in use.
+/// Hands out chunks until `left` have been.
 #[derive(Debug)]
 pub(crate) struct Pool {
     free: Vec<Chunk>,
-    fresh: Receiver<Chunk>,
+    touched: Receiver<Chunk>,
     left: usize,
 }
 
+/// How much memory a pool may take, and when. Bytes, rounded up to chunks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PoolSize {
+    /// In all.
+    pub most_bytes: u64,
+    /// Touched by a thread of its own from the beginning on.
+    pub ahead_bytes: u64,
+    /// Of that, touched before there is a pool.
+    pub first_bytes: u64,
+}
+
 impl Pool {
-    /// A pool of at most `most_bytes`, whose reserve is filled before this returns.
-    pub fn new(most_bytes: u64) -> io::Result<Self> {
-        let left = (most_bytes.div_ceil(CHUNK_BYTES as u64) as usize).max(4);
-        let (reserve, fresh) = sync_channel(RESERVE);
-        let mut to_map = left;
-        while to_map > 0 && left - to_map < RESERVE {
-            reserve.send(Chunk::map()?).expect("the receiver is here");
-            to_map -= 1;
-        }
+    pub fn new(size: PoolSize) -> io::Result<Self> {
+        let chunks = |bytes: u64| bytes.div_ceil(CHUNK_BYTES as u64) as usize;
+        let left = chunks(size.most_bytes);
+        let ahead = chunks(size.ahead_bytes).min(left);
+        let free = (0..chunks(size.first_bytes).min(ahead)).map(|_| Chunk::map());
+        let free = free.collect::<io::Result<Vec<_>>>()?;
+        let (give, touched) = channel();
+        let later = ahead - free.len();
         thread::Builder::new()
             .name("howdah-memory".into())
-            .spawn(move || keep_reserve(&reserve, to_map))?;
+            .spawn(move || touch_ahead(&give, later))?;
         Ok(Pool {
-            free: Vec::new(),
-            fresh,
-            left,
+            left: left - free.len(),
+            free,
+            touched,
         })
     }
 
@@ -105,17 +113,18 @@ impl Pool {
         if self.left == 0 {
             return None;
         }
-        let chunk = self.fresh.try_recv().ok()?;
+        // With none ahead the data path waits for the kernel, which is late but loses nothing.
+        let chunk = self.touched.try_recv().or_else(|_| Chunk::map()).ok()?;
         self.left -= 1;
         Some(chunk)
     }
 }
 
-/// Ends when the pool has gone, or when it may have no more.
-fn keep_reserve(reserve: &SyncSender<Chunk>, chunks: usize) {
+/// Ends early when the pool has gone; what cannot be mapped now is tried again when it is needed.
+fn touch_ahead(give: &Sender<Chunk>, chunks: usize) {
     for _ in 0..chunks {
         let Ok(chunk) = Chunk::map() else { return };
-        if reserve.send(chunk).is_err() {
+        if give.send(chunk).is_err() {
             return;
         }
     }
@@ -187,9 +196,19 @@ impl Store {
 mod tests {
     use super::*;
 
+    fn pool(chunks: u64) -> Pool {
+        let bytes = chunks * CHUNK_BYTES as u64;
+        Pool::new(PoolSize {
+            most_bytes: bytes,
+            ahead_bytes: bytes - 1,
+            first_bytes: 1,
+        })
+        .unwrap()
+    }
+
     #[test]
     fn packets_stay_whole_and_chunks_come_back() {
-        let mut pool = Pool::new(3 * CHUNK_BYTES as u64).unwrap();
+        let mut pool = pool(3);
         let mut store = Store::default();
         let mut held = VecDeque::new();
         for round in 0..400u32 {
@@ -211,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_full_pool_says_so() {
-        let mut pool = Pool::new(4 * CHUNK_BYTES as u64).unwrap();
+        let mut pool = pool(4);
         let mut store = Store::default();
         let mut kept = 0;
         while store.room(&mut pool).is_some() {
