@@ -83,8 +83,8 @@ class HostLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Where autotuning of the receive buffer ends."""
     tcp_wmem_max_bytes: int
     """Where autotuning of the send buffer ends."""
-    tcp_mem_pages: tuple[int, int, int]
-    """All TCP memory of the host: low, pressure, high."""
+    tcp_mem_pages: tuple[int, int, int] | None = None
+    """All TCP memory of the host: low, pressure, high; null where the network namespace hides it."""
     no_metrics_save: bool
     slow_start_after_idle: bool
     privileged: bool

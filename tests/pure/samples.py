@@ -57,6 +57,7 @@ def hosts(draw: st.DrawFn) -> HostLimits:
         wmem_max_bytes=draw(SIZES),
         tcp_rmem_max_bytes=draw(SIZES),
         tcp_wmem_max_bytes=draw(SIZES),
+        tcp_mem_pages=draw(st.none() | st.tuples(*[st.integers(1, 2**30)] * 3)),
         privileged=draw(st.booleans()),
     )
 

@@ -145,6 +145,8 @@ def _buffers(host: HostLimits, aim: Aim) -> Finding:
 
 
 def _memory(host: HostLimits, aim: Aim) -> Finding:
+    if host.tcp_mem_pages is None:
+        return Finding(what="TCP memory", state="good", found="not known in this network namespace")
     _, pressure, high = host.tcp_mem_pages
     needed = math.ceil(aim.bdp_bytes * limits.HEADROOM)
     found = f"{format_bytes(high * _PAGE_BYTES)} for all connections"

@@ -67,7 +67,7 @@ class Done(NamedTuple):
 
     record: Record
     file: Path | None
-    """Where the record is kept; None when the far end was never reached."""
+    """Where the record is kept; None for a dry run, or when nothing was begun."""
     exit_code: int
     archive_error: str | None
 
@@ -111,7 +111,7 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
     finally:
         display.close()
     made = run.record(error, flags)
-    if run.far is None or request.dry_run:
+    if run.plan is None or request.dry_run:
         return Done(made, None, exit_code, None)
     try:
         return Done(made, archive.save(made), exit_code, None)
