@@ -12,6 +12,7 @@ mod emulator;
 mod error;
 mod lateness;
 mod memory;
+mod netlink;
 mod netns;
 mod packet;
 mod path;

@@ -6,17 +6,17 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::{io, mem, thread};
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::EmulatorError;
+use crate::netlink::Link;
 
 /// The name of the TUN device in each host.
 pub(crate) const DEVICE: &str = "wan0";
 
 /// A TUN device takes packets away from TCP at once, so TCP sees no queue there to be held back by:
 /// a whole window can come in one go. Beyond this many packets the device drops.
-const DEVICE_QUEUE_PACKETS: i32 = 65_536;
+const DEVICE_QUEUE_PACKETS: u32 = 65_536;
 
 /// The parts of a host.
 #[derive(Debug)]
@@ -111,46 +111,34 @@ fn set_offload(tun: &File, features: libc::c_uint) -> io::Result<()> {
 
 /// Sets MTU and queue of the device, and brings it and the loopback up.
 fn configure(mtu: u32) -> io::Result<()> {
-    let socket = socket_with(
-        AddressFamily::INET,
-        SocketType::DGRAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
-    let set = |command, request: &libc::ifreq| {
-        // SAFETY: each of these commands reads one ifreq.
-        checked(unsafe { libc::ioctl(socket.as_raw_fd(), command, &raw const *request) })
-    };
     // Without a link-local address the device itself sends nothing; refused where /proc/sys is read-only.
     let _ = fs::write(
         format!("/proc/sys/net/ipv6/conf/{DEVICE}/addr_gen_mode"),
         "1",
     );
-    let mut device = request();
-    device.ifr_ifru.ifru_mtu = mtu as i32;
-    set(libc::SIOCSIFMTU, &device)?;
-    device.ifr_ifru.ifru_metric = DEVICE_QUEUE_PACKETS;
-    set(libc::SIOCSIFTXQLEN, &device)?;
-    device.ifr_ifru.ifru_flags = libc::IFF_UP as c_short;
-    set(libc::SIOCSIFFLAGS, &device)?;
-    let mut loopback = device;
-    loopback.ifr_name = name("lo");
-    set(libc::SIOCSIFFLAGS, &loopback)
+    let device = Link {
+        // With neither IFF_MULTICAST nor anyone to resolve, no group is joined and none reported.
+        flags: libc::IFF_UP | libc::IFF_NOARP,
+        attributes: &[
+            (libc::IFLA_MTU, mtu),
+            (libc::IFLA_TXQLEN, DEVICE_QUEUE_PACKETS),
+        ],
+    };
+    device.apply(DEVICE)?;
+    let loopback = Link {
+        flags: libc::IFF_UP,
+        attributes: &[],
+    };
+    loopback.apply("lo")
 }
 
 fn request() -> libc::ifreq {
     // SAFETY: an ifreq of zeros is a valid one.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
-    request.ifr_name = name(DEVICE);
-    request
-}
-
-fn name(device: &str) -> [libc::c_char; libc::IFNAMSIZ] {
-    let mut name = [0; libc::IFNAMSIZ];
-    for (to, from) in name.iter_mut().zip(device.bytes()) {
+    for (to, from) in request.ifr_name.iter_mut().zip(DEVICE.bytes()) {
         *to = from as libc::c_char;
     }
-    name
+    request
 }
 
 fn checked(result: libc::c_int) -> io::Result<()> {

@@ -60,14 +60,13 @@ def configure(host: Host, namespace: str, device: str, link: LinkSpec) -> list[s
     if result.returncode:
         raise HowdahError(f"cannot set up the {host} host: {_first_line(result.stderr)}")
     return [
-        f"on the {host} host {name.replace('/', '.')} could not be set to {sysctls[name]}"
+        f"on the {host} host net.{name.replace('/', '.')} could not be set to {sysctls[name]}"
         for name in result.stdout.split()
     ]
 
 
 def _addresses(host: Host, device: str, link: LinkSpec) -> list[str]:
     peer: Host = "near" if host == "far" else "far"
-    # With nobody to resolve, no group is joined and reported: an idle link carries not a byte.
     lines = [
         f"link set {device} arp off",
         f"address add {ADDRESSES[host]} peer {ADDRESSES[peer]} dev {device}",
