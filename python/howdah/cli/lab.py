@@ -18,12 +18,13 @@ from rich.console import Console
 from rich.table import Table
 
 from howdah._native import HowdahError, format_bytes, format_duration, format_rate
-from howdah.lab import control, linkfile, named, registry
+from howdah.lab import control, linkfile, named
 from howdah.lab import run as foreground
 from howdah.lab.control import Ready, Setup
 from howdah.lab.enter import Process
 from howdah.lab.hosts import HOSTS
 from howdah.lab.link import Direction, LinkSpec, LinkStats
+from howdah.lab.registry import Registry
 from howdah.lab.tree import Interrupted
 
 app = typer.Typer(
@@ -174,7 +175,7 @@ def execute(
     """
     if host not in HOSTS:
         raise HowdahError(f"no host is called {host}; a lab has near and far")
-    entry = registry.find(name)
+    entry = Registry().find(name)
     # Options are looked for up to HOST only, so the -- that may follow it is still here.
     command = command[1:] if command[0] == "--" else command
     if not command:
@@ -183,7 +184,7 @@ def execute(
     # A Ctrl-C is the command's; it decides what comes of it.
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, lambda *_: None)
-    process = Process(entry.ready, host, command)
+    process = Process(entry.ready, host, command, tied=True)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda taken, _: process.send_signal(taken))
     code = process.wait()
@@ -193,7 +194,7 @@ def execute(
 @app.command()
 def stats(name: Name, json: Json = False) -> None:
     """Show what a lab's link has carried, dropped and held, and whether this machine kept up."""
-    found = control.ask(registry.find(name).ready.pid, "stats")
+    found = control.ask(Registry().find(name).ready.pid, "stats")
     if json:
         typer.echo(_json(found))
     else:
@@ -204,7 +205,7 @@ def stats(name: Name, json: Json = False) -> None:
 @app.command("list")
 def list_labs(json: Json = False) -> None:
     """List the labs that are up."""
-    labs = list(registry.entries())
+    labs = named.living()
     if json:
         typer.echo(
             _json([{"name": e.name, "made_at": e.made_at, "pid": e.lab.pid, "link": e.link} for e in labs])

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 import msgspec
 
 from howdah._native import HowdahError
-from howdah.lab import control, registry
+from howdah.lab import control
 from howdah.lab.control import Failed, Ready, Setup
 from howdah.lab.processes import Identity
-from howdah.lab.registry import Entry
+from howdah.lab.registry import Entry, Registry
 from howdah.lab.tree import Interrupted, Tree
 
 _ANSWER_S = 60.0
@@ -66,36 +66,40 @@ def main(descriptor: int) -> None:
     with socket.socket(fileno=descriptor) as asker:
         request = msgspec.json.decode(asker.recv(control.PACKET_BYTES_MAX), type=Request)
         try:
+            registry = Registry() if request.name else None
             tree = Tree(request.setup, [] if request.name else [asker])
-            _serve(request, tree, asker)
+            _serve(request, tree, asker, registry)
         except HowdahError as error:
             control.send(asker, Failed(str(error)))
         except Interrupted as interrupted:
             sys.exit(interrupted.exit_code)
+        except Exception as error:
+            # Nobody sees this process's standard error.
+            control.send(asker, Failed(f"a mistake of ours, {error!r}"))
+            raise
 
 
-def _serve(request: Request, tree: Tree, asker: socket.socket) -> None:
-    ready = tree.wait_ready()
+def _serve(request: Request, tree: Tree, asker: socket.socket, registry: Registry | None) -> None:
     entry = None
     try:
-        if request.name:
-            entry = _note(request.name, request.setup, tree, ready)
+        ready = tree.wait_ready()
+        if request.name and registry:
+            entry = _entry(request.name, request.setup, tree, ready)
+            registry.add(entry)
         control.send(asker, ready)
         asker.close()
         tree.wait()
     finally:
         tree.end()
-        if entry:
+        if entry and registry:
             registry.remove(entry)
 
 
-def _note(name: str, setup: Setup, tree: Tree, ready: Ready) -> Entry:
+def _entry(name: str, setup: Setup, tree: Tree, ready: Ready) -> Entry:
     own = Identity.of(os.getpid())
     if own is None or tree.identity is None:
         raise HowdahError("the lab was killed")
-    entry = Entry(name, datetime.now(UTC), tree.identity, own, ready, setup.link)
-    registry.add(entry)
-    return entry
+    return Entry(name, datetime.now(UTC), tree.identity, own, ready, setup.link)
 
 
 if __name__ == "__main__":

@@ -12,12 +12,15 @@ from howdah.lab.hosts import Host
 from howdah.lab.processes import children
 
 _START_S = 1.0
+_TIED = ("setpriv", "--pdeathsig=KILL", "--")
+"""Runs what follows so that the kernel kills it when its parent ends."""
 
 
 class Process(subprocess.Popen[Any]):
     """A program in a lab. Signals go to the program itself, not to those who brought it in.
 
-    It ends with SIGKILL when this process's nsenter(1) is killed, and with the lab.
+    It is killed when the nsenter(1) that brought it in is, and with the lab; ``tied``, also when the
+    thread that started it ends.
     """
 
     def __init__(
@@ -25,13 +28,15 @@ class Process(subprocess.Popen[Any]):
         lab: Ready,
         host: Host,
         argv: Sequence[str | os.PathLike[str]],
+        *,
+        tied: bool = False,
         **options: Any,  # noqa: ANN401, Popen's
     ) -> None:
         """Starts ``argv``; ``options`` are Popen's, ``env`` without the lab's own variables."""
         environment: Mapping[str, str] = options.pop("env", None) or os.environ
         folder = os.fspath(options.pop("cwd", None) or os.getcwd())  # noqa: PTH109
         super().__init__(
-            [*_prefix(lab, host, folder), *argv],
+            [*(_TIED if tied else ()), *_prefix(lab, host, folder), *argv],
             env={**environment, **lab.environment},
             **options,
         )
@@ -64,6 +69,6 @@ def _prefix(lab: Ready, host: Host, folder: str) -> list[str]:
         *("env", "--ignore-signal=INT,QUIT"),
         *("nsenter", f"--target={lab.pid}", *rootless, "--mount", "--pid"),
         *(f"--net=/proc/{lab.pid}/fd/{lab.namespaces[host]}", "--"),
-        *("setpriv", "--pdeathsig=KILL", "--"),
+        *_TIED,
         *("env", "--default-signal=INT,QUIT", f"--chdir={folder}"),
     ]

@@ -4,11 +4,12 @@ import os
 import signal
 
 from howdah._native import HowdahError
-from howdah.lab import control, daemon, registry
+from howdah.lab import control, daemon
 from howdah.lab.control import Ready, Setup
 from howdah.lab.daemon import Request
 from howdah.lab.link import LinkStats
 from howdah.lab.processes import Identity, wait_gone
+from howdah.lab.registry import Entry, Registry
 from howdah.lab.settings import Settings
 
 _GONE_S = 5.0
@@ -16,14 +17,22 @@ _GONE_S = 5.0
 
 def up(name: str, setup: Setup) -> Ready:
     """Brings up a lab that stays. Raises HowdahError with the reason when it cannot be."""
-    registry.check_free(name)
+    Registry().check_free(name)
     ready, _, asking = daemon.start(Request(setup, name))
     asking.close()
     return ready
 
 
+def living() -> list[Entry]:
+    """All labs that are up; what killed ones left is cleared away."""
+    if os.geteuid() == 0:
+        Settings().prune()
+    return list(Registry().entries())
+
+
 def down(name: str) -> LinkStats | None:
     """Ends a lab and returns when all of it is gone, with its last statistics if it still gave any."""
+    registry = Registry()
     entry = registry.find(name)
     try:
         last = control.ask(entry.ready.pid, "stop")

@@ -28,97 +28,87 @@ class Entry(msgspec.Struct, frozen=True):
     ready: Ready
     link: LinkSpec
 
-    def alive(self) -> bool:
-        """Whether it can be used."""
-        return self.lab.alive()
 
+class Registry:
+    """This user's labs."""
 
-def check_name(name: str) -> None:
-    """Raises HowdahError for a name that cannot be a lab's."""
-    if not _NAME.fullmatch(name):
-        raise HowdahError(f"lab name {name!r} will not do; give 1 to 32 letters, digits, dots, dashes")
+    def __init__(self) -> None:
+        """Makes the folder if it is missing, open to nobody else. Raises HowdahError when it cannot.
 
+        A maker must do so before it enters a user namespace, where everybody is root.
+        """
+        if os.geteuid() == 0:
+            runtime = RUNTIME
+        elif text := os.environ.get("XDG_RUNTIME_DIR"):
+            runtime = Path(text) / "howdah"
+        else:
+            raise HowdahError("labs with a name need XDG_RUNTIME_DIR to be set; or use: howdah lab run")
+        self._folder = runtime / "labs"
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise HowdahError(f"cannot make {self._folder}: {error.strerror}") from None
 
-def folder() -> Path:
-    """Where this user's labs are noted; made if missing, open to nobody else."""
-    if os.geteuid() == 0:
-        runtime = RUNTIME
-    elif text := os.environ.get("XDG_RUNTIME_DIR"):
-        runtime = Path(text) / "howdah"
-    else:
-        raise HowdahError("labs with a name need XDG_RUNTIME_DIR to be set; or use: howdah lab run")
-    path = runtime / "labs"
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise HowdahError(f"cannot make {path}: {error.strerror}") from None
-    return path
+    def entries(self) -> Iterator[Entry]:
+        """All living labs by name."""
+        for path in sorted(self._folder.glob("*.json")):
+            entry = self._read(path)
+            if entry is not None:
+                yield entry
 
-
-def entries() -> Iterator[Entry]:
-    """All living labs by name."""
-    for path in sorted(folder().glob("*.json")):
-        entry = _read(path)
-        if entry is not None:
-            yield entry
-
-
-def find(name: str) -> Entry:
-    """The living lab ``name``. Raises HowdahError when there is none."""
-    check_name(name)
-    entry = _read(_path(name))
-    if entry is None:
-        raise HowdahError(f"no lab is called {name}; see: howdah lab list")
-    return entry
-
-
-def check_free(name: str) -> None:
-    """Raises HowdahError when ``name`` cannot be given to a new lab."""
-    check_name(name)
-    if _read(_path(name)) is not None:
-        raise HowdahError(f"a lab called {name} is up already; take another name, or: howdah lab down {name}")
-
-
-def add(entry: Entry) -> None:
-    """Notes a lab. Raises HowdahError when its name has been taken."""
-    path = _path(entry.name)
-    beside = path.with_suffix(f".{os.getpid()}")
-    try:
-        beside.write_bytes(msgspec.json.encode(entry))
-        path.hardlink_to(beside)
-    except FileExistsError:
-        check_free(entry.name)
-        raise HowdahError(f"a lab called {entry.name} has just gone; try again") from None
-    except OSError as error:
-        raise HowdahError(f"cannot write {path}: {error.strerror}") from None
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def remove(entry: Entry) -> None:
-    """Forgets a lab, unless its name is another's by now."""
-    path = _path(entry.name)
-    try:
-        noted = msgspec.json.decode(path.read_bytes(), type=Entry)
-    except (FileNotFoundError, msgspec.DecodeError):
-        return
-    if noted.lab == entry.lab:
-        path.unlink(missing_ok=True)
-
-
-def _path(name: str) -> Path:
-    return folder() / f"{name}.json"
-
-
-def _read(path: Path) -> Entry | None:
-    """The living lab noted at ``path``; a dead one's file is removed."""
-    try:
-        entry = msgspec.json.decode(path.read_bytes(), type=Entry)
-    except FileNotFoundError:
-        return None
-    except (OSError, msgspec.DecodeError) as error:
-        raise HowdahError(f"cannot read {path}: {error}; remove it") from None
-    if entry.alive():
+    def find(self, name: str) -> Entry:
+        """The living lab ``name``. Raises HowdahError when there is none."""
+        entry = self._read(self._path(name))
+        if entry is None:
+            raise HowdahError(f"no lab is called {name}; see: howdah lab list")
         return entry
-    remove(entry)
-    return None
+
+    def check_free(self, name: str) -> None:
+        """Raises HowdahError when ``name`` cannot be given to a new lab."""
+        if self._read(self._path(name)) is not None:
+            raise HowdahError(
+                f"a lab called {name} is up already; take another name, or: howdah lab down {name}"
+            )
+
+    def add(self, entry: Entry) -> None:
+        """Notes a lab. Raises HowdahError when its name has been taken."""
+        path = self._path(entry.name)
+        beside = path.with_suffix(f".{os.getpid()}")
+        try:
+            beside.write_bytes(msgspec.json.encode(entry))
+            path.hardlink_to(beside)
+        except FileExistsError:
+            self.check_free(entry.name)
+            raise HowdahError(f"a lab called {entry.name} has just gone; try again") from None
+        except OSError as error:
+            raise HowdahError(f"cannot write {path}: {error.strerror}") from None
+        finally:
+            beside.unlink(missing_ok=True)
+
+    def remove(self, entry: Entry) -> None:
+        """Forgets a lab, unless its name is another's by now."""
+        path = self._path(entry.name)
+        try:
+            noted = msgspec.json.decode(path.read_bytes(), type=Entry)
+        except (FileNotFoundError, msgspec.DecodeError):
+            return
+        if noted.lab == entry.lab:
+            path.unlink(missing_ok=True)
+
+    def _path(self, name: str) -> Path:
+        if not _NAME.fullmatch(name):
+            raise HowdahError(f"lab name {name!r} will not do; give 1 to 32 letters, digits, dots, dashes")
+        return self._folder / f"{name}.json"
+
+    def _read(self, path: Path) -> Entry | None:
+        """The living lab noted at ``path``; a dead one's file is removed."""
+        try:
+            entry = msgspec.json.decode(path.read_bytes(), type=Entry)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as error:
+            raise HowdahError(f"cannot read {path}: {error}; remove it") from None
+        if entry.lab.alive():
+            return entry
+        self.remove(entry)
+        return None
