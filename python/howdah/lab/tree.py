@@ -22,10 +22,15 @@ from howdah.lab.keeper import Keeper
 from howdah.lab.processes import Identity, wait_gone
 from howdah.lab.settings import Settings, needed
 
+_ROOTLESS = (
+    "without root, a socket buffer that a program sets itself is limited by this host's "
+    "net.core.rmem_max and wmem_max"
+)
 _READY_S = 30.0
 _POLL_S = 0.02
 _SI_KERNEL = 0x80
 """siginfo's si_code of signals from the terminal."""
+_TUN = Path("/dev/net/tun")
 _FORWARDED = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM}
 _TAKEN = _FORWARDED | {signal.SIGCHLD}
 
@@ -47,10 +52,15 @@ class Tree:
         Afterwards the caller must ``wait``, starts its processes inside the lab's PID namespace, and
         has the signals blocked that it would die of. Raises HowdahError when no namespace can be made.
         """
+        _check_tun()
         if setup.sshd:
             sshd.check()
         self._notes: list[str] = []
-        self._keeper = self._claim(setup) if os.geteuid() == 0 else None
+        self._keeper: Keeper | None = None
+        if os.geteuid() == 0:
+            self._keeper = self._claim(setup)
+        else:
+            self._notes.append(_ROOTLESS)
         try:
             _unshare()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -146,6 +156,16 @@ class Tree:
         if not message:
             return None
         return msgspec.json.decode(message, type=Ready | Failed | Ended)
+
+
+def _check_tun() -> None:
+    """Raises HowdahError when the link could have no devices; before anything is made."""
+    if not _TUN.exists():
+        raise HowdahError(f"cannot make the lab: no {_TUN} here; load its module: modprobe tun")
+    if not os.access(_TUN, os.R_OK | os.W_OK):
+        raise HowdahError(
+            f"cannot make the lab: {_TUN} is closed to you; run as root, or: sudo chmod 666 {_TUN}"
+        )
 
 
 def _unshare() -> None:
