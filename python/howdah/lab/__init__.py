@@ -5,6 +5,16 @@ with lab.started(lab.symmetric(10_000_000_000, 100_000_000), sshd=True) as wan:
 """
 
 from howdah.lab.link import Burst, Change, Direction, LinkSpec, LinkStats, symmetric
-from howdah.lab.session import Lab, started
+from howdah.lab.session import Lab, started, stats_here
 
-__all__ = ["Burst", "Change", "Direction", "Lab", "LinkSpec", "LinkStats", "started", "symmetric"]
+__all__ = [
+    "Burst",
+    "Change",
+    "Direction",
+    "Lab",
+    "LinkSpec",
+    "LinkStats",
+    "started",
+    "stats_here",
+    "symmetric",
+]

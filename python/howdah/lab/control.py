@@ -81,17 +81,21 @@ def send(to: socket.socket, message: msgspec.Struct) -> None:
 
 def ask(pid: int, what: Literal["stats", "stop"]) -> LinkStats:
     """Asks the lab whose first process is ``pid``. Raises HowdahError when it does not answer."""
+    return _ask(Path(f"/proc/{pid}/root") / CONTROL.relative_to("/"), what)
+
+
+def ask_here() -> LinkStats:
+    """The statistics of the lab around this process. Raises HowdahError when it does not answer."""
+    return _ask(CONTROL, "stats")
+
+
+def _ask(path: Path, what: Literal["stats", "stop"]) -> LinkStats:
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asking:
             asking.settimeout(_ANSWER_S)
-            asking.connect(str(_socket_path(pid)))
+            asking.connect(str(path))
             asking.send(msgspec.json.encode(Ask(what)))
             answer = asking.recv(PACKET_BYTES_MAX)
         return msgspec.json.decode(answer, type=LinkStats)
     except (OSError, msgspec.DecodeError):
         raise HowdahError("the lab does not answer; end it with: howdah lab down NAME") from None
-
-
-def _socket_path(pid: int) -> Path:
-    """The lab's socket, seen through the lab's own file system."""
-    return Path(f"/proc/{pid}/root") / CONTROL.relative_to("/")

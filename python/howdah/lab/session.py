@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from howdah.lab import control, daemon
+from howdah.lab import control, daemon, private
 from howdah.lab.control import Ready, Setup
 from howdah.lab.daemon import Request
 from howdah.lab.enter import Process
@@ -71,6 +71,11 @@ class Lab:
     def stats(self) -> LinkStats:
         """What the link has done so far."""
         return control.ask(self._ready.pid, "stats")
+
+
+def stats_here() -> LinkStats | None:
+    """What the link of the lab that runs this process has done so far; null outside a lab."""
+    return control.ask_here() if private.CONTROL.exists() else None
 
 
 @contextlib.contextmanager
