@@ -2,13 +2,14 @@
 
 # ruff: noqa: ANN401, options are subprocess's
 
+import contextlib
 import os
 import secrets
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +55,13 @@ class Traces:
         deadline = time.monotonic() + GONE_S
         while (left := self._left(namespaces)) and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert left == []
+        assert left == [], left
 
     def kill_all(self) -> None:
-        """After a test that failed."""
+        """Kills every process with the mark."""
         for pid in self.processes():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def _left(self, namespaces: tuple[str, ...]) -> list[str]:
         left = [f"process {pid}" for pid in self.processes()]
@@ -84,6 +86,14 @@ class Traces:
         claims = msgspec.json.decode(ledger.read_bytes())["claims"] if ledger.exists() else []
         values = {name: sorted((settings.SYSCTLS / name).read_text().split()) for name in SYSCTLS}
         return {"claims": [msgspec.convert(claim["owner"], Identity) for claim in claims], **values}
+
+
+def wait_for(true: Callable[[], bool]) -> None:
+    """Returns once ``true()``; fails after a while."""
+    deadline = time.monotonic() + GONE_S
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert true()
 
 
 def round_trip_ms(output: str) -> float:
