@@ -107,13 +107,11 @@ class Terminal:
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, highlight=False)
         self._meter = Meter()
-        self._live = Live(
-            Text("connecting …", style="dim"), console=self._console, auto_refresh=False, transient=True
-        )
-        self._live.start(refresh=True)
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
 
     def planned(self, decided: Plan, far: FarHello) -> None:
-        """Names the plan while the streams connect."""
+        """Names the plan while the streams connect. The terminal was ssh's until now, to ask for a password."""
+        self._live.start()
         self._live.update(Text(f"{decided.in_short()}; connecting …", style="dim"), refresh=True)
 
     def progress(self, now: Progress) -> None:
@@ -125,7 +123,7 @@ class Terminal:
     def far_says(self, text: str) -> None:
         """Prints it above the lines."""
         if text:
-            self._live.console.print(text.rstrip("\n"), markup=False)
+            self._console.print(text.rstrip("\n"), markup=False)
 
     def close(self) -> None:
         """Takes the lines away."""
