@@ -1,7 +1,7 @@
-"""Where ``howdah`` begins. What it does before the command line is read is for the sake of the start:
+"""Where ``howdah`` begins. What comes before the command line's library is for the sake of the start:
 
-the far end (``howdah serve``) runs without the command line's libraries, and a copy starts its ssh
-before they are loaded, so that they load while ssh connects. Hence the imports inside.
+the far end (``howdah serve``) runs without it, and a copy that is plainly written starts its ssh
+first of all and never loads it. Hence the imports inside.
 """
 
 import sys
@@ -9,27 +9,40 @@ import sys
 
 def main() -> None:
     """Runs the command in ``sys.argv`` and exits with its code."""
-    match sys.argv[1:2]:
-        case ["serve"]:
+    command, *words = sys.argv[1:] or [""]
+    match command:
+        case "serve":
             from howdah.transfer import serve  # noqa: PLC0415
 
-            sys.exit(serve.main(sys.argv[2:]))
-        case ["cp"]:
-            from howdah.transfer import early  # noqa: PLC0415
-
-            try:
-                early.begin(sys.argv[2:])
-                _command_line()
-            finally:
-                early.drop()
+            code = serve.main(words)
+        case "cp":
+            code = _copy(words)
         case _:
-            _command_line()
+            code = _command_line()
+    sys.exit(code)
 
 
-def _command_line() -> None:
+def _copy(words: list[str]) -> int:
+    from howdah.transfer import arguments, early  # noqa: PLC0415
+
+    given = arguments.parse(words)
+    if given is None:
+        return _command_line()
+    try:
+        early.begin(given)
+        from howdah import cli  # noqa: PLC0415
+        from howdah.transfer import command  # noqa: PLC0415
+
+        return cli.guarded(lambda: command.copy(given))
+    finally:
+        early.drop()
+
+
+def _command_line() -> int:
     from howdah import cli  # noqa: PLC0415
+    from howdah.cli import app  # noqa: PLC0415
 
-    sys.exit(cli.main())
+    return cli.guarded(lambda: app.main(sys.argv[1:]))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,6 @@ HostLimits, Outcome, StreamOutcome, FileDigest, FileAction, Sample
 
 import os
 import re
-import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -221,7 +220,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 def new_id(started_at: datetime) -> str:
     """An id that sorts by time; the random end keeps two runs of one microsecond apart."""
-    return f"{started_at.astimezone(UTC):%Y%m%dT%H%M%S.%f}Z-{secrets.token_hex(3)}"
+    return f"{started_at.astimezone(UTC):%Y%m%dT%H%M%S.%f}Z-{os.urandom(3).hex()}"
 
 
 def is_id(text: str) -> bool:

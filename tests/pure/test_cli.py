@@ -1,4 +1,6 @@
 import io
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,12 +12,14 @@ from hypothesis import strategies as st
 from rich.console import Console
 from samples import howdah
 
-from howdah.cli import cp
+from howdah.cli import app, cp
 from howdah.plan import Plan
-from howdah.transfer import early
-from howdah.transfer.display import Meter, view
+from howdah.transfer import command
+from howdah.transfer.arguments import FLAGS, VALUES, Arguments, parse
+from howdah.transfer.display import Meter
 from howdah.transfer.messages import Progress
 from howdah.transfer.ssh_errors import explain
+from howdah.transfer.terminal import view
 
 WORDS = st.sampled_from(
     [
@@ -36,40 +40,61 @@ WORDS = st.sampled_from(
 )
 
 
-def test_the_early_start_knows_exactly_the_options_of_cp() -> None:
-    command = typer.main.get_command(cp.app)
+@given(st.lists(WORDS, min_size=1, max_size=6))
+def test_the_quick_reading_agrees_with_the_command_lines_own(words: list[str]) -> None:
+    quick = parse(words)
+    if quick is not None:
+        seen: list[Arguments] = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(command, "copy", lambda given: seen.append(given) or 0)
+            assert app.main(["cp", *words]) == 0
+        assert seen == [quick]
+
+
+def test_the_quick_reading_knows_exactly_the_options_of_cp() -> None:
     flags, values = set(), set()
-    for parameter in command.params:
+    for parameter in typer.main.get_command(cp.app).params:
         if parameter.param_type_name == "option" and "--help" not in parameter.opts:
-            (flags if parameter.is_flag else values).update(parameter.opts)
-    assert flags == early.FLAGS
-    assert values == early.TAKES_VALUE
-
-
-@given(st.lists(WORDS, max_size=6))
-def test_the_early_start_never_reaches_another_host_than_the_command(words: list[str]) -> None:
-    found = early.far_end(words)
-    assert found is None or found == ("far", None)
+            (flags if parameter.is_flag else values).add(parameter.opts[0])
+    assert flags == FLAGS
+    assert values == VALUES
 
 
 @pytest.mark.parametrize(
-    ("words", "host"),
+    ("words", "names", "values", "flags"),
     [
-        (["a", "far:d"], ("far", None)),
-        (["--plan", "x:y", "a", "far:d"], ("far", None)),
-        (["--plan=x:y", "a", "-q", "far:d"], ("far", None)),
-        (["--far-howdah", "/opt/h", "far:a", "."], ("far", "/opt/h")),
-        (["--memory", "1GiB", "far:"], ("far", None)),
-        (["--", "-a", "far:d"], ("far", None)),
-        (["--help"], None),
-        (["--unknown", "x:y", "a", "far:d"], None),
-        (["-qx", "a", "far:d"], None),
-        (["a", "b"], None),
-        (["a", "far:d", "--plan"], None),
+        (["a", "far:d"], ["a", "far:d"], {}, set()),
+        (["--plan", "x:y", "a", "-q", "far:d"], ["a", "far:d"], {"--plan": "x:y"}, {"--quiet"}),
+        (["--streams=2", "a", "--json", "far:d"], ["a", "far:d"], {"--streams": "2"}, {"--json"}),
+        (["--", "-a", "far:d"], ["-a", "far:d"], {}, set()),
     ],
 )
-def test_what_is_started_early(words: list[str], host: tuple[str, str | None] | None) -> None:
-    assert early.far_end(words) == host
+def test_a_plain_line_is_read_quickly(
+    words: list[str], names: list[str], values: dict[str, str], flags: set[str]
+) -> None:
+    assert parse(words) == (names, values, flags)
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--odd", "x:y", "a"], ["-qx", "a"], ["a", "--plan"], ["--json=1"], []]
+)
+def test_a_line_in_doubt_is_not(words: list[str]) -> None:
+    assert parse(words) is None
+
+
+def test_a_plain_copy_loads_neither_typer_nor_rich() -> None:
+    code = (
+        "import sys; sys.argv = ['howdah', 'cp', 'a', 'b']\n"
+        "from howdah.__main__ import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert end.code == 1\n"
+        "assert not {'typer', 'rich', 'pydantic', 'hashlib', 'subprocess'} & set(sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "use: cp -a" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -165,7 +190,6 @@ def test_rates_and_time_left_of_a_steady_transfer() -> None:
         (["cp", "a", "b"], 1, "howdah: both source and destination are on this host; use: cp -a"),
         (["cp"], 2, "howdah: Missing argument 'SRC... DST'; see: howdah cp --help"),
         (["cp", "--odd", "a", "b:c"], 2, "howdah: No such option"),
-        (["cp", "--path", "odd", "--", "a", "b"], 1, "cp -a"),
         (["archive", "show", "last"], 1, "howdah: no record yet in "),
         (["doctor", "--rate", "10"], 1, "howdah: "),
         (["nothing"], 2, "howdah: No such command 'nothing'"),

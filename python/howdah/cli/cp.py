@@ -1,18 +1,12 @@
 """``howdah cp``."""
 
-import sys
-from pathlib import Path
 from typing import Annotated, get_args
 
 import typer
 
-from howdah._native import format_bytes, format_rate, parse_bytes, parse_rate
-from howdah.archive import Archive
 from howdah.plan import PathKind
-from howdah.record import dumps, printable_command
-from howdah.transfer.endpoints import route
-from howdah.transfer.run import Display, Given, Request, run
-from howdah.transfer.summary import summary
+from howdah.transfer import command
+from howdah.transfer.arguments import Arguments
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -48,75 +42,35 @@ def cp(
     ] = False,
     json: Annotated[
         bool,
-        typer.Option(
-            "--json",
-            help="Print the record as JSON, and nothing else; its `error` is null when all went well.",
-        ),
+        typer.Option("--json", help="Print the record, and nothing else; error is null when all went well."),
     ] = False,
-    streams: Annotated[int | None, typer.Option(metavar="N", help="TCP connections.")] = None,
+    streams: Annotated[str | None, typer.Option(metavar="N", help="TCP connections.")] = None,
     cc: Annotated[str | None, typer.Option(metavar="NAME", help="Congestion control.")] = None,
     buffer: Annotated[str | None, typer.Option(metavar="SIZE", help="Socket buffers of each stream.")] = None,
     pace: Annotated[str | None, typer.Option(metavar="RATE", help="Most each stream sends.")] = None,
     plan: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A plan, or a record whose plan is used again.")
+        str | None, typer.Option(metavar="FILE", help="A plan, or a record whose plan is used again.")
     ] = None,
     path: Annotated[
-        str, typer.Option(metavar="KIND", help=f"Who else is on the path: {', '.join(get_args(PathKind))}.")
-    ] = "shared",
+        str | None,
+        typer.Option(metavar="KIND", help=f"Who else is on the path: {', '.join(get_args(PathKind))}."),
+    ] = None,
     far_howdah: Annotated[
         str | None, typer.Option(metavar="PATH", help="Where howdah is on the far host, if not in its PATH.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
 ) -> None:
     """Copy files and folders to or from another host."""
-    request = Request(
-        command=printable_command(sys.argv),
-        route=route(names, memory=memory is not None),
-        memory_bytes=None if memory is None else parse_bytes(memory),
-        dry_run=dry_run,
-        encrypt=not plaintext,
-        path=_kind(path),
-        plan_file=plan,
-        given=_given(streams, cc, buffer, pace),
-        far_howdah=far_howdah,
-    )
-    done = run(request, _display(quiet or json), Archive())
-    if json:
-        sys.stdout.buffer.write(dumps(done.record))
-    elif not quiet and done.record.outcome is not None:
-        print(summary(done.record, done.file))
-    for problem in (done.record.error, done.archive_error):
-        if problem is not None:
-            print(f"howdah: {problem}", file=sys.stderr)
-    raise typer.Exit(done.exit_code)
-
-
-def _kind(text: str) -> PathKind:
-    kinds: tuple[PathKind, ...] = get_args(PathKind)
-    for kind in kinds:
-        if text == kind:
-            return kind
-    raise typer.BadParameter(f"--path {text}: it is one of {', '.join(kinds)}")
-
-
-def _given(streams: int | None, cc: str | None, buffer: str | None, pace: str | None) -> tuple[Given, ...]:
-    given = []
-    if streams is not None:
-        given.append(Given("streams", streams, "--streams", f"{streams} streams"))
-    if cc is not None:
-        given.append(Given("congestion_control", cc, "--cc", f"Congestion control {cc}"))
-    if buffer is not None:
-        size = parse_bytes(buffer)
-        given.append(Given("buffer_bytes", size, "--buffer", f"Buffers of {format_bytes(size)}"))
-    if pace is not None:
-        rate = parse_rate(pace)
-        given.append(Given("pacing_bps", rate, "--pace", f"At most {format_rate(rate)} a stream"))
-    return tuple(given)
-
-
-def _display(silent: bool) -> Display:
-    from howdah.transfer import display  # noqa: PLC0415
-
-    if silent:
-        return display.Quiet()
-    return display.Terminal() if sys.stderr.isatty() else display.Lines()
+    values = {
+        "--memory": memory,
+        "--streams": streams,
+        "--cc": cc,
+        "--buffer": buffer,
+        "--pace": pace,
+        "--plan": plan,
+        "--path": path,
+        "--far-howdah": far_howdah,
+    }
+    flags = {"--plaintext": plaintext, "--dry-run": dry_run, "--json": json, "--quiet": quiet}
+    given = {option: value for option, value in values.items() if value is not None}
+    raise typer.Exit(command.copy(Arguments(names, given, {option for option, on in flags.items() if on})))

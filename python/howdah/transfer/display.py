@@ -1,15 +1,8 @@
-"""Progress for a person: three lines that stay in place on a terminal, a line now and then elsewhere."""
+"""Progress: rates from progress values, and a line now and then where there is no terminal."""
 
 import sys
 from collections import deque
 from typing import TextIO
-
-from rich.cells import cell_len
-from rich.console import Console, Group
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
 
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.plan import Plan
@@ -23,9 +16,6 @@ SHORTEST_S = 0.01
 
 LINE_S = 10.0
 """Without a terminal: how often a line is written."""
-
-_BAR_WIDTH = 24
-_WAITING = {"connecting": "connecting …", "scanning": "looking …", "finishing": "finishing …"}
 
 
 class Meter:
@@ -97,101 +87,20 @@ class Lines(Quiet):
         self._meter.add(now)
         if now.elapsed_s >= self._next_s and now.phase in {"scanning", "moving"}:
             self._next_s = now.elapsed_s + LINE_S
-            parts = [f"{_amount(now)} in {format_duration(now.elapsed_s)}", *_rates(self._meter)]
+            parts = [f"{amount(now)} in {format_duration(now.elapsed_s)}", *rates(self._meter)]
             print("howdah:", ", ".join(parts), file=self._stream)
 
 
-class Terminal:
-    """Three lines that stay in place; they vanish at the end, when the summary is printed."""
-
-    def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console(stderr=True, highlight=False)
-        self._meter = Meter()
-        self._live = Live(console=self._console, auto_refresh=False, transient=True)
-
-    def planned(self, decided: Plan, far: FarHello) -> None:
-        """Names the plan while the streams connect. The terminal was ssh's until now, to ask for a password."""
-        self._live.start()
-        self._live.update(Text(f"{decided.in_short()}; connecting …", style="dim"), refresh=True)
-
-    def progress(self, now: Progress) -> None:
-        """Draws the three lines."""
-        self._meter.add(now)
-        if now.phase not in {"done", "failed"}:
-            self._live.update(view(now, self._meter, self._console.width), refresh=True)
-
-    def far_says(self, text: str) -> None:
-        """Prints it above the lines."""
-        if text:
-            self._console.print(text.rstrip("\n"), markup=False)
-
-    def close(self) -> None:
-        """Takes the lines away."""
-        self._live.stop()
-
-
-def view(now: Progress, meter: Meter, columns: int) -> Group:
-    """The three lines: how far, how fast, which file."""
-    share = now.bytes_done / now.bytes_total if now.bytes_total else None
-    top = Table.grid(padding=(0, 1))
-    for width in (4, _BAR_WIDTH, None, None):
-        top.add_column(no_wrap=True, width=width)
-    left_s = meter.left_s(now)
-    top.add_row(
-        "" if share is None else f"{share:4.0%}",
-        ProgressBar(total=1.0, completed=share or 0.0, width=_BAR_WIDTH, pulse=share is None),
-        _amount(now),
-        "" if left_s is None else f"{_clock(left_s)} left",
-    )
-    rates = [*_rates(meter), _count(now.streams, "stream"), _count(now.retransmissions, "retransmission")]
-    return Group(
-        top,
-        Text("     " + " · ".join(rates), no_wrap=True, overflow="ellipsis"),
-        Text(f"     {_files(now, columns - 5)}", style="dim", no_wrap=True, overflow="ellipsis"),
-    )
-
-
-def _amount(now: Progress) -> str:
+def amount(now: Progress) -> str:
+    """``2.15 GB of 4.29 GB``; ``so far`` while the sender still looks for files."""
     if now.bytes_total is None:
         return format_bytes(now.bytes_done)
     more = "" if now.scan_complete else " so far"
     return f"{format_bytes(now.bytes_done)} of {format_bytes(now.bytes_total)}{more}"
 
 
-def _rates(meter: Meter) -> list[str]:
+def rates(meter: Meter) -> list[str]:
+    """The rate now and the average, as far as they are known."""
     now_bps, mean_bps = meter.now_bps(), meter.mean_bps()
     shown = [] if now_bps is None else [f"now {format_rate(now_bps)}"]
     return shown if mean_bps is None else [*shown, f"average {format_rate(mean_bps)}"]
-
-
-def _files(now: Progress, columns: int) -> str:
-    if now.phase != "moving":
-        return _WAITING.get(now.phase, "")
-    parts = []
-    if now.files_total:
-        parts.append(f"file {now.files_done:,} of {now.files_total:,}")
-    if now.files_skipped:
-        parts.append(f"{now.files_skipped:,} there already")
-    if now.current is None:
-        return " · ".join(parts)
-    head = "".join(f"{part} · " for part in parts)
-    return head + _end_of(now.current, columns - cell_len(head))
-
-
-def _end_of(name: str, columns: int) -> str:
-    """The name, or as much of its end as fits: that is where names differ."""
-    if cell_len(name) <= columns:
-        return name
-    while name and cell_len(name) >= columns:
-        name = name[1:]
-    return f"…{name}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def _clock(duration_s: float) -> str:
-    minutes, seconds = divmod(round(duration_s), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -4,8 +4,8 @@ Policy of kept connections. A cold ssh login costs about nine round trips, more 
 small copy, so the login is kept: unless the user's own ssh configuration shares connections
 (ControlPath or ControlMaster), ssh is asked to stay in the background for KEEP_S seconds after the
 last copy, and the next copy goes through it (one round trip). The socket lies in a folder only this
-user can enter; its name is made from everything ``ssh -G`` resolves for the host and from the network
-namespace, so another configuration or another lab never meets it. After Ctrl-C or a signal the kept
+user can enter; its name is ssh's own for the host, port, user and way (%C), and the network
+namespace, so that another lab's far host is never met. After Ctrl-C or a signal the kept
 connection is told to end with its last session. ``HOWDAH_SSH_KEEP_S=0`` keeps none, and
 ``HOWDAH_SSH="ssh -F FILE"`` replaces the ssh command.
 
@@ -16,13 +16,13 @@ import os
 import select
 import signal
 import time
-from hashlib import sha256
 
 from howdah import HowdahError
 
 KEEP_S = 60
 CONNECT_TIMEOUT_S = 20
 _ALIVE_S = 5
+_HASH_LENGTH = 40
 _SOCKET_PATH_MAX = 108 - 18
 """sockaddr_un, less what ssh appends while it makes the socket."""
 
@@ -71,7 +71,7 @@ class Far:
 
     def end(self) -> None:
         """Ends ssh, and the kept connection with its last session. Not needed when all went well."""
-        if self._control and os.path.exists(self._control):  # noqa: PTH110
+        if self._control:
             # Not -O exit: another copy may be using the connection at this moment.
             _output([*self._ssh, "-O", "stop", "-o", f"ControlPath={self._control}", "--", self.host])
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -114,9 +114,8 @@ def _control_path(config: dict[str, str]) -> str | None:
     if not config or shares or not folder or not _keep_s():
         return None
     network = os.stat("/proc/self/ns/net").st_ino  # noqa: PTH116
-    name = sha256(repr((network, sorted(config.items()))).encode()).hexdigest()[:24]
-    path = f"{folder}/{name}"
-    return path if len(os.fsencode(path)) <= _SOCKET_PATH_MAX else None
+    path = f"{folder}/{network}-%C"
+    return path if len(os.fsencode(path)) - len("%C") + _HASH_LENGTH <= _SOCKET_PATH_MAX else None
 
 
 def _private_folder() -> str | None:

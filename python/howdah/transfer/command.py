@@ -1,0 +1,84 @@
+"""``howdah cp`` from its arguments to its exit code."""
+
+import sys
+from pathlib import Path
+from typing import get_args
+
+from howdah import HowdahError, interrupt
+from howdah._native import format_bytes, format_rate, parse_bytes, parse_rate
+from howdah.archive import Archive
+from howdah.plan import PathKind
+from howdah.record import dumps, printable_command
+from howdah.transfer.arguments import Arguments
+from howdah.transfer.display import Lines, Quiet
+from howdah.transfer.endpoints import route
+from howdah.transfer.run import Display, Given, Request, run
+from howdah.transfer.summary import summary
+
+
+def copy(arguments: Arguments) -> int:
+    """Copies and returns the exit code; what went wrong is one line on standard error."""
+    interrupt.install()
+    json, quiet = "--json" in arguments.flags, "--quiet" in arguments.flags
+    done = run(_request(arguments), _display(silent=json or quiet), Archive())
+    if json:
+        sys.stdout.buffer.write(dumps(done.record))
+    elif not quiet and done.record.outcome is not None:
+        print(summary(done.record, done.file))
+    for problem in (done.record.error, done.archive_error):
+        if problem is not None:
+            print(f"howdah: {problem}", file=sys.stderr)
+    return done.exit_code
+
+
+def _request(arguments: Arguments) -> Request:
+    values = arguments.values
+    memory, plan_file = values.get("--memory"), values.get("--plan")
+    return Request(
+        command=printable_command(sys.argv),
+        route=route(arguments.names, memory=memory is not None),
+        memory_bytes=None if memory is None else parse_bytes(memory),
+        dry_run="--dry-run" in arguments.flags,
+        encrypt="--plaintext" not in arguments.flags,
+        path=_kind(values.get("--path", "shared")),
+        plan_file=None if plan_file is None else Path(plan_file),
+        given=tuple(_given(values)),
+        far_howdah=values.get("--far-howdah"),
+    )
+
+
+def _kind(text: str) -> PathKind:
+    kinds: tuple[PathKind, ...] = get_args(PathKind)
+    for kind in kinds:
+        if text == kind:
+            return kind
+    raise HowdahError(f"--path {text} is no kind of path; it is one of {', '.join(kinds)}")
+
+
+def _given(values: dict[str, str]) -> list[Given]:
+    """The choices of the plan the user made, in the order they are told."""
+    given = []
+    if (text := values.get("--streams")) is not None:
+        if not (text.isascii() and text.isdecimal()):
+            raise HowdahError(f"--streams {text} is no whole number; give for example --streams 8")
+        given.append(Given("streams", int(text), "--streams", f"Streams: {text}"))
+    if (text := values.get("--cc")) is not None:
+        given.append(Given("congestion_control", text, "--cc", f"Congestion control {text}"))
+    if (text := values.get("--buffer")) is not None:
+        size = parse_bytes(text)
+        given.append(Given("buffer_bytes", size, "--buffer", f"Buffers of {format_bytes(size)}"))
+    if (text := values.get("--pace")) is not None:
+        rate = parse_rate(text)
+        given.append(Given("pacing_bps", rate, "--pace", f"At most {format_rate(rate)} a stream"))
+    return given
+
+
+def _display(*, silent: bool) -> Display:
+    if silent:
+        return Quiet()
+    if not sys.stderr.isatty():
+        return Lines()
+    # Loaded for a terminal only, while ssh connects.
+    from howdah.transfer.terminal import Terminal  # noqa: PLC0415
+
+    return Terminal()
