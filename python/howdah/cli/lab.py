@@ -30,22 +30,26 @@ from howdah.lab.tree import Interrupted
 app = typer.Typer(
     help="Two hosts and a long link between them, emulated on this machine over real TCP.",
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
 )
 
 _COMMAND = {"allow_interspersed_args": False}
 
 _LINK_HELP = """
-RATE, QUEUE, LOSS and JITTER take one value for both ways, or two with a comma: near to far, far to near.
+RATE, SIZE of the queue, SHARE and TIME of the jitter take one value for both ways, or two with a comma:
+near to far, far to near.
 
-FILE is TOML. It has the same keys, and what options cannot say:\n
-  rate = "10Gbit"\n
-  rtt = "100ms"\n
-  \\[far_to_near]              # or near_to_far\n
-  delay = "80ms"             # one way\n
-  \\[\\[change]]                 # in the order of time\n
-  at = "5s"\n
-  direction = "near_to_far"  # absent: both\n
+FILE is TOML with the same keys, and what options cannot say:
+
+\b
+  rate = "10Gbit"
+  rtt = "100ms"
+  burst = { enter = "0.001%", leave = "20%" }
+  [far_to_near]              # or near_to_far: wins over the above
+  delay = "80ms"             # one way
+  [[change]]                 # as many as you like, in the order of time
+  at = "5s"
+  direction = "near_to_far"  # without: both
   outage = true              # or rate, delay, loss, burst
 """
 
@@ -57,7 +61,7 @@ _LINK_OPTIONS: dict[str, Any] = {
     "burst_loss": (
         str,
         "ENTER,LEAVE",
-        "Bursts (Gilbert–Elliott), per wire segment, as 0.001%,20%\\[,BAD\\[,GOOD]]",
+        "Bursts (Gilbert–Elliott), per wire segment, as 0.001%,20%[,BAD[,GOOD]]",
     ),
     "jitter": (str, "TIME", "On top of the delay; never reorders"),
     "mtu": (int, "BYTES", "Default: 1500"),
@@ -75,9 +79,7 @@ def _takes_link(command: Callable[..., None]) -> Callable[..., None]:
             name,
             inspect.Parameter.KEYWORD_ONLY,
             default=None,
-            annotation=Annotated[
-                kind | None, typer.Option(metavar=metavar, help=text, rich_help_panel="The link")
-            ],
+            annotation=Annotated[kind | None, typer.Option(metavar=metavar, help=text)],
         )
         for name, (kind, metavar, text) in _LINK_OPTIONS.items()
     ]
@@ -96,7 +98,9 @@ def _takes_link(command: Callable[..., None]) -> Callable[..., None]:
 
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The lab's name", show_default=False)]
-Command = Annotated[list[str], typer.Argument(metavar="-- COMMAND...", show_default=False)]
+Command = Annotated[
+    list[str], typer.Argument(metavar="COMMAND", help="A program and its arguments", show_default=False)
+]
 Sshd = Annotated[bool, typer.Option("--sshd", help="An OpenSSH server on the far host; `ssh far` just works")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON")]
 
@@ -124,10 +128,11 @@ def run(
 
     HOWDAH_FAR is the far host's address, also called far. The exit code is COMMAND's. Nothing is left behind.
 
-    [bold]Examples[/bold]\n
-      howdah lab run --rate 10Gbit --rtt 100ms -- sh -c 'ping -c 3 $HOWDAH_FAR'\n
-      howdah lab run --rate 1Gbit --rtt 20ms --loss 0.01% --sshd -- rsync -a data/ far:/tmp/data/\n
-      howdah lab run --rate 1Gbit,100Mbit --schedule outage.toml --stats -- ./experiment
+    \b
+    Examples:
+      howdah lab run --rate 10Gbit --rtt 100ms -- sh -c 'ping -c 3 $HOWDAH_FAR'
+      howdah lab run --rate 1Gbit --rtt 20ms --sshd -- scp -r data far:/tmp
+      howdah lab run --rate 1Gbit,100Mbit --loss 0.01% --stats -- ./experiment
     """
     _require(command[0])
     with _output(json_stats) as file:
@@ -149,7 +154,8 @@ def run(
 def up(link: LinkSpec, name: Name, sshd: Sshd = False, json: Json = False) -> None:
     """Bring up a lab that stays until: howdah lab down NAME.
 
-    [bold]Example[/bold]\n
+    \b
+    Example:
       howdah lab up wan --rate 10Gbit --rtt 100ms --sshd
     """
     ready = named.up(name, Setup(link, sshd=sshd))
@@ -170,7 +176,8 @@ def execute(
 ) -> None:
     """Run COMMAND on one of a lab's hosts; the exit code is COMMAND's.
 
-    [bold]Example[/bold]\n
+    \b
+    Example:
       howdah lab exec wan far -- iperf3 -s
     """
     if host not in HOSTS:
@@ -193,7 +200,7 @@ def execute(
 
 @app.command()
 def stats(name: Name, json: Json = False) -> None:
-    """Show what a lab's link has carried, dropped and held, and whether this machine kept up."""
+    """Show what a lab's link has carried, dropped and held."""
     found = control.ask(Registry().find(name).ready.pid, "stats")
     if json:
         typer.echo(_json(found))
@@ -229,7 +236,7 @@ def list_labs(json: Json = False) -> None:
 
 @app.command()
 def down(name: Name, json: Json = False) -> None:
-    """End a lab and everything that runs in it; returns when all of it is gone."""
+    """End a lab and all that runs in it."""
     last = named.down(name)
     if json:
         typer.echo(_json({"name": name, "stats": last}))
