@@ -16,7 +16,7 @@ help: ## print this
 
 .PHONY: demo
 demo: build ## move a real tree across an emulated 10 Gb/s, 100 ms link and check it
-	@exec $(RUN) -m demo $(ARGS)
+	@$(RUN) -m demo $(ARGS)
 
 .PHONY: test
 test: build ## every test: pure, lab and faults, in Rust and Python

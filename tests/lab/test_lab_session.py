@@ -8,10 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
+from traces import HOWDAH, Traces, ping, round_trip_ms
+
 from howdah import lab
 from howdah.lab.hosts import Host
 from howdah.lab.processes import children
-from traces import HOWDAH, Traces, ping, round_trip_ms
 
 pytestmark = pytest.mark.lab
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from traces import SYSCTLS, Traces, ping, round_trip_ms, wait_for
+
 from howdah.lab import settings
 from howdah.lab.link import LinkStats
-from traces import SYSCTLS, Traces, ping, round_trip_ms, wait_for
 
 pytestmark = pytest.mark.lab
 

@@ -1,0 +1,84 @@
+"""What the demo copies, and where: in memory when there is room, in a folder of its own either way."""
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from howdah import HowdahError
+from howdah._native import format_bytes, unshare
+
+BIG_BYTES = 4 * 2**30
+_LIBRARY_BYTES = 600 * 2**20
+"""Room for a large standard library."""
+_OTHERS_BYTES = 3 * 2**30
+"""Left for the emulated link, which holds more than one BDP, and for everything else."""
+_WORDS = 2**20
+_MEMORY = Path("/dev/shm")  # noqa: S108, a file system in memory is the point
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where both sides lie."""
+
+    folder: Path
+    what: str
+    """For people: ``memory`` or ``disk``, and where."""
+
+
+@contextlib.contextmanager
+def place() -> Iterator[Place]:
+    """A folder with room for both sides. In memory it is a file system only this process can see.
+
+    Needs root and a single thread. Whatever ends the process, the kernel takes that file system back;
+    a folder on disk outlives nothing but ``kill -9``. Raises HowdahError when there is no room.
+    """
+    needed = 2 * (BIG_BYTES + _LIBRARY_BYTES)
+    if _MEMORY.is_dir() and _available_bytes() > needed + _OTHERS_BYTES:
+        unshare(user=False, pid=False, mount=True)
+        _mount("--make-rprivate", "/")
+        options = f"size={needed},mode=0755"
+        _mount("--types", "tmpfs", "--options", options, "howdah-demo", str(_MEMORY))
+        yield Place(_MEMORY, "memory")
+        return
+    with tempfile.TemporaryDirectory(prefix="howdah-demo-") as name:
+        free = shutil.disk_usage(name).free
+        if free < needed:
+            raise HowdahError(
+                f"the demo needs {format_bytes(needed)} for both sides and {name} has {format_bytes(free)}; "
+                "set TMPDIR to a folder with more room"
+            )
+        yield Place(Path(name), f"disk, {name}")
+
+
+def make(tree: Path) -> int:
+    """A copy of the Python standard library, one file that does not compress, a link; returns the files."""
+    library = Path(sysconfig.get_path("stdlib"))
+    others = shutil.ignore_patterns("site-packages", "dist-packages")
+    shutil.copytree(library, tree / library.name, symlinks=True, ignore=others)
+    numbers = np.random.PCG64(1)
+    with (tree / "big").open("wb") as stream:
+        for _ in range(BIG_BYTES // (8 * _WORDS)):
+            numbers.random_raw(_WORDS).tofile(stream)
+    (tree / "library").symlink_to(library.name)
+    return sum(len(files) for _, _, files in os.walk(tree))
+
+
+def _available_bytes() -> int:
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def _mount(*arguments: str) -> None:
+    result = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise HowdahError(f"cannot mount a file system in memory: {result.stderr.strip()}")
