@@ -17,7 +17,7 @@ use crate::stats::Shared;
 /// Segments that arrive within this time of one another may leave as one packet.
 const SPREAD_NS: u64 = 250_000;
 /// Packets handled in one direction before the other has its turn.
-const BATCH: usize = 16;
+const BATCH: usize = 8;
 /// On a quiet link the thread wakes this much early and waits for the instant itself, because a sleep
 /// ends some tens of microseconds late.
 const SPIN_NS: u64 = 60_000;
@@ -34,7 +34,7 @@ struct Held {
     whole: bool,
     wire_bytes: u64,
     due_ns: u64,
-    /// How long it may have waited in the device when that mattered.
+    /// How much its late reading may have delayed it.
     waited_ns: u64,
 }
 
@@ -49,7 +49,9 @@ struct Way {
     held: VecDeque<Held>,
     held_bytes: u64,
     runs: Vec<Run>,
-    last_look_ns: u64,
+    /// Since when what is read now may have been there: when the device was last seen empty. Where
+    /// nothing limits the rate the device may never be, and it is the end of the last reading.
+    unread_since_ns: u64,
 }
 
 /// The thread's state.
@@ -104,7 +106,7 @@ impl DataPath {
                 held: VecDeque::with_capacity(4096),
                 held_bytes: 0,
                 runs: Vec::new(),
-                last_look_ns: 0,
+                unread_since_ns: 0,
             }
         });
         let overhead_bytes = spec.frame_overhead_bytes;
@@ -124,9 +126,9 @@ impl DataPath {
     pub fn run(&mut self) -> Result<(), Errno> {
         let clock = *self.shared.clock.get().expect("the clock was started");
         loop {
-            let mut moved = 0;
+            // What is due goes first: a packet read late only matters when the server ran dry.
+            let mut moved = self.release(clock);
             for way in 0..2 {
-                moved += self.release(way, clock);
                 moved += self.take(way, clock)?;
             }
             if moved == 0 && self.wait(clock)? {
@@ -135,8 +137,20 @@ impl DataPath {
         }
     }
 
-    /// Writes what is due to the host at the other end; returns how many.
-    fn release(&mut self, way: usize, clock: Clock) -> usize {
+    /// Writes all that is due, in both directions; returns how many packets.
+    fn release(&mut self, clock: Clock) -> usize {
+        let mut released = 0;
+        loop {
+            let round = self.release_some(0, clock) + self.release_some(1, clock);
+            released += round;
+            if round == 0 {
+                return released;
+            }
+        }
+    }
+
+    /// Writes what is due to the host at the other end, a batch at most; returns how many.
+    fn release_some(&mut self, way: usize, clock: Clock) -> usize {
         let DataPath {
             ways,
             pool,
@@ -216,9 +230,7 @@ impl DataPath {
                 }
                 continue;
             }
-            let away_ns = now_ns - way.last_look_ns;
-            way.last_look_ns = now_ns;
-            let waited_ns = away_ns.min(way.model.idle_ns(now_ns));
+            let waited_ns = way.model.harm_ns(now_ns, now_ns - way.unread_since_ns);
             way.model
                 .offer_burst(now_ns, burst, SPREAD_NS, |run| way.runs.push(run));
             if way.runs.is_empty() {
@@ -239,7 +251,9 @@ impl DataPath {
                 });
             }
         }
-        way.last_look_ns = clock.now_ns();
+        if taken < BATCH || way.unshaped_limit_bytes.is_some() {
+            way.unread_since_ns = clock.now_ns();
+        }
         if taken > 0 {
             flow.publish(&way.model);
         }
@@ -276,7 +290,7 @@ impl DataPath {
         let now_ns = clock.now_ns();
         self.ways
             .iter_mut()
-            .for_each(|way| way.last_look_ns = now_ns);
+            .for_each(|way| way.unread_since_ns = now_ns);
         Ok(stop)
     }
 }

@@ -195,9 +195,20 @@ impl Direction {
         self.queue
     }
 
-    /// How long the server has had nothing to do at `now_ns`; all the time where nothing limits the rate.
-    pub fn idle_ns(&self, now_ns: u64) -> u64 {
-        now_ns.saturating_sub(self.finish.map_or(0, Finish::ceil_ns))
+    /// How much later packets offered at `now_ns` may leave than they should, if they came up to
+    /// `unread_ns` earlier. With the server busy all that time an offer that comes late changes
+    /// nothing, unless the queue might have overflowed before it drained.
+    pub fn harm_ns(&self, now_ns: u64, unread_ns: u64) -> u64 {
+        let Some(finish) = self.finish else {
+            return unread_ns;
+        };
+        let rate_bps = self.pieces[self.piece].rate_bps.unwrap_or(0);
+        let drained_bytes = u128::from(rate_bps) * u128::from(unread_ns) / 8_000_000_000;
+        let backlog_bytes = finish.backlog_bytes(now_ns, self.piece, &self.pieces);
+        match u128::from(backlog_bytes) + drained_bytes > u128::from(self.limit_bytes) {
+            true => unread_ns,
+            false => unread_ns.min(now_ns.saturating_sub(finish.ceil_ns())),
+        }
     }
 
     /// Offers one segment of `wire_bytes` at `now_ns`.

@@ -386,3 +386,30 @@ fn a_queue_waits_through_an_outage() {
     assert_eq!(model.offer(2_000, 1000), Verdict::Dropped(Cause::Outage));
     assert_eq!(model.offer(50_000, 1000), Verdict::Arrives(65_000));
 }
+
+#[test]
+fn a_late_offer_harms_only_an_idle_server_or_a_full_queue() {
+    let spec = DirectionSpec {
+        queue_bytes: Some(10_000),
+        ..direction(Some(8_000_000), 0)
+    };
+    let mut model = link(spec, 1);
+    assert_eq!(
+        model.harm_ns(5_000_000, 2_000_000),
+        2_000_000,
+        "idle since ever"
+    );
+    assert_eq!(model.offer(5_000_000, 1_000), Verdict::Arrives(6_000_000));
+    assert_eq!(model.harm_ns(5_500_000, 2_000_000), 0, "busy");
+    assert_eq!(
+        model.harm_ns(6_300_000, 2_000_000),
+        300_000,
+        "idle for a while"
+    );
+    assert_eq!(
+        model.harm_ns(5_500_000, 9_600_000),
+        9_600_000,
+        "the queue may have been full"
+    );
+    assert_eq!(link(direction(None, 0), 1).harm_ns(7, 5), 5, "no server");
+}
