@@ -6,15 +6,16 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::net::SendFlags;
 
-use crate::stream::{CHUNK_BYTES, Stream, StreamError};
+use crate::stream::{Stream, StreamError};
 
 use super::record::{
     Content, HEADER_BYTES, MAX_BODY_BYTES, MAX_PAYLOAD_BYTES, Refused, SLOT_BYTES, TRAILER_BYTES,
     TrafficKey, record_bytes,
 };
 
-/// Records gathered before they are sent, and asked of the kernel at once.
-const BATCH_RECORDS: usize = CHUNK_BYTES / MAX_PAYLOAD_BYTES;
+/// Records gathered before they are sent, and asked of the kernel at once. Measured on loopback:
+/// 16 cost 8 % more processor time, 64 no less.
+const BATCH_RECORDS: usize = 32;
 /// Records sealed with one key. RFC 8446 §5.5 allows 2^24.5 full ones for AES-GCM.
 const RECORDS_PER_KEY: u64 = 1 << 23;
 /// KeyUpdate (RFC 8446 §4.6.3): handshake type, length, request.
