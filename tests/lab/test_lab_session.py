@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from as_user import UID
 from traces import HOWDAH, Traces, ping, round_trip_ms
 
 from howdah import lab
@@ -16,13 +17,13 @@ from howdah.lab.processes import children
 
 pytestmark = pytest.mark.lab
 
-AS_NOBODY = [
+AS_USER = [
     "unshare",
     "--mount",
     "--propagation",
     "private",
     sys.executable,
-    str(Path(__file__).parent / "as_nobody.py"),
+    str(Path(__file__).parent / "as_user.py"),
 ]
 
 
@@ -114,12 +115,12 @@ def test_the_far_host_offers_this_installations_programs(wan: lab.Lab) -> None:
 
 
 def test_many_connections_at_once(wan: lab.Lab) -> None:
-    connections = [wan.popen("near", ["ssh", "far", "true"]) for _ in range(30)]
-    assert [connection.wait(timeout=60) for connection in connections] == [0] * 30
+    connections = [wan.popen("near", ["ssh", "far", "true"]) for _ in range(15)]
+    assert [connection.wait(timeout=60) for connection in connections] == [0] * 15
 
 
 def test_without_root_a_lab_runs_in_a_user_namespace(traces: Traces) -> None:
-    command = [*AS_NOBODY, *HOWDAH, "lab", "run", "--rtt", "20ms", "--", *ping(5)]
+    command = [*AS_USER, *HOWDAH, "lab", "run", "--rtt", "20ms", "--", *ping(5)]
     result = subprocess.run(
         command, env=traces.environment, capture_output=True, text=True, check=False, cwd="/"
     )
@@ -129,9 +130,9 @@ def test_without_root_a_lab_runs_in_a_user_namespace(traces: Traces) -> None:
 
 
 def test_without_root_a_lab_can_stay(traces: Traces) -> None:
-    runtime = Path("/tmp") / f"howdah-test-{os.getpid()}"  # noqa: S108, nobody cannot enter pytest's
+    runtime = Path("/tmp") / f"howdah-test-{os.getpid()}"  # noqa: S108, a user cannot enter pytest's
     runtime.mkdir(mode=0o700)
-    os.chown(runtime, 65534, 65534)
+    os.chown(runtime, UID, UID)
     howdah = " ".join(HOWDAH)
     script = f"""
         export XDG_RUNTIME_DIR={runtime}
@@ -140,22 +141,19 @@ def test_without_root_a_lab_can_stay(traces: Traces) -> None:
         {howdah} lab down x && exit $code
     """
     try:
-        result = run(traces, *AS_NOBODY, "sh", "-c", script)
+        result = run(traces, *AS_USER, "sh", "-c", script)
         assert result.returncode == 4, result.stderr
         assert list(runtime.rglob("*.json")) == []
     finally:
         shutil.rmtree(runtime)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [(("--sshd", "--", "true"), "without root"), (("--rate", "x", "--", "true"), "--rate")],
-)
-def test_without_root_refusals_are_one_line(traces: Traces, arguments: tuple[str, ...], named: str) -> None:
-    result = run(traces, *AS_NOBODY, *HOWDAH, "lab", "run", *arguments)
-    assert result.returncode == 1
-    assert named in result.stderr
-    assert result.stderr.count("\n") == 1
+def test_without_root_there_is_an_openssh_server_too(traces: Traces) -> None:
+    command = ["ssh", "far", "id -un; echo $SSH_CONNECTION"]
+    result = run(traces, *AS_USER, *HOWDAH, "lab", "run", "--sshd", "--", *command)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split()[:1] == ["tester"]
+    assert result.stdout.split()[-2:] == [lab.Lab.far_address, "22"]
 
 
 def test_without_user_namespaces_one_line_says_what_to_do(traces: Traces) -> None:

@@ -88,6 +88,8 @@ def _sysctls(link: LinkSpec) -> dict[str, str]:
         "ipv4/tcp_congestion_control": CONGESTION_CONTROL,
         # Losses of the link must not be taken for a smaller MTU.
         "ipv4/tcp_mtu_probing": "0",
+        # Without root, not even sshd on port 22 is root (sshd.py).
+        "ipv4/ip_unprivileged_port_start": "0",
     }
 
 

@@ -1,11 +1,16 @@
 """A real OpenSSH server on the far host, and a client configuration that finds it without a flag.
 
+Without root, only one user exists in the lab, so the server cannot drop its privileges to another. It
+then never has any: it runs in a further user namespace, as the user who made the lab, and so do those
+who log in.
+
 Keys and configuration are made for one lab and vanish with it; nobody's ~/.ssh is read for them or
 written. The client's part lies where ssh reads the whole system's configuration, so that every tool
 that starts ssh can use it.
 """
 
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -30,8 +35,6 @@ def check() -> None:
     for program in ("sshd", "ssh", "ssh-keygen"):
         if _which(program) is None:
             raise HowdahError(f"--sshd: no {program} here; apt-get install openssh-server openssh-client")
-    if os.geteuid() != 0:
-        raise HowdahError("--sshd: OpenSSH's server cannot separate privileges without root; run as root")
 
 
 def prepare(*, ipv6: bool) -> list[str]:
@@ -43,13 +46,18 @@ def prepare(*, ipv6: bool) -> list[str]:
     known = private.write("known_hosts", f"far,far6,{','.join(far)} {_public(host_key)}", mode=0o644)
     config = private.write("sshd_config", _server_config(host_key, authorized, far), mode=0o600)
     existing = _CLIENT.read_text(encoding="utf-8", errors="replace") if _CLIENT.exists() else ""
-    private.cover(_CLIENT, _client_config(user_key, known, far) + existing, mode=0o644)
+    maker = _maker_ids()
+    user = "root" if maker is None else pwd.getpwuid(maker[0]).pw_name
+    private.cover(_CLIENT, _client_config(user, user_key, known, far) + existing, mode=0o644)
+    server = [str(_which("sshd")), "-D", "-f", str(config), "-E", str(_log())]
+    if maker is not None:
+        return ["unshare", "--user", f"--map-user={maker[0]}", f"--map-group={maker[1]}", "--", *server]
     (private.RUN / "sshd").mkdir(mode=0o755, exist_ok=True)
     for record in _LOGIN_RECORDS:
         if record.exists():
             private.cover(record, "", mode=0o600)
     _unlock_root()
-    return [str(_which("sshd")), "-D", "-f", str(config), "-E", str(_log())]
+    return server
 
 
 def wait_ready(pid: int) -> None:
@@ -109,10 +117,10 @@ MaxAuthTries 100
 """
 
 
-def _client_config(user_key: Path, known: Path, addresses: list[str]) -> str:
+def _client_config(user: str, user_key: Path, known: Path, addresses: list[str]) -> str:
     return f"""\
 Host far far6 {" ".join(addresses)}
-    User root
+    User {user}
     IdentityFile {user_key}
     IdentitiesOnly yes
     UserKnownHostsFile {known}
@@ -123,6 +131,17 @@ Host far far6 {" ".join(addresses)}
     BatchMode yes
 Host *
 """
+
+
+def _maker_ids() -> tuple[int, int] | None:
+    """User and group of a lab's maker without root: all that its user namespace has; else null."""
+    ids = []
+    for kind in ("uid", "gid"):
+        _, outside, count = Path(f"/proc/self/{kind}_map").read_text(encoding="ascii").split()[:3]
+        if int(count) != 1:
+            return None
+        ids.append(int(outside))
+    return ids[0], ids[1]
 
 
 def _unlock_root() -> None:

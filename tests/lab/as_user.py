@@ -8,12 +8,15 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from howdah._native import bind_mount
 
-NOBODY = "65534"
+UID = 54321
+"""A user made up for the purpose, so that no rule of the system for a known one is met."""
 TUN = Path("/dev/net/tun")
+PASSWD = Path("/etc/passwd")
 
 
 def main() -> None:
@@ -28,8 +31,13 @@ def main() -> None:
         _mount("-t", "tmpfs", "-o", "mode=0755", "none", str(TUN.parent))
         os.mknod(TUN, stat.S_IFCHR, os.makedev(10, 200))
         TUN.chmod(0o666)
+    with tempfile.NamedTemporaryFile("w") as users:
+        users.write(f"{PASSWD.read_text()}tester:x:{UID}:{UID}::/:/bin/sh\n")
+        users.flush()
+        Path(users.name).chmod(0o644)
+        bind_mount(users.name, str(PASSWD))
     os.environ["HOME"] = "/"
-    user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
+    user = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--"]
     os.execvp(user[0], [*user, *sys.argv[1:]])  # noqa: S606
 
 
