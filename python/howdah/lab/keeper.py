@@ -5,6 +5,7 @@ the end of a pipe of which only the lab's first process holds the other side: th
 side even on ``kill -9``.
 """
 
+import contextlib
 import os
 import signal
 from typing import NoReturn
@@ -35,8 +36,9 @@ class Keeper:
         """Puts the settings back now and returns when it is done."""
         os.close(self._held)
         os.waitpid(self._pid, 0)
-        # The keeper may have been killed.
-        self._settings.release(self._owner)
+        # The keeper may have been killed; what cannot be put back now will be by whoever comes next.
+        with contextlib.suppress(HowdahError):
+            self._settings.release(self._owner)
 
 
 def _keep(ended: int, settings: Settings, owner: Identity) -> NoReturn:

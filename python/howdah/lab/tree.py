@@ -128,16 +128,17 @@ class Tree:
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
     def _claim(self, setup: Setup) -> Keeper:
-        settings, own = Settings(), Identity.of(os.getpid())
+        """Claims the host's settings; what cannot be had is a note, for the lab works without."""
+        own = Identity.of(os.getpid())
         if own is None:
             raise HowdahError("/proc cannot be read; mount it")
+        settings = Settings()
         keeper = Keeper(settings, own)
         try:
             most = hosts.buffer_bytes(setup.link)
             self._notes += settings.claim(own, needed(hosts.CONGESTION_CONTROL, most))
-        except BaseException:
-            keeper.release()
-            raise
+        except HowdahError as error:
+            self._notes.append(str(error))
         return keeper
 
     def _become_machine(self, setup: Setup, inside: socket.socket, watched: list[socket.socket]) -> NoReturn:
