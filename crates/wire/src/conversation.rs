@@ -26,7 +26,7 @@ pub struct ProtocolError(pub &'static str);
 pub struct Conversation {
     side: Side,
     greeted: bool,
-    job: Option<(Direction, bool)>,
+    job: Option<Direction>,
     accepted: bool,
     fresh: bool,
     offered: u64,
@@ -101,19 +101,19 @@ impl Conversation {
         if let Message::Warning(_) = message {
             return Ok(());
         }
-        let Some((direction, dry_run)) = self.job else {
+        let Some(direction) = self.job else {
             return Err(ProtocolError("a message before the job"));
         };
         let peer_sends = (direction == Direction::Push) == (self.side == Side::Far);
         match (peer_sends, message) {
             (true, Message::Offer(offer)) => self.hear_offer(offer),
             (true, Message::Scanned(_)) => Ok(()),
-            (true, Message::Samples(_)) if self.side == Side::Near && !dry_run => Ok(()),
+            (true, Message::Samples(_)) if self.side == Side::Near => Ok(()),
             (true, Message::Finished(_)) if self.side == Side::Near => {
                 self.ended = true;
                 Ok(())
             }
-            (false, Message::Accept { fresh }) if self.side == Side::Near && !self.accepted => {
+            (false, Message::Accept { fresh, .. }) if self.side == Side::Near && !self.accepted => {
                 self.accepted = true;
                 self.fresh = *fresh;
                 Ok(())
@@ -129,7 +129,7 @@ impl Conversation {
                 self.answered += answers;
                 Ok(())
             }
-            (false, Message::Progress(_) | Message::Digests(_)) if !dry_run => Ok(()),
+            (false, Message::Progress(_) | Message::Digests(_)) => Ok(()),
             (false, Message::Finished(_)) => {
                 self.ended = true;
                 Ok(())
@@ -150,7 +150,7 @@ impl Conversation {
     }
 
     fn take_job(&mut self, job: &Job) {
-        self.job = Some((job.direction, job.dry_run));
+        self.job = Some(job.direction);
     }
 }
 
@@ -171,7 +171,7 @@ fn check_job(job: &Job) -> Result<(), ProtocolError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Answer, Finished, Hello, OfferedFile, Progress, Scanned, StreamPlan};
+    use crate::message::{Answer, Hello, OfferedFile, Progress, Scanned, StreamPlan};
     use crate::path::TreePath;
     use proptest::prelude::*;
 
@@ -280,8 +280,7 @@ mod tests {
     #[test]
     fn nothing_follows_the_end() {
         let mut pull = far(Direction::Pull);
-        pull.hear(&Message::Finished(Box::new(Finished::default())))
-            .unwrap();
+        pull.hear(&Message::Finished(Box::default())).unwrap();
         assert!(pull.ended());
         assert!(pull.hear(&Message::Warning(String::new())).is_err());
     }
@@ -316,10 +315,10 @@ mod tests {
                     2 => job(Direction::Pull),
                     3 => offer(first, files),
                     4 => answer(first, files),
-                    5 => Message::Accept { fresh: files == 0 },
+                    5 => Message::Accept { fresh: files == 0, into_folder: true },
                     6 => Message::Cancel,
                     7 => Message::Progress(Progress::default()),
-                    _ => Message::Finished(Box::new(Finished::default())),
+                    _ => Message::Finished(Box::default()),
                 };
                 if conversation.hear(&message).is_err() {
                     break;

@@ -166,7 +166,8 @@ mod tests {
         );
         prop_oneof![
             Just(Message::Cancel),
-            any::<bool>().prop_map(|fresh| Message::Accept { fresh }),
+            any::<(bool, bool)>()
+                .prop_map(|(fresh, into_folder)| Message::Accept { fresh, into_folder }),
             ".{0,40}".prop_map(Message::Warning),
             (any::<u64>(), prop::collection::vec(file, 0..20))
                 .prop_map(|(first, files)| Message::Offer(Offer { first, files })),

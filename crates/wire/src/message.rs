@@ -19,6 +19,8 @@ pub enum Message {
     Accept {
         /// Whether the destination is new or empty.
         fresh: bool,
+        /// Whether it is a folder that sources land in by their names.
+        into_folder: bool,
     },
     /// sender → receiver: files that might be there already.
     Offer(Offer),
