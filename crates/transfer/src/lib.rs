@@ -1,5 +1,35 @@
 //! The data plane: sessions, streams, files.
+//!
+//! [`Session`] is the near end of one transfer, [`serve`] the far one. Either may send. Each end is
+//! one thread that handles what happens (`sender`, `receiver`), one blocking thread for each
+//! stream (`send`, `receive`), and two for the control channel (`control`).
 
+mod abort;
+mod assembly;
+mod buffers;
+mod context;
+mod control;
+mod door;
+mod draft;
+mod error;
+mod inbox;
+mod memory;
+mod place;
 pub mod plain;
+mod queue;
+mod receive;
+mod receiver;
+mod report;
+mod sample;
+mod send;
+mod sender;
+mod serve;
+mod session;
+mod source;
 pub mod stream;
+mod target;
 pub mod tls;
+
+pub use error::TransferError;
+pub use serve::serve;
+pub use session::Session;

@@ -54,7 +54,7 @@ fn sealed(send: impl FnOnce(&mut TlsStream) + Send) -> Vec<Vec<u8>> {
         let rest = bytes.split_off(length.unwrap());
         records.push(std::mem::replace(&mut bytes, rest));
     }
-    assert_eq!(bytes, []);
+    assert!(bytes.is_empty());
     records
 }
 
@@ -222,7 +222,7 @@ fn what_has_no_place_in_the_stream_is_refused() {
     ] {
         let (got, end) = opened(&by_hand(&mut counted(0), inner), usize::MAX, usize::MAX);
         assert!(broken(&end), "{inner:?}: {end:?}");
-        assert_eq!(got, []);
+        assert!(got.is_empty());
     }
     let too_long = vec![23; MAX_PAYLOAD_BYTES + 2];
     let (_, end) = opened(&by_hand(&mut counted(0), &too_long), usize::MAX, usize::MAX);

@@ -1,0 +1,170 @@
+//! What all threads of one end of a transfer share.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use howdah_wire::{Digest, Job, Message, Scanned, Side, TreePath};
+
+use crate::abort::{Abort, lock};
+use crate::control::{Control, Event};
+use crate::error::TransferError;
+
+/// One end of one transfer.
+pub struct Context {
+    /// Which end this is.
+    pub side: Side,
+    /// What to do.
+    pub job: Job,
+    /// To the other end.
+    pub control: Control,
+    /// To the thread that runs this end.
+    pub events: Sender<Event>,
+    /// Stops this end.
+    pub abort: Arc<Abort>,
+    /// How far it has come.
+    pub board: Arc<Board>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// How long threads that were told to stop are waited for; one may hang on a dead disk.
+const JOIN_WITHIN: Duration = Duration::from_millis(1500);
+
+impl Context {
+    /// One end about to carry out `job`.
+    pub fn new(
+        side: Side,
+        job: Job,
+        control: Control,
+        events: Sender<Event>,
+        abort: Arc<Abort>,
+        board: Arc<Board>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            side,
+            job,
+            control,
+            events,
+            abort,
+            board,
+            threads: Mutex::default(),
+        })
+    }
+
+    /// Waits for the threads of this end, but not for ever.
+    pub fn join(&self) {
+        let deadline = Instant::now() + JOIN_WITHIN;
+        loop {
+            let threads = std::mem::take(&mut *lock(&self.threads));
+            let (done, busy): (Vec<_>, Vec<_>) =
+                threads.into_iter().partition(|thread| thread.is_finished());
+            for thread in done {
+                let _ = thread.join();
+            }
+            let mut threads = lock(&self.threads);
+            threads.extend(busy);
+            if threads.is_empty() || Instant::now() > deadline {
+                return;
+            }
+            drop(threads);
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Runs `work` on a thread of its own; its failure, or panic, becomes an event.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub fn spawn(
+        self: &Arc<Self>,
+        name: &str,
+        work: impl FnOnce(&Arc<Self>) -> Result<(), TransferError> + Send + 'static,
+    ) -> Result<(), TransferError> {
+        let context = Arc::clone(self);
+        let spawned = thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let outcome = catch_unwind(AssertUnwindSafe(|| work(&context)));
+            let failure = match outcome {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => error,
+                Err(_) => TransferError::Here("internal error; please report it".to_owned()),
+            };
+            let _ = context.events.send(Event::Failed(failure));
+        });
+        let spawned = spawned
+            .map_err(|error| TransferError::Here(format!("cannot start a thread: {error}")))?;
+        lock(&self.threads).push(spawned);
+        Ok(())
+    }
+
+    /// Has the user know of something that stops nothing.
+    pub fn warn(&self, text: String) {
+        match self.side {
+            Side::Near => lock(&self.board.notes).warnings.push(text),
+            Side::Far => self.control.say(Message::Warning(text)),
+        }
+    }
+}
+
+/// How far one end has come, for whoever asks.
+#[derive(Debug)]
+pub struct Board {
+    /// When the job was given.
+    pub started: Instant,
+    /// When the first payload was sent or arrived.
+    pub first_payload: OnceLock<Instant>,
+    /// Payload verified at the receiver, in bytes.
+    pub bytes: AtomicU64,
+    /// Files in place at the receiver.
+    pub files: AtomicU64,
+    /// What changes less often.
+    pub notes: Mutex<Notes>,
+}
+
+/// What is known beside the counters of a [`Board`].
+#[derive(Debug, Default)]
+pub struct Notes {
+    /// What the scan has found.
+    pub scanned: Scanned,
+    /// What was there already.
+    pub skipped: Scanned,
+    /// Whether the destination is a folder that sources land in by their names.
+    pub into_folder: bool,
+    /// A file being moved: its source and path.
+    pub current: Option<(u16, TreePath)>,
+    /// Data streams open.
+    pub streams: u16,
+    /// Segments sent again, all streams.
+    pub retransmissions: u64,
+    /// Mean of the streams' round trips.
+    pub rtt: Option<Duration>,
+    /// Digests of the files that are complete.
+    pub digests: Vec<Digest>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+impl Board {
+    /// A board at the start of a job.
+    pub fn new() -> Self {
+        Self {
+            started: Instant::now(),
+            first_payload: OnceLock::new(),
+            bytes: AtomicU64::new(0),
+            files: AtomicU64::new(0),
+            notes: Mutex::default(),
+        }
+    }
+
+    /// Counts payload.
+    pub fn add_bytes(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Notes that payload begins to move.
+    pub fn payload_begins(&self) {
+        self.first_payload.get_or_init(Instant::now);
+    }
+}

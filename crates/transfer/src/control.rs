@@ -1,0 +1,259 @@
+//! The control channel over two descriptors: one thread reads, one writes, neither blocks for good.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use howdah_wire::{Conversation, FrameReader, Message, Side, encode, preamble};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+
+use crate::error::TransferError;
+
+/// What a writable pipe takes without blocking (POSIX `PIPE_BUF`), in bytes.
+const WRITE_BYTES: usize = 4096;
+const READ_BYTES: usize = 64 * 1024;
+/// What is still to be written when a channel closes gets this long.
+const LINGER: Duration = Duration::from_millis(1500);
+
+/// What happens at one end; handled one after the other by the thread that runs the transfer.
+#[derive(Debug)]
+pub enum Event {
+    /// The peer said something that it may say now.
+    Message(Message),
+    /// Nothing more will come from the peer; why, if that is not how it should end.
+    Closed(Option<TransferError>),
+    /// A data stream has done all its work.
+    StreamDone,
+    /// A thread of this end cannot go on.
+    Failed(TransferError),
+    /// The user, or a signal, stops this end; says why.
+    Stop(TransferError),
+}
+
+/// The writing half; clones write to the same channel.
+#[derive(Clone)]
+pub struct Control {
+    outgoing: Sender<Option<Message>>,
+}
+
+impl Control {
+    /// Queues a message. A channel that is gone swallows it: its reader reports that.
+    pub fn say(&self, message: Message) {
+        let _ = self.outgoing.send(Some(message));
+    }
+}
+
+/// Both halves of a control channel; dropping it ends both threads.
+pub struct Channel {
+    control: Control,
+    wake: Arc<OwnedFd>,
+    reader: Option<JoinHandle<()>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl Channel {
+    /// Takes the descriptors over, greets, and reports what comes to `events`. `signals`, a
+    /// signalfd, is watched beside them.
+    ///
+    /// # Errors
+    /// When the system has no descriptor or thread left.
+    pub fn open(
+        side: Side,
+        read: OwnedFd,
+        write: OwnedFd,
+        signals: Option<OwnedFd>,
+        events: Sender<Event>,
+    ) -> io::Result<Self> {
+        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let (outgoing, queue) = mpsc::channel();
+        let (note, noted) = mpsc::channel();
+        let reader = {
+            let wake = Arc::clone(&wake);
+            thread::Builder::new()
+                .name("howdah-hear".into())
+                .spawn(move || {
+                    let hearing = Hearing {
+                        conversation: Conversation::new(side),
+                        noted,
+                        events,
+                    };
+                    hearing.run(&read, &wake, signals.as_ref());
+                })?
+        };
+        let writer = {
+            let wake = Arc::clone(&wake);
+            thread::Builder::new()
+                .name("howdah-say".into())
+                .spawn(move || write_messages(&write, &queue, &note, &wake))?
+        };
+        Ok(Self {
+            control: Control { outgoing },
+            wake,
+            reader: Some(reader),
+            writer: Some(writer),
+        })
+    }
+
+    /// The writing half.
+    pub fn control(&self) -> Control {
+        self.control.clone()
+    }
+
+    /// Writes what is queued, then closes both halves.
+    pub fn close(&mut self) {
+        let _ = self.control.outgoing.send(None);
+        let deadline = Instant::now() + LINGER;
+        while self
+            .writer
+            .as_ref()
+            .is_some_and(|writer| !writer.is_finished())
+        {
+            if Instant::now() > deadline {
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+        for thread in [self.writer.take(), self.reader.take()]
+            .into_iter()
+            .flatten()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+struct Hearing {
+    conversation: Conversation,
+    /// What this end has said and the conversation must know, before the peer can answer it.
+    noted: Receiver<Message>,
+    events: Sender<Event>,
+}
+
+impl Hearing {
+    fn run(mut self, read: &OwnedFd, wake: &OwnedFd, signals: Option<&OwnedFd>) {
+        let closed = match self.hear(read, wake, signals) {
+            Ok(None) => return,
+            Ok(Some(event)) => event,
+            Err(error) => Event::Closed(Some(error)),
+        };
+        let _ = self.events.send(closed);
+    }
+
+    /// Reads until the channel ends; `None` when this end closed it.
+    fn hear(
+        &mut self,
+        read: &OwnedFd,
+        wake: &OwnedFd,
+        signals: Option<&OwnedFd>,
+    ) -> Result<Option<Event>, TransferError> {
+        let mut frames = FrameReader::new();
+        let mut buffer = vec![0; READ_BYTES];
+        let lost = |error: Errno| {
+            TransferError::Here(format!(
+                "the control channel broke: {}",
+                io::Error::from(error)
+            ))
+        };
+        loop {
+            let mut polled = vec![
+                PollFd::new(read, PollFlags::IN),
+                PollFd::new(wake, PollFlags::IN),
+            ];
+            polled.extend(signals.map(|signals| PollFd::new(signals, PollFlags::IN)));
+            match poll(&mut polled, None) {
+                Err(Errno::INTR) => continue,
+                other => other.map_err(lost)?,
+            };
+            if !polled[1].revents().is_empty() {
+                return Ok(None);
+            }
+            if polled
+                .get(2)
+                .is_some_and(|signals| !signals.revents().is_empty())
+            {
+                let stop = TransferError::Here("stopped by a signal".to_owned());
+                return Ok(Some(Event::Stop(stop)));
+            }
+            let count = match rustix::io::read(read, &mut buffer) {
+                Err(Errno::INTR) => continue,
+                Err(Errno::CONNRESET | Errno::IO) => 0,
+                other => other.map_err(lost)?,
+            };
+            if count == 0 {
+                if !frames.greeted() {
+                    return Err(howdah_wire::FrameError::Foreign(frames.foreign()).into());
+                }
+                return Ok(Some(Event::Closed(None)));
+            }
+            frames.push(&buffer[..count]);
+            while let Some(message) = frames.next_message()? {
+                for said in self.noted.try_iter() {
+                    self.conversation.say(&said);
+                }
+                self.conversation.hear(&message)?;
+                if self.events.send(Event::Message(message)).is_err() {
+                    return Ok(None);
+                }
+            }
+        }
+    }
+}
+
+fn write_messages(
+    write: &OwnedFd,
+    queue: &Receiver<Option<Message>>,
+    note: &Sender<Message>,
+    wake: &OwnedFd,
+) {
+    if write_all(write, &preamble(), wake).is_err() {
+        return;
+    }
+    for message in queue.iter().map_while(|message| message) {
+        // What the conversation does not judge by, it need not know: only these are noted.
+        let Ok(frame) = encode(&message) else {
+            continue;
+        };
+        if matches!(
+            message,
+            Message::Job(_) | Message::Offer(_) | Message::Answer(_)
+        ) {
+            let _ = note.send(message);
+        }
+        if write_all(write, &frame, wake).is_err() {
+            return;
+        }
+    }
+}
+
+fn write_all(write: &OwnedFd, mut bytes: &[u8], wake: &OwnedFd) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        let mut polled = [
+            PollFd::new(write, PollFlags::OUT),
+            PollFd::from_borrowed_fd(wake.as_fd(), PollFlags::IN),
+        ];
+        match poll(&mut polled, None::<&Timespec>) {
+            Err(Errno::INTR) => continue,
+            other => other?,
+        };
+        if !polled[1].revents().is_empty() {
+            return Err(Errno::CANCELED);
+        }
+        let count = match rustix::io::write(write, &bytes[..bytes.len().min(WRITE_BYTES)]) {
+            Err(Errno::INTR | Errno::AGAIN) => continue,
+            other => other?,
+        };
+        bytes = &bytes[count..];
+    }
+    Ok(())
+}

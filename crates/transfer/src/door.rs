@@ -1,0 +1,267 @@
+//! How data streams come to be: the near end connects, the far end accepts whoever proves that it
+//! belongs to the session.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use howdah_tcp::{Patience, SocketPlan, accept, connect_first, listen};
+use howdah_wire::{StreamHello, StreamPlan};
+
+use crate::abort::lock;
+use crate::buffers::tune_again;
+use crate::context::Context;
+use crate::control::Event;
+use crate::error::TransferError;
+use crate::plain::PlainStream;
+use crate::stream::{Stream, StreamError};
+use crate::tls::{Acceptor, Connector};
+
+/// Unsent bytes a socket takes: more only delays the choice which stream gets a block.
+const NOTSENT_LOWAT_BYTES: u32 = 512 * 1024;
+/// Data unacknowledged for this long means that the path is dead.
+const USER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a connection and its handshake may take, each.
+const SETUP_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long the far end waits for the next stream before it looks again.
+const ACCEPT_GLANCE: Duration = Duration::from_secs(1);
+/// Connections beside the plan's that may be busy proving themselves.
+const MAX_STRANGERS: usize = 16;
+/// The window scale is chosen before the job, and its buffer, are known (RFC 7323 §2.3): by the
+/// listener's buffer. This is the largest, for the largest scale; see [`tune_again`].
+const LISTENER_BUFFER_BYTES: u64 = 1 << 30;
+
+/// The work of one stream, given its index.
+pub type Work =
+    dyn Fn(&Arc<Context>, u16, &mut dyn Stream) -> Result<(), TransferError> + Send + Sync;
+
+/// Where data streams come from.
+pub enum Door {
+    /// They are connected to the far end.
+    Connect {
+        /// Addresses to try, best first.
+        addresses: Vec<SocketAddr>,
+        /// What each stream shows.
+        token: [u8; 32],
+        /// Encryption, unless they are plaintext.
+        tls: Option<Connector>,
+    },
+    /// They are accepted.
+    Accept {
+        /// Where they arrive.
+        listener: TcpListener,
+        /// What each must show.
+        token: [u8; 32],
+        /// Encryption, unless they are plaintext.
+        tls: Option<Acceptor>,
+    },
+}
+
+/// Listens on any port for the data streams of one session.
+///
+/// # Errors
+/// When the kernel lets no socket listen.
+pub fn open_listener() -> Result<TcpListener, TransferError> {
+    let plan = SocketPlan {
+        buffer_bytes: Some(LISTENER_BUFFER_BYTES),
+        ..SocketPlan::default()
+    };
+    let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
+    // A host without IPv6 has no such address.
+    listen(any, &plan)
+        .or_else(|_| listen(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)), &plan))
+        .map_err(|error| TransferError::Here(error.to_string()))
+}
+
+/// How sockets of a plan are set up; `sends` says whether payload leaves through them.
+fn socket_plan(plan: &StreamPlan, sends: bool) -> SocketPlan {
+    SocketPlan {
+        congestion_control: plan.congestion_control.clone().filter(|_| sends),
+        buffer_bytes: plan.buffer_bytes,
+        pacing_bps: plan.pacing_bps.filter(|_| sends),
+        notsent_lowat_bytes: Some(NOTSENT_LOWAT_BYTES),
+        user_timeout: Some(USER_TIMEOUT),
+    }
+}
+
+impl Door {
+    /// Opens the streams of the job's plan; each does `work` on a thread of its own and then
+    /// reports [`Event::StreamDone`].
+    ///
+    /// # Errors
+    /// When the system has no thread left. Everything later becomes an event.
+    pub fn open(
+        self,
+        context: &Arc<Context>,
+        sends: bool,
+        work: Arc<Work>,
+    ) -> Result<(), TransferError> {
+        let plan = socket_plan(&context.job.plan, sends);
+        match self {
+            Self::Connect {
+                addresses,
+                token,
+                tls,
+            } => {
+                let shared = Arc::new((addresses, plan, tls));
+                for stream in 0..context.job.plan.streams {
+                    let (shared, work) = (Arc::clone(&shared), Arc::clone(&work));
+                    context.spawn("howdah-stream", move |context| {
+                        let (addresses, plan, tls) = &*shared;
+                        let hello = StreamHello { token, stream };
+                        let mut opened = connect(context, addresses, plan, tls.as_ref(), hello)?;
+                        run(context, stream, &mut *opened, &*work)
+                    })?;
+                }
+            }
+            Self::Accept {
+                listener,
+                token,
+                tls,
+            } => {
+                let entrance = Entrance {
+                    plan,
+                    token,
+                    tls,
+                    missing: AtomicU16::new(context.job.plan.streams),
+                    waiting: AtomicUsize::new(0),
+                    taken: Mutex::new(vec![false; usize::from(context.job.plan.streams)]),
+                    work,
+                };
+                context.spawn("howdah-accept", move |context| {
+                    accept_streams(context, &listener, &Arc::new(entrance))
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn run(
+    context: &Arc<Context>,
+    index: u16,
+    stream: &mut dyn Stream,
+    work: &Work,
+) -> Result<(), TransferError> {
+    work(context, index, stream)?;
+    context.abort.close(index);
+    let _ = context.events.send(Event::StreamDone);
+    Ok(())
+}
+
+fn connect(
+    context: &Context,
+    addresses: &[SocketAddr],
+    plan: &SocketPlan,
+    tls: Option<&Connector>,
+    hello: StreamHello,
+) -> Result<Box<dyn Stream>, TransferError> {
+    let patience = Patience {
+        timeout: SETUP_TIMEOUT,
+        stop: context.abort.flag(),
+    };
+    let socket = connect_first(addresses, plan, patience)
+        .map_err(|error| TransferError::Stream(format!("data stream: {error}")))?;
+    context.abort.register(hello.stream, duplicate(&socket)?);
+    let mut stream: Box<dyn Stream> = match tls {
+        Some(tls) => Box::new(tls.connect(socket, SETUP_TIMEOUT)?),
+        None => Box::new(PlainStream::new(socket)),
+    };
+    stream.put(&hello.encode())?;
+    stream.flush()?;
+    Ok(stream)
+}
+
+struct Entrance {
+    plan: SocketPlan,
+    token: [u8; 32],
+    tls: Option<Acceptor>,
+    missing: AtomicU16,
+    waiting: AtomicUsize,
+    taken: Mutex<Vec<bool>>,
+    work: Arc<Work>,
+}
+
+fn accept_streams(
+    context: &Arc<Context>,
+    listener: &TcpListener,
+    entrance: &Arc<Entrance>,
+) -> Result<(), TransferError> {
+    while entrance.missing.load(Ordering::Relaxed) > 0 && !context.abort.stopping() {
+        let patience = Patience {
+            timeout: ACCEPT_GLANCE,
+            stop: context.abort.flag(),
+        };
+        let Ok((socket, _)) = accept(listener, patience) else {
+            continue;
+        };
+        let most = usize::from(context.job.plan.streams) + MAX_STRANGERS;
+        if entrance.waiting.fetch_add(1, Ordering::Relaxed) >= most {
+            entrance.waiting.fetch_sub(1, Ordering::Relaxed);
+            continue;
+        }
+        let entrance = Arc::clone(entrance);
+        context.spawn("howdah-stream", move |context| {
+            let admitted = entrance.admit(context, socket);
+            entrance.waiting.fetch_sub(1, Ordering::Relaxed);
+            // Whoever cannot prove that it belongs here is turned away and changes nothing.
+            let Ok((index, mut stream)) = admitted else {
+                return Ok(());
+            };
+            run(context, index, &mut *stream, &*entrance.work)
+        })?;
+    }
+    Ok(())
+}
+
+impl Entrance {
+    fn admit(
+        &self,
+        context: &Context,
+        socket: TcpStream,
+    ) -> Result<(u16, Box<dyn Stream>), TransferError> {
+        self.plan
+            .apply(&socket)
+            .map_err(|error| TransferError::Here(error.to_string()))?;
+        if self.plan.buffer_bytes.is_none() {
+            tune_again(socket.as_fd())?;
+        }
+        socket
+            .set_read_timeout(Some(SETUP_TIMEOUT))
+            .map_err(StreamError::from)?;
+        let duplicate = duplicate(&socket)?;
+        let mut stream: Box<dyn Stream> = match &self.tls {
+            Some(tls) => Box::new(tls.accept(socket, SETUP_TIMEOUT)?),
+            None => Box::new(PlainStream::new(socket)),
+        };
+        let mut hello = [0; StreamHello::BYTES];
+        stream.take(&mut hello)?;
+        let hello = StreamHello::decode(&hello)?;
+        verify_slices_are_equal(&hello.token, &self.token)
+            .map_err(|_| StreamError::Broken("wrong token"))?;
+        rustix::net::sockopt::set_socket_timeout(
+            &duplicate,
+            rustix::net::sockopt::Timeout::Recv,
+            None,
+        )
+        .map_err(|error| StreamError::Io(error.into()))?;
+        let mut taken = lock(&self.taken);
+        match taken.get_mut(usize::from(hello.stream)) {
+            Some(taken) if !*taken => *taken = true,
+            _ => return Err(StreamError::Broken("a stream that the plan has not").into()),
+        }
+        self.missing.fetch_sub(1, Ordering::Relaxed);
+        context.abort.register(hello.stream, duplicate);
+        Ok((hello.stream, stream))
+    }
+}
+
+fn duplicate(socket: &TcpStream) -> Result<OwnedFd, TransferError> {
+    Ok(socket
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(StreamError::from)?)
+}

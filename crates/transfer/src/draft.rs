@@ -1,0 +1,160 @@
+//! A file that has no name, or not its own, until it is complete.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Mutex;
+
+use howdah_wire::Attributes;
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::abort::lock;
+use crate::error::{TransferError, printable};
+use crate::place::{NO_ESCAPE, Spot, set_attributes, temporary_name};
+
+/// Files from this size on get their space before their content, so that a full disk shows early.
+const PREALLOCATE_BYTES: u64 = 1 << 20;
+/// `f_type` of a tmpfs (linux/magic.h); it would only take its pages twice.
+const TMPFS_MAGIC: i64 = 0x0102_1994;
+
+/// A file being written. Dropped before [`Self::commit`], it leaves nothing behind.
+#[derive(Debug)]
+pub struct Draft {
+    spot: Spot,
+    file: OwnedFd,
+    /// Its name beside the target, where the file system has no unnamed files.
+    beside: Mutex<Option<Vec<u8>>>,
+}
+
+impl Draft {
+    /// Makes an empty draft for a file of `size` bytes.
+    ///
+    /// # Errors
+    /// When there is no permission or no space for it.
+    pub(crate) fn create(spot: Spot, size: u64) -> Result<Self, TransferError> {
+        let failed = |error: Errno| TransferError::path("write", &spot.display, error);
+        let private = Mode::RUSR | Mode::WUSR;
+        let unnamed = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        let (file, beside) = match rustix::fs::openat(&spot.folder, ".", unnamed, private) {
+            Ok(file) => (file, None),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
+                let name = temporary_name(&spot.name);
+                let flags = OFlags::CREATE
+                    | OFlags::EXCL
+                    | OFlags::WRONLY
+                    | OFlags::NOFOLLOW
+                    | OFlags::CLOEXEC;
+                let file =
+                    rustix::fs::openat2(&spot.folder, name.as_slice(), flags, private, NO_ESCAPE);
+                (file.map_err(failed)?, Some(name))
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        let draft = Self {
+            spot,
+            file,
+            beside: Mutex::new(beside),
+        };
+        if size >= PREALLOCATE_BYTES {
+            draft.reserve(size)?;
+        }
+        Ok(draft)
+    }
+
+    /// The whole path it will have, for messages.
+    pub fn display(&self) -> &[u8] {
+        &self.spot.display
+    }
+
+    /// Writes `bytes` at `offset`.
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    pub fn write_at(&self, mut bytes: &[u8], mut offset: u64) -> Result<(), TransferError> {
+        while !bytes.is_empty() {
+            match rustix::io::pwrite(&self.file, bytes, offset) {
+                Ok(0) => return Err(self.failed(Errno::NOSPC)),
+                Ok(count) => {
+                    bytes = &bytes[count..];
+                    offset += count as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the complete file its attributes and its name; a file of that name is replaced.
+    ///
+    /// # Errors
+    /// When the attributes or the name are refused; nothing is left behind then.
+    pub fn commit(&self, attributes: Attributes) -> Result<(), TransferError> {
+        set_attributes(&self.file, attributes).map_err(|error| self.failed(error))?;
+        let name = self.spot.name.as_slice();
+        let mut beside = lock(&self.beside);
+        if beside.is_none() {
+            match self.link(name) {
+                Ok(()) => return Ok(()),
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(self.failed(error)),
+            }
+            let other = temporary_name(name);
+            self.link(&other).map_err(|error| self.failed(error))?;
+            *beside = Some(other);
+        }
+        if let Some(beside) = &*beside {
+            let folder = &self.spot.folder;
+            rustix::fs::renameat(folder, beside.as_slice(), folder, name)
+                .map_err(|error| self.failed(error))?;
+        }
+        *beside = None;
+        Ok(())
+    }
+
+    /// Links the unnamed file. Linux before 6.10 lets only the privileged do that by descriptor,
+    /// others through `/proc` (open(2), `O_TMPFILE`).
+    fn link(&self, name: &[u8]) -> Result<(), Errno> {
+        let folder = &self.spot.folder;
+        match rustix::fs::linkat(&self.file, "", folder, name, AtFlags::EMPTY_PATH) {
+            Err(Errno::NOENT | Errno::PERM) => {
+                let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+                rustix::fs::linkat(rustix::fs::CWD, path, folder, name, AtFlags::SYMLINK_FOLLOW)
+            }
+            other => other,
+        }
+    }
+
+    fn reserve(&self, size: u64) -> Result<(), TransferError> {
+        if let Ok(space) = rustix::fs::fstatvfs(&self.file) {
+            let free = space.f_bavail.saturating_mul(space.f_frsize);
+            if free < size {
+                return Err(TransferError::Here(format!(
+                    "no space left for {}: it has {size} bytes, {free} are free; make room and \
+                     run the same command again, complete files are kept",
+                    printable(&self.spot.display)
+                )));
+            }
+        }
+        if rustix::fs::fstatfs(&self.file).is_ok_and(|system| system.f_type == TMPFS_MAGIC) {
+            return Ok(());
+        }
+        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, size) {
+            Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => Err(self.failed(error)),
+            // Not every file system can; then a full disk shows when it is full.
+            _ => Ok(()),
+        }
+    }
+
+    fn failed(&self, error: impl Into<io::Error>) -> TransferError {
+        TransferError::path("write", &self.spot.display, error)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if let Some(beside) = &*lock(&self.beside) {
+            let _ = rustix::fs::unlinkat(&self.spot.folder, beside.as_slice(), AtFlags::empty());
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Failures as one line for the user: what was wrong, where, and what to do.
+
+use std::fmt::Write;
+use std::io;
+
+use howdah_wire::{FrameError, PathError, PieceError, ProtocolError};
+
+use crate::stream::StreamError;
+
+/// Why a transfer ended early.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TransferError {
+    /// Something at this end.
+    #[error("{0}")]
+    Here(String),
+    /// Something the far end reported.
+    #[error("far end: {0}")]
+    There(String),
+    /// A data stream broke; what broke it may be known better from the control channel.
+    #[error("{0}")]
+    Stream(String),
+    /// The user stopped it.
+    #[error("cancelled; complete files are kept, run the same command again to go on")]
+    Cancelled,
+}
+
+impl TransferError {
+    /// A failure of this end to do something with a path.
+    pub(crate) fn path(action: &str, path: &[u8], error: impl Into<io::Error>) -> Self {
+        let error = error.into();
+        let path = printable(path);
+        Self::Here(match error.raw_os_error() {
+            Some(libc::ENOSPC | libc::EDQUOT) => format!(
+                "no space left to {action} {path}; make room and run the same command again, \
+                 complete files are kept"
+            ),
+            Some(libc::EACCES | libc::EPERM) => {
+                format!("no permission to {action} {path}; check its owner and mode")
+            }
+            Some(libc::EROFS) => format!("cannot {action} {path}: its file system is read-only"),
+            Some(libc::ENOENT) => format!("cannot {action} {path}: no such file or folder"),
+            Some(libc::ENOTDIR) => {
+                format!("cannot {action} {path}: a file is where a folder must be")
+            }
+            Some(libc::EISDIR) => format!("cannot {action} {path}: a folder has that name"),
+            Some(libc::ELOOP) => format!("cannot {action} {path}: a symbolic link is in the way"),
+            Some(libc::EMFILE | libc::ENFILE) => {
+                format!(
+                    "cannot {action} {path}: too many open files; raise it with: ulimit -n 4096"
+                )
+            }
+            _ => format!("cannot {action} {path}: {}", plain(&error)),
+        })
+    }
+}
+
+/// The text of an error without Rust's `(os error N)`.
+pub(crate) fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// A path as one printable line: control characters and what is not UTF-8 are escaped.
+pub(crate) fn printable(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if character.is_control() {
+                text.extend(character.escape_default());
+            } else {
+                text.push(character);
+            }
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
+}
+
+impl From<StreamError> for TransferError {
+    fn from(error: StreamError) -> Self {
+        Self::Stream(match error {
+            StreamError::Io(error) if error.kind() == io::ErrorKind::TimedOut => {
+                "data stream: the path is dead, nothing was acknowledged for too long".to_owned()
+            }
+            StreamError::Io(error) => format!("data stream: {}", plain(&error)),
+            error => error.to_string(),
+        })
+    }
+}
+
+impl From<PieceError> for TransferError {
+    fn from(error: PieceError) -> Self {
+        Self::Stream(format!("the other end broke the protocol: {error}"))
+    }
+}
+
+impl From<ProtocolError> for TransferError {
+    fn from(error: ProtocolError) -> Self {
+        Self::Here(error.to_string())
+    }
+}
+
+impl From<FrameError> for TransferError {
+    fn from(error: FrameError) -> Self {
+        Self::Here(match error {
+            FrameError::Version(_) => {
+                format!("{error}; install the same version of howdah at both ends")
+            }
+            FrameError::Foreign(said) if said.is_empty() => {
+                "the other end is not howdah and said nothing".to_owned()
+            }
+            error => error.to_string(),
+        })
+    }
+}
+
+impl From<PathError> for TransferError {
+    fn from(error: PathError) -> Self {
+        Self::Here(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_print_on_one_line() {
+        assert_eq!(printable("naïve/Ω".as_bytes()), "naïve/Ω");
+        assert_eq!(printable(b"a\nb\x1b[31m"), "a\\nb\\u{1b}[31m");
+        assert_eq!(printable(b"\xffx"), "\\xffx");
+    }
+
+    #[test]
+    fn errors_say_what_where_and_what_to_do() {
+        let error =
+            TransferError::path("write", b"a\nb", io::Error::from_raw_os_error(libc::ENOSPC));
+        let text = error.to_string();
+        assert!(
+            text.starts_with("no space left to write a\\nb; make room"),
+            "{text}"
+        );
+        assert!(!text.contains('\n'));
+    }
+}

@@ -1,0 +1,150 @@
+//! What happens at one end, one thing after the other, with every reason to stop turned into an error.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use howdah_wire::{Message, Side};
+
+use crate::control::Event;
+use crate::error::{TransferError, printable};
+
+/// Both ends speak at least every few seconds; after this much silence the other one is gone.
+const MAX_SILENCE: Duration = Duration::from_secs(60);
+/// A broken data stream is often the first sign of an end that has failed. Its own words, on the
+/// control channel, get this long to arrive.
+const GRACE: Duration = Duration::from_millis(400);
+
+/// What is left to handle of an event.
+#[derive(Debug)]
+pub enum Input {
+    /// The peer says something.
+    Message(Message),
+    /// A stream has done its work.
+    StreamDone,
+}
+
+/// The events of one end.
+pub struct Inbox<'a> {
+    events: &'a Receiver<Event>,
+    side: Side,
+    broken: Option<(TransferError, Instant)>,
+    heard: Instant,
+    finished: bool,
+}
+
+impl<'a> Inbox<'a> {
+    /// An inbox over the events of the `side` end.
+    pub fn new(events: &'a Receiver<Event>, side: Side) -> Self {
+        Self {
+            events,
+            side,
+            broken: None,
+            heard: Instant::now(),
+            finished: false,
+        }
+    }
+
+    /// The next input; `None` after `timeout` without one.
+    ///
+    /// # Errors
+    /// Whatever ends the transfer: the peer's failure or silence, this end's, the user's will.
+    pub fn next(&mut self, timeout: Duration) -> Result<Option<Input>, TransferError> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            if let Some((error, since)) = &self.broken
+                && since.elapsed() > GRACE
+            {
+                return Err(error.clone());
+            }
+            if self.heard.elapsed() > MAX_SILENCE {
+                return Err(TransferError::Here(format!(
+                    "the other end has said nothing for {} s; check the network between them",
+                    MAX_SILENCE.as_secs()
+                )));
+            }
+            let mut wait = deadline.saturating_duration_since(Instant::now());
+            if self.broken.is_some() {
+                wait = wait.min(GRACE / 8);
+            }
+            match self.events.recv_timeout(wait) {
+                Ok(event) => {
+                    if let Some(input) = self.take(event)? {
+                        return Ok(Some(input));
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(TransferError::Cancelled),
+                Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn take(&mut self, event: Event) -> Result<Option<Input>, TransferError> {
+        match event {
+            Event::Message(Message::Failed(text)) => Err(self.told(&text)),
+            Event::Message(Message::Cancel) => Err(TransferError::Cancelled),
+            Event::Message(message) => {
+                self.heard = Instant::now();
+                self.finished |= matches!(message, Message::Finished(_));
+                Ok(Some(Input::Message(message)))
+            }
+            Event::StreamDone => Ok(Some(Input::StreamDone)),
+            Event::Failed(error @ TransferError::Stream(_)) => {
+                self.broken.get_or_insert((error, Instant::now()));
+                Ok(None)
+            }
+            Event::Failed(error) | Event::Stop(error) | Event::Closed(Some(error)) => Err(error),
+            // It has said all; what is left to do is done at this end.
+            Event::Closed(None) if self.finished => Ok(None),
+            Event::Closed(None) => Err(TransferError::Here(match self.side {
+                Side::Near => "the far end has gone before the transfer ended; its ssh connection \
+                               closed or it was killed; run the same command again to go on"
+                    .to_owned(),
+                Side::Far => "the near end has gone".to_owned(),
+            })),
+        }
+    }
+
+    fn told(&self, text: &str) -> TransferError {
+        let text = printable(text.as_bytes());
+        match self.side {
+            Side::Near => TransferError::There(text),
+            Side::Far => TransferError::Here(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn a_broken_stream_waits_for_a_better_reason() {
+        let (send, events) = channel();
+        let mut inbox = Inbox::new(&events, Side::Near);
+        send.send(Event::Failed(TransferError::Stream("reset".into())))
+            .unwrap();
+        send.send(Event::Message(Message::Failed("disk full".into())))
+            .unwrap();
+        let error = inbox.next(Duration::from_secs(5)).unwrap_err();
+        assert_eq!(error.to_string(), "far end: disk full");
+    }
+
+    #[test]
+    fn a_broken_stream_is_the_reason_if_no_other_comes() {
+        let (send, events) = channel();
+        let mut inbox = Inbox::new(&events, Side::Near);
+        send.send(Event::Failed(TransferError::Stream("reset".into())))
+            .unwrap();
+        let error = inbox.next(Duration::from_secs(5)).unwrap_err();
+        assert_eq!(error, TransferError::Stream("reset".into()));
+    }
+
+    #[test]
+    fn quiet_is_no_failure() {
+        let (_send, events) = channel();
+        let mut inbox = Inbox::new(&events, Side::Near);
+        assert!(inbox.next(Duration::from_millis(5)).unwrap().is_none());
+    }
+}

@@ -1,0 +1,282 @@
+//! Puts files, folders and links in place below the targets, and never anywhere else.
+//!
+//! Each folder is entered by one name at a time from its parent's descriptor, never through a
+//! symbolic link. A file has no name until it is complete: it is written to an unnamed file
+//! (`O_TMPFILE`) and linked into place; where the file system has none, beside the target.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use howdah_wire::{Attributes, LinkTarget, OfferedFile, TreePath};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Timespec, Timestamps};
+use rustix::io::Errno;
+
+use crate::abort::lock;
+use crate::draft::Draft;
+use crate::error::{TransferError, printable};
+use crate::source::mtime_ns;
+use crate::target::Target;
+
+/// Folders kept open, so that files of one folder do not look it up again.
+const MAX_OPEN_FOLDERS: usize = 128;
+
+pub(crate) const NO_ESCAPE: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_MAGICLINKS)
+    .union(ResolveFlags::NO_SYMLINKS);
+
+/// By source and path below its target's folder.
+type OpenFolders = HashMap<(u16, Vec<u8>), Arc<OwnedFd>>;
+
+/// The receiving side's file system, below the targets of one job.
+#[derive(Debug)]
+pub struct Placement {
+    targets: Vec<Target>,
+    open: Mutex<OpenFolders>,
+    folders: Mutex<Vec<(u16, TreePath, Attributes)>>,
+}
+
+/// A name in an open folder.
+#[derive(Debug, Clone)]
+pub struct Spot {
+    /// The folder.
+    pub folder: Arc<OwnedFd>,
+    /// The name in it.
+    pub name: Vec<u8>,
+    /// The whole path, for messages.
+    pub display: Vec<u8>,
+}
+
+impl Placement {
+    /// Nothing placed yet.
+    pub fn new(targets: Vec<Target>) -> Self {
+        Self {
+            targets,
+            open: Mutex::default(),
+            folders: Mutex::default(),
+        }
+    }
+
+    /// The path of an entry relative to the folder its target is in.
+    ///
+    /// # Errors
+    /// When the peer names a source that the job has not.
+    fn relative(&self, source: u16, path: &TreePath) -> Result<(&Target, Vec<u8>), TransferError> {
+        let target = self.targets.get(usize::from(source)).ok_or_else(|| {
+            TransferError::Here("the other end broke the protocol: no such source".to_owned())
+        })?;
+        let mut relative = target.name.clone().unwrap_or_default();
+        if !relative.is_empty() && !path.is_root() {
+            relative.push(b'/');
+        }
+        relative.extend_from_slice(path.as_bytes());
+        Ok((target, relative))
+    }
+
+    /// Whether a file must be sent: it is not there with the same size and time.
+    ///
+    /// # Errors
+    /// When the peer names a source that the job has not.
+    pub fn needs(&self, file: &OfferedFile) -> Result<bool, TransferError> {
+        let (target, relative) = self.relative(file.source, &file.path)?;
+        let Some(folder) = &target.folder else {
+            return Ok(true);
+        };
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat2(folder, relative, flags, Mode::empty(), NO_ESCAPE);
+        let Ok(stat) = opened.and_then(rustix::fs::fstat) else {
+            return Ok(true);
+        };
+        let same_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+            && u64::try_from(stat.st_size) == Ok(file.size);
+        Ok(!(same_file && same_time(file.mtime_ns, mtime_ns(&stat))))
+    }
+
+    /// The spot of an entry; folders above it that are missing are made.
+    ///
+    /// # Errors
+    /// When a folder cannot be made or entered.
+    pub fn spot(&self, source: u16, path: &TreePath) -> Result<Spot, TransferError> {
+        let (target, relative) = self.relative(source, path)?;
+        let display = [&target.folder_path, b"/".as_slice(), &relative].concat();
+        let split = relative.iter().rposition(|&byte| byte == b'/');
+        let (parent, name) = match split {
+            Some(slash) => (&relative[..slash], &relative[slash + 1..]),
+            None => (b"".as_slice(), relative.as_slice()),
+        };
+        if name.is_empty() {
+            return Err(TransferError::Here(format!(
+                "{} is no folder at its source; copy it without /.",
+                printable(&display)
+            )));
+        }
+        let folder = self.folder(source, target, parent)?;
+        Ok(Spot {
+            folder,
+            name: name.to_vec(),
+            display,
+        })
+    }
+
+    /// Starts a file; see [`Draft`].
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn draft(&self, source: u16, path: &TreePath, size: u64) -> Result<Draft, TransferError> {
+        Draft::create(self.spot(source, path)?, size)
+    }
+
+    /// Makes a folder. Its attributes are set by [`Self::finish`], when nothing in it changes any
+    /// more.
+    ///
+    /// # Errors
+    /// When it cannot be made or entered.
+    pub fn make_folder(
+        &self,
+        source: u16,
+        path: &TreePath,
+        attributes: Attributes,
+    ) -> Result<(), TransferError> {
+        let (target, relative) = self.relative(source, path)?;
+        self.folder(source, target, &relative)?;
+        if !relative.is_empty() {
+            lock(&self.folders).push((source, path.clone(), attributes));
+        }
+        Ok(())
+    }
+
+    /// Makes a symbolic link; one that is there already is replaced.
+    ///
+    /// # Errors
+    /// When it cannot be made, or a folder has its name.
+    pub fn link(
+        &self,
+        source: u16,
+        path: &TreePath,
+        link: &LinkTarget,
+        mtime_ns: i64,
+    ) -> Result<(), TransferError> {
+        let spot = self.spot(source, path)?;
+        let failed = |error: Errno| TransferError::path("make link", &spot.display, error);
+        let (folder, name) = (&spot.folder, spot.name.as_slice());
+        match rustix::fs::symlinkat(link.as_bytes(), folder, name) {
+            Err(Errno::EXIST) => {
+                let beside = temporary_name(name);
+                rustix::fs::symlinkat(link.as_bytes(), folder, beside.as_slice())
+                    .map_err(failed)?;
+                if let Err(error) = rustix::fs::renameat(folder, beside.as_slice(), folder, name) {
+                    let _ = rustix::fs::unlinkat(folder, beside.as_slice(), AtFlags::empty());
+                    return Err(failed(error));
+                }
+            }
+            other => other.map_err(failed)?,
+        }
+        rustix::fs::utimensat(folder, name, &times(mtime_ns), AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(failed)
+    }
+
+    /// Gives the folders their attributes, the innermost first.
+    ///
+    /// # Errors
+    /// When one cannot be changed.
+    pub fn finish(&self) -> Result<(), TransferError> {
+        let mut folders = std::mem::take(&mut *lock(&self.folders));
+        folders.sort_unstable_by(|one, other| other.1.cmp(&one.1));
+        for (source, path, attributes) in folders {
+            let (target, relative) = self.relative(source, &path)?;
+            let folder = self.folder(source, target, &relative)?;
+            let display = [&target.folder_path, b"/".as_slice(), &relative].concat();
+            set_attributes(&folder, attributes)
+                .map_err(|error| TransferError::path("set mode and time of", &display, error))?;
+        }
+        Ok(())
+    }
+
+    /// An open folder below a target's, made together with those above it if it is missing.
+    fn folder(
+        &self,
+        source: u16,
+        target: &Target,
+        relative: &[u8],
+    ) -> Result<Arc<OwnedFd>, TransferError> {
+        if relative.is_empty() {
+            return target.folder.clone().ok_or(TransferError::Cancelled);
+        }
+        let key = (source, relative.to_vec());
+        if let Some(folder) = lock(&self.open).get(&key) {
+            return Ok(Arc::clone(folder));
+        }
+        let (parent, name) = match relative.iter().rposition(|&byte| byte == b'/') {
+            Some(slash) => (&relative[..slash], &relative[slash + 1..]),
+            None => (b"".as_slice(), relative),
+        };
+        let parent = self.folder(source, target, parent)?;
+        let failed = |error: Errno| {
+            let path = [&target.folder_path, b"/".as_slice(), relative].concat();
+            TransferError::path("make folder", &path, error)
+        };
+        let folder = match enter(&parent, name) {
+            Err(Errno::NOENT) => {
+                // Only its owner may enter until it is complete and gets its own mode.
+                match rustix::fs::mkdirat(&parent, name, Mode::RWXU) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(failed(error)),
+                }
+                enter(&parent, name).map_err(failed)?
+            }
+            other => other.map_err(failed)?,
+        };
+        let folder = Arc::new(folder);
+        let mut open = lock(&self.open);
+        if open.len() >= MAX_OPEN_FOLDERS {
+            open.clear();
+        }
+        open.insert(key, Arc::clone(&folder));
+        Ok(folder)
+    }
+}
+
+fn enter(parent: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat2(parent, name, flags, Mode::empty(), NO_ESCAPE)
+}
+
+pub(crate) fn set_attributes(file: impl AsFd, attributes: Attributes) -> Result<(), Errno> {
+    rustix::fs::fchmod(&file, Mode::from_raw_mode(attributes.mode))?;
+    rustix::fs::futimens(&file, &times(attributes.mtime_ns))
+}
+
+pub(crate) fn times(mtime_ns: i64) -> Timestamps {
+    let modified = Timespec {
+        tv_sec: mtime_ns.div_euclid(1_000_000_000),
+        tv_nsec: mtime_ns.rem_euclid(1_000_000_000),
+    };
+    let accessed = Timespec {
+        tv_sec: 0,
+        tv_nsec: rustix::fs::UTIME_OMIT,
+    };
+    Timestamps {
+        last_access: accessed,
+        last_modification: modified,
+    }
+}
+
+/// A name beside `name` that no file of a user has.
+pub(crate) fn temporary_name(name: &[u8]) -> Vec<u8> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let unique = format!(".howdah-{:x}-{count:x}", std::process::id());
+    [b".", &name[..name.len().min(200)], unique.as_bytes()].concat()
+}
+
+/// Whether two modification times are the same, as far as the receiving file system keeps them.
+fn same_time(sent_ns: i64, kept_ns: i64) -> bool {
+    const SECOND: i64 = 1_000_000_000;
+    sent_ns == kept_ns
+        || kept_ns.rem_euclid(SECOND) == 0 && sent_ns.div_euclid(SECOND) == kept_ns / SECOND
+}
+
+#[cfg(test)]
+#[path = "place_tests.rs"]
+mod tests;

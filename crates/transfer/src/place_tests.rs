@@ -1,0 +1,183 @@
+use super::*;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+
+const ATTRIBUTES: Attributes = Attributes {
+    mode: 0o640,
+    mtime_ns: 1_234_567_890_123_456_789,
+};
+
+fn placement(folder: &Path, name: Option<&str>) -> Placement {
+    let descriptor = fs::File::open(folder).unwrap().into();
+    Placement::new(vec![Target {
+        folder: Some(Arc::new(descriptor)),
+        folder_path: b"dst".to_vec(),
+        name: name.map(|name| name.as_bytes().to_vec()),
+    }])
+}
+
+fn path(text: &str) -> TreePath {
+    TreePath::try_from(text.as_bytes().to_vec()).unwrap()
+}
+
+fn write(placement: &Placement, name: &str, content: &[u8]) -> Result<(), TransferError> {
+    let draft = placement.draft(0, &path(name), content.len() as u64)?;
+    draft.write_at(content, 0)?;
+    draft.commit(ATTRIBUTES)
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_file_appears_complete_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), Some("root"));
+    let draft = placement.draft(0, &path("a/b/file"), 5).unwrap();
+    draft.write_at(b"hello", 0).unwrap();
+    let inside = folder.path().join("root/a/b");
+    assert!(names(&inside).is_empty());
+    drop(draft);
+    assert!(names(&inside).is_empty());
+    write(&placement, "a/b/file", b"first").unwrap();
+    write(&placement, "a/b/file", b"second").unwrap();
+    assert_eq!(names(&inside), ["file"]);
+    let file = inside.join("file");
+    assert_eq!(fs::read(&file).unwrap(), b"second");
+    let meta = fs::metadata(&file).unwrap();
+    assert_eq!(meta.permissions().mode() & 0o7777, 0o640);
+    assert_eq!(
+        (meta.mtime(), meta.mtime_nsec()),
+        (1_234_567_890, 123_456_789)
+    );
+}
+
+#[test]
+fn folders_get_their_attributes_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), Some("root"));
+    placement
+        .make_folder(
+            0,
+            &path(""),
+            Attributes {
+                mode: 0o555,
+                ..ATTRIBUTES
+            },
+        )
+        .unwrap();
+    placement.make_folder(0, &path("sub"), ATTRIBUTES).unwrap();
+    write(&placement, "sub/file", b"x").unwrap();
+    placement.finish().unwrap();
+    let root = fs::metadata(folder.path().join("root")).unwrap();
+    let sub = fs::metadata(folder.path().join("root/sub")).unwrap();
+    assert_eq!(root.permissions().mode() & 0o7777, 0o555);
+    assert_eq!(sub.permissions().mode() & 0o7777, 0o640);
+    assert_eq!((root.mtime(), sub.mtime()), (1_234_567_890, 1_234_567_890));
+}
+
+#[test]
+fn nothing_is_written_through_a_symbolic_link() {
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("victim"), b"precious").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    symlink(outside.path(), folder.path().join("way")).unwrap();
+    symlink(outside.path().join("victim"), folder.path().join("file")).unwrap();
+    symlink(outside.path().join("new"), folder.path().join("dangling")).unwrap();
+    let placement = placement(folder.path(), None);
+
+    let error = write(&placement, "way/file", b"evil")
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("dst/way"), "{error}");
+    assert!(placement.make_folder(0, &path("way"), ATTRIBUTES).is_err());
+    assert!(
+        placement
+            .make_folder(0, &path("dangling/x"), ATTRIBUTES)
+            .is_err()
+    );
+    let link = LinkTarget::try_from(b"/etc".to_vec()).unwrap();
+    assert!(placement.link(0, &path("way/link"), &link, 0).is_err());
+
+    write(&placement, "file", b"mine").unwrap();
+    write(&placement, "dangling", b"mine").unwrap();
+    assert!(
+        folder
+            .path()
+            .join("file")
+            .symlink_metadata()
+            .unwrap()
+            .is_file()
+    );
+    assert_eq!(names(outside.path()), ["victim"]);
+    assert_eq!(
+        fs::read(outside.path().join("victim")).unwrap(),
+        b"precious"
+    );
+}
+
+#[test]
+fn a_link_sent_first_does_not_lead_the_next_file_outside() {
+    let outside = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), Some("root"));
+    use std::os::unix::ffi::OsStrExt;
+    let link = LinkTarget::try_from(outside.path().as_os_str().as_bytes().to_vec()).unwrap();
+    placement.link(0, &path("a"), &link, 0).unwrap();
+    assert!(write(&placement, "a/file", b"evil").is_err());
+    assert!(names(outside.path()).is_empty());
+}
+
+#[test]
+fn a_folder_is_never_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("name")).unwrap();
+    let placement = placement(folder.path(), None);
+    let error = write(&placement, "name", b"x").unwrap_err().to_string();
+    assert_eq!(error, "cannot write dst/name: a folder has that name");
+    assert_eq!(names(folder.path()), ["name"]);
+    let link = LinkTarget::try_from(b"x".to_vec()).unwrap();
+    assert!(placement.link(0, &path("name"), &link, 0).is_err());
+    assert_eq!(names(folder.path()), ["name"]);
+}
+
+#[test]
+fn a_source_the_job_has_not_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), None);
+    assert!(placement.draft(1, &path("x"), 1).is_err());
+}
+
+#[test]
+fn what_is_there_with_the_same_size_and_time_is_not_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), Some("root"));
+    write(&placement, "file", b"12345").unwrap();
+    let offered = |name: &str, size, mtime_ns| OfferedFile {
+        source: 0,
+        path: path(name),
+        size,
+        mtime_ns,
+    };
+    let needs = |file: &OfferedFile| placement.needs(file).unwrap();
+    assert!(!needs(&offered("file", 5, ATTRIBUTES.mtime_ns)));
+    assert!(needs(&offered("file", 6, ATTRIBUTES.mtime_ns)));
+    assert!(needs(&offered("file", 5, ATTRIBUTES.mtime_ns + 1)));
+    assert!(needs(&offered("other", 5, ATTRIBUTES.mtime_ns)));
+    assert!(needs(&offered("", 5, ATTRIBUTES.mtime_ns)));
+}
+
+#[test]
+fn times_that_a_file_system_cuts_to_seconds_are_the_same() {
+    assert!(same_time(1_999_999_999, 1_000_000_000));
+    assert!(!same_time(2_000_000_000, 1_000_000_000));
+    assert!(!same_time(1_000_000_000, 1_500_000_000));
+    assert!(same_time(-1, -1_000_000_000));
+}

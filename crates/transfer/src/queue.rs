@@ -1,0 +1,400 @@
+//! What is left to send, handed out block by block to whichever stream is free.
+//!
+//! Streams take the next block themselves, so a slow stream holds none of the others back. Blocks
+//! shrink towards the end so that all streams end together.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use howdah_wire::limits::{MAX_OFFERED_FILES, MAX_PIECE_BYTES, MIN_BLOCK_BYTES};
+use howdah_wire::{Answer, Offer, OfferedFile, Scanned};
+
+use crate::abort::{Abort, lock};
+use crate::error::TransferError;
+use crate::source::{Entry, Kind};
+
+/// Entries that may wait; the scan waits beyond that. Some 20 MB.
+const MAX_WAITING: usize = 128 * 1024;
+/// Offers that may be unanswered, once the receiver has accepted the job. Before that only one
+/// goes out: if the destination turns out to be new, it was for nothing.
+const MAX_OFFERS_OPEN: usize = 64;
+/// Most payload of one block of small files, in bytes: the least that makes a packing pay.
+const MAX_PACK_BYTES: u64 = 1 << 20;
+/// Most small files in one block.
+const MAX_PACK_FILES: usize = 256;
+/// How long a wait looks away from the stop flag.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// A file that is sent in more than one piece, or alone.
+#[derive(Debug)]
+pub struct BigFile {
+    /// Its number in the protocol.
+    pub number: u64,
+    /// Where it is and how big.
+    pub entry: Entry,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Opened by the first stream that takes a piece.
+    pub opened: Mutex<Option<Arc<OwnedFd>>>,
+}
+
+/// What a stream sends before it asks again.
+#[derive(Debug)]
+pub enum Block {
+    /// Small files, folders and links, whole, with their numbers.
+    Pack(Vec<(u64, Entry)>),
+    /// A part of a file.
+    Slice {
+        /// The file.
+        file: Arc<BigFile>,
+        /// Where the part starts, in bytes.
+        offset: u64,
+        /// How long it is, in bytes.
+        len: u64,
+    },
+    /// Payload from memory, in bytes.
+    Memory(u64),
+}
+
+/// Whether files are offered before they are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// The receiver has not said yet.
+    Unknown,
+    /// The destination is new: everything is sent.
+    Fresh,
+    /// Each file is offered.
+    Negotiate,
+}
+
+/// The queue between the scan, the answers and the streams.
+#[derive(Debug)]
+pub struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+    abort: Arc<Abort>,
+    streams: u64,
+    block_bytes: u64,
+    dry_run: bool,
+}
+
+#[derive(Debug)]
+struct State {
+    mode: Mode,
+    ready: VecDeque<Entry>,
+    ready_bytes: u64,
+    slicing: Option<(Arc<BigFile>, u64)>,
+    memory_bytes: u64,
+    /// Files to be offered or offered; the first `offered` of them are.
+    pending: VecDeque<Entry>,
+    offered: usize,
+    next_offer: u64,
+    offers_open: usize,
+    next_number: u64,
+    scanned: Scanned,
+    skipped: Scanned,
+    listed: Vec<(Entry, bool)>,
+}
+
+impl Queue {
+    /// An empty queue for `streams` streams and blocks of at most `block_bytes`.
+    pub fn new(abort: Arc<Abort>, streams: u16, block_bytes: u64, dry_run: bool) -> Self {
+        let most = 1 << block_bytes.clamp(MIN_BLOCK_BYTES, MAX_PIECE_BYTES).ilog2();
+        let state = State {
+            mode: Mode::Unknown,
+            ready: VecDeque::new(),
+            ready_bytes: 0,
+            slicing: None,
+            memory_bytes: 0,
+            pending: VecDeque::new(),
+            offered: 0,
+            next_offer: 0,
+            offers_open: 0,
+            next_number: 0,
+            scanned: Scanned::default(),
+            skipped: Scanned::default(),
+            listed: Vec::new(),
+        };
+        Self {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            abort,
+            streams: u64::from(streams).max(1),
+            block_bytes: most,
+            dry_run,
+        }
+    }
+
+    /// Has `bytes` sent from memory; nothing is scanned then.
+    pub fn add_memory(&self, bytes: u64) {
+        let mut state = lock(&self.state);
+        state.memory_bytes = bytes;
+        state.scanned = Scanned {
+            files: 0,
+            bytes,
+            complete: true,
+        };
+        self.changed.notify_all();
+    }
+
+    /// Adds what the scan found; waits while too much is waiting.
+    ///
+    /// # Errors
+    /// [`TransferError::Cancelled`] when this end stops.
+    pub fn add(&self, entry: Entry) -> Result<(), TransferError> {
+        let mut state = lock(&self.state);
+        while state.ready.len() + state.pending.len() >= MAX_WAITING {
+            if self.abort.stopping() {
+                return Err(TransferError::Cancelled);
+            }
+            state = self.wait(state);
+        }
+        if let Kind::File { size, .. } = entry.kind {
+            state.scanned.files += 1;
+            state.scanned.bytes += size;
+        }
+        match (state.mode, &entry.kind) {
+            (Mode::Fresh, _) => state.make_ready(entry),
+            (_, Kind::File { .. }) => state.pending.push_back(entry),
+            _ if self.dry_run => {}
+            _ => state.make_ready(entry),
+        }
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Notes that the scan has found everything.
+    pub fn scan_complete(&self) {
+        lock(&self.state).scanned.complete = true;
+        self.changed.notify_all();
+    }
+
+    /// Takes the receiver's word on whether its destination is new.
+    pub fn accept(&self, fresh: bool) {
+        let mut state = lock(&self.state);
+        if fresh {
+            state.mode = Mode::Fresh;
+            state.offered = 0;
+            state.offers_open = 0;
+            for entry in std::mem::take(&mut state.pending) {
+                state.make_ready(entry);
+            }
+        } else {
+            state.mode = Mode::Negotiate;
+        }
+        self.changed.notify_all();
+    }
+
+    /// Has `say` make all offers that can be made now, in order.
+    pub fn make_offers(&self, mut say: impl FnMut(Offer)) {
+        let mut state = lock(&self.state);
+        while let Some(offer) = state.take_offer() {
+            say(offer);
+        }
+    }
+
+    /// Takes the answer to the oldest open offer; `howdah_wire::Conversation` has checked its order.
+    pub fn answer(&self, answer: &Answer) {
+        let mut state = lock(&self.state);
+        state.offers_open = state.offers_open.saturating_sub(1);
+        for &needed in &answer.needed {
+            let Some(entry) = state.pending.pop_front() else {
+                break;
+            };
+            state.offered = state.offered.saturating_sub(1);
+            if self.dry_run {
+                state.listed.push((entry, needed));
+            } else if needed {
+                state.make_ready(entry);
+            } else if let Kind::File { size, .. } = entry.kind {
+                state.skipped.files += 1;
+                state.skipped.bytes += size;
+            }
+        }
+        self.changed.notify_all();
+    }
+
+    /// What the scan has found so far; complete once all of it that must be offered is.
+    pub fn scanned(&self) -> Scanned {
+        let state = lock(&self.state);
+        let complete = state.scanned.complete && state.pending.len() == state.offered;
+        Scanned {
+            complete,
+            ..state.scanned
+        }
+    }
+
+    /// Files that the receiver has already, and their bytes.
+    pub fn skipped(&self) -> Scanned {
+        lock(&self.state).skipped
+    }
+
+    /// Dry run: each file with whether it would be sent.
+    pub fn take_listed(&self) -> Vec<(Entry, bool)> {
+        std::mem::take(&mut lock(&self.state).listed)
+    }
+
+    /// The next block if there is one now.
+    pub fn try_next(&self) -> Option<Block> {
+        let block = self.take(&mut lock(&self.state));
+        if block.is_some() {
+            self.changed.notify_all();
+        }
+        block
+    }
+
+    /// Waits for the next block; `None` when there will be none.
+    ///
+    /// # Errors
+    /// [`TransferError::Cancelled`] when this end stops.
+    pub fn next_block(&self) -> Result<Option<Block>, TransferError> {
+        let mut state = lock(&self.state);
+        loop {
+            if self.abort.stopping() {
+                return Err(TransferError::Cancelled);
+            }
+            if let Some(block) = self.take(&mut state) {
+                self.changed.notify_all();
+                return Ok(Some(block));
+            }
+            if state.exhausted() {
+                return Ok(None);
+            }
+            state = self.wait(state);
+        }
+    }
+
+    fn wait<'a>(
+        &self,
+        state: std::sync::MutexGuard<'a, State>,
+    ) -> std::sync::MutexGuard<'a, State> {
+        let waited = self.changed.wait_timeout(state, GLANCE);
+        waited.unwrap_or_else(std::sync::PoisonError::into_inner).0
+    }
+
+    fn take(&self, state: &mut State) -> Option<Block> {
+        let limit = self.block_limit(state);
+        if state.memory_bytes > 0 {
+            let len = state.memory_bytes.min(limit);
+            state.memory_bytes -= len;
+            return Some(Block::Memory(len));
+        }
+        let mut pack = Vec::new();
+        let mut pack_bytes = 0;
+        while state.slicing.is_none() {
+            let size = match state.ready.front()?.kind {
+                Kind::File { size, .. } => size,
+                _ => 0,
+            };
+            if size > MIN_BLOCK_BYTES {
+                if !pack.is_empty() {
+                    return Some(Block::Pack(pack));
+                }
+                let entry = state.ready.pop_front()?;
+                let number = state.number();
+                let file = BigFile {
+                    number,
+                    entry,
+                    size,
+                    opened: Mutex::new(None),
+                };
+                state.slicing = Some((Arc::new(file), 0));
+                break;
+            }
+            let entry = state.ready.pop_front()?;
+            state.ready_bytes -= size;
+            pack_bytes += size;
+            pack.push((state.number(), entry));
+            let full = pack_bytes >= limit.min(MAX_PACK_BYTES) || pack.len() == MAX_PACK_FILES;
+            if full || state.ready.is_empty() {
+                return Some(Block::Pack(pack));
+            }
+        }
+        let (file, offset) = state.slicing.take()?;
+        let aligned = if offset == 0 {
+            u64::MAX
+        } else {
+            1 << offset.trailing_zeros()
+        };
+        let len = limit.min(aligned).min(file.size - offset);
+        state.ready_bytes -= len;
+        if offset + len < file.size {
+            state.slicing = Some((Arc::clone(&file), offset + len));
+        }
+        Some(Block::Slice { file, offset, len })
+    }
+
+    /// Half of what each stream's share is of what remains, a power of two between the smallest
+    /// block and the plan's.
+    fn block_limit(&self, state: &State) -> u64 {
+        if !state.scanned.complete {
+            return self.block_bytes;
+        }
+        let share = (state.ready_bytes + state.memory_bytes) / (2 * self.streams);
+        1 << share.clamp(MIN_BLOCK_BYTES, self.block_bytes).ilog2()
+    }
+}
+
+impl State {
+    fn make_ready(&mut self, entry: Entry) {
+        if let Kind::File { size, .. } = entry.kind {
+            self.ready_bytes += size;
+        }
+        self.ready.push_back(entry);
+    }
+
+    fn take_offer(&mut self) -> Option<Offer> {
+        let unoffered = self.pending.len() - self.offered;
+        let enough = if self.scanned.complete {
+            1
+        } else {
+            MAX_OFFERED_FILES
+        };
+        let most_open = match self.mode {
+            Mode::Unknown => 1,
+            Mode::Fresh => 0,
+            Mode::Negotiate => MAX_OFFERS_OPEN,
+        };
+        if unoffered < enough || self.offers_open >= most_open {
+            return None;
+        }
+        let count = unoffered.min(MAX_OFFERED_FILES);
+        let files = self.pending.range(self.offered..self.offered + count);
+        let files = files.filter_map(|entry| match entry.kind {
+            Kind::File { size, attributes } => Some(OfferedFile {
+                source: entry.source,
+                path: entry.path.clone(),
+                size,
+                mtime_ns: attributes.mtime_ns,
+            }),
+            _ => None,
+        });
+        let offer = Offer {
+            first: self.next_offer,
+            files: files.collect(),
+        };
+        self.offered += count;
+        self.offers_open += 1;
+        self.next_offer += count as u64;
+        Some(offer)
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number
+    }
+
+    fn exhausted(&self) -> bool {
+        self.scanned.complete
+            && self.pending.is_empty()
+            && self.ready.is_empty()
+            && self.slicing.is_none()
+            && self.memory_bytes == 0
+    }
+}
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

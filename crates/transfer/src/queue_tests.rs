@@ -1,0 +1,158 @@
+use super::*;
+use howdah_wire::{Attributes, TreePath};
+use proptest::prelude::*;
+
+const MIB: u64 = 1 << 20;
+
+fn file(name: u64, size: u64) -> Entry {
+    let path = TreePath::try_from(name.to_string().into_bytes()).unwrap();
+    let attributes = Attributes {
+        mode: 0o644,
+        mtime_ns: 0,
+    };
+    Entry {
+        source: 0,
+        path,
+        kind: Kind::File { size, attributes },
+    }
+}
+
+fn queue(streams: u16, block_bytes: u64) -> Queue {
+    Queue::new(Arc::new(Abort::default()), streams, block_bytes, false)
+}
+
+fn offers(queue: &Queue) -> Vec<Offer> {
+    let mut offers = Vec::new();
+    queue.make_offers(|offer| offers.push(offer));
+    offers
+}
+
+fn drain(queue: &Queue) -> Vec<Block> {
+    std::iter::from_fn(|| queue.next_block().unwrap()).collect()
+}
+
+#[test]
+fn nothing_is_handed_out_before_the_receiver_accepts() {
+    let queue = queue(2, 4 * MIB);
+    queue.add(file(1, 10)).unwrap();
+    queue.scan_complete();
+    assert!(queue.try_next().is_none());
+    assert_eq!(offers(&queue)[0].files.len(), 1);
+    queue.accept(true);
+    assert!(matches!(queue.try_next(), Some(Block::Pack(pack)) if pack.len() == 1));
+    assert!(queue.next_block().unwrap().is_none());
+}
+
+#[test]
+fn only_what_is_needed_is_handed_out() {
+    let queue = queue(2, 4 * MIB);
+    queue.accept(false);
+    for name in 0..4 {
+        queue.add(file(name, 10)).unwrap();
+    }
+    assert!(
+        offers(&queue).is_empty(),
+        "an offer waits to be full while the scan runs"
+    );
+    queue.scan_complete();
+    assert!(!queue.scanned().complete);
+    let offer = offers(&queue).remove(0);
+    assert!(queue.scanned().complete);
+    queue.answer(&Answer {
+        first: offer.first,
+        needed: vec![true, false, false, true],
+    });
+    let Some(Block::Pack(pack)) = queue.try_next() else {
+        panic!("no pack")
+    };
+    let names: Vec<&[u8]> = pack
+        .iter()
+        .map(|(_, entry)| entry.path.as_bytes())
+        .collect();
+    assert_eq!(names, [b"0", b"3"]);
+    assert_eq!((queue.skipped().files, queue.skipped().bytes), (2, 20));
+}
+
+#[test]
+fn one_offer_goes_out_with_the_job_and_few_are_open_later() {
+    let queue = queue(1, MIB);
+    for name in 0..40_000 {
+        queue.add(file(name, 1)).unwrap();
+    }
+    assert_eq!(offers(&queue).len(), 1);
+    queue.accept(false);
+    assert_eq!(offers(&queue).len(), MAX_OFFERS_OPEN - 1);
+}
+
+#[test]
+fn blocks_shrink_so_that_streams_end_together() {
+    let queue = queue(8, 4 * MIB);
+    queue.accept(true);
+    queue.add(file(1, 256 * MIB)).unwrap();
+    queue.scan_complete();
+    let lens: Vec<u64> = drain(&queue)
+        .iter()
+        .map(|block| match block {
+            Block::Slice { len, .. } => *len,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(lens[0], 4 * MIB);
+    assert!(lens.is_sorted_by(|a, b| a >= b));
+    assert!(
+        lens[lens.len() - 8..]
+            .iter()
+            .all(|&len| len == MIN_BLOCK_BYTES),
+        "{lens:?}"
+    );
+}
+
+#[test]
+fn a_stop_ends_every_wait() {
+    let abort = Arc::new(Abort::default());
+    let queue = Queue::new(Arc::clone(&abort), 1, MIB, false);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| queue.next_block());
+        abort.trigger();
+        assert_eq!(
+            waiting.join().unwrap().unwrap_err(),
+            TransferError::Cancelled
+        );
+    });
+}
+
+proptest! {
+    #[test]
+    fn every_byte_is_handed_out_once_in_sound_pieces(
+        sizes in prop::collection::vec(prop_oneof![0u64..1000, 0u64..40 * MIB], 0..40),
+        streams in 1u16..16,
+        block_bytes in 1u64..128 * MIB,
+    ) {
+        let queue = queue(streams, block_bytes);
+        queue.accept(true);
+        for (name, &size) in (0..).zip(&sizes) {
+            queue.add(file(name, size)).unwrap();
+        }
+        queue.scan_complete();
+        let mut sent = vec![0; sizes.len()];
+        for block in drain(&queue) {
+            match block {
+                Block::Pack(pack) => for (_, entry) in pack {
+                    let name: usize = std::str::from_utf8(entry.path.as_bytes()).unwrap().parse().unwrap();
+                    prop_assert!(sizes[name] <= MIN_BLOCK_BYTES && sent[name] == 0);
+                    sent[name] = sizes[name];
+                },
+                Block::Slice { file, offset, len } => {
+                    let name: usize = std::str::from_utf8(file.entry.path.as_bytes()).unwrap().parse().unwrap();
+                    prop_assert_eq!(sent[name], offset);
+                    prop_assert!(offset.is_multiple_of(len.next_power_of_two()));
+                    prop_assert!(len.is_power_of_two() || offset + len == file.size);
+                    prop_assert!(len > 0 && len <= MAX_PIECE_BYTES);
+                    sent[name] += len;
+                }
+                Block::Memory(_) => prop_assert!(false),
+            }
+        }
+        prop_assert_eq!(sent, sizes);
+    }
+}

@@ -1,0 +1,287 @@
+//! The work of one receiving stream: take pieces off the wire, verify them, write them in place.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use blake3::hazmat::HasherExt;
+use howdah_wire::limits::MAX_OPEN_FILES;
+use howdah_wire::{
+    Digest, FilePiece, HEADER_LENGTH_BYTES, MemoryPiece, Piece, PieceError, StreamTally, Totals,
+};
+
+use crate::abort::lock;
+use crate::assembly::Assembly;
+use crate::context::Context;
+use crate::draft::Draft;
+use crate::error::{TransferError, printable};
+use crate::place::Placement;
+use crate::stream::{Stream, StreamError};
+
+/// What all receiving streams of one end share.
+pub struct Receiving {
+    placement: Placement,
+    /// Files of which some pieces have come.
+    open: Mutex<HashMap<u64, Arc<OpenFile>>>,
+    totals: Mutex<Vec<(u16, Totals)>>,
+    /// Whether digests that the sender knows already are kept here too.
+    keep_all_digests: bool,
+}
+
+struct OpenFile {
+    first: FilePiece,
+    draft: Draft,
+    assembly: Mutex<Assembly>,
+}
+
+impl Receiving {
+    /// Nothing received yet. The end that reports to the user keeps all digests.
+    pub fn new(placement: Placement, keep_all_digests: bool) -> Self {
+        Self {
+            placement,
+            open: Mutex::default(),
+            totals: Mutex::default(),
+            keep_all_digests,
+        }
+    }
+
+    /// Where things are placed.
+    pub fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// Receives pieces until the stream ends as it should.
+    ///
+    /// # Errors
+    /// When the stream or the destination fails, or the sender breaks the protocol.
+    pub fn work(
+        &self,
+        context: &Context,
+        index: u16,
+        stream: &mut dyn Stream,
+    ) -> Result<(), TransferError> {
+        let mut receiver = Receiver {
+            receiving: self,
+            context,
+            stream,
+            header: Vec::new(),
+        };
+        let mut tally = StreamTally::default();
+        while !tally.ended() {
+            let piece = receiver.header()?;
+            tally.accept(&piece)?;
+            context.board.payload_begins();
+            receiver.receive(piece)?;
+        }
+        lock(&self.totals).push((index, tally.totals()));
+        if receiver.stream.data(1)?.is_empty() {
+            Ok(())
+        } else {
+            Err(PieceError::Tally.into())
+        }
+    }
+
+    /// Ends the job when all streams have ended: nothing may be missing.
+    ///
+    /// # Errors
+    /// When files are incomplete or a folder refuses its attributes.
+    pub fn finish(&self) -> Result<(), TransferError> {
+        if let Some(file) = lock(&self.open).values().next() {
+            return Err(TransferError::Here(format!(
+                "the other end broke the protocol: {} is incomplete",
+                printable(file.draft.display())
+            )));
+        }
+        self.placement.finish()
+    }
+
+    /// What each stream that has ended carried.
+    pub fn totals(&self) -> Vec<(u16, Totals)> {
+        lock(&self.totals).clone()
+    }
+
+    /// Drops what is incomplete.
+    pub fn discard(&self) {
+        lock(&self.open).clear();
+    }
+
+    fn open_file(&self, piece: &FilePiece) -> Result<Arc<OpenFile>, TransferError> {
+        let mut open = lock(&self.open);
+        if let Some(file) = open.get(&piece.file) {
+            let same = FilePiece {
+                offset: file.first.offset,
+                len: file.first.len,
+                checksum: file.first.checksum,
+                ..piece.clone()
+            };
+            return if same == file.first {
+                Ok(Arc::clone(file))
+            } else {
+                Err(PieceError::Malformed.into())
+            };
+        }
+        if open.len() >= MAX_OPEN_FILES {
+            return Err(TransferError::Here(
+                "the other end broke the protocol: too many files at once".to_owned(),
+            ));
+        }
+        let draft = self
+            .placement
+            .draft(piece.source, &piece.path, piece.size)?;
+        let assembly = Mutex::new(Assembly::new(piece.size));
+        let file = Arc::new(OpenFile {
+            first: piece.clone(),
+            draft,
+            assembly,
+        });
+        open.insert(piece.file, Arc::clone(&file));
+        Ok(file)
+    }
+}
+
+struct Receiver<'a> {
+    receiving: &'a Receiving,
+    context: &'a Context,
+    stream: &'a mut dyn Stream,
+    header: Vec<u8>,
+}
+
+impl Receiver<'_> {
+    fn header(&mut self) -> Result<Piece, TransferError> {
+        let mut length = [0; HEADER_LENGTH_BYTES];
+        self.stream.take(&mut length)?;
+        self.header.resize(Piece::header_len(length)?, 0);
+        self.stream.take(&mut self.header)?;
+        Ok(Piece::decode(&self.header, self.stream.encrypted())?)
+    }
+
+    fn receive(&mut self, piece: Piece) -> Result<(), TransferError> {
+        let placement = &self.receiving.placement;
+        match piece {
+            Piece::File(piece) if piece.is_whole() => self.receive_whole(piece),
+            Piece::File(piece) => self.receive_part(&piece),
+            Piece::Folder {
+                source,
+                path,
+                attributes,
+            } => placement.make_folder(source, &path, attributes),
+            Piece::Link {
+                source,
+                path,
+                target,
+                mtime_ns,
+            } => placement.link(source, &path, &target, mtime_ns),
+            Piece::Memory(piece) => self.receive_memory(piece),
+            Piece::End(_) => Ok(()),
+        }
+    }
+
+    fn receive_whole(&mut self, piece: FilePiece) -> Result<(), TransferError> {
+        let draft = self
+            .receiving
+            .placement
+            .draft(piece.source, &piece.path, piece.size)?;
+        let mut hasher = blake3::Hasher::new();
+        self.payload(piece.len, piece.checksum, |bytes, offset| {
+            hasher.update(bytes);
+            draft.write_at(bytes, offset)
+        })?;
+        let blake3 = *hasher.finalize().as_bytes();
+        self.check(piece.checksum, piece.len, blake3)?;
+        draft.commit(piece.attributes)?;
+        self.complete(piece, blake3);
+        Ok(())
+    }
+
+    fn receive_part(&mut self, piece: &FilePiece) -> Result<(), TransferError> {
+        let file = self.receiving.open_file(piece)?;
+        lock(&self.context.board.notes).current = Some((piece.source, piece.path.clone()));
+        let mut hasher = blake3::Hasher::new();
+        hasher.set_input_offset(piece.offset);
+        self.payload(piece.len, piece.checksum, |bytes, offset| {
+            hasher.update(bytes);
+            file.draft.write_at(bytes, piece.offset + offset)
+        })?;
+        let value = hasher.finalize_non_root();
+        self.check(piece.checksum, piece.len, value)?;
+        let added = lock(&file.assembly).add(piece.offset, piece.len, value);
+        let digest = added.map_err(|_| PieceError::Malformed)?;
+        let Some(digest) = digest else { return Ok(()) };
+        lock(&self.receiving.open).remove(&piece.file);
+        file.draft.commit(file.first.attributes)?;
+        let piece = FilePiece {
+            checksum: false,
+            ..file.first.clone()
+        };
+        self.complete(piece, *digest.as_bytes());
+        Ok(())
+    }
+
+    fn receive_memory(&mut self, piece: MemoryPiece) -> Result<(), TransferError> {
+        if self.context.job.memory_bytes.is_none() {
+            return Err(PieceError::Malformed.into());
+        }
+        let mut hasher = blake3::Hasher::new();
+        self.payload(piece.len, piece.checksum, |bytes, _| {
+            if piece.checksum {
+                hasher.update(bytes);
+            }
+            Ok(())
+        })?;
+        self.check(piece.checksum, piece.len, *hasher.finalize().as_bytes())
+    }
+
+    /// Hands `len` bytes of payload to `take` with their offset in it. They are verified as they
+    /// come if the stream is encrypted, by the checksum behind them if there is one.
+    fn payload(
+        &mut self,
+        len: u64,
+        checksum: bool,
+        mut take: impl FnMut(&[u8], u64) -> Result<(), TransferError>,
+    ) -> Result<(), TransferError> {
+        let mut offset = 0;
+        while offset < len {
+            let most = usize::try_from(len - offset).unwrap_or(usize::MAX);
+            let bytes = self.stream.data(most)?;
+            if bytes.is_empty() {
+                return Err(StreamError::Truncated.into());
+            }
+            take(bytes, offset)?;
+            let count = bytes.len() as u64;
+            offset += count;
+            if !checksum {
+                self.context.board.add_bytes(count);
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&mut self, checksum: bool, len: u64, computed: [u8; 32]) -> Result<(), TransferError> {
+        if checksum {
+            let mut sent = [0; 32];
+            self.stream.take(&mut sent)?;
+            if sent != computed {
+                return Err(TransferError::Stream(
+                    "data stream: a checksum does not match; bytes were damaged on the way"
+                        .to_owned(),
+                ));
+            }
+            self.context.board.add_bytes(len);
+        }
+        Ok(())
+    }
+
+    fn complete(&self, piece: FilePiece, blake3: [u8; 32]) {
+        self.context.board.files.fetch_add(1, Ordering::Relaxed);
+        let known_to_sender = piece.checksum;
+        if self.receiving.keep_all_digests || !known_to_sender {
+            let digest = Digest {
+                source: piece.source,
+                path: piece.path,
+                size: piece.size,
+                blake3,
+            };
+            lock(&self.context.board.notes).digests.push(digest);
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The receiving end, near or far: answer offers, receive, and say when all is in place.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use howdah_wire::{
+    Answer, Digest, Direction, Finished, Message, OfferedFile, Progress, Sample, Side,
+    StreamSummary, Totals,
+};
+
+use crate::abort::lock;
+use crate::context::Context;
+use crate::control::Event;
+use crate::door::{Door, Work};
+use crate::error::TransferError;
+use crate::inbox::{Inbox, Input};
+use crate::memory::MemoryMark;
+use crate::place::Placement;
+use crate::receive::Receiving;
+use crate::sample::Sampler;
+use crate::sender::{HEARTBEAT, note_samples};
+use crate::target::Targets;
+
+/// Between two words on how much has arrived.
+const PROGRESS_EVERY: Duration = Duration::from_millis(150);
+/// Digests in one message.
+const DIGEST_BATCH: usize = 512;
+
+/// What the receiving end knows when all is done.
+pub struct Received {
+    /// What arrived.
+    pub totals: Totals,
+    /// Its sockets.
+    pub streams: Vec<StreamSummary>,
+    /// When the last of it was verified.
+    pub verified: Instant,
+    /// The sender's account, if this is the near end.
+    pub peer: Option<Finished>,
+    /// Dry run: each file with whether it would be sent.
+    pub listed: Vec<(OfferedFile, bool)>,
+}
+
+/// Carries out the receiving end of a job. `sampled` takes samples as the sender reports them.
+///
+/// # Errors
+/// Whatever ends the transfer early. Threads may still be running then; drop the context only
+/// after [`Context::join`], so that incomplete files are gone.
+pub fn run(
+    context: &Arc<Context>,
+    events: &Receiver<Event>,
+    door: Door,
+    targets: Targets,
+    mark: MemoryMark,
+    sampled: &mut dyn FnMut(Vec<Sample>),
+) -> Result<Received, TransferError> {
+    let job = &context.job;
+    let keep_all_digests = context.side == Side::Near;
+    let receiving = Arc::new(Receiving::new(
+        Placement::new(targets.each),
+        keep_all_digests,
+    ));
+    lock(&context.board.notes).into_folder = targets.into_folder;
+    if job.direction == Direction::Push {
+        let fresh = targets.fresh && !job.dry_run;
+        context.control.say(Message::Accept {
+            fresh,
+            into_folder: targets.into_folder,
+        });
+    }
+    let mut streams_left = 0;
+    if !job.dry_run {
+        streams_left = job.plan.streams;
+        let receiving = Arc::clone(&receiving);
+        let work: Arc<Work> = Arc::new(move |context, index, stream| {
+            let outcome = receiving.work(context, index, stream);
+            if outcome.is_err() {
+                receiving.discard();
+            }
+            outcome
+        });
+        door.open(context, false, work)?;
+    }
+    let mut run = Run {
+        context,
+        receiving,
+        inbox: Inbox::new(events, context.side),
+        sampled,
+        streams_left,
+        all_offered: false,
+        refuse_offers: targets.fresh && !job.dry_run,
+        peer: None,
+        listed: Vec::new(),
+        told: Progress::default(),
+    };
+    let outcome = run.until_finished(mark);
+    if outcome.is_err() {
+        context.abort.trigger();
+        context.join();
+        run.receiving.discard();
+    }
+    outcome
+}
+
+struct Run<'a> {
+    context: &'a Arc<Context>,
+    receiving: Arc<Receiving>,
+    inbox: Inbox<'a>,
+    sampled: &'a mut dyn FnMut(Vec<Sample>),
+    streams_left: u16,
+    all_offered: bool,
+    /// Nothing is there that could be skipped: offers made in ignorance of that count as wanted.
+    refuse_offers: bool,
+    peer: Option<Finished>,
+    listed: Vec<(OfferedFile, bool)>,
+    told: Progress,
+}
+
+impl Run<'_> {
+    fn until_finished(&mut self, mark: MemoryMark) -> Result<Received, TransferError> {
+        let dry_run = self.context.job.dry_run;
+        let mut progress_at = Instant::now();
+        let mut heartbeat_at = Instant::now() + HEARTBEAT;
+        while if dry_run {
+            !self.all_offered
+        } else {
+            self.streams_left > 0
+        } {
+            self.step(progress_at.saturating_duration_since(Instant::now()))?;
+            let now = Instant::now();
+            if now >= progress_at {
+                self.tell_progress(now >= heartbeat_at);
+                if now >= heartbeat_at {
+                    heartbeat_at = now + HEARTBEAT;
+                }
+                progress_at = now + PROGRESS_EVERY;
+            }
+        }
+        self.receiving.finish()?;
+        let verified = Instant::now();
+        self.tell_progress(true);
+        let totals = self.receiving.totals();
+        let mut sum = Totals::default();
+        totals.iter().for_each(|(_, totals)| sum.add(totals));
+        if let Some(bytes) = self.context.job.memory_bytes
+            && bytes != sum.bytes
+        {
+            return Err(TransferError::Here(format!(
+                "the other end broke the protocol: {} bytes arrived of {bytes}",
+                sum.bytes
+            )));
+        }
+        let streams = Sampler::new(verified).summaries(&self.context.abort, &totals);
+        let peak_memory_bytes = mark.peak_growth_bytes();
+        let finished = Finished {
+            totals: sum,
+            peak_memory_bytes,
+            streams: streams.clone(),
+        };
+        self.context
+            .control
+            .say(Message::Finished(Box::new(finished)));
+        while self.context.side == Side::Near && self.peer.is_none() {
+            self.step(HEARTBEAT)?;
+        }
+        let listed = std::mem::take(&mut self.listed);
+        Ok(Received {
+            totals: sum,
+            streams,
+            verified,
+            peer: self.peer.take(),
+            listed,
+        })
+    }
+
+    fn step(&mut self, timeout: Duration) -> Result<(), TransferError> {
+        match self.inbox.next(timeout)? {
+            Some(Input::Message(message)) => self.hear(message),
+            Some(Input::StreamDone) => {
+                self.streams_left = self.streams_left.saturating_sub(1);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn hear(&mut self, message: Message) -> Result<(), TransferError> {
+        match message {
+            Message::Offer(offer) if !self.refuse_offers => {
+                let mut needed = Vec::with_capacity(offer.files.len());
+                for file in &offer.files {
+                    needed.push(self.receiving.placement().needs(file)?);
+                }
+                let mut notes = lock(&self.context.board.notes);
+                for (file, _) in offer
+                    .files
+                    .iter()
+                    .zip(&needed)
+                    .filter(|(_, needed)| !**needed)
+                {
+                    notes.skipped.files += 1;
+                    notes.skipped.bytes = notes.skipped.bytes.saturating_add(file.size);
+                }
+                drop(notes);
+                if self.context.job.dry_run && self.context.side == Side::Near {
+                    self.listed
+                        .extend(offer.files.into_iter().zip(needed.iter().copied()));
+                }
+                self.context.control.say(Message::Answer(Answer {
+                    first: offer.first,
+                    needed,
+                }));
+            }
+            Message::Scanned(scanned) => {
+                self.all_offered = scanned.complete;
+                lock(&self.context.board.notes).scanned = scanned;
+            }
+            Message::Samples(samples) => {
+                note_samples(self.context, &samples);
+                (self.sampled)(samples);
+            }
+            Message::Warning(text) => lock(&self.context.board.notes).warnings.push(text),
+            Message::Finished(finished) => self.peer = Some(*finished),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Tells the sender how far this end is; `anyway` also when nothing has changed.
+    fn tell_progress(&mut self, anyway: bool) {
+        let board = &self.context.board;
+        let streams = self.context.abort.open_streams();
+        let (current, digests) = {
+            let mut notes = lock(&board.notes);
+            notes.streams = streams;
+            let digests = match self.context.side {
+                Side::Near => Vec::new(),
+                Side::Far => std::mem::take(&mut notes.digests),
+            };
+            (notes.current.clone().map(|(_, path)| path), digests)
+        };
+        for batch in digests.chunks(DIGEST_BATCH) {
+            let batch: Vec<Digest> = batch.to_vec();
+            self.context.control.say(Message::Digests(batch));
+        }
+        let progress = Progress {
+            bytes: board.bytes.load(Ordering::Relaxed),
+            files: board.files.load(Ordering::Relaxed),
+            streams,
+            current,
+        };
+        if anyway || progress != self.told {
+            self.context
+                .control
+                .say(Message::Progress(progress.clone()));
+            self.told = progress;
+        }
+    }
+}

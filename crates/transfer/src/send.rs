@@ -1,0 +1,303 @@
+//! The work of one sending stream: take the next block, put it on the wire.
+
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use blake3::hazmat::HasherExt;
+use howdah_wire::{Attributes, Digest, FilePiece, MemoryPiece, Piece, StreamTally, Totals};
+use rustix::io::Errno;
+
+use crate::abort::lock;
+use crate::context::Context;
+use crate::error::{TransferError, printable};
+use crate::queue::{BigFile, Block, Queue};
+use crate::source::{Entry, Kind, Sources};
+use crate::stream::{CHUNK_BYTES, Stream};
+
+/// From this length on payload starts in a record of its own and at the start of a send, so that
+/// the receiver hashes and writes aligned chunks.
+const ALIGN_FROM_BYTES: u64 = 1 << 20;
+
+/// What all sending streams of one end share.
+pub struct Sending {
+    /// What is left to send.
+    pub queue: Queue,
+    /// Where files are read.
+    pub sources: Sources,
+    totals: Mutex<Vec<(u16, Totals)>>,
+}
+
+impl Sending {
+    /// Nothing sent yet.
+    pub fn new(queue: Queue, sources: Sources) -> Self {
+        Self {
+            queue,
+            sources,
+            totals: Mutex::default(),
+        }
+    }
+
+    /// What each stream that has ended carried.
+    pub fn totals(&self) -> Vec<(u16, Totals)> {
+        lock(&self.totals).clone()
+    }
+
+    /// Sends blocks until there are no more, then the account of the stream.
+    ///
+    /// # Errors
+    /// When a source or the stream fails, or this end stops.
+    pub fn work(
+        &self,
+        context: &Context,
+        index: u16,
+        stream: &mut dyn Stream,
+    ) -> Result<(), TransferError> {
+        let mut sender = Sender {
+            sending: self,
+            context,
+            stream,
+            header: Vec::new(),
+            tally: StreamTally::default(),
+            digests: Vec::new(),
+        };
+        loop {
+            let block = match self.queue.try_next() {
+                Some(block) => block,
+                None => {
+                    sender.stream.flush()?;
+                    sender.note_digests();
+                    match self.queue.next_block()? {
+                        Some(block) => block,
+                        None => break,
+                    }
+                }
+            };
+            context.board.payload_begins();
+            sender.send(block)?;
+        }
+        let totals = sender.finish()?;
+        lock(&self.totals).push((index, totals));
+        Ok(())
+    }
+}
+
+struct Sender<'a> {
+    sending: &'a Sending,
+    context: &'a Context,
+    stream: &'a mut dyn Stream,
+    header: Vec<u8>,
+    tally: StreamTally,
+    /// Of small files sent and not yet noted on the board.
+    digests: Vec<Digest>,
+}
+
+impl Sender<'_> {
+    fn send(&mut self, block: Block) -> Result<(), TransferError> {
+        match block {
+            Block::Pack(pack) => pack
+                .into_iter()
+                .try_for_each(|(number, entry)| self.send_entry(number, entry)),
+            Block::Slice { file, offset, len } => self.send_slice(&file, offset, len),
+            Block::Memory(len) => self.send_memory(len),
+        }
+    }
+
+    fn finish(mut self) -> Result<Totals, TransferError> {
+        self.note_digests();
+        let totals = self.tally.totals();
+        self.header(&Piece::End(totals))?;
+        self.stream.finish()?;
+        Ok(totals)
+    }
+
+    fn note_digests(&mut self) {
+        lock(&self.context.board.notes)
+            .digests
+            .append(&mut self.digests);
+    }
+
+    fn header(&mut self, piece: &Piece) -> Result<(), TransferError> {
+        self.tally.accept(piece)?;
+        self.header.clear();
+        piece.encode(&mut self.header)?;
+        Ok(self.stream.put(&self.header)?)
+    }
+
+    fn send_entry(&mut self, number: u64, entry: Entry) -> Result<(), TransferError> {
+        let Entry { source, path, kind } = entry;
+        match kind {
+            Kind::Folder(attributes) => self.header(&Piece::Folder {
+                source,
+                path,
+                attributes,
+            }),
+            Kind::Link { target, mtime_ns } => self.header(&Piece::Link {
+                source,
+                path,
+                target,
+                mtime_ns,
+            }),
+            Kind::File { size, attributes } => {
+                let file = self.sending.sources.open_file(source, &path)?;
+                let piece = FilePiece {
+                    file: number,
+                    source,
+                    path: path.clone(),
+                    attributes,
+                    size,
+                    offset: 0,
+                    len: size,
+                    checksum: true,
+                };
+                self.header(&Piece::File(piece))?;
+                let mut hasher = blake3::Hasher::new();
+                let display = || self.sending.sources.display(source, &path);
+                send_range(self.stream, &file, 0, size, Some(&mut hasher), &display)?;
+                let blake3 = *hasher.finalize().as_bytes();
+                self.stream.put(&blake3)?;
+                self.digests.push(Digest {
+                    source,
+                    path,
+                    size,
+                    blake3,
+                });
+                Ok(())
+            }
+        }
+    }
+
+    fn send_slice(&mut self, file: &BigFile, offset: u64, len: u64) -> Result<(), TransferError> {
+        let Entry { source, path, kind } = &file.entry;
+        let attributes = match kind {
+            Kind::File { attributes, .. } => *attributes,
+            _ => Attributes {
+                mode: 0,
+                mtime_ns: 0,
+            },
+        };
+        let opened = self.opened(file)?;
+        let checksum = !self.stream.encrypted();
+        let piece = FilePiece {
+            file: file.number,
+            source: *source,
+            path: path.clone(),
+            attributes,
+            size: file.size,
+            offset,
+            len,
+            checksum,
+        };
+        let whole = piece.is_whole();
+        lock(&self.context.board.notes).current = Some((*source, path.clone()));
+        self.header(&Piece::File(piece))?;
+        if len >= ALIGN_FROM_BYTES {
+            self.stream.flush()?;
+        } else {
+            self.stream.boundary()?;
+        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.set_input_offset(offset);
+        let hashing = checksum.then_some(&mut hasher);
+        let display = || self.sending.sources.display(*source, path);
+        send_range(self.stream, &opened, offset, len, hashing, &display)?;
+        if checksum {
+            let value = if whole {
+                *hasher.finalize().as_bytes()
+            } else {
+                hasher.finalize_non_root()
+            };
+            self.stream.put(&value)?;
+            if whole {
+                let (source, path) = (*source, path.clone());
+                self.digests.push(Digest {
+                    source,
+                    path,
+                    size: len,
+                    blake3: value,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn opened(&self, file: &BigFile) -> Result<Arc<OwnedFd>, TransferError> {
+        let mut opened = lock(&file.opened);
+        if let Some(descriptor) = &*opened {
+            return Ok(Arc::clone(descriptor));
+        }
+        let descriptor = self
+            .sending
+            .sources
+            .open_file(file.entry.source, &file.entry.path)?;
+        let descriptor = Arc::new(descriptor);
+        *opened = Some(Arc::clone(&descriptor));
+        Ok(descriptor)
+    }
+
+    fn send_memory(&mut self, len: u64) -> Result<(), TransferError> {
+        let checksum = !self.stream.encrypted();
+        self.header(&Piece::Memory(MemoryPiece { len, checksum }))?;
+        let pattern = pattern();
+        let mut hasher = blake3::Hasher::new();
+        let mut left = len;
+        while left > 0 {
+            let part = &pattern[..left.min(pattern.len() as u64) as usize];
+            if checksum {
+                hasher.update(part);
+            }
+            self.stream.send(part)?;
+            left -= part.len() as u64;
+        }
+        if checksum {
+            self.stream.put(hasher.finalize().as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads `len` bytes at `offset` straight into the stream.
+fn send_range(
+    stream: &mut dyn Stream,
+    file: &OwnedFd,
+    mut offset: u64,
+    len: u64,
+    mut hasher: Option<&mut blake3::Hasher>,
+    display: &dyn Fn() -> Vec<u8>,
+) -> Result<(), TransferError> {
+    let end = offset + len;
+    while offset < end {
+        let room = stream.room()?;
+        let most = (end - offset).min(room.len() as u64) as usize;
+        let count = match rustix::io::pread(file, &mut room[..most], offset) {
+            Ok(0) => {
+                return Err(TransferError::Here(format!(
+                    "{} became shorter while it was read; run the same command again when \
+                     nothing writes to it",
+                    printable(&display())
+                )));
+            }
+            Ok(count) => count,
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(TransferError::path("read", &display(), error)),
+        };
+        if let Some(hasher) = &mut hasher {
+            hasher.update(&room[..count]);
+        }
+        stream.advance(count);
+        offset += count as u64;
+    }
+    Ok(())
+}
+
+/// Payload of memory-to-memory transfers: does not compress, costs nothing to make.
+fn pattern() -> &'static [u8] {
+    static PATTERN: OnceLock<Vec<u8>> = OnceLock::new();
+    PATTERN.get_or_init(|| {
+        let mut bytes = vec![0; CHUNK_BYTES];
+        blake3::Hasher::new()
+            .update(b"howdah")
+            .finalize_xof()
+            .fill(&mut bytes);
+        bytes
+    })
+}

@@ -1,0 +1,246 @@
+//! The sending end, near or far: scan, offer, send, sample, and hear that all has arrived.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use howdah_wire::{Direction, Finished, Message, Progress, Sample, StreamSummary, Totals};
+
+use crate::abort::lock;
+use crate::context::Context;
+use crate::control::Event;
+use crate::door::Door;
+use crate::error::TransferError;
+use crate::inbox::{Inbox, Input};
+use crate::memory::MemoryMark;
+use crate::queue::Queue;
+use crate::sample::Sampler;
+use crate::send::Sending;
+use crate::source::{Entry, Sources};
+
+/// Between two samples of a socket.
+const SAMPLE_EVERY: Duration = Duration::from_millis(100);
+/// Between two words on how far the scan is, while it runs.
+const SCANNED_EVERY: Duration = Duration::from_millis(200);
+/// An end that has nothing to say says so this often.
+pub const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// What the sending end knows when all is done.
+pub struct Sent {
+    /// Its sockets.
+    pub streams: Vec<StreamSummary>,
+    /// The receiver's account.
+    pub peer: Finished,
+    /// When that arrived.
+    pub finished: Instant,
+    /// Dry run: each file with whether it would be sent.
+    pub listed: Vec<(Entry, bool)>,
+}
+
+/// Carries out the sending end of a job. `sampled` takes the samples of each instant.
+///
+/// # Errors
+/// Whatever ends the transfer early. Threads may still be running then.
+pub fn run(
+    context: &Arc<Context>,
+    events: &Receiver<Event>,
+    door: Door,
+    sources: Sources,
+    mark: MemoryMark,
+    sampled: &mut dyn FnMut(Vec<Sample>),
+) -> Result<Sent, TransferError> {
+    let job = &context.job;
+    let queue = Queue::new(
+        Arc::clone(&context.abort),
+        job.plan.streams,
+        job.plan.block_bytes,
+        job.dry_run,
+    );
+    let sending = Arc::new(Sending::new(queue, sources));
+    if job.direction == Direction::Pull {
+        sending.queue.accept(job.fresh && !job.dry_run);
+    }
+    if let Some(bytes) = job.memory_bytes {
+        sending.queue.add_memory(bytes);
+    } else {
+        let sending = Arc::clone(&sending);
+        context.spawn("howdah-scan", move |context| scan(context, &sending))?;
+    }
+    let mut streams_left = 0;
+    if !job.dry_run {
+        streams_left = job.plan.streams;
+        let sending = Arc::clone(&sending);
+        door.open(
+            context,
+            true,
+            Arc::new(move |context, index, stream| sending.work(context, index, stream)),
+        )?;
+    }
+    let run = Run {
+        context,
+        sending,
+        inbox: Inbox::new(events, context.side),
+        sampler: Sampler::new(context.board.started),
+        sampled,
+        streams_left,
+        finished: None,
+    };
+    run.until_finished(mark)
+}
+
+fn scan(context: &Arc<Context>, sending: &Sending) -> Result<(), TransferError> {
+    let queue = &sending.queue;
+    let offer = || queue.make_offers(|offer| context.control.say(Message::Offer(offer)));
+    let scanned = sending.sources.scan(
+        &mut |entry| {
+            queue.add(entry)?;
+            offer();
+            Ok(())
+        },
+        &|warning| context.warn(warning),
+    );
+    match scanned {
+        Ok(()) => {
+            queue.scan_complete();
+            offer();
+            Ok(())
+        }
+        // This end stops already, and says itself why.
+        Err(TransferError::Cancelled) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+struct Run<'a> {
+    context: &'a Arc<Context>,
+    sending: Arc<Sending>,
+    inbox: Inbox<'a>,
+    sampler: Sampler,
+    sampled: &'a mut dyn FnMut(Vec<Sample>),
+    streams_left: u16,
+    finished: Option<Finished>,
+}
+
+impl Run<'_> {
+    fn until_finished(mut self, mark: MemoryMark) -> Result<Sent, TransferError> {
+        let mut sample_at = Instant::now();
+        let mut scanned_at = Instant::now();
+        let mut told = None;
+        let peer = loop {
+            let now = Instant::now();
+            if now >= sample_at {
+                self.sample();
+                sample_at = now + SAMPLE_EVERY;
+            }
+            let scanned = self.sending.queue.scanned();
+            let news =
+                told != Some(scanned) && (scanned.complete || now >= scanned_at + SCANNED_EVERY);
+            if news || now >= scanned_at + HEARTBEAT {
+                self.context.control.say(Message::Scanned(scanned));
+                told = Some(scanned);
+                scanned_at = now;
+            }
+            {
+                let mut notes = lock(&self.context.board.notes);
+                notes.scanned = scanned;
+                notes.skipped = self.sending.queue.skipped();
+                notes.streams = self.context.abort.open_streams();
+            }
+            if self.streams_left == 0
+                && let Some(finished) = self.finished.take()
+            {
+                break finished;
+            }
+            let until = if told == Some(scanned) {
+                sample_at
+            } else {
+                now + SAMPLE_EVERY / 10
+            };
+            match self
+                .inbox
+                .next(until.min(sample_at).saturating_duration_since(now))?
+            {
+                Some(Input::Message(message)) => self.hear(message),
+                Some(Input::StreamDone) => self.streams_left = self.streams_left.saturating_sub(1),
+                None => {}
+            }
+        };
+        let finished = Instant::now();
+        self.sample();
+        let totals = self.sending.totals();
+        let streams = self.sampler.summaries(&self.context.abort, &totals);
+        let mut sum = Totals::default();
+        totals.iter().for_each(|(_, totals)| sum.add(totals));
+        if peer.totals != sum {
+            return Err(TransferError::Here(format!(
+                "the other end broke the protocol: it took {} bytes of {}",
+                peer.totals.bytes, sum.bytes
+            )));
+        }
+        if self.context.job.direction == Direction::Pull {
+            let peak_memory_bytes = mark.peak_growth_bytes();
+            let account = Finished {
+                totals: sum,
+                peak_memory_bytes,
+                streams: streams.clone(),
+            };
+            self.context
+                .control
+                .say(Message::Finished(Box::new(account)));
+        }
+        let listed = self.sending.queue.take_listed();
+        Ok(Sent {
+            streams,
+            peer,
+            finished,
+            listed,
+        })
+    }
+
+    fn sample(&mut self) {
+        let round = self.sampler.sample(&self.context.abort);
+        note_samples(self.context, &round);
+        (self.sampled)(round);
+    }
+
+    fn hear(&mut self, message: Message) {
+        let queue = &self.sending.queue;
+        match message {
+            Message::Accept { fresh, into_folder } => {
+                lock(&self.context.board.notes).into_folder = into_folder;
+                queue.accept(fresh);
+            }
+            Message::Answer(answer) => queue.answer(&answer),
+            Message::Progress(progress) => self.hear_progress(progress),
+            Message::Digests(digests) => lock(&self.context.board.notes).digests.extend(digests),
+            Message::Warning(text) => lock(&self.context.board.notes).warnings.push(text),
+            Message::Finished(finished) => self.finished = Some(*finished),
+            _ => {}
+        }
+        queue.make_offers(|offer| self.context.control.say(Message::Offer(offer)));
+    }
+
+    fn hear_progress(&self, progress: Progress) {
+        let board = &self.context.board;
+        board.bytes.store(progress.bytes, Ordering::Relaxed);
+        board.files.store(progress.files, Ordering::Relaxed);
+    }
+}
+
+/// Puts what the latest samples say on the board.
+pub fn note_samples(context: &Context, round: &[Sample]) {
+    let Ok(count) = u32::try_from(round.len()) else {
+        return;
+    };
+    if count == 0 {
+        return;
+    }
+    let sum: Duration = round
+        .iter()
+        .map(|sample| Duration::from_micros(u64::from(sample.rtt_us)))
+        .sum();
+    let mut notes = lock(&context.board.notes);
+    notes.rtt = Some(sum / count);
+    notes.retransmissions = round.iter().map(|sample| sample.retransmissions).sum();
+}

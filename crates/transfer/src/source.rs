@@ -1,0 +1,375 @@
+//! What is to be sent: the sources a user named, opened once, and the tree below each.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use howdah_wire::{Attributes, LinkTarget, TreePath};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
+
+use crate::error::{TransferError, printable};
+
+/// Below a source nothing but what is in it is opened, whatever becomes of its names meanwhile.
+const INSIDE: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_MAGICLINKS)
+    .union(ResolveFlags::NO_SYMLINKS);
+
+/// One thing to send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Index of its source.
+    pub source: u16,
+    /// Path below the source.
+    pub path: TreePath,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What an [`Entry`] is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File {
+        /// Its size in bytes.
+        size: u64,
+        /// Its mode and modification time.
+        attributes: Attributes,
+    },
+    /// A folder.
+    Folder(Attributes),
+    /// A symbolic link, sent as such.
+    Link {
+        /// Where it points.
+        target: LinkTarget,
+        /// Its modification time, in nanoseconds since 1970.
+        mtime_ns: i64,
+    },
+}
+
+/// The name a source gets inside an existing folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BaseName {
+    /// Its own last name.
+    Named(Vec<u8>),
+    /// None: only what is in it is copied (`SRC/.`).
+    Contents,
+}
+
+/// The last name of a path, as `cp -r` sees it.
+///
+/// # Errors
+/// When the path ends in `..`, whose name cannot be told without looking.
+pub fn base_name(path: &[u8]) -> Result<BaseName, TransferError> {
+    let end = path
+        .iter()
+        .rposition(|&byte| byte != b'/')
+        .map_or(0, |last| last + 1);
+    let name = path[..end]
+        .rsplit(|&byte| byte == b'/')
+        .next()
+        .unwrap_or_default();
+    match name {
+        b"" | b"." => Ok(BaseName::Contents),
+        b".." => Err(TransferError::Here(format!(
+            "source {} has no name of its own; name the folder, or copy what is in it with {}/.",
+            printable(path),
+            printable(path)
+        ))),
+        name => Ok(BaseName::Named(name.to_vec())),
+    }
+}
+
+/// The sources of a job, opened.
+#[derive(Debug)]
+pub struct Sources(Vec<Source>);
+
+#[derive(Debug)]
+struct Source {
+    path: Vec<u8>,
+    root: OwnedFd,
+    stat: Stat,
+}
+
+impl Sources {
+    /// Opens what the user named; a symbolic link named here is followed.
+    ///
+    /// # Errors
+    /// When one is missing, unreadable, or neither file nor folder.
+    pub fn open(paths: &[Vec<u8>]) -> Result<Self, TransferError> {
+        paths
+            .iter()
+            .map(|path| Source::open(path))
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// The path of an entry as its user would write it.
+    pub fn display(&self, source: u16, path: &TreePath) -> Vec<u8> {
+        let mut display = self.0[usize::from(source)].path.clone();
+        if !path.is_root() {
+            if !display.ends_with(b"/") {
+                display.push(b'/');
+            }
+            display.extend_from_slice(path.as_bytes());
+        }
+        display
+    }
+
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// When it has gone, is unreadable or is no regular file any more.
+    pub fn open_file(&self, source: u16, path: &TreePath) -> Result<OwnedFd, TransferError> {
+        let root = &self.0[usize::from(source)].root;
+        let opened = if path.is_root() {
+            rustix::io::fcntl_dupfd_cloexec(root, 0)
+        } else {
+            // Without NONBLOCK a FIFO that took the file's name would block this thread for good.
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            rustix::fs::openat2(root, path.as_bytes(), flags, Mode::empty(), INSIDE)
+        };
+        opened.map_err(|error| TransferError::path("read", &self.display(source, path), error))
+    }
+
+    /// Walks all sources, folders before what is in them, and hands out what is there.
+    /// `warn` gets a line for each special file, which is left out.
+    ///
+    /// # Errors
+    /// Of `found`, and when a folder or link cannot be read.
+    pub fn scan(
+        &self,
+        found: &mut dyn FnMut(Entry) -> Result<(), TransferError>,
+        warn: &dyn Fn(String),
+    ) -> Result<(), TransferError> {
+        for (source, Source { stat, .. }) in (0u16..).zip(&self.0) {
+            let path = TreePath::default();
+            if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+                let kind = Kind::File {
+                    size: size(stat),
+                    attributes: attributes(stat),
+                };
+                found(Entry { source, path, kind })?;
+                continue;
+            }
+            found(Entry {
+                source,
+                path: path.clone(),
+                kind: Kind::Folder(attributes(stat)),
+            })?;
+            let mut folders = vec![path];
+            while let Some(folder) = folders.pop() {
+                self.scan_folder(source, &folder, &mut folders, found, warn)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn scan_folder(
+        &self,
+        source: u16,
+        folder: &TreePath,
+        folders: &mut Vec<TreePath>,
+        found: &mut dyn FnMut(Entry) -> Result<(), TransferError>,
+        warn: &dyn Fn(String),
+    ) -> Result<(), TransferError> {
+        let failed =
+            |error: Errno| TransferError::path("read folder", &self.display(source, folder), error);
+        let below = if folder.is_root() {
+            b".".as_slice()
+        } else {
+            folder.as_bytes()
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = &self.0[usize::from(source)].root;
+        let descriptor =
+            rustix::fs::openat2(root, below, flags, Mode::empty(), INSIDE).map_err(failed)?;
+        let names = Dir::read_from(&descriptor).map_err(failed)?;
+        for name in names {
+            let name = name.map_err(failed)?;
+            let name = name.file_name().to_bytes();
+            if matches!(name, b"." | b"..") {
+                continue;
+            }
+            let path = folder.join(name).map_err(|error| {
+                let folder = printable(&self.display(source, folder));
+                TransferError::Here(format!("{folder}/{}: {error}", printable(name)))
+            })?;
+            let stat = match rustix::fs::statat(&descriptor, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => stat,
+                // Deleted since its folder was read.
+                Err(Errno::NOENT) => continue,
+                Err(error) => {
+                    return Err(TransferError::path(
+                        "read",
+                        &self.display(source, &path),
+                        error,
+                    ));
+                }
+            };
+            let kind = match FileType::from_raw_mode(stat.st_mode) {
+                FileType::RegularFile => Kind::File {
+                    size: size(&stat),
+                    attributes: attributes(&stat),
+                },
+                FileType::Directory => {
+                    folders.push(path.clone());
+                    Kind::Folder(attributes(&stat))
+                }
+                FileType::Symlink => {
+                    let read = rustix::fs::readlinkat(&descriptor, name, Vec::new());
+                    let target = read.map_err(|error| {
+                        TransferError::path("read", &self.display(source, &path), error)
+                    })?;
+                    let target = LinkTarget::try_from(target.into_bytes())?;
+                    Kind::Link {
+                        target,
+                        mtime_ns: attributes(&stat).mtime_ns,
+                    }
+                }
+                other => {
+                    let path = printable(&self.display(source, &path));
+                    warn(format!("left out {path}: {}", special(other)));
+                    continue;
+                }
+            };
+            found(Entry { source, path, kind })?;
+        }
+        Ok(())
+    }
+}
+
+impl Source {
+    fn open(path: &[u8]) -> Result<Self, TransferError> {
+        let failed = |error: Errno| TransferError::path("read", path, error);
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let stat = rustix::fs::statat(CWD, path, AtFlags::empty()).map_err(failed)?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if !matches!(kind, FileType::RegularFile | FileType::Directory) {
+            return Err(TransferError::Here(format!(
+                "cannot copy {}: {}",
+                printable(path),
+                special(kind)
+            )));
+        }
+        let os_path = Path::new(OsStr::from_bytes(path));
+        let root = rustix::fs::openat(CWD, os_path, flags, Mode::empty()).map_err(failed)?;
+        let stat = rustix::fs::fstat(root.as_fd()).map_err(failed)?;
+        Ok(Self {
+            path: path.to_vec(),
+            root,
+            stat,
+        })
+    }
+}
+
+fn special(kind: FileType) -> &'static str {
+    match kind {
+        FileType::Fifo => "it is a FIFO",
+        FileType::Socket => "it is a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "it is a device",
+        _ => "it is neither file, folder nor link",
+    }
+}
+
+fn size(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+/// Permission bits without set-user-ID and set-group-ID, which mean nothing under another owner.
+fn attributes(stat: &Stat) -> Attributes {
+    Attributes {
+        mode: stat.st_mode & 0o1777,
+        mtime_ns: mtime_ns(stat),
+    }
+}
+
+/// Modification time in nanoseconds since 1970; times beyond 1677–2262 are moved to its ends.
+pub(crate) fn mtime_ns(stat: &Stat) -> i64 {
+    let seconds = i128::from(stat.st_mtime);
+    let ns = seconds * 1_000_000_000 + i128::from(stat.st_mtime_nsec);
+    ns.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::fs;
+    use std::sync::Mutex;
+
+    fn named(path: &str) -> BaseName {
+        base_name(path.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn base_names_are_those_of_cp() {
+        assert_eq!(named("a/b"), BaseName::Named(b"b".to_vec()));
+        assert_eq!(named("/a/b//"), BaseName::Named(b"b".to_vec()));
+        assert_eq!(named("a/."), BaseName::Contents);
+        assert_eq!(named("."), BaseName::Contents);
+        assert_eq!(named("/"), BaseName::Contents);
+        assert!(
+            base_name(b"a/..")
+                .unwrap_err()
+                .to_string()
+                .contains("a/../.")
+        );
+    }
+
+    #[test]
+    fn a_scan_finds_everything_and_follows_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("root");
+        fs::create_dir_all(root.join("sub/empty")).unwrap();
+        fs::write(root.join("sub/file"), b"12345").unwrap();
+        fs::write(root.join(OsStr::from_bytes(b"\xff\n")), b"").unwrap();
+        std::os::unix::fs::symlink("/etc", root.join("link")).unwrap();
+        rustix::fs::mknodat(CWD, root.join("fifo"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        let sources = Sources::open(&[root.as_os_str().as_bytes().to_vec()]).unwrap();
+        let mut found = BTreeMap::new();
+        let warnings = Mutex::new(Vec::new());
+        sources
+            .scan(
+                &mut |entry| {
+                    found.insert(entry.path.as_bytes().to_vec(), entry.kind);
+                    Ok(())
+                },
+                &|warning| warnings.lock().unwrap().push(warning),
+            )
+            .unwrap();
+        let names: Vec<&[u8]> = found.keys().map(Vec::as_slice).collect();
+        assert_eq!(
+            names,
+            [
+                b"".as_slice(),
+                b"link",
+                b"sub",
+                b"sub/empty",
+                b"sub/file",
+                b"\xff\n"
+            ]
+        );
+        assert!(matches!(
+            found[b"sub/file".as_slice()],
+            Kind::File { size: 5, .. }
+        ));
+        assert!(
+            matches!(&found[b"link".as_slice()], Kind::Link { target, .. } if target.as_bytes() == b"/etc")
+        );
+        let warnings = warnings.into_inner().unwrap();
+        assert!(
+            warnings.len() == 1 && warnings[0].ends_with("fifo: it is a FIFO"),
+            "{warnings:?}"
+        );
+    }
+
+    #[test]
+    fn a_missing_source_is_named() {
+        let error = Sources::open(&[b"/no/such\n".to_vec()])
+            .unwrap_err()
+            .to_string();
+        assert_eq!(error, "cannot read /no/such\\n: no such file or folder");
+    }
+}
