@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 mod emulator;
 mod namespaces;
 mod tcp;
+mod transfer;
 mod units;
 
 pyo3::create_exception!(
@@ -32,6 +33,8 @@ mod _native {
     #[pymodule_export]
     use super::tcp::host_limits;
     #[pymodule_export]
+    use super::transfer::{Session, serve};
+    #[pymodule_export]
     use super::units::{
         format_bytes, format_duration, format_rate, parse_bytes, parse_duration, parse_fraction,
         parse_rate,
@@ -39,6 +42,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("PROTOCOL_VERSION", howdah_wire::PROTOCOL_VERSION)
     }
 }

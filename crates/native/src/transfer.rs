@@ -1,0 +1,75 @@
+//! The data plane (crates/transfer).
+
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+
+use crate::raise;
+
+/// The near end of one transfer.
+#[pyclass(frozen, module = "howdah._native")]
+pub struct Session(howdah_transfer::Session);
+
+#[pymethods]
+impl Session {
+    #[new]
+    fn new(py: Python<'_>, read_fd: RawFd, write_fd: RawFd) -> PyResult<Self> {
+        let (read, write) = own(read_fd, write_fd)?;
+        py.detach(|| howdah_transfer::Session::new(read, write))
+            .map(Self)
+            .map_err(raise)
+    }
+
+    fn hello(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<Vec<u8>>> {
+        let timeout = duration(timeout_s)?;
+        py.detach(|| self.0.hello(timeout)).map_err(raise)
+    }
+
+    fn start(&self, py: Python<'_>, job: &[u8], plan: &[u8]) -> PyResult<()> {
+        py.detach(|| self.0.start(job, plan)).map_err(raise)
+    }
+
+    fn wait(&self, py: Python<'_>, timeout_s: f64) -> PyResult<bool> {
+        let timeout = duration(timeout_s)?;
+        Ok(py.detach(|| self.0.wait(timeout)))
+    }
+
+    fn progress(&self) -> Vec<u8> {
+        self.0.progress()
+    }
+
+    fn cancel(&self, py: Python<'_>) {
+        py.detach(|| self.0.cancel());
+    }
+
+    fn result(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
+        py.detach(|| self.0.result()).map_err(raise)
+    }
+}
+
+/// The far end; returns the exit code.
+#[pyfunction]
+pub fn serve(py: Python<'_>, read_fd: RawFd, write_fd: RawFd) -> PyResult<u8> {
+    let (read, write) = own(read_fd, write_fd)?;
+    Ok(u8::from(
+        py.detach(|| howdah_transfer::serve(read, write)).is_err(),
+    ))
+}
+
+fn own(read_fd: RawFd, write_fd: RawFd) -> PyResult<(OwnedFd, OwnedFd)> {
+    if read_fd < 0 || write_fd < 0 || read_fd == write_fd {
+        return Err(raise("a control channel needs two descriptors"));
+    }
+    // SAFETY: the caller hands both descriptors over and uses them no more, as the stubs say.
+    Ok(unsafe {
+        (
+            OwnedFd::from_raw_fd(read_fd),
+            OwnedFd::from_raw_fd(write_fd),
+        )
+    })
+}
+
+fn duration(seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(raise)
+}
