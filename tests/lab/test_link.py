@@ -1,0 +1,158 @@
+"""The emulator against the model of the link, through the kernel's own sockets.
+
+Bounds of time are wide where the machine can only make things later, and tight where it cannot:
+nothing may ever come too early, too fast, or be lost without the link saying so.
+"""
+
+import contextlib
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from howdah import lab
+from howdah.lab.link import Change, LinkSpec
+
+pytestmark = pytest.mark.lab
+
+ROOT = Path(__file__).parents[2]
+MS = 1_000_000
+PORT = 5301
+
+
+def probe(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "bench.probes", *map(str, arguments)]
+
+
+def echo_ns(wan: lab.Lab, count: int, gap_s: float) -> list[int]:
+    argv = probe("echo", wan.far_address, count, gap_s)
+    result = wan.run("near", argv, capture_output=True, check=True, cwd=ROOT, timeout=60)
+    return list(json.loads(result.stdout))
+
+
+@contextlib.contextmanager
+def serving(wan: lab.Lab, *arguments: object) -> Iterator["subprocess.Popen[str]"]:
+    with wan.popen("far", probe(*arguments), stdout=subprocess.PIPE, text=True, cwd=ROOT) as server:
+        try:
+            assert server.stdout.readline() == "ready\n"
+            yield server
+        finally:
+            server.kill()
+
+
+def with_changes(link: LinkSpec, *changes: Change) -> LinkSpec:
+    there = msgspec.structs.replace(link.near_to_far, changes=changes)
+    return msgspec.structs.replace(link, near_to_far=there)
+
+
+@pytest.mark.parametrize("rtt_ms", [1, 30])
+def test_no_echo_is_early_and_most_are_in_time(rtt_ms: int) -> None:
+    with lab.started(lab.symmetric(1_000_000_000, rtt_ms * MS)) as wan:
+        round_trips = echo_ns(wan, 100, 0.005)
+    assert len(round_trips) == 100
+    assert min(round_trips) >= rtt_ms * MS
+    assert statistics.median(round_trips) < (rtt_ms + 1) * MS
+
+
+def payload_bps(wan: lab.Lab, skip_s: float, span_s: float) -> float:
+    with serving(wan, "sink", PORT, skip_s, span_s) as sink:
+        argv = probe("source", wan.far_address, PORT, skip_s + span_s + 5)
+        with wan.popen("near", argv, cwd=ROOT, stdout=subprocess.DEVNULL) as source:
+            measured = json.loads(sink.stdout.read())
+            source.kill()
+    return float(measured["bytes"] * 8 / measured["span_s"])
+
+
+@pytest.mark.parametrize("rate_bps", [20_000_000, 500_000_000])
+def test_the_rate_counts_headers_and_frames(rate_bps: int) -> None:
+    link = lab.symmetric(rate_bps, 10 * MS, queue_bytes=max(rate_bps // 100, 280_000))
+    with lab.started(link) as wan:
+        wire_bps = payload_bps(wan, 1, 3) * 1538 / 1448
+        way = wan.stats().directions["near_to_far"]
+    assert 0.95 < wire_bps / rate_bps < 1.005
+    # Ethernet's 38 bytes beside each IP packet.
+    assert way.wire_bytes - way.ip_bytes == 38 * way.segments
+    assert way.queue_bytes_max <= (link.near_to_far.queue_bytes or 0)
+
+
+def test_losses_hit_single_segments_of_offloaded_writes_and_are_all_accounted_for() -> None:
+    loss, writes = 0.01, 1000
+    with lab.started(lab.symmetric(None, 2 * MS, loss=loss, seed=5)) as wan:
+        with serving(wan, "catch", PORT) as receiver:
+            argv = probe("throw", wan.far_address, PORT, writes, 1e9)
+            result = wan.run("near", argv, capture_output=True, check=True, cwd=ROOT, timeout=60)
+            sent = json.loads(result.stdout)["datagrams"]
+            caught = json.loads(receiver.stdout.read())
+        way = wan.stats().directions["near_to_far"]
+    lost = sent - caught["datagrams"] - caught["overflows"]
+    # The datagrams that say it is over are also segments; a few of them may be lost.
+    assert lost <= way.dropped.loss <= lost + 20
+    assert abs(lost - sent * loss) < 3.3 * (sent * loss * (1 - loss)) ** 0.5
+    assert caught["datagrams"] > 0.9 * sent, "whole writes were lost"
+
+
+TRANSFER = """
+import hashlib, random, socket, sys
+address, family = sys.argv[1], getattr(socket, sys.argv[2])
+data = random.Random(3).randbytes(8 << 20)
+if address == "listen":
+    listener = socket.create_server(("", 5302), family=family)
+    print("ready", flush=True)
+    connection, _ = listener.accept()
+    seen = hashlib.sha256()
+    while block := connection.recv(1 << 20):
+        seen.update(block)
+    print(seen.hexdigest() == hashlib.sha256(data).hexdigest())
+else:
+    with socket.create_connection((address, 5302)) as connection:
+        connection.sendall(data)
+"""
+
+
+@pytest.mark.parametrize(("family", "address"), [("AF_INET", "10.77.0.2"), ("AF_INET6", "fd77::2")])
+def test_cut_packets_carry_the_same_bytes(family: str, address: str) -> None:
+    link = lab.symmetric(200_000_000, 4 * MS, loss=0.01, seed=11)
+    with lab.started(link) as wan:
+        receiving: list[Any] = [sys.executable, "-c", TRANSFER, "listen", family]
+        with wan.popen("far", receiving, stdout=subprocess.PIPE, text=True) as receiver:
+            assert receiver.stdout.readline() == "ready\n"
+            wan.run("near", [sys.executable, "-c", TRANSFER, address, family], check=True, timeout=60)
+            assert receiver.stdout.read() == "True\n"
+        way = wan.stats().directions["near_to_far"]
+    assert way.dropped.loss > 10
+    assert way.segments > way.dropped.loss
+
+
+def test_a_schedule_changes_the_delay_and_takes_the_link_down() -> None:
+    link = with_changes(
+        lab.symmetric(1_000_000_000, 10 * MS),
+        Change(2_000 * MS, delay_ns=25 * MS),
+        Change(3_000 * MS, outage=True),
+        Change(3_500 * MS, outage=False, delay_ns=5 * MS),
+    )
+    with lab.started(link) as wan:
+        round_trips = echo_ns(wan, 500, 0.01)
+        stats = wan.stats()
+    slow = sum(value >= 30 * MS for value in round_trips)
+    lost = stats.directions["near_to_far"].dropped.outage
+    assert stats.elapsed_ns > 3_500 * MS, "the schedule was over before the echoes were"
+    assert len(round_trips) + lost == 500
+    assert 40 <= lost <= 50, "one each 10 ms for half a second"
+    assert 90 <= slow <= 110, "one each 10 ms for a second"
+    assert min(round_trips) >= 10 * MS
+
+
+def test_both_ends_of_the_same_link_lose_the_same_segments_again() -> None:
+    def arrived() -> int:
+        with lab.started(lab.symmetric(100_000_000, 2 * MS, loss=0.3, seed=9)) as wan:
+            return len(echo_ns(wan, 200, 0.001))
+
+    first = arrived()
+    assert first == arrived()
+    assert 60 < first < 140, "0.7 squared of 200"
