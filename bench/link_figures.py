@@ -11,9 +11,9 @@ from typing import Any
 import matplotlib
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402, the backend must be chosen first
+import matplotlib.pyplot as plt
 
-from bench.report import RESULTS  # noqa: E402
+from bench.report import RESULTS
 
 Run = dict[str, Any]
 SIZE_INCHES = (7.2, 3.6)

@@ -66,7 +66,7 @@ impl Emulator {
             eventfd(0, EventfdFlags::CLOEXEC)
                 .map_err(EmulatorError::refused("making an eventfd"))?,
         );
-        let shared = Arc::new(Shared::new(hosts, spec.base_rtt_ns()));
+        let shared = Arc::new(Shared::new(hosts, spec));
         let path = DataPath::new(spec, pool, Arc::clone(&shared), Arc::clone(&stop));
         Ok(Emulator {
             shared,

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use howdah_link::Direction;
+use howdah_link::{Direction, Spec};
 use howdah_units::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -194,16 +194,19 @@ pub(crate) struct Shared {
     pub lateness: Lateness,
     pub clock: OnceLock<Clock>,
     pub ended_ns: OnceLock<u64>,
+    /// Both directions have a rate.
+    shaped: bool,
 }
 
 impl Shared {
-    pub fn new(hosts: [Netns; 2], base_rtt_ns: u64) -> Self {
+    pub fn new(hosts: [Netns; 2], spec: &Spec) -> Self {
         Shared {
             hosts,
             flows: Default::default(),
-            lateness: Lateness::new((base_rtt_ns / 100).max(1_000_000)),
+            lateness: Lateness::new((spec.base_rtt_ns() / 100).max(1_000_000)),
             clock: OnceLock::new(),
             ended_ns: OnceLock::new(),
+            shaped: spec.near_to_far.rate_bps.is_some() && spec.far_to_near.rate_bps.is_some(),
         }
     }
 
@@ -231,9 +234,15 @@ impl Shared {
                  lower the rate or stop other programs"
             ))
         } else if late_fraction > SPOILT_FRACTION {
+            let reason = match self.shaped {
+                true => {
+                    "this machine is too slow or too busy for this link; \
+                     lower the rate or stop other programs"
+                }
+                false => "nothing limits the rate of this link but this machine; give it a rate",
+            };
             Some(format!(
-                "{:.1} % of the bytes left more than {} late (1 % may): this machine is too slow or too \
-                 busy for this link; lower the rate or stop other programs",
+                "{:.1} % of the bytes left more than {} late (1 % may): {reason}",
                 late_fraction * 100.0,
                 Duration(lateness.limit_ns())
             ))
