@@ -9,6 +9,7 @@ import json
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -156,3 +157,18 @@ def test_both_ends_of_the_same_link_lose_the_same_segments_again() -> None:
     first = arrived()
     assert first == arrived()
     assert 60 < first < 140, "0.7 squared of 200"
+
+
+def test_a_flooded_link_stops_at_once() -> None:
+    with contextlib.ExitStack() as stack:
+        wan = stack.enter_context(lab.started(lab.symmetric(None, 2 * MS)))
+        with serving(wan, "catch", PORT):
+            flood = wan.popen("near", probe("throw", wan.far_address, PORT, 10**7, 1e12), cwd=ROOT)
+            time.sleep(1)
+            carried = wan.stats().directions["near_to_far"].wire_bytes
+            begin_s = time.monotonic()
+            stack.close()
+            took_s = time.monotonic() - begin_s
+            flood.wait(timeout=10)
+    assert carried > 100_000_000
+    assert took_s < 5

@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{self, JoinHandle};
 
 use howdah_link::{DirectionSpec, Spec};
@@ -44,7 +45,7 @@ impl FromStr for Host {
 #[derive(Debug)]
 pub struct Emulator {
     shared: Arc<Shared>,
-    stop: Arc<OwnedFd>,
+    wake: Arc<OwnedFd>,
     state: State,
 }
 
@@ -62,15 +63,15 @@ impl Emulator {
         spec.check()?;
         let hosts = [Netns::make(spec.mtu)?, Netns::make(spec.mtu)?];
         let pool = Pool::new(memory(spec)).map_err(EmulatorError::refused("mapping memory"))?;
-        let stop = Arc::new(
+        let wake = Arc::new(
             eventfd(0, EventfdFlags::CLOEXEC)
                 .map_err(EmulatorError::refused("making an eventfd"))?,
         );
         let shared = Arc::new(Shared::new(hosts, spec));
-        let path = DataPath::new(spec, pool, Arc::clone(&shared), Arc::clone(&stop));
+        let path = DataPath::new(spec, pool, Arc::clone(&shared), Arc::clone(&wake));
         Ok(Emulator {
             shared,
-            stop,
+            wake,
             state: State::Ready(Box::new(path)),
         })
     }
@@ -110,7 +111,8 @@ impl Emulator {
     /// Stops moving packets; what is in flight is not delivered.
     pub fn stop(&mut self) -> Result<LinkStats, EmulatorError> {
         if let State::Running(thread) = std::mem::replace(&mut self.state, State::Stopped) {
-            rustix::io::write(&self.stop, &1u64.to_ne_bytes())
+            self.shared.stopping.store(true, Relaxed);
+            rustix::io::write(&self.wake, &1u64.to_ne_bytes())
                 .map_err(EmulatorError::refused("stopping the link"))?;
             let result = thread.join();
             if let Some(clock) = self.shared.clock.get() {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use howdah_link::{Direction, Run, Spec};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -62,7 +63,7 @@ pub(crate) struct DataPath {
     overhead_bytes: u32,
     scratch: Vec<u8>,
     shared: Arc<Shared>,
-    stop: Arc<OwnedFd>,
+    wake: Arc<OwnedFd>,
     quiet: Quiet,
 }
 
@@ -90,7 +91,7 @@ impl Quiet {
 }
 
 impl DataPath {
-    pub fn new(spec: &Spec, pool: Pool, shared: Arc<Shared>, stop: Arc<OwnedFd>) -> Self {
+    pub fn new(spec: &Spec, pool: Pool, shared: Arc<Shared>, wake: Arc<OwnedFd>) -> Self {
         let mut index = 0;
         let ways = Direction::pair(spec).map(|model| {
             let direction = [&spec.near_to_far, &spec.far_to_near][index];
@@ -117,12 +118,12 @@ impl DataPath {
             overhead_bytes,
             scratch,
             shared,
-            stop,
+            wake,
             quiet: Quiet::default(),
         }
     }
 
-    /// Moves packets until `stop` becomes readable.
+    /// Moves packets until the link is to stop, of which `wake` tells a sleeper.
     pub fn run(&mut self) -> Result<(), Errno> {
         let clock = *self.shared.clock.get().expect("the clock was started");
         loop {
@@ -131,7 +132,10 @@ impl DataPath {
             for way in 0..2 {
                 moved += self.take(way, clock)?;
             }
-            if moved == 0 && self.wait(clock)? {
+            if moved == 0 {
+                self.wait(clock)?;
+            }
+            if self.shared.stopping.load(Relaxed) {
                 return Ok(());
             }
         }
@@ -260,8 +264,8 @@ impl DataPath {
         Ok(taken)
     }
 
-    /// Sleeps until something is due or comes; true: the link is to stop.
-    fn wait(&mut self, clock: Clock) -> Result<bool, Errno> {
+    /// Sleeps until something is due or comes.
+    fn wait(&mut self, clock: Clock) -> Result<(), Errno> {
         let due_ns = self
             .ways
             .iter()
@@ -279,18 +283,17 @@ impl DataPath {
         let mut devices = [
             PollFd::new(&self.shared.hosts[0].tun, PollFlags::IN),
             PollFd::new(&self.shared.hosts[1].tun, PollFlags::IN),
-            PollFd::new(&self.stop, PollFlags::IN),
+            PollFd::new(&self.wake, PollFlags::IN),
         ];
         match poll(&mut devices, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error),
         }
-        let stop = !devices[2].revents().is_empty();
         // What came during the sleep ended it, so nothing waited longer than the waking took.
         let now_ns = clock.now_ns();
         self.ways
             .iter_mut()
             .for_each(|way| way.unread_since_ns = now_ns);
-        Ok(stop)
+        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! What a link has done so far: counters one thread writes and any may read, and the record made of them.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use howdah_link::{Direction, Spec};
 use howdah_units::Duration;
@@ -194,6 +194,7 @@ pub(crate) struct Shared {
     pub lateness: Lateness,
     pub clock: OnceLock<Clock>,
     pub ended_ns: OnceLock<u64>,
+    pub stopping: AtomicBool,
     /// Both directions have a rate.
     shaped: bool,
 }
@@ -206,6 +207,7 @@ impl Shared {
             lateness: Lateness::new((spec.base_rtt_ns() / 100).max(1_000_000)),
             clock: OnceLock::new(),
             ended_ns: OnceLock::new(),
+            stopping: AtomicBool::new(false),
             shaped: spec.near_to_far.rate_bps.is_some() && spec.far_to_near.rate_bps.is_some(),
         }
     }
