@@ -18,8 +18,9 @@ SCHEMA = 1
 STREAMS_MAX = 128
 """More connections than this gain nothing on any path the papers measured (at most 16 streams)."""
 
-BLOCK_BYTES_MIN = 64 * 1024
-BLOCK_BYTES_MAX = 16 * 1024 * 1024
+BLOCK_BYTES_MIN = 256 * 1024
+BLOCK_BYTES_MAX = 64 * 1024 * 1024
+"""What the wire protocol takes (crates/wire, limits.rs)."""
 
 _MEND = "make one with: howdah cp --dry-run --json SRC DST >FILE"
 

@@ -1,6 +1,5 @@
 """The far end, ``howdah serve``: started by the near end's ssh, speaks on standard input and output."""
 
-import signal
 import sys
 
 from howdah import HowdahError, _native
@@ -14,8 +13,6 @@ def main(arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return 2
-    # Python would note a signal and wait for the native call to end; the kernel acts at once.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         return _native.serve(0, 1)
     except HowdahError as error:
