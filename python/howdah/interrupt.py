@@ -28,6 +28,16 @@ def install() -> None:
             signal.signal(number, _raise)
 
 
+class Held:
+    """While this is entered, signals wait: what is begun inside is also known to whoever ends it."""
+
+    def __enter__(self) -> None:
+        self._before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+
+    def __exit__(self, *_: object) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
+
+
 def _raise(number: int, frame: FrameType | None) -> None:
     for each in _SIGNALS:
         signal.signal(each, signal.SIG_IGN)

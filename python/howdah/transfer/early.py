@@ -22,7 +22,8 @@ def begin(arguments: Arguments) -> None:
     interrupt.install()
     try:
         host = endpoints.route(arguments.names, memory="--memory" in arguments.values).host
-        _started.append(Started(host, arguments.values.get("--far-howdah")))
+        with interrupt.Held():
+            _started.append(Started(host, arguments.values.get("--far-howdah")))
     except HowdahError:
         # The run comes to the same place, and reports it as it reports everything.
         return

@@ -39,9 +39,12 @@ def hello(started: Started, far_says: Callable[[str], None]) -> FarHello:
 def greet(host: str, far_howdah: str | None) -> FarHello:
     """The hello of ``host`` and nothing more."""
     interrupt.install()
-    started = take(host, far_howdah)
+    started = None
     try:
+        with interrupt.Held():
+            started = take(host, far_howdah)
         return hello(started, lambda _: None)
     finally:
-        started.session.cancel()
-        started.far.end()
+        if started is not None:
+            started.session.cancel()
+            started.far.end()

@@ -11,10 +11,9 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from howdah import HowdahError, paths, plan, record
+from howdah import HowdahError, interrupt, paths, plan, record
 from howdah._native import host_limits
 from howdah.archive import Archive
-from howdah.interrupt import Interrupted
 from howdah.plan import Plan
 from howdah.record import HostLimits, Outcome, Record
 from howdah.transfer.early import Started, take
@@ -106,7 +105,7 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
         _transfer(run, display)
     except HowdahError as problem:
         error, exit_code = str(problem), 1
-    except Interrupted as signal:
+    except interrupt.Interrupted as signal:
         error, flags, exit_code = str(signal), ["interrupted"], 128 + signal.number
     finally:
         display.close()
@@ -123,9 +122,10 @@ def _transfer(run: _Run, display: Display) -> None:
     request = run.request
     _check_sources(request.route)
     handed = plan.load(request.plan_file) if request.plan_file else None
-    started = take(request.route.host, request.far_howdah)
-    finished = False
+    started, finished = None, False
     try:
+        with interrupt.Held():
+            started = take(request.route.host, request.far_howdah)
         run.far = hello(started, display.far_says)
         run.plan = _plan(request, run.far, handed)
         display.planned(run.plan, run.far)
@@ -135,7 +135,7 @@ def _transfer(run: _Run, display: Display) -> None:
         run.outcome = msgspec.json.decode(started.session.result(), type=Outcome)
         finished = True
     finally:
-        if not finished:
+        if started is not None and not finished:
             started.session.cancel()
             started.session.wait(CANCEL_S)
             started.far.end()

@@ -6,8 +6,9 @@ small copy, so the login is kept: unless the user's own ssh configuration shares
 last copy, and the next copy goes through it (one round trip). The socket lies in a folder only this
 user can enter; its name is ssh's own for the host, port, user and way (%C), and the network
 namespace, so that another lab's far host is never met. After Ctrl-C or a signal the kept
-connection is told to end with its last session. ``HOWDAH_SSH_KEEP_S=0`` keeps none, and
-``HOWDAH_SSH="ssh -F FILE"`` replaces the ssh command.
+connection is told to end with its last session. ``HOWDAH_SSH_KEEP_S=0`` keeps none.
+``HOWDAH_SSH="ssh -F FILE"`` replaces the ssh command; then none is kept either, for ssh could not tell
+two such commands apart.
 
 Imported before everything else when a copy starts: nothing here may import what is slow to load.
 """
@@ -33,10 +34,11 @@ class Far:
     def __init__(self, host: str, command: str | None) -> None:
         """Starts ssh and returns at once. ``command`` is howdah at the far end if not in its PATH."""
         self.host = host
-        ssh = os.environ.get("HOWDAH_SSH", "").split() or ["ssh"]
+        given = os.environ.get("HOWDAH_SSH", "").split()
+        ssh = given or ["ssh"]
         config = _effective_config(ssh, host)
         self.data_address = _direct_address(config)
-        self._control = _control_path(config)
+        self._control = None if given else _control_path(config)
         self._ssh = ssh
         self._stderr = b""
         self._status: int | None = None
