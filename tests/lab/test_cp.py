@@ -1,0 +1,218 @@
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from copying import Copier, tree
+
+from howdah import lab
+from howdah.lab import Lab
+
+pytestmark = pytest.mark.lab
+
+NAMES = [
+    b"plain",
+    b"new\nline",
+    b"\xff\xfe not utf-8",
+    "häß".encode(),
+    b"a:b",
+    b"-dash",
+    b" space ",
+    b"q'\"\\$",
+]
+
+
+@pytest.fixture(scope="module")
+def wan(privilege: None) -> Iterator[Lab]:
+    with lab.started(lab.symmetric(1_000_000_000, 20_000_000), sshd=True) as up:
+        yield up
+
+
+@pytest.fixture
+def cp(wan: Lab, tmp_path: Path) -> Copier:
+    return Copier(wan, tmp_path)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A tree with one of everything."""
+    top = tmp_path / "src"
+    (top / "deep" / "er").mkdir(parents=True)
+    (top / "empty folder").mkdir(mode=0o750)
+    (top / "big").write_bytes(os.urandom(3_000_001))
+    (top / "none").write_bytes(b"")
+    (top / "deep" / "er" / "run").write_text("#!/bin/sh\n")
+    (top / "deep" / "er" / "run").chmod(0o755)
+    for number, name in enumerate(NAMES):
+        (top / "deep" / os.fsdecode(name)).write_bytes(b"x" * number * 1000)
+    for number in range(200):
+        (top / "deep" / "er" / f"small-{number}").write_bytes(os.urandom(number * 7))
+    (top / "deep" / "secret").write_text("s")
+    (top / "deep" / "secret").chmod(0o600)
+    (top / "link").symlink_to("deep/er/run")
+    (top / "dangling").symlink_to("nowhere")
+    (top / "up").symlink_to("../..")
+    os.utime(top / "big", ns=(1_000_000_000_123_456_789, 1_234_567_890_123_456_789))
+    os.utime(top / "link", ns=(1, 1_111_111_111_000_000_001), follow_symlinks=False)
+    return top
+
+
+@pytest.mark.parametrize("plaintext", [False, True])
+def test_a_tree_arrives_as_it_is(cp: Copier, source: Path, tmp_path: Path, plaintext: bool) -> None:
+    record = cp.good(source, f"far:{tmp_path}/dst", *(["--plaintext"] if plaintext else []))
+    assert tree(tmp_path / "dst") == tree(source)
+    outcome = record.outcome
+    assert outcome is not None
+    assert outcome.files == sum(node[0] == "file" for node in tree(source).values())
+    assert outcome.links == 3
+    assert outcome.bytes == sum(len(node[3]) for node in tree(source).values() if node[0] == "file")
+    assert outcome.encrypted is not plaintext
+    assert {digest.path for digest in outcome.digests} >= {
+        b"big",
+        b"deep/new\nline",
+        b"deep/\xff\xfe not utf-8",
+    }
+
+
+def test_a_tree_comes_here_as_it_is(cp: Copier, source: Path, tmp_path: Path) -> None:
+    record = cp.good(f"far:{source}", tmp_path / "dst")
+    assert tree(tmp_path / "dst") == tree(source)
+    assert record.outcome is not None
+    assert record.outcome.direction == "pull"
+
+
+def test_where_it_lands_is_where_cp_r_would_put_it(cp: Copier, source: Path, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    there.mkdir()
+    cp.good(source, f"far:{there}")
+    assert tree(there / "src") == tree(source)
+    cp.good(f"{source}/.", f"far:{tmp_path}/content/")
+    assert tree(tmp_path / "content") == tree(source)
+    cp.good(source / "big", f"far:{tmp_path}/renamed")
+    assert (tmp_path / "renamed").read_bytes() == (source / "big").read_bytes()
+    cp.good(source / "big", source / "none", f"far:{tmp_path}/made")
+    assert set(tree(tmp_path / "made")) == {b"big", b"none"}
+
+
+def test_what_is_there_is_skipped_and_what_changed_is_not(cp: Copier, source: Path, tmp_path: Path) -> None:
+    first = cp.good(f"{source}/.", f"far:{tmp_path}/dst/")
+    again = cp.good(f"{source}/.", f"far:{tmp_path}/dst/")
+    assert first.outcome is not None
+    assert again.outcome is not None
+    assert again.outcome.files_skipped == first.outcome.files
+    assert again.outcome.bytes_skipped == first.outcome.bytes
+    assert again.outcome.bytes == 0
+    (source / "none").write_text("no longer empty")
+    changed = cp.good(f"{source}/.", f"far:{tmp_path}/dst/")
+    assert changed.outcome is not None
+    assert changed.outcome.files_skipped == first.outcome.files - 1
+    assert tree(tmp_path / "dst") == tree(source)
+
+
+def test_a_dry_run_tells_and_touches_nothing(cp: Copier, source: Path, tmp_path: Path) -> None:
+    done = cp("--dry-run", source, f"far:{tmp_path}/dst")
+    assert done.returncode == 0, done.stderr
+    assert "Plan (shared path)" in done.stdout
+    assert "The round trip is 2" in done.stdout
+    assert "deep/new\\nline" in done.stdout
+    assert "deep/\\xff\\xfe not utf-8" in done.stdout
+    assert "; skip 0." in done.stdout
+    assert not (tmp_path / "dst").exists()
+    record = cp.good("--dry-run", source, f"far:{tmp_path}/dst")
+    assert record.flags == ["dry-run"]
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_document_is_the_record_in_the_archive(cp: Copier, source: Path, tmp_path: Path) -> None:
+    record = cp.good(source / "big", f"far:{tmp_path}/dst")
+    (kept,) = (tmp_path / "data" / "howdah" / "records").rglob("*.json")
+    assert kept.stem == record.id
+    assert msgspec.json.decode(kept.read_bytes(), type=type(record)) == record
+    assert record.rtt_s == pytest.approx(0.02, rel=0.5)
+    assert record.environment.link == json.loads(cp.lab.env["HOWDAH_LAB_LINK"])
+    assert record.environment.far is not None
+    assert record.plan is not None
+    outcome = record.outcome
+    assert outcome is not None
+    assert len(outcome.streams) == record.plan.streams
+    assert outcome.setup_s is not None
+    assert 0 < outcome.setup_s <= outcome.elapsed_s
+    assert sum(stream.bytes for stream in outcome.streams) >= outcome.bytes == 3_000_001
+
+
+def test_the_summary_names_size_rate_plan_and_record(cp: Copier, source: Path, tmp_path: Path) -> None:
+    done = cp(source, f"far:{tmp_path}/dst")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for part in (" in ", "b/s", "files", "3 links", "Plan: ", "cubic", "RTT 2", "howdah archive show"):
+        assert part in done.stdout
+    assert all(len(line) <= 100 for line in done.stdout.splitlines())
+    quiet = cp("-q", source, f"far:{tmp_path}/quiet")
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
+
+
+def test_memory_to_memory(cp: Copier) -> None:
+    record = cp.good("--memory", "20MiB", "far:")
+    assert record.outcome is not None
+    assert record.outcome.bytes == 20 * 2**20
+    assert record.outcome.files == 0
+    assert record.outcome.moving_bps is not None
+    assert record.outcome.moving_bps < 1e9
+
+
+def test_what_the_user_says_is_what_the_sockets_get(cp: Copier) -> None:
+    record = cp.good(
+        "--memory", "4MiB", "--streams", "3", "--cc", "reno", "--buffer", "2MB", "--pace", "1Gbit", "far:"
+    )
+    assert record.plan is not None
+    assert record.outcome is not None
+    assert (record.plan.streams, record.plan.buffer_bytes, record.plan.pacing_bps) == (3, 2_000_000, 10**9)
+    assert record.outcome.congestion_control == "reno"
+    assert [stream.congestion_control for stream in record.outcome.streams] == ["reno"] * 3
+    assert any("--streams" in sentence for sentence in record.plan.why.summary)
+
+
+def test_a_plan_is_handed_back(cp: Copier, tmp_path: Path) -> None:
+    first = cp("--memory", "1MiB", "--streams", "5", "--json", "far:")
+    (tmp_path / "record.json").write_text(first.stdout)
+    again = cp.good("--memory", "1MiB", "--plan", tmp_path / "record.json", "far:")
+    assert again.plan is not None
+    assert again.plan.streams == 5
+
+
+def test_the_second_copy_goes_through_the_kept_login(cp: Copier) -> None:
+    fresh = {**cp.env, "HOWDAH_SSH_KEEP_S": "0"}
+    cold = Copier(cp.lab, cp.folder)
+    cold.env = fresh
+    times = []
+    for copier in (cold, cp, cp):
+        outcome = copier.good("--memory", "1MiB", "far:").outcome
+        assert outcome is not None
+        times.append(outcome.setup_s)
+    masters = [args for args in cp.processes().values() if "[mux]" in args]
+    assert len(masters) == 1, masters
+
+
+def test_ipv6_and_login_names(cp: Copier, source: Path, tmp_path: Path) -> None:
+    cp.good(source / "big", f"root@far:{tmp_path}/four")
+    cp.good(source / "big", f"root@[{lab_far6()}]:{tmp_path}/six")
+    assert (
+        (tmp_path / "six").read_bytes() == (tmp_path / "four").read_bytes() == (source / "big").read_bytes()
+    )
+
+
+def lab_far6() -> str:
+    from howdah.lab.hosts import ADDRESSES6
+
+    return ADDRESSES6["far"]
+
+
+def test_files_appear_with_their_permissions_even_under_a_narrow_umask(
+    cp: Copier, source: Path, tmp_path: Path
+) -> None:
+    (source / "big").chmod(0o646)
+    cp.good(f"far:{source}/big", tmp_path / "dst")
+    assert stat.S_IMODE((tmp_path / "dst").stat().st_mode) == 0o646

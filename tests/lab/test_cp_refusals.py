@@ -1,0 +1,177 @@
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from copying import Copier, tree
+
+from howdah import lab
+from howdah.lab import Lab
+from howdah.record import Record
+
+pytestmark = pytest.mark.lab
+
+POWERLESS = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--")
+"""Root to whom file permissions apply."""
+
+
+@pytest.fixture(scope="module")
+def wan(privilege: None) -> Iterator[Lab]:
+    with lab.started(lab.symmetric(1_000_000_000, 2_000_000), sshd=True) as up:
+        yield up
+
+
+@pytest.fixture
+def cp(wan: Lab, tmp_path: Path) -> Copier:
+    return Copier(wan, tmp_path)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    top = tmp_path / "src"
+    top.mkdir()
+    for number in range(20):
+        (top / f"file-{number}").write_bytes(os.urandom(300_000))
+    return top
+
+
+@pytest.fixture
+def small(cp: Copier, tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MB, seen in the lab only."""
+    mount = tmp_path / "small"
+    mount.mkdir()
+    cp.lab.run("far", ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(mount)], check=True)
+    yield mount
+    cp.lab.run("far", ["umount", str(mount)], check=True)
+
+
+def test_an_unknown_host(cp: Copier, source: Path) -> None:
+    said = cp.refused(source, "nowhere.invalid:/tmp/x")
+    assert "unknown host nowhere.invalid; check the name" in said
+
+
+def test_a_host_that_refuses_ssh(cp: Copier, source: Path) -> None:
+    said = cp.refused(source, "far:/tmp/x", HOWDAH_SSH="ssh -p 1")
+    assert "far refuses ssh, nothing listens on that port; start sshd there" in said
+
+
+def test_a_login_that_is_refused(cp: Copier, source: Path) -> None:
+    said = cp.refused(source, "far:/tmp/x", HOWDAH_SSH="ssh -o PubkeyAuthentication=no")
+    assert "far refuses the login; make this work first: ssh far true" in said
+
+
+def test_a_host_key_nobody_knows(cp: Copier, source: Path) -> None:
+    said = cp.refused(source, "far:/tmp/x", HOWDAH_SSH="ssh -o UserKnownHostsFile=/dev/null")
+    assert "the host key of far is not known" in said
+
+
+def test_no_ssh_here(cp: Copier, source: Path) -> None:
+    assert "no-such-ssh is not installed on this host" in cp.refused(
+        source, "far:/tmp/x", HOWDAH_SSH="no-such-ssh"
+    )
+
+
+def test_no_howdah_there(cp: Copier, source: Path) -> None:
+    said = cp.refused(source, "far:/tmp/x", "--far-howdah", "/opt/none/howdah")
+    assert "howdah was not found on far; install it there with: pip install howdah" in said
+
+
+def test_something_else_there(cp: Copier, source: Path) -> None:
+    for other in ("/bin/echo", "/bin/cat", "/bin/true", "/bin/false"):
+        assert "far" in cp.refused(source, "far:/tmp/x", "--far-howdah", other)
+
+
+@pytest.mark.parametrize("pull", [False, True])
+def test_no_such_source(cp: Copier, tmp_path: Path, pull: bool) -> None:
+    names = (f"far:{tmp_path}/none", tmp_path / "dst") if pull else (tmp_path / "none", f"far:{tmp_path}/dst")
+    said = cp.refused(*names)
+    assert f"{tmp_path}/none" in said
+    assert "no such file" in said.lower()
+    assert not (tmp_path / "dst").exists()
+
+
+@pytest.mark.parametrize("pull", [False, True])
+def test_a_tree_onto_a_file(cp: Copier, source: Path, tmp_path: Path, pull: bool) -> None:
+    (tmp_path / "dst").write_text("mine")
+    said = (
+        cp.refused(f"far:{source}", tmp_path / "dst") if pull else cp.refused(source, f"far:{tmp_path}/dst")
+    )
+    assert f"{tmp_path}/dst" in said
+    assert (tmp_path / "dst").read_text() == "mine"
+
+
+def test_a_folder_on_the_way_that_is_a_file(cp: Copier, source: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    assert "file" in cp.refused(source, f"far:{tmp_path}/file/")
+    assert "file" in cp.refused(source, f"far:{tmp_path}/file/deeper")
+
+
+def test_a_parent_that_is_missing(cp: Copier, source: Path, tmp_path: Path) -> None:
+    cp.refused(source, f"far:{tmp_path}/none/dst")
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("pull", [False, True])
+def test_no_space(cp: Copier, source: Path, small: Path, pull: bool) -> None:
+    said = cp.refused(f"far:{source}", small) if pull else cp.refused(source, f"far:{small}")
+    assert "o space left" in said
+    listed = cp.lab.run(
+        "far", ["find", str(small), "-type", "f", "-size", "-300000c"], capture_output=True, text=True
+    )
+    assert listed.stdout == "", "something half-written"
+
+
+def test_no_permission_to_read(cp: Copier, source: Path, tmp_path: Path) -> None:
+    (source / "file-3").chmod(0)
+    said = cp.refused(source, f"far:{tmp_path}/dst", prefix=POWERLESS)
+    assert "file-3" in said
+    assert "no permission to" in said
+
+
+def test_no_permission_to_write(cp: Copier, source: Path, tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0o555)
+    said = cp.refused(f"far:{source}", tmp_path / "closed", prefix=POWERLESS)
+    assert "no permission to" in said
+    assert not list((tmp_path / "closed").iterdir())
+
+
+def test_a_control_the_kernel_has_not(cp: Copier) -> None:
+    assert "--cc vegas42: the kernel of this host" in cp.refused(
+        "--memory", "1MiB", "--cc", "vegas42", "far:"
+    )
+
+
+def test_a_kind_of_path_nobody_decides(cp: Copier) -> None:
+    assert "--path shared" in cp.refused("--memory", "1MiB", "--path", "dedicated", "far:")
+
+
+def test_numbers_without_units_or_out_of_range(cp: Copier) -> None:
+    assert "10" in cp.refused("--memory", "10", "far:")
+    assert "--streams 0" in cp.refused("--memory", "1MiB", "--streams", "0", "far:")
+    assert "--buffer 1" in cp.refused("--memory", "1MiB", "--buffer", "1B", "far:")
+
+
+def test_a_plan_that_is_none(cp: Copier, tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text('{"schema":1,"streams":"many","block_bytes":1048576}')
+    said = cp.refused("--memory", "1MiB", "--plan", tmp_path / "plan.json", "far:")
+    assert "plan.json is not a plan: key streams: expected int, got str" in said
+
+
+def test_with_json_the_error_is_in_the_record(cp: Copier, source: Path) -> None:
+    done = cp(source, "nowhere.invalid:/tmp/x", "--json")
+    assert done.returncode == 1
+    record = msgspec.json.decode(done.stdout, type=Record)
+    assert record.error is not None
+    assert "unknown host" in record.error
+    assert record.outcome is None
+    assert record.error in done.stderr
+
+
+def test_a_failed_copy_leaves_no_process_and_keeps_nothing_half(
+    cp: Copier, source: Path, small: Path
+) -> None:
+    before = cp.processes().keys()
+    cp.refused(source, f"far:{small}")
+    assert not {pid: args for pid, args in cp.processes().items() if pid not in before}
+    assert tree(small) == {}

@@ -1,0 +1,145 @@
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from copying import SLACK_S, STOP_S, Argument, Copier, tree, wait_until
+
+from howdah import lab
+from howdah.lab import Lab
+from howdah.lab.enter import Process
+
+pytestmark = pytest.mark.lab
+
+SMALL_FILES = 40
+LARGE_BYTES = 40_000_000
+
+
+@pytest.fixture(scope="module")
+def wan(privilege: None) -> Iterator[Lab]:
+    """20 Mb/s: the large file takes 16 s, the small ones a second."""
+    with lab.started(lab.symmetric(20_000_000, 40_000_000), sshd=True) as up:
+        yield up
+
+
+@pytest.fixture
+def cp(wan: Lab, tmp_path: Path) -> Copier:
+    copier = Copier(wan, tmp_path)
+    copier.forget_logins()
+    return copier
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    top = tmp_path / "src"
+    top.mkdir()
+    for number in range(SMALL_FILES):
+        (top / f"a-small-{number:02}").write_bytes(os.urandom(30_000))
+    (top / "z-large").write_bytes(os.urandom(LARGE_BYTES))
+    return top
+
+
+@contextmanager
+def started(cp: Copier, *names: Argument, **environment: str) -> Iterator[Process]:
+    """A copy that goes on; whatever is left of it ends with the block."""
+    with cp.lab.popen(
+        "near",
+        cp.argv(*names),
+        env={**cp.env, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@contextmanager
+def copying(cp: Copier, source: Path, *, pull: bool = False) -> Iterator[Process]:
+    """A copy on its way: some files are there, the large one is not."""
+    destination = cp.folder / "dst"
+    names = (f"far:{source}", destination) if pull else (source, f"far:{destination}")
+    with started(cp, *names) as process:
+        wait_until(lambda: destination.exists() and len(tree(destination)) > 3, 20)
+        assert process.poll() is None
+        yield process
+
+
+def assert_only_whole_files(cp: Copier, source: Path) -> None:
+    """What is there is complete, the large file is not there, and nothing else is."""
+    arrived = {name: node[3] for name, node in tree(cp.folder / "dst").items()}
+    sent = {name: node[3] for name, node in tree(source).items()}
+    assert arrived
+    assert arrived.items() <= sent.items()
+    assert b"z-large" not in arrived
+
+
+def said(process: Process) -> str:
+    assert process.stderr is not None
+    text: str = process.stderr.read()
+    return text
+
+
+@pytest.mark.parametrize("pull", [False, True])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_stops_both_ends(cp: Copier, source: Path, number: int, code: int, pull: bool) -> None:
+    with copying(cp, source, pull=pull) as process:
+        process.send_signal(number)
+        wait_until(lambda: process.poll() is not None, STOP_S + SLACK_S)
+        assert process.returncode == code
+        assert said(process) == f"howdah: interrupted by {signal.Signals(number).name}\n"
+    cp.wait_for_nothing_left()
+    assert_only_whole_files(cp, source)
+
+
+@pytest.mark.parametrize("pull", [False, True])
+def test_a_near_end_killed_outright_leaves_no_far_end(cp: Copier, source: Path, pull: bool) -> None:
+    with copying(cp, source, pull=pull) as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    # Nobody was left to end the kept login: it ends by itself, KEEP_S later.
+    wait_until(lambda: all("[mux]" in args for args in cp.processes().values()), STOP_S + SLACK_S)
+    assert_only_whole_files(cp, source)
+
+
+@pytest.mark.parametrize("pull", [False, True])
+@pytest.mark.parametrize("name", ["TERM", "KILL"])
+def test_a_far_end_killed_stops_the_near_one(cp: Copier, source: Path, name: str, pull: bool) -> None:
+    with copying(cp, source, pull=pull) as process:
+        cp.kill_far_end(name)
+        wait_until(lambda: process.poll() is not None, STOP_S + SLACK_S)
+        assert process.returncode == 1
+        text = said(process)
+    assert text.startswith("howdah: ")
+    assert text.count("\n") == 1, text
+    cp.wait_for_nothing_left()
+    assert_only_whole_files(cp, source)
+
+
+def test_after_a_signal_the_same_copy_finishes(cp: Copier, source: Path) -> None:
+    (source / "z-large").write_bytes(os.urandom(4_000_000))
+    with copying(cp, source) as process:
+        process.send_signal(signal.SIGINT)
+        process.wait(STOP_S + SLACK_S)
+    cp.wait_for_nothing_left()
+    arrived = len(tree(cp.folder / "dst"))
+    record = cp.good(f"{source}/.", f"far:{cp.folder}/dst")
+    assert record.outcome is not None
+    assert record.outcome.files_skipped == arrived
+    assert tree(cp.folder / "dst") == tree(source)
+
+
+def test_a_signal_while_ssh_connects(cp: Copier, source: Path) -> None:
+    with started(cp, source, "far:/tmp/x", HOWDAH_SSH="ssh -oProxyCommand=tail") as process:
+        wait_until(lambda: any(args.startswith("ssh ") for args in cp.processes().values()), 5)
+        process.send_signal(signal.SIGINT)
+        wait_until(lambda: process.poll() is not None, STOP_S + SLACK_S)
+        assert process.returncode == 130
+    cp.wait_for_nothing_left()
