@@ -35,27 +35,29 @@ class Place:
 
 @contextlib.contextmanager
 def place() -> Iterator[Place]:
-    """A folder with room for both sides. In memory it is a file system only this process can see.
+    """A folder with room for both sides, in memory if it fits; needs a single thread.
 
-    Needs root and a single thread. Whatever ends the process, the kernel takes that file system back;
-    a folder on disk outlives nothing but ``kill -9``. Raises HowdahError when there is no room.
+    For root that is a file system only this process and its children can see, which the kernel takes
+    back whatever ends them. Other folders outlive ``kill -9``. Raises HowdahError when there is no room.
     """
     needed = 2 * (BIG_BYTES + _LIBRARY_BYTES)
-    if _MEMORY.is_dir() and _available_bytes() > needed + _OTHERS_BYTES:
+    in_memory = _MEMORY.is_dir() and _available_bytes() > needed + _OTHERS_BYTES
+    if in_memory and os.geteuid() == 0:
         unshare(user=False, pid=False, mount=True)
         _mount("--make-rprivate", "/")
         options = f"size={needed},mode=0755"
         _mount("--types", "tmpfs", "--options", options, "howdah-demo", str(_MEMORY))
         yield Place(_MEMORY, "memory")
         return
-    with tempfile.TemporaryDirectory(prefix="howdah-demo-") as name:
+    in_memory = in_memory and shutil.disk_usage(_MEMORY).free > needed
+    with tempfile.TemporaryDirectory(prefix="howdah-demo-", dir=_MEMORY if in_memory else None) as name:
         free = shutil.disk_usage(name).free
         if free < needed:
             raise HowdahError(
                 f"the demo needs {format_bytes(needed)} for both sides and {name} has {format_bytes(free)}; "
                 "set TMPDIR to a folder with more room"
             )
-        yield Place(Path(name), f"disk, {name}")
+        yield Place(Path(name), "memory" if in_memory else f"{name}, on disk")
 
 
 def make(tree: Path) -> int:

@@ -43,7 +43,10 @@ def draw() -> None:
         axis.set_xlabel(UNITS[kind])
         axis.set_title(f"{'one file' if kind == 'file' else 'small files'}, {rtt_ms:g} ms", fontsize=10)
         axis.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(f"10 Gb/s; medians, a mark for each run ({record['commit']})", fontsize=9)
+    links = [run for run in record["runs"] if run["tool"] == "link"]
+    spoilt = [f"{run['rtt_ms']:g} ms" for run in links if run["stats"]["lateness"]["spoilt"]]
+    late = f"; SPOILT by a late emulator at {', '.join(spoilt)}" if spoilt else ""
+    figure.suptitle(f"10 Gb/s; medians, a mark for each run ({record['commit']}){late}", fontsize=9)
     figure.savefig(RESULTS / "peers.png", dpi=120, metadata={"Software": None})
     plt.close(figure)
 
