@@ -6,7 +6,7 @@ MAKEFLAGS += --no-builtin-rules
 PYTHON ?= python3
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
-RUN := PATH="$(BIN):$$PATH" $(BIN)/python
+RUN := exec env PATH="$(BIN):$$PATH" $(BIN)/python
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md \
 	$(shell find crates python -type f -not -name '*.so' -not -name '*.pyc')
 

@@ -2,14 +2,18 @@
 
 import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from signal import SIGINT
+from subprocess import TimeoutExpired
 
 from demo import data
 from demo.compare import differences
 from howdah import HowdahError, interrupt, lab
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.archive import Archive
+from howdah.interrupt import Interrupted
 from howdah.lab import Lab
 from howdah.record import Record
 
@@ -20,6 +24,7 @@ HEADERS_BYTES = 52
 
 _HOWDAH = Path(sys.executable).parent / "howdah"
 _SHOWN = 5
+_STOP_S = 2.0
 
 
 def main() -> int:
@@ -75,8 +80,12 @@ def _copy(wan: Lab, tree: Path, far: Path) -> tuple[int, Record | None]:
     with wan.popen("near", [_HOWDAH, *argv[1:]]) as process:
         try:
             code = process.wait()
-        except BaseException:
-            process.terminate()
+        except Interrupted as signal:
+            # A terminal's Ctrl-C has reached it already.
+            if signal.number != SIGINT:
+                process.terminate()
+            with suppress(TimeoutExpired):
+                process.wait(_STOP_S)
             raise
     if code:
         return code, None
