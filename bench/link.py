@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -37,6 +37,13 @@ RATES_BPS = (10_000_000, 100_000_000, GB, 5 * GB)
 LOSSES = (1e-4, 1e-3, 1e-2)
 Z_99 = 2.5758
 Run = dict[str, Any]
+
+
+def _output(process: "subprocess.Popen[Any]") -> IO[Any]:
+    """The standard output of a process that was started with a pipe for it."""
+    if process.stdout is None:
+        raise ValueError("the process was started without a pipe for its output")
+    return process.stdout
 
 
 def probe(*arguments: object) -> list[str]:
@@ -62,7 +69,7 @@ def serving(wan: lab.Lab, argv: Sequence[str]) -> Iterator["subprocess.Popen[str
     """A probe on the far host that says ``ready`` before anything is sent to it."""
     with wan.popen("far", argv, stdout=subprocess.PIPE, text=True) as server:
         try:
-            if server.stdout.readline().strip() != "ready":
+            if _output(server).readline().strip() != "ready":
                 raise SystemExit(f"{argv} did not start")
             yield server
         finally:
@@ -72,7 +79,7 @@ def serving(wan: lab.Lab, argv: Sequence[str]) -> Iterator["subprocess.Popen[str
 def iperf3(wan: lab.Lab, span_s: int, streams: int, omit_s: int = 0) -> dict[str, Any]:
     """One transfer near to far; iperf3's own report."""
     with wan.popen("far", ["iperf3", "-s", "-1", "--forceflush"], stdout=subprocess.PIPE) as server:
-        server.stdout.readline()
+        _output(server).readline()
         argv = ["iperf3", "-c", wan.far_address, "-J", "-t", span_s, "-O", omit_s, "-P", streams, "-i", "0.5"]
         result = wan.run("near", [str(word) for word in argv], capture_output=True, timeout=span_s + 120)
         server.wait(timeout=30)
@@ -151,7 +158,7 @@ def eight_streams(span_s: int) -> tuple[list[Row], list[Run]]:
     with tcp_memory(8 << 30), lab.started(link) as wan:
         trace = []
         with wan.popen("far", ["iperf3", "-s", "-1", "--forceflush"], stdout=subprocess.PIPE) as server:
-            server.stdout.readline()
+            _output(server).readline()
             argv = ["iperf3", "-c", wan.far_address, "-J", "-t", str(span_s), "-P", "8"]
             begin_s = time.monotonic()
             with wan.popen("near", argv, stdout=subprocess.PIPE, text=True) as client:
@@ -161,7 +168,7 @@ def eight_streams(span_s: int) -> tuple[list[Row], list[Run]]:
                     queue = way.dropped.queue
                     sample = {"t_s": time.monotonic() - begin_s, "wire_bytes": way.wire_bytes, "drops": queue}
                     trace.append(sample)
-                report = json.loads(client.stdout.read())
+                report = json.loads(_output(client).read())
         near, far = counters(wan, "near"), counters(wan, "far")
         stats = wan.stats()
     what = f"10 Gb/s × 366 ms, {span_s} s, eight streams"
@@ -210,7 +217,7 @@ def shaped_rate(rate_bps: int) -> tuple[list[Row], list[Run]]:
     with lab.started(link) as wan, serving(wan, probe("sink", PORT, skip_s, span_s)) as sink:
         argv = probe("source", wan.far_address, PORT, skip_s + span_s + 20)
         with wan.popen("near", argv, stdout=subprocess.DEVNULL) as sending:
-            measured = json.loads(sink.stdout.read())
+            measured = json.loads(_output(sink).read())
             sending.kill()
         stats = wan.stats()
     seen_bps = measured["bytes"] * 8 / measured["span_s"] * WIRE_BYTES / PAYLOAD_BYTES
@@ -250,7 +257,7 @@ def segment_loss(loss: float) -> tuple[list[Row], list[Run]]:
     with lab.started(link) as wan, serving(wan, probe("catch", PORT)) as receiver:
         argv = probe("throw", wan.far_address, PORT, writes, 3 * GB)
         sent = json.loads(wan.run("near", argv, capture_output=True, check=True).stdout)["datagrams"]
-        caught = json.loads(receiver.stdout.read())
+        caught = json.loads(_output(receiver).read())
         stats = wan.stats()
     lost = sent - caught["datagrams"] - caught["overflows"]
     half_width = Z_99 * math.sqrt(sent * loss * (1 - loss))

@@ -33,7 +33,7 @@ def echo(address: str, count: int, gap_s: float) -> list[int]:
     """
     identifier = 0x4844
     sent_ns: dict[int, int] = {}
-    round_trips_ns = []
+    round_trips_ns: list[int] = []
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as raw:
         raw.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         end_s = time.monotonic() + count * gap_s + 2

@@ -5,7 +5,29 @@ the Struct is named beside each function. Paths inside JSON are base64 of their 
 because a Linux name need not be UTF-8. Missing is null, never -1 or 0.
 """
 
-from typing import final
+from typing import Self, final
+
+__all__ = [
+    "PROTOCOL_VERSION",
+    "Emulator",
+    "HowdahError",
+    "Session",
+    "__version__",
+    "bind_mount",
+    "check_link",
+    "die_with_parent",
+    "format_bytes",
+    "format_duration",
+    "format_rate",
+    "host_limits",
+    "mount_proc",
+    "parse_bytes",
+    "parse_duration",
+    "parse_fraction",
+    "parse_rate",
+    "serve",
+    "unshare",
+]
 
 __version__: str
 PROTOCOL_VERSION: int
@@ -55,7 +77,7 @@ def check_link(link: bytes) -> None:
 class Emulator:
     """Two network namespaces joined by one emulated link; both vanish with this process."""
 
-    def __init__(self, link: bytes) -> None:
+    def __new__(cls, link: bytes) -> Self:
         """Makes the namespaces and their TUN devices from a LinkSpec (lab/link.py); no packet moves yet."""
 
     @property
@@ -78,7 +100,7 @@ class Emulator:
 class Session:
     """The near end of one transfer, speaking to ``serve`` at the far end over two descriptors."""
 
-    def __init__(self, read_fd: int, write_fd: int) -> None:
+    def __new__(cls, read_fd: int, write_fd: int) -> Self:
         """Takes the descriptors over and sends Hello at once; does not wait for the answer."""
 
     def hello(self, timeout_s: float) -> bytes | None:
