@@ -181,6 +181,8 @@ proptest! {
             let made = [piece.head, piece.payload].concat();
             let again = Packet::new(&made);
             prop_assert_eq!(again.burst(38).segments, count);
+            let clears_cwr_after_first = made[1] & 0x80 != 0;
+            prop_assert!(!clears_cwr_after_first || first == 0 && sent.flags & CWR != 0);
             for index in 0..count {
                 let (mut direct, mut twice) = ([0; HEAD_BYTES], [0; HEAD_BYTES]);
                 let direct = packet.piece(first + index, 1, &mut direct);
