@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::{io, ptr, thread};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::process::nice;
 
 /// One huge page.
 pub(crate) const CHUNK_BYTES: usize = 2 << 20;
@@ -122,6 +123,8 @@ impl Pool {
 
 /// Ends early when the pool has gone; what cannot be mapped now is tried again when it is needed.
 fn touch_ahead(give: &Sender<Chunk>, chunks: usize) {
+    // The link will want it soon; where this is refused it comes later.
+    let _ = nice(-15);
     for _ in 0..chunks {
         let Ok(chunk) = Chunk::map() else { return };
         if give.send(chunk).is_err() {
