@@ -15,6 +15,7 @@ Record
     command    the command line as it was given
     version    howdah's, at the near end
     environment  Environment
+    connect_s  from the start of the command until the far end had answered, before the outcome's time
     rtt_s      round-trip time the plan was made for, before the first byte of data
     plan       Plan (howdah.plan)
     outcome    Outcome; null when there was none (see error)
@@ -30,6 +31,7 @@ HostLimits, Outcome, StreamOutcome, FileDigest, FileAction, Sample
 
 import os
 import re
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -210,6 +212,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     command: list[str]
     version: str = __version__
     environment: Environment
+    connect_s: float | None = None
     rtt_s: float | None = None
     plan: Plan | None = None
     outcome: Outcome | None = None
@@ -221,6 +224,13 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 def new_id(started_at: datetime) -> str:
     """An id that sorts by time; the random end keeps two runs of one microsecond apart."""
     return f"{started_at.astimezone(UTC):%Y%m%dT%H%M%S.%f}Z-{os.urandom(3).hex()}"
+
+
+def since_process_start_s() -> float:
+    """Age of this process, to the kernel's clock tick (10 ms)."""
+    # proc_pid_stat(5): the 22nd field, counted after the name in parentheses, which may hold anything.
+    started_ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - started_ticks / os.sysconf("SC_CLK_TCK")
 
 
 def is_id(text: str) -> bool:

@@ -134,6 +134,8 @@ def test_the_document_is_the_record_in_the_archive(cp: Copier, source: Path, tmp
     assert record.rtt_s == pytest.approx(0.02, rel=0.5)
     assert record.environment.link == json.loads(cp.lab.env["HOWDAH_LAB_LINK"])
     assert record.environment.far is not None
+    assert record.connect_s is not None
+    assert record.connect_s > record.rtt_s
     assert record.plan is not None
     outcome = record.outcome
     assert outcome is not None
@@ -149,7 +151,7 @@ def test_the_summary_names_size_rate_plan_and_record(cp: Copier, source: Path, t
     assert done.stderr == ""
     for part in (" in ", "b/s", "files", "3 links", "Plan: ", "cubic", "RTT 2", "howdah archive show"):
         assert part in done.stdout
-    assert all(len(line) <= 100 for line in done.stdout.splitlines())
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
     quiet = cp("-q", source, f"far:{tmp_path}/quiet")
     assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
 

@@ -1,4 +1,5 @@
 import re
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -133,6 +134,14 @@ def test_the_link_of_a_lab_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         record.environment(LIMITS, None)
     monkeypatch.delenv(record.LAB_LINK_VARIABLE)
     assert record.environment(LIMITS, None).link is None
+
+
+def test_the_age_of_this_process_grows_as_the_clock_does() -> None:
+    one, began = record.since_process_start_s(), time.monotonic()
+    time.sleep(0.05)
+    grown_s, passed_s = record.since_process_start_s() - one, time.monotonic() - began
+    assert grown_s == pytest.approx(passed_s, abs=0.02)
+    assert one > 0
 
 
 def test_started_at_needs_a_zone() -> None:

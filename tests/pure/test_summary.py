@@ -29,7 +29,7 @@ OUTCOME = Outcome(
 def finished(**changed: object) -> Record:
     outcome = msgspec.structs.replace(OUTCOME, **changed)
     plan = Plan(streams=2, congestion_control="cubic", block_bytes=2**20)
-    return msgspec.structs.replace(record(), plan=plan, outcome=outcome, rtt_s=0.1)
+    return msgspec.structs.replace(record(), plan=plan, outcome=outcome, connect_s=0.3, rtt_s=0.1)
 
 
 def test_a_summary_by_hand() -> None:
@@ -37,8 +37,9 @@ def test_a_summary_by_hand() -> None:
     assert summary(made, Path("x")).splitlines() == [
         "4.00 GB in 4.00 s: 8.00 Gb/s (10.0 Gb/s after 500 ms of setting up)",
         "1 file, 2 folders, 3 skipped, there already (5.00 kB)",
-        "Plan: 2 streams, cubic, buffers autotuned, TLS 1.3; RTT 100 ms; 14 retransmissions",
-        f"Record {made.id} (howdah archive show {made.id})",
+        "Plan: 2 streams, cubic, buffers autotuned, TLS 1.3",
+        "RTT 100 ms, 14 retransmissions, 300 ms to log in before",
+        f"Record: howdah archive show {made.id}",
     ]
 
 

@@ -80,6 +80,7 @@ class _Run:
         self.far: FarHello | None = None
         self.plan: Plan | None = None
         self.outcome: Outcome | None = None
+        self.connect_s: float | None = None
 
     def record(self, error: str | None, flags: list[str]) -> Record:
         near = msgspec.json.decode(host_limits(), type=HostLimits)
@@ -89,6 +90,7 @@ class _Run:
             started_at=self.started_at,
             command=self.request.command,
             environment=record.environment(near, self.far.limits if self.far else None),
+            connect_s=self.connect_s,
             rtt_s=self.far.rtt_s if self.far else None,
             plan=self.plan,
             outcome=self.outcome,
@@ -127,6 +129,7 @@ def _transfer(run: _Run, display: Display) -> None:
         with interrupt.Held():
             started = take(request.route.host, request.far_howdah)
         run.far = hello(started, display.far_says)
+        run.connect_s = record.since_process_start_s()
         run.plan = _plan(request, run.far, handed)
         display.planned(run.plan, run.far)
         job = _job(request, run.plan, started.far.data_address)

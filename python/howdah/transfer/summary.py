@@ -14,14 +14,14 @@ def summary(record: Record, file: Path | None) -> str:
         return ""
     if record.outcome.dry_run_plan is not None:
         return "\n".join([record.plan.in_words(), "", *_would(record.outcome.dry_run_plan)])
-    lines = [*_moved(record.outcome), f"{_plan_in_use(record)}"]
+    lines = [*_moved(record.outcome), *_plan_in_use(record)]
     lines += [f"warning: {warning}" for warning in record.outcome.warnings]
     if "lateness" in record.flags:
         lines.append(
             "warning: this machine was too slow for the lab's link; the rate is the machine's, not the path's"
         )
     if file is not None:
-        lines.append(f"Record {record.id} (howdah archive show {record.id})")
+        lines.append(f"Record: howdah archive show {record.id}")
     return "\n".join(lines)
 
 
@@ -45,13 +45,15 @@ def _moved(outcome: Outcome) -> list[str]:
     return [*lines, ", ".join(parts)] if parts else lines
 
 
-def _plan_in_use(record: Record) -> str:
-    parts = [record.plan.in_short() if record.plan else ""]
+def _plan_in_use(record: Record) -> list[str]:
+    parts = []
     if record.rtt_s is not None:
         parts.append(f"RTT {record.rtt_s * 1e3:.3g} ms")
     if record.outcome is not None:
         parts.append(_count(record.outcome.retransmissions, "retransmission"))
-    return "Plan: " + "; ".join(parts)
+    if record.connect_s is not None:
+        parts.append(f"{format_duration(record.connect_s)} to log in before")
+    return [f"Plan: {record.plan.in_short()}" if record.plan else "No plan", ", ".join(parts)]
 
 
 def _would(actions: list[FileAction]) -> list[str]:
@@ -96,7 +98,7 @@ def details(record: Record, file: Path) -> str:
     if record.error is not None:
         lines += ["", f"Failed: {record.error}"]
     if record.outcome is not None:
-        lines += ["", *_moved(record.outcome), _plan_in_use(record)]
+        lines += ["", *_moved(record.outcome), *_plan_in_use(record)]
         lines += [f"warning: {warning}" for warning in record.outcome.warnings]
     if record.plan is not None:
         lines += ["", record.plan.in_words()]
