@@ -1,6 +1,6 @@
 //! A file that has no name, or not its own, until it is complete.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Mutex;
 
@@ -14,7 +14,11 @@ use crate::place::{NO_ESCAPE, Spot, set_attributes, temporary_name};
 
 /// Files from this size on get their space before their content, so that a full disk shows early.
 const PREALLOCATE_BYTES: u64 = 1 << 20;
-/// `f_type` of a tmpfs (linux/magic.h); it would only take its pages twice.
+/// From this size on a tmpfs file's pages are taken beside the streams.
+const TAKE_PAGES_FROM_BYTES: u64 = 64 << 20;
+/// Pages taken at a time, in bytes; writers wait meanwhile, some milliseconds.
+const TAKE_PAGES_BYTES: u64 = 8 << 20;
+/// `f_type` of a tmpfs (linux/magic.h), on which reserving is not quick: it takes all pages.
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 
 /// A file being written. Dropped before [`Self::commit`], it leaves nothing behind.
@@ -24,6 +28,9 @@ pub struct Draft {
     file: OwnedFd,
     /// Its name beside the target, where the file system has no unnamed files.
     beside: Mutex<Option<Vec<u8>>>,
+    /// Writers of one file take turns here, asleep. The kernel has them take turns anyway, but
+    /// lets them spin, which takes a core from the streams.
+    turn: Mutex<()>,
 }
 
 impl Draft {
@@ -54,6 +61,7 @@ impl Draft {
             spot,
             file,
             beside: Mutex::new(beside),
+            turn: Mutex::new(()),
         };
         if size >= PREALLOCATE_BYTES {
             draft.reserve(size)?;
@@ -66,16 +74,21 @@ impl Draft {
         &self.spot.display
     }
 
-    /// Writes `bytes` at `offset`.
+    /// Writes `parts`, one behind the other, at `offset`.
     ///
     /// # Errors
     /// When the file system refuses.
-    pub fn write_at(&self, mut bytes: &[u8], mut offset: u64) -> Result<(), TransferError> {
-        while !bytes.is_empty() {
-            match rustix::io::pwrite(&self.file, bytes, offset) {
+    pub fn write_at(
+        &self,
+        mut parts: &mut [IoSlice<'_>],
+        mut offset: u64,
+    ) -> Result<(), TransferError> {
+        let _turn = lock(&self.turn);
+        while !parts.is_empty() {
+            match rustix::io::pwritev(&self.file, parts, offset) {
                 Ok(0) => return Err(self.failed(Errno::NOSPC)),
                 Ok(count) => {
-                    bytes = &bytes[count..];
+                    IoSlice::advance_slices(&mut parts, count);
                     offset += count as u64;
                 }
                 Err(Errno::INTR) => {}
@@ -136,13 +149,36 @@ impl Draft {
                 )));
             }
         }
-        if rustix::fs::fstatfs(&self.file).is_ok_and(|system| system.f_type == TMPFS_MAGIC) {
+        if self.on_tmpfs() {
             return Ok(());
         }
         match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, size) {
             Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => Err(self.failed(error)),
             // Not every file system can; then a full disk shows when it is full.
             _ => Ok(()),
+        }
+    }
+
+    fn on_tmpfs(&self) -> bool {
+        rustix::fs::fstatfs(&self.file).is_ok_and(|system| system.f_type == TMPFS_MAGIC)
+    }
+
+    /// Whether [`Self::take_pages`] pays for a file of `size` bytes.
+    pub fn wants_pages(&self, size: u64) -> bool {
+        size >= TAKE_PAGES_FROM_BYTES && self.on_tmpfs()
+    }
+
+    /// Takes a tmpfs file's pages ahead of its content, a few at a time, until `stop` says so. That
+    /// is a third of the work of writing them, and done while the connections still ramp up.
+    pub fn take_pages(&self, size: u64, stop: impl Fn() -> bool) {
+        let mut offset = 0;
+        while offset < size && !stop() {
+            let len = TAKE_PAGES_BYTES.min(size - offset);
+            // Without space the write itself fails, and says so.
+            if rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, offset, len).is_err() {
+                return;
+            }
+            offset += len;
         }
     }
 

@@ -1,5 +1,6 @@
 use super::*;
 use std::fs;
+use std::io::IoSlice;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
@@ -23,7 +24,7 @@ fn path(text: &str) -> TreePath {
 
 fn write(placement: &Placement, name: &str, content: &[u8]) -> Result<(), TransferError> {
     let draft = placement.draft(0, &path(name), content.len() as u64)?;
-    draft.write_at(content, 0)?;
+    draft.write_at(&mut [IoSlice::new(content)], 0)?;
     draft.commit(ATTRIBUTES)
 }
 
@@ -41,7 +42,7 @@ fn a_file_appears_complete_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let placement = placement(folder.path(), Some("root"));
     let draft = placement.draft(0, &path("a/b/file"), 5).unwrap();
-    draft.write_at(b"hello", 0).unwrap();
+    draft.write_at(&mut [IoSlice::new(b"hello")], 0).unwrap();
     let inside = folder.path().join("root/a/b");
     assert!(names(&inside).is_empty());
     drop(draft);

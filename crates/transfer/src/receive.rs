@@ -1,6 +1,7 @@
 //! The work of one receiving stream: take pieces off the wire, verify them, write them in place.
 
 use std::collections::HashMap;
+use std::io::IoSlice;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
@@ -18,6 +19,9 @@ use crate::error::{TransferError, printable};
 use crate::place::Placement;
 use crate::stream::{Stream, StreamError};
 
+/// Parts that payload usually comes in.
+const PARTS: usize = 64;
+
 /// What all receiving streams of one end share.
 pub struct Receiving {
     placement: Placement,
@@ -26,6 +30,12 @@ pub struct Receiving {
     totals: Mutex<Vec<(u16, Totals)>>,
     /// Whether digests that the sender knows already are kept here too.
     keep_all_digests: bool,
+}
+
+fn hash(hasher: &mut blake3::Hasher, parts: &[IoSlice<'_>]) {
+    for part in parts {
+        hasher.update(part);
+    }
 }
 
 struct OpenFile {
@@ -56,7 +66,7 @@ impl Receiving {
     /// When the stream or the destination fails, or the sender breaks the protocol.
     pub fn work(
         &self,
-        context: &Context,
+        context: &Arc<Context>,
         index: u16,
         stream: &mut dyn Stream,
     ) -> Result<(), TransferError> {
@@ -105,7 +115,11 @@ impl Receiving {
         lock(&self.open).clear();
     }
 
-    fn open_file(&self, piece: &FilePiece) -> Result<Arc<OpenFile>, TransferError> {
+    fn open_file(
+        &self,
+        context: &Arc<Context>,
+        piece: &FilePiece,
+    ) -> Result<Arc<OpenFile>, TransferError> {
         let mut open = lock(&self.open);
         if let Some(file) = open.get(&piece.file) {
             let same = FilePiece {
@@ -135,13 +149,21 @@ impl Receiving {
             assembly,
         });
         open.insert(piece.file, Arc::clone(&file));
+        if file.draft.wants_pages(piece.size) {
+            let file = Arc::clone(&file);
+            context.spawn("howdah-pages", move |context| {
+                let alone = || context.abort.stopping() || Arc::strong_count(&file) == 1;
+                file.draft.take_pages(file.first.size, alone);
+                Ok(())
+            })?;
+        }
         Ok(file)
     }
 }
 
 struct Receiver<'a> {
     receiving: &'a Receiving,
-    context: &'a Context,
+    context: &'a Arc<Context>,
     stream: &'a mut dyn Stream,
     header: Vec<u8>,
 }
@@ -182,9 +204,9 @@ impl Receiver<'_> {
             .placement
             .draft(piece.source, &piece.path, piece.size)?;
         let mut hasher = blake3::Hasher::new();
-        self.payload(piece.len, piece.checksum, |bytes, offset| {
-            hasher.update(bytes);
-            draft.write_at(bytes, offset)
+        self.payload(piece.len, piece.checksum, |parts, offset| {
+            hash(&mut hasher, parts);
+            draft.write_at(parts, offset)
         })?;
         let blake3 = *hasher.finalize().as_bytes();
         self.check(piece.checksum, piece.len, blake3)?;
@@ -194,13 +216,13 @@ impl Receiver<'_> {
     }
 
     fn receive_part(&mut self, piece: &FilePiece) -> Result<(), TransferError> {
-        let file = self.receiving.open_file(piece)?;
+        let file = self.receiving.open_file(self.context, piece)?;
         lock(&self.context.board.notes).current = Some((piece.source, piece.path.clone()));
         let mut hasher = blake3::Hasher::new();
         hasher.set_input_offset(piece.offset);
-        self.payload(piece.len, piece.checksum, |bytes, offset| {
-            hasher.update(bytes);
-            file.draft.write_at(bytes, piece.offset + offset)
+        self.payload(piece.len, piece.checksum, |parts, offset| {
+            hash(&mut hasher, parts);
+            file.draft.write_at(parts, piece.offset + offset)
         })?;
         let value = hasher.finalize_non_root();
         self.check(piece.checksum, piece.len, value)?;
@@ -222,9 +244,9 @@ impl Receiver<'_> {
             return Err(PieceError::Malformed.into());
         }
         let mut hasher = blake3::Hasher::new();
-        self.payload(piece.len, piece.checksum, |bytes, _| {
+        self.payload(piece.len, piece.checksum, |parts, _| {
             if piece.checksum {
-                hasher.update(bytes);
+                hash(&mut hasher, parts);
             }
             Ok(())
         })?;
@@ -237,17 +259,18 @@ impl Receiver<'_> {
         &mut self,
         len: u64,
         checksum: bool,
-        mut take: impl FnMut(&[u8], u64) -> Result<(), TransferError>,
+        mut take: impl FnMut(&mut [IoSlice<'_>], u64) -> Result<(), TransferError>,
     ) -> Result<(), TransferError> {
         let mut offset = 0;
         while offset < len {
             let most = usize::try_from(len - offset).unwrap_or(usize::MAX);
-            let bytes = self.stream.data(most)?;
-            if bytes.is_empty() {
+            let mut parts = Vec::with_capacity(PARTS);
+            self.stream.parts(most, &mut parts)?;
+            let count = parts.iter().map(|part| part.len() as u64).sum::<u64>();
+            if count == 0 {
                 return Err(StreamError::Truncated.into());
             }
-            take(bytes, offset)?;
-            let count = bytes.len() as u64;
+            take(&mut parts, offset)?;
             offset += count;
             if !checksum {
                 self.context.board.add_bytes(count);

@@ -4,7 +4,7 @@
 //! and no copy: a file is read straight into [`Stream::room`], and what [`Stream::data`] lends is
 //! hashed and written to its file from there.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
 
 /// Payload a stream gathers before it sends, and asks the kernel for when it receives, in bytes.
@@ -73,6 +73,23 @@ pub trait Stream: Send {
     /// [`StreamError::Truncated`] when the stream ends without the peer saying so (TLS), and
     /// whatever the socket or the record layer reports.
     fn data(&mut self, max: usize) -> Result<&[u8], StreamError>;
+
+    /// Takes verified plaintext like [`Self::data`], but all of it that is at hand, up to `max`,
+    /// in as many parts as it lies in; `parts` gets nothing when the peer has finished.
+    ///
+    /// # Errors
+    /// As [`Self::data`].
+    fn parts<'a>(
+        &'a mut self,
+        max: usize,
+        parts: &mut Vec<IoSlice<'a>>,
+    ) -> Result<(), StreamError> {
+        let data = self.data(max)?;
+        if !data.is_empty() {
+            parts.push(IoSlice::new(data));
+        }
+        Ok(())
+    }
 
     /// The socket, for its options and `TCP_INFO`.
     fn socket(&self) -> BorrowedFd<'_>;

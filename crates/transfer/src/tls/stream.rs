@@ -1,6 +1,6 @@
 //! A data stream of TLS 1.3 records.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -27,6 +27,9 @@ const CLOSE_NOTIFY: u8 = 0;
 const USER_CANCELED: u8 = 90;
 
 type AlertRecord = [u8; HEADER_BYTES + 2 + TRAILER_BYTES];
+
+/// Most parts lent at once: records may be short, a vectored write takes no more than 1024.
+const MAX_PARTS: usize = 2 * BATCH_RECORDS;
 
 /// Where the next traffic keys come from.
 pub(super) trait Rekey: Send {
@@ -295,6 +298,33 @@ impl Stream for TlsStream {
         let start = payload.start;
         payload.start = payload.end.min(start.saturating_add(max));
         Ok(&self.incoming.buffer[start..payload.start])
+    }
+
+    fn parts<'a>(
+        &'a mut self,
+        max: usize,
+        parts: &mut Vec<IoSlice<'a>>,
+    ) -> Result<(), StreamError> {
+        let mut left = max - self.data(max)?.len();
+        let mut end = self.incoming.payload.start;
+        let mut ranges = Vec::with_capacity(MAX_PARTS);
+        ranges.push(end - (max - left)..end);
+        while self.incoming.payload.is_empty()
+            && !self.incoming.finished
+            && left > 0
+            && ranges.len() < MAX_PARTS
+            && self.open_next()?
+        {
+            let payload = &mut self.incoming.payload;
+            end = payload.end.min(payload.start.saturating_add(left));
+            left -= end - payload.start;
+            ranges.push(payload.start..end);
+            payload.start = end;
+        }
+        let buffer = &self.incoming.buffer;
+        let filled = ranges.into_iter().filter(|range| !range.is_empty());
+        parts.extend(filled.map(|range| IoSlice::new(&buffer[range])));
+        Ok(())
     }
 
     fn socket(&self) -> BorrowedFd<'_> {

@@ -84,6 +84,37 @@ fn opened(bytes: &[u8], piece: usize, max: usize) -> (Vec<u8>, Result<(), Stream
     })
 }
 
+#[test]
+fn parts_join_to_what_was_sent_and_stay_within_bounds() {
+    let (near, far) = sockets();
+    let sent: Vec<u8> = (0..3 * CHUNK_BYTES).map(|i| (i % 251) as u8).collect();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut stream = stream(near);
+            for (index, payload) in sent.chunks(50_000).enumerate() {
+                stream.put(payload).unwrap();
+                if index % 3 == 0 {
+                    stream.boundary().unwrap();
+                }
+            }
+            stream.finish().unwrap();
+        });
+        let mut stream = stream(far);
+        let mut got = Vec::new();
+        for max in [1, 20_000, 70_000, usize::MAX].into_iter().cycle() {
+            let mut parts = Vec::new();
+            stream.parts(max, &mut parts).unwrap();
+            let bytes: usize = parts.iter().map(|part| part.len()).sum();
+            assert!(bytes <= max && parts.iter().all(|part| !part.is_empty()));
+            if bytes == 0 {
+                break;
+            }
+            parts.iter().for_each(|part| got.extend_from_slice(part));
+        }
+        assert!(got == sent, "{} bytes of {}", got.len(), sent.len());
+    });
+}
+
 fn three_records() -> Vec<Vec<u8>> {
     sealed(|stream| {
         for text in [&b"first"[..], b"second", b"third"] {
