@@ -205,6 +205,7 @@ fn accept_streams(
         }
         let entrance = Arc::clone(entrance);
         context.spawn("howdah-stream", move |context| {
+            entrance.set_up(&socket)?;
             let admitted = entrance.admit(context, socket);
             entrance.waiting.fetch_sub(1, Ordering::Relaxed);
             // Whoever cannot prove that it belongs here is turned away and changes nothing.
@@ -218,17 +219,22 @@ fn accept_streams(
 }
 
 impl Entrance {
+    /// Sets a socket up as planned; what the kernel refuses here it would refuse every stream.
+    fn set_up(&self, socket: &TcpStream) -> Result<(), TransferError> {
+        self.plan
+            .apply(socket)
+            .map_err(|error| TransferError::Here(error.to_string()))?;
+        if self.plan.buffer_bytes.is_none() {
+            tune_again(socket.as_fd())?;
+        }
+        Ok(())
+    }
+
     fn admit(
         &self,
         context: &Context,
         socket: TcpStream,
     ) -> Result<(u16, Box<dyn Stream>), TransferError> {
-        self.plan
-            .apply(&socket)
-            .map_err(|error| TransferError::Here(error.to_string()))?;
-        if self.plan.buffer_bytes.is_none() {
-            tune_again(socket.as_fd())?;
-        }
         socket
             .set_read_timeout(Some(SETUP_TIMEOUT))
             .map_err(StreamError::from)?;

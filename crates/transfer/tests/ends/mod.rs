@@ -1,0 +1,135 @@
+//! Runs both ends of a transfer in this process.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use howdah_transfer::{Session, TransferError, serve};
+use serde_json::{Value, json};
+
+/// Far longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A session and its far end.
+pub struct Ends {
+    pub session: Session,
+    far: JoinHandle<Result<(), TransferError>>,
+}
+
+impl Ends {
+    /// Starts a job by a plan of four streams, changed by what `plan` says.
+    pub fn start(job: &Value, plan: &Value) -> Self {
+        let (near, far) = UnixStream::pair().unwrap();
+        let read = OwnedFd::from(far.try_clone().unwrap());
+        let far = thread::spawn(move || serve(read, far.into()));
+        let session = Session::new(near.try_clone().unwrap().into(), near.into()).unwrap();
+        assert!(session.hello(PATIENCE).unwrap().is_some());
+        let mut whole = json!({"streams": 4, "block_bytes": 1 << 20});
+        for (key, value) in plan.as_object().unwrap() {
+            whole[key] = value.clone();
+        }
+        session
+            .start(job.to_string().as_bytes(), whole.to_string().as_bytes())
+            .unwrap();
+        Self { session, far }
+    }
+
+    /// Waits for both ends; the outcome, or the error as its user sees it.
+    pub fn result(self) -> Result<Value, String> {
+        assert!(self.session.wait(PATIENCE), "the transfer hangs");
+        let result = self.session.result();
+        let far = self.far.join().unwrap();
+        assert!(far.is_ok() || result.is_err(), "{far:?}");
+        let outcome = result.map_err(|error| error.to_string())?;
+        Ok(serde_json::from_slice(&outcome).unwrap())
+    }
+
+    /// Waits until that much payload has been verified.
+    pub fn wait_for_bytes(&self, bytes: u64) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let progress: Value = serde_json::from_slice(&self.session.progress()).unwrap();
+            if progress["bytes_done"].as_u64().unwrap() >= bytes {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{progress}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub fn run_with(job: &Value, plan: &Value) -> Result<Value, String> {
+        Self::start(job, plan).result()
+    }
+
+    pub fn run(job: &Value) -> Result<Value, String> {
+        Self::run_with(job, &json!({}))
+    }
+}
+
+pub fn job(direction: &str, sources: &[&Path], destination: &Path) -> Value {
+    let encode = |path: &Path| STANDARD.encode(path.as_os_str().as_bytes());
+    json!({
+        "direction": direction,
+        "sources": sources.iter().map(|path| encode(path)).collect::<Vec<_>>(),
+        "destination": encode(destination),
+        "destination_is_folder": false,
+        "memory_bytes": null,
+        "dry_run": false,
+        "encrypt": true,
+        "data_address": null,
+    })
+}
+
+pub fn push(sources: &[&Path], destination: &Path) -> Value {
+    job("push", sources, destination)
+}
+
+pub fn pull(sources: &[&Path], destination: &Path) -> Value {
+    job("pull", sources, destination)
+}
+
+/// A path out of JSON.
+pub fn path(value: &Value) -> PathBuf {
+    OsString::from_vec(STANDARD.decode(value.as_str().unwrap()).unwrap()).into()
+}
+
+pub fn content(len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    blake3::Hasher::new()
+        .update(&len.to_le_bytes())
+        .finalize_xof()
+        .fill(&mut bytes);
+    bytes
+}
+
+/// Everything below a folder: path, mode, modification time, content or target.
+pub fn listing(root: &Path) -> Vec<(PathBuf, u32, i64, i64, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = fs::symlink_metadata(&path).unwrap();
+            let content = if meta.is_dir() {
+                folders.push(path.clone());
+                Vec::new()
+            } else if meta.is_symlink() {
+                fs::read_link(&path).unwrap().into_os_string().into_vec()
+            } else {
+                fs::read(&path).unwrap()
+            };
+            let path = path.strip_prefix(root).unwrap().to_owned();
+            found.push((path, meta.mode(), meta.mtime(), meta.mtime_nsec(), content));
+        }
+    }
+    found.sort();
+    found
+}

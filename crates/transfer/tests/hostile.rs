@@ -1,0 +1,341 @@
+//! A near end that lies, and strangers at the far end's door.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use howdah_transfer::{TransferError, serve};
+use howdah_wire::{
+    Attributes, Direction, FarHello, FilePiece, FrameReader, Hello, Job, LinkTarget, Message,
+    Piece, StreamHello, StreamPlan, Totals, TreePath, encode, preamble,
+};
+
+/// A near end made by hand, with one plaintext data stream.
+struct Liar {
+    control: UnixStream,
+    frames: FrameReader,
+    hello: FarHello,
+    far: JoinHandle<Result<(), TransferError>>,
+    base: tempfile::TempDir,
+}
+
+impl Liar {
+    /// Pushes the source `src` to the folder `dst/`, which is there and empty.
+    fn begin() -> Self {
+        let base = tempfile::tempdir().unwrap();
+        fs::create_dir(base.path().join("dst")).unwrap();
+        fs::write(base.path().join("victim"), b"precious").unwrap();
+        let (mut control, far) = UnixStream::pair().unwrap();
+        let read = far.try_clone().unwrap();
+        let far = thread::spawn(move || serve(read.into(), far.into()));
+        control
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        control.write_all(&preamble()).unwrap();
+        let hello = Hello {
+            version: "liar".into(),
+            key: Vec::new(),
+        };
+        control
+            .write_all(&encode(&Message::Hello(hello)).unwrap())
+            .unwrap();
+        let mut frames = FrameReader::new();
+        let Message::FarHello(hello) = hear(&mut control, &mut frames).unwrap() else {
+            panic!("no greeting")
+        };
+        let mut liar = Self {
+            control,
+            frames,
+            hello: *hello,
+            far,
+            base,
+        };
+        let destination = liar.target().as_os_str().as_bytes().to_vec();
+        liar.say(&Message::Job(Box::new(Job {
+            destination,
+            ..job()
+        })));
+        liar
+    }
+
+    fn target(&self) -> PathBuf {
+        self.base.path().join("dst")
+    }
+
+    fn say(&mut self, message: &Message) {
+        self.control.write_all(&encode(message).unwrap()).unwrap();
+    }
+
+    /// A data stream that greets with `token`.
+    fn stream(&self, token: [u8; 32]) -> TcpStream {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.hello.port)).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        stream
+            .write_all(&StreamHello { token, stream: 0 }.encode())
+            .unwrap();
+        stream
+    }
+
+    /// Sends bytes on the data stream; why the far end gives up, and that it left nothing behind.
+    fn lie(mut self, bytes: &[u8]) -> String {
+        let mut stream = self.stream(self.hello.token);
+        stream.write_all(bytes).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let reason = loop {
+            match hear(&mut self.control, &mut self.frames) {
+                Some(Message::Failed(reason)) => break reason,
+                Some(Message::Finished(_)) | None => panic!("the far end believes it"),
+                Some(_) => {}
+            }
+        };
+        assert!(self.far.join().unwrap().is_err());
+        assert_eq!(
+            fs::read(self.base.path().join("victim")).unwrap(),
+            b"precious"
+        );
+        assert_eq!(names(self.base.path()), ["dst", "victim"]);
+        for file in files(&self.base.path().join("dst")) {
+            panic!("{} was left behind", file.display());
+        }
+        reason
+    }
+}
+
+fn hear(control: &mut UnixStream, frames: &mut FrameReader) -> Option<Message> {
+    let mut buffer = [0; 4096];
+    loop {
+        if let Some(message) = frames.next_message().unwrap() {
+            return Some(message);
+        }
+        match control.read(&mut buffer).unwrap() {
+            0 => return None,
+            count => frames.push(&buffer[..count]),
+        }
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Regular files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        match entry.file_type().unwrap() {
+            kind if kind.is_dir() => found.extend(files(&entry.path())),
+            kind if kind.is_file() => found.push(entry.path()),
+            _ => {}
+        }
+    }
+    found
+}
+
+fn tree_path(path: &str) -> TreePath {
+    TreePath::try_from(path.as_bytes().to_vec()).unwrap()
+}
+
+fn piece(path: &str, size: u64, offset: u64, len: u64) -> FilePiece {
+    FilePiece {
+        file: 1,
+        source: 0,
+        path: tree_path(path),
+        attributes: Attributes {
+            mode: 0o644,
+            mtime_ns: 0,
+        },
+        size,
+        offset,
+        len,
+        checksum: true,
+    }
+}
+
+fn header(piece: Piece) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    piece.encode(&mut bytes).unwrap();
+    bytes
+}
+
+/// A whole file with its digest.
+fn file(path: &str, content: &[u8]) -> Vec<u8> {
+    let len = content.len() as u64;
+    let mut bytes = header(Piece::File(piece(path, len, 0, len)));
+    bytes.extend_from_slice(content);
+    bytes.extend_from_slice(blake3::hash(content).as_bytes());
+    bytes
+}
+
+/// The same bytes with a path that the types refuse to hold.
+fn disguised(bytes: Vec<u8>, path: &str, lie: &str) -> Vec<u8> {
+    assert_eq!(path.len(), lie.len());
+    let at = bytes
+        .windows(path.len())
+        .position(|part| part == path.as_bytes())
+        .unwrap();
+    let mut bytes = bytes;
+    bytes[at..at + lie.len()].copy_from_slice(lie.as_bytes());
+    bytes
+}
+
+#[test]
+fn paths_that_lead_outside_are_refused() {
+    for lie in [
+        "../victim",
+        "/x/victim",
+        "a/../../v",
+        "a/./victi",
+        "a//victim",
+        "a/victi\0m",
+    ] {
+        let bytes = disguised(file("aa/victim", b"evil"), "aa/victim", lie);
+        let reason = Liar::begin().lie(&bytes);
+        assert!(reason.contains("header is malformed"), "{lie}: {reason}");
+    }
+}
+
+#[test]
+fn a_link_does_not_lead_the_next_file_outside() {
+    let liar = Liar::begin();
+    let target = LinkTarget::try_from(liar.base.path().as_os_str().as_bytes().to_vec()).unwrap();
+    let link = Piece::Link {
+        source: 0,
+        path: tree_path("way"),
+        target,
+        mtime_ns: 0,
+    };
+    let reason = liar.lie(&[header(link), file("way/victim", b"evil")].concat());
+    assert!(reason.contains("src/way"), "{reason}");
+}
+
+#[test]
+fn a_source_that_was_not_named_has_no_place() {
+    let mut other = piece("file", 4, 0, 4);
+    other.source = 1;
+    let reason = Liar::begin().lie(&[header(Piece::File(other)), b"evil".to_vec()].concat());
+    assert!(reason.contains("no such source"), "{reason}");
+}
+
+#[test]
+fn damaged_payload_is_noticed() {
+    let mut bytes = file("file", b"content");
+    let last = bytes.len() - 33;
+    bytes[last] ^= 1;
+    let reason = Liar::begin().lie(&bytes);
+    assert!(reason.contains("checksum does not match"), "{reason}");
+}
+
+#[test]
+fn a_file_with_a_part_missing_is_not_complete() {
+    let content = vec![7; 1 << 20];
+    let mut bytes = header(Piece::File(piece("file", 2 << 20, 0, 1 << 20)));
+    bytes.extend_from_slice(&content);
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&content);
+    bytes.extend_from_slice(&blake3::hazmat::HasherExt::finalize_non_root(&hasher));
+    let once = bytes.clone();
+    let totals = Totals {
+        bytes: 1 << 20,
+        files: 1,
+        folders: 0,
+        links: 0,
+    };
+    bytes.extend(header(Piece::End(totals)));
+    let reason = Liar::begin().lie(&bytes);
+    assert!(reason.contains("src/file is incomplete"), "{reason}");
+    let twice = [once.clone(), once].concat();
+    assert!(Liar::begin().lie(&twice).contains("malformed"));
+}
+
+#[test]
+fn an_end_that_does_not_tally_is_refused() {
+    let reason = Liar::begin().lie(&header(Piece::End(Totals {
+        bytes: 1,
+        ..Totals::default()
+    })));
+    assert!(reason.contains("does not tally"), "{reason}");
+}
+
+#[test]
+fn strangers_are_turned_away_and_change_nothing() {
+    let mut liar = Liar::begin();
+    let mut token = liar.hello.token;
+    token[31] ^= 1;
+    let mut strangers = vec![liar.stream(token)];
+    let mut noise = TcpStream::connect(("127.0.0.1", liar.hello.port)).unwrap();
+    noise
+        .write_all(b"GET / HTTP/1.0\r\nHost: elsewhere.example\r\nAccept: */*\r\n\r\n")
+        .unwrap();
+    noise
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    strangers.push(noise);
+    for mut stranger in strangers {
+        // Closed with nothing sent, perhaps by a reset because there was more to read.
+        assert!(matches!(stranger.read(&mut [0; 1]), Ok(0) | Err(_)));
+    }
+    let content = b"honest";
+    let mut stream = liar.stream(liar.hello.token);
+    stream.write_all(&file("file", content)).unwrap();
+    let totals = Totals {
+        bytes: 6,
+        files: 1,
+        folders: 0,
+        links: 0,
+    };
+    stream.write_all(&header(Piece::End(totals))).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    while !matches!(
+        hear(&mut liar.control, &mut liar.frames),
+        Some(Message::Finished(_))
+    ) {}
+    assert_eq!(fs::read(liar.target().join("src/file")).unwrap(), content);
+    liar.far.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_message_out_of_place_and_a_frame_of_noise_end_the_session() {
+    for noise in [
+        encode(&Message::Job(Box::new(job()))).unwrap(),
+        vec![0xff; 64],
+    ] {
+        let mut liar = Liar::begin();
+        liar.control.write_all(&noise).unwrap();
+        let started = Instant::now();
+        assert!(liar.far.join().unwrap().is_err());
+        assert!(started.elapsed() < Duration::from_secs(5));
+    }
+}
+
+fn job() -> Job {
+    Job {
+        direction: Direction::Push,
+        sources: vec![b"src".to_vec()],
+        destination: b"dst".to_vec(),
+        destination_is_folder: true,
+        memory_bytes: None,
+        dry_run: false,
+        encrypt: false,
+        fresh: false,
+        plan: StreamPlan {
+            congestion_control: None,
+            streams: 1,
+            buffer_bytes: None,
+            pacing_bps: None,
+            block_bytes: 1 << 20,
+        },
+    }
+}

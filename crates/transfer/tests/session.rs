@@ -1,0 +1,225 @@
+//! Both ends in one process, over a socket pair and loopback.
+
+mod ends;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+
+use ends::{Ends, content, job, listing, pull, push};
+use serde_json::json;
+
+const MIB: usize = 1 << 20;
+
+fn tree(root: &Path) {
+    fs::create_dir_all(root.join("sub/empty")).unwrap();
+    fs::write(root.join("big"), content(9 * MIB + 12_345)).unwrap();
+    fs::write(root.join("block"), content(4 * MIB)).unwrap();
+    fs::write(root.join("middle"), content(300_000)).unwrap();
+    fs::write(root.join("none"), b"").unwrap();
+    for number in 0..300 {
+        fs::write(root.join(format!("sub/{number}")), content(number * 37)).unwrap();
+    }
+    fs::set_permissions(root.join("middle"), fs::Permissions::from_mode(0o751)).unwrap();
+    fs::set_permissions(root.join("sub"), fs::Permissions::from_mode(0o700)).unwrap();
+    symlink("../nowhere", root.join("link")).unwrap();
+}
+
+#[test]
+fn trees_arrive_as_they_are_with_the_digests_of_their_files() {
+    for direction in ["push", "pull"] {
+        for encrypt in [true, false] {
+            let base = tempfile::tempdir().unwrap();
+            let (source, target) = (base.path().join("src"), base.path().join("dst"));
+            tree(&source);
+            let mut job = job(direction, &[&source], &target);
+            job["encrypt"] = json!(encrypt);
+            let outcome = Ends::run(&job).unwrap();
+            assert_eq!(listing(&target), listing(&source), "{direction} {encrypt}");
+            assert_eq!(outcome["files"], 304);
+            let digests = outcome["digests"].as_array().unwrap();
+            assert_eq!(digests.len(), 304);
+            for digest in digests {
+                let path = source.join(ends::path(&digest["path"]));
+                let expected = blake3::hash(&fs::read(&path).unwrap()).to_hex();
+                assert_eq!(digest["blake3"], expected.as_str(), "{}", path.display());
+            }
+            let sent: u64 = outcome["streams"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|s| s["bytes"].as_u64().unwrap())
+                .sum();
+            assert_eq!(outcome["bytes"], sent);
+        }
+    }
+}
+
+#[test]
+fn what_is_there_is_skipped_and_what_changed_is_sent() {
+    for direction in ["push", "pull"] {
+        let base = tempfile::tempdir().unwrap();
+        let (source, target) = (base.path().join("src"), base.path().join("dst"));
+        tree(&source);
+        let job = job(direction, &[&source.join(".")], &target);
+        Ends::run(&job).unwrap();
+        let inode = fs::metadata(target.join("big")).unwrap().ino();
+        fs::write(source.join("sub/7"), b"changed").unwrap();
+
+        let mut dry = job.clone();
+        dry["dry_run"] = json!(true);
+        let before = listing(&target);
+        let plan = Ends::run(&dry).unwrap();
+        assert_eq!(listing(&target), before, "a dry run changes nothing");
+        let actions = plan["dry_run_plan"].as_array().unwrap();
+        let copied: Vec<_> = actions
+            .iter()
+            .filter(|one| one["action"] == "copy")
+            .map(|one| ends::path(&one["path"]))
+            .collect();
+        assert_eq!((actions.len(), copied), (304, vec!["sub/7".into()]));
+
+        let outcome = Ends::run(&job).unwrap();
+        assert_eq!(
+            (&outcome["files"], &outcome["files_skipped"]),
+            (&json!(1), &json!(303))
+        );
+        assert_eq!(listing(&target), listing(&source));
+        assert_eq!(fs::metadata(target.join("big")).unwrap().ino(), inode);
+    }
+}
+
+#[test]
+fn sources_go_where_cp_puts_them() {
+    let base = tempfile::tempdir().unwrap();
+    let (one, two) = (base.path().join("one"), base.path().join("two"));
+    fs::create_dir(&one).unwrap();
+    fs::write(one.join("in"), b"1").unwrap();
+    fs::write(&two, b"2").unwrap();
+    let target = base.path().join("target");
+    Ends::run(&push(&[&one, &two], &target)).unwrap();
+    assert_eq!(fs::read(target.join("one/in")).unwrap(), b"1");
+    assert_eq!(fs::read(target.join("two")).unwrap(), b"2");
+    let renamed = base.path().join("renamed");
+    let outcome = Ends::run(&pull(&[&two], &renamed)).unwrap();
+    assert_eq!(fs::read(&renamed).unwrap(), b"2");
+    assert_eq!(
+        ends::path(&outcome["digests"][0]["path"]),
+        Path::new("renamed")
+    );
+}
+
+#[test]
+fn memory_moves_to_memory() {
+    for direction in ["push", "pull"] {
+        for encrypt in [true, false] {
+            let mut job = job(direction, &[], Path::new(""));
+            job["memory_bytes"] = json!(50_000_001);
+            job["encrypt"] = json!(encrypt);
+            assert_eq!(Ends::run(&job).unwrap()["bytes"], 50_000_001);
+        }
+    }
+}
+
+#[test]
+fn refusals_name_the_end_the_path_and_the_reason() {
+    let base = tempfile::tempdir().unwrap();
+    let file = base.path().join("file");
+    fs::write(&file, b"x").unwrap();
+    let missing = base.path().join("missing");
+    let cases = [
+        (
+            push(&[&missing], &file),
+            "cannot read ",
+            "missing: no such file or folder",
+        ),
+        (
+            pull(&[&missing], &file),
+            "far end: cannot read ",
+            "missing: no such file or folder",
+        ),
+        (
+            push(&[&file], &missing.join("deep")),
+            "far end: cannot write to folder ",
+            "missing: no such file or folder",
+        ),
+        (
+            push(&[base.path()], &file),
+            "far end: cannot make folder ",
+            "file: a file is where a folder must be",
+        ),
+        (
+            push(&[&file, base.path()], &file),
+            "far end: destination ",
+            "is a file, not a folder; name a folder or remove it",
+        ),
+    ];
+    for (job, start, end) in cases {
+        let error = Ends::run(&job).unwrap_err();
+        assert!(error.starts_with(start) && error.ends_with(end), "{error}");
+    }
+    assert_eq!(fs::read(&file).unwrap(), b"x");
+    assert_eq!(fs::read_dir(base.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_congestion_control_that_is_not_there_is_named_by_either_sender() {
+    for direction in ["push", "pull"] {
+        let mut job = job(direction, &[], Path::new(""));
+        job["memory_bytes"] = json!(1);
+        let error = Ends::run_with(&job, &json!({"congestion_control": "nosuch"})).unwrap_err();
+        assert!(error.contains("\"nosuch\""), "{error}");
+    }
+}
+
+#[test]
+fn a_source_that_shrinks_is_named_and_nothing_of_it_is_left() {
+    let base = tempfile::tempdir().unwrap();
+    let (source, target) = (base.path().join("src"), base.path().join("dst"));
+    fs::write(&source, content(64 * MIB)).unwrap();
+    let ends = Ends::start(
+        &push(&[&source], &target),
+        &json!({"pacing_bps": 200_000_000, "streams": 1}),
+    );
+    ends.wait_for_bytes(1);
+    fs::File::options()
+        .write(true)
+        .open(&source)
+        .unwrap()
+        .set_len(10 * MIB as u64)
+        .unwrap();
+    let error = ends.result().unwrap_err();
+    assert!(
+        error.contains("src became shorter while it was read"),
+        "{error}"
+    );
+    assert_eq!(fs::read_dir(base.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn cancelling_stops_both_ends_and_keeps_what_is_complete() {
+    for direction in ["push", "pull"] {
+        let base = tempfile::tempdir().unwrap();
+        let (source, target) = (base.path().join("src"), base.path().join("dst"));
+        fs::create_dir(&source).unwrap();
+        for name in 0..20 {
+            fs::write(source.join(name.to_string()), content(8 * MIB)).unwrap();
+        }
+        let plan = json!({"pacing_bps": 400_000_000, "streams": 2});
+        let ends = Ends::start(&job(direction, &[&source], &target), &plan);
+        ends.wait_for_bytes(20 * MIB as u64);
+        let cancelled = std::time::Instant::now();
+        ends.session.cancel();
+        let error = ends.result().unwrap_err();
+        assert!(cancelled.elapsed().as_secs_f64() < 2.0);
+        assert!(error.starts_with("cancelled"), "{error}");
+        let kept: Vec<_> = fs::read_dir(&target)
+            .unwrap()
+            .map(|entry| entry.unwrap())
+            .collect();
+        assert!((1..20).contains(&kept.len()), "{}", kept.len());
+        for entry in kept {
+            assert_eq!(fs::read(entry.path()).unwrap(), content(8 * MIB));
+        }
+    }
+}
