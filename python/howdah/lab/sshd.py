@@ -108,7 +108,9 @@ PrintMotd no
 PrintLastLog no
 X11Forwarding no
 AcceptEnv LANG LC_*
-SetEnv PATH={scripts}:{os.environ.get("PATH", os.defpath)}
+# The far host shares this one's files, but bash must not run their owner's ~/.bashrc at each command as if
+# it were there by choice: it leaves that out when it believes it is not the outermost shell.
+SetEnv PATH={scripts}:{os.environ.get("PATH", os.defpath)} SHLVL=1
 Subsystem sftp internal-sftp
 # Transfers open many connections at once.
 MaxStartups 1000
