@@ -9,7 +9,6 @@ python -m bench.probes throw ADDRESS PORT COUNT RATE offloaded datagrams of one 
 
 import contextlib
 import json
-import os
 import select
 import socket
 import struct
@@ -30,11 +29,8 @@ END = b"end"
 def echo(address: str, count: int, gap_s: float) -> list[int]:
     """RTT in ns of each echo: from just before the send call to the kernel's receive timestamp.
 
-    The wake-up of this program is not in it; that of whatever forwards the packet is. It runs before
-    ordinary programs where it may, so that none comes between its clock and its call.
+    The wake-up of this program is not in it; that of whatever forwards the packet is.
     """
-    with contextlib.suppress(PermissionError):
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     identifier = 0x4844
     sent_ns: dict[int, int] = {}
     round_trips_ns: list[int] = []
