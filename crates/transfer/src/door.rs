@@ -20,8 +20,8 @@ use crate::plain::PlainStream;
 use crate::stream::{Stream, StreamError};
 use crate::tls::{Acceptor, Connector};
 
-/// Unsent bytes a socket takes: more only delays the choice which stream gets a block.
-const NOTSENT_LOWAT_BYTES: u32 = 512 * 1024;
+/// Unsent bytes a socket takes at first: more only delays the choice which stream gets a block.
+pub(crate) const NOTSENT_LOWAT_BYTES: u32 = 512 * 1024;
 /// Data unacknowledged for this long means that the path is dead.
 const USER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a connection and its handshake may take, each.

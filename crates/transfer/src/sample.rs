@@ -4,13 +4,19 @@ use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use howdah_tcp::{Info, Limit, Settings};
+use howdah_tcp::{Info, Limit, Settings, SocketPlan};
 use howdah_wire::{LimitedBy, Sample, StreamSummary, Totals};
 
 use crate::abort::Abort;
+use crate::door::NOTSENT_LOWAT_BYTES;
 
 /// Rounds of samples kept. When there are more, every other one goes and the interval doubles.
 const MAX_ROUNDS: usize = 20_000;
+
+/// What a socket may have unsent is at least what it sends in this time.
+const FED_FOR_MS: u64 = 20;
+/// The most it may have unsent.
+const MOST_UNSENT_BYTES: u32 = 4 << 20;
 
 /// Samples the sockets of one sending end.
 #[derive(Debug)]
@@ -42,6 +48,7 @@ impl Sampler {
             if let Ok(info) = Info::read(socket)
                 && let (Some(rtt), Some(min_rtt)) = (info.rtt, info.min_rtt)
             {
+                keep_fed(socket, &info);
                 samples.push(self.one(stream, info, rtt, min_rtt));
             }
         });
@@ -96,6 +103,21 @@ impl Sampler {
         });
         summaries
     }
+}
+
+/// Lets a fast socket take more unsent bytes, so that it does not run dry while its thread waits
+/// for a core.
+fn keep_fed(socket: BorrowedFd<'_>, info: &Info) {
+    let in_time = info.delivery_bps.unwrap_or(0) / 8 * FED_FOR_MS / 1000;
+    let bytes = u32::try_from(in_time)
+        .unwrap_or(u32::MAX)
+        .clamp(NOTSENT_LOWAT_BYTES, MOST_UNSENT_BYTES);
+    // A socket that refuses keeps what it has.
+    let _ = SocketPlan {
+        notsent_lowat_bytes: Some(bytes),
+        ..SocketPlan::default()
+    }
+    .apply(socket);
 }
 
 /// The account of one socket.
