@@ -204,13 +204,16 @@ impl Queue {
                 break;
             };
             state.offered = state.offered.saturating_sub(1);
+            if let Kind::File { size, .. } = entry.kind
+                && !needed
+            {
+                state.skipped.files += 1;
+                state.skipped.bytes += size;
+            }
             if self.dry_run {
                 state.listed.push((entry, needed));
             } else if needed {
                 state.make_ready(entry);
-            } else if let Kind::File { size, .. } = entry.kind {
-                state.skipped.files += 1;
-                state.skipped.bytes += size;
             }
         }
         self.changed.notify_all();

@@ -78,6 +78,7 @@ fn what_is_there_is_skipped_and_what_changed_is_sent() {
             .map(|one| ends::path(&one["path"]))
             .collect();
         assert_eq!((actions.len(), copied), (304, vec!["sub/7".into()]));
+        assert_eq!(plan["files_skipped"], 303);
 
         let outcome = Ends::run(&job).unwrap();
         assert_eq!(
