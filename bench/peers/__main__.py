@@ -2,7 +2,7 @@
 
 At each round-trip time one lab is up, with every tool's server waiting in it. Each tool first copies
 next to nothing, then a part of the work; the difference says how long the whole would take. A tool that
-would need more than two minutes is not given all of it, and that time is what counts. The others take turns,
+would need more than a minute is not given all of it, and that time is what counts. The others take turns,
 round after round, and the median counts. The clock runs from the start of a command to its end; what
 arrived is compared byte by byte, off the clock.
 """
@@ -32,7 +32,7 @@ from bench.peers.xrootd import Xrootd
 from howdah import lab
 
 RATE_BPS = 10_000_000_000
-SLOW_S = 120.0
+SLOW_S = 60.0
 PARTS = {"file": 1 / 16, "files": 1 / 64}
 """How much of the work the first copy by a tool is."""
 
