@@ -15,7 +15,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import IO, Any
 
 import msgspec
@@ -107,20 +106,6 @@ def one_stream(rate_bps: int | None, name: str, target: Target) -> tuple[list[Ro
     return [Row(what, goodput_bps / GB, "Gb/s", target, spoilt(stats))], [run]
 
 
-@contextlib.contextmanager
-def tcp_memory(wanted_bytes: int) -> Iterator[None]:
-    """Lets TCP have that much memory in all: beyond its limit the receiver throws away what came."""
-    path = Path("/proc/sys/net/ipv4/tcp_mem")
-    before = path.read_text(encoding="ascii")
-    pages = wanted_bytes // mmap.PAGESIZE
-    limits = [max(int(old), share * pages // 4) for old, share in zip(before.split(), (2, 3, 4), strict=True)]
-    path.write_text(" ".join(map(str, limits)), encoding="ascii")
-    try:
-        yield
-    finally:
-        path.write_text(before, encoding="ascii")
-
-
 def touch_memory(size_bytes: int) -> None:
     """Touches free memory once: a virtual machine may have to fetch it from its host at the first touch."""
     with mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE):
@@ -155,7 +140,7 @@ def eight_streams(span_s: int) -> tuple[list[Row], list[Run]]:
     """10 Gb/s × 366 ms: what TCP met beside what the link says it did."""
     link = lab.symmetric(10 * GB, 366 * MS)
     touch_memory(6 << 30)
-    with tcp_memory(8 << 30), lab.started(link) as wan:
+    with lab.started(link) as wan:
         trace = []
         with wan.popen("far", ["iperf3", "-s", "-1", "--forceflush"], stdout=subprocess.PIPE) as server:
             _output(server).readline()

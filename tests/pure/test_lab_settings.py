@@ -1,5 +1,6 @@
 """Claims on the host's settings, on a folder that stands in for /proc/sys."""
 
+import mmap
 import os
 import subprocess
 import sys
@@ -11,13 +12,17 @@ import pytest
 
 from howdah._native import HowdahError
 from howdah.lab.processes import Identity
-from howdah.lab.settings import BUFFERS, CONGESTION_CONTROLS, Settings, needed
+from howdah.lab.settings import BUFFERS, CONGESTION_CONTROLS, MEMORY, Settings, needed
 
 
 @pytest.fixture
 def sysctls(tmp_path: Path) -> Path:
     folder = tmp_path / "sys"
-    for name, value in {CONGESTION_CONTROLS: "reno bbr", **dict.fromkeys(BUFFERS, "4194304")}.items():
+    for name, value in {
+        CONGESTION_CONTROLS: "reno bbr",
+        MEMORY: "10 20 900000000",
+        **dict.fromkeys(BUFFERS, "4194304"),
+    }.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(value + "\n")
     return folder
@@ -57,6 +62,16 @@ def test_one_lab_sets_and_puts_back(settings: Settings, sysctls: Path, tmp_path:
 def test_what_is_enough_already_is_left_alone(settings: Settings, sysctls: Path) -> None:
     settings.claim(identity(os.getpid()), needed("bbr", 1000))
     assert current(sysctls) == (["reno", "bbr"], "4194304")
+
+
+def test_memory_is_the_larger_of_each_number(settings: Settings, sysctls: Path) -> None:
+    own = identity(os.getpid())
+    settings.claim(own, needed("cubic", 10**8))
+    rest, pressure, most = map(int, (sysctls / MEMORY).read_text().split())
+    assert 10 < rest < pressure < 4 * 10**8 // mmap.PAGESIZE
+    assert most == 900_000_000
+    settings.release(own)
+    assert (sysctls / MEMORY).read_text().split() == ["10", "20", "900000000"]
 
 
 def test_the_first_that_ends_takes_nothing_from_the_other(

@@ -8,6 +8,8 @@ A setting that somebody else has changed in the meantime is theirs: it is left a
 """
 
 import fcntl
+import itertools
+import mmap
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,12 +28,22 @@ CONGESTION_CONTROLS = "net/ipv4/tcp_allowed_congestion_control"
 BUFFERS = ("net/core/rmem_max", "net/core/wmem_max")
 """The most SO_RCVBUF and SO_SNDBUF give, in every namespace; tools under test set them."""
 
+MEMORY = "net/ipv4/tcp_mem"
+"""Pages for all of TCP: at rest, under pressure, at most. Beyond, a receiver throws away what came."""
+HOSTS_BUFFERS = 4
+"""Full buffers that both hosts may hold in all: what lies in the path lies in both, with overhead."""
+
 Values = dict[str, str]
 
 
 def needed(congestion_control: str, buffer_bytes: int) -> Values:
     """What a lab asks for: its default congestion control, and socket buffers of ``buffer_bytes``."""
-    return {CONGESTION_CONTROLS: congestion_control, **dict.fromkeys(BUFFERS, str(buffer_bytes))}
+    memory_pages = min(HOSTS_BUFFERS * buffer_bytes // mmap.PAGESIZE, os.sysconf("SC_PHYS_PAGES") // 2)
+    return {
+        CONGESTION_CONTROLS: congestion_control,
+        **dict.fromkeys(BUFFERS, str(buffer_bytes)),
+        MEMORY: " ".join(str(memory_pages * share // 4) for share in (2, 3, 4)),
+    }
 
 
 class _Claim(msgspec.Struct):
@@ -146,10 +158,10 @@ class Settings:
 
 
 def _most(name: str, values: list[str]) -> str:
-    if name in BUFFERS:
-        return str(max(int(value) for value in values))
-    words = [word for value in values for word in value.split()]
-    return " ".join(dict.fromkeys(words))
+    words = [value.split() for value in values]
+    if name == CONGESTION_CONTROLS:
+        return " ".join(dict.fromkeys(itertools.chain(*words)))
+    return " ".join(str(max(map(int, numbers))) for numbers in zip(*words, strict=True))
 
 
 def _same(left: str, right: str) -> bool:
