@@ -5,7 +5,7 @@ import json
 import matplotlib as mpl
 
 from bench.peers import iperf3
-from bench.peers.judge import OURS, UNITS, judged, median, rate
+from bench.peers.judge import OURS, UNITS, judged, median, rate, short
 from bench.report import RESULTS
 
 mpl.use("agg")
@@ -31,7 +31,7 @@ def draw() -> None:
             axis.barh(place, middle, color=colour, height=0.7)
             axis.plot(rates, [place] * len(rates), "|", color="black", markersize=8)
             axis.annotate(
-                f"{middle:.2g}",
+                short(middle),
                 (max([middle, *rates]), place),
                 xytext=(4, 0),
                 textcoords="offset points",

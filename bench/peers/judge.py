@@ -8,9 +8,9 @@ from bench.peers import iperf3
 from bench.peers.howdah import Howdah
 from bench.report import Row, Target
 
-BEST_FILE_TOOL = {20.0: 1.2, 100.0: 1.3, 183.0: 1.5}
+WANTED = {"file": {20.0: 1.2, 100.0: 1.3, 183.0: 1.5}, "files": {100.0: 3.0}}
+"""Times the best file tool, by kind of work and round trip in ms."""
 CEILING = 0.9
-SMALL_FILES = 3.0
 MEMORY_MIB = 256.0
 
 UNITS = {"file": "Gb/s", "files": "files/s"}
@@ -52,8 +52,12 @@ def rate(run: dict[str, Any]) -> float | None:
 
 def median(runs: Runs) -> float | None:
     """None when any of the runs failed."""
-    rates = [each for each in map(rate, runs) if each is not None]
-    return statistics.median(rates) if len(rates) == len(runs) else None
+    return _middle(map(rate, runs))
+
+
+def short(value: float) -> str:
+    """Three digits, without an exponent."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _work(kind: str, rtt_ms: float, by_tool: dict[str, Runs]) -> list[Row]:
@@ -65,42 +69,42 @@ def _work(kind: str, rtt_ms: float, by_tool: dict[str, Runs]) -> list[Row]:
         if middle is not None and tool not in (*OURS, iperf3.NAME)
     }
     best = max(others, key=lambda tool: others[tool], default=None)
-    wanted = SMALL_FILES if kind == "files" else BEST_FILE_TOOL.get(rtt_ms)
+    wanted = WANTED[kind].get(rtt_ms)
     for ours in OURS:
         if ours not in by_tool:
             continue
-        mine = medians[ours]
+        what, mine = f"{_title(kind, rtt_ms)}: {ours}", medians[ours]
         if best is not None:
-            found.append(
-                Row(
-                    f"{_title(kind, rtt_ms)}: {ours} / {best}",
-                    None if mine is None else mine / others[best],
-                    "×",
-                    None if wanted is None else Target.at_least(wanted),
-                    "best file tool",
-                )
-            )
-        top = medians.get(iperf3.NAME)
-        if top is not None:
-            found.append(
-                Row(
-                    f"{_title(kind, rtt_ms)}: {ours} / {iperf3.NAME}",
-                    None if mine is None else mine / top,
-                    "×",
-                    Target.at_least(CEILING),
-                    "both from the start of the command to its end",
-                )
-            )
-            found.append(_own_clocks(f"{_title(kind, rtt_ms)}: {ours} / {iperf3.NAME}", by_tool, ours))
+            target = None if wanted is None else Target.at_least(wanted)
+            found.append(_ratio(f"{what} / {best}", mine, others[best], target, "best file tool"))
+        if iperf3.NAME in by_tool:
+            found += _ceiling(f"{what} / {iperf3.NAME}", by_tool[ours], by_tool[iperf3.NAME])
     return found
 
 
-def _own_clocks(what: str, by_tool: dict[str, Runs], ours: str) -> Row:
-    mine = [run["facts"].get("moving_bps") for run in by_tool[ours]]
-    theirs = [run["facts"].get("own_bps") for run in by_tool[iperf3.NAME]]
-    known = None not in mine and None not in theirs
-    ratio = statistics.median(mine) / statistics.median(theirs) if known else None
-    return Row(what, ratio, "×", None, "each by its own clock, once data flows")
+def _ceiling(what: str, ours: Runs, top: Runs) -> list[Row]:
+    """The first one is judged: both tools on one clock. The others are what a reader may ask next."""
+    mine, moving = median(ours), _middle(run["facts"].get("moving_bps") for run in ours)
+    own = _middle(run["facts"].get("own_bps") for run in top)
+    whole = "both from the start of the command to its end"
+    mixed = "ours from the start of the command, iperf3 by its own clock"
+    return [
+        _ratio(what, mine, median(top), Target.at_least(CEILING), whole),
+        _ratio(what, moving, own, None, "each by its own clock, once data flows"),
+        _ratio(what, None if mine is None else mine * 1e9, own, None, mixed),
+    ]
+
+
+def _ratio(what: str, mine: float | None, other: float | None, target: Target | None, note: str) -> Row:
+    value = mine / other if mine is not None and other else None
+    return Row(what, value, "×", target, note)
+
+
+def _middle(values: Iterable[float | None]) -> float | None:
+    """The median; None when any value is missing."""
+    seen = list(values)
+    known = [value for value in seen if value is not None]
+    return statistics.median(known) if known and len(known) == len(seen) else None
 
 
 def _tool(kind: str, rtt_ms: float, tool: str, runs: Runs) -> Row:
@@ -111,7 +115,7 @@ def _tool(kind: str, rtt_ms: float, tool: str, runs: Runs) -> Row:
     elif runs[0]["reckoned_s"] is not None:
         note = f"{runs[0]['reckoned_s']:.0f} s for all of it, reckoned from 1/{1 / runs[0]['part']:.0f}"
     else:
-        note = "once" if len(runs) == 1 else f"{min(rates):.3g}–{max(rates):.3g} in {len(runs)} runs"
+        note = "once" if len(runs) == 1 else f"{short(min(rates))}–{short(max(rates))} in {len(runs)} runs"
     return Row(f"{_title(kind, rtt_ms)}: {tool}", median(runs), UNITS[kind], None, note)
 
 
