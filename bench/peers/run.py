@@ -16,7 +16,7 @@ TIMEOUT_S = 180.0
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """``goodput_bps`` is what arrived over ``wall_s``, the whole command; None when it failed."""
+    """``goodput_bps`` is ``bytes`` over ``wall_s``, the whole command; None when it failed."""
 
     tool: str
     encrypted: bool
@@ -75,17 +75,16 @@ def ceiling(stage: Stage, size_bytes: int, plan: dict[str, Any], turn: Turn) -> 
     command = iperf3.command(stage, size_bytes, plan["streams"], plan.get("congestion_control"))
     wall_s, output, error = _timed(stage, command)
     facts = {} if error else iperf3.facts(output)
-    # What was still in its socket buffers when it ended never arrived.
-    arrived = facts.get("received_bytes", 0)
+    sent = facts.get("sent_bytes", 0)
     return Run(
         tool=iperf3.NAME,
         encrypted=False,
         work="file",
         **dataclasses.asdict(turn),
         files=0,
-        bytes=arrived,
+        bytes=sent,
         wall_s=wall_s,
-        goodput_bps=None if error else arrived * 8 / wall_s,
+        goodput_bps=None if error else sent * 8 / wall_s,
         error=error,
         facts=facts,
     )
