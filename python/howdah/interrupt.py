@@ -40,5 +40,10 @@ class Held:
 
 def _raise(number: int, frame: FrameType | None) -> None:
     for each in _SIGNALS:
-        signal.signal(each, signal.SIG_IGN)
+        # Not SIG_IGN: Python reports a signal that was already pending then as an error.
+        signal.signal(each, _heard)
     raise Interrupted(number)
+
+
+def _heard(number: int, frame: FrameType | None) -> None:
+    """Later signals change nothing."""

@@ -70,6 +70,9 @@ def test_a_tree_arrives_as_it_is(cp: Copier, source: Path, tmp_path: Path, plain
     assert outcome.links == 3
     assert outcome.bytes == sum(len(node[3]) for node in tree(source).values() if node[0] == "file")
     assert outcome.encrypted is not plaintext
+    assert record.link_stats is not None
+    assert record.link_stats["directions"]["near_to_far"]["wire_bytes"] > outcome.bytes
+    assert ("lateness" in record.flags) is record.link_stats["lateness"]["spoilt"]
     assert {digest.path for digest in outcome.digests} >= {
         b"big",
         b"deep/new\nline",

@@ -5,9 +5,10 @@ Whatever happens, a Record comes out: with an Outcome, or with the error in one 
 
 import os
 import stat
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -81,6 +82,7 @@ class _Run:
         self.plan: Plan | None = None
         self.outcome: Outcome | None = None
         self.connect_s: float | None = None
+        self.link_stats: dict[str, Any] | None = None
 
     def record(self, error: str | None, flags: list[str]) -> Record:
         near = msgspec.json.decode(host_limits(), type=HostLimits)
@@ -94,9 +96,14 @@ class _Run:
             rtt_s=self.far.rtt_s if self.far else None,
             plan=self.plan,
             outcome=self.outcome,
+            link_stats=self.link_stats,
             error=error,
-            flags=flags + (["dry-run"] if self.request.dry_run else []),
+            flags=flags + self._flags(),
         )
+
+    def _flags(self) -> list[str]:
+        spoilt = self.link_stats is not None and self.link_stats["lateness"]["spoilt"]
+        return ["dry-run"] * self.request.dry_run + ["lateness"] * spoilt
 
 
 def run(request: Request, display: Display, archive: Archive) -> Done:
@@ -134,14 +141,25 @@ def _transfer(run: _Run, display: Display) -> None:
         display.planned(run.plan, run.far)
         job = _job(request, run.plan, started.far.data_address)
         started.session.start(msgspec.json.encode(job), msgspec.json.encode(run.plan))
+        ask_link = _link_of_a_lab()
         _watch(started, display)
         run.outcome = msgspec.json.decode(started.session.result(), type=Outcome)
+        run.link_stats = ask_link()
         finished = True
     finally:
         if started is not None and not finished:
             started.session.cancel()
             started.session.wait(CANCEL_S)
             started.far.end()
+
+
+def _link_of_a_lab() -> Callable[[], dict[str, Any] | None]:
+    """What asks for the statistics of the lab's link, loaded while the streams begin; null outside a lab."""
+    if "HOWDAH_LAB_LINK" not in os.environ:
+        return lambda: None
+    from howdah import lab  # noqa: PLC0415
+
+    return lambda: msgspec.to_builtins(lab.stats_here())
 
 
 def _watch(started: Started, display: Display) -> None:
