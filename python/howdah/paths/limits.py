@@ -24,8 +24,8 @@ ASSUMED_RTT_S = 0.1
 
 STREAMS_BY_RTT = ((0.002, 2), (0.030, 8), (math.inf, 16))
 """(round trip up to, streams). Each doubling saves one round trip of slow start, and a loss then halves a
-smaller part of the whole. Of 1, 4, 8 and 16, two copies of 2 GiB each at 10 Gb/s, these were fastest at 20 ms
-(8) and at 100 and 183 ms (16). Public 10 G measurements with loss gain up to 16 (Tierney et al., INDIS 2021)."""
+smaller part of the whole. Of 1, 4, 8 and 16, two copies of 2 GiB each at 10 Gb/s, 8 were fastest at 20 ms and
+16 at 100 and 183 ms. Public 10 G measurements with loss gain up to 16 (Tierney et al., INDIS 2021)."""
 
 STREAMS_FOR_WINDOW_MAX = 32
 """Most streams taken only to get round small buffer limits: each is a share taken from strangers."""
