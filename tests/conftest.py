@@ -1,9 +1,13 @@
 """What all tests share: tests with the marker ``lab`` run only where labs can be made."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
+
+# nohup and some runners start us with it ignored; every program under test would inherit that.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
