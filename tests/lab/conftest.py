@@ -1,8 +1,10 @@
 """A lab that many tests use, and the check that a test leaves nothing behind."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from copying import Copier
 from traces import Traces
 
 from howdah import lab
@@ -13,6 +15,12 @@ def wan(privilege: None) -> Iterator[lab.Lab]:
     """1 Gb/s, 20 ms, with an OpenSSH server on the far host."""
     with lab.started(lab.symmetric(1_000_000_000, 20_000_000), sshd=True) as running:
         yield running
+
+
+@pytest.fixture
+def cp(wan: lab.Lab, tmp_path: Path) -> Copier:
+    """``howdah cp`` on the near host of the module's lab."""
+    return Copier(wan, tmp_path)
 
 
 @pytest.fixture

@@ -1,15 +1,11 @@
 import json
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 from copying import Copier, tree
-
-from howdah import lab
-from howdah.lab import Lab
 
 pytestmark = pytest.mark.lab
 
@@ -23,17 +19,6 @@ NAMES = [
     b" space ",
     b"q'\"\\$",
 ]
-
-
-@pytest.fixture(scope="module")
-def wan(privilege: None) -> Iterator[Lab]:
-    with lab.started(lab.symmetric(1_000_000_000, 20_000_000), sshd=True) as up:
-        yield up
-
-
-@pytest.fixture
-def cp(wan: Lab, tmp_path: Path) -> Copier:
-    return Copier(wan, tmp_path)
 
 
 @pytest.fixture

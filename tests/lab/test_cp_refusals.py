@@ -23,11 +23,6 @@ def wan(privilege: None) -> Iterator[Lab]:
 
 
 @pytest.fixture
-def cp(wan: Lab, tmp_path: Path) -> Copier:
-    return Copier(wan, tmp_path)
-
-
-@pytest.fixture
 def source(tmp_path: Path) -> Path:
     top = tmp_path / "src"
     top.mkdir()
