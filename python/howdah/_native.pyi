@@ -122,7 +122,7 @@ class Session:
         """Tells the far end, stops both within two seconds; complete files are kept."""
 
     def result(self) -> bytes:
-        """Outcome (transfer/messages.py). Raises HowdahError if the transfer failed."""
+        """Outcome (record.py). Raises HowdahError if the transfer failed."""
 
 def serve(read_fd: int, write_fd: int) -> int:
     """The far end; returns the exit code. Blocks until the session has ended."""
