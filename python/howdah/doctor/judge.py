@@ -56,10 +56,7 @@ def judge(facts: Facts, aim: Aim) -> list[Finding]:
     """All findings of this host."""
     return [
         *judge_limits(facts.limits, aim),
-        _window_scaling(facts, aim),
-        _timestamps(facts, aim),
-        _sack(facts),
-        _receive_autotuning(facts, aim),
+        *_switches(facts, aim),
         _ssh(facts),
         _aes(facts),
         _bpf(facts),
@@ -193,58 +190,49 @@ def _idle(host: HostLimits, aim: Aim) -> Finding:
     )
 
 
-def _window_scaling(facts: Facts, aim: Aim) -> Finding:
-    what = "window scaling"
-    if facts.window_scaling is not False:
-        return Finding(what=what, state="good", found=_known(facts.window_scaling, "on"))
-    rate_bps = limits.window_rate_bps(limits.STREAMS_FOR_WINDOW_MAX, _WINDOW_UNSCALED_BYTES, aim.rtt_s)
-    return Finding(
-        what=what,
-        state="gap" if rate_bps < aim.rate_bps else "note",
-        found="off",
-        cost=f"windows end at 64 KiB: {limits.STREAMS_FOR_WINDOW_MAX} streams carry {format_rate(rate_bps)}",
-        sysctls={"net.ipv4.tcp_window_scaling": "1"},
-    )
-
-
-def _timestamps(facts: Facts, aim: Aim) -> Finding:
-    if facts.timestamps is not False:
-        return Finding(what="timestamps", state="good", found=_known(facts.timestamps, "on"))
-    wrap_s = _SEQUENCE_BYTES * 8 / aim.rate_bps
-    return Finding(
-        what="timestamps",
-        state="note",
-        found="off",
-        cost=f"sequence numbers wrap in {format_duration(wrap_s)}, round trips are measured worse",
-        sysctls={"net.ipv4.tcp_timestamps": "1"},
-    )
-
-
-def _sack(facts: Facts) -> Finding:
-    if facts.sack is not False:
-        return Finding(what="selective acknowledgment", state="good", found=_known(facts.sack, "on"))
-    return Finding(
-        what="selective acknowledgment",
-        state="gap",
-        found="off",
-        cost="one round trip for each segment lost, where it would be one for all lost together",
-        sysctls={"net.ipv4.tcp_sack": "1"},
-    )
-
-
-def _receive_autotuning(facts: Facts, aim: Aim) -> Finding:
-    what = "receive autotuning"
-    if facts.receive_autotuning is not False:
-        return Finding(what=what, state="good", found=_known(facts.receive_autotuning, "on"))
+def _switches(facts: Facts, aim: Aim) -> list[Finding]:
+    """What every kernel has on until somebody switches it off."""
     streams = limits.STREAMS_FOR_WINDOW_MAX
-    rate_bps = limits.window_rate_bps(streams, _WINDOW_UNSCALED_BYTES, aim.rtt_s)
-    return Finding(
-        what=what,
-        state="gap" if rate_bps < aim.rate_bps else "note",
-        found="off",
-        cost=f"windows stay at 64 KiB: {streams} streams carry {format_rate(rate_bps)}",
-        sysctls={"net.ipv4.tcp_moderate_rcvbuf": "1"},
-    )
+    unscaled_bps = limits.window_rate_bps(streams, _WINDOW_UNSCALED_BYTES, aim.rtt_s)
+    unscaled: State = "gap" if unscaled_bps < aim.rate_bps else "note"
+    carried = f"64 KiB: {streams} streams carry {format_rate(unscaled_bps)}"
+    wrap = format_duration(_SEQUENCE_BYTES * 8 / aim.rate_bps)
+
+    def switch(what: str, on: bool | None, state: State, cost: str, setting: str) -> Finding:
+        if on is not False:
+            return Finding(what=what, state="good", found=_known(on, "on"))
+        return Finding(what=what, state=state, found="off", cost=cost, sysctls={f"net.ipv4.{setting}": "1"})
+
+    return [
+        switch(
+            "window scaling",
+            facts.window_scaling,
+            unscaled,
+            f"windows end at {carried}",
+            "tcp_window_scaling",
+        ),
+        switch(
+            "timestamps",
+            facts.timestamps,
+            "note",
+            f"sequence numbers wrap in {wrap}, round trips are measured worse",
+            "tcp_timestamps",
+        ),
+        switch(
+            "selective acknowledgment",
+            facts.sack,
+            "gap",
+            "one round trip for each segment lost, where it would be one for all lost together",
+            "tcp_sack",
+        ),
+        switch(
+            "receive autotuning",
+            facts.receive_autotuning,
+            unscaled,
+            f"windows stay at {carried}",
+            "tcp_moderate_rcvbuf",
+        ),
+    ]
 
 
 def _ssh(facts: Facts) -> Finding:
