@@ -87,6 +87,23 @@ impl Decimal {
     }
 }
 
+/// Writes `value` as `Display` does: rounded where the format has a precision, else exactly, in the
+/// largest unit of `units` (largest first) of which it is at least one; nothing is nothing of `zero`.
+pub(crate) fn write_in(
+    f: &mut fmt::Formatter<'_>,
+    value: u64,
+    units: &[(u64, &str)],
+    zero: &str,
+) -> fmt::Result {
+    if let Some(digits) = f.precision() {
+        return write_rounded(f, value as f64, digits, units);
+    }
+    match units.iter().find(|(factor, _)| value >= *factor) {
+        Some(&(factor, unit)) => write_exact(f, value, factor, unit),
+        None => write!(f, "0 {zero}"),
+    }
+}
+
 /// Writes value/factor exactly, with no trailing zeros.
 pub(crate) fn write_exact(
     f: &mut fmt::Formatter<'_>,

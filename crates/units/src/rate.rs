@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::UnitError;
-use crate::decimal::{Kind, write_exact, write_rounded};
+use crate::decimal::{Kind, write_in, write_rounded};
 
 /// Bits per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -78,13 +78,6 @@ impl FromStr for Rate {
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(digits) = f.precision() {
-            return write_rounded(f, self.0 as f64, digits, &UNITS);
-        }
-        let (factor, unit) = *UNITS
-            .iter()
-            .find(|(factor, _)| self.0 >= *factor)
-            .unwrap_or(&(1, "b/s"));
-        write_exact(f, self.0, factor, unit)
+        write_in(f, self.0, &UNITS, "b/s")
     }
 }
