@@ -6,6 +6,7 @@
 //! - [`ssh_rtt`] reads the RTT of the connection that sshd serves us over.
 //! - [`HostLimits`] is what this network namespace allows at all.
 
+mod buffers;
 mod control;
 mod diag;
 mod error;
@@ -15,6 +16,7 @@ mod open;
 mod option;
 mod plan;
 
+pub use buffers::tune_again;
 pub use control::{available_controls, congestion_control, set_congestion_control};
 pub use diag::{Rtt, connection_info, ssh_rtt};
 pub use error::Error;

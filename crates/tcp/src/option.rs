@@ -29,6 +29,13 @@ pub(crate) const NOTSENT_LOWAT: SocketOption = SocketOption {
     name: "TCP_NOTSENT_LOWAT",
 };
 
+/// `SO_BUF_LOCK`: which buffers the kernel no longer tunes (linux/socket.h, since 5.14).
+pub(crate) const BUF_LOCK: SocketOption = SocketOption {
+    level: libc::SOL_SOCKET,
+    number: 72,
+    name: "SO_BUF_LOCK",
+};
+
 impl SocketOption {
     /// setsockopt(2) with an integer of the width the option wants.
     pub(crate) fn set<T: Copy + Into<u64>>(self, socket: impl AsFd, value: T) -> Result<(), Error> {

@@ -125,7 +125,7 @@ fn set_buffers(socket: impl AsFd, bytes: usize) -> Result<(), Error> {
     Ok(())
 }
 
-fn refused(option: &'static str, value: u64) -> impl FnOnce(rustix::io::Errno) -> Error {
+pub(crate) fn refused(option: &'static str, value: u64) -> impl FnOnce(rustix::io::Errno) -> Error {
     move |errno| Error::Set {
         option,
         value,

@@ -12,6 +12,7 @@ use std::{
 use howdah_tcp::{
     Error, HostLimits, Info, Patience, Settings, SocketPlan, accept, available_controls, connect,
     connect_first, connect_many, connection_info, listen, set_congestion_control, ssh_rtt,
+    tune_again,
 };
 use rustix::net::{AddressFamily, SocketType};
 
@@ -100,6 +101,28 @@ fn an_empty_plan_leaves_the_kernel_its_choice() {
     assert_eq!(
         settings.congestion_control,
         limits.congestion_control_default
+    );
+}
+
+#[test]
+fn large_buffers_that_were_inherited_are_tuned_again() {
+    let large = SocketPlan {
+        buffer_bytes: Some(1 << 20),
+        ..SocketPlan::default()
+    };
+    let (near, far) = pair(loopback(0), &large);
+    let tuned_bytes = |socket| Settings::read(socket).unwrap().receive_buffer_bytes;
+    assert!(tuned_bytes(&far) > 100_000);
+    tune_again(&far).unwrap();
+    let before = tuned_bytes(&far);
+    assert!(before < 100_000, "{before}");
+    let writer = thread::spawn(move || (&near).write_all(&vec![0; 64 << 20]).unwrap());
+    let got = (&far).read_to_end(&mut Vec::new()).unwrap();
+    writer.join().unwrap();
+    assert_eq!(got, 64 << 20);
+    assert!(
+        tuned_bytes(&far) > before,
+        "the kernel grows it as it wants"
     );
 }
 

@@ -8,11 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
-use howdah_tcp::{Patience, SocketPlan, accept, connect_first, listen};
+use howdah_tcp::{Patience, SocketPlan, accept, connect_first, listen, tune_again};
 use howdah_wire::{StreamHello, StreamPlan};
 
 use crate::abort::lock;
-use crate::buffers::tune_again;
 use crate::context::Context;
 use crate::control::Event;
 use crate::error::TransferError;
@@ -221,13 +220,14 @@ fn accept_streams(
 impl Entrance {
     /// Sets a socket up as planned; what the kernel refuses here it would refuse every stream.
     fn set_up(&self, socket: &TcpStream) -> Result<(), TransferError> {
-        self.plan
+        let set_up = self
+            .plan
             .apply(socket)
-            .map_err(|error| TransferError::Here(error.to_string()))?;
-        if self.plan.buffer_bytes.is_none() {
-            tune_again(socket.as_fd())?;
-        }
-        Ok(())
+            .and_then(|()| match self.plan.buffer_bytes {
+                Some(_) => Ok(()),
+                None => tune_again(socket),
+            });
+        set_up.map_err(|error| TransferError::Here(error.to_string()))
     }
 
     fn admit(

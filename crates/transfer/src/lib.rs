@@ -6,7 +6,6 @@
 
 mod abort;
 mod assembly;
-mod buffers;
 mod context;
 mod control;
 mod door;
