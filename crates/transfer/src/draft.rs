@@ -10,7 +10,8 @@ use rustix::io::Errno;
 
 use crate::abort::lock;
 use crate::error::{TransferError, printable};
-use crate::place::{NO_ESCAPE, Spot, set_attributes, temporary_name};
+use crate::source::INSIDE;
+use crate::spot::{Spot, set_attributes, temporary_name};
 
 /// Files from this size on get their space before their content, so that a full disk shows early.
 const PREALLOCATE_BYTES: u64 = 1 << 20;
@@ -52,7 +53,7 @@ impl Draft {
                     | OFlags::NOFOLLOW
                     | OFlags::CLOEXEC;
                 let file =
-                    rustix::fs::openat2(&spot.folder, name.as_slice(), flags, private, NO_ESCAPE);
+                    rustix::fs::openat2(&spot.folder, name.as_slice(), flags, private, INSIDE);
                 (file.map_err(failed)?, Some(name))
             }
             Err(error) => return Err(failed(error)),

@@ -25,6 +25,7 @@ mod sender;
 mod serve;
 mod session;
 mod source;
+mod spot;
 pub mod stream;
 mod target;
 pub mod tls;

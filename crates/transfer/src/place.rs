@@ -5,26 +5,22 @@
 //! (`O_TMPFILE`) and linked into place; where the file system has none, beside the target.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
 use howdah_wire::{Attributes, LinkTarget, OfferedFile, TreePath};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Timespec, Timestamps};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::abort::lock;
 use crate::draft::Draft;
 use crate::error::{TransferError, printable};
-use crate::source::mtime_ns;
+use crate::source::{INSIDE, mtime_ns};
+use crate::spot::{Spot, set_attributes, temporary_name, times};
 use crate::target::Target;
 
 /// Folders kept open, so that files of one folder do not look it up again.
 const MAX_OPEN_FOLDERS: usize = 128;
-
-pub(crate) const NO_ESCAPE: ResolveFlags = ResolveFlags::BENEATH
-    .union(ResolveFlags::NO_MAGICLINKS)
-    .union(ResolveFlags::NO_SYMLINKS);
 
 /// By source and path below its target's folder.
 type OpenFolders = HashMap<(u16, Vec<u8>), Arc<OwnedFd>>;
@@ -35,17 +31,6 @@ pub struct Placement {
     targets: Vec<Target>,
     open: Mutex<OpenFolders>,
     folders: Mutex<Vec<(u16, TreePath, Attributes)>>,
-}
-
-/// A name in an open folder.
-#[derive(Debug, Clone)]
-pub struct Spot {
-    /// The folder.
-    pub folder: Arc<OwnedFd>,
-    /// The name in it.
-    pub name: Vec<u8>,
-    /// The whole path, for messages.
-    pub display: Vec<u8>,
 }
 
 impl Placement {
@@ -84,7 +69,7 @@ impl Placement {
             return Ok(true);
         };
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = rustix::fs::openat2(folder, relative, flags, Mode::empty(), NO_ESCAPE);
+        let opened = rustix::fs::openat2(folder, relative, flags, Mode::empty(), INSIDE);
         let Ok(stat) = opened.and_then(rustix::fs::fstat) else {
             return Ok(true);
         };
@@ -239,35 +224,7 @@ impl Placement {
 
 fn enter(parent: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat2(parent, name, flags, Mode::empty(), NO_ESCAPE)
-}
-
-pub(crate) fn set_attributes(file: impl AsFd, attributes: Attributes) -> Result<(), Errno> {
-    rustix::fs::fchmod(&file, Mode::from_raw_mode(attributes.mode))?;
-    rustix::fs::futimens(&file, &times(attributes.mtime_ns))
-}
-
-pub(crate) fn times(mtime_ns: i64) -> Timestamps {
-    let modified = Timespec {
-        tv_sec: mtime_ns.div_euclid(1_000_000_000),
-        tv_nsec: mtime_ns.rem_euclid(1_000_000_000),
-    };
-    let accessed = Timespec {
-        tv_sec: 0,
-        tv_nsec: rustix::fs::UTIME_OMIT,
-    };
-    Timestamps {
-        last_access: accessed,
-        last_modification: modified,
-    }
-}
-
-/// A name beside `name` that no file of a user has.
-pub(crate) fn temporary_name(name: &[u8]) -> Vec<u8> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let unique = format!(".howdah-{:x}-{count:x}", std::process::id());
-    [b".", &name[..name.len().min(200)], unique.as_bytes()].concat()
+    rustix::fs::openat2(parent, name, flags, Mode::empty(), INSIDE)
 }
 
 /// Whether two modification times are the same, as far as the receiving file system keeps them.

@@ -11,8 +11,9 @@ use rustix::io::Errno;
 
 use crate::error::{TransferError, printable};
 
-/// Below a source nothing but what is in it is opened, whatever becomes of its names meanwhile.
-const INSIDE: ResolveFlags = ResolveFlags::BENEATH
+/// Below a source, or a destination, nothing but what is in it is opened, whatever becomes of its
+/// names meanwhile.
+pub(crate) const INSIDE: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_MAGICLINKS)
     .union(ResolveFlags::NO_SYMLINKS);
 

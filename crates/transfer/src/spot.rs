@@ -1,0 +1,49 @@
+//! A name in an open folder, and what any file, folder or link gets there: attributes, or another
+//! name until it is complete.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use howdah_wire::Attributes;
+use rustix::fs::{Mode, Timespec, Timestamps};
+use rustix::io::Errno;
+
+/// A name in an open folder.
+#[derive(Debug, Clone)]
+pub struct Spot {
+    /// The folder.
+    pub folder: Arc<OwnedFd>,
+    /// The name in it.
+    pub name: Vec<u8>,
+    /// The whole path, for messages.
+    pub display: Vec<u8>,
+}
+
+pub(crate) fn set_attributes(file: impl AsFd, attributes: Attributes) -> Result<(), Errno> {
+    rustix::fs::fchmod(&file, Mode::from_raw_mode(attributes.mode))?;
+    rustix::fs::futimens(&file, &times(attributes.mtime_ns))
+}
+
+pub(crate) fn times(mtime_ns: i64) -> Timestamps {
+    let modified = Timespec {
+        tv_sec: mtime_ns.div_euclid(1_000_000_000),
+        tv_nsec: mtime_ns.rem_euclid(1_000_000_000),
+    };
+    let accessed = Timespec {
+        tv_sec: 0,
+        tv_nsec: rustix::fs::UTIME_OMIT,
+    };
+    Timestamps {
+        last_access: accessed,
+        last_modification: modified,
+    }
+}
+
+/// A name beside `name` that no file of a user has.
+pub(crate) fn temporary_name(name: &[u8]) -> Vec<u8> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let unique = format!(".howdah-{:x}-{count:x}", std::process::id());
+    [b".", &name[..name.len().min(200)], unique.as_bytes()].concat()
+}
