@@ -175,6 +175,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     far_peak_memory_bytes: int | None = None
     dry_run_plan: list[FileAction] | None = None
     warnings: list[str] = []
+    left_out: list[str] = []
+    """Why each file or folder that could not be read is not at the receiver."""
 
     @property
     def goodput_bps(self) -> float | None:

@@ -119,9 +119,28 @@ def test_no_space(cp: Copier, source: Path, small: Path, pull: bool) -> None:
 
 def test_no_permission_to_read(cp: Copier, source: Path, tmp_path: Path) -> None:
     (source / "file-3").chmod(0)
+    (source / "closed").mkdir(mode=0)
+    done = cp(source, f"far:{tmp_path}/dst", "--json", prefix=POWERLESS)
+    assert done.returncode == 1
+    record = msgspec.json.decode(done.stdout, type=Record)
+    assert record.outcome is not None
+    said = record.outcome.left_out
+    assert {line.partition(";")[0] for line in said} == {
+        f"no permission to read folder {source}/closed",
+        f"no permission to read {source}/file-3",
+    }
+    assert record.error == "2 files or folders could not be read and left out; all else is there"
+    assert sorted(done.stderr.splitlines()) == sorted(f"howdah: {line}" for line in [*said, record.error])
+    there = tree(source)
+    del there[b"file-3"]
+    assert tree(tmp_path / "dst") == there
+
+
+def test_no_permission_to_read_anything(cp: Copier, source: Path, tmp_path: Path) -> None:
+    source.chmod(0)
     said = cp.refused(source, f"far:{tmp_path}/dst", prefix=POWERLESS)
-    assert "file-3" in said
-    assert "no permission to" in said
+    assert f"no permission to read {source}" in said
+    assert not (tmp_path / "dst").exists()
 
 
 def test_no_permission_to_write(cp: Copier, source: Path, tmp_path: Path) -> None:

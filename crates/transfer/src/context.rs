@@ -106,6 +106,14 @@ impl Context {
             Side::Far => self.control.say(Message::Warning(text)),
         }
     }
+
+    /// Has the user know why something of the sources is not sent.
+    pub fn leave_out(&self, why: String) {
+        match self.side {
+            Side::Near => lock(&self.board.notes).left_out.push(why),
+            Side::Far => self.control.say(Message::LeftOut(why)),
+        }
+    }
 }
 
 /// How far one end has come, for whoever asks.
@@ -144,6 +152,8 @@ pub struct Notes {
     pub digests: Vec<Digest>,
     /// What the user should know.
     pub warnings: Vec<String>,
+    /// Why each file or folder that could not be read is not at the receiver.
+    pub left_out: Vec<String>,
 }
 
 impl Board {

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::io;
 
 use howdah_wire::{FrameError, PathError, PieceError, ProtocolError};
+use rustix::io::Errno;
 
 use crate::stream::StreamError;
 
@@ -13,6 +14,9 @@ pub enum TransferError {
     /// Something at this end.
     #[error("{0}")]
     Here(String),
+    /// A source, or something in it, that cannot be read; what else there is can.
+    #[error("{0}")]
+    Unreadable(String),
     /// Something the far end reported.
     #[error("far end: {0}")]
     There(String),
@@ -27,30 +31,40 @@ pub enum TransferError {
 impl TransferError {
     /// A failure of this end to do something with a path.
     pub(crate) fn path(action: &str, path: &[u8], error: impl Into<io::Error>) -> Self {
-        let error = error.into();
-        let path = printable(path);
-        Self::Here(match error.raw_os_error() {
-            Some(libc::ENOSPC | libc::EDQUOT) => format!(
-                "no space left to {action} {path}; make room and run the same command again, \
+        Self::Here(in_words(action, path, &error.into()))
+    }
+
+    /// A failure to read one source or something in it; of this host, if it would fail with any.
+    pub(crate) fn reading(action: &str, path: &[u8], error: Errno) -> Self {
+        let text = in_words(action, path, &error.into());
+        match error {
+            Errno::MFILE | Errno::NFILE | Errno::NOMEM => Self::Here(text),
+            _ => Self::Unreadable(text),
+        }
+    }
+}
+
+fn in_words(action: &str, path: &[u8], error: &io::Error) -> String {
+    let path = printable(path);
+    match error.raw_os_error() {
+        Some(libc::ENOSPC | libc::EDQUOT) => format!(
+            "no space left to {action} {path}; make room and run the same command again, \
                  complete files are kept"
-            ),
-            Some(libc::EACCES | libc::EPERM) => {
-                format!("no permission to {action} {path}; check its owner and mode")
-            }
-            Some(libc::EROFS) => format!("cannot {action} {path}: its file system is read-only"),
-            Some(libc::ENOENT) => format!("cannot {action} {path}: no such file or folder"),
-            Some(libc::ENOTDIR) => {
-                format!("cannot {action} {path}: a file is where a folder must be")
-            }
-            Some(libc::EISDIR) => format!("cannot {action} {path}: a folder has that name"),
-            Some(libc::ELOOP) => format!("cannot {action} {path}: a symbolic link is in the way"),
-            Some(libc::EMFILE | libc::ENFILE) => {
-                format!(
-                    "cannot {action} {path}: too many open files; raise it with: ulimit -n 4096"
-                )
-            }
-            _ => format!("cannot {action} {path}: {}", plain(&error)),
-        })
+        ),
+        Some(libc::EACCES | libc::EPERM) => {
+            format!("no permission to {action} {path}; check its owner and mode")
+        }
+        Some(libc::EROFS) => format!("cannot {action} {path}: its file system is read-only"),
+        Some(libc::ENOENT) => format!("cannot {action} {path}: no such file or folder"),
+        Some(libc::ENOTDIR) => {
+            format!("cannot {action} {path}: a file is where a folder must be")
+        }
+        Some(libc::EISDIR) => format!("cannot {action} {path}: a folder has that name"),
+        Some(libc::ELOOP) => format!("cannot {action} {path}: a symbolic link is in the way"),
+        Some(libc::EMFILE | libc::ENFILE) => {
+            format!("cannot {action} {path}: too many open files; raise it with: ulimit -n 4096")
+        }
+        _ => format!("cannot {action} {path}: {}", plain(error)),
     }
 }
 

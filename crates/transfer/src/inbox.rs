@@ -3,6 +3,7 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use howdah_wire::limits::MAX_TEXT_BYTES;
 use howdah_wire::{Message, Side};
 
 use crate::control::Event;
@@ -83,7 +84,10 @@ impl<'a> Inbox<'a> {
         match event {
             Event::Message(Message::Failed(text)) => Err(self.told(&text)),
             Event::Message(Message::Cancel) => Err(TransferError::Cancelled),
-            Event::Message(message) => {
+            Event::Message(mut message) => {
+                if let Message::Warning(text) | Message::LeftOut(text) = &mut message {
+                    *text = shown(text);
+                }
                 self.heard = Instant::now();
                 self.finished |= matches!(message, Message::Finished(_));
                 Ok(Some(Input::Message(message)))
@@ -106,12 +110,17 @@ impl<'a> Inbox<'a> {
     }
 
     fn told(&self, text: &str) -> TransferError {
-        let text = printable(text.as_bytes());
+        let text = shown(text);
         match self.side {
             Side::Near => TransferError::There(text),
             Side::Far => TransferError::Here(text),
         }
     }
+}
+
+/// The peer's words as one line, of which a terminal obeys nothing.
+fn shown(text: &str) -> String {
+    printable(&text.as_bytes()[..text.len().min(MAX_TEXT_BYTES)])
 }
 
 #[cfg(test)]
@@ -139,6 +148,21 @@ mod tests {
             .unwrap();
         let error = inbox.next(Duration::from_secs(5)).unwrap_err();
         assert_eq!(error, TransferError::Stream("reset".into()));
+    }
+
+    #[test]
+    fn words_of_the_peer_are_one_line_of_bounded_length() {
+        let (send, events) = channel();
+        let mut inbox = Inbox::new(&events, Side::Near);
+        let mut said = |text: String| {
+            send.send(Event::Message(Message::Warning(text))).unwrap();
+            match inbox.next(Duration::from_secs(5)).unwrap() {
+                Some(Input::Message(Message::Warning(text))) => text,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(said("left out\n\x1b[2J".into()), "left out\\n\\u{1b}[2J");
+        assert_eq!(said("x".repeat(1 << 20)).len(), MAX_TEXT_BYTES);
     }
 
     #[test]

@@ -37,7 +37,18 @@ pub struct BigFile {
     /// Its size in bytes.
     pub size: u64,
     /// Opened by the first stream that takes a piece.
-    pub opened: Mutex<Option<Arc<OwnedFd>>>,
+    pub opened: Mutex<Opened>,
+}
+
+/// Whether a [`BigFile`] is open.
+#[derive(Debug)]
+pub enum Opened {
+    /// Nobody has tried.
+    NotYet,
+    /// It is.
+    Yes(Arc<OwnedFd>),
+    /// It cannot be read: none of its pieces is sent.
+    Unreadable,
 }
 
 /// What a stream sends before it asks again.
@@ -163,6 +174,13 @@ impl Queue {
         }
         self.changed.notify_one();
         Ok(())
+    }
+
+    /// Takes a file that cannot be read after all out of the account.
+    pub fn leave_out(&self, size: u64) {
+        let mut state = lock(&self.state);
+        state.scanned.files -= 1;
+        state.scanned.bytes -= size;
     }
 
     /// Notes that the scan has found everything.
@@ -301,7 +319,7 @@ impl Queue {
                     number,
                     entry,
                     size,
-                    opened: Mutex::new(None),
+                    opened: Mutex::new(Opened::NotYet),
                 };
                 state.slicing = Some((Arc::new(file), 0));
                 break;

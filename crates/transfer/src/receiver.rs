@@ -221,6 +221,7 @@ impl Run<'_> {
                 (self.sampled)(samples);
             }
             Message::Warning(text) => lock(&self.context.board.notes).warnings.push(text),
+            Message::LeftOut(why) => lock(&self.context.board.notes).left_out.push(why),
             Message::Finished(finished) => self.peer = Some(*finished),
             _ => {}
         }

@@ -272,6 +272,7 @@ struct OutcomeJson<'a> {
     far_peak_memory_bytes: Option<u64>,
     dry_run_plan: Option<Vec<ActionJson>>,
     warnings: &'a [String],
+    left_out: &'a [String],
 }
 
 /// Outcome as JSON.
@@ -319,6 +320,7 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         far_peak_memory_bytes: account.far_peak_memory_bytes,
         dry_run_plan: job.dry_run.then(|| listed.collect()),
         warnings: &notes.warnings,
+        left_out: &notes.left_out,
     })
 }
 

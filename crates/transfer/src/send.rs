@@ -4,13 +4,15 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use blake3::hazmat::HasherExt;
-use howdah_wire::{Attributes, Digest, FilePiece, MemoryPiece, Piece, StreamTally, Totals};
+use howdah_wire::{
+    Attributes, Digest, FilePiece, MemoryPiece, Piece, Side, StreamTally, Totals, TreePath,
+};
 use rustix::io::Errno;
 
 use crate::abort::lock;
 use crate::context::Context;
 use crate::error::{TransferError, printable};
-use crate::queue::{BigFile, Block, Queue};
+use crate::queue::{BigFile, Block, Opened, Queue};
 use crate::source::{Entry, Kind, Sources};
 use crate::stream::{CHUNK_BYTES, Stream};
 
@@ -111,9 +113,13 @@ impl Sender<'_> {
     }
 
     fn note_digests(&mut self) {
-        lock(&self.context.board.notes)
-            .digests
-            .append(&mut self.digests);
+        // The end that reports to the user needs them; the other would only keep them.
+        match self.context.side {
+            Side::Near => lock(&self.context.board.notes)
+                .digests
+                .append(&mut self.digests),
+            Side::Far => self.digests.clear(),
+        }
     }
 
     fn header(&mut self, piece: &Piece) -> Result<(), TransferError> {
@@ -138,7 +144,9 @@ impl Sender<'_> {
                 mtime_ns,
             }),
             Kind::File { size, attributes } => {
-                let file = self.sending.sources.open_file(source, &path)?;
+                let Some(file) = self.open(source, &path, size)? else {
+                    return Ok(());
+                };
                 let piece = FilePiece {
                     file: number,
                     source,
@@ -175,7 +183,9 @@ impl Sender<'_> {
                 mtime_ns: 0,
             },
         };
-        let opened = self.opened(file)?;
+        let Some(opened) = self.opened(file)? else {
+            return Ok(());
+        };
         let checksum = !self.stream.encrypted();
         let piece = FilePiece {
             file: file.number,
@@ -220,18 +230,35 @@ impl Sender<'_> {
         Ok(())
     }
 
-    fn opened(&self, file: &BigFile) -> Result<Arc<OwnedFd>, TransferError> {
+    fn opened(&self, file: &BigFile) -> Result<Option<Arc<OwnedFd>>, TransferError> {
         let mut opened = lock(&file.opened);
-        if let Some(descriptor) = &*opened {
-            return Ok(Arc::clone(descriptor));
+        if let Opened::NotYet = *opened {
+            *opened = match self.open(file.entry.source, &file.entry.path, file.size)? {
+                Some(descriptor) => Opened::Yes(Arc::new(descriptor)),
+                None => Opened::Unreadable,
+            };
         }
-        let descriptor = self
-            .sending
-            .sources
-            .open_file(file.entry.source, &file.entry.path)?;
-        let descriptor = Arc::new(descriptor);
-        *opened = Some(Arc::clone(&descriptor));
-        Ok(descriptor)
+        Ok(match &*opened {
+            Opened::Yes(descriptor) => Some(Arc::clone(descriptor)),
+            _ => None,
+        })
+    }
+
+    /// A file opened; `None` when it cannot be read: it is left out, the others are sent.
+    fn open(
+        &self,
+        source: u16,
+        path: &TreePath,
+        size: u64,
+    ) -> Result<Option<OwnedFd>, TransferError> {
+        match self.sending.sources.open_file(source, path, size) {
+            Err(TransferError::Unreadable(why)) => {
+                self.sending.queue.leave_out(size);
+                self.context.leave_out(why);
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
     }
 
     fn send_memory(&mut self, len: u64) -> Result<(), TransferError> {

@@ -17,7 +17,7 @@ use crate::memory::MemoryMark;
 use crate::queue::Queue;
 use crate::sample::Sampler;
 use crate::send::Sending;
-use crate::source::{Entry, Sources};
+use crate::source::{Entry, Found, Sources};
 
 /// Between two samples of a socket.
 const SAMPLE_EVERY: Duration = Duration::from_millis(100);
@@ -92,14 +92,17 @@ pub fn run(
 fn scan(context: &Arc<Context>, sending: &Sending) -> Result<(), TransferError> {
     let queue = &sending.queue;
     let offer = || queue.make_offers(|offer| context.control.say(Message::Offer(offer)));
-    let scanned = sending.sources.scan(
-        &mut |entry| {
-            queue.add(entry)?;
-            offer();
-            Ok(())
-        },
-        &|warning| context.warn(warning),
-    );
+    let scanned = sending.sources.scan(&mut |found| {
+        match found {
+            Found::Entry(entry) => {
+                queue.add(entry)?;
+                offer();
+            }
+            Found::Special(line) => context.warn(line),
+            Found::Unreadable(why) => context.leave_out(why),
+        }
+        Ok(())
+    });
     match scanned {
         Ok(()) => {
             queue.scan_complete();

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use howdah_wire::{Attributes, LinkTarget, TreePath};
+use howdah_wire::{Attributes, LinkTarget, PathError, TreePath};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
@@ -47,6 +47,17 @@ pub enum Kind {
         /// Its modification time, in nanoseconds since 1970.
         mtime_ns: i64,
     },
+}
+
+/// What a scan comes upon.
+#[derive(Debug)]
+pub enum Found {
+    /// Something to send.
+    Entry(Entry),
+    /// A special file, which is left out; a line that says so.
+    Special(String),
+    /// Something that cannot be read; a line that says why.
+    Unreadable(String),
 }
 
 /// The name a source gets inside an existing folder.
@@ -118,11 +129,17 @@ impl Sources {
         display
     }
 
-    /// Opens a file for reading.
+    /// Opens a file of which `size` bytes are to be read.
     ///
     /// # Errors
-    /// When it has gone, is unreadable or is no regular file any more.
-    pub fn open_file(&self, source: u16, path: &TreePath) -> Result<OwnedFd, TransferError> {
+    /// [`TransferError::Unreadable`] when it has gone, may not be read, has become shorter or is no
+    /// regular file any more.
+    pub fn open_file(
+        &self,
+        source: u16,
+        path: &TreePath,
+        size: u64,
+    ) -> Result<OwnedFd, TransferError> {
         let root = &self.0[usize::from(source)].root;
         let opened = if path.is_root() {
             rustix::io::fcntl_dupfd_cloexec(root, 0)
@@ -131,18 +148,31 @@ impl Sources {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             rustix::fs::openat2(root, path.as_bytes(), flags, Mode::empty(), INSIDE)
         };
-        opened.map_err(|error| TransferError::path("read", &self.display(source, path), error))
+        let failed =
+            |error: Errno| TransferError::reading("read", &self.display(source, path), error);
+        let file = opened.map_err(failed)?;
+        let stat = rustix::fs::fstat(&file).map_err(failed)?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        let changed = if kind != FileType::RegularFile {
+            special(kind)
+        } else if self::size(&stat) < size {
+            "it has become shorter since it was found"
+        } else {
+            return Ok(file);
+        };
+        let path = printable(&self.display(source, path));
+        Err(TransferError::Unreadable(format!(
+            "cannot read {path}: {changed}"
+        )))
     }
 
     /// Walks all sources, folders before what is in them, and hands out what is there.
-    /// `warn` gets a line for each special file, which is left out.
     ///
     /// # Errors
-    /// Of `found`, and when a folder or link cannot be read.
+    /// Of `found`, and when this host can read nothing any more.
     pub fn scan(
         &self,
-        found: &mut dyn FnMut(Entry) -> Result<(), TransferError>,
-        warn: &dyn Fn(String),
+        found: &mut dyn FnMut(Found) -> Result<(), TransferError>,
     ) -> Result<(), TransferError> {
         for (source, Source { stat, .. }) in (0u16..).zip(&self.0) {
             let path = TreePath::default();
@@ -151,17 +181,20 @@ impl Sources {
                     size: size(stat),
                     attributes: attributes(stat),
                 };
-                found(Entry { source, path, kind })?;
+                found(Found::Entry(Entry { source, path, kind }))?;
                 continue;
             }
-            found(Entry {
+            found(Found::Entry(Entry {
                 source,
                 path: path.clone(),
                 kind: Kind::Folder(attributes(stat)),
-            })?;
+            }))?;
             let mut folders = vec![path];
             while let Some(folder) = folders.pop() {
-                self.scan_folder(source, &folder, &mut folders, found, warn)?;
+                match self.scan_folder(source, &folder, &mut folders, found) {
+                    Err(TransferError::Unreadable(why)) => found(Found::Unreadable(why))?,
+                    other => other?,
+                }
             }
         }
         Ok(())
@@ -172,11 +205,11 @@ impl Sources {
         source: u16,
         folder: &TreePath,
         folders: &mut Vec<TreePath>,
-        found: &mut dyn FnMut(Entry) -> Result<(), TransferError>,
-        warn: &dyn Fn(String),
+        found: &mut dyn FnMut(Found) -> Result<(), TransferError>,
     ) -> Result<(), TransferError> {
-        let failed =
-            |error: Errno| TransferError::path("read folder", &self.display(source, folder), error);
+        let failed = |error: Errno| {
+            TransferError::reading("read folder", &self.display(source, folder), error)
+        };
         let below = if folder.is_root() {
             b".".as_slice()
         } else {
@@ -193,57 +226,71 @@ impl Sources {
             if matches!(name, b"." | b"..") {
                 continue;
             }
-            let path = folder.join(name).map_err(|error| {
-                let folder = printable(&self.display(source, folder));
-                TransferError::Here(format!("{folder}/{}: {error}", printable(name)))
-            })?;
-            let stat = match rustix::fs::statat(&descriptor, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => stat,
+            let here = match self.look(source, folder, &descriptor, name) {
+                Ok(Some(here)) => here,
                 // Deleted since its folder was read.
-                Err(Errno::NOENT) => continue,
-                Err(error) => {
-                    return Err(TransferError::path(
-                        "read",
-                        &self.display(source, &path),
-                        error,
-                    ));
-                }
+                Ok(None) => continue,
+                Err(TransferError::Unreadable(why)) => Found::Unreadable(why),
+                Err(error) => return Err(error),
             };
-            let kind = match FileType::from_raw_mode(stat.st_mode) {
-                FileType::RegularFile => Kind::File {
-                    size: size(&stat),
-                    attributes: attributes(&stat),
-                },
-                FileType::Directory => {
-                    folders.push(path.clone());
-                    Kind::Folder(attributes(&stat))
-                }
-                FileType::Symlink => {
-                    let read = rustix::fs::readlinkat(&descriptor, name, Vec::new());
-                    let target = read.map_err(|error| {
-                        TransferError::path("read", &self.display(source, &path), error)
-                    })?;
-                    let target = LinkTarget::try_from(target.into_bytes())?;
-                    Kind::Link {
-                        target,
-                        mtime_ns: attributes(&stat).mtime_ns,
-                    }
-                }
-                other => {
-                    let path = printable(&self.display(source, &path));
-                    warn(format!("left out {path}: {}", special(other)));
-                    continue;
-                }
-            };
-            found(Entry { source, path, kind })?;
+            if let Found::Entry(entry) = &here
+                && let Kind::Folder(_) = entry.kind
+            {
+                folders.push(entry.path.clone());
+            }
+            found(here)?;
         }
         Ok(())
+    }
+
+    /// What `name` in an open folder is; `None` when it is there no more.
+    fn look(
+        &self,
+        source: u16,
+        folder: &TreePath,
+        descriptor: &OwnedFd,
+        name: &[u8],
+    ) -> Result<Option<Found>, TransferError> {
+        let refused = |error: PathError| {
+            let folder = printable(&self.display(source, folder));
+            TransferError::Unreadable(format!("cannot read {folder}/{}: {error}", printable(name)))
+        };
+        let path = folder.join(name).map_err(refused)?;
+        let failed =
+            |error: Errno| TransferError::reading("read", &self.display(source, &path), error);
+        let stat = match rustix::fs::statat(descriptor, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => return Ok(None),
+            other => other.map_err(failed)?,
+        };
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Kind::File {
+                size: size(&stat),
+                attributes: attributes(&stat),
+            },
+            FileType::Directory => Kind::Folder(attributes(&stat)),
+            FileType::Symlink => {
+                let target = match rustix::fs::readlinkat(descriptor, name, Vec::new()) {
+                    Err(Errno::NOENT) => return Ok(None),
+                    other => other.map_err(failed)?,
+                };
+                Kind::Link {
+                    target: LinkTarget::try_from(target.into_bytes()).map_err(refused)?,
+                    mtime_ns: attributes(&stat).mtime_ns,
+                }
+            }
+            other => {
+                let path = printable(&self.display(source, &path));
+                let line = format!("left out {path}: {}", special(other));
+                return Ok(Some(Found::Special(line)));
+            }
+        };
+        Ok(Some(Found::Entry(Entry { source, path, kind })))
     }
 }
 
 impl Source {
     fn open(path: &[u8]) -> Result<Self, TransferError> {
-        let failed = |error: Errno| TransferError::path("read", path, error);
+        let failed = |error: Errno| TransferError::reading("read", path, error);
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let stat = rustix::fs::statat(CWD, path, AtFlags::empty()).map_err(failed)?;
         let kind = FileType::from_raw_mode(stat.st_mode);
@@ -298,7 +345,6 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
     use std::fs;
-    use std::sync::Mutex;
 
     fn named(path: &str) -> BaseName {
         base_name(path.as_bytes()).unwrap()
@@ -330,15 +376,18 @@ mod tests {
         rustix::fs::mknodat(CWD, root.join("fifo"), FileType::Fifo, Mode::RUSR, 0).unwrap();
         let sources = Sources::open(&[root.as_os_str().as_bytes().to_vec()]).unwrap();
         let mut found = BTreeMap::new();
-        let warnings = Mutex::new(Vec::new());
+        let mut warnings = Vec::new();
         sources
-            .scan(
-                &mut |entry| {
-                    found.insert(entry.path.as_bytes().to_vec(), entry.kind);
-                    Ok(())
-                },
-                &|warning| warnings.lock().unwrap().push(warning),
-            )
+            .scan(&mut |here| {
+                match here {
+                    Found::Entry(entry) => {
+                        found.insert(entry.path.as_bytes().to_vec(), entry.kind);
+                    }
+                    Found::Special(line) => warnings.push(line),
+                    Found::Unreadable(why) => panic!("{why}"),
+                }
+                Ok(())
+            })
             .unwrap();
         let names: Vec<&[u8]> = found.keys().map(Vec::as_slice).collect();
         assert_eq!(
@@ -359,7 +408,6 @@ mod tests {
         assert!(
             matches!(&found[b"link".as_slice()], Kind::Link { target, .. } if target.as_bytes() == b"/etc")
         );
-        let warnings = warnings.into_inner().unwrap();
         assert!(
             warnings.len() == 1 && warnings[0].ends_with("fifo: it is a FIFO"),
             "{warnings:?}"

@@ -7,7 +7,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use ends::{Ends, content, job, listing, pull, push};
-use serde_json::json;
+use rustix::thread::CapabilitySet;
+use serde_json::{Value, json};
 
 const MIB: usize = 1 << 20;
 
@@ -195,6 +196,110 @@ fn a_source_that_shrinks_is_named_and_nothing_of_it_is_left() {
         "{error}"
     );
     assert_eq!(fs::read_dir(base.path()).unwrap().count(), 1);
+}
+
+/// Root to whom permissions apply, in this thread and those it starts.
+fn drop_override() {
+    let mut sets = rustix::thread::capabilities(None).unwrap();
+    for set in [&mut sets.effective, &mut sets.permitted] {
+        set.remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
+    }
+    rustix::thread::set_capabilities(None, sets).unwrap();
+}
+
+#[test]
+fn what_cannot_be_read_is_left_out_and_named_and_the_rest_arrives() {
+    drop_override();
+    for direction in ["push", "pull"] {
+        let base = tempfile::tempdir().unwrap();
+        let (source, target) = (base.path().join("src"), base.path().join("dst"));
+        fs::create_dir_all(source.join("closed")).unwrap();
+        for (name, len) in [
+            ("secret", 10),
+            ("big secret", 3 * MIB),
+            ("open", 20),
+            ("big", 3 * MIB),
+        ] {
+            fs::write(source.join(name), content(len)).unwrap();
+        }
+        for name in ["secret", "big secret", "closed"] {
+            fs::set_permissions(source.join(name), fs::Permissions::from_mode(0o0)).unwrap();
+        }
+        let outcome = Ends::run(&job(direction, &[&source], &target)).unwrap();
+        fs::set_permissions(source.join("closed"), fs::Permissions::from_mode(0o700)).unwrap();
+        let said = left_out(&outcome);
+        assert_eq!(said.len(), 3, "{said:?}");
+        for (said, name) in said.iter().zip(["big secret;", "closed;", "secret;"]) {
+            assert!(said.starts_with("no permission to read"), "{said}");
+            assert!(said.contains(name), "{said}");
+        }
+        assert_eq!(outcome["files"], 2);
+        assert_eq!(outcome["digests"].as_array().unwrap().len(), 2);
+        for name in ["open", "big"] {
+            assert_eq!(
+                fs::read(target.join(name)).unwrap(),
+                fs::read(source.join(name)).unwrap()
+            );
+        }
+        assert!(!target.join("secret").exists() && !target.join("big secret").exists());
+    }
+}
+
+/// Why what was left out was, in order of the names.
+fn left_out(outcome: &Value) -> Vec<String> {
+    let said = outcome["left_out"].as_array().unwrap();
+    let mut said: Vec<_> = said
+        .iter()
+        .map(|one| one.as_str().unwrap().to_owned())
+        .collect();
+    said.sort_by_key(|said| said.rsplit('/').next().map(str::to_owned));
+    said
+}
+
+#[test]
+fn what_changes_between_scan_and_read_is_left_out_and_named() {
+    for direction in ["push", "pull"] {
+        let base = tempfile::tempdir().unwrap();
+        let (slow, folder) = (base.path().join("slow"), base.path().join("folder"));
+        let target = base.path().join("dst");
+        fs::write(&slow, content(16 * MIB)).unwrap();
+        fs::create_dir(&folder).unwrap();
+        for name in ["gone", "kept", "odd", "short"] {
+            fs::write(folder.join(name), content(300_000)).unwrap();
+        }
+        let plan = json!({"pacing_bps": 200_000_000, "streams": 1});
+        let ends = Ends::start(&job(direction, &[&slow, &folder], &target), &plan);
+        ends.wait_until(|progress| {
+            progress["scan_complete"] == true && progress["bytes_done"].as_u64().unwrap() > 0
+        });
+        for name in ["gone", "odd"] {
+            fs::remove_file(folder.join(name)).unwrap();
+        }
+        let owner = rustix::fs::Mode::RUSR;
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, folder.join("odd"), fifo, owner, 0).unwrap();
+        fs::write(folder.join("short"), b"x").unwrap();
+        let outcome = ends.result().unwrap();
+        let said = left_out(&outcome);
+        let endings = [
+            "folder/gone: no such file or folder",
+            "folder/odd: it is a FIFO",
+            "folder/short: it has become shorter since it was found",
+        ];
+        assert_eq!(said.len(), endings.len(), "{said:?}");
+        for (said, ending) in said.iter().zip(endings) {
+            assert!(
+                said.starts_with("cannot read ") && said.ends_with(ending),
+                "{said}"
+            );
+        }
+        assert_eq!(outcome["files"], 2);
+        assert_eq!(listing(&target.join("folder")).len(), 1);
+        assert_eq!(
+            fs::read(target.join("folder/kept")).unwrap(),
+            content(300_000)
+        );
+    }
 }
 
 #[test]

@@ -108,7 +108,7 @@ impl Conversation {
         match (peer_sends, message) {
             (true, Message::Offer(offer)) => self.hear_offer(offer),
             (true, Message::Scanned(_)) => Ok(()),
-            (true, Message::Samples(_)) if self.side == Side::Near => Ok(()),
+            (true, Message::Samples(_) | Message::LeftOut(_)) if self.side == Side::Near => Ok(()),
             (true, Message::Finished(_)) if self.side == Side::Near => {
                 self.ended = true;
                 Ok(())

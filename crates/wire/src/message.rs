@@ -36,6 +36,8 @@ pub enum Message {
     Digests(Vec<Digest>),
     /// Something the user should know that stops nothing.
     Warning(String),
+    /// sender (far) → receiver: a file or folder that cannot be read is not sent, and why.
+    LeftOut(String),
     /// receiver → sender: everything has arrived, is verified and in place.
     /// sender (far) → receiver: its side of the account, in answer.
     Finished(Box<Finished>),

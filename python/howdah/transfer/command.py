@@ -25,7 +25,8 @@ def copy(arguments: Arguments) -> int:
         sys.stdout.buffer.write(dumps(done.record))
     elif not quiet and done.record.outcome is not None:
         print(summary(done.record, done.file))
-    for problem in (done.record.error, done.archive_error):
+    left_out = done.record.outcome.left_out if done.record.outcome else []
+    for problem in (*left_out, done.record.error, done.archive_error):
         if problem is not None:
             print(f"howdah: {problem}", file=sys.stderr)
     return done.exit_code

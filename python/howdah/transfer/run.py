@@ -112,6 +112,8 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
     error, flags, exit_code = None, [], 0
     try:
         _transfer(run, display)
+        if run.outcome is not None and run.outcome.left_out:
+            error, exit_code = _left_out(len(run.outcome.left_out)), 1
     except HowdahError as problem:
         error, exit_code = str(problem), 1
     except interrupt.Interrupted as signal:
@@ -151,6 +153,11 @@ def _transfer(run: _Run, display: Display) -> None:
             started.session.cancel()
             started.session.wait(CANCEL_S)
             started.far.end()
+
+
+def _left_out(count: int) -> str:
+    what = "1 file or folder" if count == 1 else f"{count:,} files or folders"
+    return f"{what} could not be read and left out; all else is there"
 
 
 def _link_of_a_lab() -> Callable[[], dict[str, Any] | None]:

@@ -100,6 +100,7 @@ def details(record: Record, file: Path) -> str:
     if record.outcome is not None:
         lines += ["", *_moved(record.outcome), *_plan_in_use(record)]
         lines += [f"warning: {warning}" for warning in record.outcome.warnings]
+        lines += [f"left out: {why}" for why in record.outcome.left_out]
     if record.plan is not None:
         lines += ["", record.plan.in_words()]
     return "\n".join(lines)

@@ -54,10 +54,15 @@ impl Ends {
 
     /// Waits until that much payload has been verified.
     pub fn wait_for_bytes(&self, bytes: u64) {
+        self.wait_until(|progress| progress["bytes_done"].as_u64().unwrap() >= bytes);
+    }
+
+    /// Waits until the progress is as it should be.
+    pub fn wait_until(&self, reached: impl Fn(&Value) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let progress: Value = serde_json::from_slice(&self.session.progress()).unwrap();
-            if progress["bytes_done"].as_u64().unwrap() >= bytes {
+            if reached(&progress) {
                 return;
             }
             assert!(Instant::now() < deadline, "{progress}");
