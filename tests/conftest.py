@@ -5,9 +5,14 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 # nohup and some runners start us with it ignored; every program under test would inherit that.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# A machine that is busy, or imports something for the first time, is no counterexample.
+settings.register_profile("howdah", deadline=None)
+settings.load_profile("howdah")
 
 
 @pytest.fixture(scope="session")
