@@ -12,7 +12,17 @@ need() {
     missing="$missing $*"
 }
 
+# header FILE PACKAGE: the package is missing when the compiler does not find the file.
+header() {
+    echo "#include <$1>" | cc -E - >/dev/null 2>&1 || missing="$missing $2"
+}
+
 need cc build-essential
+need make make
+need pkg-config pkg-config
+need clang clang
+header libelf.h libelf-dev
+header zlib.h zlib1g-dev
 need ip iproute2
 need ssh openssh-client
 need sshd openssh-server

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Scalable TCP: the window grows by a hundredth of itself a round trip and falls by an eighth.
+ *
+ * Source: T. Kelly, "Scalable TCP: Improving Performance in Highspeed Wide Area Networks",
+ * ACM SIGCOMM CCR 33(2), 2003, §3; behaviour as of Linux 6.18 net/ipv4/tcp_scalable.c.
+ * Deviations: none; growth and cut are parameters.
+ */
+#include "kernel.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+SEC(".rodata.params")
+const volatile struct {
+	__u64 ai_packets; /* one packet more for so many acknowledged, once the window is beyond them */
+	__u64 md_shift;   /* a loss takes the window's 2^-shift */
+} parameters = {};
+
+SEC("struct_ops")
+void BPF_PROG(scalable_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!tcp_is_cwnd_limited(sk))
+		return;
+	if (tcp_in_slow_start(tp)) {
+		acked = tcp_slow_start(tp, acked);
+		if (!acked)
+			return;
+	}
+	tcp_cong_avoid_ai(tp, min(tp->snd_cwnd, (__u32)parameters.ai_packets), acked);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(scalable_ssthresh, struct sock *sk)
+{
+	__u32 cwnd = tcp_sk(sk)->snd_cwnd;
+
+	return max(cwnd - (cwnd >> (parameters.md_shift & 31)), 2U);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(scalable_undo_cwnd, struct sock *sk)
+{
+	return tcp_reno_undo_cwnd(sk);
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops control = {
+	.ssthresh = (void *)scalable_ssthresh,
+	.cong_avoid = (void *)scalable_cong_avoid,
+	.undo_cwnd = (void *)scalable_undo_cwnd,
+	.name = "hd_scalable",
+};

@@ -1,0 +1,76 @@
+//! Whether this kernel takes our programs at all.
+
+use std::{fs, path::Path};
+
+use rustix::system;
+
+use crate::Error;
+
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+/// Links to struct_ops, which can be swapped (Linux 6.4).
+const LEAST: (u32, u32) = (6, 4);
+/// Bits of CapEff: CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_BPF.
+const CAPABILITIES: [u32; 3] = [12, 21, 39];
+
+/// Refuses with the reason when programs cannot be loaded here.
+pub fn check() -> Result<(), Error> {
+    let release = release();
+    if version(&release).is_some_and(|version| version < LEAST) {
+        return Err(Error::OldKernel { release });
+    }
+    if !Path::new(BTF).exists() {
+        return Err(Error::NoBtf { path: BTF });
+    }
+    if !privileged() {
+        return Err(refusal());
+    }
+    Ok(())
+}
+
+/// What a refusal for want of privilege means here.
+pub(crate) fn refusal() -> Error {
+    if rustix::process::geteuid().is_root() {
+        Error::Confined
+    } else {
+        Error::Privilege
+    }
+}
+
+/// As `uname -r` prints it.
+pub(crate) fn release() -> String {
+    system::uname().release().to_string_lossy().into_owned()
+}
+
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+fn privileged() -> bool {
+    let Ok(status) = fs::read_to_string("/proc/self/status") else {
+        return true;
+    };
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    effective.is_none_or(|bits| {
+        let has = |capability: u32| bits >> capability & 1 == 1;
+        let [net_admin, sys_admin, bpf] = CAPABILITIES.map(has);
+        net_admin && (sys_admin || bpf)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LEAST, version};
+
+    #[test]
+    fn releases_are_compared_as_numbers() {
+        assert_eq!(version("6.18.44-fc-v669"), Some((6, 18)));
+        assert_eq!(version("6.1.0-13-amd64"), Some((6, 1)));
+        assert!(version("6.10.3").is_some_and(|version| version > LEAST));
+        assert!(version("5.15.0-91-generic").is_some_and(|version| version < LEAST));
+        assert_eq!(version("unknown"), None);
+    }
+}

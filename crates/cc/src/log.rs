@@ -1,0 +1,41 @@
+//! What libbpf and the kernel's verifier say while a program is loaded, kept instead of printed.
+
+use std::{
+    mem,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use libbpf_rs::{PrintLevel, set_print};
+
+static SAID: Mutex<String> = Mutex::new(String::new());
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Listens while it lives; libbpf has one ear for the whole process, so others wait.
+pub(crate) struct Listening {
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Listening {
+    pub(crate) fn begin() -> Self {
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        said().clear();
+        set_print(Some((PrintLevel::Info, |_, message| {
+            said().push_str(&message)
+        })));
+        Self { _turn: turn }
+    }
+
+    pub(crate) fn end(self) -> String {
+        mem::take(&mut said())
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        set_print(None);
+    }
+}
+
+fn said() -> MutexGuard<'static, String> {
+    SAID.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,144 @@
+//! Two hosts and an emulated link for the tests of this crate, and whether they may run here.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    process::Command,
+    thread,
+};
+
+use howdah_emulator::{Emulator, Host};
+use howdah_link::{DirectionSpec, Spec};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// Whether programs can be loaded here. Without the privilege: visible on a laptop, a failure in CI.
+pub fn privileged() -> bool {
+    let Err(why) = howdah_cc::check_kernel() else {
+        return true;
+    };
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "cannot test programs here: {why}"
+    );
+    eprintln!("skipped: {why}");
+    false
+}
+
+/// One emulated link with addresses on both ends.
+pub struct Path {
+    emulator: Emulator,
+}
+
+impl Path {
+    pub fn new(rate_bps: u64, rtt_ns: u64, loss: f64) -> Self {
+        let way = DirectionSpec {
+            rate_bps: Some(rate_bps),
+            delay_ns: rtt_ns / 2,
+            jitter_ns: 0,
+            queue_bytes: None,
+            loss,
+            burst: None,
+            changes: Vec::new(),
+        };
+        let spec = Spec {
+            mtu: 1500,
+            frame_overhead_bytes: 38,
+            seed: 1,
+            near_to_far: way.clone(),
+            far_to_near: DirectionSpec { loss: 0.0, ..way },
+        };
+        let mut emulator = Emulator::new(&spec).unwrap();
+        for (host, own, peer) in [(Host::Near, 1, 2), (Host::Far, 2, 1)] {
+            let device = emulator.device();
+            inside(emulator.namespace(host), || {
+                ip(&format!(
+                    "addr add 10.78.0.{own} peer 10.78.0.{peer} dev {device}"
+                ));
+                ip(&format!(
+                    "addr add fd78::{own} peer fd78::{peer} dev {device} nodad"
+                ));
+                for (name, most) in [
+                    ("tcp_rmem", "4096 131072 67108864"),
+                    ("tcp_wmem", "4096 16384 67108864"),
+                ] {
+                    fs::write(format!("/proc/sys/net/ipv4/{name}"), most).unwrap();
+                }
+            });
+        }
+        emulator.start().unwrap();
+        Self { emulator }
+    }
+
+    /// A connection whose near end uses `control`, connected on a thread of each host.
+    pub fn connection(&self, control: &str, family: u8) -> (TcpStream, TcpStream) {
+        let address = if family == 6 {
+            "[fd78::2]:0"
+        } else {
+            "10.78.0.2:0"
+        };
+        let listener = inside(self.emulator.namespace(Host::Far), || {
+            TcpListener::bind(address).unwrap()
+        });
+        let to = listener.local_addr().unwrap();
+        let near = inside(self.emulator.namespace(Host::Near), || connect(to, control));
+        let (far, _) = listener.accept().unwrap();
+        (near, far)
+    }
+}
+
+fn connect(to: SocketAddr, control: &str) -> TcpStream {
+    use rustix::net::{self, AddressFamily, SocketType, sockopt};
+    let family = if to.is_ipv6() {
+        AddressFamily::INET6
+    } else {
+        AddressFamily::INET
+    };
+    let socket: OwnedFd = net::socket(family, SocketType::STREAM, None).unwrap();
+    sockopt::set_tcp_congestion(&socket, control).unwrap();
+    net::connect(&socket, &to).unwrap();
+    socket.into()
+}
+
+/// Runs `what` on a thread in a network namespace.
+pub fn inside<T: Send>(namespace: BorrowedFd<'_>, what: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+            what()
+        });
+        thread.join().unwrap()
+    })
+}
+
+fn ip(arguments: &str) {
+    let done = Command::new("ip")
+        .args(arguments.split(' '))
+        .status()
+        .unwrap();
+    assert!(done.success(), "ip {arguments}");
+}
+
+/// Sends `bytes` from one end to the other and waits until all have arrived.
+pub fn send(near: &mut TcpStream, far: &mut TcpStream, bytes: usize) {
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let block = vec![0; 1 << 16];
+            let mut left = bytes;
+            while left > 0 {
+                let part = left.min(block.len());
+                near.write_all(&block[..part]).unwrap();
+                left -= part;
+            }
+        });
+        let mut block = vec![0; 1 << 16];
+        let mut left = bytes;
+        while left > 0 {
+            let part = left.min(block.len());
+            let got = far.read(&mut block[..part]).unwrap();
+            assert_ne!(got, 0, "closed with {left} bytes to come");
+            left -= got;
+        }
+    });
+}

@@ -1,0 +1,194 @@
+//! Each program in the running kernel: verified, chosen by a socket, and every callback run.
+
+mod path;
+
+use std::{fs::File, io, mem, os::fd::FromRawFd};
+
+use howdah_cc::{Candidate, Error, PROGRAMS, Program, Registered};
+use path::{Path, privileged, send};
+
+/// Counts runs of programs while it lives.
+struct Counting(#[expect(dead_code, reason = "held open")] File);
+
+impl Counting {
+    fn begin() -> Self {
+        // SAFETY: the call takes a number and returns a new descriptor or a negative error.
+        let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
+        assert!(fd >= 0, "{}", io::Error::last_os_error());
+        // SAFETY: the descriptor is new and nobody else's.
+        Self(unsafe { File::from_raw_fd(fd) })
+    }
+}
+
+fn runs(program: u32) -> u64 {
+    let info_bytes = mem::size_of::<libbpf_sys::bpf_prog_info>();
+    let mut length = info_bytes as u32;
+    // SAFETY: the descriptor is new; the kernel fills at most `length` bytes of a zeroed struct.
+    unsafe {
+        let fd = File::from_raw_fd(libbpf_sys::bpf_prog_get_fd_by_id(program));
+        let mut info: libbpf_sys::bpf_prog_info = mem::zeroed();
+        let asked = libbpf_sys::bpf_prog_get_info_by_fd(
+            std::os::fd::AsRawFd::as_raw_fd(&fd),
+            &raw mut info,
+            &raw mut length,
+        );
+        assert_eq!(asked, 0);
+        info.run_cnt
+    }
+}
+
+/// Under a name of this test's own, so that it does not meet one that somebody uses.
+fn registered(program: &Program, mark: char) -> Registered {
+    let name = format!(
+        "t{mark}{}{}",
+        std::process::id() % 100_000,
+        &program.name[..4]
+    );
+    let values = program.values(&[]).unwrap();
+    Candidate::verify_as(program, &values, &name)
+        .and_then(Candidate::register)
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn assert_all_callbacks_run(name: &str, but: &[&str]) {
+    if !privileged() {
+        return;
+    }
+    let program = Program::find(name).unwrap();
+    let _counting = Counting::begin();
+    let registered = registered(program, 'c');
+    for family in [4, 6] {
+        let path = Path::new(50_000_000, 20_000_000, 0.002);
+        let (mut near, mut far) = path.connection(registered.name(), family);
+        send(&mut near, &mut far, 4_000_000);
+        let used = rustix::net::sockopt::tcp_congestion(&near).unwrap();
+        assert_eq!(used, registered.name());
+    }
+    for (callback, id) in registered.candidate().callbacks().unwrap() {
+        let ran = runs(id) > 0;
+        assert_eq!(ran, !but.contains(&callback.as_str()), "{callback}");
+    }
+}
+
+#[test]
+fn scalable_runs() {
+    assert_all_callbacks_run("scalable", &["scalable_undo_cwnd"]);
+}
+
+#[test]
+fn htcp_runs() {
+    assert_all_callbacks_run("htcp", &["htcp_undo_cwnd"]);
+}
+
+#[test]
+fn highspeed_runs() {
+    assert_all_callbacks_run("highspeed", &["highspeed_undo_cwnd"]);
+}
+
+#[test]
+fn hold_runs() {
+    assert_all_callbacks_run("hold", &["hold_undo_cwnd", "hold_release"]);
+}
+
+#[test]
+fn a_name_that_is_taken_is_refused_and_freed_at_the_end() {
+    if !privileged() {
+        return;
+    }
+    let program = Program::find("scalable").unwrap();
+    let first = registered(program, 'n');
+    let values = program.values(&[]).unwrap();
+    let again =
+        || Candidate::verify_as(program, &values, first.name()).and_then(Candidate::register);
+    let Err(refused @ Error::NameTaken { .. }) = again() else {
+        panic!("registered twice");
+    };
+    assert!(refused.to_string().contains(first.name()), "{refused}");
+    let name = first.name().to_owned();
+    drop(first);
+    Candidate::verify_as(program, &values, &name)
+        .and_then(Candidate::register)
+        .unwrap();
+}
+
+#[test]
+fn a_name_too_long_is_refused_by_the_kernel_with_its_log_kept() {
+    if !privileged() {
+        return;
+    }
+    let program = Program::find("scalable").unwrap();
+    let values = program.values(&[]).unwrap();
+    let refused = Candidate::verify_as(program, &values, "").and_then(Candidate::register);
+    let Err(refused) = refused else {
+        panic!("a control without a name");
+    };
+    assert!(!refused.to_string().contains('\n'), "{refused}");
+    assert!(refused.log().is_some());
+}
+
+#[test]
+fn every_program_has_parameters_in_range_and_names_that_fit() {
+    for program in &PROGRAMS {
+        assert!(program.kernel_name.len() <= 15, "{}", program.kernel_name);
+        assert_eq!(program.kernel_name.strip_prefix("hd_"), Some(program.name));
+        for parameter in program.parameters {
+            assert!((parameter.least..=parameter.most).contains(&parameter.default));
+            let text = parameter.setting(parameter.default).text;
+            let given = [(parameter.name.to_owned(), text)];
+            assert_eq!(
+                program.values(&given).unwrap(),
+                program.values(&[]).unwrap()
+            );
+        }
+    }
+}
+
+#[test]
+fn wrong_parameters_are_refused_in_one_line() {
+    let hold = Program::find("hd_hold").unwrap();
+    for (name, text, says) in [
+        (
+            "gard_loss",
+            "10%",
+            "has no parameter \"gard_loss\"; it has headroom",
+        ),
+        (
+            "guard_loss",
+            "0.01%",
+            "0.01% is out of range; it takes 0.1% to 100%",
+        ),
+        ("guard_loss", "lots", "\"lots\" is not a number"),
+        ("base_rtt_window", "2", "has no unit"),
+        (
+            "base_rtt_window",
+            "1ms",
+            "1ms is out of range; it takes 10ms to 600s",
+        ),
+        ("guard_rounds", "0", "0 is out of range"),
+        ("frame_overhead", "38", "has no unit"),
+    ] {
+        let error = hold
+            .values(&[(name.into(), text.into())])
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(says), "{error}");
+        assert!(!error.contains('\n'));
+    }
+    let htcp = Program::find("htcp").unwrap();
+    let error = htcp
+        .values(&[("rtt_scaling".into(), "1".into())])
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .ends_with("\"1\" is neither on nor off; it takes on or off")
+    );
+    let highspeed = Program::find("highspeed").unwrap();
+    let error = highspeed.values(&[("x".into(), "1".into())]).unwrap_err();
+    assert!(error.to_string().ends_with("it has none"), "{error}");
+    let error = Program::find("cubic").unwrap_err().to_string();
+    assert!(
+        error.ends_with("howdah brings scalable, htcp, highspeed, hold"),
+        "{error}"
+    );
+}
