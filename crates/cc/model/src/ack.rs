@@ -1,0 +1,76 @@
+//! What an algorithm is told, and what it is asked. The calls are those of Linux's
+//! `struct tcp_congestion_ops`.
+
+use crate::Window;
+
+/// One ACK. Segments are counted from the start of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ack {
+    /// When it came, µs.
+    pub now_us: u64,
+    /// RTT of the newest segment it acknowledges, µs; at least 1.
+    pub rtt_us: u64,
+    /// Segments it acknowledges for the first time.
+    pub acked: u32,
+    /// Segments acknowledged in all, with these.
+    pub delivered: u64,
+    /// `delivered` as it was when the newest of these segments was sent.
+    pub delivered_when_sent: u64,
+    /// Segments known to be lost in all.
+    pub lost: u64,
+    /// Whether losses are being repaired: the window is not to grow.
+    pub recovering: bool,
+}
+
+/// A congestion control.
+pub trait Control {
+    /// `init`: the connection is there, and its handshake took `rtt_us`.
+    fn begin(&mut self, _window: &mut Window, _rtt_us: u64) {}
+
+    /// `pkts_acked`, then `cong_avoid`; or `cong_control` where the window is its own.
+    fn acked(&mut self, window: &mut Window, ack: &Ack);
+
+    /// `ssthresh`: the window after the loss that was just found, segments. Called once for all the
+    /// losses of a round trip.
+    fn cut(&mut self, window: &Window, now_us: u64) -> u32;
+
+    /// `set_state(Open)`: the losses are repaired.
+    fn repaired(&mut self, _now_us: u64) {}
+
+    /// Whether it sets the window in recovery too, as `cong_control` does. Otherwise the sender
+    /// brings the window down to what [`Control::cut`] said, by proportional rate reduction.
+    fn owns_window(&self) -> bool {
+        false
+    }
+
+    /// Rate at which segments are spaced, segments per second; absent: sent as ACKs come.
+    fn pacing_per_s(&self) -> Option<f64> {
+        None
+    }
+}
+
+impl<C: Control + ?Sized> Control for Box<C> {
+    fn begin(&mut self, window: &mut Window, rtt_us: u64) {
+        (**self).begin(window, rtt_us);
+    }
+
+    fn acked(&mut self, window: &mut Window, ack: &Ack) {
+        (**self).acked(window, ack);
+    }
+
+    fn cut(&mut self, window: &Window, now_us: u64) -> u32 {
+        (**self).cut(window, now_us)
+    }
+
+    fn repaired(&mut self, now_us: u64) {
+        (**self).repaired(now_us);
+    }
+
+    fn owns_window(&self) -> bool {
+        (**self).owns_window()
+    }
+
+    fn pacing_per_s(&self) -> Option<f64> {
+        (**self).pacing_per_s()
+    }
+}

@@ -1,0 +1,40 @@
+//! Reference models of congestion control: what a kernel does at each ACK, in virtual time. No I/O.
+//!
+//! A [`Control`] is one algorithm; [`Algorithm`] names them. A [`Simulation`] runs one over a [`Path`]
+//! and records the window of each round. Windows are segments, times inside an algorithm µs.
+//!
+//! Where all models differ from Linux, and why:
+//!
+//! - Time is µs; Linux counts jiffies (1 to 10 ms), so its sums are rounded more.
+//! - A lost segment is known to be lost when its ACK would have come: there is no reordering, no
+//!   timeout, and so no state `Loss`.
+//! - The sender always has data, so the window is always the limit.
+
+mod ack;
+mod algorithm;
+mod cubic;
+mod highspeed;
+mod hold;
+mod htcp;
+mod hystart;
+mod parameter;
+mod path;
+mod reno;
+mod scalable;
+mod simulation;
+mod trace;
+mod window;
+
+pub use ack::{Ack, Control};
+pub use algorithm::Algorithm;
+pub use cubic::Cubic;
+pub use highspeed::HighSpeed;
+pub use hold::{Hold, Target};
+pub use htcp::Htcp;
+pub use parameter::{Parameter, ParameterError, Values};
+pub use path::{Path, PathError};
+pub use reno::Reno;
+pub use scalable::Scalable;
+pub use simulation::Simulation;
+pub use trace::{Cut, Round, Trace};
+pub use window::Window;

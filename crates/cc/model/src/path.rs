@@ -1,0 +1,60 @@
+//! The path of a simulated connection.
+
+use thiserror::Error;
+
+/// One direction that matters: rate, RTT, queue. May change while a simulation runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Path {
+    /// RTT of the idle path without serialisation, ns.
+    pub rtt_ns: u64,
+    /// Time of a segment on the bottleneck, ns; 0 where nothing limits the rate.
+    pub segment_ns: u64,
+    /// The most segments that wait at the bottleneck; absent: no limit.
+    pub queue_segments: Option<u64>,
+    /// Segments that an ACK acknowledges where nothing is lost; receive offload makes it many.
+    pub ack_segments: u32,
+    /// One of so many segments is lost, at random but always the same; absent: none.
+    pub lose_one_of: Option<u64>,
+}
+
+/// A path that cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("path: {0}")]
+pub struct PathError(&'static str);
+
+impl Path {
+    /// A path of `rate_bps` (absent: unlimited) for segments of `wire_bytes`.
+    pub fn new(rtt_ns: u64, rate_bps: Option<u64>, wire_bytes: u32) -> Result<Self, PathError> {
+        if !(1_000..=100_000_000_000).contains(&rtt_ns) {
+            return Err(PathError("the RTT must be 1 µs to 100 s"));
+        }
+        if rate_bps == Some(0) {
+            return Err(PathError("the rate is 0; leave it out for no limit"));
+        }
+        let bits_ns = u64::from(wire_bytes) * 8_000_000_000;
+        Ok(Path {
+            rtt_ns,
+            segment_ns: rate_bps.map_or(0, |rate_bps| bits_ns.div_ceil(rate_bps)),
+            queue_segments: None,
+            ack_segments: 1,
+            lose_one_of: None,
+        })
+    }
+
+    /// Whether the segment of this number is lost at random: its number, mixed as in SplitMix64.
+    pub(crate) fn loses(&self, number: u64) -> bool {
+        let Some(one_of) = self.lose_one_of else {
+            return false;
+        };
+        let mut mixed = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)).is_multiple_of(one_of)
+    }
+
+    /// Segments in one RTT at the full rate; absent where nothing limits it.
+    #[must_use]
+    pub fn bdp_segments(&self) -> Option<u64> {
+        self.rtt_ns.checked_div(self.segment_ns)
+    }
+}

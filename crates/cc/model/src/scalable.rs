@@ -1,0 +1,63 @@
+//! Scalable TCP: 1 % more for each window acknowledged, an eighth less at a loss, so that the time
+//! between losses does not depend on the window.
+//!
+//! Source: T. Kelly, "Scalable TCP: Improving Performance in Highspeed Wide Area Networks", ACM CCR
+//! 33(2), 2003; Linux 6.18 `net/ipv4/tcp_scalable.c`. Below 100 segments it grows as Reno does.
+//! Deviations: those of the crate.
+
+use crate::{Ack, Control, Parameter, Values, Window};
+
+const AI_PACKETS: Parameter = Parameter {
+    name: "ai_packets",
+    default: 100,
+    range: 2..=10_000,
+    unit: "segments",
+    what: "one segment more for so many acknowledged",
+};
+const MD_SHIFT: Parameter = Parameter {
+    name: "md_shift",
+    default: 3,
+    range: 1..=8,
+    unit: "N",
+    what: "a loss takes 2^-N of the window",
+};
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Scalable {
+    ai_packets: u32,
+    md_shift: u64,
+}
+
+impl Scalable {
+    /// What can be set.
+    pub const PARAMETERS: &[Parameter] = &[AI_PACKETS, MD_SHIFT];
+
+    /// From values of [`Self::PARAMETERS`].
+    #[must_use]
+    pub fn new(values: &Values) -> Self {
+        Scalable {
+            ai_packets: values.get(&AI_PACKETS) as u32,
+            md_shift: values.get(&MD_SHIFT),
+        }
+    }
+}
+
+impl Control for Scalable {
+    fn acked(&mut self, window: &mut Window, ack: &Ack) {
+        if ack.recovering {
+            return;
+        }
+        let mut acked = ack.acked;
+        if window.in_slow_start() {
+            acked = window.slow_start(acked);
+        }
+        if acked > 0 {
+            window.avoid(window.cwnd.min(self.ai_packets), acked);
+        }
+    }
+
+    fn cut(&mut self, window: &Window, _now_us: u64) -> u32 {
+        (window.cwnd - (window.cwnd >> self.md_shift)).max(Window::FLOOR)
+    }
+}

@@ -1,0 +1,36 @@
+//! What a simulation records.
+
+use serde::Serialize;
+
+/// The window at the end of a round trip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Round {
+    /// When, ns since the start.
+    pub t_ns: u64,
+    /// Congestion window, segments.
+    pub cwnd_segments: u32,
+    /// Where slow start ends, segments; absent as long as nothing ended it.
+    pub ssthresh_segments: Option<u32>,
+    /// RTT of the segment that ended the round, ns.
+    pub rtt_ns: u64,
+}
+
+/// A loss, or several of one round trip, as the algorithm answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Cut {
+    /// When it was found, ns since the start.
+    pub t_ns: u64,
+    /// Window before, segments.
+    pub before_segments: u32,
+    /// Window when it is repaired, segments.
+    pub after_segments: u32,
+}
+
+/// A whole run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Trace {
+    /// In order of time; the first is the start.
+    pub rounds: Vec<Round>,
+    /// In order of time.
+    pub cuts: Vec<Cut>,
+}

@@ -1,0 +1,287 @@
+//! What holds for each algorithm whatever happens: floor, cut, growth.
+
+use howdah_cc_model::{
+    Ack, Algorithm, Control, HighSpeed, Hold, Htcp, Path, Simulation, Target, Values, Window,
+};
+use proptest::prelude::*;
+
+fn control(algorithm: Algorithm) -> Box<dyn Control> {
+    let target = (algorithm == Algorithm::Hold).then_some(Target::Window(300));
+    algorithm.control(&[], target).unwrap()
+}
+
+fn any_algorithm() -> impl Strategy<Value = Algorithm> {
+    prop::sample::select(Algorithm::ALL.to_vec())
+}
+
+/// What happens to a connection next.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    Ack {
+        after_us: u64,
+        rtt_us: u64,
+        acked: u32,
+    },
+    Loss,
+    Repaired,
+}
+
+fn any_ack() -> impl Strategy<Value = Event> {
+    (1_u64..50_000, 1_000_u64..400_000, 1_u32..50).prop_map(|(after_us, rtt_us, acked)| {
+        Event::Ack {
+            after_us,
+            rtt_us,
+            acked,
+        }
+    })
+}
+
+fn any_event() -> impl Strategy<Value = Event> {
+    prop_oneof![12 => any_ack(), 1 => Just(Event::Loss), 1 => Just(Event::Repaired)]
+}
+
+/// Calls a control as a kernel would and tells `see` the window before and after each event.
+fn play(
+    control: &mut dyn Control,
+    window: &mut Window,
+    events: &[Event],
+    mut see: impl FnMut(Event, Window, Window, Option<u32>),
+) {
+    let (mut now_us, mut delivered, mut lost, mut recovering) = (1_000_000, 0, 0, false);
+    control.begin(window, 20_000);
+    for &event in events {
+        let before = *window;
+        let mut cut = None;
+        match event {
+            Event::Ack {
+                after_us,
+                rtt_us,
+                acked,
+            } => {
+                now_us += after_us;
+                let delivered_when_sent = delivered;
+                delivered += u64::from(acked);
+                let ack = Ack {
+                    now_us,
+                    rtt_us,
+                    acked,
+                    delivered,
+                    delivered_when_sent,
+                    lost,
+                    recovering,
+                };
+                control.acked(window, &ack);
+            }
+            Event::Loss if !recovering => {
+                lost += 1;
+                let to = control.cut(window, now_us);
+                window.ssthresh = to;
+                window.count = 0;
+                cut = Some(to);
+                recovering = true;
+            }
+            Event::Repaired if recovering => {
+                if !control.owns_window() {
+                    window.cwnd = window.ssthresh;
+                }
+                control.repaired(now_us);
+                recovering = false;
+            }
+            Event::Loss | Event::Repaired => {}
+        }
+        see(event, before, *window, cut);
+    }
+}
+
+/// What the file of an algorithm says that a loss leaves of a window; H-TCP's depends on its past.
+fn left_by_a_loss(algorithm: Algorithm, cwnd: u32) -> Option<u32> {
+    let left = match algorithm {
+        Algorithm::Reno => cwnd / 2,
+        Algorithm::Cubic => (u64::from(cwnd) * 717 / 1024) as u32,
+        Algorithm::Scalable => cwnd - cwnd / 8,
+        Algorithm::Hold => cwnd,
+        Algorithm::Htcp | Algorithm::HighSpeed => return None,
+    };
+    Some(left.max(2))
+}
+
+proptest! {
+    #[test]
+    fn the_window_is_never_below_the_floor(
+        algorithm in any_algorithm(),
+        cwnd in 2_u32..5_000,
+        ssthresh in prop::option::of(2_u32..5_000),
+        events in prop::collection::vec(any_event(), 1..400),
+    ) {
+        let mut window = Window::new(cwnd, ssthresh);
+        let mut least = u32::MAX;
+        play(&mut *control(algorithm), &mut window, &events, |_, _, after, cut| {
+            least = least.min(after.cwnd).min(cut.unwrap_or(u32::MAX));
+        });
+        prop_assert!(least >= Window::FLOOR);
+    }
+
+    #[test]
+    fn a_loss_leaves_exactly_what_is_specified(
+        algorithm in any_algorithm(),
+        cwnd in 2_u32..100_000,
+        events in prop::collection::vec(any_event(), 1..400),
+    ) {
+        let mut window = Window::new(cwnd, Some(cwnd));
+        let mut wrong = None;
+        play(&mut *control(algorithm), &mut window, &events, |_, before, _, cut| {
+            let specified = left_by_a_loss(algorithm, before.cwnd);
+            if specified.is_some() && cut.is_some() && cut != specified {
+                wrong = Some((before.cwnd, cut, specified));
+            }
+        });
+        prop_assert_eq!(wrong, None);
+    }
+
+    /// b(w) of RFC 3649, but for the steps of its table: the row above has the next larger a(w).
+    #[test]
+    fn highspeed_takes_what_the_rfc_says(cwnd in 38_u32..83_000) {
+        let mut control = HighSpeed::default();
+        let mut window = Window::new(cwnd, Some(2));
+        let ack = Event::Ack { after_us: 1, rtt_us: 20_000, acked: 1 };
+        let mut left = None;
+        play(&mut control, &mut window, &[ack, Event::Loss], |_, _, _, cut| left = cut.or(left));
+        let b = |w: f64| 0.5 - 0.4 * (w / 38.0).ln() / (83_000.0_f64 / 38.0).ln();
+        let taken = 1.0 - f64::from(left.unwrap()) / f64::from(window.cwnd);
+        prop_assert!(taken <= b(cwnd.into()) + 1.0 / f64::from(cwnd), "{taken}");
+        // Rows are at most a factor 118/38 apart, and count in 1/256.
+        prop_assert!(taken >= b(f64::from(cwnd) * 118.0 / 38.0) - 1.0 / 256.0 - 1.0 / f64::from(cwnd));
+    }
+
+    /// β is the ratio of the RTTs, kept to 0.5…0.8, from the second loss at an even throughput on.
+    #[test]
+    fn htcp_takes_what_the_queue_held(least_ms in 11_u64..200, queue_ms in 0_u64..20) {
+        let given = [("bandwidth_switch", 0)];
+        let mut control = Htcp::new(&Values::new(Htcp::PARAMETERS, &given).unwrap());
+        let mut window = Window::new(10_000, Some(10_000));
+        let ack = |rtt_ms| Event::Ack { after_us: 10, rtt_us: rtt_ms * 1_000, acked: 1 };
+        let events = [
+            ack(least_ms), Event::Loss, Event::Repaired, ack(least_ms + queue_ms), Event::Loss,
+        ];
+        let mut cuts = vec![];
+        play(&mut control, &mut window, &events, |_, before, _, cut| {
+            cuts.extend(cut.map(|cut| (before.cwnd, cut)));
+        });
+        prop_assert_eq!(cuts[0].1, cuts[0].0 / 2);
+        let ratio = (least_ms * 128 / (least_ms + queue_ms)).clamp(64, 102) as u32;
+        prop_assert_eq!(cuts[1].1, cuts[1].0 * ratio / 128);
+    }
+
+    #[test]
+    fn without_loss_the_window_never_shrinks(
+        algorithm in any_algorithm(),
+        cwnd in 2_u32..5_000,
+        ssthresh in prop::option::of(2_u32..5_000),
+        events in prop::collection::vec(any_ack(), 1..400),
+    ) {
+        let mut window = Window::new(cwnd, ssthresh);
+        let mut shrank = None;
+        play(&mut *control(algorithm), &mut window, &events, |_, before, after, _| {
+            if after.cwnd < before.cwnd {
+                shrank = Some((before, after));
+            }
+        });
+        prop_assert_eq!(shrank, None);
+    }
+
+    /// Over a path that overflows and loses, every run ends each recovery and delivers.
+    #[test]
+    fn a_connection_goes_on_whatever_it_loses(
+        algorithm in any_algorithm(),
+        rtt_ms in 1_u64..200,
+        queue in 0_u64..200,
+        ack_segments in 1_u32..50,
+        one_of in prop::option::of(3_u64..1_000),
+        losses in prop::collection::vec((0_u64..5_000, 1_u64..20), 0..10),
+    ) {
+        let mut path = Path::new(rtt_ms * 1_000_000, Some(20_000_000), 1538).unwrap();
+        path.queue_segments = Some(queue);
+        path.lose_one_of = one_of;
+        path.ack_segments = ack_segments;
+        let mut run = Simulation::new(control(algorithm), path, Window::new(10, None));
+        let mut losses = losses;
+        losses.sort_unstable();
+        for (at_ms, segments) in losses {
+            run.run_until(at_ms * 1_000_000);
+            run.lose(segments);
+        }
+        run.run_until(5_000_000_000);
+        let rounds = run.trace().rounds.len();
+        run.path.lose_one_of = None;
+        run.path.queue_segments = None;
+        run.run_until(15_000_000_000);
+        prop_assert!(run.trace().rounds.len() > rounds);
+        prop_assert!(!run.recovering(), "a recovery that never ends");
+        prop_assert!(run.trace().rounds.iter().all(|round| round.cwnd_segments >= 2));
+    }
+
+    #[test]
+    fn a_held_rate_is_its_window_at_the_base_rtt(
+        rate_bps in 1_000_000_u64..10_000_000_000,
+        rtt_us in 100_u64..800_000,
+    ) {
+        let target = Target::Rate { rate_bps, segment_bytes: 1538 };
+        let mut hold = Hold::new(target, &Values::new(Hold::PARAMETERS, &[]).unwrap());
+        let mut window = Window::new(10, None);
+        hold.begin(&mut window, rtt_us);
+        let exact = rate_bps as f64 * rtt_us as f64 / 8e6 / 1538.0;
+        // One per cent of headroom and one segment.
+        prop_assert!(f64::from(window.cwnd) >= exact.max(2.0).floor());
+        prop_assert!(f64::from(window.cwnd) <= (exact * 1.01).max(1.0) + 1.0);
+    }
+}
+
+#[test]
+fn a_changed_target_counts_at_the_next_ack() {
+    let values = Values::new(Hold::PARAMETERS, &[]).unwrap();
+    let mut hold = Hold::new(Target::Window(100), &values);
+    let mut window = Window::new(10, None);
+    hold.begin(&mut window, 20_000);
+    assert_eq!(window.cwnd, 100);
+    hold.aim(Target::Window(40));
+    let ack = Ack {
+        now_us: 20_000,
+        rtt_us: 20_000,
+        acked: 1,
+        delivered: 1,
+        delivered_when_sent: 0,
+        lost: 0,
+        recovering: false,
+    };
+    hold.acked(&mut window, &ack);
+    assert_eq!(window.cwnd, 40);
+}
+
+#[test]
+fn what_is_out_of_range_is_refused_by_name() {
+    let refused = |algorithm: Algorithm, given: &[(&str, u64)], target| {
+        algorithm.control(given, target).err().unwrap().to_string()
+    };
+    assert_eq!(
+        refused(Algorithm::Scalable, &[("ai_packets", 0)], None),
+        "ai_packets is 0 segments; it must be 2 to 10000"
+    );
+    assert_eq!(
+        refused(Algorithm::Htcp, &[("gain", 1)], None),
+        "parameter gain is unknown; known are: rtt_scaling, bandwidth_switch"
+    );
+    assert_eq!(
+        refused(Algorithm::Reno, &[("gain", 1)], None),
+        "parameter gain is unknown; known are: none"
+    );
+    assert_eq!(
+        refused(Algorithm::Hold, &[], None),
+        "hold needs a target: a window or a rate"
+    );
+    assert_eq!(
+        refused(Algorithm::Cubic, &[], Some(Target::Window(9))),
+        "cubic takes no target; only hold does"
+    );
+    assert!(Path::new(1_000_000, Some(0), 1538).is_err());
+    assert!(Path::new(0, None, 1538).is_err());
+}
