@@ -82,7 +82,8 @@ impl Abort {
     }
 }
 
-fn shut_down(descriptor: &OwnedFd) {
+/// Ends a connection; calls that wait on it return.
+pub(crate) fn shut_down(descriptor: &OwnedFd) {
     // A socket that is not connected any more needs no shutdown.
     let _ = rustix::net::shutdown(descriptor, rustix::net::Shutdown::Both);
 }

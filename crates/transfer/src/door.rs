@@ -3,9 +3,9 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use howdah_tcp::{Patience, SocketPlan, accept, connect_first, listen, tune_again};
@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::control::Event;
 use crate::error::TransferError;
 use crate::plain::PlainStream;
+use crate::strangers::{Stranger, Strangers};
 use crate::stream::{Stream, StreamError};
 use crate::tls::{Acceptor, Connector};
 
@@ -23,10 +24,11 @@ use crate::tls::{Acceptor, Connector};
 pub(crate) const NOTSENT_LOWAT_BYTES: u32 = 512 * 1024;
 /// Data unacknowledged for this long means that the path is dead.
 const USER_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a connection and its handshake may take, each.
+/// How long a connection and its handshake may take, each; at the far end, all until it has proved
+/// that it belongs here.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long the far end waits for the next stream before it looks again.
-const ACCEPT_GLANCE: Duration = Duration::from_secs(1);
+const ACCEPT_GLANCE: Duration = Duration::from_millis(100);
 /// Connections beside the plan's that may be busy proving themselves.
 const MAX_STRANGERS: usize = 16;
 /// The window scale is chosen before the job, and its buffer, are known (RFC 7323 §2.3): by the
@@ -126,7 +128,7 @@ impl Door {
                     token,
                     tls,
                     missing: AtomicU16::new(context.job.plan.streams),
-                    waiting: AtomicUsize::new(0),
+                    strangers: Strangers::default(),
                     taken: Mutex::new(vec![false; usize::from(context.job.plan.streams)]),
                     work,
                 };
@@ -179,7 +181,7 @@ struct Entrance {
     token: [u8; 32],
     tls: Option<Acceptor>,
     missing: AtomicU16,
-    waiting: AtomicUsize,
+    strangers: Strangers,
     taken: Mutex<Vec<bool>>,
     work: Arc<Work>,
 }
@@ -189,7 +191,13 @@ fn accept_streams(
     listener: &TcpListener,
     entrance: &Arc<Entrance>,
 ) -> Result<(), TransferError> {
-    while entrance.missing.load(Ordering::Relaxed) > 0 && !context.abort.stopping() {
+    let most = usize::from(context.job.plan.streams) + MAX_STRANGERS;
+    for number in 0.. {
+        if entrance.missing.load(Ordering::Acquire) == 0 || context.abort.stopping() {
+            break;
+        }
+        let now = Instant::now();
+        entrance.strangers.hang_up(|stranger| stranger.until <= now);
         let patience = Patience {
             timeout: ACCEPT_GLANCE,
             stop: context.abort.flag(),
@@ -197,16 +205,19 @@ fn accept_streams(
         let Ok((socket, _)) = accept(listener, patience) else {
             continue;
         };
-        let most = usize::from(context.job.plan.streams) + MAX_STRANGERS;
-        if entrance.waiting.fetch_add(1, Ordering::Relaxed) >= most {
-            entrance.waiting.fetch_sub(1, Ordering::Relaxed);
+        let stranger = Stranger {
+            number,
+            socket: duplicate(&socket)?,
+            until: Instant::now() + SETUP_TIMEOUT,
+        };
+        if !entrance.strangers.take(stranger, most) {
             continue;
         }
         let entrance = Arc::clone(entrance);
         context.spawn("howdah-stream", move |context| {
             entrance.set_up(&socket)?;
-            let admitted = entrance.admit(context, socket);
-            entrance.waiting.fetch_sub(1, Ordering::Relaxed);
+            let admitted = entrance.admit(context, number, socket);
+            entrance.strangers.forget(number);
             // Whoever cannot prove that it belongs here is turned away and changes nothing.
             let Ok((index, mut stream)) = admitted else {
                 return Ok(());
@@ -214,6 +225,7 @@ fn accept_streams(
             run(context, index, &mut *stream, &*entrance.work)
         })?;
     }
+    entrance.strangers.hang_up(|_| true);
     Ok(())
 }
 
@@ -233,11 +245,9 @@ impl Entrance {
     fn admit(
         &self,
         context: &Context,
+        number: u64,
         socket: TcpStream,
     ) -> Result<(u16, Box<dyn Stream>), TransferError> {
-        socket
-            .set_read_timeout(Some(SETUP_TIMEOUT))
-            .map_err(StreamError::from)?;
         let duplicate = duplicate(&socket)?;
         let mut stream: Box<dyn Stream> = match &self.tls {
             Some(tls) => Box::new(tls.accept(socket, SETUP_TIMEOUT)?),
@@ -248,18 +258,14 @@ impl Entrance {
         let hello = StreamHello::decode(&hello)?;
         verify_slices_are_equal(&hello.token, &self.token)
             .map_err(|_| StreamError::Broken("wrong token"))?;
-        rustix::net::sockopt::set_socket_timeout(
-            &duplicate,
-            rustix::net::sockopt::Timeout::Recv,
-            None,
-        )
-        .map_err(|error| StreamError::Io(error.into()))?;
         let mut taken = lock(&self.taken);
         match taken.get_mut(usize::from(hello.stream)) {
             Some(taken) if !*taken => *taken = true,
             _ => return Err(StreamError::Broken("a stream that the plan has not").into()),
         }
-        self.missing.fetch_sub(1, Ordering::Relaxed);
+        // In this order: the door closes when none is missing, and hangs up on all strangers.
+        self.strangers.forget(number);
+        self.missing.fetch_sub(1, Ordering::Release);
         context.abort.register(hello.stream, duplicate);
         Ok((hello.stream, stream))
     }

@@ -26,6 +26,7 @@ mod serve;
 mod session;
 mod source;
 mod spot;
+mod strangers;
 pub mod stream;
 mod target;
 pub mod tls;

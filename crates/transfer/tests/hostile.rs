@@ -1,14 +1,17 @@
 //! A near end that lies, and strangers at the far end's door.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use howdah_transfer::stream::Stream;
+use howdah_transfer::tls::{Connector, Identity};
 use howdah_transfer::{TransferError, serve};
 use howdah_wire::{
     Attributes, Direction, FarHello, FilePiece, FrameReader, Hello, Job, LinkTarget, Message,
@@ -27,6 +30,11 @@ struct Liar {
 impl Liar {
     /// Pushes the source `src` to the folder `dst/`, which is there and empty.
     fn begin() -> Self {
+        Self::begin_with(None)
+    }
+
+    /// The same, over encrypted data streams if there is an identity for them.
+    fn begin_with(identity: Option<&Identity>) -> Self {
         let base = tempfile::tempdir().unwrap();
         fs::create_dir(base.path().join("dst")).unwrap();
         fs::write(base.path().join("victim"), b"precious").unwrap();
@@ -39,7 +47,7 @@ impl Liar {
         control.write_all(&preamble()).unwrap();
         let hello = Hello {
             version: "liar".into(),
-            key: Vec::new(),
+            key: identity.map_or(Vec::new(), |own| own.public_key().to_vec()),
         };
         control
             .write_all(&encode(&Message::Hello(hello)).unwrap())
@@ -58,6 +66,7 @@ impl Liar {
         let destination = liar.target().as_os_str().as_bytes().to_vec();
         liar.say(&Message::Job(Box::new(Job {
             destination,
+            encrypt: identity.is_some(),
             ..job()
         })));
         liar
@@ -301,6 +310,38 @@ fn strangers_are_turned_away_and_change_nothing() {
         Some(Message::Finished(_))
     ) {}
     assert_eq!(fs::read(liar.target().join("src/file")).unwrap(), content);
+    liar.far.join().unwrap().unwrap();
+}
+
+#[test]
+fn who_says_nothing_is_hung_up_on_when_nobody_is_missing() {
+    let identity = Identity::generate().unwrap();
+    let mut liar = Liar::begin_with(Some(&identity));
+    let connector = Connector::new(&identity, &liar.hello.key).unwrap();
+    let connect = || TcpStream::connect(("127.0.0.1", liar.hello.port)).unwrap();
+    let patience = Duration::from_secs(20);
+    let shake = || connector.connect(connect(), patience).unwrap();
+    let (plain, proven) = (connect(), shake());
+    let mut stream = shake();
+    let token = liar.hello.token;
+    stream
+        .put(&StreamHello { token, stream: 0 }.encode())
+        .unwrap();
+    stream.put(&header(Piece::End(Totals::default()))).unwrap();
+    stream.finish().unwrap();
+    for silent in [plain.as_fd(), proven.socket()] {
+        let mut silent = TcpStream::from(silent.try_clone_to_owned().unwrap());
+        silent.set_read_timeout(Some(patience)).unwrap();
+        let heard = silent.read(&mut [0; 1]).map_err(|error| error.kind());
+        assert!(
+            matches!(heard, Ok(0) | Err(ErrorKind::ConnectionReset)),
+            "{heard:?}"
+        );
+    }
+    while !matches!(
+        hear(&mut liar.control, &mut liar.frames),
+        Some(Message::Finished(_))
+    ) {}
     liar.far.join().unwrap().unwrap();
 }
 
