@@ -22,6 +22,9 @@ const TAKE_PAGES_BYTES: u64 = 8 << 20;
 /// `f_type` of a tmpfs (linux/magic.h), on which reserving is not quick: it takes all pages.
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 
+/// Only its owner may look into it until it is complete.
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
 /// A file being written. Dropped before [`Self::commit`], it leaves nothing behind.
 #[derive(Debug)]
 pub struct Draft {
@@ -40,24 +43,33 @@ impl Draft {
     /// # Errors
     /// When there is no permission or no space for it.
     pub(crate) fn create(spot: Spot, size: u64) -> Result<Self, TransferError> {
-        let failed = |error: Errno| TransferError::path("write", &spot.display, error);
-        let private = Mode::RUSR | Mode::WUSR;
-        let unnamed = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-        let (file, beside) = match rustix::fs::openat(&spot.folder, ".", unnamed, private) {
-            Ok(file) => (file, None),
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        match rustix::fs::openat(&spot.folder, ".", flags, PRIVATE) {
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
-                let name = temporary_name(&spot.name);
-                let flags = OFlags::CREATE
-                    | OFlags::EXCL
-                    | OFlags::WRONLY
-                    | OFlags::NOFOLLOW
-                    | OFlags::CLOEXEC;
-                let file =
-                    rustix::fs::openat2(&spot.folder, name.as_slice(), flags, private, INSIDE);
-                (file.map_err(failed)?, Some(name))
+                Self::create_beside(spot, size)
             }
-            Err(error) => return Err(failed(error)),
-        };
+            Err(error) => Err(TransferError::path("write", &spot.display, error)),
+            Ok(file) => Self::begin(spot, file, None, size),
+        }
+    }
+
+    /// The same with a name beside the target, which any file system can.
+    pub(crate) fn create_beside(spot: Spot, size: u64) -> Result<Self, TransferError> {
+        let name = temporary_name(&spot.name);
+        let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let flags = new | OFlags::WRONLY | OFlags::CLOEXEC;
+        match rustix::fs::openat2(&spot.folder, name.as_slice(), flags, PRIVATE, INSIDE) {
+            Err(error) => Err(TransferError::path("write", &spot.display, error)),
+            Ok(file) => Self::begin(spot, file, Some(name), size),
+        }
+    }
+
+    fn begin(
+        spot: Spot,
+        file: OwnedFd,
+        beside: Option<Vec<u8>>,
+        size: u64,
+    ) -> Result<Self, TransferError> {
         let draft = Self {
             spot,
             file,

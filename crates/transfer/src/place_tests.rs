@@ -61,6 +61,42 @@ fn a_file_appears_complete_or_not_at_all() {
 }
 
 #[test]
+fn where_no_file_can_be_unnamed_it_lies_beside_until_it_is_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), None);
+    let begin = |content: &[u8]| {
+        let spot = placement.spot(0, &path("file")).unwrap();
+        let draft = Draft::create_beside(spot, content.len() as u64).unwrap();
+        draft.write_at(&mut [IoSlice::new(content)], 0).unwrap();
+        draft
+    };
+    let dropped = begin(b"dropped");
+    let beside = names(folder.path());
+    assert!(
+        beside.len() == 1 && beside[0].starts_with(".file.howdah-"),
+        "{beside:?}"
+    );
+    assert_eq!(
+        fs::metadata(folder.path().join(&beside[0])).unwrap().mode() & 0o777,
+        0o600
+    );
+    drop(dropped);
+    assert!(names(folder.path()).is_empty());
+    for content in [b"first".as_slice(), b"second"] {
+        let (draft, other) = (begin(content), begin(b"other"));
+        draft.commit(ATTRIBUTES).unwrap();
+        assert_eq!(fs::read(folder.path().join("file")).unwrap(), content);
+        drop((draft, other));
+        assert_eq!(names(folder.path()), ["file"]);
+    }
+    fs::remove_file(folder.path().join("file")).unwrap();
+    fs::create_dir(folder.path().join("file")).unwrap();
+    let error = begin(b"x").commit(ATTRIBUTES).unwrap_err().to_string();
+    assert_eq!(error, "cannot write dst/file: a folder has that name");
+    assert_eq!(names(folder.path()), ["file"]);
+}
+
+#[test]
 fn folders_get_their_attributes_at_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let placement = placement(folder.path(), Some("root"));
