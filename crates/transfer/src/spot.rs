@@ -4,6 +4,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use howdah_wire::Attributes;
 use rustix::fs::{Mode, Timespec, Timestamps};
@@ -40,10 +41,13 @@ pub(crate) fn times(mtime_ns: i64) -> Timestamps {
     }
 }
 
-/// A name beside `name` that no file of a user has.
+/// A name beside `name` that no file of a user has, nor of another copy: process numbers come
+/// again, and on other hosts.
 pub(crate) fn temporary_name(name: &[u8]) -> Vec<u8> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let unique = format!(".howdah-{:x}-{count:x}", std::process::id());
+    let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    let (process, now) = (std::process::id(), since_1970.as_nanos());
+    let unique = format!(".howdah-{process:x}-{now:x}-{count:x}");
     [b".", &name[..name.len().min(200)], unique.as_bytes()].concat()
 }
