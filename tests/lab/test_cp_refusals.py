@@ -108,6 +108,14 @@ def test_a_parent_that_is_missing(cp: Copier, source: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("pull", [False, True])
+def test_a_file_system_that_is_read_only(cp: Copier, source: Path, small: Path, pull: bool) -> None:
+    cp.lab.run("far", ["mount", "-o", "remount,ro", str(small)], check=True)
+    for what in (source, source / "file-0"):
+        said = cp.refused(f"far:{what}", small) if pull else cp.refused(what, f"far:{small}")
+        assert f"{small}/{what.name}: its file system is read-only" in said
+
+
+@pytest.mark.parametrize("pull", [False, True])
 def test_no_space(cp: Copier, source: Path, small: Path, pull: bool) -> None:
     said = cp.refused(f"far:{source}", small) if pull else cp.refused(source, f"far:{small}")
     assert "o space left" in said
