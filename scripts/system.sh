@@ -24,6 +24,8 @@ need clang clang
 header libelf.h libelf-dev
 header zlib.h zlib1g-dev
 need ip iproute2
+need ping iputils-ping
+need ps procps
 need ssh openssh-client
 need sshd openssh-server
 need iperf3 iperf3
