@@ -39,13 +39,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from howdah import HowdahError, __version__, document
+from howdah import LAB_LINK_VARIABLE, HowdahError, __version__, document
 from howdah.plan import Plan
 
 SCHEMA = 1
-
-LAB_LINK_VARIABLE = "HOWDAH_LAB_LINK"
-"""Set by a lab for the commands it runs: its LinkSpec as JSON."""
 
 _SYSCTLS = Path("/proc/sys")
 _SYSCTLS_KEPT = (

@@ -2,16 +2,19 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from as_user import UID
 from traces import HOWDAH, Traces, ping, round_trip_ms
 
 from howdah import lab
+from howdah.lab import control, private
 from howdah.lab.hosts import Host
 from howdah.lab.processes import children
 
@@ -57,6 +60,16 @@ def test_a_program_in_the_lab_can_ask_for_the_statistics(wan: lab.Lab) -> None:
     result = wan.run("near", [sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == wan.stats().device
     assert lab.stats_here() is None
+
+
+def test_who_asks_and_goes_does_not_end_the_lab(wan: lab.Lab) -> None:
+    assert wan.identity is not None
+    path = f"/proc/{wan.identity.pid}/root{private.CONTROL}"
+    for _ in range(50):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asking:
+            asking.connect(path)
+            asking.send(msgspec.json.encode(control.Ask("stats")))
+    assert wan.stats().elapsed_ns > 0
 
 
 def test_signals_go_to_the_program(wan: lab.Lab) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import LIMITS
 
-from howdah import HowdahError, record
+from howdah import LAB_LINK_VARIABLE, HowdahError, record
 from howdah.record import (
     Environment,
     HostLimits,
@@ -125,14 +125,14 @@ def test_goodput_is_null_when_nothing_moved() -> None:
 
 
 def test_the_link_of_a_lab_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(record.LAB_LINK_VARIABLE, '{"mtu":1500}')
+    monkeypatch.setenv(LAB_LINK_VARIABLE, '{"mtu":1500}')
     kept = record.environment(LIMITS, None)
     assert kept.link == {"mtu": 1500}
     assert kept.near_sysctls["net.ipv4.tcp_congestion_control"]
-    monkeypatch.setenv(record.LAB_LINK_VARIABLE, "{")
+    monkeypatch.setenv(LAB_LINK_VARIABLE, "{")
     with pytest.raises(HowdahError, match="HOWDAH_LAB_LINK is no link description"):
         record.environment(LIMITS, None)
-    monkeypatch.delenv(record.LAB_LINK_VARIABLE)
+    monkeypatch.delenv(LAB_LINK_VARIABLE)
     assert record.environment(LIMITS, None).link is None
 
 

@@ -6,6 +6,7 @@ the lab and takes the rest away. It ends when the command has ended, when it is 
 one of the sockets it watches closes, because whoever held the other side has gone.
 """
 
+import contextlib
 import os
 import selectors
 import signal
@@ -15,7 +16,7 @@ from typing import NoReturn
 
 import msgspec
 
-from howdah import _native
+from howdah import LAB_LINK_VARIABLE, _native
 from howdah._native import Emulator, HowdahError
 from howdah.lab import control, hosts, private, sshd
 from howdah.lab.control import Ask, Ended, Failed, Go, Ready, Setup, Signal
@@ -25,7 +26,6 @@ _RELAYED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 """A terminal sends these to the command as well, and the maker passes on those from elsewhere."""
 _NOT_EXECUTABLE = 126
 _NOT_FOUND = 127
-LINK_VARIABLE = "HOWDAH_LAB_LINK"
 
 
 def run(setup: Setup, maker: socket.socket, watched: list[socket.socket]) -> NoReturn:
@@ -93,7 +93,7 @@ class _Machine:
         return {
             "HOWDAH_NEAR": hosts.ADDRESSES["near"],
             "HOWDAH_FAR": hosts.ADDRESSES["far"],
-            LINK_VARIABLE: msgspec.json.encode(self._setup.link).decode(),
+            LAB_LINK_VARIABLE: msgspec.json.encode(self._setup.link).decode(),
         }
 
     def _spawn(self, host: hosts.Host, argv: list[str], environment: dict[str, str], *, apart: bool) -> int:
@@ -180,12 +180,13 @@ class _Machine:
         if what is None:
             self._selector.unregister(asking)
             asking.close()
-        elif what == "stop":
-            stats = self._emulator.stop()
+            return
+        stats = self._emulator.stop() if what == "stop" else self._emulator.stats()
+        # Who asked may have gone: that is no reason for the lab to end.
+        with contextlib.suppress(OSError):
             asking.send(stats)
+        if what == "stop":
             self._end(stats=stats)
-        else:
-            asking.send(self._emulator.stats())
 
     def _end(self, exit_code: int = 0, stats: bytes | None = None) -> NoReturn:
         if stats is None:

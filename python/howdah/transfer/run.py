@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from howdah import HowdahError, interrupt, paths, plan, record
+from howdah import LAB_LINK_VARIABLE, HowdahError, interrupt, paths, plan, record
 from howdah._native import host_limits
 from howdah.archive import Archive
 from howdah.plan import Plan
@@ -162,7 +162,7 @@ def _left_out(count: int) -> str:
 
 def _link_of_a_lab() -> Callable[[], dict[str, Any] | None]:
     """What asks for the statistics of the lab's link, loaded while the streams begin; null outside a lab."""
-    if "HOWDAH_LAB_LINK" not in os.environ:
+    if LAB_LINK_VARIABLE not in os.environ:
         return lambda: None
     from howdah import lab  # noqa: PLC0415
 

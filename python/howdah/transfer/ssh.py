@@ -18,7 +18,7 @@ import select
 import signal
 import time
 
-from howdah import HowdahError
+from howdah import LAB_LINK_VARIABLE, HowdahError
 
 KEEP_S = 60
 CONNECT_TIMEOUT_S = 20
@@ -123,7 +123,7 @@ def _control_path(config: dict[str, str]) -> str | None:
 def _private_folder() -> str | None:
     """A folder only this user can enter, made if missing; None when that cannot be had."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    if "HOWDAH_LAB_LINK" in os.environ:
+    if LAB_LINK_VARIABLE in os.environ:
         # A lab's own /run vanishes with the lab, and so do sockets whose ssh it has killed.
         folder = "/run/howdah-ssh"
     else:
