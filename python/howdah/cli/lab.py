@@ -24,7 +24,7 @@ from howdah.lab.control import Ready, Setup
 from howdah.lab.enter import Process
 from howdah.lab.hosts import HOSTS
 from howdah.lab.link import Direction, LinkSpec, LinkStats
-from howdah.lab.registry import Registry
+from howdah.lab.registry import Entry, Registry
 from howdah.lab.tree import Interrupted
 
 app = typer.Typer(
@@ -224,13 +224,7 @@ def list_labs(json: Json = False) -> None:
     table = Table("name", "link", "up for", "machine", box=None, pad_edge=False)
     for entry in labs:
         age_s = (datetime.now(UTC) - entry.made_at).total_seconds()
-        spoilt = control.ask(entry.ready.pid, "stats").lateness.spoilt
-        table.add_row(
-            entry.name,
-            _link_words(entry.link),
-            format_duration(age_s),
-            "[red]too slow[/red]" if spoilt else "kept up",
-        )
+        table.add_row(entry.name, _link_words(entry.link), format_duration(age_s), _machine_words(entry))
     Console().print(table)
 
 
@@ -294,6 +288,14 @@ def _link_words(link: LinkSpec) -> str:
     if any(way.changes for way in ways):
         words.append("changing")
     return ", ".join(words)
+
+
+def _machine_words(entry: Entry) -> str:
+    try:
+        spoilt = control.ask(entry.ready.pid, "stats").lateness.spoilt
+    except HowdahError:
+        return "[red]does not answer[/red]"
+    return "[red]too slow[/red]" if spoilt else "kept up"
 
 
 def _rate_words(direction: Direction) -> str:
