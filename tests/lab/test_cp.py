@@ -45,6 +45,17 @@ def source(tmp_path: Path) -> Path:
     return top
 
 
+def test_more_sources_than_a_shell_lets_open(cp: Copier, tmp_path: Path) -> None:
+    sources = [tmp_path / f"file-{number}" for number in range(300)]
+    for each in sources:
+        each.write_text(each.name)
+    done = cp(*sources, f"far:{tmp_path}/dst/", prefix=("prlimit", "--nofile=200:1000"))
+    assert done.returncode == 0, done.stderr
+    assert {path.name: path.read_text() for path in (tmp_path / "dst").iterdir()} == {
+        path.name: path.name for path in sources
+    }
+
+
 @pytest.mark.parametrize("plaintext", [False, True])
 def test_a_tree_arrives_as_it_is(cp: Copier, source: Path, tmp_path: Path, plaintext: bool) -> None:
     record = cp.good(source, f"far:{tmp_path}/dst", *(["--plaintext"] if plaintext else []))

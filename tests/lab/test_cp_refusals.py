@@ -158,6 +158,12 @@ def test_no_permission_to_write(cp: Copier, source: Path, tmp_path: Path) -> Non
     assert not list((tmp_path / "closed").iterdir())
 
 
+def test_more_sources_than_one_copy_takes(cp: Copier, source: Path, tmp_path: Path) -> None:
+    assert "4097 sources are too many for one copy; name up to 4096" in cp.refused(
+        *[source / "file-0"] * 4097, f"far:{tmp_path}/dst/"
+    )
+
+
 def test_a_control_the_kernel_has_not(cp: Copier) -> None:
     assert "--cc vegas42: the kernel of this host" in cp.refused(
         "--memory", "1MiB", "--cc", "vegas42", "far:"

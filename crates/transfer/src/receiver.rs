@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+use howdah_wire::limits::MAX_OFFERED_FILES;
 use howdah_wire::{
     Answer, Digest, Direction, Finished, Message, OfferedFile, Progress, Sample, Side,
     StreamSummary, Totals,
@@ -25,8 +26,6 @@ use crate::target::Targets;
 
 /// Between two words on how much has arrived.
 const PROGRESS_EVERY: Duration = Duration::from_millis(150);
-/// Digests in one message.
-const DIGEST_BATCH: usize = 512;
 
 /// What the receiving end knows when all is done.
 pub struct Received {
@@ -241,7 +240,7 @@ impl Run<'_> {
             };
             (notes.current.clone().map(|(_, path)| path), digests)
         };
-        for batch in digests.chunks(DIGEST_BATCH) {
+        for batch in digests.chunks(MAX_OFFERED_FILES) {
             let batch: Vec<Digest> = batch.to_vec();
             self.context.control.say(Message::Digests(batch));
         }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use howdah_wire::limits::MAX_STREAMS;
-use howdah_wire::{Direction, FarHello, Hello, Job, Message, Sample, Side};
+use howdah_wire::limits::{MAX_SOURCES, MAX_STREAMS};
+use howdah_wire::{Direction, FarHello, Hello, Job, Message, Sample, Side, encode};
 
 use crate::abort::{Abort, lock};
 use crate::context::{Board, Context};
@@ -225,6 +225,14 @@ fn check(job: &Job) -> Result<(), TransferError> {
     if streams == 0 || streams > MAX_STREAMS {
         return Err(TransferError::Here(format!(
             "{streams} streams: use 1 to {MAX_STREAMS}"
+        )));
+    }
+    let sources = job.sources.len();
+    // A job that no frame holds would never arrive.
+    if sources > MAX_SOURCES || encode(&Message::Job(Box::new(job.clone()))).is_err() {
+        return Err(TransferError::Here(format!(
+            "{sources} sources are too many for one copy; name up to {MAX_SOURCES}, or a folder \
+             they are in"
         )));
     }
     if job.memory_bytes.is_none() && job.sources.is_empty() {

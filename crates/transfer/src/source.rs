@@ -8,6 +8,7 @@ use std::path::Path;
 use howdah_wire::{Attributes, LinkTarget, PathError, TreePath};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::{TransferError, printable};
 
@@ -110,6 +111,7 @@ impl Sources {
     /// # Errors
     /// When one is missing, unreadable, or neither file nor folder.
     pub fn open(paths: &[Vec<u8>]) -> Result<Self, TransferError> {
+        allow_open_files();
         paths
             .iter()
             .map(|path| Source::open(path))
@@ -310,6 +312,18 @@ impl Source {
             stat,
         })
     }
+}
+
+/// Each source stays open. The usual limit of 1024 is for programs that use select(2); what the host
+/// really allows may be more.
+fn allow_open_files() {
+    let allowed = getrlimit(Resource::Nofile);
+    let all = Rlimit {
+        current: allowed.maximum,
+        ..allowed
+    };
+    // Where it is refused, a source too many says so.
+    let _ = setrlimit(Resource::Nofile, all);
 }
 
 fn special(kind: FileType) -> &'static str {

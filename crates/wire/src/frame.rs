@@ -138,7 +138,8 @@ impl FrameReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Answer, Offer, OfferedFile, TreePath};
+    use crate::limits::{MAX_NAME_BYTES, MAX_OFFERED_FILES, MAX_PATH_BYTES};
+    use crate::{Answer, Digest, Offer, OfferedFile, TreePath};
     use proptest::prelude::*;
 
     fn stream(messages: &[Message]) -> Vec<u8> {
@@ -199,6 +200,34 @@ mod tests {
             reader.next_message(),
             Err(FrameError::TooLong(u32::MAX as usize))
         );
+    }
+
+    #[test]
+    fn the_largest_messages_fit() {
+        let name = "x".repeat(MAX_NAME_BYTES);
+        let path = [name.as_str(); MAX_PATH_BYTES / (MAX_NAME_BYTES + 1)].join("/");
+        let path = TreePath::try_from(path.into_bytes()).unwrap();
+        let (source, size) = (u16::MAX, u64::MAX);
+        let file = OfferedFile {
+            source,
+            path: path.clone(),
+            size,
+            mtime_ns: i64::MIN,
+        };
+        let first = u64::MAX;
+        let files = vec![file; MAX_OFFERED_FILES];
+        let digest = Digest {
+            source,
+            path,
+            size,
+            blake3: [0xff; 32],
+        };
+        for message in [
+            Message::Offer(Offer { first, files }),
+            Message::Digests(vec![digest; MAX_OFFERED_FILES]),
+        ] {
+            assert!(encode(&message).is_ok());
+        }
     }
 
     #[test]

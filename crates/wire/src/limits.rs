@@ -1,7 +1,8 @@
 //! What one end accepts from the other, so that no message can cost it more than this.
 
-/// Longest control frame, in bytes.
-pub const MAX_FRAME_BYTES: usize = 1 << 20;
+/// Longest control frame, in bytes: an offer or digests of as many files as one message takes, with
+/// the longest paths.
+pub const MAX_FRAME_BYTES: usize = 3 << 20;
 /// Longest path below a source, in bytes (Linux `PATH_MAX`).
 pub const MAX_PATH_BYTES: usize = 4096;
 /// Longest name of one folder or file, in bytes (Linux `NAME_MAX`).
@@ -10,7 +11,7 @@ pub const MAX_NAME_BYTES: usize = 255;
 pub const MAX_HEADER_BYTES: usize = 2 * MAX_PATH_BYTES + 128;
 /// Most data streams of one transfer.
 pub const MAX_STREAMS: usize = 128;
-/// Most files in one [`crate::Offer`].
+/// Most files in one [`crate::Offer`], or in one message of digests.
 pub const MAX_OFFERED_FILES: usize = 512;
 /// Most payload in one piece, in bytes.
 pub const MAX_PIECE_BYTES: u64 = 64 << 20;

@@ -53,7 +53,7 @@ class Far:
 
     def exit_status(self, timeout_s: float) -> int | None:
         """ssh's exit code, -N when signal N ended it, None while it runs."""
-        if self._status is None and select.select([self._pidfd], [], [], timeout_s)[0]:
+        if self._status is None and _readable(self._pidfd, timeout_s):
             self._status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
             os.close(self._pidfd)
         return self._status
@@ -172,13 +172,23 @@ def _spawn(argv: list[str], streams: tuple[int, int, int]) -> int:
             os.close(fd)
 
 
+def _readable(fd: int, timeout_s: float) -> bool:
+    """Whether ``fd`` has something, or its end, before the time is over.
+
+    Not by select(2): a copy of many files has more descriptors open than it knows.
+    """
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(timeout_s * 1e3))
+
+
 def _output(argv: list[str], timeout_s: float = 2.0) -> bytes:
     """Standard output of a short command; whatever it has written when the time is over."""
     read_fd, stdout = os.pipe()
     pid = _spawn(argv, (os.open(os.devnull, os.O_RDWR), stdout, os.open(os.devnull, os.O_RDWR)))
     text, deadline = b"", time.monotonic() + timeout_s
     try:
-        while select.select([read_fd], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        while _readable(read_fd, max(0.0, deadline - time.monotonic())):
             piece = os.read(read_fd, 65536)
             if not piece:
                 break
