@@ -38,7 +38,7 @@ class Howdah:
 
 
 def facts(output: bytes) -> dict[str, Any]:
-    """What the bench keeps of a record: all but the trace and the digests."""
+    """What the bench keeps of a record: all but the trace."""
     record = msgspec.json.decode(output, type=Record)
     kept = {"record": record.id, "flags": record.flags, "plan": msgspec.to_builtins(record.plan)}
     if record.outcome is None:

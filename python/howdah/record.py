@@ -19,13 +19,15 @@ Record
     rtt_s      round-trip time the plan was made for, before the first byte of data
     plan       Plan (howdah.plan)
     outcome    Outcome; null when there was none (see error)
+    digests    the file beside the record that has a BLAKE3 of each file moved, a line each, as b3sum(1)
+               checks them at the destination; null when none was
     link_stats what a lab's link did (howdah.lab.link); null outside
     error      one line; null when all went well
     flags      ``lateness`` the machine, not the link, spoilt the run · ``interrupted`` · ``dry-run``
     ========== ======================================================================================
 Environment
     near, far: HostLimits; near_sysctls: raw text by name; link: the lab's link (howdah.lab.link) or null
-HostLimits, Outcome, StreamOutcome, FileDigest, FileAction, Sample
+HostLimits, Outcome, StreamOutcome, FileAction, Sample
     see each class.
 """
 
@@ -125,20 +127,11 @@ class StreamOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """Segments."""
 
 
-class FileDigest(msgspec.Struct, frozen=True, kw_only=True):
-    """One file as it stands at the destination; path relative to it, raw bytes (base64 in JSON)."""
-
-    path: bytes
-    size: int
-    """Bytes."""
-    blake3: str
-    """Hexadecimal."""
-
-
 class FileAction(msgspec.Struct, frozen=True, kw_only=True):
     """What a dry run would do with one file."""
 
     path: bytes
+    """Relative to the destination, raw (base64 in JSON)."""
     size: int
     """Bytes."""
     action: Literal["copy", "skip"]
@@ -165,7 +158,6 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     congestion_control: str | None = None
     """The one really in use."""
     streams: list[StreamOutcome] = []
-    digests: list[FileDigest] = []
     samples: list[Sample] = []
     near_peak_memory_bytes: int | None = None
     """Growth of the resident set, beyond socket buffers."""
@@ -215,6 +207,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     rtt_s: float | None = None
     plan: Plan | None = None
     outcome: Outcome | None = None
+    digests: str | None = None
     link_stats: dict[str, Any] | None = None
     error: str | None = None
     flags: list[str] = []

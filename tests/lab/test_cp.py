@@ -69,11 +69,14 @@ def test_a_tree_arrives_as_it_is(cp: Copier, source: Path, tmp_path: Path, plain
     assert record.link_stats is not None
     assert record.link_stats["directions"]["near_to_far"]["wire_bytes"] > outcome.bytes
     assert ("lateness" in record.flags) is record.link_stats["lateness"]["spoilt"]
-    assert {digest.path for digest in outcome.digests} >= {
-        b"big",
-        b"deep/new\nline",
-        b"deep/\xff\xfe not utf-8",
-    }
+    assert record.digests is not None
+    digests = dict(reversed(line.split(b"  ", 1)) for line in Path(record.digests).read_bytes().splitlines())
+    assert len(digests) == outcome.files
+    assert len(digests[b"big"]) == len(digests[b"deep/\xff\xfe not utf-8"]) == 64
+    assert digests[b"deep/new\\nline"].startswith(b"\\")
+    # b3sum </dev/null
+    empty = b"af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"
+    assert digests[b"none"] == digests[b"deep/plain"] == empty
 
 
 def test_a_tree_comes_here_as_it_is(cp: Copier, source: Path, tmp_path: Path) -> None:
@@ -104,6 +107,7 @@ def test_what_is_there_is_skipped_and_what_changed_is_not(cp: Copier, source: Pa
     assert again.outcome.files_skipped == first.outcome.files
     assert again.outcome.bytes_skipped == first.outcome.bytes
     assert again.outcome.bytes == 0
+    assert again.digests is None
     (source / "none").write_text("no longer empty")
     changed = cp.good(f"{source}/.", f"far:{tmp_path}/dst/")
     assert changed.outcome is not None

@@ -11,7 +11,9 @@ use howdah_wire::{Digest, Job, Message, Scanned, Side, TreePath};
 
 use crate::abort::{Abort, lock};
 use crate::control::{Control, Event};
+use crate::digests::Digests;
 use crate::error::TransferError;
+use crate::naming::Naming;
 
 /// One end of one transfer.
 pub struct Context {
@@ -27,6 +29,7 @@ pub struct Context {
     pub abort: Arc<Abort>,
     /// How far it has come.
     pub board: Arc<Board>,
+    naming: OnceLock<Naming>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -50,6 +53,7 @@ impl Context {
             events,
             abort,
             board,
+            naming: OnceLock::new(),
             threads: Mutex::default(),
         })
     }
@@ -72,6 +76,18 @@ impl Context {
             drop(threads);
             thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    /// Notes the digests of files that are complete.
+    pub fn note_digests(&self, digests: impl IntoIterator<Item = Digest>) {
+        self.board.digests.add(digests, || self.naming());
+    }
+
+    /// How files are called at the destination; known once the receiver has accepted the job.
+    fn naming(&self) -> &Naming {
+        let into_folder = || lock(&self.board.notes).into_folder;
+        self.naming
+            .get_or_init(|| Naming::new(&self.job, into_folder()))
     }
 
     /// Runs `work` on a thread of its own; its failure, or panic, becomes an event.
@@ -127,6 +143,8 @@ pub struct Board {
     pub bytes: AtomicU64,
     /// Files in place at the receiver.
     pub files: AtomicU64,
+    /// Digests of the files that are complete.
+    pub digests: Digests,
     /// What changes less often.
     pub notes: Mutex<Notes>,
 }
@@ -148,8 +166,6 @@ pub struct Notes {
     pub retransmissions: u64,
     /// Mean of the streams' round trips.
     pub rtt: Option<Duration>,
-    /// Digests of the files that are complete.
-    pub digests: Vec<Digest>,
     /// What the user should know.
     pub warnings: Vec<String>,
     /// Why each file or folder that could not be read is not at the receiver.
@@ -158,12 +174,13 @@ pub struct Notes {
 
 impl Board {
     /// A board at the start of a job.
-    pub fn new() -> Self {
+    pub fn new(digests: Digests) -> Self {
         Self {
             started: Instant::now(),
             first_payload: OnceLock::new(),
             bytes: AtomicU64::new(0),
             files: AtomicU64::new(0),
+            digests,
             notes: Mutex::default(),
         }
     }

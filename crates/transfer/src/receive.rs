@@ -304,7 +304,7 @@ impl Receiver<'_> {
                 size: piece.size,
                 blake3,
             };
-            lock(&self.context.board.notes).digests.push(digest);
+            self.context.note_digests([digest]);
         }
     }
 }

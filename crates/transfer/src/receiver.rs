@@ -231,16 +231,12 @@ impl Run<'_> {
     fn tell_progress(&mut self, anyway: bool) {
         let board = &self.context.board;
         let streams = self.context.abort.open_streams();
-        let (current, digests) = {
+        let current = {
             let mut notes = lock(&board.notes);
             notes.streams = streams;
-            let digests = match self.context.side {
-                Side::Near => Vec::new(),
-                Side::Far => std::mem::take(&mut notes.digests),
-            };
-            (notes.current.clone().map(|(_, path)| path), digests)
+            notes.current.clone().map(|(_, path)| path)
         };
-        for batch in digests.chunks(MAX_OFFERED_FILES) {
+        for batch in board.digests.take().chunks(MAX_OFFERED_FILES) {
             let batch: Vec<Digest> = batch.to_vec();
             self.context.control.say(Message::Digests(batch));
         }

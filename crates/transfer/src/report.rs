@@ -6,16 +6,15 @@ use std::time::{Duration, Instant};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use howdah_wire::{
-    Digest, Direction, FarHello, Job, LimitedBy, Sample, StreamPlan, StreamSummary, Totals,
-    TreePath,
+    Direction, FarHello, Job, LimitedBy, Sample, StreamPlan, StreamSummary, Totals, TreePath,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::abort::lock;
 use crate::context::Board;
 use crate::error::{TransferError, printable};
+use crate::naming::Naming;
 use crate::sample::Trace;
-use crate::source::{BaseName, base_name};
 
 /// Bytes that are base64 in JSON.
 #[derive(Debug, Clone)]
@@ -47,6 +46,17 @@ struct JobJson {
     dry_run: bool,
     encrypt: bool,
     data_address: Option<String>,
+    digests: Option<Base64>,
+}
+
+/// A job as Python asks for it.
+pub struct Asked {
+    /// What both ends carry out.
+    pub job: Job,
+    /// The address that data streams shall go to.
+    pub data_address: Option<String>,
+    /// The file that the digests shall go to.
+    pub digests: Option<Vec<u8>>,
 }
 
 #[derive(Deserialize)]
@@ -58,11 +68,11 @@ struct PlanJson {
     block_bytes: u64,
 }
 
-/// Reads a Job and a Plan; also gives the address the job wants the data streams to go to.
+/// Reads a Job and a Plan.
 ///
 /// # Errors
 /// When one of them is not what it should be.
-pub fn read_job(job: &[u8], plan: &[u8]) -> Result<(Job, Option<String>), TransferError> {
+pub fn read_job(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
     let wrong =
         |what: &str, error: serde_json::Error| TransferError::Here(format!("{what}: {error}"));
     let job: JobJson = serde_json::from_slice(job).map_err(|error| wrong("job", error))?;
@@ -85,7 +95,11 @@ pub fn read_job(job: &[u8], plan: &[u8]) -> Result<(Job, Option<String>), Transf
         fresh: false,
         plan,
     };
-    Ok((wire, job.data_address))
+    Ok(Asked {
+        job: wire,
+        data_address: job.data_address,
+        digests: job.digests.map(|path| path.0),
+    })
 }
 
 /// FarHello as JSON.
@@ -238,13 +252,6 @@ struct SampleJson {
 }
 
 #[derive(Serialize)]
-struct DigestJson {
-    path: Base64,
-    size: u64,
-    blake3: String,
-}
-
-#[derive(Serialize)]
 struct ActionJson {
     path: Base64,
     size: u64,
@@ -266,7 +273,6 @@ struct OutcomeJson<'a> {
     encrypted: bool,
     congestion_control: Option<&'a str>,
     streams: Vec<StreamJson>,
-    digests: Vec<DigestJson>,
     samples: Vec<SampleJson>,
     near_peak_memory_bytes: Option<u64>,
     far_peak_memory_bytes: Option<u64>,
@@ -291,7 +297,7 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         .listed
         .iter()
         .map(|(source, path, size, needed)| ActionJson {
-            path: naming.name(*source, path),
+            path: Base64(naming.name(*source, path)),
             size: *size,
             action: if *needed { "copy" } else { "skip" },
         });
@@ -310,11 +316,6 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         encrypted: job.encrypt,
         congestion_control: in_use.and_then(|summary| summary.congestion_control.as_deref()),
         streams,
-        digests: notes
-            .digests
-            .iter()
-            .map(|one| digest(&naming, one))
-            .collect(),
         samples: trace.samples().map(sample).collect(),
         near_peak_memory_bytes: account.near_peak_memory_bytes,
         far_peak_memory_bytes: account.far_peak_memory_bytes,
@@ -350,50 +351,6 @@ fn sample(sample: &Sample) -> SampleJson {
         pacing_rate_bps: sample.pacing_rate_bps,
         notsent_bytes: sample.notsent_bytes,
         limited: sample.limited,
-    }
-}
-
-fn digest(naming: &Naming, digest: &Digest) -> DigestJson {
-    DigestJson {
-        path: naming.name(digest.source, &digest.path),
-        size: digest.size,
-        blake3: blake3::Hash::from_bytes(digest.blake3).to_hex().to_string(),
-    }
-}
-
-/// Names files relative to the destination; a file that is the destination by its own last name.
-struct Naming {
-    prefixes: Vec<Vec<u8>>,
-    own: Vec<u8>,
-}
-
-impl Naming {
-    fn new(job: &Job, into_folder: bool) -> Self {
-        let prefix = |source: &Vec<u8>| match base_name(source) {
-            Ok(BaseName::Named(name)) if into_folder => name,
-            _ => Vec::new(),
-        };
-        let own = match base_name(&job.destination) {
-            Ok(BaseName::Named(name)) => name,
-            _ => Vec::new(),
-        };
-        Self {
-            prefixes: job.sources.iter().map(prefix).collect(),
-            own,
-        }
-    }
-
-    fn name(&self, source: u16, path: &TreePath) -> Base64 {
-        let prefix = self
-            .prefixes
-            .get(usize::from(source))
-            .map_or(b"".as_slice(), Vec::as_slice);
-        Base64(match (prefix.is_empty(), path.is_root()) {
-            (true, true) => self.own.clone(),
-            (true, false) => path.as_bytes().to_vec(),
-            (false, true) => prefix.to_vec(),
-            (false, false) => [prefix, b"/", path.as_bytes()].concat(),
-        })
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use blake3::hazmat::HasherExt;
 use howdah_wire::{
-    Attributes, Digest, FilePiece, MemoryPiece, Piece, Side, StreamTally, Totals, TreePath,
+    Attributes, Digest, FilePiece, MemoryPiece, Piece, StreamTally, Totals, TreePath,
 };
 use rustix::io::Errno;
 
@@ -19,6 +19,9 @@ use crate::stream::{CHUNK_BYTES, Stream};
 /// From this length on payload starts in a record of its own and at the start of a send, so that
 /// the receiver hashes and writes aligned chunks.
 const ALIGN_FROM_BYTES: u64 = 1 << 20;
+
+/// Digests that a stream which never pauses holds back, so that streams seldom meet over them.
+const DIGESTS_HELD: usize = 512;
 
 /// What all sending streams of one end share.
 pub struct Sending {
@@ -76,6 +79,9 @@ impl Sending {
             };
             context.board.payload_begins();
             sender.send(block)?;
+            if sender.digests.len() >= DIGESTS_HELD {
+                sender.note_digests();
+            }
         }
         let totals = sender.finish()?;
         lock(&self.totals).push((index, totals));
@@ -113,13 +119,7 @@ impl Sender<'_> {
     }
 
     fn note_digests(&mut self) {
-        // The end that reports to the user needs them; the other would only keep them.
-        match self.context.side {
-            Side::Near => lock(&self.context.board.notes)
-                .digests
-                .append(&mut self.digests),
-            Side::Far => self.digests.clear(),
-        }
+        self.context.note_digests(self.digests.drain(..));
     }
 
     fn header(&mut self, piece: &Piece) -> Result<(), TransferError> {

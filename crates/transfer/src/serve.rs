@@ -14,6 +14,7 @@ use howdah_wire::{Direction, FarHello, Hello, Job, Message, Sample, Side};
 use crate::abort::Abort;
 use crate::context::{Board, Context};
 use crate::control::{Channel, Event};
+use crate::digests::Digests;
 use crate::door::{Door, open_listener};
 use crate::error::TransferError;
 use crate::memory::MemoryMark;
@@ -127,7 +128,10 @@ impl Far {
             tls,
         };
         let abort = Arc::new(Abort::default());
-        let board = Arc::new(Board::new());
+        let board = Arc::new(Board::new(match job.direction {
+            Direction::Push => Digests::for_peer(),
+            Direction::Pull => Digests::nowhere(),
+        }));
         let control = channel.control();
         let context = Context::new(
             Side::Far,

@@ -13,10 +13,11 @@ use howdah_wire::{Direction, FarHello, Hello, Job, Message, Sample, Side, encode
 use crate::abort::{Abort, lock};
 use crate::context::{Board, Context};
 use crate::control::{Channel, Control, Event};
+use crate::digests::Digests;
 use crate::door::Door;
 use crate::error::{TransferError, printable};
 use crate::memory::MemoryMark;
-use crate::report::{self, Account};
+use crate::report::{self, Account, Asked};
 use crate::sample::Trace;
 use crate::source::{Kind, Sources};
 use crate::target::Targets;
@@ -119,7 +120,11 @@ impl Session {
     /// # Errors
     /// When they cannot be read, or the far end has not said hello yet.
     pub fn start(&self, job: &[u8], plan: &[u8]) -> Result<(), TransferError> {
-        let (job, data_address) = report::read_job(job, plan)?;
+        let Asked {
+            job,
+            data_address,
+            digests,
+        } = report::read_job(job, plan)?;
         check(&job)?;
         let mut setup = lock(&self.setup);
         let hello = setup.hello.take();
@@ -130,7 +135,8 @@ impl Session {
                 "the session is not ready for a job".to_owned(),
             ));
         };
-        let board = Arc::new(Board::new());
+        let digests = digests.map_or_else(Digests::nowhere, |path| Digests::to_file(&path));
+        let board = Arc::new(Board::new(digests));
         lock(&self.shared.state).running = Some((job.clone(), Arc::clone(&board)));
         let near = Near {
             shared: Arc::clone(&self.shared),
@@ -169,7 +175,7 @@ impl Session {
     pub fn progress(&self) -> Vec<u8> {
         let state = lock(&self.shared.state);
         let Some((job, board)) = &state.running else {
-            return report::progress(&Board::new(), None, None, Duration::ZERO);
+            return report::progress(&Board::new(Digests::nowhere()), None, None, Duration::ZERO);
         };
         let (until, ended) = match &state.ended {
             Some((at, outcome)) => (*at, Some(outcome.is_ok())),
@@ -341,13 +347,16 @@ impl Near {
         )
     }
 
-    /// Has all threads end: at once if the transfer failed.
+    /// Has all threads end, at once if the transfer failed, and closes what they wrote to.
     fn settle(&self, context: &Context, failure: Option<&TransferError>) {
         if let Some(error) = failure {
             say_why(&self.channel.control(), error);
             self.shared.abort.trigger();
         }
         context.join();
+        if let Some(why) = context.board.digests.finish() {
+            context.warn(format!("the digests could not all be kept: {why}"));
+        }
     }
 
     fn door(&self, job: &Job) -> Result<Door, TransferError> {

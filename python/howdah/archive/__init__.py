@@ -1,4 +1,5 @@
-"""Where records live: one JSON file each, ``$XDG_DATA_HOME/howdah/records/YYYY/MM/ID.json``.
+"""Where records live: one JSON file each, ``$XDG_DATA_HOME/howdah/records/YYYY/MM/ID.json``, and beside
+it ``ID.b3sum``, the digests of the files that were moved: there may be millions.
 
 A record appears whole or not at all (written beside its place, then renamed), and ids are unique,
 so writers need no lock between them. A file that cannot be read is reported and never stops a list.
@@ -37,6 +38,20 @@ class Archive:
     def file(self, record_id: str) -> Path:
         """Where the record of this id belongs."""
         return self.root / record_id[:4] / record_id[4:6] / f"{record_id}.json"
+
+    def digests(self, record_id: str) -> Path:
+        """Where the digests of a record's files belong."""
+        return self.file(record_id).with_suffix(".b3sum")
+
+    def new_digests(self, record_id: str) -> Path | None:
+        """The same as an empty file; None when it cannot be made, of which ``save`` will say why."""
+        file = self.digests(record_id)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+        except OSError:
+            return None
+        return file
 
     def save(self, record: Record) -> Path:
         """Adds a record and returns its file. Raises HowdahError when the archive cannot be written."""

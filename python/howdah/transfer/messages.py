@@ -37,6 +37,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     encrypt: bool = True
     data_address: str | None = None
     """Tried before FarHello.addresses."""
+    digests: bytes | None = None
+    """File for the digests of what has been moved; null to keep none."""
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):

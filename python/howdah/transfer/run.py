@@ -78,6 +78,8 @@ class _Run:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.started_at = datetime.now(UTC)
+        self.id = record.new_id(self.started_at)
+        self.digests: Path | None = None
         self.far: FarHello | None = None
         self.plan: Plan | None = None
         self.outcome: Outcome | None = None
@@ -87,7 +89,7 @@ class _Run:
     def record(self, error: str | None, flags: list[str]) -> Record:
         near = msgspec.json.decode(host_limits(), type=HostLimits)
         return Record(
-            id=record.new_id(self.started_at),
+            id=self.id,
             kind="transfer",
             started_at=self.started_at,
             command=self.request.command,
@@ -96,10 +98,20 @@ class _Run:
             rtt_s=self.far.rtt_s if self.far else None,
             plan=self.plan,
             outcome=self.outcome,
+            digests=self._digests(),
             link_stats=self.link_stats,
             error=error,
             flags=flags + self._flags(),
         )
+
+    def _digests(self) -> str | None:
+        """The file of digests, if there are any; an empty one goes."""
+        if self.digests is None or not self.digests.exists():
+            return None
+        if not self.digests.stat().st_size:
+            self.digests.unlink()
+            return None
+        return record.printable_command([str(self.digests)])[0]
 
     def _flags(self) -> list[str]:
         spoilt = self.link_stats is not None and self.link_stats["lateness"]["spoilt"]
@@ -111,7 +123,7 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
     run = _Run(request)
     error, flags, exit_code = None, [], 0
     try:
-        _transfer(run, display)
+        _transfer(run, display, archive)
         if run.outcome is not None and run.outcome.left_out:
             error, exit_code = _left_out(len(run.outcome.left_out)), 1
     except HowdahError as problem:
@@ -129,7 +141,7 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
         return Done(made, None, exit_code or 1, str(problem))
 
 
-def _transfer(run: _Run, display: Display) -> None:
+def _transfer(run: _Run, display: Display, archive: Archive) -> None:
     request = run.request
     _check_sources(request.route)
     handed = plan.load(request.plan_file) if request.plan_file else None
@@ -141,7 +153,9 @@ def _transfer(run: _Run, display: Display) -> None:
         run.connect_s = record.since_process_start_s()
         run.plan = _plan(request, run.far, handed)
         display.planned(run.plan, run.far)
-        job = _job(request, run.plan, started.far.data_address)
+        if not request.dry_run and request.memory_bytes is None:
+            run.digests = archive.new_digests(run.id)
+        job = _job(request, run.plan, started.far.data_address, run.digests)
         started.session.start(msgspec.json.encode(job), msgspec.json.encode(run.plan))
         ask_link = _link_of_a_lab()
         _watch(started, display)
@@ -217,7 +231,7 @@ def _check_control(name: str, request: Request, far: FarHello) -> None:
         )
 
 
-def _job(request: Request, decided: Plan, data_address: str | None) -> Job:
+def _job(request: Request, decided: Plan, data_address: str | None, digests: Path | None) -> Job:
     route = request.route
     return Job(
         direction=route.direction,
@@ -228,6 +242,7 @@ def _job(request: Request, decided: Plan, data_address: str | None) -> Job:
         dry_run=request.dry_run,
         encrypt=decided.encrypt,
         data_address=data_address,
+        digests=os.fsencode(digests) if digests else None,
     )
 
 

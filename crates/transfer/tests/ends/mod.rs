@@ -90,6 +90,7 @@ pub fn job(direction: &str, sources: &[&Path], destination: &Path) -> Value {
         "dry_run": false,
         "encrypt": true,
         "data_address": null,
+        "digests": null,
     })
 }
 
@@ -99,6 +100,20 @@ pub fn push(sources: &[&Path], destination: &Path) -> Value {
 
 pub fn pull(sources: &[&Path], destination: &Path) -> Value {
     job("pull", sources, destination)
+}
+
+/// The lines of a file of digests, as name and digest.
+pub fn digests(file: &Path) -> Vec<(PathBuf, String)> {
+    let text = fs::read_to_string(file).unwrap();
+    let lines = text.lines().map(|line| line.split_once("  ").unwrap());
+    lines
+        .map(|(hex, name)| (name.into(), hex.to_owned()))
+        .collect()
+}
+
+/// Has the digests of a job kept in a file.
+pub fn keep_digests(job: &mut Value, file: &Path) {
+    job["digests"] = json!(STANDARD.encode(file.as_os_str().as_bytes()));
 }
 
 /// A path out of JSON.
