@@ -75,12 +75,13 @@ def test_changes_go_to_their_direction(tmp_path: Path) -> None:
         at = "2s"
         direction = "far_to_near"
         outage = true
+        drop = 2
         """,
     )
     link = build(Options(), file)
     first = Change(at_ns=10**9, rate_bps=10**9)
     assert link.near_to_far.changes == (first,)
-    assert link.far_to_near.changes == (first, Change(at_ns=2 * 10**9, outage=True))
+    assert link.far_to_near.changes == (first, Change(at_ns=2 * 10**9, outage=True, drop=2))
 
 
 def test_a_change_says_only_what_changes() -> None:
@@ -126,6 +127,8 @@ def test_bad_options_are_refused_by_name_in_one_line(options: Options, named: st
         ('change = "x"', "change is not a list"),
         ('[[change]]\nrate = "1Gbit"', "change 1: no time"),
         ('[[change]]\nat = "1s"', "change 1 changes nothing"),
+        ('[[change]]\nat = "1s"\ndrop = -1', "change 1: drop: -1"),
+        ('[[change]]\nat = "1s"\ndrop = 0', "changes[0].drop is 0 segments"),
         ('[[change]]\nat = "1s"\noutage = "yes"', "outage is neither true nor false"),
         ('[[change]]\nat = "1s"\ndirection = "up"\noutage = true', "direction 'up'"),
         (

@@ -13,7 +13,7 @@ use crate::spec::{DirectionSpec, Spec};
 pub enum Cause {
     /// The queue was full.
     Queue,
-    /// Independent loss.
+    /// Independent loss, or a drop of the schedule.
     Loss,
     /// Loss of the Gilbert–Elliott model.
     Burst,
@@ -139,6 +139,8 @@ pub struct Direction {
     loss: Independent,
     bursty: Bursty,
     jitter: Xoshiro256PlusPlus,
+    /// Dropped because the schedule said so.
+    scheduled: u64,
     drops: Drops,
     queue: Queue,
 }
@@ -180,6 +182,7 @@ impl Direction {
             loss: Independent::new(spec.loss, stream()),
             bursty: Bursty::new(spec.burst, stream()),
             jitter: stream(),
+            scheduled: 0,
             drops: Drops::default(),
             queue: Queue::default(),
         }
@@ -295,7 +298,10 @@ impl Direction {
             return None;
         }
         self.enter(self.piece);
-        if !self.loss.spares(segments) || !self.bursty.spares(segments) {
+        if !self.loss.spares(segments)
+            || !self.bursty.spares(segments)
+            || self.drop_is_due(self.piece)
+        {
             return None;
         }
         let mut departure_ns = now_ns;
@@ -375,7 +381,11 @@ impl Direction {
         }
         self.enter(piece);
         let delay_ns = self.pieces[piece].delay_ns;
-        let (lost, burst_lost) = (self.loss.hits(), self.bursty.hits());
+        let (mut lost, burst_lost) = (self.loss.hits(), self.bursty.hits());
+        if self.drop_is_due(piece) {
+            self.scheduled += 1;
+            lost = true;
+        }
         let jitter_ns = match self.jitter_ns {
             0 => 0,
             most => ((u128::from(self.jitter.next_u64()) * u128::from(most + 1)) >> 64) as u64,
@@ -394,6 +404,10 @@ impl Direction {
     /// Bytes the queue can hold; all there are where nothing limits the rate.
     fn room_bytes(&self) -> u64 {
         self.finish.map_or(u64::MAX, |_| self.limit_bytes)
+    }
+
+    fn drop_is_due(&self, piece: usize) -> bool {
+        self.pieces[piece].drops > self.scheduled
     }
 
     /// Sets the loss of the piece in which segments now leave the server.

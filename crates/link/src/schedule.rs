@@ -15,6 +15,8 @@ pub(crate) struct Piece {
     pub burst: Option<GilbertElliott>,
     /// Counts the values `burst` has had, so that the same burst goes on through other changes.
     pub burst_epoch: usize,
+    /// Segments that changes have asked to drop, up to here.
+    pub drops: u64,
     pub outage: bool,
 }
 
@@ -28,6 +30,7 @@ pub(crate) fn unfold(spec: &DirectionSpec) -> Vec<Piece> {
         loss: spec.loss,
         burst: spec.burst,
         burst_epoch: 0,
+        drops: 0,
         outage: false,
     };
     let mut configured_bps = spec.rate_bps;
@@ -47,6 +50,7 @@ pub(crate) fn unfold(spec: &DirectionSpec) -> Vec<Piece> {
             now.burst = change.burst;
             now.burst_epoch += 1;
         }
+        now.drops += u64::from(change.drop.unwrap_or(0));
         now.outage = change.outage.unwrap_or(now.outage);
         now.rate_bps = configured_bps.map(|rate_bps| if now.outage { 0 } else { rate_bps });
     }

@@ -78,6 +78,9 @@ pub struct Change {
     /// The new bursty loss, beginning in its good state.
     #[serde(default)]
     pub burst: Option<GilbertElliott>,
+    /// So many segments that leave from now on are lost, whatever else loses some; 1 to 1,000,000.
+    #[serde(default)]
+    pub drop: Option<u32>,
     /// True: from now on nothing is served and what is offered is dropped; false: over.
     #[serde(default)]
     pub outage: Option<bool>,
@@ -190,6 +193,11 @@ impl Change {
         }
         if let Some(loss) = self.loss {
             probability(&at("loss"), loss)?;
+        }
+        if let Some(drop) = self.drop {
+            in_range(&at("drop"), drop.into(), 1, 1_000_000, |n| {
+                format!("{n} segments")
+            })?;
         }
         match &self.burst {
             Some(burst) => burst.check(&at("burst")),

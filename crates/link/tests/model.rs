@@ -33,6 +33,7 @@ fn link(near_to_far: DirectionSpec, seed: u64) -> Direction {
 struct Plain<'a> {
     spec: &'a DirectionSpec,
     finish_work: u128,
+    dropped: u32,
     last_arrival_ns: u64,
     limit_bytes: u64,
 }
@@ -89,6 +90,17 @@ impl Plain<'_> {
             }
         }
         self.finish_work = finish_work;
+        let asked: u32 = self
+            .spec
+            .changes
+            .iter()
+            .filter(|change| change.at_ns < low)
+            .map(|change| change.drop.unwrap_or(0))
+            .sum();
+        if self.dropped < asked {
+            self.dropped += 1;
+            return Verdict::Dropped(Cause::Loss);
+        }
         // A segment belongs to the stretch that serves its last bit.
         self.last_arrival_ns = self.last_arrival_ns.max(low + at(low - 1).2);
         Verdict::Arrives(self.last_arrival_ns)
@@ -101,16 +113,18 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
         proptest::option::of(1_000_000u64..20_000_000_000),
         proptest::option::of(0u64..2_000_000),
         proptest::option::of(any::<bool>()),
+        proptest::option::of(1u32..4),
     );
     proptest::collection::vec(change, 0..6).prop_map(|steps| {
         let mut at_ns = 0;
-        let each = |(step, rate_bps, delay_ns, outage)| {
+        let each = |(step, rate_bps, delay_ns, outage, drop)| {
             at_ns += step;
             Change {
                 at_ns,
                 rate_bps,
                 delay_ns,
                 outage,
+                drop,
                 ..Change::default()
             }
         };
@@ -178,7 +192,7 @@ proptest! {
             queue_bytes: Some(queue_bytes), changes, ..direction(Some(rate_bps), delay_ns)
         };
         let mut plain =
-            Plain { spec: &spec, finish_work: 0, last_arrival_ns: 0, limit_bytes: queue_bytes };
+            Plain { spec: &spec, finish_work: 0, dropped: 0, last_arrival_ns: 0, limit_bytes: queue_bytes };
         let mut model = link(spec.clone(), 1);
         for (now_ns, burst) in offers {
             for bytes in sizes(burst) {
@@ -355,6 +369,22 @@ fn loss_changes_when_the_schedule_says() {
         1,
     );
     assert!(lost[..500].iter().all(|lost| !lost) && lost[500..].iter().all(|lost| *lost));
+}
+
+#[test]
+fn the_schedule_drops_as_many_as_it_says() {
+    let at = |at_ns, drop| Change {
+        at_ns,
+        drop: Some(drop),
+        ..Change::default()
+    };
+    let spec = DirectionSpec {
+        changes: vec![at(500, 1), at(600, 3)],
+        ..direction(None, 0)
+    };
+    let lost = lost_of(spec, 1000, 1);
+    let which: Vec<_> = (0..1000).filter(|&i| lost[i]).collect();
+    assert_eq!(which, [500, 600, 601, 602]);
 }
 
 #[test]

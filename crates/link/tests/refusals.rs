@@ -51,6 +51,14 @@ fn each_parameter_has_its_range() {
     assert!(
         refusal(|spec| spec.near_to_far.queue_bytes = Some(1000)).contains("queue_bytes is 1 kB")
     );
+    let change = Change {
+        drop: Some(0),
+        ..Change::default()
+    };
+    assert_eq!(
+        refusal(|spec| spec.near_to_far.changes = vec![change]),
+        "link: near_to_far.changes[0].drop is 0 segments; it must be 1 segments to 1000000 segments"
+    );
     assert!(refusal(|spec| spec.near_to_far.delay_ns = 1 << 60).contains("to 100 s"));
     assert!(refusal(|spec| spec.near_to_far.jitter_ns = 1 << 60).contains("jitter_ns"));
     assert!(refusal(|spec| spec.frame_overhead_bytes = 5000).contains("frame_overhead_bytes"));

@@ -50,7 +50,7 @@ FILE is TOML with the same keys, and what options cannot say:
   [[change]]                 # as many as you like, in the order of time
   at = "5s"
   direction = "near_to_far"  # without: both
-  outage = true              # or rate, delay, loss, burst
+  outage = true              # or rate, delay, loss, burst, drop = 1
 """
 
 _LINK_OPTIONS: dict[str, Any] = {

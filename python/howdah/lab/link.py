@@ -33,6 +33,8 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     delay_ns: int | None = None
     loss: float | None = None
     burst: Burst | None = None
+    drop: int | None = None
+    """So many wire segments that leave from then on are lost; counted as ``loss``."""
     outage: bool | None = None
     """True: nothing passes and what arrives is dropped; false: that is over."""
 

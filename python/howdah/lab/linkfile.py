@@ -20,7 +20,11 @@ and changes in time. Every value is text with its unit::
     [[change]]                 # in any number, in the order of time
     at = "5s"                  # after the start
     direction = "near_to_far"  # or far_to_near; absent: both
-    rate = "2Gbit"             # rate, delay, loss, burst, outage; absent: as it was
+    rate = "2Gbit"             # rate, delay, loss, burst, drop, outage; absent: as it was
+
+    [[change]]
+    at = "7s"
+    drop = 1                   # wire segments, from the next on, lost for certain
 
     [[change]]
     at = "8s"
@@ -185,6 +189,7 @@ _TEXT: dict[str, tuple[str, Callable[[str], Any]]] = {
     "mtu": ("mtu", _whole_number),
     "frame_overhead": ("frame_overhead_bytes", parse_bytes),
     "seed": ("seed", _whole_number),
+    "drop": ("drop", _whole_number),
 }
 """Keys whose value is one text: the field it becomes, and how it is read."""
 
@@ -192,7 +197,7 @@ _TABLES: dict[str, Callable[[Any, str], Any]] = {"burst": _burst, "outage": _out
 
 _WHOLE = ("mtu", "frame_overhead", "seed")
 _DIRECTION = ("rate", "queue", "loss", "burst", "jitter")
-_MOMENT = ("rate", "delay", "loss", "burst", "outage")
+_MOMENT = ("rate", "delay", "loss", "burst", "drop", "outage")
 _CHANGE = ("at", *_MOMENT)
 
 
