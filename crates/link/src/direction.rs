@@ -201,7 +201,8 @@ impl Direction {
     /// How much later packets offered at `now_ns` may leave than they should, if they came up to
     /// `unread_ns` earlier. With the server busy all that time an offer that comes late changes
     /// nothing, unless the queue might have overflowed before it drained.
-    pub fn harm_ns(&self, now_ns: u64, unread_ns: u64) -> u64 {
+    pub fn harm_ns(&mut self, now_ns: u64, unread_ns: u64) -> u64 {
+        self.advance(now_ns);
         let Some(finish) = self.finish else {
             return unread_ns;
         };
@@ -242,12 +243,7 @@ impl Direction {
         spread_ns: u64,
         mut report: impl FnMut(Run),
     ) {
-        while self.pieces[self.piece]
-            .until_ns
-            .is_some_and(|until_ns| until_ns <= now_ns)
-        {
-            self.piece += 1;
-        }
+        self.advance(now_ns);
         if self.pieces[self.piece].outage {
             return self.drops.count(Cause::Outage, u64::from(burst.segments));
         }
@@ -404,6 +400,15 @@ impl Direction {
     /// Bytes the queue can hold; all there are where nothing limits the rate.
     fn room_bytes(&self) -> u64 {
         self.finish.map_or(u64::MAX, |_| self.limit_bytes)
+    }
+
+    fn advance(&mut self, now_ns: u64) {
+        while self.pieces[self.piece]
+            .until_ns
+            .is_some_and(|until_ns| until_ns <= now_ns)
+        {
+            self.piece += 1;
+        }
     }
 
     fn drop_is_due(&self, piece: usize) -> bool {

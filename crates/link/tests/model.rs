@@ -443,3 +443,20 @@ fn a_late_offer_harms_only_an_idle_server_or_a_full_queue() {
     );
     assert_eq!(link(direction(None, 0), 1).harm_ns(7, 5), 5, "no server");
 }
+
+#[test]
+fn harm_is_known_when_the_link_has_changed_since_the_last_offer() {
+    let change = Change {
+        at_ns: 1_000_000,
+        delay_ns: Some(0),
+        ..Change::default()
+    };
+    let spec = DirectionSpec {
+        changes: vec![change],
+        ..direction(Some(8_000_000), 0)
+    };
+    let mut model = link(spec, 1);
+    assert_eq!(model.offer(0, 1_000), Verdict::Arrives(1_000_000));
+    assert_eq!(model.offer(0, 1_000), Verdict::Arrives(2_000_000));
+    assert_eq!(model.harm_ns(1_500_000, 100_000), 0, "busy");
+}
