@@ -40,6 +40,11 @@ bench-peers: build ## howdah cp beside the file tools of Debian
 	@scripts/system.sh --peers
 	$(RUN) -m bench.peers $(ARGS)
 
+.PHONY: snapshots
+snapshots: build ## accept what the models now do, and draw docs/figures from it
+	HOWDAH_SNAPSHOTS=write cargo test --release --locked -p howdah-cc-model --test snapshots
+	$(RUN) -m bench.cc_figures
+
 .PHONY: build
 build: $(VENV)/.built ## set up everything and build the wheel into .venv
 

@@ -1,6 +1,6 @@
 """Draws the figures of docs/cc.md from the snapshots that the tests of the models hold: nothing is run here.
 
-python -m bench.cc_figures
+make snapshots
 """
 
 import csv

@@ -1,9 +1,5 @@
 //! The window of each round trip, kept in `tests/snapshots/`; the figures of docs/cc.md are drawn from
-//! these files. A run that differs fails. To accept what has changed:
-//!
-//! ```sh
-//! HOWDAH_SNAPSHOTS=write cargo test --release -p howdah-cc-model --test snapshots
-//! ```
+//! these files. A run that differs fails; `make snapshots` accepts what has changed.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -97,7 +93,10 @@ fn check(algorithm: Algorithm, runs: &[(&str, Trace)]) {
     let lines = kept.lines().zip(now.lines()).enumerate();
     let differs = lines.clone().find(|(_, (kept, now))| kept != now);
     if let Some((index, (kept, now))) = differs {
-        panic!("{file}, line {}: kept {kept}, now {now}", index + 1);
+        panic!(
+            "{file}, line {}: kept {kept}, now {now}; to accept it: make snapshots",
+            index + 1
+        );
     }
     assert_eq!(kept.lines().count(), now.lines().count(), "lines of {file}");
 }
