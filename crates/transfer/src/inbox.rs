@@ -86,7 +86,7 @@ impl<'a> Inbox<'a> {
             Event::Message(Message::Cancel) => Err(TransferError::Cancelled),
             Event::Message(mut message) => {
                 if let Message::Warning(text) | Message::LeftOut(text) = &mut message {
-                    *text = shown(text);
+                    *text = self.told(text).to_string();
                 }
                 self.heard = Instant::now();
                 self.finished |= matches!(message, Message::Finished(_));
@@ -109,18 +109,14 @@ impl<'a> Inbox<'a> {
         }
     }
 
+    /// The peer's words as one line, of which a terminal obeys nothing.
     fn told(&self, text: &str) -> TransferError {
-        let text = shown(text);
+        let text = printable(&text.as_bytes()[..text.len().min(MAX_TEXT_BYTES)]);
         match self.side {
             Side::Near => TransferError::There(text),
             Side::Far => TransferError::Here(text),
         }
     }
-}
-
-/// The peer's words as one line, of which a terminal obeys nothing.
-fn shown(text: &str) -> String {
-    printable(&text.as_bytes()[..text.len().min(MAX_TEXT_BYTES)])
 }
 
 #[cfg(test)]
@@ -161,8 +157,10 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        assert_eq!(said("left out\n\x1b[2J".into()), "left out\\n\\u{1b}[2J");
-        assert_eq!(said("x".repeat(1 << 20)).len(), MAX_TEXT_BYTES);
+        let line = "far end: left out\\n\\u{1b}[2J";
+        assert_eq!(said("left out\n\x1b[2J".into()), line);
+        let most = "far end: ".len() + MAX_TEXT_BYTES;
+        assert_eq!(said("x".repeat(1 << 20)).len(), most);
     }
 
     #[test]

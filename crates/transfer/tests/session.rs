@@ -256,12 +256,21 @@ fn what_cannot_be_read_is_left_out_and_named_and_the_rest_arrives() {
     }
 }
 
-/// Why what was left out was, in order of the names.
+/// Why what was left out was, in order of the names; a far end is named.
 fn left_out(outcome: &Value) -> Vec<String> {
-    let said = outcome["left_out"].as_array().unwrap();
+    let prefix = match outcome["direction"].as_str() {
+        Some("pull") => "far end: ",
+        _ => "",
+    };
+    let said = outcome["left_out"].as_array().unwrap().iter();
     let mut said: Vec<_> = said
-        .iter()
-        .map(|one| one.as_str().unwrap().to_owned())
+        .map(|one| {
+            one.as_str()
+                .unwrap()
+                .strip_prefix(prefix)
+                .unwrap()
+                .to_owned()
+        })
         .collect();
     said.sort_by_key(|said| said.rsplit('/').next().map(str::to_owned));
     said
