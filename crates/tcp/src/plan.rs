@@ -59,17 +59,22 @@ impl SocketPlan {
         sockopt::set_tcp_nodelay(socket, true).map_err(refused("TCP_NODELAY", 1))
     }
 
-    /// What the user should know when the host granted smaller buffers than planned.
+    /// What the user should know when the host granted a smaller buffer than planned to a socket
+    /// that `sends`, or receives.
     #[must_use]
-    pub fn shortfall(&self, granted: &Settings) -> Option<String> {
-        let wanted = self.buffer_bytes?;
-        let least = granted.send_buffer_bytes.min(granted.receive_buffer_bytes);
-        (least < wanted).then(|| {
+    pub fn shortfall(&self, granted: &Settings, sends: bool) -> Option<String> {
+        let wanted = self.buffer_bytes?.min(MAX_BUFFER_BYTES);
+        let (what, got, limit) = if sends {
+            ("send", granted.send_buffer_bytes, "wmem_max")
+        } else {
+            ("receive", granted.receive_buffer_bytes, "rmem_max")
+        };
+        (got < wanted).then(|| {
             format!(
-                "socket buffers of {} were planned, this host grants {}; raise its limit with: \
-                 sysctl -w net.core.rmem_max={wanted} net.core.wmem_max={wanted}",
+                "socket buffers: {} to {what} were planned, this host grants {}; raise its limit with: \
+                 sysctl -w net.core.{limit}={wanted}",
                 Bytes(wanted),
-                Bytes(least),
+                Bytes(got),
             )
         })
     }

@@ -83,7 +83,7 @@ fn both_ends_get_the_whole_plan() {
             granted(limits.rmem_max_bytes)
         );
         assert_eq!(
-            plan.shortfall(&settings).is_none(),
+            plan.shortfall(&settings, false).is_none(),
             granted(limits.rmem_max_bytes) == wanted
         );
         assert!(end.nodelay().unwrap());
@@ -133,11 +133,12 @@ fn a_shortfall_names_the_line_that_mends_it() {
         buffer_bytes: Some(1 << 40),
         ..SocketPlan::default()
     };
-    let said = plan.shortfall(&Settings::read(&near).unwrap()).unwrap();
-    assert!(
-        said.contains("sysctl -w net.core.rmem_max=1099511627776"),
-        "{said}"
-    );
+    let settings = Settings::read(&near).unwrap();
+    for (sends, limit) in [(true, "wmem_max"), (false, "rmem_max")] {
+        let said = plan.shortfall(&settings, sends).unwrap();
+        let line = format!("sysctl -w net.core.{limit}=1073741823");
+        assert!(said.ends_with(&line), "{said}");
+    }
 }
 
 #[test]

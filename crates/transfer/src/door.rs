@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
-use howdah_tcp::{Patience, SocketPlan, accept, connect_first, listen, tune_again};
-use howdah_wire::{StreamHello, StreamPlan};
+use howdah_tcp::{Patience, Settings, SocketPlan, accept, connect_first, listen, tune_again};
+use howdah_wire::{Direction, Side, StreamHello, StreamPlan};
 
 use crate::abort::lock;
 use crate::context::Context;
@@ -147,10 +147,25 @@ fn run(
     stream: &mut dyn Stream,
     work: &Work,
 ) -> Result<(), TransferError> {
+    if index == 0 {
+        tell_shortfall(context, stream);
+    }
     work(context, index, stream)?;
     context.abort.close(index);
     let _ = context.events.send(Event::StreamDone);
     Ok(())
+}
+
+/// Has the user know when this host grants smaller buffers than the plan has.
+fn tell_shortfall(context: &Context, stream: &dyn Stream) {
+    let job = &context.job;
+    let sends = (job.direction == Direction::Push) == (context.side == Side::Near);
+    let plan = socket_plan(&job.plan, sends);
+    if let Ok(granted) = Settings::read(stream.socket())
+        && let Some(short) = plan.shortfall(&granted, sends)
+    {
+        context.warn(short);
+    }
 }
 
 fn connect(

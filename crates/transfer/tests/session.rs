@@ -183,6 +183,32 @@ fn a_congestion_control_that_is_not_there_is_named_by_either_sender() {
 }
 
 #[test]
+fn buffers_that_an_end_does_not_grant_are_a_warning() {
+    let mut sets = rustix::thread::capabilities(None).unwrap();
+    sets.effective.remove(CapabilitySet::NET_ADMIN);
+    rustix::thread::set_capabilities(None, sets).unwrap();
+    let limit_bytes = |limit: &str| -> u64 {
+        let text = fs::read_to_string(format!("/proc/sys/net/core/{limit}")).unwrap();
+        text.trim().parse().unwrap()
+    };
+    for asked_bytes in [1 << 16, 1 << 29] {
+        let mut job = push(&[], Path::new(""));
+        job["memory_bytes"] = json!(1);
+        let outcome = Ends::run_with(&job, &json!({"buffer_bytes": asked_bytes})).unwrap();
+        let said = outcome["warnings"].as_array().unwrap();
+        for (limit, start) in [
+            ("wmem_max", "socket buffers: "),
+            ("rmem_max", "far end: socket buffers: "),
+        ] {
+            let found = said.iter().filter_map(|line| line.as_str());
+            let found = found.filter(|line| line.starts_with(start) && line.contains(limit));
+            let expected = usize::from(limit_bytes(limit) < asked_bytes);
+            assert_eq!(found.count(), expected, "{asked_bytes} {said:?}");
+        }
+    }
+}
+
+#[test]
 fn a_source_that_shrinks_is_named_and_nothing_of_it_is_left() {
     let base = tempfile::tempdir().unwrap();
     let (source, target) = (base.path().join("src"), base.path().join("dst"));
