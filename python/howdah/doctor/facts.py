@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from howdah._native import host_limits
+from howdah.lab import namespaces
 from howdah.record import HostLimits
 
 _TIME_ERROR = 5
@@ -29,8 +30,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """The kernel describes its types (/sys/kernel/btf/vmlinux): BPF congestion control can be loaded."""
     bpf_permitted: bool
     """CAP_BPF or CAP_SYS_ADMIN, and in the first user namespace."""
-    user_namespaces: bool
-    """This user may make namespaces (or is root): labs work."""
+    namespaces_refused_by: dict[str, str] = {}
+    """Sysctls that keep this user from making namespaces, and so labs, with values that would not."""
     tun: bool
     """/dev/net/tun can be opened."""
     clock_source: str | None = None
@@ -51,7 +52,7 @@ def gather() -> Facts:
         receive_autotuning=_switch("net/ipv4/tcp_moderate_rcvbuf"),
         btf=Path("/sys/kernel/btf/vmlinux").exists(),
         bpf_permitted=bool(capabilities & (1 << _CAP_BPF | 1 << _CAP_SYS_ADMIN)) and _first_user_namespace(),
-        user_namespaces=bool(capabilities & 1 << _CAP_SYS_ADMIN) or _user_namespaces_allowed(),
+        namespaces_refused_by={} if capabilities & 1 << _CAP_SYS_ADMIN else namespaces.refused_by(),
         tun=os.access("/dev/net/tun", os.R_OK | os.W_OK),
         clock_source=_read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         clock_synchronised=_clock_synchronised(),
@@ -82,15 +83,6 @@ def _effective_capabilities() -> int:
 def _first_user_namespace() -> bool:
     """The first user namespace maps every id to itself."""
     return (_read("/proc/self/uid_map") or "").split() == ["0", "0", "4294967295"]
-
-
-def _user_namespaces_allowed() -> bool:
-    refused = (
-        _read("/proc/sys/user/max_user_namespaces") == "0",
-        _read("/proc/sys/kernel/unprivileged_userns_clone") == "0",
-        _read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1",
-    )
-    return not any(refused)
 
 
 def _clock_synchronised() -> bool | None:

@@ -278,13 +278,13 @@ def _bpf(facts: Facts) -> Finding:
 
 
 def _lab(facts: Facts) -> Finding:
-    if not facts.user_namespaces:
+    if facts.namespaces_refused_by:
         return Finding(
             what="labs",
             state="note",
             found="this user may not make namespaces",
             cost="howdah lab needs root here",
-            sysctls={"user.max_user_namespaces": "15000"},
+            sysctls=facts.namespaces_refused_by,
         )
     if not facts.tun:
         return Finding(

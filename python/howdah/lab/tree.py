@@ -16,7 +16,7 @@ import msgspec
 
 from howdah import _native
 from howdah._native import HowdahError
-from howdah.lab import control, hosts, machine, sshd
+from howdah.lab import control, hosts, machine, namespaces, sshd
 from howdah.lab.control import Ended, Failed, Go, Ready, Setup, Signal
 from howdah.lab.keeper import Keeper
 from howdah.lab.processes import Identity, wait_gone
@@ -182,13 +182,7 @@ def _mend(*, rootless: bool) -> str | None:
     """Why namespaces are refused, and what to do; null when this is none of the known reasons."""
     if not rootless:
         return "this root may make no namespaces (a container?); give it CAP_SYS_ADMIN, as with --privileged"
-    for sysctl, refusing, mend in (
-        ("kernel/unprivileged_userns_clone", "0", "1"),
-        ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
-        ("user/max_user_namespaces", "0", "15000"),
-    ):
-        path = Path("/proc/sys") / sysctl
-        if path.exists() and path.read_text(encoding="ascii").strip() == refusing:
-            name = sysctl.replace("/", ".")
-            return f"user namespaces are switched off here; run as root, or: sudo sysctl -w {name}={mend}"
-    return None
+    settings = " ".join(f"{name}={value}" for name, value in namespaces.refused_by().items())
+    if not settings:
+        return None
+    return f"user namespaces are switched off here; run as root, or: sudo sysctl -w {settings}"
