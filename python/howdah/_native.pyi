@@ -14,6 +14,7 @@ __all__ = [
     "Session",
     "__version__",
     "bind_mount",
+    "cc_model",
     "check_link",
     "die_with_parent",
     "format_bytes",
@@ -57,6 +58,11 @@ def format_duration(duration_s: float) -> str: ...
 
 def host_limits() -> bytes:
     """This network namespace's HostLimits (record.py): kernel, congestion controls, buffer limits."""
+
+# --- congestion control (crates/cc/model) -----------------------------------------------------
+
+def cc_model(experiment: bytes) -> bytes:
+    """Trace (cc/model.py) of an Experiment. Raises HowdahError naming what cannot be."""
 
 # --- network namespaces (crates/emulator) -----------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+mod cc_model;
 mod emulator;
 mod namespaces;
 mod tcp;
@@ -26,6 +27,8 @@ mod _native {
 
     #[pymodule_export]
     use super::HowdahError;
+    #[pymodule_export]
+    use super::cc_model::cc_model;
     #[pymodule_export]
     use super::emulator::{Emulator, check_link};
     #[pymodule_export]

@@ -13,6 +13,7 @@
 mod ack;
 mod algorithm;
 mod cubic;
+mod experiment;
 mod highspeed;
 mod hold;
 mod htcp;
@@ -28,6 +29,7 @@ mod window;
 pub use ack::{Ack, Control};
 pub use algorithm::Algorithm;
 pub use cubic::Cubic;
+pub use experiment::{Experiment, ExperimentError};
 pub use highspeed::HighSpeed;
 pub use hold::{Hold, Target};
 pub use htcp::Htcp;

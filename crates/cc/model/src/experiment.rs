@@ -1,0 +1,137 @@
+//! A simulation as a value: what is asked for, for those who compare a live connection with it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::{Algorithm, ParameterError, Path, PathError, Simulation, Target, Trace, Window};
+
+/// One connection over one path, with losses at given times.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Its name.
+    pub algorithm: String,
+    /// What differs from its defaults, in each parameter's unit.
+    pub parameters: BTreeMap<String, u64>,
+    /// For hold, and only for it: a window, segments.
+    pub window_segments: Option<u32>,
+    /// For hold, and only for it: a rate on the wire, bits per second.
+    pub hold_bps: Option<u64>,
+    /// RTT of the idle path, ns; 1 µs to 100 s.
+    pub rtt_ns: u64,
+    /// Rate of the path on the wire, bits per second; absent: unlimited.
+    pub rate_bps: Option<u64>,
+    /// What a full segment takes on the wire, bytes.
+    pub wire_bytes: u32,
+    /// The most segments that wait at the bottleneck; absent: no limit.
+    pub queue_segments: Option<u64>,
+    /// Segments that an ACK acknowledges where nothing is lost; 1 to 1,000.
+    pub ack_segments: u32,
+    /// The first window, segments; 2 to 1,000,000.
+    pub start_segments: u32,
+    /// Where slow start ends, segments; absent: at the first loss.
+    pub ssthresh_segments: Option<u32>,
+    /// The next segment sent from each of these times on is lost; ns, in order.
+    pub losses_ns: Vec<u64>,
+    /// How long it runs, ns; at most an hour.
+    pub span_ns: u64,
+}
+
+/// Why an experiment cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ExperimentError {
+    /// No algorithm of this name.
+    #[error("there is no model of {name}; there are: {known}")]
+    Algorithm {
+        /// As given.
+        name: String,
+        /// All names.
+        known: String,
+    },
+    /// Something about the algorithm.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// Something about the path.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// Both a window and a rate.
+    #[error("hold takes a window or a rate, not both")]
+    TwoTargets,
+    /// Out of range.
+    #[error("{what} is {value}; it must be {least} to {most}")]
+    Range {
+        /// Which field.
+        what: &'static str,
+        /// As given.
+        value: u64,
+        /// The least allowed.
+        least: u64,
+        /// The largest allowed.
+        most: u64,
+    },
+    /// Losses are not in order.
+    #[error("losses_ns must be in order of time")]
+    Order,
+}
+
+impl Experiment {
+    /// Runs it.
+    pub fn run(&self) -> Result<Trace, ExperimentError> {
+        in_range("start_segments", self.start_segments.into(), 2, 1_000_000)?;
+        in_range("ack_segments", self.ack_segments.into(), 1, 1_000)?;
+        in_range("span_ns", self.span_ns, 0, 3_600_000_000_000)?;
+        let unknown = || ExperimentError::Algorithm {
+            name: self.algorithm.clone(),
+            known: Algorithm::ALL.map(Algorithm::name).join(", "),
+        };
+        let algorithm = Algorithm::named(&self.algorithm).ok_or_else(unknown)?;
+        let given: Vec<_> = self
+            .parameters
+            .iter()
+            .map(|(name, &value)| (name.as_str(), value))
+            .collect();
+        let control = algorithm.control(&given, self.target()?)?;
+        let mut path = Path::new(self.rtt_ns, self.rate_bps, self.wire_bytes)?;
+        path.queue_segments = self.queue_segments;
+        path.ack_segments = self.ack_segments;
+        if !self.losses_ns.is_sorted() {
+            return Err(ExperimentError::Order);
+        }
+        let window = Window::new(self.start_segments, self.ssthresh_segments);
+        let mut run = Simulation::new(control, path, window);
+        for &at_ns in &self.losses_ns {
+            // Up to just before, so that what is sent at this very time is the next.
+            if at_ns > 0 {
+                run.run_until(at_ns - 1);
+            }
+            run.lose(1);
+        }
+        run.run_until(self.span_ns);
+        Ok(run.trace().clone())
+    }
+
+    fn target(&self) -> Result<Option<Target>, ExperimentError> {
+        let rate = |rate_bps| Target::Rate {
+            rate_bps,
+            segment_bytes: self.wire_bytes,
+        };
+        match (self.window_segments, self.hold_bps) {
+            (Some(_), Some(_)) => Err(ExperimentError::TwoTargets),
+            (window, rate_bps) => Ok(window.map(Target::Window).or(rate_bps.map(rate))),
+        }
+    }
+}
+
+fn in_range(what: &'static str, value: u64, least: u64, most: u64) -> Result<(), ExperimentError> {
+    match (least..=most).contains(&value) {
+        true => Ok(()),
+        false => Err(ExperimentError::Range {
+            what,
+            value,
+            least,
+            most,
+        }),
+    }
+}

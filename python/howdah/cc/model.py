@@ -1,0 +1,63 @@
+"""What a congestion control would do: reference models in virtual time, of one connection over one path.
+
+Windows are segments, times nanoseconds since the start. What is not given is null.
+"""
+
+import msgspec
+
+from howdah._native import cc_model
+
+
+class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One connection that always has data, and when it loses a segment."""
+
+    algorithm: str
+    """``reno``, ``cubic``, ``scalable``, ``htcp``, ``highspeed`` or ``hold``."""
+    parameters: dict[str, int] = {}
+    """What differs from the defaults of docs/cc.md."""
+    window_segments: int | None = None
+    """What hold holds, and only hold: this or ``hold_bps``."""
+    hold_bps: int | None = None
+    rtt_ns: int
+    rate_bps: int | None = None
+    """On the wire; null: unlimited."""
+    wire_bytes: int = 1538
+    """A full segment on the wire."""
+    queue_segments: int | None = None
+    """Null: nothing overflows."""
+    ack_segments: int = 1
+    """Segments that an ACK acknowledges."""
+    start_segments: int = 10
+    ssthresh_segments: int | None = None
+    losses_ns: tuple[int, ...] = ()
+    """The next segment sent from each of these times on is lost."""
+    span_ns: int
+
+
+class Round(msgspec.Struct, frozen=True):
+    """The end of a round trip."""
+
+    t_ns: int
+    cwnd_segments: int
+    ssthresh_segments: int | None
+    rtt_ns: int
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """A loss that was found: the window before, and when it was repaired."""
+
+    t_ns: int
+    before_segments: int
+    after_segments: int
+
+
+class Trace(msgspec.Struct, frozen=True):
+    """What the model did, in the order of time."""
+
+    rounds: tuple[Round, ...]
+    cuts: tuple[Cut, ...]
+
+
+def run(experiment: Experiment) -> Trace:
+    """Runs the model. Raises HowdahError naming what cannot be."""
+    return msgspec.json.decode(cc_model(msgspec.json.encode(experiment)), type=Trace)
