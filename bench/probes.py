@@ -3,6 +3,7 @@
 python -m bench.probes echo ADDRESS COUNT GAP_S      RTT by ICMP echo, ns each
 python -m bench.probes sink PORT SKIP_S SPAN_S       payload received in a span, and its length
 python -m bench.probes source ADDRESS PORT SPAN_S    sends as much as TCP takes
+python -m bench.probes watch ADDRESS PORT CC BEGIN_S SPAN_S   sends, and samples its own window
 python -m bench.probes catch PORT                    counts datagrams until told the sum
 python -m bench.probes throw ADDRESS PORT COUNT RATE offloaded datagrams of one wire segment each
 """
@@ -100,6 +101,36 @@ def source(address: str, port: int, span_s: float) -> None:
             connection.sendall(block)
 
 
+def watch(address: str, port: int, control: str, begin_s: float, span_s: float) -> list[dict[str, int]]:
+    """Sends to a sink from ``begin_s`` of the monotonic clock on; TCP_INFO about every millisecond.
+
+    The names are those of ``struct tcp_info``; ``t_ns`` is since ``begin_s``.
+    """
+    fields = {
+        "rtt": 68,
+        "snd_ssthresh": 76,
+        "snd_cwnd": 80,
+        "total_retrans": 100,
+        "segs_in": 140,
+        "delivered": 192,
+    }
+    block = bytes(1 << 18)
+    samples: list[dict[str, int]] = []
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
+        connection.connect((address, port))
+        connection.setblocking(False)
+        time.sleep(max(0.0, begin_s - time.monotonic()))
+        while (now_s := time.monotonic()) < begin_s + span_s:
+            with contextlib.suppress(BlockingIOError):
+                connection.send(block)
+            info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+            sample = {name: struct.unpack_from("=I", info, offset)[0] for name, offset in fields.items()}
+            samples.append({"t_ns": round((now_s - begin_s) * 1e9), **sample})
+            time.sleep(0.001)
+    return samples
+
+
 def catch(port: int) -> dict[str, int]:
     """Counts datagrams, several to a read, until the sender says that it was the last."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
@@ -148,6 +179,7 @@ def main(arguments: list[str]) -> None:
         "echo": (echo, (str, int, float)),
         "sink": (sink, (int, float, float)),
         "source": (source, (str, int, float)),
+        "watch": (watch, (str, int, str, float, float)),
         "catch": (catch, (int,)),
         "throw": (throw, (str, int, int, float)),
     }
