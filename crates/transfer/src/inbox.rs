@@ -57,12 +57,6 @@ impl<'a> Inbox<'a> {
             {
                 return Err(error.clone());
             }
-            if self.heard.elapsed() > MAX_SILENCE {
-                return Err(TransferError::Here(format!(
-                    "the other end has said nothing for {} s; check the network between them",
-                    MAX_SILENCE.as_secs()
-                )));
-            }
             let mut wait = deadline.saturating_duration_since(Instant::now());
             if self.broken.is_some() {
                 wait = wait.min(GRACE / 8);
@@ -74,6 +68,13 @@ impl<'a> Inbox<'a> {
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(TransferError::Cancelled),
+                // Only now: this end may have been slow itself, and what came meanwhile was waiting.
+                Err(RecvTimeoutError::Timeout) if self.heard.elapsed() > MAX_SILENCE => {
+                    return Err(TransferError::Here(format!(
+                        "the other end has said nothing for {} s; check the network between them",
+                        MAX_SILENCE.as_secs()
+                    )));
+                }
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -161,6 +162,20 @@ mod tests {
         assert_eq!(said("left out\n\x1b[2J".into()), line);
         let most = "far end: ".len() + MAX_TEXT_BYTES;
         assert_eq!(said("x".repeat(1 << 20)).len(), most);
+    }
+
+    #[test]
+    fn silence_is_a_failure_but_not_of_who_had_no_time_to_listen() {
+        let (send, events) = channel();
+        let mut inbox = Inbox::new(&events, Side::Near);
+        inbox.heard -= MAX_SILENCE + Duration::from_secs(1);
+        let late = Message::Warning("late".into());
+        send.send(Event::Message(late)).unwrap();
+        assert!(inbox.next(Duration::ZERO).unwrap().is_some());
+        assert!(inbox.next(Duration::ZERO).unwrap().is_none());
+        inbox.heard -= MAX_SILENCE + Duration::from_secs(1);
+        let error = inbox.next(Duration::ZERO).unwrap_err().to_string();
+        assert!(error.contains("has said nothing for 60 s"), "{error}");
     }
 
     #[test]
