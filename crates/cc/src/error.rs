@@ -83,6 +83,71 @@ pub enum Error {
         /// The kernel's name.
         name: String,
     },
+    /// Loaded by a howdah whose maps we do not understand.
+    #[error(
+        "{name} was loaded by howdah {version}, whose maps this howdah {own} cannot read; \
+         replace it with: howdah cc unload {short}; howdah cc load {short}"
+    )]
+    OtherAbi {
+        /// The kernel's name.
+        name: String,
+        /// Of the one that loaded it.
+        version: String,
+        /// Ours.
+        own: &'static str,
+        /// The user's name.
+        short: &'static str,
+    },
+    /// There is no such program in the kernel.
+    #[error("{name} is not loaded; load it with: howdah cc load {short}")]
+    NotLoaded {
+        /// The kernel's name.
+        name: String,
+        /// The user's name.
+        short: &'static str,
+    },
+    /// Rules choose it.
+    #[error(
+        "{name} is what attached connections get: {rules}; detach first with: howdah cc detach {rules}"
+    )]
+    Attached {
+        /// The kernel's name.
+        name: String,
+        /// The first rule, as detach takes it.
+        rules: String,
+    },
+    /// A namespace takes it by default.
+    #[error(
+        "{name} is what new connections of this host use; choose another first with: \
+         sysctl -w net.ipv4.tcp_congestion_control=cubic"
+    )]
+    HostDefault {
+        /// The kernel's name.
+        name: String,
+    },
+    /// A target that is none.
+    #[error("{why}")]
+    Target {
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// No such connection.
+    #[error("no connection {flow} {why}; howdah cc status lists what there is")]
+    NoFlow {
+        /// As asked for.
+        flow: String,
+        /// `is here`, or what it uses instead.
+        why: String,
+    },
+    /// A rule that cannot be.
+    #[error("{why}")]
+    Rule {
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// A socket could not be asked.
+    #[error(transparent)]
+    Tcp(#[from] howdah_tcp::Error),
     /// The kernel refused something else.
     #[error("cannot {what}: {source}")]
     System {

@@ -2,18 +2,63 @@
 //!
 //! - [`PROGRAMS`] are what we bring: a name, parameters with default, range and unit, one file of
 //!   BPF C each (`src/bpf`).
-//! - [`Candidate`] is one of them verified by the kernel; [`Candidate::register`] makes it a congestion
-//!   control that sockets may choose.
+//! - [`Store`] loads them so that they outlive us, swaps them under live connections, unloads them,
+//!   sets what `hd_hold` holds, and attaches controls to other programs' connections.
+//! - [`Trial`] registers one for as long as it lives.
 
+use std::collections::BTreeMap;
+
+mod attach;
+mod connections;
 mod error;
 mod kernel;
+mod layout;
 mod loader;
 mod log;
+mod manage;
+mod namespaces;
+mod network;
 mod parameter;
+mod pins;
 mod program;
+mod target;
+mod trial;
 
+pub use attach::{Attaching, Place, Rule};
+pub use connections::{Connection, Hold};
 pub use error::Error;
 pub use kernel::check as check_kernel;
-pub use loader::{Candidate, Registered};
+pub use layout::Target;
+pub use manage::{Listed, Loaded, Loading, Unloading};
+pub use namespaces::Namespace;
+pub use network::{Network, Ports};
 pub use parameter::{Parameter, Setting, Unit};
+pub use pins::Store;
 pub use program::{PROGRAMS, Program};
+pub use target::{FlowName, Targeted};
+pub use trial::Trial;
+
+/// Connections by congestion control, in all network namespaces that can be entered from here.
+pub fn connection_counts() -> Result<BTreeMap<String, usize>, Error> {
+    let mut counts = howdah_tcp::connection_controls()?;
+    let others = Namespace::all().into_iter().skip(1);
+    for found in
+        others.filter_map(|each| each.inside(|| Ok(howdah_tcp::connection_controls()?)).ok())
+    {
+        for (name, count) in found {
+            *counts.entry(name).or_insert(0) += count;
+        }
+    }
+    Ok(counts)
+}
+
+impl Store {
+    /// All connections and listeners of all network namespaces. Needs root.
+    pub fn connections(&self) -> Result<Vec<Connection>, Error> {
+        kernel::check()?;
+        let _lock = self.open()?;
+        let found = connections::all(self);
+        self.tidy();
+        found
+    }
+}

@@ -1,12 +1,17 @@
 //! From a compiled program to a congestion control in the kernel.
 
-use std::{ffi::OsStr, io, os::fd::AsFd};
+use std::{
+    ffi::OsStr,
+    io,
+    os::fd::{AsFd, AsRawFd},
+    path::Path,
+};
 
 use libbpf_rs::{
     ErrorKind, Link, MapCore as _, MapMut, MapType, Object, ObjectBuilder, OpenMapMut, OpenObject,
 };
 
-use crate::{Error, Program, kernel, log::Listening};
+use crate::{Error, Program, Store, kernel, layout, log::Listening};
 
 /// Where each program keeps its parameters, 64 bits each; libbpf cuts names to 15 bytes.
 const PARAMETERS: &str = ".rodata.params";
@@ -19,65 +24,62 @@ pub struct Candidate {
     name: String,
 }
 
-/// A program that sockets may choose while this lives.
-pub struct Registered {
-    candidate: Candidate,
-    link: Link,
-}
-
 impl Candidate {
-    /// Has the kernel verify `program` with all its parameters' `values`.
-    pub fn verify(program: &Program, values: &[u64]) -> Result<Self, Error> {
-        Self::verify_as(program, values, program.kernel_name)
-    }
-
-    /// The same under another name of at most 15 bytes, so that two can be compared.
-    pub fn verify_as(program: &Program, values: &[u64], name: &str) -> Result<Self, Error> {
-        kernel::check()?;
-        let listening = Listening::begin();
-        let loaded = open(program, values, name).and_then(OpenObject::load);
-        let log = listening.end();
-        match loaded {
-            Ok(object) => Ok(Self {
-                object,
-                name: name.to_owned(),
-            }),
-            Err(error) if error.kind() == ErrorKind::PermissionDenied && log.is_empty() => {
-                Err(kernel::refusal())
+    /// Has the kernel verify `program` with all its parameters' `values`; `pinned`, on the maps of `store`.
+    pub(crate) fn verify(
+        store: &Store,
+        program: &Program,
+        values: &[u64],
+        pinned: bool,
+    ) -> Result<Self, Error> {
+        let name = store.kernel_name(program.name);
+        let object = load(&name, || {
+            let mut object = open(program, values, &name)?;
+            if pinned {
+                pin_maps(&mut object, store, &name)?;
             }
-            Err(error) => Err(Error::Refused {
-                name: name.to_owned(),
-                release: kernel::release(),
-                why: last_line(&log).unwrap_or_else(|| error.to_string()),
-                log,
-            }),
-        }
+            object.load()
+        })?;
+        Ok(Self { object, name })
     }
 
-    /// Makes it a congestion control under its name.
-    pub fn register(mut self) -> Result<Registered, Error> {
+    /// Makes it a congestion control under its name, or says why not.
+    pub(crate) fn register(&mut self) -> Result<Link, Error> {
         let listening = Listening::begin();
         let attached = self.control().attach_struct_ops();
         let log = listening.end();
-        match attached {
-            Ok(link) => Ok(Registered {
-                candidate: self,
-                link,
-            }),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                Err(Error::NameTaken { name: self.name })
-            }
-            Err(error) => Err(Error::Refused {
+        attached.map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => Error::NameTaken {
+                name: self.name.clone(),
+            },
+            _ => Error::Refused {
                 why: error.to_string(),
-                name: self.name,
+                name: self.name.clone(),
                 release: kernel::release(),
                 log,
-            }),
-        }
+            },
+        })
     }
 
-    /// The kernel's identifiers of the callbacks, with their names.
-    pub fn callbacks(&self) -> Result<Vec<(String, u32)>, Error> {
+    /// Puts it in the place of the program that a link registered under the same name, after
+    /// [`Self::register`] was refused: that has made it ready, which libbpf does nowhere else in public.
+    pub(crate) fn replace(&mut self, pinned: &Path) -> Result<(), Error> {
+        let link = Link::open(pinned).map_err(|error| system("open what is loaded", &error))?;
+        let map = self.control().as_fd().as_raw_fd();
+        // SAFETY: both descriptors are open; without options the third argument is not read.
+        let failed =
+            unsafe { libbpf_sys::bpf_link_update(link.as_fd().as_raw_fd(), map, std::ptr::null()) };
+        if failed == 0 {
+            return Ok(());
+        }
+        Err(Error::System {
+            what: format!("put the new {} in the place of the old", self.name),
+            source: io::Error::from_raw_os_error(-failed),
+        })
+    }
+
+    /// The kernel's numbers of the callbacks, with their names.
+    pub(crate) fn callbacks(&self) -> Result<Vec<(String, u32)>, Error> {
         self.object
             .progs()
             .map(|program| {
@@ -97,30 +99,33 @@ impl Candidate {
     }
 }
 
-impl Registered {
-    /// What the kernel verified.
-    #[must_use]
-    pub fn candidate(&self) -> &Candidate {
-        &self.candidate
-    }
-
-    /// The kernel's name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.candidate.name
-    }
-
-    /// What keeps it registered.
-    pub fn link(&self) -> &Link {
-        &self.link
-    }
+/// Loads an object, keeping what libbpf and the kernel say for those who ask.
+pub(crate) fn load(
+    name: &str,
+    loading: impl FnOnce() -> libbpf_rs::Result<Object>,
+) -> Result<Object, Error> {
+    kernel::check()?;
+    let listening = Listening::begin();
+    let loaded = loading();
+    let log = listening.end();
+    loaded.map_err(|error| {
+        if error.kind() == ErrorKind::PermissionDenied && !log.contains("BEGIN PROG LOAD LOG") {
+            return kernel::refusal();
+        }
+        Error::Refused {
+            name: name.to_owned(),
+            release: kernel::release(),
+            why: last_line(&log).unwrap_or_else(|| error.to_string()),
+            log,
+        }
+    })
 }
 
 fn open(program: &Program, values: &[u64], name: &str) -> libbpf_rs::Result<OpenObject> {
     let mut object = ObjectBuilder::default().open_memory(program.object)?;
     for mut map in object.maps_mut() {
         if map.name() == CONTROL {
-            rename(&mut map, program.kernel_name, name);
+            rename(&mut map, &format!("hd_{}", program.name), name);
         } else if is_parameters(map.name()) {
             let bytes: Vec<u8> = values
                 .iter()
@@ -130,6 +135,19 @@ fn open(program: &Program, values: &[u64], name: &str) -> libbpf_rs::Result<Open
         }
     }
     Ok(object)
+}
+
+fn pin_maps(object: &mut OpenObject, store: &Store, name: &str) -> libbpf_rs::Result<()> {
+    for mut map in object.maps_mut() {
+        match map.name().to_str() {
+            Some("flows") => map.set_pin_path(store.flows())?,
+            Some("default_target") => {
+                map.set_pin_path(store.folder(name).join("default_target"))?
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn is_parameters(map: &OsStr) -> bool {
@@ -147,9 +165,7 @@ fn rename(control: &mut OpenMapMut<'_>, from: &str, to: &str) {
         .position(|part| part == from.as_bytes());
     if let Some(at) = found {
         let field = &mut bytes[at..at + 16];
-        field.fill(0);
-        let length = to.len().min(15);
-        field[..length].copy_from_slice(&to.as_bytes()[..length]);
+        field.copy_from_slice(&layout::name(to));
     }
 }
 

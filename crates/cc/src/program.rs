@@ -10,8 +10,6 @@ use crate::{
 pub struct Program {
     /// As users call it, and as Linux calls its own where it has it.
     pub name: &'static str,
-    /// What it is in the kernel.
-    pub kernel_name: &'static str,
     /// What it does, in one line.
     pub summary: &'static str,
     /// In the order in which the program declares them.
@@ -20,10 +18,10 @@ pub struct Program {
     pub(crate) object: &'static [u8],
 }
 
+/// A compiled program. libbpf reads headers in place, so the file must lie as ELF wants it.
 macro_rules! object {
     ($name:literal) => {
-        // libbpf reads headers in place, so the file must lie as ELF wants it.
-        &Aligned(*include_bytes!(concat!(
+        &$crate::program::Aligned(*include_bytes!(concat!(
             env!("OUT_DIR"),
             "/",
             $name,
@@ -32,9 +30,10 @@ macro_rules! object {
         .0
     };
 }
+pub(crate) use object;
 
 #[repr(align(8))]
-struct Aligned<T>(T);
+pub(crate) struct Aligned<T>(pub T);
 
 const fn parameter(
     name: &'static str,
@@ -56,7 +55,6 @@ const fn parameter(
 pub static PROGRAMS: [Program; 4] = [
     Program {
         name: "scalable",
-        kernel_name: "hd_scalable",
         summary: "Scalable TCP (Kelly 2003): grows by 1 % a round trip, falls by an eighth",
         parameters: &[
             parameter(
@@ -76,7 +74,6 @@ pub static PROGRAMS: [Program; 4] = [
     },
     Program {
         name: "htcp",
-        kernel_name: "hd_htcp",
         summary: "H-TCP (Leith and Shorten 2004): grows faster the longer no loss came",
         parameters: &[
             parameter(
@@ -96,14 +93,12 @@ pub static PROGRAMS: [Program; 4] = [
     },
     Program {
         name: "highspeed",
-        kernel_name: "hd_highspeed",
         summary: "HighSpeed TCP (RFC 3649): grows faster and falls less in large windows",
         parameters: &[],
         object: object!("highspeed"),
     },
     Program {
         name: "hold",
-        kernel_name: "hd_hold",
         summary: "A held window or rate for a guaranteed path: no slow start, no cut on loss",
         parameters: &[
             parameter(
@@ -148,20 +143,40 @@ pub static PROGRAMS: [Program; 4] = [
 ];
 
 impl Program {
-    /// The program called `name`, by either of its names.
+    /// The program called `name`, with or without the kernel's `hd_`.
     pub fn find(name: &str) -> Result<&'static Self, Error> {
+        let bare = name.strip_prefix("hd_").unwrap_or(name);
         PROGRAMS
             .iter()
-            .find(|program| program.name == name || program.kernel_name == name)
+            .find(|program| program.name == bare)
             .ok_or_else(|| Error::UnknownProgram {
                 name: name.to_owned(),
-                known: PROGRAMS.map_names(),
+                known: PROGRAMS.each_ref().map(|program| program.name).join(", "),
             })
+    }
+
+    /// Tells builds of the same version apart (FNV-1a of the compiled program).
+    pub(crate) fn digest(&self) -> u64 {
+        let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        self.object.iter().fold(0xcbf2_9ce4_8422_2325, mix)
     }
 
     /// All parameters' values in the program's order: the defaults, but for what `given` says in text.
     pub fn values(&self, given: &[(String, String)]) -> Result<Vec<u64>, Error> {
-        let mut values: Vec<u64> = self.parameters.iter().map(|each| each.default).collect();
+        self.values_over(None, given)
+    }
+
+    /// The same over the values of an earlier load.
+    pub(crate) fn values_over(
+        &self,
+        earlier: Option<&[u64]>,
+        given: &[(String, String)],
+    ) -> Result<Vec<u64>, Error> {
+        let defaults = self.parameters.iter().map(|each| each.default);
+        let mut values: Vec<u64> = match earlier {
+            Some(values) => values[..self.parameters.len()].to_vec(),
+            None => defaults.collect(),
+        };
         for (name, text) in given {
             let place = self.parameters.iter().position(|each| each.name == name);
             let Some(place) = place else {
@@ -182,16 +197,5 @@ impl Program {
         }
         let names: Vec<_> = self.parameters.iter().map(|each| each.name).collect();
         format!("it has {}", names.join(", "))
-    }
-}
-
-trait Names {
-    fn map_names(&self) -> String;
-}
-
-impl Names for [Program] {
-    fn map_names(&self) -> String {
-        let names: Vec<_> = self.iter().map(|program| program.name).collect();
-        names.join(", ")
     }
 }

@@ -4,7 +4,7 @@ mod path;
 
 use std::{fs::File, io, mem, os::fd::FromRawFd};
 
-use howdah_cc::{Candidate, Error, PROGRAMS, Program, Registered};
+use howdah_cc::{Error, PROGRAMS, Program, Store, Trial};
 use path::{Path, privileged, send};
 
 /// Counts runs of programs while it lives.
@@ -37,17 +37,17 @@ fn runs(program: u32) -> u64 {
     }
 }
 
-/// Under a name of this test's own, so that it does not meet one that somebody uses.
-fn registered(program: &Program, mark: char) -> Registered {
-    let name = format!(
-        "t{mark}{}{}",
-        std::process::id() % 100_000,
-        &program.name[..4]
-    );
-    let values = program.values(&[]).unwrap();
-    Candidate::verify_as(program, &values, &name)
-        .and_then(Candidate::register)
-        .unwrap_or_else(|error| panic!("{error}"))
+/// Names of this test's own, so that they do not meet those that somebody uses.
+fn store(mark: char) -> Store {
+    let number = std::process::id() % 10_000;
+    Store::at(
+        &format!("howdah-test-{number}{mark}"),
+        &format!("{mark}{number}"),
+    )
+}
+
+fn trial(store: &Store, program: &Program) -> Result<Trial, Error> {
+    Trial::begin(store, program, &program.values(&[])?)
 }
 
 fn assert_all_callbacks_run(name: &str, but: &[&str]) {
@@ -56,15 +56,15 @@ fn assert_all_callbacks_run(name: &str, but: &[&str]) {
     }
     let program = Program::find(name).unwrap();
     let _counting = Counting::begin();
-    let registered = registered(program, 'c');
+    let trial = trial(&store('c'), program).unwrap_or_else(|error| panic!("{error}"));
     for family in [4, 6] {
         let path = Path::new(50_000_000, 20_000_000, 0.002);
-        let (mut near, mut far) = path.connection(registered.name(), family);
+        let (mut near, mut far) = path.connection(trial.name(), family);
         send(&mut near, &mut far, 4_000_000);
         let used = rustix::net::sockopt::tcp_congestion(&near).unwrap();
-        assert_eq!(used, registered.name());
+        assert_eq!(used, trial.name());
     }
-    for (callback, id) in registered.candidate().callbacks().unwrap() {
+    for (callback, id) in trial.callbacks().unwrap() {
         let ran = runs(id) > 0;
         assert_eq!(ran, !but.contains(&callback.as_str()), "{callback}");
     }
@@ -96,29 +96,23 @@ fn a_name_that_is_taken_is_refused_and_freed_at_the_end() {
         return;
     }
     let program = Program::find("scalable").unwrap();
-    let first = registered(program, 'n');
-    let values = program.values(&[]).unwrap();
-    let again =
-        || Candidate::verify_as(program, &values, first.name()).and_then(Candidate::register);
-    let Err(refused @ Error::NameTaken { .. }) = again() else {
+    let store = store('n');
+    let first = trial(&store, program).unwrap();
+    let Err(refused @ Error::NameTaken { .. }) = trial(&store, program) else {
         panic!("registered twice");
     };
     assert!(refused.to_string().contains(first.name()), "{refused}");
-    let name = first.name().to_owned();
     drop(first);
-    Candidate::verify_as(program, &values, &name)
-        .and_then(Candidate::register)
-        .unwrap();
+    trial(&store, program).unwrap();
 }
 
 #[test]
-fn a_name_too_long_is_refused_by_the_kernel_with_its_log_kept() {
+fn a_name_the_kernel_cannot_take_is_refused_in_one_line_with_its_log_kept() {
     if !privileged() {
         return;
     }
-    let program = Program::find("scalable").unwrap();
-    let values = program.values(&[]).unwrap();
-    let refused = Candidate::verify_as(program, &values, "").and_then(Candidate::register);
+    let nameless = Store::at("howdah-test", "\0");
+    let refused = trial(&nameless, Program::find("scalable").unwrap());
     let Err(refused) = refused else {
         panic!("a control without a name");
     };
@@ -129,8 +123,7 @@ fn a_name_too_long_is_refused_by_the_kernel_with_its_log_kept() {
 #[test]
 fn every_program_has_parameters_in_range_and_names_that_fit() {
     for program in &PROGRAMS {
-        assert!(program.kernel_name.len() <= 15, "{}", program.kernel_name);
-        assert_eq!(program.kernel_name.strip_prefix("hd_"), Some(program.name));
+        assert!(program.name.len() + "hd_".len() <= 15, "{}", program.name);
         for parameter in program.parameters {
             assert!((parameter.least..=parameter.most).contains(&parameter.default));
             let text = parameter.setting(parameter.default).text;

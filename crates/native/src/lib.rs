@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+mod cc;
 mod cc_model;
 mod emulator;
 mod namespaces;
@@ -27,6 +28,11 @@ mod _native {
 
     #[pymodule_export]
     use super::HowdahError;
+    #[pymodule_export]
+    use super::cc::{
+        cc_attach, cc_check_place, cc_connections, cc_counts, cc_default_target, cc_detach,
+        cc_list, cc_load, cc_rules, cc_set, cc_unload,
+    };
     #[pymodule_export]
     use super::cc_model::cc_model;
     #[pymodule_export]

@@ -6,6 +6,7 @@
 use std::{
     io,
     net::{IpAddr, SocketAddr, SocketAddrV6},
+    os::fd::OwnedFd,
     time::Duration,
 };
 
@@ -135,6 +136,15 @@ fn request(local: SocketAddr, remote: SocketAddr) -> [u8; REQUEST_BYTES] {
 }
 
 fn ask(request: &[u8]) -> io::Result<Vec<u8>> {
+    let socket = open(request)?;
+    let mut answer = vec![0; 8192];
+    let (length, _) = net::recv(&socket, answer.as_mut_slice(), RecvFlags::empty())?;
+    answer.truncate(length);
+    Ok(answer)
+}
+
+/// A socket that the kernel answers `request` on.
+fn open(request: &[u8]) -> io::Result<OwnedFd> {
     let socket = net::socket_with(
         AddressFamily::NETLINK,
         SocketType::DGRAM,
@@ -144,10 +154,7 @@ fn ask(request: &[u8]) -> io::Result<Vec<u8>> {
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(ANSWER_WITHIN))?;
     net::connect(&socket, &netlink::SocketAddrNetlink::new(0, 0))?;
     net::send(&socket, request, SendFlags::empty())?;
-    let mut answer = vec![0; 8192];
-    let (length, _) = net::recv(&socket, answer.as_mut_slice(), RecvFlags::empty())?;
-    answer.truncate(length);
-    Ok(answer)
+    Ok(socket)
 }
 
 /// The attribute INET_DIAG_INFO of a netlink answer; an error message has none.
@@ -157,18 +164,25 @@ fn parse_answer(answer: &[u8]) -> Option<Info> {
         return None;
     }
     let length = u32::from_ne_bytes(answer.get(..4)?.try_into().ok()?) as usize;
-    let mut attributes = answer.get(HEADER_BYTES + DIAG_MESSAGE_BYTES..length)?;
+    attribute(answer.get(..length)?, INET_DIAG_INFO).and_then(Info::parse)
+}
+
+/// An attribute of one message.
+fn attribute(message: &[u8], wanted: u8) -> Option<&[u8]> {
+    let mut attributes = message.get(HEADER_BYTES + DIAG_MESSAGE_BYTES..)?;
     loop {
         let header = attributes.get(..ATTRIBUTE_HEADER_BYTES)?;
         let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
         let kind = u16::from_ne_bytes([header[2], header[3]]);
         let value = attributes.get(ATTRIBUTE_HEADER_BYTES..length)?;
-        if kind == INET_DIAG_INFO.into() {
-            return Info::parse(value);
+        if kind == wanted.into() {
+            return Some(value);
         }
         attributes = attributes.get(length.next_multiple_of(4)..)?;
     }
 }
+
+pub(crate) mod controls;
 
 #[cfg(test)]
 mod tests;

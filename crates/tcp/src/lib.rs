@@ -18,7 +18,7 @@ mod plan;
 
 pub use buffers::tune_again;
 pub use control::{available_controls, congestion_control, set_congestion_control};
-pub use diag::{Rtt, connection_info, ssh_rtt};
+pub use diag::{Rtt, connection_info, controls::connection_controls, ssh_rtt};
 pub use error::Error;
 pub use info::{Info, Limit};
 pub use limits::HostLimits;

@@ -11,8 +11,8 @@ use std::{
 
 use howdah_tcp::{
     Error, HostLimits, Info, Patience, Settings, SocketPlan, accept, available_controls, connect,
-    connect_first, connect_many, connection_info, listen, set_congestion_control, ssh_rtt,
-    tune_again,
+    connect_first, connect_many, connection_controls, connection_info, listen,
+    set_congestion_control, ssh_rtt, tune_again,
 };
 use rustix::net::{AddressFamily, SocketType};
 
@@ -339,4 +339,24 @@ fn limits_agree_with_the_files_of_proc() {
             .congestion_controls_available
             .contains(&limits.congestion_control_default)
     );
+}
+
+#[test]
+fn connections_are_counted_by_their_control() {
+    let count = || {
+        connection_controls()
+            .unwrap()
+            .get("reno")
+            .copied()
+            .unwrap_or(0)
+    };
+    let before = count();
+    let plan = SocketPlan {
+        congestion_control: Some("reno".to_owned()),
+        ..SocketPlan::default()
+    };
+    let pairs: Vec<_> = (0..300).map(|_| pair(loopback(0), &plan)).collect();
+    // Other tests connect and part meanwhile, but not by hundreds.
+    assert!(count() >= before + 550, "{before} {}", count());
+    drop(pairs);
 }

@@ -13,8 +13,7 @@
  * With cong_control the kernel leaves window and pacing to us alone: both are set at each ACK.
  * Its arguments after the socket changed in Linux 6.10, so none is used.
  */
-#include "kernel.h"
-#include "intf.h"
+#include "storage.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -34,13 +33,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct target);
 } default_target SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct flow);
-} flows SEC(".maps");
 
 enum {
 	LOOK_EVERY_US = 1000,  /* how soon a new target is seen */
@@ -269,11 +261,14 @@ void BPF_PROG(hold_init, struct sock *sk)
 		flow->state = hold->state;
 }
 
-/* Pacing that we switched on is not left to the next control. */
+/* The next control gets no pacing that we switched on, and no slow start from a held window. */
 SEC("struct_ops")
 void BPF_PROG(hold_release, struct sock *sk)
 {
 	const struct hold *hold = private_of(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	tp->snd_ssthresh = min(tp->snd_ssthresh, max(tp->snd_cwnd, (__u32)WINDOW_MIN));
 
 	if (hold->paced && sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0UL)
 		sk->sk_pacing_status = SK_PACING_NONE;

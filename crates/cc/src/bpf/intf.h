@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Values that programs and user space share through maps; their twins in Rust are in src/layout.rs.
- * Any change here is a new ABI there.
+ * A change that a loaded program would misread is a new ABI there.
  */
 #ifndef HOWDAH_INTF_H
 #define HOWDAH_INTF_H
@@ -18,10 +18,13 @@ enum hold_state {
 	HOLD_FALLBACK, /* the guard has struck: an ordinary control until the path is back */
 };
 
-/* One for each connection (sk_storage): its own target, and what has happened to it. */
+enum { CONTROL_NAME_MAX = 16 };
+
+/* One for each connection (sk_storage). */
 struct flow {
-	struct target target; /* wins over the default */
-	__u64 rounds;         /* round trips seen */
+	/* For hd_hold: its own target, which wins over the default, and what has happened. */
+	struct target target;
+	__u64 rounds; /* round trips seen */
 	__u64 rounds_held;
 	__u32 falls;   /* times the guard struck */
 	__u32 returns; /* times the path came back */
@@ -29,6 +32,78 @@ struct flow {
 	__u32 window;  /* packets the target comes to now */
 	__u32 base_rtt_us;
 	__u32 loss_ppm; /* of the last round trip with enough packets to tell */
+	/* For attach: the rule that chose, counted from 1, and the control there was before. */
+	__u32 rule;
+	__u32 unused;
+	char before[CONTROL_NAME_MAX];
+};
+
+/* What the iterator tells of a connection or listener. */
+struct connection {
+	__u64 cookie;
+	__u64 pacing_Bps;
+	__u32 family;     /* AF_INET, AF_INET6 */
+	__u32 state;      /* as in net/tcp_states.h */
+	__u8 local[16];   /* IPv4: the first four bytes */
+	__u8 remote[16];
+	__u16 local_port; /* host order, both */
+	__u16 remote_port;
+	__u32 window;     /* packets */
+	__u32 srtt_us;
+	__u32 known;      /* 1: `flow` is there */
+	char control[CONTROL_NAME_MAX];
+	struct flow flow;
+};
+
+enum order_flags {
+	ORDER_MOVE = 1,     /* to the control `to` */
+	ORDER_TARGET = 2,   /* take `target` */
+	ORDER_REMEMBER = 4, /* note the control it had, and `rule` */
+	ORDER_FORGET = 8,   /* the rule no longer holds */
+};
+
+/* What to do with the connection of a cookie, if it is still on the control `from`. */
+struct order {
+	char from[CONTROL_NAME_MAX];
+	char to[CONTROL_NAME_MAX];
+	struct target target;
+	__u32 flags;
+	__u32 rule;
+	__s32 result; /* 0 once done, or a negative error; ORDER_PENDING before */
+	__u32 unused;
+};
+
+enum { ORDER_PENDING = 1 };
+
+/* Rules of attach: connections to a prefix, with a port in a range at either end. */
+enum { RULES_MAX = 64, RANGES_MAX = 8 };
+
+struct prefix {
+	__u32 bits; /* of what follows; the family's 32 are always there */
+	__u32 family; /* 4 or 6 */
+	__u32 address[4]; /* network order; IPv4: the first */
+};
+
+struct range {
+	__u16 least;
+	__u16 most;
+	__u32 rule;
+};
+
+struct ranges {
+	__u32 count;
+	struct range of[RANGES_MAX];
+};
+
+struct rule {
+	char control[CONTROL_NAME_MAX];
+	struct target target;
+	__u64 chosen;  /* connections */
+	__u64 refused; /* connections the kernel would not let have it */
+	struct prefix prefix;
+	__u16 least;
+	__u16 most;
+	__u32 used; /* 1: in force */
 };
 
 #endif

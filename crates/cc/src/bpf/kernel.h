@@ -34,6 +34,34 @@ enum {
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_F_NO_PREALLOC = 1,
 	BPF_SK_STORAGE_GET_F_CREATE = 1,
+	BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB = 4,
+	BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB = 5,
+};
+
+/* 64 bits wide in the kernel's structs, whatever a pointer is here. */
+#define __bpf_md_ptr(type, name) \
+	union {                  \
+		type name;       \
+		__u64 : 64;      \
+	} __attribute__((aligned(8)))
+
+struct bpf_sock;
+
+/* A user-space layout, which never moves. */
+struct bpf_sock_ops {
+	__u32 op;
+	__u32 args[4];
+	__u32 family;
+	__u32 remote_ip4; /* network order, as all addresses and the remote port */
+	__u32 local_ip4;
+	__u32 remote_ip6[4];
+	__u32 local_ip6[4];
+	__u32 remote_port;
+	__u32 local_port;
+	__u32 between[24];
+	__u64 bytes_received;
+	__u64 bytes_acked;
+	__bpf_md_ptr(struct bpf_sock *, sk);
 };
 
 enum { AF_INET = 2, AF_INET6 = 10, SOL_TCP = 6, TCP_CONGESTION = 13, TCP_CA_NAME_MAX = 16 };
@@ -45,6 +73,11 @@ enum sk_pacing { SK_PACING_NONE = 0, SK_PACING_NEEDED = 1, SK_PACING_FQ = 2 };
 enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 
 enum tcp_ca_event { CA_EVENT_TX_START };
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_tracing.h>
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -123,11 +156,18 @@ struct tcp_congestion_ops {
 	void (*release)(struct sock *sk);
 };
 
-#pragma clang attribute pop
+struct seq_file;
 
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
+};
+
+#pragma clang attribute pop
 
 /* net/ipv4/bpf_tcp_ca.c: the kernel's own arithmetic, which it lets us call. */
 extern __u32 tcp_slow_start(struct tcp_sock *tp, __u32 acked) __ksym;

@@ -71,16 +71,25 @@ impl Path {
         Self { emulator }
     }
 
-    /// A connection whose near end uses `control`, connected on a thread of each host.
+    /// A connection whose near end uses `control`.
     pub fn connection(&self, control: &str, family: u8) -> (TcpStream, TcpStream) {
+        self.connection_to(&self.listener(family), control)
+    }
+
+    /// A listener on the far host.
+    pub fn listener(&self, family: u8) -> TcpListener {
         let address = if family == 6 {
             "[fd78::2]:0"
         } else {
             "10.78.0.2:0"
         };
-        let listener = inside(self.emulator.namespace(Host::Far), || {
+        inside(self.emulator.namespace(Host::Far), || {
             TcpListener::bind(address).unwrap()
-        });
+        })
+    }
+
+    /// A connection from the near host to `listener`.
+    pub fn connection_to(&self, listener: &TcpListener, control: &str) -> (TcpStream, TcpStream) {
         let to = listener.local_addr().unwrap();
         let near = inside(self.emulator.namespace(Host::Near), || connect(to, control));
         let (far, _) = listener.accept().unwrap();

@@ -1,0 +1,227 @@
+//! The connections of every network namespace, through iterators in the kernel.
+
+use std::{
+    io::Read,
+    net::{IpAddr, SocketAddr},
+};
+
+use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, Object, ObjectBuilder};
+use serde::Serialize;
+
+use crate::{
+    Error, Namespace, Store, Target,
+    layout::{
+        self, ORDER_FORGET, ORDER_MOVE, ORDER_PENDING, ORDER_REMEMBER, ORDER_TARGET, Order, Plain,
+    },
+    loader::{self, system},
+    program::object,
+};
+
+const LISTEN: u32 = 10;
+
+/// A TCP connection or listener.
+#[derive(Clone, Debug, Serialize)]
+pub struct Connection {
+    /// Inode of its network namespace.
+    pub namespace: u64,
+    /// The kernel's number of it, never used twice.
+    pub cookie: u64,
+    /// Whether it only accepts.
+    pub listens: bool,
+    /// This end.
+    pub local: SocketAddr,
+    /// The other end; of a listener nobody.
+    pub remote: SocketAddr,
+    /// Its congestion control.
+    pub control: String,
+    /// Congestion window, packets.
+    pub window_packets: u32,
+    /// Smoothed RTT; absent before the first sample.
+    pub rtt_s: Option<f64>,
+    /// What attach chose for it: the rule's number from 1, and the control before.
+    pub rule: Option<(u32, String)>,
+    /// What `hd_hold` says of it.
+    pub hold: Option<Hold>,
+}
+
+/// A connection under `hd_hold`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Hold {
+    /// Its own target, if it has one.
+    pub target: Option<Target>,
+    /// `idle`: nothing to hold; `held`; `fallback`: the guard has struck.
+    pub state: &'static str,
+    /// What the target comes to, packets.
+    pub target_packets: u32,
+    /// The path's RTT without queues; absent before the first sample.
+    pub base_rtt_s: Option<f64>,
+    /// Share lost in the last round trip that could tell.
+    pub loss: f64,
+    /// Round trips seen.
+    pub rounds: u64,
+    /// Those of them with the window held.
+    pub rounds_held: u64,
+    /// How often the guard struck.
+    pub falls: u32,
+    /// How often the target was taken up again.
+    pub returns: u32,
+}
+
+/// What to do with connections; carried out in the kernel, each under its lock.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Change {
+    pub to: Option<String>,
+    pub target: Option<Target>,
+    /// Note the rule and the control before.
+    pub rule: Option<u32>,
+    /// The rule holds no longer.
+    pub forget: bool,
+}
+
+/// Programs that walk connections.
+pub(crate) struct Walk {
+    object: Object,
+}
+
+impl Walk {
+    fn load(store: &Store, orders: usize) -> Result<Self, Error> {
+        let object = loader::load("howdah_flows", || {
+            let mut object = ObjectBuilder::default().open_memory(object!("flows"))?;
+            for mut map in object.maps_mut() {
+                match map.name().to_str() {
+                    Some("flows") => map.set_pin_path(store.flows())?,
+                    Some("orders") => map.set_max_entries(orders.max(1) as u32)?,
+                    _ => {}
+                }
+            }
+            object.load()
+        })?;
+        Ok(Self { object })
+    }
+
+    fn run(&self, program: &str, namespace: &Namespace) -> Result<Vec<u8>, Error> {
+        let wrong = |error: libbpf_rs::Error| system("walk the connections", &error);
+        let found = self.object.progs_mut().find(|each| each.name() == program);
+        let program = found.expect("both are in the object");
+        let link: Link = program
+            .attach_iter_with_opts(libbpf_rs::IterOpts::None)
+            .map_err(wrong)?;
+        namespace.inside(|| {
+            let mut told = Vec::new();
+            let mut iterator = Iter::new(&link).map_err(wrong)?;
+            iterator
+                .read_to_end(&mut told)
+                .map_err(|source| Error::System {
+                    what: "walk the connections".to_owned(),
+                    source,
+                })?;
+            Ok(told)
+        })
+    }
+}
+
+/// All connections and listeners of all namespaces.
+pub(crate) fn all(store: &Store) -> Result<Vec<Connection>, Error> {
+    let walk = Walk::load(store, 1)?;
+    let hold = store.kernel_name("hold");
+    let mut found = Vec::new();
+    for namespace in Namespace::all() {
+        // A namespace may end while we look.
+        let Ok(told) = walk.run("list", &namespace) else {
+            continue;
+        };
+        let size = size_of::<layout::Connection>();
+        let read = told.chunks_exact(size).filter_map(layout::Connection::read);
+        found.extend(read.map(|each| describe(&each, namespace.inode, &hold)));
+    }
+    Ok(found)
+}
+
+/// Changes connections, unless they have gone or have another control by now; how many were changed.
+pub(crate) fn change(store: &Store, all: &[(&Connection, Change)]) -> Result<usize, Error> {
+    if all.is_empty() {
+        return Ok(0);
+    }
+    let walk = Walk::load(store, all.len())?;
+    let orders = walk.object.maps().find(|map| map.name() == "orders");
+    let orders = orders.expect("it is in the object");
+    for (connection, change) in all {
+        let key = connection.cookie.to_ne_bytes();
+        orders
+            .update(&key, order(connection, change).bytes(), MapFlags::ANY)
+            .map_err(|error| system("order a change of connections", &error))?;
+    }
+    for namespace in Namespace::all() {
+        if all
+            .iter()
+            .any(|(connection, _)| connection.namespace == namespace.inode)
+        {
+            walk.run("change", &namespace)?;
+        }
+    }
+    let done = |connection: &Connection| {
+        let value = orders
+            .lookup(&connection.cookie.to_ne_bytes(), MapFlags::ANY)
+            .ok()??;
+        Order::read(&value).map(|order| order.result == 0)
+    };
+    Ok(all
+        .iter()
+        .filter(|(connection, _)| done(connection) == Some(true))
+        .count())
+}
+
+fn order(connection: &Connection, change: &Change) -> Order {
+    let flag = |set: bool, flag: u32| if set { flag } else { 0 };
+    Order {
+        from: layout::name(&connection.control),
+        to: layout::name(change.to.as_deref().unwrap_or_default()),
+        target: change.target.unwrap_or_default(),
+        flags: flag(change.to.is_some(), ORDER_MOVE)
+            | flag(change.target.is_some(), ORDER_TARGET)
+            | flag(change.rule.is_some(), ORDER_REMEMBER)
+            | flag(change.forget, ORDER_FORGET),
+        rule: change.rule.unwrap_or(0),
+        result: ORDER_PENDING,
+        unused: 0,
+    }
+}
+
+fn describe(told: &layout::Connection, namespace: u64, hold: &str) -> Connection {
+    let end = |bytes: &[u8; 16], port: u16| {
+        let ip: IpAddr = layout::address(told.family, bytes);
+        SocketAddr::new(ip, port)
+    };
+    let seconds = |us: u32| (us > 0).then(|| f64::from(us) / 1e6);
+    let control = layout::text(&told.control);
+    let flow = (told.known == 1).then_some(&told.flow);
+    let held = flow.filter(|_| control == hold);
+    Connection {
+        namespace,
+        cookie: told.cookie,
+        listens: told.state == LISTEN,
+        local: end(&told.local, told.local_port),
+        remote: end(&told.remote, told.remote_port),
+        window_packets: told.window,
+        rtt_s: seconds(told.srtt_us),
+        rule: flow
+            .filter(|flow| flow.rule > 0)
+            .map(|flow| (flow.rule, layout::text(&flow.before))),
+        hold: held.map(|flow| Hold {
+            target: (!flow.target.is_none()).then_some(flow.target),
+            state: match flow.state {
+                0 => "idle",
+                1 => "held",
+                _ => "fallback",
+            },
+            target_packets: flow.window,
+            base_rtt_s: seconds(flow.base_rtt_us),
+            loss: f64::from(flow.loss_ppm) / 1e6,
+            rounds: flow.rounds,
+            rounds_held: flow.rounds_held,
+            falls: flow.falls,
+            returns: flow.returns,
+        }),
+        control,
+    }
+}

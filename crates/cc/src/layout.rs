@@ -1,0 +1,210 @@
+//! The twins of `src/bpf/intf.h`: values that programs and we share through maps.
+
+use std::{mem, net::IpAddr, ptr};
+
+use serde::Serialize;
+
+/// Of all layouts here and of the programs' parameters. A loaded program of another one is not touched.
+pub(crate) const ABI: u32 = 1;
+
+pub(crate) const RULES_MAX: u32 = 64;
+pub(crate) const RANGES_MAX: usize = 8;
+
+pub(crate) const ORDER_MOVE: u32 = 1;
+pub(crate) const ORDER_TARGET: u32 = 2;
+pub(crate) const ORDER_REMEMBER: u32 = 4;
+pub(crate) const ORDER_FORGET: u32 = 8;
+pub(crate) const ORDER_PENDING: i32 = 1;
+
+/// A name as the kernel keeps it: at most 15 bytes and a zero.
+pub(crate) type Name = [u8; 16];
+
+/// What is only bytes.
+///
+/// # Safety
+/// Any bytes are a value of the type, and it has no padding.
+pub(crate) unsafe trait Plain: Copy {
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: the type has no padding, so all its bytes are initialised.
+        unsafe { std::slice::from_raw_parts(ptr::from_ref(self).cast(), mem::size_of::<Self>()) }
+    }
+
+    /// The value that `bytes` begin with, if they are enough.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.get(..mem::size_of::<Self>())?;
+        // SAFETY: the slice is long enough, and any bytes are a value.
+        Some(unsafe { ptr::read_unaligned(bytes.as_ptr().cast()) })
+    }
+
+    fn zero() -> Self {
+        // SAFETY: any bytes are a value.
+        unsafe { mem::zeroed() }
+    }
+}
+
+/// What `hd_hold` shall hold; one of the two or neither.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Target {
+    /// Bits per second on the wire; 0: none.
+    pub rate_bps: u64,
+    /// Packets; 0: none.
+    pub window_packets: u32,
+    #[serde(skip)]
+    pub(crate) unused: u32,
+}
+
+impl Target {
+    /// Whether there is nothing to hold.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.rate_bps == 0 && self.window_packets == 0
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Flow {
+    pub target: Target,
+    pub rounds: u64,
+    pub rounds_held: u64,
+    pub falls: u32,
+    pub returns: u32,
+    pub state: u32,
+    pub window: u32,
+    pub base_rtt_us: u32,
+    pub loss_ppm: u32,
+    pub rule: u32,
+    pub unused: u32,
+    pub before: Name,
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Connection {
+    pub cookie: u64,
+    pub pacing_bytes_per_s: u64,
+    pub family: u32,
+    pub state: u32,
+    pub local: [u8; 16],
+    pub remote: [u8; 16],
+    pub local_port: u16,
+    pub remote_port: u16,
+    pub window: u32,
+    pub srtt_us: u32,
+    pub known: u32,
+    pub control: Name,
+    pub flow: Flow,
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Order {
+    pub from: Name,
+    pub to: Name,
+    pub target: Target,
+    pub flags: u32,
+    pub rule: u32,
+    pub result: i32,
+    pub unused: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Prefix {
+    pub bits: u32,
+    pub family: u32,
+    pub address: [u8; 16],
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Range {
+    pub least: u16,
+    pub most: u16,
+    pub rule: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Ranges {
+    pub count: u32,
+    pub of: [Range; RANGES_MAX],
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Rule {
+    pub control: Name,
+    pub target: Target,
+    pub chosen: u64,
+    pub refused: u64,
+    pub prefix: Prefix,
+    pub least: u16,
+    pub most: u16,
+    pub used: u32,
+}
+
+/// What is in the kernel under one of our names; kept beside its link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct About {
+    pub abi: u32,
+    pub count: u32,
+    pub digest: u64,
+    pub version: [u8; 24],
+    pub values: [u64; 8],
+}
+
+// SAFETY: `repr(C)` structs of integers whose sizes leave no gap, as the assertions below hold.
+unsafe impl Plain for Target {}
+// SAFETY: as above.
+unsafe impl Plain for Flow {}
+// SAFETY: as above.
+unsafe impl Plain for Connection {}
+// SAFETY: as above.
+unsafe impl Plain for Order {}
+// SAFETY: as above.
+unsafe impl Plain for Prefix {}
+// SAFETY: as above.
+unsafe impl Plain for Ranges {}
+// SAFETY: as above.
+unsafe impl Plain for Rule {}
+// SAFETY: as above.
+unsafe impl Plain for About {}
+
+const _: () = {
+    assert!(mem::size_of::<Target>() == 16);
+    assert!(mem::size_of::<Flow>() == 80);
+    assert!(mem::size_of::<Connection>() == 168);
+    assert!(mem::size_of::<Order>() == 64);
+    assert!(mem::size_of::<Prefix>() == 24);
+    assert!(mem::size_of::<Ranges>() == 4 + 8 * RANGES_MAX);
+    assert!(mem::size_of::<Rule>() == 80);
+    assert!(mem::size_of::<About>() == 104);
+};
+
+/// `text`, cut to what the kernel keeps.
+pub(crate) fn name(text: &str) -> Name {
+    let mut name = [0; 16];
+    let length = text.len().min(15);
+    name[..length].copy_from_slice(&text.as_bytes()[..length]);
+    name
+}
+
+/// What a name or another text of fixed length says.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    let length = bytes
+        .iter()
+        .position(|&byte| byte == 0)
+        .unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..length]).into_owned()
+}
+
+/// An address as the kernel keeps it, IPv4-mapped ones as IPv4.
+pub(crate) fn address(family: u32, bytes: &[u8; 16]) -> IpAddr {
+    if family == libc::AF_INET as u32 {
+        IpAddr::from([bytes[0], bytes[1], bytes[2], bytes[3]])
+    } else {
+        IpAddr::from(*bytes).to_canonical()
+    }
+}

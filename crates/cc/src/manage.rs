@@ -1,0 +1,371 @@
+//! Programs that outlive us: loading, swapping under live connections, unloading.
+
+use std::{collections::BTreeMap, fs};
+
+use libbpf_rs::Link;
+use serde::Serialize;
+
+use crate::{
+    Error, Namespace, PROGRAMS, Parameter, Program, Setting, Store,
+    connections::{self, Change, Connection},
+    kernel,
+    layout::{self, ABI, About},
+    loader::Candidate,
+    namespaces,
+};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// What every kernel has.
+const LAST_RESORT: &str = "reno";
+
+/// A program and whether it is in the kernel.
+#[derive(Debug, Serialize)]
+pub struct Listed {
+    /// As users call it.
+    pub name: &'static str,
+    /// What it is, or would be, in the kernel.
+    pub kernel_name: String,
+    /// In one line.
+    pub summary: &'static str,
+    /// What it takes.
+    pub parameters: &'static [Parameter],
+    /// Their ranges as users write them, in the same order.
+    pub ranges: Vec<String>,
+    /// Their defaults as users write them, in the same order.
+    pub defaults: Vec<String>,
+    /// What is loaded; absent: nothing that howdah loaded and that can be seen from here.
+    pub loaded: Option<Loaded>,
+    /// Whether the kernel has something of that name.
+    pub in_kernel: bool,
+}
+
+/// What is in the kernel.
+#[derive(Debug, Serialize)]
+pub struct Loaded {
+    /// Of the howdah that loaded it.
+    pub version: String,
+    /// Whether it is the program and version that this howdah brings.
+    pub current: bool,
+    /// Whether this howdah can tune it.
+    pub understood: bool,
+    /// Its parameters.
+    pub settings: Vec<Setting>,
+}
+
+/// What loading has done.
+#[derive(Debug, Serialize)]
+pub struct Loading {
+    /// The kernel's name.
+    pub kernel_name: String,
+    /// `loaded`, `swapped` or `unchanged`.
+    pub action: &'static str,
+    /// The version it took the place of, when it did.
+    pub replaced: Option<String>,
+    /// Live connections and listeners that now run the new program.
+    pub moved: usize,
+    /// Its parameters.
+    pub settings: Vec<Setting>,
+}
+
+/// What unloading has done.
+#[derive(Debug, Serialize)]
+pub struct Unloading {
+    /// The kernel's name.
+    pub kernel_name: String,
+    /// Live connections and listeners by the control they were moved to.
+    pub moved: BTreeMap<String, usize>,
+    /// Namespaces whose default it was, by their new default.
+    pub defaults: BTreeMap<String, usize>,
+    /// Connections that could not be moved; the kernel keeps the program for them until they end.
+    pub left: usize,
+}
+
+impl Store {
+    /// Every program we bring. Needs no privilege, but then sees less.
+    pub fn list(&self) -> Vec<Listed> {
+        let available = namespaces::available_controls();
+        PROGRAMS
+            .iter()
+            .map(|program| self.describe(program, &available))
+            .collect()
+    }
+
+    fn describe(&self, program: &'static Program, available: &[String]) -> Listed {
+        let kernel_name = self.kernel_name(program.name);
+        let about = self.about(&self.folder(&kernel_name));
+        let show = |each: &Parameter| each.setting(each.default).text;
+        Listed {
+            name: program.name,
+            summary: program.summary,
+            parameters: program.parameters,
+            ranges: program.parameters.iter().map(Parameter::range).collect(),
+            defaults: program.parameters.iter().map(show).collect(),
+            loaded: about.map(|about| loaded(program, &about)),
+            in_kernel: available.contains(&kernel_name),
+            kernel_name,
+        }
+    }
+
+    /// Loads `program` so that it outlives us, or swaps it in place under live connections. Parameters
+    /// not `given` keep the values of what is loaded, else their defaults.
+    pub fn load(
+        &self,
+        program: &'static Program,
+        given: &[(String, String)],
+    ) -> Result<Loading, Error> {
+        program.values(given)?;
+        kernel::check()?;
+        let _lock = self.open()?;
+        let kernel_name = self.kernel_name(program.name);
+        let folder = self.folder(&kernel_name);
+        let before = self.about(&folder);
+        if let Some(about) = &before {
+            self.check_abi(program, about)?;
+        }
+        let values = program.values_over(before.as_ref().map(|about| &about.values[..]), given)?;
+        let about = about(program, &values);
+        let settings = settings(program, &values);
+        let replaced = before.map(|about| layout::text(&about.version));
+        if before == Some(about) {
+            return Ok(Loading {
+                kernel_name,
+                action: "unchanged",
+                replaced: None,
+                moved: 0,
+                settings,
+            });
+        }
+        fs::create_dir_all(&folder).map_err(|source| Error::System {
+            what: format!("make {}", folder.display()),
+            source,
+        })?;
+        let swapped = self.put_in(program, &values, &about).inspect_err(|_| {
+            if before.is_none() {
+                self.clear(&folder);
+                self.tidy();
+            }
+        })?;
+        let moved = if swapped {
+            self.follow(&kernel_name)?
+        } else {
+            0
+        };
+        let action = if swapped { "swapped" } else { "loaded" };
+        Ok(Loading {
+            kernel_name,
+            action,
+            replaced,
+            moved,
+            settings,
+        })
+    }
+
+    /// Registers the program, or puts it in the place of ours; whether it did that.
+    fn put_in(&self, program: &Program, values: &[u64], about: &About) -> Result<bool, Error> {
+        let kernel_name = self.kernel_name(program.name);
+        let folder = self.folder(&kernel_name);
+        let mut candidate = Candidate::verify(self, program, values, true)?;
+        let pinned = folder.join("link");
+        match candidate.register() {
+            Ok(mut link) => {
+                self.note(&folder, about)?;
+                link.pin(&pinned)
+                    .map_err(|error| crate::loader::system("keep what was loaded", &error))?;
+                Ok(false)
+            }
+            Err(Error::NameTaken { .. }) if pinned.exists() => {
+                candidate.replace(&pinned)?;
+                self.note(&folder, about)?;
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// After a swap: live connections, defaults of namespaces and the list of what is allowed still mean
+    /// the old program, which the kernel keeps for them.
+    fn follow(&self, kernel_name: &str) -> Result<usize, Error> {
+        for namespace in Namespace::all() {
+            let _ = namespace.inside(|| {
+                if namespaces::default_control().as_deref() == Some(kernel_name) {
+                    let _ = namespaces::set_default_control(kernel_name);
+                }
+                Ok(())
+            });
+        }
+        let all = connections::all(self)?;
+        let again = Change {
+            to: Some(kernel_name.to_owned()),
+            ..Change::default()
+        };
+        let changes = on(&all, kernel_name).map(|each| (each, again.clone()));
+        connections::change(self, &changes.collect::<Vec<_>>())
+    }
+
+    /// Takes `program` out of the kernel. Connections on it go on with the control they had before
+    /// attach chose it, else with the default of their namespace.
+    pub fn unload(&self, program: &'static Program) -> Result<Unloading, Error> {
+        kernel::check()?;
+        let _lock = self.open()?;
+        let kernel_name = self.kernel_name(program.name);
+        let folder = self.folder(&kernel_name);
+        let pinned = folder.join("link");
+        if !pinned.exists() {
+            self.tidy();
+            return Err(self.absent(program));
+        }
+        self.check_unattached(&kernel_name)?;
+        if namespaces::default_control().as_deref() == Some(&kernel_name) {
+            return Err(Error::HostDefault { name: kernel_name });
+        }
+        let mut defaults = BTreeMap::new();
+        let mut by_namespace = BTreeMap::new();
+        for namespace in Namespace::all() {
+            let found = namespace.inside(|| Ok(leave_default(&kernel_name)));
+            if let Ok((default, left)) = found {
+                if left {
+                    *defaults.entry(default.clone()).or_insert(0) += 1;
+                }
+                by_namespace.insert(namespace.inode, default);
+            }
+        }
+        let moved = self.move_away(&kernel_name, &by_namespace)?;
+        let allowed = namespaces::allowed_controls();
+        if allowed.contains(&kernel_name) {
+            let rest: Vec<_> = allowed
+                .into_iter()
+                .filter(|name| *name != kernel_name)
+                .collect();
+            let _ = namespaces::allow_controls(&rest);
+        }
+        // Closed by us, the last descriptor, the link takes the name away before we go on.
+        let link = Link::open(&pinned)
+            .map_err(|error| crate::loader::system("open what is loaded", &error))?;
+        self.clear(&folder);
+        drop(link);
+        let left = on(&connections::all(self)?, &kernel_name).count();
+        self.tidy();
+        Ok(Unloading {
+            kernel_name,
+            moved,
+            defaults,
+            left,
+        })
+    }
+
+    fn move_away(
+        &self,
+        kernel_name: &str,
+        defaults: &BTreeMap<u64, String>,
+    ) -> Result<BTreeMap<String, usize>, Error> {
+        let all = connections::all(self)?;
+        let mut by_control: BTreeMap<String, Vec<(&Connection, Change)>> = BTreeMap::new();
+        for each in on(&all, kernel_name) {
+            let before = each.rule.as_ref().map(|(_, before)| before.as_str());
+            let default = defaults
+                .get(&each.namespace)
+                .map_or(LAST_RESORT, String::as_str);
+            let to = before
+                .filter(|name| !name.is_empty() && *name != kernel_name)
+                .unwrap_or(default);
+            let change = Change {
+                to: Some(to.to_owned()),
+                ..Change::default()
+            };
+            by_control
+                .entry(to.to_owned())
+                .or_default()
+                .push((each, change));
+        }
+        by_control
+            .into_iter()
+            .map(|(to, changes)| Ok((to, connections::change(self, &changes)?)))
+            .collect()
+    }
+
+    /// What is loaded of `program`, which this howdah must understand.
+    pub(crate) fn understood(&self, program: &'static Program) -> Result<About, Error> {
+        let folder = self.folder(&self.kernel_name(program.name));
+        let about = self.about(&folder).ok_or_else(|| self.absent(program))?;
+        self.check_abi(program, &about)?;
+        Ok(about)
+    }
+
+    fn absent(&self, program: &'static Program) -> Error {
+        let name = self.kernel_name(program.name);
+        if namespaces::available_controls().contains(&name) {
+            return Error::NameTaken { name };
+        }
+        Error::NotLoaded {
+            name,
+            short: program.name,
+        }
+    }
+
+    fn check_abi(&self, program: &'static Program, about: &About) -> Result<(), Error> {
+        if about.abi == ABI {
+            return Ok(());
+        }
+        let version = layout::text(&about.version);
+        Err(Error::OtherAbi {
+            name: self.kernel_name(program.name),
+            version: if version.is_empty() {
+                "unknown".to_owned()
+            } else {
+                version
+            },
+            own: VERSION,
+            short: program.name,
+        })
+    }
+}
+
+/// Has the calling thread's namespace use another control than `kernel_name` for new connections; its
+/// default, and whether it was changed.
+fn leave_default(kernel_name: &str) -> (String, bool) {
+    let default = namespaces::default_control().unwrap_or_else(|| LAST_RESORT.to_owned());
+    if default != kernel_name {
+        return (default, false);
+    }
+    for name in ["cubic", LAST_RESORT] {
+        if namespaces::set_default_control(name).is_ok() {
+            return (name.to_owned(), true);
+        }
+    }
+    (LAST_RESORT.to_owned(), false)
+}
+
+fn on<'a>(all: &'a [Connection], control: &'a str) -> impl Iterator<Item = &'a Connection> {
+    all.iter().filter(move |each| each.control == control)
+}
+
+fn about(program: &Program, values: &[u64]) -> About {
+    let mut about = About {
+        abi: ABI,
+        count: values.len() as u32,
+        digest: program.digest(),
+        version: [0; 24],
+        values: [0; 8],
+    };
+    about.version[..VERSION.len()].copy_from_slice(VERSION.as_bytes());
+    about.values[..values.len()].copy_from_slice(values);
+    about
+}
+
+fn loaded(program: &Program, found: &About) -> Loaded {
+    let understood = found.abi == ABI;
+    let count = if understood { found.count as usize } else { 0 };
+    Loaded {
+        version: layout::text(&found.version),
+        current: understood && *found == about(program, &found.values[..count.min(8)]),
+        understood,
+        settings: settings(program, &found.values[..count.min(8)]),
+    }
+}
+
+fn settings(program: &Program, values: &[u64]) -> Vec<Setting> {
+    let pairs = program.parameters.iter().zip(values);
+    pairs
+        .map(|(parameter, &value)| parameter.setting(value))
+        .collect()
+}

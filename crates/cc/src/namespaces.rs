@@ -1,0 +1,144 @@
+//! Every network namespace that can be reached from here, and work inside one.
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    io,
+    os::{fd::OwnedFd, unix::fs::MetadataExt},
+    path::PathBuf,
+    thread,
+};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::Error;
+
+const SYSCTLS: &str = "/proc/sys/net/ipv4";
+
+/// A network namespace.
+#[derive(Debug)]
+pub struct Namespace {
+    descriptor: OwnedFd,
+    /// Its inode, as `/proc/PID/ns/net` names it.
+    pub inode: u64,
+}
+
+impl Namespace {
+    /// Ours, then all that a process is in, holds a descriptor of, or that are mounted here.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let own = "/proc/thread-self/ns/net".into();
+        let mut seen = BTreeSet::new();
+        [own]
+            .into_iter()
+            .chain(mounted())
+            .chain(of_processes())
+            .filter_map(|path| Self::open(path).ok())
+            .filter(|namespace| seen.insert(namespace.inode))
+            .collect()
+    }
+
+    fn open(path: PathBuf) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let inode = file.metadata()?.ino();
+        Ok(Self {
+            descriptor: file.into(),
+            inode,
+        })
+    }
+
+    /// Runs `what` in this namespace, on a thread of its own.
+    pub(crate) fn inside<T: Send>(
+        &self,
+        what: impl FnOnce() -> Result<T, Error> + Send,
+    ) -> Result<T, Error> {
+        thread::scope(|scope| {
+            let worker = scope.spawn(|| {
+                use std::os::fd::AsFd;
+                let kind = Some(LinkNameSpaceType::Network);
+                move_into_link_name_space(self.descriptor.as_fd(), kind).map_err(|errno| {
+                    Error::System {
+                        what: "enter a network namespace".to_owned(),
+                        source: errno.into(),
+                    }
+                })?;
+                what()
+            });
+            worker
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+/// What new sockets of the calling thread's namespace use.
+pub(crate) fn default_control() -> Option<String> {
+    let text = fs::read_to_string(format!("{SYSCTLS}/tcp_congestion_control")).ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// Sets what new sockets of the calling thread's namespace use.
+pub(crate) fn set_default_control(name: &str) -> io::Result<()> {
+    fs::write(format!("{SYSCTLS}/tcp_congestion_control"), name)
+}
+
+/// Those that processes without CAP_NET_ADMIN may choose, in every namespace.
+pub(crate) fn allowed_controls() -> Vec<String> {
+    let text = fs::read_to_string(format!("{SYSCTLS}/tcp_allowed_congestion_control"));
+    text.unwrap_or_default()
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect()
+}
+
+pub(crate) fn allow_controls(names: &[String]) -> io::Result<()> {
+    fs::write(
+        format!("{SYSCTLS}/tcp_allowed_congestion_control"),
+        names.join(" "),
+    )
+}
+
+/// What the kernel has.
+pub(crate) fn available_controls() -> Vec<String> {
+    let text = fs::read_to_string(format!("{SYSCTLS}/tcp_available_congestion_control"));
+    text.unwrap_or_default()
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect()
+}
+
+fn mounted() -> Vec<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let place = |line: &str| {
+        let mut fields = line.split(' ');
+        let inner = fields.nth(3)?;
+        inner
+            .starts_with("net:[")
+            .then(|| fields.next())?
+            .map(PathBuf::from)
+    };
+    mounts.lines().filter_map(place).collect()
+}
+
+fn of_processes() -> impl Iterator<Item = PathBuf> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbered = processes.map(|entry| entry.path()).filter(|path| {
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        name.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    numbered.flat_map(|process| {
+        let held = fs::read_dir(process.join("fd"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let held = held.map(|entry| entry.path()).filter(|path| {
+            fs::read_link(path).is_ok_and(|to| to.to_string_lossy().starts_with("net:["))
+        });
+        [process.join("ns/net")]
+            .into_iter()
+            .chain(held.collect::<Vec<_>>())
+    })
+}

@@ -1,0 +1,36 @@
+//! A program registered only as long as somebody holds it: for tests and measurements.
+
+use libbpf_rs::Link;
+
+use crate::{Error, Program, Store, loader::Candidate};
+
+/// A program that sockets may choose while this lives.
+pub struct Trial {
+    candidate: Candidate,
+    name: String,
+    _link: Link,
+}
+
+impl Trial {
+    /// Registers `program` with all its parameters' `values`, under the names of `store`.
+    pub fn begin(store: &Store, program: &Program, values: &[u64]) -> Result<Self, Error> {
+        let mut candidate = Candidate::verify(store, program, values, false)?;
+        let link = candidate.register()?;
+        Ok(Self {
+            candidate,
+            name: store.kernel_name(program.name),
+            _link: link,
+        })
+    }
+
+    /// The kernel's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The kernel's numbers of the callbacks, with their names.
+    pub fn callbacks(&self) -> Result<Vec<(String, u32)>, Error> {
+        self.candidate.callbacks()
+    }
+}
