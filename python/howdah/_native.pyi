@@ -14,7 +14,18 @@ __all__ = [
     "Session",
     "__version__",
     "bind_mount",
+    "cc_attach",
+    "cc_check_place",
+    "cc_connections",
+    "cc_counts",
+    "cc_default_target",
+    "cc_detach",
+    "cc_list",
+    "cc_load",
     "cc_model",
+    "cc_rules",
+    "cc_set",
+    "cc_unload",
     "check_link",
     "die_with_parent",
     "format_bytes",
@@ -63,6 +74,41 @@ def host_limits() -> bytes:
 
 def cc_model(experiment: bytes) -> bytes:
     """Trace (cc/model.py) of an Experiment. Raises HowdahError naming what cannot be."""
+
+# --- congestion control as programs (crates/cc); Structs in cc/programs.py ---------------------
+
+def cc_list() -> bytes:
+    """The Programs howdah brings. Needs no privilege, but then sees not what is loaded."""
+
+def cc_counts() -> bytes:
+    """Connections by congestion control, in every network namespace that may be entered from here."""
+
+def cc_load(name: str, settings: list[tuple[str, str]]) -> bytes:
+    """Loading. When the kernel refuses the program, a note of the HowdahError is its log."""
+
+def cc_unload(name: str) -> bytes:
+    """Unloading."""
+
+def cc_set(rate_bps: int | None, window_packets: int | None, flow: str | None) -> bytes:
+    """Targeted."""
+
+def cc_default_target() -> bytes:
+    """Target or null."""
+
+def cc_connections() -> bytes:
+    """Every Connection of every network namespace."""
+
+def cc_rules() -> bytes:
+    """The Rules in force."""
+
+def cc_check_place(to: str, ports: str) -> None:
+    """Raises HowdahError when ``to`` is no prefix or ``ports`` no range."""
+
+def cc_attach(to: str, ports: str, control: str, rate_bps: int | None, window_packets: int | None) -> bytes:
+    """Attaching."""
+
+def cc_detach(to: str, ports: str) -> bytes:
+    """Attaching, of the rule that has ended."""
 
 # --- network namespaces (crates/emulator) -----------------------------------------------------
 

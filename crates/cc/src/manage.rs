@@ -139,6 +139,7 @@ impl Store {
             what: format!("make {}", folder.display()),
             source,
         })?;
+        let allowed = namespaces::allowed_controls();
         let swapped = self.put_in(program, &values, &about).inspect_err(|_| {
             if before.is_none() {
                 self.clear(&folder);
@@ -146,7 +147,7 @@ impl Store {
             }
         })?;
         let moved = if swapped {
-            self.follow(&kernel_name)?
+            self.follow(&kernel_name, &allowed)?
         } else {
             0
         };
@@ -184,7 +185,10 @@ impl Store {
 
     /// After a swap: live connections, defaults of namespaces and the list of what is allowed still mean
     /// the old program, which the kernel keeps for them.
-    fn follow(&self, kernel_name: &str) -> Result<usize, Error> {
+    fn follow(&self, kernel_name: &str, allowed: &[String]) -> Result<usize, Error> {
+        if allowed.iter().any(|name| name == kernel_name) {
+            let _ = namespaces::allow_controls(allowed);
+        }
         for namespace in Namespace::all() {
             let _ = namespace.inside(|| {
                 if namespaces::default_control().as_deref() == Some(kernel_name) {
@@ -230,14 +234,6 @@ impl Store {
             }
         }
         let moved = self.move_away(&kernel_name, &by_namespace)?;
-        let allowed = namespaces::allowed_controls();
-        if allowed.contains(&kernel_name) {
-            let rest: Vec<_> = allowed
-                .into_iter()
-                .filter(|name| *name != kernel_name)
-                .collect();
-            let _ = namespaces::allow_controls(&rest);
-        }
         // Closed by us, the last descriptor, the link takes the name away before we go on.
         let link = Link::open(&pinned)
             .map_err(|error| crate::loader::system("open what is loaded", &error))?;

@@ -1,1 +1,1 @@
-"""Congestion controls."""
+"""Congestion controls: models of them, and programs in the kernel."""

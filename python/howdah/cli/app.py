@@ -9,7 +9,13 @@ from typer._click.exceptions import ClickException
 
 from howdah import __version__
 
-_COMMANDS: dict[str, str | None] = {"cp": None, "doctor": None, "archive": "archive", "lab": "lab"}
+_COMMANDS: dict[str, str | None] = {
+    "cp": None,
+    "doctor": None,
+    "archive": "archive",
+    "cc": "cc",
+    "lab": "lab",
+}
 """Module → the name its group is under; None where the module is a command of its own."""
 
 

@@ -1,0 +1,34 @@
+"""Which congestion control a name means on a host: the kernel's own where it has it, else howdah's."""
+
+from collections.abc import Collection
+from typing import Literal, NamedTuple
+
+PROGRAMS = ("scalable", "htcp", "highspeed", "hold")
+"""What howdah brings (crates/cc/src/program.rs)."""
+_PREFIX = "hd_"
+
+
+class Choice(NamedTuple):
+    """What a name means."""
+
+    control: str
+    """As a socket chooses it."""
+    source: Literal["kernel", "howdah", "missing"]
+    """Missing: howdah's program would serve, but is not loaded; or nobody has such a control."""
+
+    @property
+    def program(self) -> str | None:
+        """The program to load; null when howdah brings none of that name."""
+        bare = self.control.removeprefix(_PREFIX)
+        return bare if self.control.startswith(_PREFIX) and bare in PROGRAMS else None
+
+
+def choose(name: str, available: Collection[str]) -> Choice:
+    """What ``name`` means to a kernel that has the controls ``available``."""
+    bare = name.removeprefix(_PREFIX)
+    ours = _PREFIX + bare
+    if name in available:
+        return Choice(name, "howdah" if name == ours and bare in PROGRAMS else "kernel")
+    if bare in PROGRAMS:
+        return Choice(ours, "howdah" if ours in available else "missing")
+    return Choice(name, "missing")

@@ -1,0 +1,260 @@
+"""Programs in this host's kernel, through the native module. Everything but ``controls`` needs root.
+
+Rates are bits per second on the wire, times seconds, shares 0..1. What is not there is null.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from howdah import _native
+from howdah.record import HostLimits
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """A number that a program reads when it is loaded, in the program's own unit."""
+
+    name: str
+    help: str
+    unit: Literal["count", "switch", "bytes", "microseconds", "per_mille", "per_million"]
+    default: int
+    least: int
+    most: int
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """A parameter's value."""
+
+    name: str
+    value: int
+    text: str
+    """As a user writes it."""
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """What is in the kernel."""
+
+    version: str
+    """Of the howdah that loaded it."""
+    current: bool
+    """It is the program that this howdah brings."""
+    understood: bool
+    """This howdah can tune it."""
+    settings: list[Setting]
+
+
+class Program(msgspec.Struct, frozen=True):
+    """A program howdah brings."""
+
+    name: str
+    kernel_name: str
+    summary: str
+    parameters: list[Parameter]
+    ranges: list[str]
+    """Of the parameters, as a user writes them."""
+    defaults: list[str]
+    loaded: Loaded | None
+    """Null: not loaded, or its pins are not to be seen from here."""
+    in_kernel: bool
+
+
+class Control(msgspec.Struct, frozen=True):
+    """A congestion control that this host has or could have."""
+
+    name: str
+    """As sockets choose it."""
+    source: Literal["kernel", "howdah"]
+    available: bool
+    """Sockets may choose it now."""
+    default: bool
+    """New sockets of this network namespace use it."""
+    connections: int
+    """In all network namespaces that may be entered from here."""
+    program: Program | None = None
+
+
+class Loading(msgspec.Struct, frozen=True):
+    """What loading has done."""
+
+    kernel_name: str
+    action: Literal["loaded", "swapped", "unchanged"]
+    replaced: str | None
+    """The version whose place it took."""
+    moved: int
+    """Live connections and listeners that run the new program now."""
+    settings: list[Setting]
+
+
+class Unloading(msgspec.Struct, frozen=True):
+    """What unloading has done."""
+
+    kernel_name: str
+    moved: dict[str, int]
+    """Live connections and listeners by the control they went to."""
+    defaults: dict[str, int]
+    """Network namespaces whose default it was, by their new one."""
+    left: int
+    """Connections that could not be moved; the kernel keeps the program for them until they end."""
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What hold holds: one of the two, the other 0."""
+
+    rate_bps: int
+    window_packets: int
+
+
+class Targeted(msgspec.Struct, frozen=True):
+    """What setting a target has done."""
+
+    target: Target | None
+    flows: int | None
+    """The connections it was given to; null: it is the default."""
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """A connection under hold."""
+
+    target: Target | None
+    """Its own; null: the default."""
+    state: Literal["idle", "held", "fallback"]
+    """Nothing to hold; held; the guard has struck."""
+    target_packets: int
+    base_rtt_s: float | None
+    loss: float
+    """Share lost in the last round trip with enough packets to tell."""
+    rounds: int
+    rounds_held: int
+    falls: int
+    """How often the guard struck."""
+    returns: int
+
+
+class Connection(msgspec.Struct, frozen=True):
+    """A TCP connection or listener."""
+
+    namespace: int
+    """Inode of its network namespace."""
+    cookie: int
+    """The kernel's number of it."""
+    listens: bool
+    local: str
+    remote: str
+    control: str
+    window_packets: int
+    rtt_s: float | None
+    rule: tuple[int, str] | None
+    """The rule that chose its control, from 1, and the control before."""
+    hold: Hold | None
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """Connections to a prefix with a port in a range at either end, and what they get."""
+
+    number: int
+    to: str
+    ports: "Ports"
+    control: str
+    target: Target | None
+    chosen: int
+    """New connections it chose for."""
+    refused: int
+    """New connections that the kernel did not let have it."""
+
+
+class Ports(msgspec.Struct, frozen=True):
+    """Both ends included."""
+
+    least: int
+    most: int
+
+
+class Attaching(msgspec.Struct, frozen=True):
+    """What attaching or detaching has done."""
+
+    rule: Rule
+    moved: int
+    """Live connections given the control, or given back what they had."""
+    rules: int
+    """Left in force."""
+
+
+class Status(msgspec.Struct, frozen=True):
+    """All that is known of what is loaded."""
+
+    programs: list[Program]
+    default_target: Target | None
+    rules: list[Rule]
+    connections: list[Connection]
+    """On programs of howdah, or chosen for by a rule."""
+
+
+def controls() -> list[Control]:
+    """The kernel's and howdah's, the kernel's first. Without root it sees fewer connections."""
+    here = msgspec.json.decode(_native.host_limits(), type=HostLimits)
+    counts = msgspec.json.decode(_native.cc_counts(), type=dict[str, int])
+    programs = {program.kernel_name: program for program in listed()}
+    names = [*here.congestion_controls_available, *programs]
+    return [
+        Control(
+            name=name,
+            source="howdah" if name in programs else "kernel",
+            available=name in here.congestion_controls_available,
+            default=name == here.congestion_control_default,
+            connections=counts.get(name, 0),
+            program=programs.get(name),
+        )
+        for name in sorted(dict.fromkeys(names), key=lambda name: name in programs)
+    ]
+
+
+def listed() -> list[Program]:
+    """The programs howdah brings."""
+    return msgspec.json.decode(_native.cc_list(), type=list[Program])
+
+
+def load(name: str, settings: Sequence[tuple[str, str]] = ()) -> Loading:
+    """Loads a program so that it outlives this process, or swaps it in place."""
+    return msgspec.json.decode(_native.cc_load(name, list(settings)), type=Loading)
+
+
+def unload(name: str) -> Unloading:
+    """Moves connections away from a program and takes it out of the kernel."""
+    return msgspec.json.decode(_native.cc_unload(name), type=Unloading)
+
+
+def set_target(rate_bps: int | None, window_packets: int | None, flow: str | None) -> Targeted:
+    """What hold holds, by default or for the connections ``flow``; both null: nothing."""
+    return msgspec.json.decode(_native.cc_set(rate_bps, window_packets, flow), type=Targeted)
+
+
+def default_target() -> Target | None:
+    """What connections without a target of their own hold."""
+    return msgspec.json.decode(_native.cc_default_target(), type=Target | None)
+
+
+def status() -> Status:
+    """All of it."""
+    programs = listed()
+    ours = {program.kernel_name for program in programs}
+    connections = msgspec.json.decode(_native.cc_connections(), type=list[Connection])
+    return Status(
+        programs=programs,
+        default_target=default_target(),
+        rules=msgspec.json.decode(_native.cc_rules(), type=list[Rule]),
+        connections=[each for each in connections if each.control in ours or each.rule is not None],
+    )
+
+
+def attach(
+    to: str, ports: str, control: str, rate_bps: int | None = None, window_packets: int | None = None
+) -> Attaching:
+    """Gives connections to the prefix ``to`` with a port in ``ports`` the control."""
+    made = _native.cc_attach(to, ports, control, rate_bps, window_packets)
+    return msgspec.json.decode(made, type=Attaching)
+
+
+def detach(to: str, ports: str) -> Attaching:
+    """Ends a rule and gives its connections back what they had."""
+    return msgspec.json.decode(_native.cc_detach(to, ports), type=Attaching)
