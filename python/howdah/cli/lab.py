@@ -17,15 +17,17 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from howdah._native import HowdahError, format_bytes, format_duration, format_rate
+from howdah._native import HowdahError, format_bytes, format_duration, format_rate, host_limits
+from howdah.cc.choose import choose
 from howdah.lab import control, linkfile, named
 from howdah.lab import run as foreground
 from howdah.lab.control import Ready, Setup
 from howdah.lab.enter import Process
-from howdah.lab.hosts import HOSTS
+from howdah.lab.hosts import CONGESTION_CONTROL, HOSTS
 from howdah.lab.link import Direction, LinkSpec, LinkStats
 from howdah.lab.registry import Entry, Registry
 from howdah.lab.tree import Interrupted
+from howdah.record import HostLimits
 
 app = typer.Typer(
     help="Two hosts and a long link between them, emulated on this machine over real TCP.",
@@ -103,6 +105,15 @@ Command = Annotated[
 ]
 Sshd = Annotated[bool, typer.Option("--sshd", help="An OpenSSH server on the far host; `ssh far` just works")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON")]
+Control = Annotated[
+    str | None,
+    typer.Option(
+        "--cc",
+        metavar="NAME",
+        help="Congestion control of sockets that choose none; howdah's has to be loaded. Default: cubic",
+        show_default=False,
+    ),
+]
 
 
 @app.command(context_settings=_COMMAND, epilog=_LINK_HELP)
@@ -110,7 +121,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON")]
 def run(
     link: LinkSpec,
     command: Command,
+    *,
     sshd: Sshd = False,
+    cc: Control = None,
     stats: Annotated[
         bool, typer.Option("--stats", help="At the end, print what the link did, on stderr")
     ] = False,
@@ -133,11 +146,13 @@ def run(
       howdah lab run --rate 10Gbit --rtt 100ms -- sh -c 'ping -c 3 $HOWDAH_FAR'
       howdah lab run --rate 1Gbit --rtt 20ms --sshd -- scp -r data far:/tmp
       howdah lab run --rate 1Gbit,100Mbit --loss 0.01% --stats -- ./experiment
+      howdah lab run --rate 1Gbit --rtt 183ms --cc scalable -- ./experiment
     """
     _require(command[0])
     with _output(json_stats) as file:
         try:
-            ended = foreground.run(Setup(link, sshd=sshd, command=tuple(command)), _tell_notes)
+            setup = Setup(link, sshd=sshd, command=tuple(command), congestion_control=_control(cc))
+            ended = foreground.run(setup, _tell_notes)
         except Interrupted as interrupted:
             raise typer.Exit(interrupted.exit_code) from None
         if file:
@@ -151,14 +166,14 @@ def run(
 
 @app.command(epilog=_LINK_HELP)
 @_takes_link
-def up(link: LinkSpec, name: Name, sshd: Sshd = False, json: Json = False) -> None:
+def up(link: LinkSpec, name: Name, sshd: Sshd = False, cc: Control = None, json: Json = False) -> None:
     """Bring up a lab that stays until: howdah lab down NAME.
 
     \b
     Example:
       howdah lab up wan --rate 10Gbit --rtt 100ms --sshd
     """
-    ready = named.up(name, Setup(link, sshd=sshd))
+    ready = named.up(name, Setup(link, sshd=sshd, congestion_control=_control(cc)))
     _tell_notes(ready)
     if json:
         typer.echo(
@@ -238,6 +253,21 @@ def down(name: Name, json: Json = False) -> None:
         typer.echo(f"{name} is down")
     if last:
         _warn(last)
+
+
+def _control(name: str | None) -> str:
+    """The kernel's name of the control; refuses what neither it nor howdah has, or is not loaded."""
+    if name is None:
+        return CONGESTION_CONTROL
+    available = msgspec.json.decode(host_limits(), type=HostLimits).congestion_controls_available
+    choice = choose(name, available)
+    if choice.source != "missing":
+        return choice.control
+    if choice.program is not None:
+        raise HowdahError(f"--cc {name}: not in this kernel; load it with: howdah cc load {choice.program}")
+    raise HowdahError(
+        f"--cc {name}: not in this kernel, which has {' '.join(available)}; see: howdah cc list"
+    )
 
 
 def _require(program: str) -> None:

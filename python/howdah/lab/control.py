@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from howdah._native import HowdahError
+from howdah.lab.hosts import CONGESTION_CONTROL
 from howdah.lab.link import LinkSpec, LinkStats
 from howdah.lab.private import CONTROL
 
@@ -25,6 +26,8 @@ class Setup(msgspec.Struct, frozen=True):
     sshd: bool = False
     command: tuple[str, ...] = ()
     """Runs on the near host, and the lab ends with it; empty: the lab stays."""
+    congestion_control: str = CONGESTION_CONTROL
+    """What sockets on both hosts use unless they choose, as the kernel names it."""
 
 
 class Go(msgspec.Struct, frozen=True, tag=True):

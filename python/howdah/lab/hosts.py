@@ -4,6 +4,7 @@ Every lab uses the same addresses; its namespaces are its own. A host has no rou
 """
 
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -41,12 +42,13 @@ def has_ipv6(link: LinkSpec) -> bool:
     return Path("/proc/sys/net/ipv6").is_dir() and link.mtu >= IPV6_MTU_BYTES_MIN
 
 
-def configure(host: Host, namespace: str, device: str, link: LinkSpec) -> list[str]:
+def configure(
+    host: Host, namespace: str, device: str, link: LinkSpec, sysctls: Mapping[str, str]
+) -> list[str]:
     """Makes ``host`` of the namespace at the path ``namespace``, whose ``device`` is up.
 
     Returns what it must do without, a line each. Raises HowdahError when it gets no addresses.
     """
-    sysctls = _sysctls(link)
     script = [f"printf %s '{value}' >{name} || echo {name}" for name, value in sysctls.items()]
     script.append("exec ip -batch -")
     result = subprocess.run(
@@ -76,7 +78,7 @@ def _addresses(host: Host, device: str, link: LinkSpec) -> list[str]:
     return lines
 
 
-def _sysctls(link: LinkSpec) -> dict[str, str]:
+def sysctls(link: LinkSpec, congestion_control: str) -> dict[str, str]:
     """Settings of one namespace, by path below /proc/sys/net."""
     most = buffer_bytes(link)
     return {
@@ -85,7 +87,7 @@ def _sysctls(link: LinkSpec) -> dict[str, str]:
         "ipv4/tcp_wmem": f"4096 16384 {most}",
         # Otherwise a connection starts with what the one before it learned, and runs depend on their order.
         "ipv4/tcp_no_metrics_save": "1",
-        "ipv4/tcp_congestion_control": CONGESTION_CONTROL,
+        "ipv4/tcp_congestion_control": congestion_control,
         # Losses of the link must not be taken for a smaller MTU.
         "ipv4/tcp_mtu_probing": "0",
         # Without root, not even sshd on port 22 is root (sshd.py).

@@ -62,8 +62,11 @@ class _Machine:
         self._emulator = Emulator(msgspec.json.encode(self._setup.link))
         self._namespaces = {host: self._emulator.namespace_fd(host) for host in hosts.HOSTS}
         notes: list[str] = []
+        settings = hosts.sysctls(self._setup.link, self._setup.congestion_control)
         for host in hosts.HOSTS:
-            notes += hosts.configure(host, self._namespace(host), self._emulator.device, self._setup.link)
+            notes += hosts.configure(
+                host, self._namespace(host), self._emulator.device, self._setup.link, settings
+            )
         if self._setup.sshd:
             argv = sshd.prepare(ipv6=hosts.has_ipv6(self._setup.link))
             sshd.wait_ready(self._spawn("far", argv, dict(os.environ), apart=True))

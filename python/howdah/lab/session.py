@@ -10,7 +10,7 @@ from howdah.lab import control, daemon, private
 from howdah.lab.control import Ready, Setup
 from howdah.lab.daemon import Request
 from howdah.lab.enter import Process
-from howdah.lab.hosts import ADDRESSES, Host
+from howdah.lab.hosts import ADDRESSES, CONGESTION_CONTROL, Host
 from howdah.lab.link import LinkSpec, LinkStats
 from howdah.lab.processes import Identity
 
@@ -79,12 +79,14 @@ def stats_here() -> LinkStats | None:
 
 
 @contextlib.contextmanager
-def started(link: LinkSpec, *, sshd: bool = False) -> Iterator[Lab]:
+def started(
+    link: LinkSpec, *, sshd: bool = False, congestion_control: str = CONGESTION_CONTROL
+) -> Iterator[Lab]:
     """A lab for as long as the ``with`` lasts, or the caller lives.
 
     Raises HowdahError when it cannot be made.
     """
-    ready, maker, held = daemon.start(Request(Setup(link, sshd=sshd)))
+    ready, maker, held = daemon.start(Request(Setup(link, sshd=sshd, congestion_control=congestion_control)))
     try:
         yield Lab(link, ready)
     finally:

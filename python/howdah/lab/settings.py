@@ -25,6 +25,7 @@ SYSCTLS = Path("/proc/sys")
 
 CONGESTION_CONTROLS = "net/ipv4/tcp_allowed_congestion_control"
 """A namespace takes as its default only a congestion control that is allowed here."""
+_AVAILABLE = "net/ipv4/tcp_available_congestion_control"
 BUFFERS = ("net/core/rmem_max", "net/core/wmem_max")
 """The most SO_RCVBUF and SO_SNDBUF give, in every namespace; tools under test set them."""
 
@@ -135,14 +136,16 @@ class Settings:
     def _apply_one(self, ledger: _Ledger, name: str, values: list[str]) -> None:
         path = self._sysctls / name
         current = path.read_text(encoding="ascii").strip()
+        if name in ledger.written:
+            ledger.written[name] = self._there(name, ledger.written[name])
         if not values:
             if name in ledger.written and _same(current, ledger.written[name]):
-                path.write_text(ledger.originals[name], encoding="ascii")
+                path.write_text(self._there(name, ledger.originals[name]), encoding="ascii")
             del ledger.originals[name]
             ledger.written.pop(name, None)
             return
         original = ledger.originals.get(name, current)
-        target = _most(name, [original, *values])
+        target = self._there(name, _most(name, [original, *values]))
         if name in ledger.written and not _same(current, ledger.written[name]):
             return
         ledger.originals.setdefault(name, original)
@@ -150,6 +153,14 @@ class Settings:
             ledger.written[name] = target
             self._write(ledger)
             path.write_text(target, encoding="ascii")
+
+    def _there(self, name: str, value: str) -> str:
+        """``value`` without congestion controls that were unloaded since: the kernel forgets their names."""
+        available = self._sysctls / _AVAILABLE
+        if name != CONGESTION_CONTROLS or not available.exists():
+            return value
+        known = available.read_text(encoding="ascii").split()
+        return " ".join(word for word in value.split() if word in known)
 
     def _write(self, ledger: _Ledger) -> None:
         beside = self._file.with_suffix(".new")

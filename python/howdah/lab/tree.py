@@ -136,7 +136,7 @@ class Tree:
         keeper = Keeper(settings, own)
         try:
             most = hosts.buffer_bytes(setup.link)
-            self._notes += settings.claim(own, needed(hosts.CONGESTION_CONTROL, most))
+            self._notes += settings.claim(own, needed(setup.congestion_control, most))
         except HowdahError as error:
             self._notes.append(str(error))
         return keeper
