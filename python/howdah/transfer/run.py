@@ -201,8 +201,16 @@ def _plan(request: Request, far: FarHello, handed: Plan | None) -> Plan:
         decided = decided.given("encrypt", False, "--plaintext", "Plaintext streams")
     for choice in request.given:
         if choice.key == "congestion_control":
-            _check_control(str(choice.value), request, far)
-        decided = decided.given(*choice)
+            # Only here: a copy that chooses none does not load it.
+            from howdah.transfer import congestion  # noqa: PLC0415
+
+            sender = congestion.Sender(
+                _path(request, far).sender,
+                None if request.route.direction == "push" else request.route.host,
+            )
+            decided = congestion.given(decided, str(choice.value), sender, dry_run=request.dry_run)
+        else:
+            decided = decided.given(*choice)
     return decided
 
 
@@ -218,17 +226,6 @@ def _path(request: Request, far: FarHello) -> paths.Path:
         bytes_total=request.memory_bytes or _size(request.route),
         encrypt=request.encrypt,
     )
-
-
-def _check_control(name: str, request: Request, far: FarHello) -> None:
-    sender = _path(request, far).sender
-    usable = sender.congestion_controls_available if sender.privileged else sender.congestion_controls_allowed
-    if name not in usable:
-        where = "this host" if request.route.direction == "push" else request.route.host
-        raise HowdahError(
-            f"--cc {name}: the kernel of {where}, which sends, does not let us use it; "
-            f"use one of {' '.join(usable)}, or see: howdah doctor"
-        )
 
 
 def _job(request: Request, decided: Plan, data_address: str | None, digests: Path | None) -> Job:
