@@ -1,0 +1,289 @@
+"""``howdah cc`` and what uses it, with programs under their real names and unmodified applications."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from controls import PINS, cc, clean_kernel, good, refused, take_all_away
+from copying import Copier, wait_until
+from traces import Traces
+
+from howdah import lab
+from howdah.cc import programs
+from howdah.lab import Lab
+
+pytestmark = pytest.mark.lab
+
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+PORT = "5201"
+OWN = os.getpid() % 50_000
+FAR = f"198.18.{OWN // 256}.{OWN % 256}"
+NEAR = (f"198.19.{OWN // 256}.{OWN % 256}", f"fd78:{OWN:x}::1")
+"""Further addresses of the hosts: rules hold in every lab of this machine, and all labs look alike."""
+
+
+@pytest.fixture(scope="module")
+def kernel(privilege: None) -> Iterator[None]:
+    yield from clean_kernel()
+
+
+@pytest.fixture(autouse=True)
+def nothing_loaded(kernel: None) -> Iterator[None]:
+    yield
+    take_all_away()
+
+
+@pytest.fixture(scope="module")
+def wan(kernel: None) -> Iterator[Lab]:
+    """100 Mb/s, 20 ms, with an OpenSSH server and iperf3 on the far host."""
+    link = lab.symmetric(100_000_000, 20_000_000)
+    with (
+        lab.started(link, sshd=True) as up,
+        up.popen("far", ["iperf3", "-s"], stdout=subprocess.DEVNULL) as server,
+    ):
+        for host, other, address in (
+            ("far", "near", FAR),
+            ("near", "far", NEAR[0]),
+            ("near", "far", NEAR[1]),
+        ):
+            nodad = ["nodad"] if ":" in address else []
+            up.run(host, ["ip", "address", "add", address, "dev", "wan0", *nodad], check=True)
+            up.run(other, ["ip", "route", "add", address, "dev", "wan0"], check=True)
+        answers = ["sh", "-c", f"ss -Hltn | grep -q :{PORT}"]
+        wait_until(lambda: up.run("far", answers).returncode == 0, 5)
+        yield up
+        server.terminate()
+
+
+def iperf3(wan: Lab, seconds: float = 1, *options: str) -> "subprocess.Popen[str]":
+    argv = ["iperf3", "-c", FAR, "-t", str(seconds), "--json", *options]
+    return wan.popen("near", argv, stdout=subprocess.PIPE, text=True)
+
+
+def ended(client: "subprocess.Popen[str]") -> dict[str, Any]:
+    output, _ = client.communicate(timeout=20)
+    end: dict[str, Any] = json.loads(output)["end"]
+    return end
+
+
+def controls_used(wan: Lab) -> set[str]:
+    """What the near host's connections to iperf3 use, by ss."""
+    shown = wan.run("near", ["ss", "-Htin", "dst", f"{FAR}:{PORT}"], capture_output=True, text=True).stdout
+    return {line.split()[0] for line in shown.splitlines() if line.startswith("\t")}
+
+
+def control(name: str) -> dict[str, Any]:
+    (found,) = (each for each in good("list") if each["name"] == name)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_loading_lasts_and_unloading_takes_all_away() -> None:
+    assert not control("hd_scalable")["available"]
+    loaded = good("load", "scalable")
+    assert loaded["action"] == "loaded"
+    found = control("hd_scalable")
+    assert found["available"]
+    assert found["source"] == "howdah"
+    assert found["program"]["loaded"]["current"]
+    assert control("cubic")["source"] == "kernel"
+    assert "hd_scalable" in AVAILABLE.read_text().split()
+    assert good("load", "hd_scalable")["action"] == "unchanged"
+    swapped = good("load", "scalable", "--set", "md_shift=2")
+    assert swapped["action"] == "swapped"
+    assert {each["name"]: each["text"] for each in swapped["settings"]} == {
+        "ai_packets": "100",
+        "md_shift": "2",
+    }
+    told = cc("status").stdout
+    assert "hd_scalable: ai_packets=100, md_shift=2" in told
+    assert good("unload", "scalable")["left"] == 0
+    assert "hd_scalable" not in AVAILABLE.read_text().split()
+    assert not PINS.exists()
+    assert "no program of howdah is loaded" in cc("status").stdout
+
+
+def test_every_command_helps_with_an_example() -> None:
+    for command in ("list", "load", "unload", "set", "status", "attach", "detach"):
+        told = cc(command, "--help").stdout
+        assert f"howdah cc {command}" in told.partition("xample")[2], told
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("load nonsense", "howdah brings scalable, htcp, highspeed, hold"),
+        ("load hold --set guard_loss", "has no value"),
+        ("load hold --set guard_loss=2", "outside 0 to 1"),
+        ("load hold --set loss=2%", "it has headroom"),
+        ("unload hold", "load it with: howdah cc load hold"),
+        ("set scalable --rate 1Gbit", "has nothing to set"),
+        ("set hold", "one of --rate RATE"),
+        ("set hold --rate 1Gbit --window 5", "one of --rate RATE"),
+        ("set hold --rate 400", "has no unit"),
+        ("set hold --rate 0Mbit", "below 8 kb/s"),
+        ("set hold --rate 1Gbit", "load it with: howdah cc load hold"),
+        ("set hold --rate 1Gbit --flow here", "10.9.0.2:5201"),
+        ("attach --to 10.9.0.0/16 --ports 5100-5000 --cc reno", "did you mean 5000-5100"),
+        ("attach --to 10.9.0.1/16 --ports 5000 --cc reno", "did you mean 10.9.0.0/16"),
+        ("attach --to 10.9.0.0/16 --ports 5000 --cc hold", "load it with: howdah cc load hold"),
+        ("attach --to 10.9.0.0/16 --ports 5000 --cc reno --rate 1Gbit", "only hold does"),
+        ("attach --to 10.9.0.0/16 --ports 5000 --cc vegas", "is not in this kernel"),
+        ("detach --to 10.9.0.0/16 --ports 5000", "is not attached"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_the_way_out(words: str, says: str) -> None:
+    assert says in refused(*words.split())
+    assert not PINS.exists()
+
+
+def test_rules_that_meet_are_refused() -> None:
+    rule = ("attach", "--to", "192.0.2.0/24", "--ports", "5000-5100", "--cc", "reno")
+    good(*rule)
+    assert "is attached already" in refused(*rule)
+    assert "overlaps 192.0.2.0/24" in refused(*rule[:2], "192.0.0.0/16", *rule[3:])
+
+
+def test_without_root_only_looking_works() -> None:
+    as_user = ["unshare", "--mount", sys.executable, str(Path(__file__).with_name("as_user.py"))]
+    for command in (
+        ["load", "scalable"],
+        ["unload", "scalable"],
+        ["status"],
+        ["set", "hold", "--rate", "1Gbit"],
+    ):
+        assert "needs root" in refused(*command, through=as_user)
+    assert cc("list", through=as_user).returncode == 0
+
+
+def test_iperf3_uses_a_program_by_name_and_survives_its_unloading(wan: Lab) -> None:
+    good("load", "htcp")
+    client = iperf3(wan, 2.5, "-C", "hd_htcp")
+    wait_until(lambda: control("hd_htcp")["connections"] > 0, 5)
+    assert "hd_htcp" in controls_used(wan)
+    done = good("unload", "htcp")
+    assert done["moved"].get("cubic", 0) >= 1
+    assert done["left"] == 0
+    assert controls_used(wan) == {"cubic"}
+    assert ended(client)["sum_received"]["bytes"] > 1_000_000
+
+
+def test_attach_reaches_unmodified_programs_and_detach_gives_back(wan: Lab) -> None:
+    good("load", "hold")
+    running = iperf3(wan, 5)
+    wait_until(lambda: controls_used(wan) == {"cubic"}, 5)
+    time.sleep(0.5)
+    rule = ("--to", f"{FAR}/32", "--ports", PORT)
+    attached = good("attach", *rule, "--cc", "hold", "--rate", "40Mbit")
+    assert attached["moved"] == 2, "iperf3 has a connection for control and one for data"
+    held = [each for each in programs.status().connections if each.remote == f"{FAR}:{PORT}"]
+    assert {each.control for each in held} == {"hd_hold"}
+    assert all(each.hold and each.hold.target and each.hold.target.rate_bps == 40_000_000 for each in held)
+    assert "detach first" in refused("unload", "hold")
+    time.sleep(1)
+    assert controls_used(wan) == {"hd_hold"}
+    detached = good("detach", *rule)
+    assert detached["moved"] == 2
+    assert controls_used(wan) == {"cubic"}
+    ended(running)
+    good("attach", *rule, "--cc", "hold", "--rate", "40Mbit")
+    second = ended(iperf3(wan, 2))
+    assert second["sender_tcp_congestion"] == "hd_hold"
+    # 1448 of 1538 bytes on the wire are payload; the receiver's window is small in the first round trips.
+    held_bps = 40e6 * 1448 / 1538
+    assert 0.85 * held_bps < second["sum_received"]["bits_per_second"] < 1.02 * held_bps
+    (listed,) = programs.status().rules
+    assert listed.chosen == 2
+
+
+def test_scp_is_attached_where_it_is_accepted_in_both_families(wan: Lab, tmp_path: Path) -> None:
+    good("load", "scalable")
+    (tmp_path / "data").write_bytes(bytes(100_000))
+    for address, far, bits in ((NEAR[0], "far", 32), (NEAR[1], "far6", 128)):
+        rule = ("--to", f"{address}/{bits}", "--ports", "22")
+        good("attach", *rule, "--cc", "scalable")
+        scp = ["scp", "-q", "-o", f"BindAddress={address}", tmp_path / "data", f"{far}:{tmp_path}/there"]
+        copied = wan.run("near", scp, timeout=20)
+        assert copied.returncode == 0
+        (found,) = programs.status().rules
+        assert (found.chosen, found.refused) == (1, 0)
+        good("detach", *rule)
+
+
+def test_a_lab_takes_a_program_as_its_default(traces: Traces) -> None:
+    options = ("--rate", "100Mbit", "--rtt", "1ms", "--cc", "highspeed")
+    command = ("--", "cat", "/proc/sys/net/ipv4/tcp_congestion_control")
+    without = traces.howdah("lab", "run", *options, *command)
+    assert without.returncode == 1
+    assert "load it with: howdah cc load highspeed" in without.stderr
+    good("load", "highspeed")
+    done = traces.howdah("lab", "run", *options, *command)
+    assert (done.stdout, done.stderr) == ("hd_highspeed\n", "")
+
+
+def test_a_copy_brings_what_the_kernel_lacks_and_says_so(wan: Lab, tmp_path: Path) -> None:
+    cp = Copier(wan, tmp_path)
+    line = cp.refused("far:/etc/hostname", tmp_path / "pulled", "--cc", "scalable")
+    assert "on far, as root: howdah cc load scalable" in line
+    planned = cp("--dry-run", "--cc", "scalable", "/etc/hostname", f"far:{tmp_path}/")
+    assert "which the copy would load" in planned.stdout
+    assert not PINS.exists()
+    record = cp.good("--memory", "1MiB", "--cc", "scalable", "far:")
+    assert record.plan is not None
+    assert record.outcome is not None
+    assert record.plan.congestion_control == "hd_scalable"
+    assert {stream.congestion_control for stream in record.outcome.streams} == {"hd_scalable"}
+    (evidence,) = (each for each in record.plan.why.evidence if each.name == "scalable on this host")
+    assert evidence.value == "hd_scalable"
+    assert "howdah cc unload scalable" in evidence.source
+    pulled = cp.good("far:/etc/hostname", tmp_path / "pulled", "--cc", "scalable")
+    assert pulled.plan is not None
+    assert any("howdah's program, loaded on far" in line for line in pulled.plan.why.summary)
+    own = cp.good("--memory", "1MiB", "--cc", "reno", "far:")
+    assert own.plan is not None
+    assert any("reno (the kernel's own)" in line for line in own.plan.why.summary)
+
+
+def test_verbose_is_where_the_kernels_log_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "load", _refuse)
+    from howdah.cli import app
+
+    def told(*options: str) -> str:
+        from contextlib import redirect_stderr, suppress
+        from io import StringIO
+
+        with redirect_stderr(StringIO()) as errors, suppress(Exception):
+            app.main(["cc", "load", "scalable", *options])
+        return errors.getvalue()
+
+    assert "R1 type=ctx" not in told()
+    assert "R1 type=ctx" in told("--verbose")
+
+
+def _refuse(name: str, settings: object = ()) -> programs.Loading:
+    from howdah import HowdahError
+
+    error = HowdahError(f"this kernel refuses hd_{name}")
+    error.add_note("R1 type=ctx expected=fp")
+    raise error
+
+
+def test_the_choice_is_the_kernels_own_where_it_has_it() -> None:
+    from howdah.cc.choose import PROGRAMS, choose
+
+    assert {program.name for program in programs.listed()} == set(PROGRAMS)
+    assert choose("scalable", ["cubic", "scalable", "hd_scalable"]) == ("scalable", "kernel")
+    assert choose("scalable", ["cubic", "hd_scalable"]) == ("hd_scalable", "howdah")
+    assert choose("hd_hold", ["cubic", "hd_hold"]) == ("hd_hold", "howdah")
+    assert choose("hold", ["cubic"]) == ("hd_hold", "missing")
+    assert choose("bbr", ["cubic"]) == ("bbr", "missing")
+    assert choose("bbr", ["cubic"]).program is None
+    assert choose("hold", ["cubic"]).program == "hold"
+    assert msgspec.json.encode(choose("cubic", ["cubic"])) == b'["cubic","kernel"]'
