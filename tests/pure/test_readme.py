@@ -58,7 +58,7 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
 
 @pytest.mark.parametrize("words", documented("howdah"), ids=" ".join)
 def test_howdah_takes_the_options(words: tuple[str, ...]) -> None:
-    groups = {"lab", "archive"}
+    groups = {"lab", "archive", "cc"}
     depth = 3 if len(words) > 2 and words[1] in groups else 2
     told = output(sys.executable, "-m", "howdah", *words[1:depth], "--help")
     assert told.returncode == 0, told.stderr

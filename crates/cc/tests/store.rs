@@ -284,7 +284,7 @@ fn rules_choose_for_new_connections_move_old_ones_and_leave_others_alone() {
     own.load("scalable", &[]).unwrap();
     let name = own.name("scalable");
     let path = Path::new(100_000_000, 2_000_000, 0.0);
-    for (family, to) in [(4, "10.78.0.2/32"), (6, "fd78::/64")] {
+    for (family, to) in [(4, "10.78.0.2/32"), (6, "fd78::2/128")] {
         let listener = path.listener(family);
         let (before, _far_before) = path.connection_to(&listener, "reno");
         let (other, _far_other) = path.connection("reno", family);
