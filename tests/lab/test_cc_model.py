@@ -92,7 +92,7 @@ def cuts(samples: list[Sample]) -> list[Cut]:
     return found
 
 
-def modelled(control: str, rtt_ns: int, start: int, between_ns: int, ack_segments: int) -> model.Trace:
+def modelled(control: str, rtt_ns: int, start: int, between_ns: int, ack_segments: float) -> model.Trace:
     """The same two losses; the first segment is the first that is lost."""
     return model.run(
         model.Experiment(
@@ -123,7 +123,7 @@ def follow(control: str, rtt_ns: int, name: str | None = None) -> None:
     first, second = cuts(samples)
     cycle = samples[first.at : second.at]
     acks = cycle[-1].segs_in - cycle[0].segs_in
-    ack_segments = round((cycle[-1].delivered - cycle[0].delivered) / acks)
+    ack_segments = (cycle[-1].delivered - cycle[0].delivered) / acks
     between_ns = samples[second.at].t_ns - samples[first.at].t_ns
     trace = modelled(control, rtt_ns, first.before, between_ns, ack_segments)
     wanted_first, wanted_second = trace.cuts

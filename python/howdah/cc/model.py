@@ -25,8 +25,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """A full segment on the wire."""
     queue_segments: int | None = None
     """Null: nothing overflows."""
-    ack_segments: int = 1
-    """Segments that an ACK acknowledges."""
+    ack_segments: float = 1.0
+    """Segments that an ACK acknowledges in the mean."""
     start_segments: int = 10
     ssthresh_segments: int | None = None
     losses_ns: tuple[int, ...] = ()

@@ -27,8 +27,8 @@ pub struct Experiment {
     pub wire_bytes: u32,
     /// The most segments that wait at the bottleneck; absent: no limit.
     pub queue_segments: Option<u64>,
-    /// Segments that an ACK acknowledges where nothing is lost; 1 to 1,000.
-    pub ack_segments: u32,
+    /// Segments that an ACK acknowledges in the mean where nothing is lost; 1 to 1,000.
+    pub ack_segments: f64,
     /// The first window, segments; 2 to 1,000,000.
     pub start_segments: u32,
     /// Where slow start ends, segments; absent: at the first loss.
@@ -71,6 +71,9 @@ pub enum ExperimentError {
         /// The largest allowed.
         most: u64,
     },
+    /// No such ACKs.
+    #[error("ack_segments is {0}; it must be 1 to 1000")]
+    Acks(String),
     /// Losses are not in order.
     #[error("losses_ns must be in order of time")]
     Order,
@@ -80,7 +83,9 @@ impl Experiment {
     /// Runs it.
     pub fn run(&self) -> Result<Trace, ExperimentError> {
         in_range("start_segments", self.start_segments.into(), 2, 1_000_000)?;
-        in_range("ack_segments", self.ack_segments.into(), 1, 1_000)?;
+        if !(1.0..=1_000.0).contains(&self.ack_segments) {
+            return Err(ExperimentError::Acks(self.ack_segments.to_string()));
+        }
         in_range("span_ns", self.span_ns, 0, 3_600_000_000_000)?;
         let unknown = || ExperimentError::Algorithm {
             name: self.algorithm.clone(),

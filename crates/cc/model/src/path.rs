@@ -11,8 +11,9 @@ pub struct Path {
     pub segment_ns: u64,
     /// The most segments that wait at the bottleneck; absent: no limit.
     pub queue_segments: Option<u64>,
-    /// Segments that an ACK acknowledges where nothing is lost; receive offload makes it many.
-    pub ack_segments: u32,
+    /// Segments that an ACK acknowledges in the mean where nothing is lost, at least 1; receive offload
+    /// makes it many.
+    pub ack_segments: f64,
     /// One of so many segments is lost, at random but always the same; absent: none.
     pub lose_one_of: Option<u64>,
 }
@@ -36,7 +37,7 @@ impl Path {
             rtt_ns,
             segment_ns: rate_bps.map_or(0, |rate_bps| bits_ns.div_ceil(rate_bps)),
             queue_segments: None,
-            ack_segments: 1,
+            ack_segments: 1.0,
             lose_one_of: None,
         })
     }

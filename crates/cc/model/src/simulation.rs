@@ -18,6 +18,8 @@ pub struct Simulation<C> {
     flight: VecDeque<Segment>,
     /// Arrived at the far end, which has not acknowledged them yet.
     unanswered: u32,
+    /// Part of the next ACK that they have earned.
+    ack_due: f64,
     sent: u64,
     delivered: u64,
     lost: u64,
@@ -67,6 +69,7 @@ impl<C: Control> Simulation<C> {
             now_ns: 0,
             flight: VecDeque::new(),
             unanswered: 0,
+            ack_due: 0.0,
             sent: 0,
             delivered: 0,
             lost: 0,
@@ -223,9 +226,11 @@ impl<C: Control> Simulation<C> {
     /// The far end answers at once while something is missing, and when nothing more is on its way.
     fn arrive(&mut self, segment: Segment) {
         self.unanswered += 1;
+        self.ack_due += 1.0 / self.path.ack_segments.max(1.0);
         let in_order =
             self.recovery.is_none() && self.flight.front().is_some_and(|next| !next.lost);
-        if self.unanswered >= self.path.ack_segments || !in_order {
+        if self.ack_due >= 1.0 || !in_order {
+            self.ack_due = (self.ack_due - 1.0).max(0.0);
             self.acknowledge(segment);
         }
     }

@@ -195,7 +195,7 @@ proptest! {
         algorithm in any_algorithm(),
         rtt_ms in 1_u64..200,
         queue in 0_u64..200,
-        ack_segments in 1_u32..50,
+        ack_segments in 1.0..50.0_f64,
         one_of in prop::option::of(3_u64..1_000),
         losses in prop::collection::vec((0_u64..5_000, 1_u64..20), 0..10),
     ) {
