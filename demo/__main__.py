@@ -43,15 +43,16 @@ def _in(place: data.Place) -> int:
     tree = near / "tree"
     far.mkdir()
     tree.mkdir(parents=True)
-    _say(f"data: the Python standard library and one file of {data.BIG_BYTES / 2**30:g} GiB, in {place.what}")
-    start = time.monotonic()
-    files = data.make(tree)
-    _say(f"      {files:,} files made in {format_duration(time.monotonic() - start)}")
     link = lab.symmetric(RATE_BPS, RTT_NS)
     _say(f"lab:  two hosts, {format_rate(RATE_BPS)} and {RTT_NS / 1e6:.0f} ms apart, sshd on the far one")
     with lab.started(link, sshd=True) as wan:
         for note in wan.notes:
             _say(f"      {note}")
+        big = f"{data.BIG_BYTES / 2**30:g} GiB"
+        _say(f"data: the Python standard library and one file of {big}, in {place.what}")
+        start = time.monotonic()
+        files = data.make(tree, far)
+        _say(f"      {files:,} files made in {format_duration(time.monotonic() - start)}")
         code, record = _copy(wan, tree, far)
         lateness = wan.stats().lateness
     if code:

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import os
 import shutil
-import subprocess
 import sysconfig
 import tempfile
 from collections.abc import Iterator
@@ -12,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from bench import memory
 from howdah import HowdahError
-from howdah._native import format_bytes, unshare
+from howdah._native import format_bytes
 
 BIG_BYTES = 4 * 2**30
 _LIBRARY_BYTES = 600 * 2**20
@@ -43,10 +43,8 @@ def place() -> Iterator[Place]:
     needed = 2 * (BIG_BYTES + _LIBRARY_BYTES)
     in_memory = _MEMORY.is_dir() and _available_bytes() > needed + _OTHERS_BYTES
     if in_memory and os.geteuid() == 0:
-        unshare(user=False, pid=False, mount=True)
-        _mount("--make-rprivate", "/")
-        options = f"size={needed},mode=0755"
-        _mount("--types", "tmpfs", "--options", options, "howdah-demo", str(_MEMORY))
+        memory.own_mounts()
+        memory.mount(_MEMORY, needed, "within_size")
         yield Place(_MEMORY, "memory")
         return
     in_memory = in_memory and shutil.disk_usage(_MEMORY).free > needed
@@ -60,8 +58,11 @@ def place() -> Iterator[Place]:
         yield Place(Path(name), "memory" if in_memory else f"{name}, on disk")
 
 
-def make(tree: Path) -> int:
-    """A copy of the Python standard library, one file that does not compress, a link; returns the files."""
+def make(tree: Path, far: Path) -> int:
+    """A copy of the Python standard library, one file that does not compress, a link; returns the files.
+
+    Then memory for the same once more is touched in ``far``.
+    """
     library = Path(sysconfig.get_path("stdlib"))
     others = shutil.ignore_patterns("site-packages", "dist-packages")
     shutil.copytree(library, tree / library.name, symlinks=True, ignore=others)
@@ -70,6 +71,7 @@ def make(tree: Path) -> int:
         for _ in range(BIG_BYTES // (8 * _WORDS)):
             numbers.random_raw(_WORDS).tofile(stream)
     (tree / "library").symlink_to(library.name)
+    memory.touch(far, BIG_BYTES + _LIBRARY_BYTES)
     return sum(len(files) for _, _, files in os.walk(tree))
 
 
@@ -78,9 +80,3 @@ def _available_bytes() -> int:
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
     return 0
-
-
-def _mount(*arguments: str) -> None:
-    result = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
-    if result.returncode:
-        raise HowdahError(f"cannot mount a file system in memory: {result.stderr.strip()}")

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from bench import report
+from bench import memory, report
 from bench.peers import figure, iperf3, run, work
 from bench.peers.globus import Globus
 from bench.peers.howdah import Howdah
@@ -63,13 +63,17 @@ def main() -> int:
         print("bench peers: the ssh server of the lab needs root; run as root", file=sys.stderr)
         return 1
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    with work.scratch(2 * options.bytes + 2 * options.files * options.file_bytes) as scratch:
+    # Beside what is copied, a part of it, and its copy; small files take whole pages, and servers keep logs.
+    with work.scratch(
+        3 * options.bytes, 4 * options.files * max(options.file_bytes, 4096) + 2**30
+    ) as scratch:
         print(f"work in {scratch}", file=sys.stderr)
+        large = scratch / work.LARGE
         tasks = {
             "file": Task(
-                work.one_file(scratch / "file", options.bytes),
-                work.one_file(scratch / "file-part", int(options.bytes * PARTS["file"])),
-                work.one_file(scratch / "file-start", 1),
+                work.one_file(large / "file", options.bytes),
+                work.one_file(large / "file-part", int(options.bytes * PARTS["file"])),
+                work.one_file(large / "file-start", 1),
             ),
             "files": Task(
                 work.small_files(scratch / "tree", options.files, options.file_bytes),
@@ -104,6 +108,7 @@ def _at(
         for tool in tools:
             stack.enter_context(tool.serving(stage))
         stack.enter_context(iperf3.serving(stage))
+        memory.touch(scratch / work.LARGE, max(task.whole.bytes for task in tasks))
         for task in tasks:
             for done in _in_turns(tools, stage, task, rtt_ms, options.rounds):
                 _say(done)

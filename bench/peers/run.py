@@ -47,7 +47,7 @@ class Turn:
 
 def copy(tool: Tool, stage: Stage, work: Work, turn: Turn) -> Run:
     """One copy of ``work`` by ``tool``."""
-    far = stage.scratch / "far"
+    far = work.source.parent / "far"
     far.mkdir(exist_ok=True)
     far.chmod(0o777)
     destination = far / str(time.monotonic_ns())

@@ -1,14 +1,17 @@
-"""What is copied: one file that does not compress, and a folder of small ones; in memory where it fits."""
+"""What is copied: one file that does not compress, and a folder of small ones; in memory."""
 
 import contextlib
 import dataclasses
 import os
-import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-_MEMORY = Path("/dev/shm")  # noqa: S108, a file system in memory is the point
+from bench import memory
+
+LARGE = "large"
+"""The folder for large files below the scratch folder: a file system of its own, with huge pages."""
 _CHUNK_BYTES = 64 * 2**20
 _FOLDER_FILES = 500
 
@@ -23,15 +26,19 @@ class Work:
 
 
 @contextlib.contextmanager
-def scratch(room_bytes: int) -> Iterator[Path]:
-    """A folder that servers without privilege can write to; in memory if there is twice the room."""
-    base = None
-    if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 2 * room_bytes:
-        base = _MEMORY
-    with tempfile.TemporaryDirectory(prefix="howdah-bench-", dir=base) as name:
+def scratch(file_bytes: int, files_bytes: int) -> Iterator[Path]:
+    """A folder in memory that servers without privilege can write to. Needs root; raises HowdahError."""
+    with tempfile.TemporaryDirectory(prefix="howdah-bench-") as name:
         folder = Path(name)
-        folder.chmod(0o755)
-        yield folder
+        memory.own_mounts()
+        memory.mount(folder, files_bytes, "never")
+        (folder / LARGE).mkdir()
+        memory.mount(folder / LARGE, file_bytes, "always")
+        try:
+            yield folder
+        finally:
+            for mounted in (folder / LARGE, folder):
+                subprocess.run(["umount", "--lazy", mounted], check=False)
 
 
 def one_file(source: Path, size_bytes: int) -> Work:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from traces import SYSCTLS, Traces, ping, round_trip_ms, wait_for
+from traces import SETTINGS, Traces, ping, round_trip_ms, wait_for
 
 from howdah.lab import settings
 from howdah.lab.link import LinkStats
@@ -177,4 +177,4 @@ def test_bad_input_is_one_clear_line(traces: Traces, arguments: tuple[str, ...])
 
 
 def _values() -> dict[str, list[str]]:
-    return {name: (settings.SYSCTLS / name).read_text().split() for name in SYSCTLS}
+    return {name: (settings.ROOT / name).read_text().split() for name in SETTINGS}

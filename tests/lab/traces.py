@@ -19,7 +19,11 @@ from howdah.lab import hosts, settings
 from howdah.lab.processes import Identity
 
 HOWDAH = [sys.executable, "-m", "howdah"]
-SYSCTLS = (settings.CONGESTION_CONTROLS, *settings.BUFFERS)
+SETTINGS = [
+    name
+    for name in (settings.CONGESTION_CONTROLS, *settings.BUFFERS, settings.MEMORY, settings.PAGE_REPORTING)
+    if (settings.ROOT / name).exists()
+]
 GONE_S = 5.0
 
 
@@ -84,7 +88,7 @@ class Traces:
         """The host's settings, and who claims them: other labs may run beside the tests."""
         ledger = settings.RUNTIME / "host-settings.json"
         claims = msgspec.json.decode(ledger.read_bytes())["claims"] if ledger.exists() else []
-        values = {name: sorted((settings.SYSCTLS / name).read_text().split()) for name in SYSCTLS}
+        values = {name: sorted((settings.ROOT / name).read_text().split()) for name in SETTINGS}
         return {"claims": [msgspec.convert(claim["owner"], Identity) for claim in claims], **values}
 
 

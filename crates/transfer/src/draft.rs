@@ -163,7 +163,8 @@ impl Draft {
             }
         }
         if self.on_tmpfs() {
-            return Ok(());
+            // Where they fit into the file, tmpfs may then give huge pages (huge=within_size).
+            return rustix::fs::ftruncate(&self.file, size).map_err(|error| self.failed(error));
         }
         match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, size) {
             Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => Err(self.failed(error)),

@@ -18,12 +18,14 @@ import msgspec
 
 from howdah import LAB_LINK_VARIABLE, _native
 from howdah._native import Emulator, HowdahError
-from howdah.lab import control, hosts, private, sshd
+from howdah.lab import control, hosts, private, sshd, touch
 from howdah.lab.control import Ask, Ended, Failed, Go, Ready, Setup, Signal
 from howdah.lab.link import LinkStats
 
 _RELAYED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 """A terminal sends these to the command as well, and the maker passes on those from elsewhere."""
+_FULL_BUFFERS = 2
+"""What both hosts hold while a full path is repaired: half of the buffers they may fill."""
 _NOT_EXECUTABLE = 126
 _NOT_FOUND = 127
 
@@ -59,6 +61,7 @@ class _Machine:
         _native.mount_proc()
         private.make()
         private.name_hosts()
+        touch.sockets(hosts.buffer_bytes(self._setup.link) * _FULL_BUFFERS)
         self._emulator = Emulator(msgspec.json.encode(self._setup.link))
         self._namespaces = {host: self._emulator.namespace_fd(host) for host in hosts.HOSTS}
         notes: list[str] = []

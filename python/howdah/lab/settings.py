@@ -21,18 +21,27 @@ from howdah._native import HowdahError
 from howdah.lab.processes import Identity, boot_id
 
 RUNTIME = Path("/run/howdah")
-SYSCTLS = Path("/proc/sys")
+ROOT = Path("/")
+"""What the names of settings are relative to."""
 
-CONGESTION_CONTROLS = "net/ipv4/tcp_allowed_congestion_control"
+CONGESTION_CONTROLS = "proc/sys/net/ipv4/tcp_allowed_congestion_control"
 """A namespace takes as its default only a congestion control that is allowed here."""
-_AVAILABLE = "net/ipv4/tcp_available_congestion_control"
-BUFFERS = ("net/core/rmem_max", "net/core/wmem_max")
+_AVAILABLE = "proc/sys/net/ipv4/tcp_available_congestion_control"
+BUFFERS = ("proc/sys/net/core/rmem_max", "proc/sys/net/core/wmem_max")
 """The most SO_RCVBUF and SO_SNDBUF give, in every namespace; tools under test set them."""
 
-MEMORY = "net/ipv4/tcp_mem"
+MEMORY = "proc/sys/net/ipv4/tcp_mem"
 """Pages for all of TCP: at rest, under pressure, at most. Beyond, a receiver throws away what came."""
 HOSTS_BUFFERS = 4
 """Full buffers that both hosts may hold in all: what lies in the path lies in both, with overhead."""
+
+PAGE_REPORTING = "sys/module/page_reporting/parameters/page_reporting_order"
+"""On some virtual machines the kernel gives free blocks of 2^order pages back to the hypervisor. Each page
+taken again then costs a fault there, several times what the whole path costs (mm/page_reporting.c)."""
+NO_PAGE_REPORTING = "11"
+"""There are no blocks as large as that, so none is given back."""
+OPTIONAL = {PAGE_REPORTING}
+"""Not there on every host, and then not needed."""
 
 Values = dict[str, str]
 
@@ -44,6 +53,7 @@ def needed(congestion_control: str, buffer_bytes: int) -> Values:
         CONGESTION_CONTROLS: congestion_control,
         **dict.fromkeys(BUFFERS, str(buffer_bytes)),
         MEMORY: " ".join(str(memory_pages * share // 4) for share in (2, 3, 4)),
+        PAGE_REPORTING: NO_PAGE_REPORTING,
     }
 
 
@@ -62,12 +72,12 @@ class _Ledger(msgspec.Struct):
 
 
 class Settings:
-    """The claims file under ``runtime`` and the settings under ``sysctls``."""
+    """The claims file under ``runtime`` and the settings under ``root``."""
 
-    def __init__(self, runtime: Path = RUNTIME, sysctls: Path = SYSCTLS) -> None:
+    def __init__(self, runtime: Path = RUNTIME, root: Path = ROOT) -> None:
         self._file = runtime / "host-settings.json"
         self._runtime = runtime
-        self._sysctls = sysctls
+        self._root = root
 
     def claim(self, owner: Identity, values: Values) -> list[str]:
         """Makes ``values`` hold while ``owner`` lives; returns what could not be set, a line each."""
@@ -126,7 +136,7 @@ class Settings:
             try:
                 self._apply_one(ledger, name, wanted.get(name, []))
             except OSError as error:
-                problems.append(f"{name.replace('/', '.')} could not be set: {error.strerror}")
+                problems.append(f"/{name} could not be set: {error.strerror}")
         if ledger.claims or ledger.originals:
             self._write(ledger)
         else:
@@ -134,7 +144,9 @@ class Settings:
         return problems
 
     def _apply_one(self, ledger: _Ledger, name: str, values: list[str]) -> None:
-        path = self._sysctls / name
+        path = self._root / name
+        if name in OPTIONAL and not path.exists():
+            return
         current = path.read_text(encoding="ascii").strip()
         if name in ledger.written:
             ledger.written[name] = self._there(name, ledger.written[name])
@@ -156,7 +168,7 @@ class Settings:
 
     def _there(self, name: str, value: str) -> str:
         """``value`` without congestion controls that were unloaded since: the kernel forgets their names."""
-        available = self._sysctls / _AVAILABLE
+        available = self._root / _AVAILABLE
         if name != CONGESTION_CONTROLS or not available.exists():
             return value
         known = available.read_text(encoding="ascii").split()
