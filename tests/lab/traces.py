@@ -86,7 +86,7 @@ class Traces:
     @staticmethod
     def _shared() -> dict[str, Any]:
         """The host's settings, and who claims them: other labs may run beside the tests."""
-        ledger = settings.RUNTIME / "host-settings.json"
+        ledger = settings.RUNTIME / "claims.json"
         claims = msgspec.json.decode(ledger.read_bytes())["claims"] if ledger.exists() else []
         values = {name: sorted((settings.ROOT / name).read_text().split()) for name in SETTINGS}
         return {"claims": [msgspec.convert(claim["owner"], Identity) for claim in claims], **values}

@@ -47,14 +47,18 @@ def test_buffers_are_never_more_than_the_kernels_give(path: Path) -> None:
 
 
 @given(PATHS)
-def test_autotuning_is_kept_unless_asking_gives_more_window(path: Path) -> None:
+def test_buffers_are_asked_for_where_that_gives_the_window_wanted(path: Path) -> None:
     window = limits.windows(path)
-    asked = decide(path).buffer_bytes
-    if asked is not None:
-        assert asked > window.autotuned_bytes
-    elif window.explicit_bytes > window.autotuned_bytes:
-        without = limits.choose_streams(path.rtt_s or limits.ASSUMED_RTT_S, window, path.bytes_total)
+    rtt_s = path.rtt_s or limits.ASSUMED_RTT_S
+    decided = decide(path)
+    if decided.buffer_bytes is None:
+        without = limits.choose_streams(rtt_s, window, path.bytes_total)
         assert without.window_bytes == window.autotuned_bytes
+    elif decided.buffer_bytes <= window.autotuned_bytes:
+        bdp_bytes = limits.TARGET_RATE_BPS / 8 * rtt_s
+        least = limits.BUFFER_MIN_BYTES * decided.streams
+        assert decided.buffer_bytes * decided.streams >= limits.HEADROOM * bdp_bytes
+        assert decided.buffer_bytes * decided.streams <= max(2 * bdp_bytes, least)
 
 
 @given(PATHS)

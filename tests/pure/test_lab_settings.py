@@ -119,7 +119,7 @@ def test_a_change_by_somebody_else_is_theirs(settings: Settings, root: Path) -> 
 
 def test_claims_of_an_earlier_boot_mean_nothing(settings: Settings, root: Path, tmp_path: Path) -> None:
     settings.claim(identity(os.getpid()), needed("cubic", 10**8))
-    file = tmp_path / "run" / "host-settings.json"
+    file = tmp_path / "run" / "claims.json"
     ledger = msgspec.json.decode(file.read_bytes())
     file.write_bytes(msgspec.json.encode(ledger | {"boot_id": "before"}))
     (root / BUFFERS[0]).write_text("5000000")
@@ -150,6 +150,6 @@ def test_pages_are_kept_from_the_hypervisor_where_they_would_go_to_it(settings: 
 
 def test_a_damaged_file_is_named(settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "host-settings.json").write_text("{")
-    with pytest.raises(HowdahError, match=r"host-settings\.json is damaged"):
+    (tmp_path / "run" / "claims.json").write_text("{")
+    with pytest.raises(HowdahError, match=r"claims\.json is damaged"):
         settings.claim(identity(os.getpid()), needed("cubic", 1))

@@ -29,6 +29,13 @@ pub(crate) const NOTSENT_LOWAT: SocketOption = SocketOption {
     name: "TCP_NOTSENT_LOWAT",
 };
 
+/// `TCP_WINDOW_CLAMP`, bytes: the window offered is at most this.
+pub(crate) const WINDOW_CLAMP: SocketOption = SocketOption {
+    level: libc::IPPROTO_TCP,
+    number: libc::TCP_WINDOW_CLAMP,
+    name: "TCP_WINDOW_CLAMP",
+};
+
 /// `SO_BUF_LOCK`: which buffers the kernel no longer tunes (linux/socket.h, since 5.14).
 pub(crate) const BUF_LOCK: SocketOption = SocketOption {
     level: libc::SOL_SOCKET,

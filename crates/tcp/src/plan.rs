@@ -8,7 +8,7 @@ use rustix::net::sockopt;
 use crate::{
     Error,
     control::{congestion_control, set_congestion_control},
-    option::{MAX_PACING_RATE, NOTSENT_LOWAT},
+    option::{MAX_PACING_RATE, NOTSENT_LOWAT, WINDOW_CLAMP},
 };
 
 /// The kernel doubles what is asked of `SO_SNDBUF` and `SO_RCVBUF`, and counts in an `int`
@@ -23,6 +23,10 @@ pub struct SocketPlan {
     /// Payload in flight the buffers of both directions must hold, bytes. Fixes them: the kernel
     /// no longer tunes a buffer that was set.
     pub buffer_bytes: Option<u64>,
+    /// Most window to offer, bytes (`TCP_WINDOW_CLAMP`). Before connect and listen it also bounds the
+    /// window scale (RFC 7323 §2.3), and the scale is how far a closing window still opens with
+    /// each acknowledgement, because it is rounded up (`tcp_select_window`).
+    pub window_bytes: Option<u64>,
     /// Upper bound of the sending rate, bits per second of IP packets.
     pub pacing_bps: Option<u64>,
     /// Unsent bytes beyond which the socket is no longer writable (`TCP_NOTSENT_LOWAT`).
@@ -41,6 +45,9 @@ impl SocketPlan {
         let socket = socket.as_fd();
         if let Some(wanted) = self.buffer_bytes {
             set_buffers(socket, wanted.min(MAX_BUFFER_BYTES) as usize)?;
+        }
+        if let Some(wanted) = self.window_bytes {
+            WINDOW_CLAMP.set(socket, wanted.min(MAX_BUFFER_BYTES) as u32)?;
         }
         if let Some(name) = &self.congestion_control {
             set_congestion_control(socket, name)?;

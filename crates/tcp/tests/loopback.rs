@@ -1,5 +1,6 @@
 //! Real sockets on the loopback device.
 
+use std::os::fd::AsRawFd;
 use std::{
     io::{Read, Write},
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream},
@@ -61,6 +62,7 @@ fn both_ends_get_the_whole_plan() {
     let plan = SocketPlan {
         congestion_control: Some(reno),
         buffer_bytes: Some(wanted),
+        window_bytes: Some(wanted),
         pacing_bps: Some(80_000_000_000),
         notsent_lowat_bytes: Some(1 << 20),
         user_timeout: Some(Duration::from_secs(30)),
@@ -124,6 +126,36 @@ fn large_buffers_that_were_inherited_are_tuned_again() {
         tuned_bytes(&far) > before,
         "the kernel grows it as it wants"
     );
+}
+
+#[test]
+fn the_most_window_bounds_the_scale_of_windows() {
+    let scale = |window_bytes| {
+        let plan = SocketPlan {
+            buffer_bytes: Some(1 << 29),
+            window_bytes,
+            ..SocketPlan::default()
+        };
+        let (_near, far) = pair(loopback(0), &plan);
+        let mut info = [0_u8; 8];
+        let mut length = 8;
+        // SAFETY: the kernel writes at most the eight bytes that `info` has.
+        let result = unsafe {
+            libc::getsockopt(
+                far.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                info.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        assert_eq!(result, 0);
+        // tcpi_snd_wscale and tcpi_rcv_wscale, four bits each (linux/tcp.h).
+        info[6] >> 4
+    };
+    assert_eq!(scale(Some(1 << 20)), 5);
+    assert!(scale(None) > 5);
+    assert!(scale(Some(1 << 26)) <= 11);
 }
 
 #[test]

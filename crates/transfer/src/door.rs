@@ -32,8 +32,10 @@ const ACCEPT_GLANCE: Duration = Duration::from_millis(100);
 /// Connections beside the plan's that may be busy proving themselves.
 const MAX_STRANGERS: usize = 16;
 /// The window scale is chosen before the job, and its buffer, are known (RFC 7323 §2.3): by the
-/// listener's buffer. This is the largest, for the largest scale; see [`tune_again`].
-const LISTENER_BUFFER_BYTES: u64 = 1 << 30;
+/// listener's buffer, for which this is enough (see [`tune_again`]),
+const LISTENER_BUFFER_BYTES: u64 = 1 << 29;
+/// and by its largest window. This gives scale 12: windows up to 268 MB, in steps of 4 KiB.
+const LISTENER_WINDOW_BYTES: u64 = 1 << 27;
 
 /// The work of one stream, given its index.
 pub type Work =
@@ -68,6 +70,7 @@ pub enum Door {
 pub fn open_listener() -> Result<TcpListener, TransferError> {
     let plan = SocketPlan {
         buffer_bytes: Some(LISTENER_BUFFER_BYTES),
+        window_bytes: Some(LISTENER_WINDOW_BYTES),
         ..SocketPlan::default()
     };
     let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
@@ -82,6 +85,7 @@ fn socket_plan(plan: &StreamPlan, sends: bool) -> SocketPlan {
     SocketPlan {
         congestion_control: plan.congestion_control.clone().filter(|_| sends),
         buffer_bytes: plan.buffer_bytes,
+        window_bytes: plan.buffer_bytes.filter(|_| !sends),
         pacing_bps: plan.pacing_bps.filter(|_| sends),
         notsent_lowat_bytes: Some(NOTSENT_LOWAT_BYTES),
         user_timeout: Some(USER_TIMEOUT),

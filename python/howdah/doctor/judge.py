@@ -113,12 +113,13 @@ def _buffers(host: HostLimits, aim: Aim) -> Finding:
     path = Path(sender=host, receiver=host, rtt_s=aim.rtt_s)
     window = limits.windows(path)
     choice = limits.choose_streams(aim.rtt_s, window, None)
-    one_bps = limits.window_rate_bps(1, choice.window_bytes, aim.rtt_s)
-    all_bps = limits.window_rate_bps(choice.streams, choice.window_bytes, aim.rtt_s)
+    most_bytes = max(window)
+    one_bps = limits.window_rate_bps(1, most_bytes, aim.rtt_s)
+    all_bps = limits.window_rate_bps(choice.streams, most_bytes, aim.rtt_s)
     send_bytes, receive_bytes = host.tcp_wmem_max_bytes, host.tcp_rmem_max_bytes
     found = f"send {format_bytes(send_bytes)}, receive {format_bytes(receive_bytes)} by autotuning"
-    if choice.buffer_bytes is not None:
-        found += f"; {format_bytes(choice.buffer_bytes)} when asked for"
+    if window.explicit_bytes > window.autotuned_bytes:
+        found += f"; {format_bytes(window.explicit_bytes)} when asked for"
     if one_bps >= aim.rate_bps:
         return Finding(what="buffers", state="good", found=found)
     cost = (

@@ -75,7 +75,7 @@ class Settings:
     """The claims file under ``runtime`` and the settings under ``root``."""
 
     def __init__(self, runtime: Path = RUNTIME, root: Path = ROOT) -> None:
-        self._file = runtime / "host-settings.json"
+        self._file = runtime / "claims.json"
         self._runtime = runtime
         self._root = root
 

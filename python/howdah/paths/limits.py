@@ -31,8 +31,12 @@ Public 10 G measurements with loss gain up to 16 (Tierney et al., INDIS 2021).""
 STREAMS_FOR_WINDOW_MAX = 32
 """Most streams taken only to get round small buffer limits: each is a share taken from strangers."""
 
-HEADROOM = 2.0
-"""Window over bandwidth × delay: streams do not share evenly, and a full queue holds as much again."""
+HEADROOM = 1.8
+"""Window over bandwidth × delay: streams do not share evenly, and a queue holds as much again. Less than 2,
+so that on such a path all streams together cannot overflow a queue of one bandwidth × delay."""
+
+BUFFER_MIN_BYTES = 4 * 1024 * 1024
+"""Least that is asked for: on short paths the wait for a processor counts, not the round trip."""
 
 RECEIVE_SHARE = 0.5
 """Part of a receive buffer that is window: tcp_adv_win_scale = 1, before the kernel has measured better."""
@@ -99,6 +103,9 @@ def choose_streams(rtt_s: float, window: Windows, bytes_total: int | None) -> Ch
     if bytes_total is not None:
         ramp = max(1, min(ramp, bytes_total // (BLOCKS_PER_STREAM_MIN * BLOCK_BYTES_MIN)))
     needed = math.ceil(HEADROOM * TARGET_RATE_BPS / 8 * rtt_s)
+    each = max(BUFFER_MIN_BYTES, -(-needed // ramp))
+    if window.explicit_bytes >= each:
+        return Choice(ramp, each, each)
     if bytes_total is not None:
         needed = min(needed, max(bytes_total, INITIAL_WINDOW_BYTES))
     each = -(-needed // ramp)
@@ -175,7 +182,7 @@ def _buffers_in_words(choice: Choice, limit_bps: float) -> str:
     how = (
         f"autotuned buffers reach {window} a stream"
         if choice.buffer_bytes is None
-        else f"buffers of {window} are asked for, because autotuning ends too early"
+        else f"buffers of {window} are asked for, so that windows are what the path needs and no more"
     )
     if limit_bps >= TARGET_RATE_BPS:
         return f"{how}, enough for {format_rate(limit_bps)}."
@@ -239,9 +246,7 @@ def _alternatives(path: Path, rtt_s: float, choice: Choice, control: str | None)
         lost.append(
             Alternative(
                 what="explicit buffers",
-                why_not="autotuning suffices and frees what a slow stream does not need"
-                if choice.window_bytes * choice.streams >= TARGET_RATE_BPS / 8 * rtt_s
-                else f"they end at {explicit} here, where autotuning gives {autotuned}",
+                why_not=f"they end at {explicit} here, where autotuning gives {autotuned}",
             )
         )
     else:
@@ -250,7 +255,9 @@ def _alternatives(path: Path, rtt_s: float, choice: Choice, control: str | None)
             Alternative(
                 what="autotuned buffers",
                 why_not=f"they end at {format_bytes(window.autotuned_bytes)} a stream, "
-                f"{format_rate(autotuned_bps)} in all",
+                f"{format_rate(autotuned_bps)} in all"
+                if autotuned_bps < TARGET_RATE_BPS
+                else "they grow with a slow reader until memory ends, and past what the path can hold",
             )
         )
     if control == "cubic" and "bbr" in path.sender.congestion_controls_available:
