@@ -2,10 +2,12 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,12 @@ from traces import Traces
 from howdah import lab
 from howdah.cc import programs
 from howdah.lab import Lab
+from howdah.lab.hosts import Host
 
 pytestmark = pytest.mark.lab
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-PORT = "5201"
+PORT, CROWD_PORT = "5201", "7007"
 OWN = os.getpid() % 50_000
 FAR = f"198.18.{OWN // 256}.{OWN % 256}"
 NEAR = (f"198.19.{OWN // 256}.{OWN % 256}", f"fd78:{OWN:x}::1")
@@ -71,6 +74,24 @@ def ended(client: "subprocess.Popen[str]") -> dict[str, Any]:
     output, _ = client.communicate(timeout=20)
     end: dict[str, Any] = json.loads(output)["end"]
     return end
+
+
+@contextmanager
+def crowd(wan: Lab, host: Host, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    """crowd.py on ``host``, ready when it is far, killed in the end."""
+    argv = [sys.executable, str(Path(__file__).with_name("crowd.py")), host, *arguments]
+    with wan.popen(host, argv, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert host == "near" or heard(process) == "ready"
+            yield process
+        finally:
+            process.send_signal(signal.SIGKILL)
+
+
+def heard(process: "subprocess.Popen[str]") -> str:
+    """The next line it says; empty when it has ended."""
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
 
 
 def controls_used(wan: Lab) -> set[str]:
@@ -215,6 +236,29 @@ def test_scp_is_attached_where_it_is_accepted_in_both_families(wan: Lab, tmp_pat
         (found,) = programs.status().rules
         assert (found.chosen, found.refused) == (1, 0)
         good("detach", *rule)
+
+
+def test_a_thousand_connections_are_attached_while_they_are_made_and_targets_change(wan: Lab) -> None:
+    good("load", "hold")
+    count = 1000
+    rule = (f"{FAR}/32", CROWD_PORT)
+    with crowd(wan, "far", CROWD_PORT) as far, crowd(wan, "near", FAR, CROWD_PORT, str(count), "3") as near:
+        assert far.poll() is None
+        assert heard(near) == "half"
+        attached = programs.attach(*rule, "hd_hold", 1_000_000)
+        assert heard(near) == "ready"
+        for step in range(1, 21):
+            programs.set_target(step * 100_000, None, f"{FAR}:{CROWD_PORT}")
+        found = programs.status()
+        detached = programs.detach(*rule)
+        assert near.wait(20) == 0
+    mine = [each for each in found.connections if each.remote == f"{FAR}:{CROWD_PORT}"]
+    chosen = found.rules[0].chosen
+    assert attached.moved + chosen >= count
+    assert len(mine) == count
+    assert {each.control for each in mine} == {"hd_hold"}
+    assert {each.hold.target.rate_bps for each in mine if each.hold and each.hold.target} == {2_000_000}
+    assert detached.moved == count
 
 
 def test_a_lab_takes_a_program_as_its_default(traces: Traces) -> None:

@@ -77,7 +77,9 @@ static __always_inline void give(struct bpf_sock_ops *ctx, struct rule *rule, __
 		__sync_fetch_and_add(&rule->refused, 1);
 		return;
 	}
-	__builtin_memcpy(flow->before, before, sizeof(before));
+	/* Moved while it was being made, it had another control before that. */
+	if (flow->rule != number + 1)
+		__builtin_memcpy(flow->before, before, sizeof(before));
 	flow->rule = number + 1;
 	__sync_fetch_and_add(&rule->chosen, 1);
 }
