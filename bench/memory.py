@@ -3,7 +3,10 @@
 The kernel takes them back when the last of these processes ends, in whatever way.
 """
 
+import contextlib
 import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
@@ -32,17 +35,30 @@ def mount(folder: Path, size_bytes: int, pages: Pages) -> None:
         _mount("--types", "tmpfs", "--options", options, "howdah", str(folder))
 
 
-def touch(folder: Path, size_bytes: int) -> None:
-    """Has a file of ``size_bytes`` there once: in some virtual machines the first use of a page is slow.
+@contextlib.contextmanager
+def touching(folder: Path, size_bytes: int) -> Iterator[None]:
+    """Has a file of ``size_bytes`` in ``folder`` at the end of the block, made beside it, and takes it away.
 
-    It lasts while a lab is up (howdah.lab.settings.PAGE_REPORTING).
+    In some virtual machines the first use of a page is slow. It lasts while a lab is up
+    (howdah.lab.settings.PAGE_REPORTING).
     """
-    chunk = bytes(2**23)
     path = folder / "touch"
+    # Threads: writing waits for the kernel, not for the interpreter.
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(_fill, path, size_bytes)
+        try:
+            yield
+            written.result()
+        finally:
+            pool.shutdown()
+            path.unlink(missing_ok=True)
+
+
+def _fill(path: Path, size_bytes: int) -> None:
+    chunk = bytes(2**23)
     with path.open("wb", buffering=0) as stream:
         while size_bytes > 0:
             size_bytes -= stream.write(chunk[:size_bytes])
-    path.unlink()
 
 
 def _mount(*arguments: str) -> None:

@@ -61,17 +61,17 @@ def place() -> Iterator[Place]:
 def make(tree: Path, far: Path) -> int:
     """A copy of the Python standard library, one file that does not compress, a link; returns the files.
 
-    Then memory for the same once more is touched in ``far``.
+    Memory for the same once more is touched in ``far``.
     """
     library = Path(sysconfig.get_path("stdlib"))
     others = shutil.ignore_patterns("site-packages", "dist-packages")
-    shutil.copytree(library, tree / library.name, symlinks=True, ignore=others)
     numbers = np.random.PCG64(1)
-    with (tree / "big").open("wb") as stream:
-        for _ in range(BIG_BYTES // (8 * _WORDS)):
-            numbers.random_raw(_WORDS).tofile(stream)
+    with memory.touching(far, BIG_BYTES + _LIBRARY_BYTES):
+        shutil.copytree(library, tree / library.name, symlinks=True, ignore=others)
+        with (tree / "big").open("wb") as stream:
+            for _ in range(BIG_BYTES // (8 * _WORDS)):
+                numbers.random_raw(_WORDS).tofile(stream)
     (tree / "library").symlink_to(library.name)
-    memory.touch(far, BIG_BYTES + _LIBRARY_BYTES)
     return sum(len(files) for _, _, files in os.walk(tree))
 
 

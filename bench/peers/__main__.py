@@ -108,7 +108,8 @@ def _at(
         for tool in tools:
             stack.enter_context(tool.serving(stage))
         stack.enter_context(iperf3.serving(stage))
-        memory.touch(scratch / work.LARGE, max(task.whole.bytes for task in tasks))
+        with memory.touching(scratch / work.LARGE, max(task.whole.bytes for task in tasks)):
+            pass
         for task in tasks:
             for done in _in_turns(tools, stage, task, rtt_ms, options.rounds):
                 _say(done)

@@ -33,7 +33,8 @@ STREAMS_FOR_WINDOW_MAX = 32
 
 HEADROOM = 1.8
 """Window over bandwidth × delay: streams do not share evenly, and a queue holds as much again. Less than 2,
-so that on such a path all streams together cannot overflow a queue of one bandwidth × delay."""
+so that all streams together hardly overflow a queue of one bandwidth × delay on such a path; the kernel may
+open a window further, up to twice, where packets carry more than it had thought (tcp_measure_rcv_mss)."""
 
 BUFFER_MIN_BYTES = 4 * 1024 * 1024
 """Least that is asked for: on short paths the wait for a processor counts, not the round trip."""
