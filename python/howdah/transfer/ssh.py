@@ -20,7 +20,7 @@ import time
 
 from howdah import LAB_LINK_VARIABLE, HowdahError
 
-KEEP_S = 60
+KEEP_S = 300
 CONNECT_TIMEOUT_S = 20
 _ALIVE_S = 5
 _HASH_LENGTH = 40
