@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# nohup and some runners start us with it ignored; every program under test would inherit that.
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
+# nohup, background shells and some runners start us with these ignored; every program under test, and a
+# shell's trap, would inherit that, and no signal would ever end it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for _number in (signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
+    signal.signal(_number, signal.SIG_DFL)
 
 # A machine that is busy, or imports something for the first time, is no counterexample.
 settings.register_profile("howdah", deadline=None)
