@@ -1,13 +1,12 @@
 """What the tests of ``howdah cc`` share: the command, and a kernel with none of howdah's programs in it."""
 
-import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
+from requirement import missing
 from traces import HOWDAH
 
 from howdah._native import HowdahError
@@ -43,16 +42,11 @@ def clean_kernel() -> Iterator[None]:
     """Body of a fixture: refuses to run where somebody uses howdah's programs, and leaves none."""
     used = [program.name for program in programs.listed() if program.in_kernel]
     if used:
-        why = f"{', '.join(used)} in use on this machine; unload with: howdah cc unload"
-        if os.environ.get("CI"):
-            pytest.fail(why, pytrace=False)
-        pytest.skip(why)
+        missing(f"{', '.join(used)} in use on this machine; unload with: howdah cc unload")
     try:
         programs.status()
     except HowdahError as error:
-        if os.environ.get("CI"):
-            pytest.fail(str(error), pytrace=False)
-        pytest.skip(str(error))
+        missing(str(error))
     try:
         yield
     finally:
