@@ -137,11 +137,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return "\n".join(lines)
 
 
-def save(plan: Plan, file: Path) -> None:
-    """Writes the plan where ``--plan`` can read it again."""
-    file.write_bytes(document.encode(plan))
-
-
 def load(file: Path) -> Plan:
     """The plan in ``file``. Raises HowdahError saying the file, the key and what to do."""
     try:

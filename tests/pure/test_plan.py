@@ -59,8 +59,8 @@ def test_words_hold_every_reason(each: Plan) -> None:
         assert lost.why_not in words
 
 
-def test_saved_and_handed_back(tmp_path: Path) -> None:
-    plan.save(SMALL, tmp_path / "p.json")
+def test_a_file_hands_its_plan_back(tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_bytes(msgspec.json.encode(SMALL))
     assert plan.load(tmp_path / "p.json") == SMALL
 
 
