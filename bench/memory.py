@@ -5,8 +5,10 @@ The kernel takes them back when the last of these processes ends, in whatever wa
 
 import contextlib
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from io import FileIO
 from pathlib import Path
 from typing import Literal
 
@@ -35,30 +37,30 @@ def mount(folder: Path, size_bytes: int, pages: Pages) -> None:
         _mount("--types", "tmpfs", "--options", options, "howdah", str(folder))
 
 
-@contextlib.contextmanager
-def touching(folder: Path, size_bytes: int) -> Iterator[None]:
-    """Has a file of ``size_bytes`` in ``folder`` at the end of the block, made beside it, and takes it away.
+def touch(folder: Path, size_bytes: int) -> None:
+    """Has a file of ``size_bytes`` in ``folder`` for a moment.
 
     In some virtual machines the first use of a page is slow. It lasts while a lab is up
     (howdah.lab.settings.PAGE_REPORTING).
     """
-    path = folder / "touch"
-    # Threads: writing waits for the kernel, not for the interpreter.
-    with ThreadPoolExecutor(1) as pool:
-        written = pool.submit(_fill, path, size_bytes)
-        try:
-            yield
-            written.result()
-        finally:
-            pool.shutdown()
-            path.unlink(missing_ok=True)
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+        _fill(file, size_bytes)
 
 
-def _fill(path: Path, size_bytes: int) -> None:
+@contextlib.contextmanager
+def touching(folder: Path, size_bytes: int) -> Iterator[None]:
+    """The same beside what the block makes: at its end both are there."""
+    # A thread: writing waits for the kernel, not for the interpreter.
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as file, ThreadPoolExecutor(1) as pool:
+        filled = pool.submit(_fill, file, size_bytes)
+        yield
+        filled.result()
+
+
+def _fill(file: FileIO, size_bytes: int) -> None:
     chunk = bytes(2**23)
-    with path.open("wb", buffering=0) as stream:
-        while size_bytes > 0:
-            size_bytes -= stream.write(chunk[:size_bytes])
+    while size_bytes > 0:
+        size_bytes -= file.write(chunk[:size_bytes])
 
 
 def _mount(*arguments: str) -> None:

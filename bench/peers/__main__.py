@@ -108,8 +108,7 @@ def _at(
         for tool in tools:
             stack.enter_context(tool.serving(stage))
         stack.enter_context(iperf3.serving(stage))
-        with memory.touching(scratch / work.LARGE, max(task.whole.bytes for task in tasks)):
-            pass
+        memory.touch(scratch / work.LARGE, max(task.whole.bytes for task in tasks))
         for task in tasks:
             for done in _in_turns(tools, stage, task, rtt_ms, options.rounds):
                 _say(done)
