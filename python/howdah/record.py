@@ -42,6 +42,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from howdah import LAB_LINK_VARIABLE, HowdahError, __version__, document
+from howdah._native import host_limits
 from howdah.plan import Plan
 
 SCHEMA = 1
@@ -89,6 +90,16 @@ class HostLimits(msgspec.Struct, frozen=True, kw_only=True):
     slow_start_after_idle: bool
     privileged: bool
     """CAP_NET_ADMIN: buffers above rmem_max and wmem_max, and any available congestion control."""
+
+    @classmethod
+    def here(cls) -> "HostLimits":
+        """Those of this host, in this network namespace."""
+        return msgspec.json.decode(host_limits(), type=cls)
+
+    @property
+    def congestion_controls_usable(self) -> list[str]:
+        """Those a process like the one that looked may choose."""
+        return self.congestion_controls_available if self.privileged else self.congestion_controls_allowed
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):

@@ -192,7 +192,7 @@ class Status(msgspec.Struct, frozen=True):
 
 def controls() -> list[Control]:
     """The kernel's and howdah's, the kernel's first. Without root it sees fewer connections."""
-    here = msgspec.json.decode(_native.host_limits(), type=HostLimits)
+    here = HostLimits.here()
     counts = msgspec.json.decode(_native.cc_counts(), type=dict[str, int])
     programs = {program.kernel_name: program for program in listed()}
     names = [*here.congestion_controls_available, *programs]

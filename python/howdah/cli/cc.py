@@ -8,7 +8,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from howdah._native import HowdahError, cc_check_place, host_limits, parse_rate
+from howdah._native import HowdahError, cc_check_place, parse_rate
 from howdah.cc import programs, report
 from howdah.cc.choose import PROGRAMS, choose
 from howdah.record import HostLimits
@@ -181,8 +181,7 @@ def attach(
     """
     cc_check_place(to, ports)
     rate_bps = _rate(rate)
-    here = msgspec.json.decode(host_limits(), type=HostLimits)
-    control = choose(cc, here.congestion_controls_available).control
+    control = choose(cc, HostLimits.here().congestion_controls_available).control
     _tell(
         lambda: programs.attach(to, ports, control, rate_bps, window),
         lambda done: report.attaching(done, ended=False),

@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from howdah._native import HowdahError, format_bytes, format_duration, format_rate, host_limits
+from howdah._native import HowdahError, format_bytes, format_duration, format_rate
 from howdah.cc.choose import choose
 from howdah.lab import control, linkfile, named
 from howdah.lab import run as foreground
@@ -259,7 +259,7 @@ def _control(name: str | None) -> str:
     """The kernel's name of the control; refuses what neither it nor howdah has, or is not loaded."""
     if name is None:
         return CONGESTION_CONTROL
-    available = msgspec.json.decode(host_limits(), type=HostLimits).congestion_controls_available
+    available = HostLimits.here().congestion_controls_available
     choice = choose(name, available)
     if choice.source != "missing":
         return choice.control

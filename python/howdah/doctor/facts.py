@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 
-from howdah._native import host_limits
 from howdah.lab import namespaces
 from howdah.record import HostLimits
 
@@ -45,7 +44,7 @@ def gather() -> Facts:
     """The facts of this host, in this network namespace."""
     capabilities = _effective_capabilities()
     return Facts(
-        limits=msgspec.json.decode(host_limits(), type=HostLimits),
+        limits=HostLimits.here(),
         window_scaling=_switch("net/ipv4/tcp_window_scaling"),
         timestamps=_switch("net/ipv4/tcp_timestamps"),
         sack=_switch("net/ipv4/tcp_sack"),

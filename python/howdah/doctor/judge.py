@@ -77,35 +77,22 @@ def judge_limits(host: HostLimits, aim: Aim) -> list[Finding]:
 
 
 def _control(host: HostLimits) -> Finding:
-    found = f"{' '.join(host.congestion_controls_available)}; default {host.congestion_control_default}"
-    usable = host.congestion_controls_available if host.privileged else host.congestion_controls_allowed
-    what = "congestion control"
-    if "cubic" in usable:
-        if "bbr" in host.congestion_controls_available:
+    what, available = "congestion control", host.congestion_controls_available
+    found = f"{' '.join(available)}; default {host.congestion_control_default}"
+    sysctls: dict[str, str] = {}
+    commands: list[str] = []
+    if "cubic" in host.congestion_controls_usable:
+        if "bbr" in available:
             return Finding(what=what, state="good", found=found)
-        return Finding(
-            what=what,
-            state="note",
-            found=found,
-            cost="no bbr: paths with random loss cannot be given it",
-            commands=["modprobe tcp_bbr"],
-        )
-    if "cubic" in host.congestion_controls_available:
+        cost, commands = "no bbr: paths with random loss cannot be given it", ["modprobe tcp_bbr"]
+    elif "cubic" in available:
+        cost = "cubic is not allowed to users, the default is taken instead"
         allowed = " ".join([*host.congestion_controls_allowed, "cubic"])
-        return Finding(
-            what=what,
-            state="note",
-            found=found,
-            cost="cubic is not allowed to users, the default is taken instead",
-            sysctls={"net.ipv4.tcp_allowed_congestion_control": allowed},
-        )
-    return Finding(
-        what=what,
-        state="note",
-        found=found,
-        cost="no cubic: the default is taken, which may grow its window more slowly",
-        commands=["modprobe tcp_cubic"],
-    )
+        sysctls = {"net.ipv4.tcp_allowed_congestion_control": allowed}
+    else:
+        cost = "no cubic: the default is taken, which may grow its window more slowly"
+        commands = ["modprobe tcp_cubic"]
+    return Finding(what=what, state="note", found=found, cost=cost, sysctls=sysctls, commands=commands)
 
 
 def _buffers(host: HostLimits, aim: Aim) -> Finding:

@@ -121,8 +121,7 @@ def choose_streams(rtt_s: float, window: Windows, bytes_total: int | None) -> Ch
 def choose_control(path: Path) -> tuple[str | None, str]:
     """The congestion control of the sender's kernel to ask for, and a sentence saying why."""
     sender = path.sender
-    usable = sender.congestion_controls_available if sender.privileged else sender.congestion_controls_allowed
-    if "cubic" in usable:
+    if "cubic" in sender.congestion_controls_usable:
         return "cubic", "cubic, because strangers share this path and cubic is what most of them run."
     return None, (
         f"{sender.congestion_control_default}, the sender's default, "

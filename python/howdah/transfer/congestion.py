@@ -63,17 +63,14 @@ def _bring(name: str, choice: Choice, sender: Sender, *, dry_run: bool) -> str:
 
 
 def _check_allowed(name: str, control: str, sender: Sender) -> None:
-    if sender.limits.privileged or control in sender.limits.congestion_controls_allowed:
-        return
-    raise _unusable(name, sender)
+    if control not in sender.limits.congestion_controls_usable:
+        raise _unusable(name, sender)
 
 
 def _unusable(name: str, sender: Sender) -> HowdahError:
-    limits = sender.limits
-    usable = limits.congestion_controls_available if limits.privileged else limits.congestion_controls_allowed
     return HowdahError(
         f"--cc {name}: the kernel of {sender}, which sends, does not let us use it; "
-        f"use one of {' '.join(usable)}, or see: howdah cc list"
+        f"use one of {' '.join(sender.limits.congestion_controls_usable)}, or see: howdah cc list"
     )
 
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from howdah import LAB_LINK_VARIABLE, HowdahError, interrupt, paths, plan, record
-from howdah._native import host_limits
 from howdah.archive import Archive
 from howdah.plan import Plan
 from howdah.record import HostLimits, Outcome, Record
@@ -87,7 +86,7 @@ class _Run:
         self.link_stats: dict[str, Any] | None = None
 
     def record(self, error: str | None, flags: list[str]) -> Record:
-        near = msgspec.json.decode(host_limits(), type=HostLimits)
+        near = HostLimits.here()
         return Record(
             id=self.id,
             kind="transfer",
@@ -215,7 +214,7 @@ def _plan(request: Request, far: FarHello, handed: Plan | None) -> Plan:
 
 
 def _path(request: Request, far: FarHello) -> paths.Path:
-    near = msgspec.json.decode(host_limits(), type=HostLimits)
+    near = HostLimits.here()
     ends = (near, far.limits) if request.route.direction == "push" else (far.limits, near)
     return paths.Path(
         sender=ends[0],
