@@ -5,6 +5,7 @@ another version is refused for its version and not for the first key that has ch
 """
 
 import re
+import sys
 from typing import TypeVar
 
 import msgspec
@@ -35,9 +36,14 @@ def decode(text: bytes, kind: type[T], *, schema: int, name: str, where: str, me
         raise HowdahError(f"{where} is not JSON: {_lower(str(error))}; {mend}") from None
 
 
-def encode(document: msgspec.Struct) -> bytes:
+def encode(document: object) -> bytes:
     """The document as indented JSON with a final newline: what ``--json`` prints and files hold."""
     return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
+def show(document: object) -> None:
+    """Writes the document to standard output."""
+    sys.stdout.buffer.write(encode(document))
 
 
 def _other_version(found: int, schema: int, name: str, where: str, mend: str) -> str:

@@ -7,8 +7,9 @@ from typing import Annotated
 import msgspec
 import typer
 
+from howdah import document
 from howdah.archive import Archive, Unreadable
-from howdah.record import Record, dumps
+from howdah.record import Record
 from howdah.transfer.summary import details, line
 
 app = typer.Typer(help="The records of what was measured.", no_args_is_help=True, rich_markup_mode=None)
@@ -41,6 +42,6 @@ def show(
     archive = Archive()
     record = archive.load(name)
     if json:
-        sys.stdout.buffer.write(dumps(record))
+        document.show(record)
     else:
         print(details(record, archive.file(record.id)))

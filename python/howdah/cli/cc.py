@@ -4,10 +4,10 @@ import sys
 from collections.abc import Callable
 from typing import Annotated, TypeVar
 
-import msgspec
 import typer
 from rich.console import Console
 
+from howdah import document
 from howdah._native import HowdahError, cc_check_place, parse_rate
 from howdah.cc import programs, report
 from howdah.cc.choose import PROGRAMS, choose
@@ -58,7 +58,7 @@ def list_controls(json: Json = False) -> None:
     """
     found = programs.controls()
     if json:
-        _print_json(found)
+        document.show(found)
     else:
         _print(report.controls(found))
 
@@ -150,7 +150,7 @@ def status(json: Json = False, verbose: Verbose = False) -> None:
     """
     found = _guarded(programs.status, verbose)
     if json:
-        _print_json(found)
+        document.show(found)
         return
     for number, part in enumerate(report.status(found)):
         if number and not isinstance(part, str):
@@ -216,7 +216,7 @@ def _rate(text: str | None) -> int | None:
 def _tell(act: Callable[[], T], words: Callable[[T], str], json: bool, verbose: bool) -> None:
     done = _guarded(act, verbose)
     if json:
-        _print_json(done)
+        document.show(done)
     else:
         print(words(done))
 
@@ -233,7 +233,3 @@ def _guarded(act: Callable[[], T], verbose: bool) -> T:
 
 def _print(part: object) -> None:
     Console(soft_wrap=True).print(part, highlight=False)
-
-
-def _print_json(value: object) -> None:
-    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")

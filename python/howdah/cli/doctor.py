@@ -1,6 +1,5 @@
 """``howdah doctor``."""
 
-import sys
 from typing import Annotated
 
 import typer
@@ -43,7 +42,7 @@ def doctor(
         far_howdah=far_howdah,
     )
     if json:
-        sys.stdout.buffer.write(document.encode(report))
+        document.show(report)
     else:
         print(in_words(report))
     raise typer.Exit(0 if report.ready else 1)

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from howdah import document
 from howdah._native import HowdahError, format_bytes, format_duration, format_rate
 from howdah.cc.choose import choose
 from howdah.lab import control, linkfile, named
@@ -156,7 +156,7 @@ def run(
         except Interrupted as interrupted:
             raise typer.Exit(interrupted.exit_code) from None
         if file:
-            file.write(_json(ended.stats) + "\n")
+            file.write(document.encode(ended.stats).decode())
     errors = Console(stderr=True)
     if stats:
         errors.print(_stats_table(ended.stats))
@@ -176,8 +176,8 @@ def up(link: LinkSpec, name: Name, sshd: Sshd = False, cc: Control = None, json:
     ready = named.up(name, Setup(link, sshd=sshd, congestion_control=_control(cc)))
     _tell_notes(ready)
     if json:
-        typer.echo(
-            _json({"name": name, "pid": ready.pid, "environment": ready.environment, "notes": ready.notes})
+        document.show(
+            {"name": name, "pid": ready.pid, "environment": ready.environment, "notes": ready.notes}
         )
     else:
         typer.echo(f"{name} is up: {_link_words(link)}; enter with: howdah lab exec {name} near -- sh")
@@ -218,7 +218,7 @@ def stats(name: Name, json: Json = False) -> None:
     """Show what a lab's link has carried, dropped and held."""
     found = control.ask(Registry().find(name).ready.pid, "stats")
     if json:
-        typer.echo(_json(found))
+        document.show(found)
     else:
         Console().print(_stats_table(found))
     _warn(found)
@@ -229,8 +229,8 @@ def list_labs(json: Json = False) -> None:
     """List the labs that are up."""
     labs = named.living()
     if json:
-        typer.echo(
-            _json([{"name": e.name, "made_at": e.made_at, "pid": e.lab.pid, "link": e.link} for e in labs])
+        document.show(
+            [{"name": e.name, "made_at": e.made_at, "pid": e.lab.pid, "link": e.link} for e in labs]
         )
         return
     if not labs:
@@ -248,7 +248,7 @@ def down(name: Name, json: Json = False) -> None:
     """End a lab and all that runs in it."""
     last = named.down(name)
     if json:
-        typer.echo(_json({"name": name, "stats": last}))
+        document.show({"name": name, "stats": last})
     else:
         typer.echo(f"{name} is down")
     if last:
@@ -300,10 +300,6 @@ def _warn(stats: LinkStats) -> None:
     warning = stats.warning()
     if warning:
         typer.secho(f"howdah: warning: {warning}", err=True, fg="red" if sys.stderr.isatty() else None)
-
-
-def _json(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=1).decode()
 
 
 def _link_words(link: LinkSpec) -> str:

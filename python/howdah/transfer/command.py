@@ -4,11 +4,11 @@ import sys
 from pathlib import Path
 from typing import get_args
 
-from howdah import HowdahError, interrupt
+from howdah import HowdahError, document, interrupt
 from howdah._native import format_bytes, format_rate, parse_bytes, parse_rate
 from howdah.archive import Archive
 from howdah.plan import PathKind
-from howdah.record import dumps, printable_command
+from howdah.record import printable_command
 from howdah.transfer.arguments import Arguments
 from howdah.transfer.display import Lines, Quiet
 from howdah.transfer.endpoints import route
@@ -22,7 +22,7 @@ def copy(arguments: Arguments) -> int:
     json, quiet = "--json" in arguments.flags, "--quiet" in arguments.flags
     done = run(_request(arguments), _display(silent=json or quiet), Archive())
     if json:
-        sys.stdout.buffer.write(dumps(done.record))
+        document.show(done.record)
     elif not quiet and done.record.outcome is not None:
         print(summary(done.record, done.file))
     left_out = done.record.outcome.left_out if done.record.outcome else []
