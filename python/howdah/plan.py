@@ -12,6 +12,7 @@ import msgspec
 
 from howdah import HowdahError, document
 from howdah._native import format_bytes, format_rate
+from howdah.words import count
 
 SCHEMA = 1
 
@@ -105,7 +106,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def in_short(self) -> str:
         """One line: ``8 streams, cubic, buffers autotuned, TLS 1.3``."""
         parts = [
-            "1 stream" if self.streams == 1 else f"{self.streams} streams",
+            count(self.streams, "stream"),
             self.congestion_control or "default congestion control",
             "buffers autotuned"
             if self.buffer_bytes is None

@@ -15,6 +15,7 @@ from howdah.cc.programs import (
     Targeted,
     Unloading,
 )
+from howdah.words import count
 
 
 def controls(found: list[Control]) -> Table:
@@ -59,10 +60,10 @@ def loading(done: Loading) -> str:
 def unloading(done: Unloading) -> str:
     """``howdah cc unload``."""
     parts = [f"{done.kernel_name} is unloaded"]
-    parts += [f"{_connections(count)} went on with {to}" for to, count in done.moved.items()]
+    parts += [f"{_connections(number)} went on with {to}" for to, number in done.moved.items()]
     parts += [
-        f"{to} is the default of {_count(count, 'network namespace')} that had it"
-        for to, count in done.defaults.items()
+        f"{to} is the default of {count(number, 'network namespace')} that had it"
+        for to, number in done.defaults.items()
     ]
     if done.left:
         parts.append(f"{_connections(done.left)} could not be moved and keep it until they end")
@@ -79,7 +80,7 @@ def targeted(done: Targeted) -> str:
 
 def target(held: Target) -> str:
     """As ``400 Mb/s`` or ``738 packets``."""
-    return format_rate(held.rate_bps) if held.rate_bps else _count(held.window_packets, "packet")
+    return format_rate(held.rate_bps) if held.rate_bps else count(held.window_packets, "packet")
 
 
 def attaching(done: Attaching, *, ended: bool) -> str:
@@ -162,9 +163,5 @@ def _ports(rule: Rule) -> str:
     return str(ports.least) if ports.least == ports.most else f"{ports.least}-{ports.most}"
 
 
-def _connections(count: int) -> str:
-    return _count(count, "connection")
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def _connections(number: int) -> str:
+    return count(number, "connection")

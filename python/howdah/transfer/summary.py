@@ -6,6 +6,7 @@ from pathlib import Path
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.record import FileAction, Outcome, Record
 from howdah.transfer.endpoints import printable
+from howdah.words import count
 
 
 def summary(record: Record, file: Path | None) -> str:
@@ -37,7 +38,7 @@ def _moved(outcome: Outcome) -> list[str]:
             )
         lines.append(f"{format_bytes(outcome.bytes)} in {format_duration(outcome.elapsed_s)}: {rate}")
     counts = [(outcome.files, "file"), (outcome.folders, "folder"), (outcome.links, "link")]
-    parts = [_count(number, noun) for number, noun in counts if number]
+    parts = [count(number, noun) for number, noun in counts if number]
     if outcome.files_skipped:
         parts.append(
             f"{outcome.files_skipped:,} skipped, there already ({format_bytes(outcome.bytes_skipped)})"
@@ -50,7 +51,7 @@ def _plan_in_use(record: Record) -> list[str]:
     if record.rtt_s is not None:
         parts.append(f"RTT {record.rtt_s * 1e3:.3g} ms")
     if record.outcome is not None:
-        parts.append(_count(record.outcome.retransmissions, "retransmission"))
+        parts.append(count(record.outcome.retransmissions, "retransmission"))
     if record.connect_s is not None:
         parts.append(f"{format_duration(record.connect_s)} to log in before")
     return [f"Plan: {record.plan.in_short()}" if record.plan else "No plan", ", ".join(parts)]
@@ -64,12 +65,8 @@ def _would(actions: list[FileAction]) -> list[str]:
     skipped = len(actions) - len(copied)
     return [
         *lines,
-        f"Would copy {_count(len(copied), 'file')}, {format_bytes(sum(copied))}; skip {skipped:,}.",
+        f"Would copy {count(len(copied), 'file')}, {format_bytes(sum(copied))}; skip {skipped:,}.",
     ]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def line(record: Record) -> str:

@@ -10,6 +10,7 @@ from rich.text import Text
 from howdah.plan import Plan
 from howdah.transfer.display import Meter, amount, rates
 from howdah.transfer.messages import FarHello, Progress
+from howdah.words import count
 
 _BAR_WIDTH = 24
 _WAITING = {"connecting": "connecting …", "scanning": "looking …", "finishing": "finishing …"}
@@ -57,7 +58,7 @@ def view(now: Progress, meter: Meter, columns: int) -> Group:
         amount(now),
         "" if left_s is None else f"{_clock(left_s)} left",
     )
-    parts = [*rates(meter), _count(now.streams, "stream"), _count(now.retransmissions, "retransmission")]
+    parts = [*rates(meter), count(now.streams, "stream"), count(now.retransmissions, "retransmission")]
     return Group(
         top,
         Text("     " + " · ".join(parts), no_wrap=True, overflow="ellipsis"),
@@ -86,10 +87,6 @@ def _end_of(name: str, columns: int) -> str:
     while name and cell_len(name) >= columns:
         name = name[1:]
     return f"…{name}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _clock(duration_s: float) -> str:
