@@ -15,6 +15,10 @@ def main() -> None:
             from howdah.transfer import serve  # noqa: PLC0415
 
             code = serve.main(words)
+        case "standby":
+            from howdah.transfer import standby  # noqa: PLC0415
+
+            code = standby.main(words)
         case "cp":
             code = _copy(words)
         case _:

@@ -58,10 +58,16 @@ class Copier:
         return done.stderr
 
     def forget_logins(self) -> None:
-        """Ends the ssh logins kept by earlier copies."""
-        for pid, args in self.processes().items():
-            if "[mux]" in args:
-                self.lab.run("near", ["kill", str(pid)])
+        """Ends the ssh logins kept by earlier copies, and far ends that wait or are being started."""
+
+        def none_left() -> bool:
+            left = self.processes()
+            kept = [pid for pid, args in left.items() if "[mux]" in args or "howdah standby" in args]
+            if kept:
+                self.lab.run("near", ["kill", *map(str, kept)], capture_output=True)
+            return not left
+
+        wait_until(none_left, STOP_S)
 
     def processes(self) -> dict[int, str]:
         """Everything of howdah and ssh in the lab, both hosts, but for the lab itself and its server."""

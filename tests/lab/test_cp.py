@@ -188,19 +188,6 @@ def test_a_plan_is_handed_back(cp: Copier, tmp_path: Path) -> None:
     assert again.plan.streams == 5
 
 
-def test_the_second_copy_goes_through_the_kept_login(cp: Copier) -> None:
-    fresh = {**cp.env, "HOWDAH_SSH_KEEP_S": "0"}
-    cold = Copier(cp.lab, cp.folder)
-    cold.env = fresh
-    times = []
-    for copier in (cold, cp, cp):
-        outcome = copier.good("--memory", "1MiB", "far:").outcome
-        assert outcome is not None
-        times.append(outcome.setup_s)
-    masters = [args for args in cp.processes().values() if "[mux]" in args]
-    assert len(masters) == 1, masters
-
-
 def test_ipv6_and_login_names(cp: Copier, source: Path, tmp_path: Path) -> None:
     cp.good(source / "big", f"root@far:{tmp_path}/four")
     cp.good(source / "big", f"root@[{lab_far6()}]:{tmp_path}/six")

@@ -198,6 +198,7 @@ def test_rates_and_time_left_of_a_steady_transfer() -> None:
         (["doctor", "--rate", "10"], 1, "howdah: "),
         (["nothing"], 2, "howdah: No such command 'nothing'"),
         (["serve", "now"], 2, "howdah: serve is the far end"),
+        (["standby"], 2, "howdah: standby is started by a copy"),
     ],
 )
 def test_mistakes_are_one_line_and_an_exit_code(

@@ -1,7 +1,7 @@
 """Starts ssh for ``howdah cp`` before anything else is loaded, and hands it to the run."""
 
 from howdah import HowdahError, _native, interrupt
-from howdah.transfer import endpoints, ssh
+from howdah.transfer import endpoints, standby
 from howdah.transfer.arguments import Arguments
 
 
@@ -10,7 +10,7 @@ class Started:
 
     def __init__(self, host: str, command: str | None) -> None:
         self.key = (host, command)
-        self.far = ssh.Far(host, command)
+        self.far = standby.far(host, command)
         self.session = _native.Session(self.far.read_fd, self.far.write_fd)
 
 

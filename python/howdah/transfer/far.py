@@ -26,14 +26,14 @@ def hello(started: Started, far_says: Callable[[str], None]) -> FarHello:
         return msgspec.json.decode(answer, type=FarHello)
     except msgspec.ValidationError as error:
         raise HowdahError(
-            f"howdah on {far.host} is another version ({error}); install the same version on both hosts"
+            f"howdah on {far.login.host} is another version ({error}); install the same version on both hosts"
         ) from None
     except HowdahError as error:
         # The session only saw its pipe end or carry something else; ssh knows why.
         status = far.exit_status(CANCEL_S)
         if status:
-            raise HowdahError(explain(far.host, status, far.stderr())) from None
-        raise HowdahError(f"{far.host}: {error}") from None
+            raise HowdahError(explain(far.login.host, status, far.stderr())) from None
+        raise HowdahError(f"{far.login.host}: {error}") from None
 
 
 def greet(host: str, far_howdah: str | None) -> FarHello:

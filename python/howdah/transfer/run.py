@@ -16,6 +16,7 @@ from howdah import LAB_LINK_VARIABLE, HowdahError, interrupt, paths, plan, recor
 from howdah.archive import Archive
 from howdah.plan import Plan
 from howdah.record import HostLimits, Outcome, Record
+from howdah.transfer import standby
 from howdah.transfer.early import Started, take
 from howdah.transfer.endpoints import Route, printable
 from howdah.transfer.far import CANCEL_S, TICK_S, hello
@@ -154,13 +155,14 @@ def _transfer(run: _Run, display: Display, archive: Archive) -> None:
         display.planned(run.plan, run.far)
         if not request.dry_run and request.memory_bytes is None:
             run.digests = archive.new_digests(run.id)
-        job = _job(request, run.plan, started.far.data_address, run.digests)
+        job = _job(request, run.plan, started.far.login.data_address, run.digests)
         started.session.start(msgspec.json.encode(job), msgspec.json.encode(run.plan))
         ask_link = _link_of_a_lab()
         _watch(started, display)
         run.outcome = msgspec.json.decode(started.session.result(), type=Outcome)
         run.link_stats = ask_link()
         finished = True
+        standby.leave(started.far.login, request.far_howdah)
     finally:
         if started is not None and not finished:
             started.session.cancel()

@@ -17,45 +17,87 @@ import os
 import select
 import signal
 import time
+from collections import namedtuple
 
 from howdah import LAB_LINK_VARIABLE, HowdahError
 
 KEEP_S = 300
 CONNECT_TIMEOUT_S = 20
+LOST = 255
+"""What ssh exits with when its connection fails."""
 _ALIVE_S = 5
 _HASH_LENGTH = 40
 _SOCKET_PATH_MAX = 108 - 18
 """sockaddr_un, less what ssh appends while it makes the socket."""
 
 
+Pipes = namedtuple("Pipes", ["read_fd", "write_fd", "stderr_fd", "pidfd"])
+Pipes.__doc__ = "A running ssh: what the far end says, hears and complains, and the process."
+
+
+class Login:
+    """How this user's ssh reaches a host."""
+
+    def __init__(self, host: str) -> None:
+        """Asks ssh what it would do."""
+        self.host = host
+        given = os.environ.get("HOWDAH_SSH", "").split()
+        self.ssh = given or ["ssh"]
+        self.config = _effective_config(self.ssh, host)
+        self.data_address = _direct_address(self.config)
+        self.sockets = None if given else _sockets(self.config)
+        """What the names of the sockets begin with behind which things are kept; None when nothing is."""
+        self.control = f"{self.sockets}-%C" if self.sockets else None
+
+    def start(self, command: str | None) -> Pipes:
+        """Starts ``howdah serve`` there and returns at once.
+
+        ``command`` is howdah at the far end if not in its PATH.
+        """
+        remote = f"{_quoted(command) if command else 'howdah'} serve"
+        argv = [*self.ssh, "-T", "-x", "-a", *self._options(), "--", self.host, remote]
+        stdin, write_fd = os.pipe()
+        read_fd, stdout = os.pipe()
+        stderr_fd, stderr = os.pipe()
+        os.set_blocking(stderr_fd, False)
+        pid = spawn(argv, (stdin, stdout, stderr))
+        return Pipes(read_fd, write_fd, stderr_fd, os.pidfd_open(pid))
+
+    def end(self) -> None:
+        """Tells the kept login to end with its last session."""
+        if self.control:
+            # Not -O exit: another copy may be using the connection at this moment.
+            _output([*self.ssh, "-O", "stop", "-o", f"ControlPath={self.control}", "--", self.host])
+
+    def _options(self) -> list[str]:
+        options = ["ClearAllForwardings=yes"]
+        if self.config.get("connecttimeout", "none") == "none":
+            options.append(f"ConnectTimeout={CONNECT_TIMEOUT_S}")
+        if self.control:
+            options += [
+                "ControlMaster=auto",
+                f"ControlPath={self.control}",
+                f"ControlPersist={keep_s()}",
+                # A kept connection whose path has died must not hold the next copy.
+                f"ServerAliveInterval={_ALIVE_S}",
+                "ServerAliveCountMax=3",
+            ]
+        return [part for option in options for part in ("-o", option)]
+
+
 class Far:
     """A running ``ssh HOST howdah serve``. The caller owns ``read_fd`` and ``write_fd``."""
 
-    def __init__(self, host: str, command: str | None) -> None:
-        """Starts ssh and returns at once. ``command`` is howdah at the far end if not in its PATH."""
-        self.host = host
-        given = os.environ.get("HOWDAH_SSH", "").split()
-        ssh = given or ["ssh"]
-        config = _effective_config(ssh, host)
-        self.data_address = _direct_address(config)
-        self._control = None if given else _control_path(config)
-        self._ssh = ssh
+    def __init__(self, login: Login, pipes: Pipes) -> None:
+        self.login = login
+        self.read_fd, self.write_fd, self._stderr_fd, self._pidfd = pipes
         self._stderr = b""
         self._status: int | None = None
-        remote = f"{_quoted(command) if command else 'howdah'} serve"
-        argv = [*ssh, "-T", "-x", "-a", *self._options(config), "--", host, remote]
-        stdin, self.write_fd = os.pipe()
-        self.read_fd, stdout = os.pipe()
-        self._stderr_fd, stderr = os.pipe()
-        os.set_blocking(self._stderr_fd, False)
-        self._pid = _spawn(argv, (stdin, stdout, stderr))
-        self._pidfd = os.pidfd_open(self._pid)
 
     def exit_status(self, timeout_s: float) -> int | None:
         """ssh's exit code, -N when signal N ended it, None while it runs."""
-        if self._status is None and _readable(self._pidfd, timeout_s):
-            self._status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
-            os.close(self._pidfd)
+        if self._status is None and readable(self._pidfd, timeout_s):
+            self._status = _status(self._pidfd)
         return self._status
 
     def stderr(self) -> str:
@@ -72,29 +114,31 @@ class Far:
         return text.decode(errors="backslashreplace").replace("\r\n", "\n")
 
     def end(self) -> None:
-        """Ends ssh, and the kept connection with its last session. Not needed when all went well."""
-        if self._control:
-            # Not -O exit: another copy may be using the connection at this moment.
-            _output([*self._ssh, "-O", "stop", "-o", f"ControlPath={self._control}", "--", self.host])
+        """Ends ssh, and the kept login with its last session. Not needed when all went well."""
+        self.login.end()
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self.exit_status(0.0) is None:
-                os.kill(self._pid, number)
+                signal.pidfd_send_signal(self._pidfd, number)
                 self.exit_status(0.5)
 
-    def _options(self, config: dict[str, str]) -> list[str]:
-        options = ["ClearAllForwardings=yes"]
-        if config.get("connecttimeout", "none") == "none":
-            options.append(f"ConnectTimeout={CONNECT_TIMEOUT_S}")
-        if self._control:
-            options += [
-                "ControlMaster=auto",
-                f"ControlPath={self._control}",
-                f"ControlPersist={_keep_s()}",
-                # A kept connection whose path has died must not hold the next copy.
-                f"ServerAliveInterval={_ALIVE_S}",
-                "ServerAliveCountMax=3",
-            ]
-        return [part for option in options for part in ("-o", option)]
+
+def keep_s() -> int:
+    """How long a login and a far end are kept after a copy, in seconds. Raises HowdahError."""
+    text = os.environ.get("HOWDAH_SSH_KEEP_S", str(KEEP_S))
+    if not text.isdecimal():
+        raise HowdahError(f"HOWDAH_SSH_KEEP_S is {text!r}; give whole seconds, 0 to keep no connection")
+    return int(text)
+
+
+def _status(pidfd: int) -> int:
+    try:
+        ended = os.waitid(os.P_PIDFD, pidfd, os.WEXITED)
+    except ChildProcessError:
+        # Another process started it and is gone; most likely its connection was lost.
+        return LOST
+    if ended is None:
+        return LOST
+    return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
 
 
 def _effective_config(ssh: list[str], host: str) -> dict[str, str]:
@@ -109,15 +153,13 @@ def _direct_address(config: dict[str, str]) -> str | None:
     return config.get("hostname") if all(value == "none" for value in through) else None
 
 
-def _control_path(config: dict[str, str]) -> str | None:
-    """Where the kept connection to this host is or will be; None when none of ours is to be kept."""
+def _sockets(config: dict[str, str]) -> str | None:
     shares = config.get("controlmaster", "false") not in {"false", "no"} or "controlpath" in config
     folder = _private_folder()
-    if not config or shares or not folder or not _keep_s():
+    if not config or shares or not folder or not keep_s():
         return None
-    network = os.stat("/proc/self/ns/net").st_ino  # noqa: PTH116
-    path = f"{folder}/{network}-%C"
-    return path if len(os.fsencode(path)) - len("%C") + _HASH_LENGTH <= _SOCKET_PATH_MAX else None
+    prefix = f"{folder}/{os.stat('/proc/self/ns/net').st_ino}"  # noqa: PTH116
+    return prefix if len(os.fsencode(prefix)) + len("-") + _HASH_LENGTH <= _SOCKET_PATH_MAX else None
 
 
 def _private_folder() -> str | None:
@@ -137,18 +179,11 @@ def _private_folder() -> str | None:
     return folder if private else None
 
 
-def _keep_s() -> int:
-    text = os.environ.get("HOWDAH_SSH_KEEP_S", str(KEEP_S))
-    if not text.isdecimal():
-        raise HowdahError(f"HOWDAH_SSH_KEEP_S is {text!r}; give whole seconds, 0 to keep no connection")
-    return int(text)
-
-
 def _quoted(word: str) -> str:
     return "'" + word.replace("'", "'\\''") + "'"
 
 
-def _spawn(argv: list[str], streams: tuple[int, int, int]) -> int:
+def spawn(argv: list[str], streams: tuple[int, int, int], *, session: bool = False) -> int:
     """Starts ``argv`` with these as its standard streams, which are closed here."""
     actions = [(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate(streams)]
     try:
@@ -160,6 +195,7 @@ def _spawn(argv: list[str], streams: tuple[int, int, int]) -> int:
             file_actions=actions,
             setsigmask=[signal.SIGINT],
             setsigdef=[signal.SIGPIPE],
+            setsid=session,
         )
     except FileNotFoundError:
         raise HowdahError(
@@ -172,7 +208,12 @@ def _spawn(argv: list[str], streams: tuple[int, int, int]) -> int:
             os.close(fd)
 
 
-def _readable(fd: int, timeout_s: float) -> bool:
+def nowhere() -> int:
+    """A standard stream that nobody hears."""
+    return os.open(os.devnull, os.O_RDWR)
+
+
+def readable(fd: int, timeout_s: float) -> bool:
     """Whether ``fd`` has something, or its end, before the time is over.
 
     Not by select(2): a copy of many files has more descriptors open than it knows.
@@ -185,10 +226,10 @@ def _readable(fd: int, timeout_s: float) -> bool:
 def _output(argv: list[str], timeout_s: float = 2.0) -> bytes:
     """Standard output of a short command; whatever it has written when the time is over."""
     read_fd, stdout = os.pipe()
-    pid = _spawn(argv, (os.open(os.devnull, os.O_RDWR), stdout, os.open(os.devnull, os.O_RDWR)))
+    pid = spawn(argv, (nowhere(), stdout, nowhere()))
     text, deadline = b"", time.monotonic() + timeout_s
     try:
-        while _readable(read_fd, max(0.0, deadline - time.monotonic())):
+        while readable(read_fd, max(0.0, deadline - time.monotonic())):
             piece = os.read(read_fd, 65536)
             if not piece:
                 break

@@ -1,0 +1,82 @@
+"""What is kept between copies: the ssh login, and a far end that waits behind it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from copying import SLACK_S, STOP_S, Copier, wait_until
+
+pytestmark = pytest.mark.lab
+
+
+@pytest.fixture
+def cp(cp: Copier) -> Copier:
+    """One for which nothing is kept yet."""
+    cp.forget_logins()
+    return cp
+
+
+@pytest.fixture
+def waiting(cp: Copier) -> int:
+    """The process number of the far end that waits after a copy."""
+    cp.good("--memory", "1MiB", "far:")
+    wait_until(lambda: holders(cp) and far_ends(cp), STOP_S + SLACK_S)
+    (pid,) = far_ends(cp)
+    return pid
+
+
+def far_ends(cp: Copier) -> list[int]:
+    return [pid for pid, args in cp.processes().items() if "ssh" not in args and "howdah serve" in args]
+
+
+def holders(cp: Copier) -> list[int]:
+    return [pid for pid, args in cp.processes().items() if "howdah standby" in args]
+
+
+def test_the_next_copy_takes_the_far_end_that_waits(cp: Copier, waiting: int) -> None:
+    cp.good("--memory", "1MiB", "far:")
+    wait_until(lambda: waiting not in far_ends(cp), STOP_S + SLACK_S)
+    wait_until(lambda: len(far_ends(cp)) == 1, STOP_S + SLACK_S)
+    assert len([args for args in cp.processes().values() if "[mux]" in args]) == 1
+
+
+def test_a_copy_to_another_howdah_does_not_take_it(cp: Copier, waiting: int) -> None:
+    program = Path(sys.executable).parent / "howdah"
+    cp.good("--memory", "1MiB", "--far-howdah", program, "far:")
+    assert waiting in far_ends(cp)
+
+
+def test_of_copies_at_once_one_takes_it_and_all_go_well(cp: Copier, waiting: int) -> None:
+    argv = [*cp.argv("--memory", "1MiB", "far:"), "--quiet"]
+    copies = [cp.lab.popen("near", argv, env=cp.env) for _ in range(4)]
+    assert [copy.wait(timeout=30) for copy in copies] == [0] * 4
+    wait_until(lambda: waiting not in far_ends(cp) and len(holders(cp)) == 1, STOP_S + SLACK_S)
+
+
+def test_nothing_is_kept_where_none_is_wanted(cp: Copier) -> None:
+    done = cp("--memory", "1MiB", "far:", HOWDAH_SSH_KEEP_S="0")
+    assert done.returncode == 0, done.stderr
+    cp.wait_for_nothing_left()
+
+
+def test_all_of_it_ends_by_itself(cp: Copier) -> None:
+    done = cp("--memory", "1MiB", "far:", HOWDAH_SSH_KEEP_S="1")
+    assert done.returncode == 0, done.stderr
+    wait_until(lambda: not cp.processes(), 2 + STOP_S + SLACK_S)
+
+
+def test_a_holder_that_is_killed_takes_its_far_end_along(cp: Copier, waiting: int) -> None:
+    cp.lab.run("near", ["kill", "-KILL", *map(str, holders(cp))], check=True)
+    wait_until(lambda: waiting not in far_ends(cp), STOP_S + SLACK_S)
+    cp.good("--memory", "1MiB", "far:")
+
+
+def test_a_far_end_that_dies_is_not_offered(cp: Copier, waiting: int) -> None:
+    cp.lab.run("far", ["kill", "-KILL", str(waiting)], check=True)
+    wait_until(lambda: not holders(cp), STOP_S + SLACK_S)
+    cp.good("--memory", "1MiB", "far:")
+
+
+def test_a_copy_that_fails_leaves_none(cp: Copier, tmp_path: Path) -> None:
+    cp.refused(f"far:{tmp_path}/nothing", tmp_path / "here")
+    cp.wait_for_nothing_left()
