@@ -1,9 +1,10 @@
-"""File systems in memory for what is copied, seen by this process and its children alone.
+"""Memory for what is copied: file systems seen by this process and its children alone, and warm pages.
 
 The kernel takes them back when the last of these processes ends, in whatever way.
 """
 
 import contextlib
+import mmap
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -12,10 +13,15 @@ from io import FileIO
 from pathlib import Path
 from typing import Literal
 
-from howdah import HowdahError
+from howdah import HowdahError, lab
 from howdah._native import unshare
 
 Pages = Literal["never", "within_size", "always"]
+
+_MADV_POPULATE_WRITE = 23
+"""linux/mman.h; Python's mmap does not name it."""
+_SPARED_BYTES = 2**30
+"""Left to whatever else runs."""
 
 
 def own_mounts() -> None:
@@ -37,19 +43,26 @@ def mount(folder: Path, size_bytes: int, pages: Pages) -> None:
         _mount("--types", "tmpfs", "--options", options, "howdah", str(folder))
 
 
-def touch(folder: Path, size_bytes: int) -> None:
-    """Has a file of ``size_bytes`` in ``folder`` for a moment.
+@contextlib.contextmanager
+def warm() -> Iterator[None]:
+    """Has every free page touched, and none given back to a hypervisor while the block lasts. Needs root.
 
-    In some virtual machines the first use of a page is slow. It lasts while a lab is up
-    (howdah.lab.settings.PAGE_REPORTING).
+    In some virtual machines the first use of a page costs more than to copy it; which copy meets such pages
+    would be chance. A lab keeps them (howdah.lab.settings.PAGE_REPORTING); this one is for nothing else.
     """
-    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
-        _fill(file, size_bytes)
+    with lab.started(lab.symmetric(1_000_000, 0)):
+        with mmap.mmap(-1, _free_bytes() - _SPARED_BYTES) as pages:
+            pages.madvise(mmap.MADV_HUGEPAGE)
+            pages.madvise(_MADV_POPULATE_WRITE)
+        yield
 
 
 @contextlib.contextmanager
 def touching(folder: Path, size_bytes: int) -> Iterator[None]:
-    """The same beside what the block makes: at its end both are there."""
+    """Has a file of ``size_bytes`` in ``folder`` beside what the block makes: at its end both are there.
+
+    So the pages of both have been used, which ``warm`` tells why; it lasts while a lab is up.
+    """
     # A thread: writing waits for the kernel, not for the interpreter.
     with tempfile.TemporaryFile(dir=folder, buffering=0) as file, ThreadPoolExecutor(1) as pool:
         filled = pool.submit(_fill, file, size_bytes)
@@ -61,6 +74,14 @@ def _fill(file: FileIO, size_bytes: int) -> None:
     chunk = bytes(2**23)
     while size_bytes > 0:
         size_bytes -= file.write(chunk[:size_bytes])
+
+
+def _free_bytes() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == "MemFree":
+            return int(value.removesuffix("kB")) * 1024
+    raise HowdahError("no MemFree in /proc/meminfo; is /proc mounted?")
 
 
 def _mount(*arguments: str) -> None:

@@ -64,9 +64,10 @@ def main() -> int:
         return 1
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     # Beside what is copied, a part of it, and its copy; small files take whole pages, and servers keep logs.
-    with work.scratch(
-        3 * options.bytes, 4 * options.files * max(options.file_bytes, 4096) + 2**30
-    ) as scratch:
+    with (
+        memory.warm(),
+        work.scratch(3 * options.bytes, 4 * options.files * max(options.file_bytes, 4096) + 2**30) as scratch,
+    ):
         print(f"work in {scratch}", file=sys.stderr)
         large = scratch / work.LARGE
         tasks = {
@@ -108,7 +109,6 @@ def _at(
         for tool in tools:
             stack.enter_context(tool.serving(stage))
         stack.enter_context(iperf3.serving(stage))
-        memory.touch(scratch / work.LARGE, max(task.whole.bytes for task in tasks))
         for task in tasks:
             for done in _in_turns(tools, stage, task, rtt_ms, options.rounds):
                 _say(done)
