@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,8 @@ use crate::error::TransferError;
 /// What a writable pipe takes without blocking (POSIX `PIPE_BUF`), in bytes.
 const WRITE_BYTES: usize = 4096;
 const READ_BYTES: usize = 64 * 1024;
+/// An end that has nothing to say says so this often, whatever its other threads are busy with.
+const HEARTBEAT: Duration = Duration::from_secs(5);
 /// What is still to be written when a channel closes gets this long.
 const LINGER: Duration = Duration::from_millis(1500);
 
@@ -28,6 +30,8 @@ pub enum Event {
     Closed(Option<TransferError>),
     /// A data stream has done all its work.
     StreamDone,
+    /// What all streams brought is in place.
+    InPlace,
     /// A thread of this end cannot go on.
     Failed(TransferError),
     /// The user, or a signal, stops this end; says why.
@@ -88,7 +92,7 @@ impl Channel {
             let wake = Arc::clone(&wake);
             thread::Builder::new()
                 .name("howdah-say".into())
-                .spawn(move || write_messages(&write, &queue, &note, &wake))?
+                .spawn(move || write_messages(&write, &queue, &note, &wake, HEARTBEAT))?
         };
         Ok(Self {
             control: Control { outgoing },
@@ -215,11 +219,20 @@ fn write_messages(
     queue: &Receiver<Option<Message>>,
     note: &Sender<Message>,
     wake: &OwnedFd,
+    heartbeat: Duration,
 ) {
     if write_all(write, &preamble(), wake).is_err() {
         return;
     }
-    for message in queue.iter().map_while(|message| message) {
+    let mut greeted = false;
+    loop {
+        let message = match queue.recv_timeout(heartbeat) {
+            Ok(Some(message)) => message,
+            Err(RecvTimeoutError::Timeout) if greeted => Message::Alive,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Ok(None) | Err(RecvTimeoutError::Disconnected) => return,
+        };
+        greeted = true;
         // What the conversation does not judge by, it need not know: only these are noted.
         let Ok(frame) = encode(&message) else {
             continue;
@@ -256,4 +269,42 @@ fn write_all(write: &OwnedFd, mut bytes: &[u8], wake: &OwnedFd) -> Result<(), Er
         bytes = &bytes[count..];
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use howdah_wire::Hello;
+
+    #[test]
+    fn an_end_that_is_busy_says_that_it_is_there_but_greets_first() {
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        let wake = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        let (outgoing, queue) = mpsc::channel();
+        let (note, _noted) = mpsc::channel();
+        let beat = Duration::from_millis(5);
+        let writer = thread::spawn(move || write_messages(&write, &queue, &note, &wake, beat));
+        thread::sleep(10 * beat);
+        let hello = Message::Hello(Hello {
+            version: "0".to_owned(),
+            key: Vec::new(),
+        });
+        outgoing.send(Some(hello.clone())).unwrap();
+        let mut frames = FrameReader::new();
+        let mut next = || loop {
+            if let Some(message) = frames.next_message().unwrap() {
+                return message;
+            }
+            let mut buffer = [0; READ_BYTES];
+            let count = rustix::io::read(&read, &mut buffer).unwrap();
+            assert!(count > 0, "the writer has gone");
+            frames.push(&buffer[..count]);
+        };
+        assert_eq!(
+            [next(), next(), next()],
+            [hello, Message::Alive, Message::Alive]
+        );
+        outgoing.send(None).unwrap();
+        writer.join().unwrap();
+    }
 }

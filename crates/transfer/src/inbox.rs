@@ -9,7 +9,7 @@ use howdah_wire::{Message, Side};
 use crate::control::Event;
 use crate::error::{TransferError, printable};
 
-/// Both ends speak at least every few seconds; after this much silence the other one is gone.
+/// Both ends speak at least every few seconds, however busy; after this much silence the other one is gone.
 const MAX_SILENCE: Duration = Duration::from_secs(60);
 /// A broken data stream is often the first sign of an end that has failed. Its own words, on the
 /// control channel, get this long to arrive.
@@ -22,6 +22,8 @@ pub enum Input {
     Message(Message),
     /// A stream has done its work.
     StreamDone,
+    /// What all streams brought is in place.
+    InPlace,
 }
 
 /// The events of one end.
@@ -91,9 +93,13 @@ impl<'a> Inbox<'a> {
                 }
                 self.heard = Instant::now();
                 self.finished |= matches!(message, Message::Finished(_));
-                Ok(Some(Input::Message(message)))
+                Ok(match message {
+                    Message::Alive => None,
+                    message => Some(Input::Message(message)),
+                })
             }
             Event::StreamDone => Ok(Some(Input::StreamDone)),
+            Event::InPlace => Ok(Some(Input::InPlace)),
             Event::Failed(error @ TransferError::Stream(_)) => {
                 self.broken.get_or_insert((error, Instant::now()));
                 Ok(None)

@@ -161,14 +161,17 @@ impl Placement {
             .map_err(failed)
     }
 
-    /// Gives the folders their attributes, the innermost first.
+    /// Gives the folders their attributes, the innermost first, until `stop` says so.
     ///
     /// # Errors
-    /// When one cannot be changed.
-    pub fn finish(&self) -> Result<(), TransferError> {
+    /// When one cannot be changed; [`TransferError::Cancelled`] when it was stopped.
+    pub fn finish(&self, stop: impl Fn() -> bool) -> Result<(), TransferError> {
         let mut folders = std::mem::take(&mut *lock(&self.folders));
         folders.sort_unstable_by(|one, other| other.1.cmp(&one.1));
         for (source, path, attributes) in folders {
+            if stop() {
+                return Err(TransferError::Cancelled);
+            }
             let (target, relative) = self.relative(source, &path)?;
             let folder = self.folder(source, target, &relative)?;
             let display = [&target.folder_path, b"/".as_slice(), &relative].concat();

@@ -112,12 +112,23 @@ fn folders_get_their_attributes_at_the_end() {
         .unwrap();
     placement.make_folder(0, &path("sub"), ATTRIBUTES).unwrap();
     write(&placement, "sub/file", b"x").unwrap();
-    placement.finish().unwrap();
+    placement.finish(|| false).unwrap();
     let root = fs::metadata(folder.path().join("root")).unwrap();
     let sub = fs::metadata(folder.path().join("root/sub")).unwrap();
     assert_eq!(root.permissions().mode() & 0o7777, 0o555);
     assert_eq!(sub.permissions().mode() & 0o7777, 0o640);
     assert_eq!((root.mtime(), sub.mtime()), (1_234_567_890, 1_234_567_890));
+}
+
+#[test]
+fn who_stops_does_not_wait_for_the_folders() {
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), Some("root"));
+    placement.make_folder(0, &path("sub"), ATTRIBUTES).unwrap();
+    let stopped = placement.finish(|| true);
+    assert_eq!(stopped.unwrap_err(), TransferError::Cancelled);
+    let sub = fs::metadata(folder.path().join("root/sub")).unwrap();
+    assert_eq!(sub.permissions().mode() & 0o7777, 0o700);
 }
 
 #[test]

@@ -91,18 +91,19 @@ impl Receiving {
         }
     }
 
-    /// Ends the job when all streams have ended: nothing may be missing.
+    /// Ends the job when all streams have ended: nothing may be missing. Returns early when `stop`
+    /// says so.
     ///
     /// # Errors
     /// When files are incomplete or a folder refuses its attributes.
-    pub fn finish(&self) -> Result<(), TransferError> {
+    pub fn finish(&self, stop: impl Fn() -> bool) -> Result<(), TransferError> {
         if let Some(file) = lock(&self.open).values().next() {
             return Err(TransferError::Here(format!(
                 "the other end broke the protocol: {} is incomplete",
                 printable(file.draft.display())
             )));
         }
-        self.placement.finish()
+        self.placement.finish(stop)
     }
 
     /// What each stream that has ended carried.

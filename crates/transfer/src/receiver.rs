@@ -21,7 +21,7 @@ use crate::memory::MemoryMark;
 use crate::place::Placement;
 use crate::receive::Receiving;
 use crate::sample::Sampler;
-use crate::sender::{HEARTBEAT, note_samples};
+use crate::sender::note_samples;
 use crate::target::Targets;
 
 /// Between two words on how much has arrived.
@@ -87,6 +87,7 @@ pub fn run(
         inbox: Inbox::new(events, context.side),
         sampled,
         streams_left,
+        in_place: false,
         all_offered: false,
         refuse_offers: targets.fresh && !job.dry_run,
         peer: None,
@@ -108,6 +109,7 @@ struct Run<'a> {
     inbox: Inbox<'a>,
     sampled: &'a mut dyn FnMut(Vec<Sample>),
     streams_left: u16,
+    in_place: bool,
     all_offered: bool,
     /// Nothing is there that could be skipped: offers made in ignorance of that count as wanted.
     refuse_offers: bool,
@@ -118,27 +120,21 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn until_finished(&mut self, mark: MemoryMark) -> Result<Received, TransferError> {
-        let dry_run = self.context.job.dry_run;
-        let mut progress_at = Instant::now();
-        let mut heartbeat_at = Instant::now() + HEARTBEAT;
-        while if dry_run {
-            !self.all_offered
+        if self.context.job.dry_run {
+            self.step_until(|run| run.all_offered)?;
         } else {
-            self.streams_left > 0
-        } {
-            self.step(progress_at.saturating_duration_since(Instant::now()))?;
-            let now = Instant::now();
-            if now >= progress_at {
-                self.tell_progress(now >= heartbeat_at);
-                if now >= heartbeat_at {
-                    heartbeat_at = now + HEARTBEAT;
-                }
-                progress_at = now + PROGRESS_EVERY;
-            }
+            self.step_until(|run| run.streams_left == 0)?;
+            // On a thread of its own, because millions of folders take a while and this one listens.
+            let receiving = Arc::clone(&self.receiving);
+            self.context.spawn("howdah-finish", move |context| {
+                receiving.finish(|| context.abort.stopping())?;
+                let _ = context.events.send(Event::InPlace);
+                Ok(())
+            })?;
+            self.step_until(|run| run.in_place)?;
         }
-        self.receiving.finish()?;
         let verified = Instant::now();
-        self.tell_progress(true);
+        self.tell_progress();
         let totals = self.receiving.totals();
         let mut sum = Totals::default();
         totals.iter().for_each(|(_, totals)| sum.add(totals));
@@ -161,7 +157,7 @@ impl Run<'_> {
             .control
             .say(Message::Finished(Box::new(finished)));
         while self.context.side == Side::Near && self.peer.is_none() {
-            self.step(HEARTBEAT)?;
+            self.step(PROGRESS_EVERY)?;
         }
         let listed = std::mem::take(&mut self.listed);
         Ok(Received {
@@ -173,11 +169,29 @@ impl Run<'_> {
         })
     }
 
+    /// Handles what comes, and tells how far this end is, until `reached`.
+    fn step_until(&mut self, reached: impl Fn(&Self) -> bool) -> Result<(), TransferError> {
+        let mut progress_at = Instant::now();
+        while !reached(self) {
+            self.step(progress_at.saturating_duration_since(Instant::now()))?;
+            let now = Instant::now();
+            if now >= progress_at {
+                self.tell_progress();
+                progress_at = now + PROGRESS_EVERY;
+            }
+        }
+        Ok(())
+    }
+
     fn step(&mut self, timeout: Duration) -> Result<(), TransferError> {
         match self.inbox.next(timeout)? {
             Some(Input::Message(message)) => self.hear(message),
             Some(Input::StreamDone) => {
                 self.streams_left = self.streams_left.saturating_sub(1);
+                Ok(())
+            }
+            Some(Input::InPlace) => {
+                self.in_place = true;
                 Ok(())
             }
             None => Ok(()),
@@ -227,8 +241,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Tells the sender how far this end is; `anyway` also when nothing has changed.
-    fn tell_progress(&mut self, anyway: bool) {
+    /// Tells the sender how far this end is, if that has changed.
+    fn tell_progress(&mut self) {
         let board = &self.context.board;
         let streams = self.context.abort.open_streams();
         let current = {
@@ -246,7 +260,7 @@ impl Run<'_> {
             streams,
             current,
         };
-        if anyway || progress != self.told {
+        if progress != self.told {
             self.context
                 .control
                 .say(Message::Progress(progress.clone()));

@@ -23,8 +23,6 @@ use crate::source::{Entry, Found, Sources};
 const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 /// Between two words on how far the scan is, while it runs.
 const SCANNED_EVERY: Duration = Duration::from_millis(200);
-/// An end that has nothing to say says so this often.
-pub const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// What the sending end knows when all is done.
 pub struct Sent {
@@ -139,7 +137,7 @@ impl Run<'_> {
             let scanned = self.sending.queue.scanned();
             let news =
                 told != Some(scanned) && (scanned.complete || now >= scanned_at + SCANNED_EVERY);
-            if news || now >= scanned_at + HEARTBEAT {
+            if news {
                 self.context.control.say(Message::Scanned(scanned));
                 told = Some(scanned);
                 scanned_at = now;
@@ -166,7 +164,7 @@ impl Run<'_> {
             {
                 Some(Input::Message(message)) => self.hear(message),
                 Some(Input::StreamDone) => self.streams_left = self.streams_left.saturating_sub(1),
-                None => {}
+                Some(Input::InPlace) | None => {}
             }
         };
         let finished = Instant::now();

@@ -69,10 +69,10 @@ impl Conversation {
     /// # Errors
     /// When it may not say this, or not now. The channel is unusable from then on.
     pub fn hear(&mut self, message: &Message) -> Result<(), ProtocolError> {
-        if self.ended {
-            return Err(ProtocolError("it speaks after its end"));
-        }
         match (self.greeted, message) {
+            // Also after its end, while it waits for this one's.
+            (true, Message::Alive) => return Ok(()),
+            _ if self.ended => return Err(ProtocolError("it speaks after its end")),
             (false, Message::Hello(_)) if self.side == Side::Far => self.greeted = true,
             (false, Message::FarHello(_)) if self.side == Side::Near => self.greeted = true,
             (_, Message::Hello(_) | Message::FarHello(_)) => {
@@ -231,11 +231,17 @@ mod tests {
 
     #[test]
     fn nothing_precedes_the_greeting_and_the_job() {
-        for message in [job(Direction::Push), Message::Cancel, offer(0, 1)] {
+        for message in [
+            job(Direction::Push),
+            Message::Cancel,
+            Message::Alive,
+            offer(0, 1),
+        ] {
             assert!(Conversation::new(Side::Far).hear(&message).is_err());
         }
         let mut far = Conversation::new(Side::Far);
         far.hear(&hello()).unwrap();
+        far.hear(&Message::Alive).unwrap();
         assert!(far.hear(&offer(0, 1)).is_err());
         assert!(Conversation::new(Side::Near).hear(&hello()).is_err());
     }
@@ -283,6 +289,7 @@ mod tests {
         pull.hear(&Message::Finished(Box::default())).unwrap();
         assert!(pull.ended());
         assert!(pull.hear(&Message::Warning(String::new())).is_err());
+        pull.hear(&Message::Alive).unwrap();
     }
 
     #[test]
@@ -305,7 +312,7 @@ mod tests {
         #[test]
         fn any_order_is_judged_without_panic(
             side in prop::sample::select(vec![Side::Near, Side::Far]),
-            choices in prop::collection::vec((0usize..9, 0u64..4, 0usize..4), 0..40),
+            choices in prop::collection::vec((0usize..10, 0u64..4, 0usize..4), 0..40),
         ) {
             let mut conversation = Conversation::new(side);
             for (choice, first, files) in choices {
@@ -318,6 +325,7 @@ mod tests {
                     5 => Message::Accept { fresh: files == 0, into_folder: true },
                     6 => Message::Cancel,
                     7 => Message::Progress(Progress::default()),
+                    8 => Message::Alive,
                     _ => Message::Finished(Box::default()),
                 };
                 if conversation.hear(&message).is_err() {

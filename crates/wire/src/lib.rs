@@ -24,4 +24,4 @@ pub use piece::{
 };
 
 /// Both ends must speak the same version; it changes with every change of a message or a piece.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;

@@ -36,6 +36,8 @@ pub enum Message {
     Digests(Vec<Digest>),
     /// Something the user should know that stops nothing.
     Warning(String),
+    /// Nothing to say, but still there.
+    Alive,
     /// sender (far) → receiver: a file or folder that cannot be read is not sent, and why.
     LeftOut(String),
     /// receiver → sender: everything has arrived, is verified and in place.
