@@ -190,6 +190,11 @@ impl Board {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Counts no longer what was of a file that is given up.
+    pub fn take_back_bytes(&self, bytes: u64) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     /// Notes that payload begins to move.
     pub fn payload_begins(&self) {
         self.first_payload.get_or_init(Instant::now);

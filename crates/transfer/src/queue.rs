@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use howdah_wire::limits::{MAX_OFFERED_FILES, MAX_PIECE_BYTES, MIN_BLOCK_BYTES};
-use howdah_wire::{Answer, Offer, OfferedFile, Scanned};
+use howdah_wire::{Answer, Offer, OfferedFile, Scanned, Totals};
 
 use crate::abort::{Abort, lock};
 use crate::error::TransferError;
@@ -36,18 +36,28 @@ pub struct BigFile {
     pub entry: Entry,
     /// Its size in bytes.
     pub size: u64,
+    /// How far it has been read.
+    pub reading: Mutex<Reading>,
+}
+
+/// What is known of reading a [`BigFile`].
+#[derive(Debug, Default)]
+pub struct Reading {
     /// Opened by the first stream that takes a piece.
-    pub opened: Mutex<Opened>,
+    pub opened: Opened,
+    /// Its pieces that were begun.
+    pub begun: Totals,
 }
 
 /// Whether a [`BigFile`] is open.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub enum Opened {
     /// Nobody has tried.
+    #[default]
     NotYet,
     /// It is.
     Yes(Arc<OwnedFd>),
-    /// It cannot be read: none of its pieces is sent.
+    /// It cannot be read, or not to its end: no piece of it is begun any more.
     Unreadable,
 }
 
@@ -319,7 +329,7 @@ impl Queue {
                     number,
                     entry,
                     size,
-                    opened: Mutex::new(Opened::NotYet),
+                    reading: Mutex::default(),
                 };
                 state.slicing = Some((Arc::new(file), 0));
                 break;

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use blake3::hazmat::HasherExt;
 use howdah_wire::limits::MAX_OPEN_FILES;
 use howdah_wire::{
-    Digest, FilePiece, HEADER_LENGTH_BYTES, MemoryPiece, Piece, PieceError, StreamTally, Totals,
+    Arrivals, Digest, FilePiece, HEADER_LENGTH_BYTES, MemoryPiece, Piece, PieceError, StreamTally,
+    Totals, Verdict,
 };
 
 use crate::abort::lock;
@@ -28,6 +29,7 @@ pub struct Receiving {
     /// Files of which some pieces have come.
     open: Mutex<HashMap<u64, Arc<OpenFile>>>,
     totals: Mutex<Vec<(u16, Totals)>>,
+    given_up: Mutex<Totals>,
     /// Whether digests that the sender knows already are kept here too.
     keep_all_digests: bool,
 }
@@ -40,8 +42,17 @@ fn hash(hasher: &mut blake3::Hasher, parts: &[IoSlice<'_>]) {
 
 struct OpenFile {
     first: FilePiece,
-    draft: Draft,
-    assembly: Mutex<Assembly>,
+    /// Its whole path, for messages.
+    display: Vec<u8>,
+    parts: Mutex<Parts>,
+}
+
+/// What there is of an [`OpenFile`].
+struct Parts {
+    /// Absent once the file is given up.
+    draft: Option<Arc<Draft>>,
+    arrivals: Arrivals,
+    assembly: Assembly,
 }
 
 impl Receiving {
@@ -51,6 +62,7 @@ impl Receiving {
             placement,
             open: Mutex::default(),
             totals: Mutex::default(),
+            given_up: Mutex::default(),
             keep_all_digests,
         }
     }
@@ -100,7 +112,7 @@ impl Receiving {
         if let Some(file) = lock(&self.open).values().next() {
             return Err(TransferError::Here(format!(
                 "the other end broke the protocol: {} is incomplete",
-                printable(file.draft.display())
+                printable(&file.display)
             )));
         }
         self.placement.finish(stop)
@@ -109,6 +121,11 @@ impl Receiving {
     /// What each stream that has ended carried.
     pub fn totals(&self) -> Vec<(u16, Totals)> {
         lock(&self.totals).clone()
+    }
+
+    /// What of all that was in files their sender gave up.
+    pub fn given_up(&self) -> Totals {
+        *lock(&self.given_up)
     }
 
     /// Drops what is incomplete.
@@ -143,18 +160,22 @@ impl Receiving {
         let draft = self
             .placement
             .draft(piece.source, &piece.path, piece.size)?;
-        let assembly = Mutex::new(Assembly::new(piece.size));
+        let draft = Arc::new(draft);
         let file = Arc::new(OpenFile {
             first: piece.clone(),
-            draft,
-            assembly,
+            display: draft.display().to_vec(),
+            parts: Mutex::new(Parts {
+                draft: Some(Arc::clone(&draft)),
+                arrivals: Arrivals::new(piece.size),
+                assembly: Assembly::new(piece.size),
+            }),
         });
         open.insert(piece.file, Arc::clone(&file));
-        if file.draft.wants_pages(piece.size) {
-            let file = Arc::clone(&file);
+        if draft.wants_pages(piece.size) {
+            let size = piece.size;
             context.spawn("howdah-pages", move |context| {
-                let alone = || context.abort.stopping() || Arc::strong_count(&file) == 1;
-                file.draft.take_pages(file.first.size, alone);
+                let alone = || context.abort.stopping() || Arc::strong_count(&draft) == 1;
+                draft.take_pages(size, alone);
                 Ok(())
             })?;
         }
@@ -210,7 +231,13 @@ impl Receiver<'_> {
             draft.write_at(parts, offset)
         })?;
         let blake3 = *hasher.finalize().as_bytes();
-        self.check(piece.checksum, piece.len, blake3)?;
+        let verdict = self.verdict(&piece, blake3)?;
+        let mut arrivals = Arrivals::new(piece.size);
+        arrivals.add(&piece, verdict)?;
+        if arrivals.given_up() {
+            self.give_up(&arrivals, piece.len);
+            return Ok(());
+        }
         draft.commit(piece.attributes)?;
         self.complete(piece, blake3);
         Ok(())
@@ -219,19 +246,40 @@ impl Receiver<'_> {
     fn receive_part(&mut self, piece: &FilePiece) -> Result<(), TransferError> {
         let file = self.receiving.open_file(self.context, piece)?;
         lock(&self.context.board.notes).current = Some((piece.source, piece.path.clone()));
+        let draft = lock(&file.parts).draft.clone();
         let mut hasher = blake3::Hasher::new();
         hasher.set_input_offset(piece.offset);
         self.payload(piece.len, piece.checksum, |parts, offset| {
             hash(&mut hasher, parts);
-            file.draft.write_at(parts, piece.offset + offset)
+            match &draft {
+                Some(draft) => draft.write_at(parts, piece.offset + offset),
+                None => Ok(()),
+            }
         })?;
+        drop(draft);
         let value = hasher.finalize_non_root();
-        self.check(piece.checksum, piece.len, value)?;
-        let added = lock(&file.assembly).add(piece.offset, piece.len, value);
+        let verdict = self.verdict(piece, value)?;
+        let mut parts = lock(&file.parts);
+        let known = parts.arrivals.given_up();
+        parts.arrivals.add(piece, verdict)?;
+        if parts.arrivals.given_up() {
+            parts.draft = None;
+            let come = parts.arrivals.come().bytes;
+            self.give_up(&parts.arrivals, if known { piece.len } else { come });
+            if parts.arrivals.ended() {
+                lock(&self.receiving.open).remove(&piece.file);
+            }
+            return Ok(());
+        }
+        let added = parts.assembly.add(piece.offset, piece.len, value);
         let digest = added.map_err(|_| PieceError::Malformed)?;
         let Some(digest) = digest else { return Ok(()) };
+        let Some(draft) = parts.draft.take() else {
+            return Ok(());
+        };
+        drop(parts);
         lock(&self.receiving.open).remove(&piece.file);
-        file.draft.commit(file.first.attributes)?;
+        draft.commit(file.first.attributes)?;
         let piece = FilePiece {
             checksum: false,
             ..file.first.clone()
@@ -278,6 +326,28 @@ impl Receiver<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Takes what follows a file's payload: the verdict, and a checksum unless the file is given up.
+    fn verdict(&mut self, piece: &FilePiece, computed: [u8; 32]) -> Result<Verdict, TransferError> {
+        let mut bytes = [0; Verdict::BYTES];
+        self.stream.take(&mut bytes)?;
+        let verdict = Verdict::decode(bytes);
+        if verdict.given_up.is_none() {
+            self.check(piece.checksum, piece.len, computed)?;
+        } else if piece.checksum {
+            // Counted like all of the file, and taken back with it.
+            self.context.board.add_bytes(piece.len);
+        }
+        Ok(verdict)
+    }
+
+    /// Counts no longer what has come of a file that is given up.
+    fn give_up(&self, arrivals: &Arrivals, counted_bytes: u64) {
+        self.context.board.take_back_bytes(counted_bytes);
+        if arrivals.ended() {
+            lock(&self.receiving.given_up).add(&arrivals.come());
+        }
     }
 
     fn check(&mut self, checksum: bool, len: u64, computed: [u8; 32]) -> Result<(), TransferError> {

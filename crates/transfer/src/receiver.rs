@@ -29,7 +29,7 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(150);
 
 /// What the receiving end knows when all is done.
 pub struct Received {
-    /// What arrived.
+    /// What arrived and is here now.
     pub totals: Totals,
     /// Its sockets.
     pub streams: Vec<StreamSummary>,
@@ -160,6 +160,7 @@ impl Run<'_> {
             self.step(PROGRESS_EVERY)?;
         }
         let listed = std::mem::take(&mut self.listed);
+        sum.take_away(&self.receiving.given_up());
         Ok(Received {
             totals: sum,
             streams,

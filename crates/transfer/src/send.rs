@@ -1,18 +1,19 @@
 //! The work of one sending stream: take the next block, put it on the wire.
 
+use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use blake3::hazmat::HasherExt;
 use howdah_wire::{
-    Attributes, Digest, FilePiece, MemoryPiece, Piece, StreamTally, Totals, TreePath,
+    Attributes, Digest, FilePiece, MemoryPiece, Piece, StreamTally, Totals, TreePath, Verdict,
 };
 use rustix::io::Errno;
 
 use crate::abort::lock;
 use crate::context::Context;
 use crate::error::{TransferError, printable};
-use crate::queue::{BigFile, Block, Opened, Queue};
+use crate::queue::{BigFile, Block, Opened, Queue, Reading};
 use crate::source::{Entry, Kind, Sources};
 use crate::stream::{CHUNK_BYTES, Stream};
 
@@ -30,6 +31,7 @@ pub struct Sending {
     /// Where files are read.
     pub sources: Sources,
     totals: Mutex<Vec<(u16, Totals)>>,
+    given_up: Mutex<Totals>,
 }
 
 impl Sending {
@@ -39,12 +41,18 @@ impl Sending {
             queue,
             sources,
             totals: Mutex::default(),
+            given_up: Mutex::default(),
         }
     }
 
     /// What each stream that has ended carried.
     pub fn totals(&self) -> Vec<(u16, Totals)> {
         lock(&self.totals).clone()
+    }
+
+    /// What of all that was in files given up on the way.
+    pub fn given_up(&self) -> Totals {
+        *lock(&self.given_up)
     }
 
     /// Sends blocks until there are no more, then the account of the stream.
@@ -157,10 +165,17 @@ impl Sender<'_> {
                     len: size,
                     checksum: true,
                 };
+                let begun = piece.totals();
                 self.header(&Piece::File(piece))?;
                 let mut hasher = blake3::Hasher::new();
                 let display = || self.sending.sources.display(source, &path);
-                send_range(self.stream, &file, 0, size, Some(&mut hasher), &display)?;
+                if let Some(why) =
+                    send_range(self.stream, &file, 0, size, Some(&mut hasher), &display)?
+                {
+                    self.give_up(size, &begun, why);
+                    return self.verdict(Some(begun.bytes));
+                }
+                self.verdict(None)?;
                 let blake3 = *hasher.finalize().as_bytes();
                 self.stream.put(&blake3)?;
                 self.digests.push(Digest {
@@ -183,9 +198,6 @@ impl Sender<'_> {
                 mtime_ns: 0,
             },
         };
-        let Some(opened) = self.opened(file)? else {
-            return Ok(());
-        };
         let checksum = !self.stream.encrypted();
         let piece = FilePiece {
             file: file.number,
@@ -198,6 +210,9 @@ impl Sender<'_> {
             checksum,
         };
         let whole = piece.is_whole();
+        let Some(opened) = self.opened(file, &piece)? else {
+            return Ok(());
+        };
         lock(&self.context.board.notes).current = Some((*source, path.clone()));
         self.header(&Piece::File(piece))?;
         if len >= ALIGN_FROM_BYTES {
@@ -209,7 +224,11 @@ impl Sender<'_> {
         hasher.set_input_offset(offset);
         let hashing = checksum.then_some(&mut hasher);
         let display = || self.sending.sources.display(*source, path);
-        send_range(self.stream, &opened, offset, len, hashing, &display)?;
+        if let Some(why) = send_range(self.stream, &opened, offset, len, hashing, &display)? {
+            let begun_bytes = self.give_up_big(file, why);
+            return self.verdict(Some(begun_bytes));
+        }
+        self.verdict(None)?;
         if checksum {
             let value = if whole {
                 *hasher.finalize().as_bytes()
@@ -230,18 +249,47 @@ impl Sender<'_> {
         Ok(())
     }
 
-    fn opened(&self, file: &BigFile) -> Result<Option<Arc<OwnedFd>>, TransferError> {
-        let mut opened = lock(&file.opened);
-        if let Opened::NotYet = *opened {
+    /// The file open and `piece` of it begun; `None` when no more of it is sent.
+    fn opened(
+        &self,
+        file: &BigFile,
+        piece: &FilePiece,
+    ) -> Result<Option<Arc<OwnedFd>>, TransferError> {
+        let Reading { opened, begun } = &mut *lock(&file.reading);
+        if let Opened::NotYet = opened {
             *opened = match self.open(file.entry.source, &file.entry.path, file.size)? {
                 Some(descriptor) => Opened::Yes(Arc::new(descriptor)),
                 None => Opened::Unreadable,
             };
         }
-        Ok(match &*opened {
-            Opened::Yes(descriptor) => Some(Arc::clone(descriptor)),
-            _ => None,
-        })
+        let Opened::Yes(descriptor) = opened else {
+            return Ok(None);
+        };
+        begun.add(&piece.totals());
+        Ok(Some(Arc::clone(descriptor)))
+    }
+
+    /// Begins no more of a file; what of it has begun, in bytes.
+    fn give_up_big(&self, file: &BigFile, why: String) -> u64 {
+        let mut reading = lock(&file.reading);
+        // Others may have failed in it before.
+        if let Opened::Yes(_) = std::mem::replace(&mut reading.opened, Opened::Unreadable) {
+            self.give_up(file.size, &reading.begun, why);
+        }
+        reading.begun.bytes
+    }
+
+    /// Leaves a file out of which pieces have begun.
+    fn give_up(&self, size: u64, begun: &Totals, why: String) {
+        self.sending.queue.leave_out(size);
+        lock(&self.sending.given_up).add(begun);
+        self.context.leave_out(why);
+    }
+
+    /// Says behind a piece's payload whether its file is given up, and what of it has begun, in bytes.
+    fn verdict(&mut self, begun_bytes: Option<u64>) -> Result<(), TransferError> {
+        let given_up = begun_bytes.and_then(NonZeroU64::new);
+        Ok(self.stream.put(&Verdict { given_up }.encode())?)
     }
 
     /// A file opened; `None` when it cannot be read: it is left out, the others are sent.
@@ -282,7 +330,8 @@ impl Sender<'_> {
     }
 }
 
-/// Reads `len` bytes at `offset` straight into the stream.
+/// Reads `len` bytes at `offset` straight into the stream; why not, if they cannot all be read: then
+/// zeros are in their place.
 fn send_range(
     stream: &mut dyn Stream,
     file: &OwnedFd,
@@ -290,28 +339,45 @@ fn send_range(
     len: u64,
     mut hasher: Option<&mut blake3::Hasher>,
     display: &dyn Fn() -> Vec<u8>,
-) -> Result<(), TransferError> {
+) -> Result<Option<String>, TransferError> {
     let end = offset + len;
     while offset < end {
         let room = stream.room()?;
         let most = (end - offset).min(room.len() as u64) as usize;
         let count = match rustix::io::pread(file, &mut room[..most], offset) {
             Ok(0) => {
-                return Err(TransferError::Here(format!(
-                    "{} became shorter while it was read; run the same command again when \
-                     nothing writes to it",
-                    printable(&display())
-                )));
+                fill_up(stream, end - offset)?;
+                let path = printable(&display());
+                let why = format!("cannot read {path}: it became shorter while it was read");
+                return Ok(Some(why));
             }
             Ok(count) => count,
             Err(Errno::INTR) => continue,
-            Err(error) => return Err(TransferError::path("read", &display(), error)),
+            Err(error) => match TransferError::reading("read", &display(), error) {
+                TransferError::Unreadable(why) => {
+                    fill_up(stream, end - offset)?;
+                    return Ok(Some(why));
+                }
+                error => return Err(error),
+            },
         };
         if let Some(hasher) = &mut hasher {
             hasher.update(&room[..count]);
         }
         stream.advance(count);
         offset += count as u64;
+    }
+    Ok(None)
+}
+
+/// Puts zeros where payload was announced.
+fn fill_up(stream: &mut dyn Stream, mut len: u64) -> Result<(), TransferError> {
+    while len > 0 {
+        let room = stream.room()?;
+        let count = len.min(room.len() as u64) as usize;
+        room[..count].fill(0);
+        stream.advance(count);
+        len -= count as u64;
     }
     Ok(())
 }

@@ -30,6 +30,8 @@ pub struct Sent {
     pub streams: Vec<StreamSummary>,
     /// The receiver's account.
     pub peer: Finished,
+    /// What is at the receiver now.
+    pub arrived: Totals,
     /// When that arrived.
     pub finished: Instant,
     /// Dry run: each file with whether it would be sent.
@@ -191,9 +193,11 @@ impl Run<'_> {
                 .say(Message::Finished(Box::new(account)));
         }
         let listed = self.sending.queue.take_listed();
+        sum.take_away(&self.sending.given_up());
         Ok(Sent {
             streams,
             peer,
+            arrived: sum,
             finished,
             listed,
         })

@@ -296,7 +296,7 @@ impl Near {
                     (entry.source, entry.path, size, needed)
                 });
                 Account {
-                    totals: sent.peer.totals,
+                    totals: sent.arrived,
                     sender_streams: sent.streams,
                     receiver_streams: sent.peer.streams,
                     verified: sent.finished,

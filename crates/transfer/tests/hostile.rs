@@ -15,7 +15,7 @@ use howdah_transfer::tls::{Connector, Identity};
 use howdah_transfer::{TransferError, serve};
 use howdah_wire::{
     Attributes, Direction, FarHello, FilePiece, FrameReader, Hello, Job, LinkTarget, Message,
-    Piece, StreamHello, StreamPlan, Totals, TreePath, encode, preamble,
+    Piece, StreamHello, StreamPlan, Totals, TreePath, Verdict, encode, preamble,
 };
 
 /// A near end made by hand, with one plaintext data stream.
@@ -182,6 +182,7 @@ fn file(path: &str, content: &[u8]) -> Vec<u8> {
     let len = content.len() as u64;
     let mut bytes = header(Piece::File(piece(path, len, 0, len)));
     bytes.extend_from_slice(content);
+    bytes.extend(Verdict::default().encode());
     bytes.extend_from_slice(blake3::hash(content).as_bytes());
     bytes
 }
@@ -239,7 +240,7 @@ fn a_source_that_was_not_named_has_no_place() {
 #[test]
 fn damaged_payload_is_noticed() {
     let mut bytes = file("file", b"content");
-    let last = bytes.len() - 33;
+    let last = bytes.len() - 32 - Verdict::BYTES - 1;
     bytes[last] ^= 1;
     let reason = Liar::begin().lie(&bytes);
     assert!(reason.contains("checksum does not match"), "{reason}");
@@ -250,6 +251,7 @@ fn a_file_with_a_part_missing_is_not_complete() {
     let content = vec![7; 1 << 20];
     let mut bytes = header(Piece::File(piece("file", 2 << 20, 0, 1 << 20)));
     bytes.extend_from_slice(&content);
+    bytes.extend(Verdict::default().encode());
     let mut hasher = blake3::Hasher::new();
     hasher.update(&content);
     bytes.extend_from_slice(&blake3::hazmat::HasherExt::finalize_non_root(&hasher));
@@ -265,6 +267,29 @@ fn a_file_with_a_part_missing_is_not_complete() {
     assert!(reason.contains("src/file is incomplete"), "{reason}");
     let twice = [once.clone(), once].concat();
     assert!(Liar::begin().lie(&twice).contains("malformed"));
+}
+
+#[test]
+fn a_file_given_up_must_tally_and_leaves_nothing() {
+    let given_up = |begun_bytes: u64| {
+        let mut bytes = header(Piece::File(piece("file", 2 << 20, 0, 1 << 20)));
+        bytes.resize(bytes.len() + (1 << 20), 7);
+        let given_up = begun_bytes.try_into().ok();
+        bytes.extend(Verdict { given_up }.encode());
+        bytes
+    };
+    let end = header(Piece::End(Totals {
+        bytes: 1 << 20,
+        files: 1,
+        ..Totals::default()
+    }));
+    for wrong in [1, (1 << 20) - 1, (2 << 20) + 1, u64::MAX] {
+        let reason = Liar::begin().lie(&[given_up(wrong), end.clone()].concat());
+        assert!(reason.contains("does not tally"), "{wrong}: {reason}");
+    }
+    // More is announced than comes.
+    let reason = Liar::begin().lie(&[given_up(2 << 20), end].concat());
+    assert!(reason.contains("src/file is incomplete"), "{reason}");
 }
 
 #[test]

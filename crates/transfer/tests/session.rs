@@ -209,27 +209,60 @@ fn buffers_that_an_end_does_not_grant_are_a_warning() {
 }
 
 #[test]
-fn a_source_that_shrinks_is_named_and_nothing_of_it_is_left() {
-    let base = tempfile::tempdir().unwrap();
-    let (source, target) = (base.path().join("src"), base.path().join("dst"));
-    fs::write(&source, content(64 * MIB)).unwrap();
-    let ends = Ends::start(
-        &push(&[&source], &target),
-        &json!({"pacing_bps": 200_000_000, "streams": 1}),
-    );
-    ends.wait_for_bytes(1);
-    fs::File::options()
-        .write(true)
-        .open(&source)
-        .unwrap()
-        .set_len(10 * MIB as u64)
-        .unwrap();
-    let error = ends.result().unwrap_err();
-    assert!(
-        error.contains("src became shorter while it was read"),
-        "{error}"
-    );
-    assert_eq!(fs::read_dir(base.path()).unwrap().count(), 1);
+fn a_file_that_shrinks_on_the_way_is_left_out_and_named_and_the_rest_arrives() {
+    for (direction, encrypt) in [("push", true), ("push", false), ("pull", true)] {
+        let base = tempfile::tempdir().unwrap();
+        let (source, target) = (base.path().join("src"), base.path().join("dst"));
+        fs::create_dir(&source).unwrap();
+        fs::write(source.join("big"), content(64 * MIB)).unwrap();
+        let late = base.path().join("late");
+        fs::write(&late, content(3 * MIB)).unwrap();
+        let kept = base.path().join("digests");
+        let mut job = job(direction, &[&source, &late], &target);
+        job["encrypt"] = json!(encrypt);
+        ends::keep_digests(&mut job, &kept);
+        let ends = Ends::start(&job, &json!({"pacing_bps": 100_000_000, "streams": 3}));
+        ends.wait_for_bytes(1);
+        let big = fs::File::options().write(true).open(source.join("big"));
+        big.unwrap().set_len(10 * MIB as u64).unwrap();
+        let outcome = ends.result().unwrap();
+        let said = left_out(&outcome);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].ends_with("src/big: it became shorter while it was read"),
+            "{said:?}"
+        );
+        assert_eq!(outcome["files"], 1);
+        assert_eq!(outcome["bytes"], 3 * MIB);
+        assert_eq!(ends::digests(&kept).len(), 1);
+        assert_eq!(fs::read(target.join("late")).unwrap(), content(3 * MIB));
+        assert_eq!(listing(&target.join("src")), []);
+    }
+}
+
+#[test]
+fn a_file_that_fails_to_be_read_is_left_out_and_named_and_the_rest_arrives() {
+    // Read, the first fails and the second ends before the size that it claims.
+    let odd = ["/sys/class/net/lo/speed", "/sys/class/net/lo/mtu"];
+    for direction in ["push", "pull"] {
+        let base = tempfile::tempdir().unwrap();
+        let (good, target) = (base.path().join("good"), base.path().join("dst"));
+        fs::write(&good, content(300_000)).unwrap();
+        let sources = [Path::new(odd[0]), &good, Path::new(odd[1])];
+        let outcome = Ends::run(&job(direction, &sources, &target)).unwrap();
+        let said = left_out(&outcome);
+        assert_eq!(
+            said,
+            [
+                "cannot read /sys/class/net/lo/mtu: it became shorter while it was read",
+                "cannot read /sys/class/net/lo/speed: Invalid argument",
+            ]
+        );
+        assert_eq!(outcome["bytes"], 300_000);
+        let there: Vec<_> = fs::read_dir(&target).unwrap().collect();
+        assert_eq!(there.len(), 1);
+        assert_eq!(fs::read(target.join("good")).unwrap(), content(300_000));
+    }
 }
 
 /// Root to whom permissions apply, in this thread and those it starts.

@@ -10,6 +10,7 @@ pub mod limits;
 mod message;
 mod path;
 mod piece;
+mod verdict;
 
 pub use conversation::{Conversation, ProtocolError, Side};
 pub use frame::{FrameError, FrameReader, encode, preamble};
@@ -22,6 +23,7 @@ pub use piece::{
     Attributes, FilePiece, HEADER_LENGTH_BYTES, MemoryPiece, Piece, PieceError, StreamHello,
     StreamTally, Totals,
 };
+pub use verdict::{Arrivals, Verdict};
 
 /// Both ends must speak the same version; it changes with every change of a message or a piece.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;

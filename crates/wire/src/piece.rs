@@ -103,8 +103,8 @@ pub struct FilePiece {
     pub offset: u64,
     /// Payload that follows the header, in bytes.
     pub len: u64,
-    /// Whether 32 bytes follow the payload: its BLAKE3 digest if the piece is the whole file, else
-    /// its chaining value as the subtree at `offset`.
+    /// Whether 32 bytes follow the payload and its [`crate::Verdict`]: its BLAKE3 digest if the piece
+    /// is the whole file, else its chaining value as the subtree at `offset`.
     pub checksum: bool,
 }
 
@@ -112,6 +112,15 @@ impl FilePiece {
     /// Whether the piece is the whole file.
     pub fn is_whole(&self) -> bool {
         self.len == self.size
+    }
+
+    /// What it counts.
+    pub fn totals(&self) -> Totals {
+        Totals {
+            bytes: self.len,
+            files: u64::from(self.offset == 0),
+            ..Totals::default()
+        }
     }
 
     fn is_sound(&self) -> bool {
@@ -141,7 +150,7 @@ pub struct MemoryPiece {
 /// The header of a piece.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Piece {
-    /// Part of a regular file; payload follows.
+    /// Part of a regular file; payload and a [`crate::Verdict`] follow.
     File(FilePiece),
     /// A folder.
     Folder {
@@ -246,14 +255,18 @@ impl Totals {
         self.links = self.links.saturating_add(other.links);
     }
 
+    /// Takes away what another one counts of the same.
+    pub fn take_away(&mut self, other: &Self) {
+        self.bytes = self.bytes.saturating_sub(other.bytes);
+        self.files = self.files.saturating_sub(other.files);
+        self.folders = self.folders.saturating_sub(other.folders);
+        self.links = self.links.saturating_sub(other.links);
+    }
+
     /// Adds one piece.
     pub fn count(&mut self, piece: &Piece) {
         let one = match piece {
-            Piece::File(file) => Self {
-                bytes: file.len,
-                files: u64::from(file.offset == 0),
-                ..Self::default()
-            },
+            Piece::File(file) => file.totals(),
             Piece::Memory(memory) => Self {
                 bytes: memory.len,
                 ..Self::default()

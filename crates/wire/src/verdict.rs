@@ -1,0 +1,189 @@
+//! What becomes of a file whose pieces travel: it is whole once all of them are there, unless its
+//! sender gives it up.
+//!
+//! A sender that cannot read a file to its end has sent parts of it, and perhaps others are on the
+//! way on other streams. It begins no more of them, fills up those it is in, and says behind each of
+//! these how much of the file has begun to travel. So the receiver knows when the last of a file that
+//! it drops has come, and need not remember which files were dropped.
+
+use std::num::NonZeroU64;
+
+use crate::piece::{FilePiece, PieceError, Totals};
+
+/// What follows the payload of a [`FilePiece`], before its checksum; nothing follows one that gives
+/// the file up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// If the file is given up: its payload that has begun to travel, on any stream, in bytes. What
+    /// of the piece could not be read is filled up with zeros.
+    pub given_up: Option<NonZeroU64>,
+}
+
+impl Verdict {
+    /// Length on the wire, in bytes.
+    pub const BYTES: usize = 8;
+
+    /// The verdict as bytes.
+    pub fn encode(self) -> [u8; Self::BYTES] {
+        self.given_up.map_or(0, NonZeroU64::get).to_le_bytes()
+    }
+
+    /// The verdict that `bytes` are.
+    pub fn decode(bytes: [u8; Self::BYTES]) -> Self {
+        Self {
+            given_up: NonZeroU64::new(u64::from_le_bytes(bytes)),
+        }
+    }
+}
+
+/// How much has come of one file.
+#[derive(Debug)]
+pub struct Arrivals {
+    size: u64,
+    come: Totals,
+    given_up: Option<NonZeroU64>,
+}
+
+impl Arrivals {
+    /// A file of `size` bytes of which nothing has come.
+    pub fn new(size: u64) -> Self {
+        Self {
+            size,
+            come: Totals::default(),
+            given_up: None,
+        }
+    }
+
+    /// Adds a piece whose payload has come.
+    ///
+    /// # Errors
+    /// [`PieceError::Tally`] when more comes than can, or two verdicts contradict each other.
+    pub fn add(&mut self, piece: &FilePiece, verdict: Verdict) -> Result<(), PieceError> {
+        let known = self.given_up.or(verdict.given_up);
+        let begun = known.map_or(self.size, NonZeroU64::get);
+        let contradicts = verdict.given_up.is_some() && verdict.given_up != known;
+        let come = self.come.bytes.checked_add(piece.len);
+        if contradicts || begun > self.size || come.is_none_or(|come| come > begun) {
+            return Err(PieceError::Tally);
+        }
+        self.given_up = known;
+        self.come.add(&piece.totals());
+        Ok(())
+    }
+
+    /// Whether its sender has given the file up.
+    pub fn given_up(&self) -> bool {
+        self.given_up.is_some()
+    }
+
+    /// Whether no more will come.
+    pub fn ended(&self) -> bool {
+        self.come.bytes == self.given_up.map_or(self.size, NonZeroU64::get)
+    }
+
+    /// What has come.
+    pub fn come(&self) -> Totals {
+        self.come
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::MIN_BLOCK_BYTES;
+    use crate::path::TreePath;
+    use crate::piece::Attributes;
+    use proptest::prelude::*;
+
+    fn piece(size: u64, offset: u64, len: u64) -> FilePiece {
+        FilePiece {
+            file: 1,
+            source: 0,
+            path: TreePath::default(),
+            attributes: Attributes {
+                mode: 0o600,
+                mtime_ns: 0,
+            },
+            size,
+            offset,
+            len,
+            checksum: false,
+        }
+    }
+
+    fn given_up(begun_bytes: u64) -> Verdict {
+        Verdict {
+            given_up: NonZeroU64::new(begun_bytes),
+        }
+    }
+
+    #[test]
+    fn contradictions_are_refused_and_change_nothing() {
+        let first = piece(10, 0, 4);
+        for wrong in [given_up(3), given_up(11), given_up(u64::MAX)] {
+            let mut arrivals = Arrivals::new(10);
+            assert_eq!(arrivals.add(&first, wrong), Err(PieceError::Tally));
+            assert!(!arrivals.given_up() && arrivals.come() == Totals::default());
+        }
+        let mut arrivals = Arrivals::new(10);
+        arrivals.add(&first, given_up(8)).unwrap();
+        let second = piece(10, 4, 4);
+        assert_eq!(arrivals.add(&second, given_up(9)), Err(PieceError::Tally));
+        assert!(!arrivals.ended());
+        arrivals.add(&second, Verdict::default()).unwrap();
+        assert!(arrivals.ended() && arrivals.given_up());
+        let third = piece(10, 8, 2);
+        assert_eq!(
+            arrivals.add(&third, Verdict::default()),
+            Err(PieceError::Tally)
+        );
+    }
+
+    #[test]
+    fn an_empty_file_is_whole_at_once_and_cannot_be_given_up() {
+        let empty = piece(0, 0, 0);
+        let mut arrivals = Arrivals::new(0);
+        assert_eq!(arrivals.add(&empty, given_up(1)), Err(PieceError::Tally));
+        arrivals.add(&empty, Verdict::default()).unwrap();
+        assert!(arrivals.ended() && arrivals.come().files == 1);
+    }
+
+    proptest! {
+        #[test]
+        fn a_verdict_survives_the_wire(begun_bytes: u64) {
+            let verdict = given_up(begun_bytes);
+            prop_assert_eq!(Verdict::decode(verdict.encode()), verdict);
+        }
+
+        /// Pieces begin in order; some cannot be read; they come in any order. The receiver knows
+        /// with the last one, and not before, that no more comes, and what had come.
+        #[test]
+        fn the_last_piece_is_known_in_any_order(
+            pieces in 1u64..12,
+            failing in prop::collection::btree_set(0u64..16, 0..3),
+            beyond in 0u64..4,
+            order in Just((0u64..12).collect::<Vec<_>>()).prop_shuffle(),
+        ) {
+            let size = pieces * MIN_BLOCK_BYTES;
+            let failing: Vec<u64> = failing.into_iter().filter(|at| *at < pieces).collect();
+            // Others had begun when the last one failed, those behind it had not.
+            let begun = failing.last().map_or(pieces, |last| (last + 1 + beyond).min(pieces));
+            let mut arrivals = Arrivals::new(size);
+            let mut come = 0;
+            for at in order.into_iter().filter(|at| *at < begun) {
+                prop_assert!(!arrivals.ended());
+                let verdict = if failing.contains(&at) {
+                    given_up(begun * MIN_BLOCK_BYTES)
+                } else {
+                    Verdict::default()
+                };
+                arrivals.add(&piece(size, at * MIN_BLOCK_BYTES, MIN_BLOCK_BYTES), verdict).unwrap();
+                come += 1;
+                prop_assert_eq!(arrivals.come().bytes, come * MIN_BLOCK_BYTES);
+            }
+            prop_assert!(arrivals.ended());
+            prop_assert_eq!(arrivals.given_up(), !failing.is_empty());
+            prop_assert_eq!(arrivals.come().files, 1);
+        }
+    }
+}
