@@ -191,16 +191,11 @@ impl Cubic {
 impl Control for Cubic {
     fn acked(&mut self, window: &mut Window, ack: &Ack) {
         self.measure(window, ack);
-        if ack.recovering {
-            return;
-        }
-        let mut acked = ack.acked;
-        if window.in_slow_start() {
-            acked = window.slow_start(acked);
-        }
-        if acked > 0 {
-            self.update(window.cwnd, ack.now_us, acked);
-            window.avoid(self.every, acked);
+        if !ack.recovering {
+            window.grow(ack.acked, |window, left| {
+                self.update(window.cwnd, ack.now_us, left);
+                window.avoid(self.every, left);
+            });
         }
     }
 

@@ -11,15 +11,8 @@ pub struct Reno;
 
 impl Control for Reno {
     fn acked(&mut self, window: &mut Window, ack: &Ack) {
-        if ack.recovering {
-            return;
-        }
-        let mut acked = ack.acked;
-        if window.in_slow_start() {
-            acked = window.slow_start(acked);
-        }
-        if acked > 0 {
-            window.avoid(window.cwnd, acked);
+        if !ack.recovering {
+            window.grow(ack.acked, |window, left| window.avoid(window.cwnd, left));
         }
     }
 

@@ -38,6 +38,17 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
+    /// Slow start up to the threshold; beyond, `avoid` with the segments that are left over.
+    pub fn grow(&mut self, acked: u32, avoid: impl FnOnce(&mut Self, u32)) {
+        let left = match self.in_slow_start() {
+            true => self.slow_start(acked),
+            false => acked,
+        };
+        if left > 0 {
+            avoid(self, left);
+        }
+    }
+
     /// Grows by what was acknowledged, up to the threshold; returns what is left over.
     pub fn slow_start(&mut self, acked: u32) -> u32 {
         let grown = self.cwnd.saturating_add(acked).min(self.ssthresh);
