@@ -1,7 +1,7 @@
 //! TCP sockets: congestion control, buffers, pacing, TCP_INFO, RTT and host limits.
 //!
 //! - [`SocketPlan`] says how a socket shall be; [`Settings`] what the kernel made of it.
-//! - [`connect`], [`connect_first`], [`listen`] and [`accept`] apply a plan early enough to count.
+//! - [`connect_first`], [`listen`] and [`accept`] apply a plan early enough to count.
 //! - [`Info`] is `TCP_INFO` with units; [`Info::limited_by`] says what held a sender back.
 //! - [`ssh_rtt`] reads the RTT of the connection that sshd serves us over.
 //! - [`HostLimits`] is what this network namespace allows at all.
@@ -22,5 +22,5 @@ pub use diag::{Rtt, connection_info, controls::connection_controls, ssh_rtt};
 pub use error::Error;
 pub use info::{Info, Limit};
 pub use limits::HostLimits;
-pub use open::{Patience, accept, connect, connect_first, connect_many, listen};
+pub use open::{Patience, accept, connect_first, listen};
 pub use plan::{Settings, SocketPlan};

@@ -32,15 +32,6 @@ pub struct Patience<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Opens one connection.
-pub fn connect(
-    to: SocketAddr,
-    plan: &SocketPlan,
-    patience: Patience<'_>,
-) -> Result<TcpStream, Error> {
-    connect_first(&[to], plan, patience)
-}
-
 /// Opens one connection to whichever address answers first, tried in order, a quarter of a second
 /// apart or as soon as one fails.
 ///
@@ -88,34 +79,6 @@ pub fn connect_first(
             next_at = Instant::now();
         }
     }
-}
-
-/// Opens `count` connections at once, in one round trip together.
-///
-/// # Errors
-/// The first failure; the others are closed then.
-pub fn connect_many(
-    to: SocketAddr,
-    count: usize,
-    plan: &SocketPlan,
-    patience: Patience<'_>,
-) -> Result<Vec<TcpStream>, Error> {
-    let mut attempts = Attempts::new(patience);
-    for _ in 0..count {
-        attempts.pending.push(Attempt::begin(to, plan)?);
-    }
-    let mut streams = Vec::with_capacity(count);
-    while !attempts.pending.is_empty() {
-        if Instant::now() >= attempts.deadline {
-            return Err(attempts.unanswered());
-        }
-        let (done, failed) = attempts.wait(attempts.deadline)?;
-        if let Some(error) = failed.into_iter().next() {
-            return Err(error);
-        }
-        streams.extend(done);
-    }
-    Ok(streams)
 }
 
 /// Listens; port 0 lets the kernel choose. `[::]` takes IPv4 as well.

@@ -11,9 +11,9 @@ use std::{
 };
 
 use howdah_tcp::{
-    Error, HostLimits, Info, Patience, Settings, SocketPlan, accept, available_controls, connect,
-    connect_first, connect_many, connection_controls, connection_info, listen,
-    set_congestion_control, ssh_rtt, tune_again,
+    Error, HostLimits, Info, Patience, Settings, SocketPlan, accept, available_controls,
+    connect_first, connection_controls, connection_info, listen, set_congestion_control, ssh_rtt,
+    tune_again,
 };
 use rustix::net::{AddressFamily, SocketType};
 
@@ -29,7 +29,7 @@ fn loopback(port: u16) -> SocketAddr {
 
 fn pair(at: SocketAddr, plan: &SocketPlan) -> (TcpStream, TcpStream) {
     let listener = listen(at, plan).unwrap();
-    let near = connect(listener.local_addr().unwrap(), plan, PATIENCE).unwrap();
+    let near = connect_first(&[listener.local_addr().unwrap()], plan, PATIENCE).unwrap();
     let (far, from) = accept(&listener, PATIENCE).unwrap();
     assert_eq!(from, near.local_addr().unwrap());
     (near, far)
@@ -250,7 +250,7 @@ fn the_connection_of_sshd_is_found_by_its_addresses() {
         let plan = SocketPlan::default();
         let listener = listen(at, &plan).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let mut client = connect((to, port).into(), &plan, PATIENCE).unwrap();
+        let mut client = connect_first(&[(to, port).into()], &plan, PATIENCE).unwrap();
         let (mut server, _) = accept(&listener, PATIENCE).unwrap();
         server.write_all(b"x").unwrap();
         client.read_exact(&mut [0]).unwrap();
@@ -267,37 +267,17 @@ fn the_connection_of_sshd_is_found_by_its_addresses() {
 }
 
 #[test]
-fn many_connections_open_together() {
-    let plan = SocketPlan::default();
-    let listener = listen(loopback(0), &plan).unwrap();
-    let streams = connect_many(listener.local_addr().unwrap(), 64, &plan, PATIENCE).unwrap();
-    let mut ports: Vec<u16> = streams
-        .iter()
-        .map(|s| s.local_addr().unwrap().port())
-        .collect();
-    for _ in 0..64 {
-        let (_, from) = accept(&listener, PATIENCE).unwrap();
-        ports.retain(|&port| port != from.port());
-    }
-    assert_eq!(ports, []);
-}
-
-#[test]
 fn a_refusal_says_where() {
     let closed = listen(loopback(0), &SocketPlan::default())
         .unwrap()
         .local_addr()
         .unwrap();
-    for result in [
-        connect(closed, &SocketPlan::default(), PATIENCE).map(drop),
-        connect_many(closed, 3, &SocketPlan::default(), PATIENCE).map(drop),
-    ] {
-        let said = result.unwrap_err().to_string();
-        assert!(
-            said.starts_with(&format!("cannot connect to {closed}: ")),
-            "{said}"
-        );
-    }
+    let refused = connect_first(&[closed], &SocketPlan::default(), PATIENCE);
+    let said = refused.unwrap_err().to_string();
+    assert!(
+        said.starts_with(&format!("cannot connect to {closed}: ")),
+        "{said}"
+    );
     let none = connect_first(&[], &SocketPlan::default(), PATIENCE);
     assert!(matches!(none, Err(Error::NoAddress)));
 }
@@ -322,7 +302,7 @@ fn a_wait_ends_in_time_and_says_for_whom() {
         timeout: Duration::from_millis(200),
         stop: &NEVER,
     };
-    let error = connect(to, &SocketPlan::default(), patience).unwrap_err();
+    let error = connect_first(&[to], &SocketPlan::default(), patience).unwrap_err();
     assert!(matches!(error, Error::Unanswered { .. }), "{error}");
     assert!(error.to_string().contains(&to.to_string()), "{error}");
     let listener = listen(loopback(0), &SocketPlan::default()).unwrap();
@@ -341,7 +321,7 @@ fn a_stop_ends_every_wait() {
         stop: &stop,
     };
     let (connected, accepted) = thread::scope(|scope| {
-        let connecting = scope.spawn(|| connect(to, &SocketPlan::default(), patience));
+        let connecting = scope.spawn(|| connect_first(&[to], &SocketPlan::default(), patience));
         let accepting = scope.spawn(|| accept(&idle, patience));
         thread::sleep(Duration::from_millis(20));
         stop.store(true, Ordering::Relaxed);
