@@ -22,6 +22,7 @@ const INET_DIAG_INFO: u8 = 2;
 const ANY_COOKIE: u32 = u32::MAX;
 const HEADER_BYTES: usize = 16;
 const REQUEST_BYTES: usize = HEADER_BYTES + 56;
+const SOCKET_ID_AT: usize = HEADER_BYTES + 8;
 const DIAG_MESSAGE_BYTES: usize = 72;
 const ATTRIBUTE_HEADER_BYTES: usize = 4;
 /// The kernel answers at once; this only bounds a fault.
@@ -96,25 +97,32 @@ fn device_index(device: &str) -> Option<u32> {
     netdevice::name_to_index(&socket, device).ok()
 }
 
-fn request(local: SocketAddr, remote: SocketAddr) -> [u8; REQUEST_BYTES] {
+/// Asks for sockets of `family` in `states`, each with the attribute `wanted`. Sequence number and port
+/// id stay 0: it is the one request on a socket of its own.
+fn request_for(flags: u16, family: i32, wanted: u8, states: u32) -> [u8; REQUEST_BYTES] {
     let mut bytes = [0; REQUEST_BYTES];
-    let mut at = 0;
-    let mut put = |field: &[u8]| {
-        bytes[at..at + field.len()].copy_from_slice(field);
-        at += field.len();
-    };
-    put(&(REQUEST_BYTES as u32).to_ne_bytes());
-    put(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
-    put(&NLM_F_REQUEST.to_ne_bytes());
-    put(&[0; 8]); // sequence number, port id: one request on a socket of its own
+    bytes[..4].copy_from_slice(&(REQUEST_BYTES as u32).to_ne_bytes());
+    bytes[4..6].copy_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    bytes[6..8].copy_from_slice(&(NLM_F_REQUEST | flags).to_ne_bytes());
+    let extensions = 1 << (wanted - 1);
+    bytes[16..20].copy_from_slice(&[family as u8, libc::IPPROTO_TCP as u8, extensions, 0]);
+    bytes[20..SOCKET_ID_AT].copy_from_slice(&states.to_ne_bytes());
+    bytes
+}
+
+fn request(local: SocketAddr, remote: SocketAddr) -> [u8; REQUEST_BYTES] {
     let family = if local.is_ipv4() {
         libc::AF_INET
     } else {
         libc::AF_INET6
     };
-    let extensions = 1 << (INET_DIAG_INFO - 1);
-    put(&[family as u8, libc::IPPROTO_TCP as u8, extensions, 0]);
-    put(&u32::MAX.to_ne_bytes()); // connections in any state
+    let any_state = u32::MAX;
+    let mut bytes = request_for(0, family, INET_DIAG_INFO, any_state);
+    let mut at = SOCKET_ID_AT;
+    let mut put = |field: &[u8]| {
+        bytes[at..at + field.len()].copy_from_slice(field);
+        at += field.len();
+    };
     put(&local.port().to_be_bytes());
     put(&remote.port().to_be_bytes());
     for address in [local, remote] {
@@ -159,12 +167,23 @@ fn open(request: &[u8]) -> io::Result<OwnedFd> {
 
 /// The attribute INET_DIAG_INFO of a netlink answer; an error message has none.
 fn parse_answer(answer: &[u8]) -> Option<Info> {
-    let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);
-    if kind != SOCK_DIAG_BY_FAMILY {
-        return None;
+    match next_message(answer)? {
+        (SOCK_DIAG_BY_FAMILY, message, _) => {
+            attribute(message, INET_DIAG_INFO).and_then(Info::parse)
+        }
+        _ => None,
     }
-    let length = u32::from_ne_bytes(answer.get(..4)?.try_into().ok()?) as usize;
-    attribute(answer.get(..length)?, INET_DIAG_INFO).and_then(Info::parse)
+}
+
+/// The kind of the first message, the message, and what follows it.
+fn next_message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
+    let length = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
+    let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
+    let message = bytes
+        .get(..length)
+        .filter(|message| message.len() >= HEADER_BYTES)?;
+    let rest = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+    Some((kind, message, rest))
 }
 
 /// An attribute of one message.
