@@ -36,19 +36,8 @@ impl Network {
     /// Whether `address` is one of them; IPv4-mapped addresses are IPv4.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
-        match (self.address, address.to_canonical()) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(self.bits)).unwrap_or(0);
-                own.to_bits() == other.to_bits() & mask
-            }
-            (IpAddr::V6(own), IpAddr::V6(other)) => {
-                let mask = u128::MAX
-                    .checked_shl(128 - u32::from(self.bits))
-                    .unwrap_or(0);
-                own.to_bits() == other.to_bits() & mask
-            }
-            _ => false,
-        }
+        let address = address.to_canonical();
+        address.is_ipv4() == self.address.is_ipv4() && first(address, self.bits) == self.address
     }
 
     pub(crate) fn key(&self) -> layout::Prefix {
@@ -113,7 +102,7 @@ impl FromStr for Network {
         };
         let network = Self { address, bits };
         if !network.contains(address) {
-            let begins = network.first();
+            let begins = first(address, bits);
             return Err(wrong(format!(
                 "prefix {text:?} has bits set beyond its length; did you mean {begins}/{bits}?"
             )));
@@ -122,19 +111,16 @@ impl FromStr for Network {
     }
 }
 
-impl Network {
-    fn first(&self) -> IpAddr {
-        match self.address {
-            IpAddr::V4(v4) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(self.bits)).unwrap_or(0);
-                IpAddr::V4((v4.to_bits() & mask).into())
-            }
-            IpAddr::V6(v6) => {
-                let mask = u128::MAX
-                    .checked_shl(128 - u32::from(self.bits))
-                    .unwrap_or(0);
-                IpAddr::V6((v6.to_bits() & mask).into())
-            }
+/// The first of the addresses that begin with the same `bits`.
+fn first(address: IpAddr, bits: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(v4) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
+            IpAddr::V4((v4.to_bits() & mask).into())
+        }
+        IpAddr::V6(v6) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
+            IpAddr::V6((v6.to_bits() & mask).into())
         }
     }
 }
