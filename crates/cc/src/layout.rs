@@ -82,7 +82,6 @@ pub(crate) struct Flow {
 #[repr(C)]
 pub(crate) struct Connection {
     pub cookie: u64,
-    pub pacing_bytes_per_s: u64,
     pub family: u32,
     pub state: u32,
     pub local: [u8; 16],
@@ -175,7 +174,7 @@ unsafe impl Plain for About {}
 const _: () = {
     assert!(mem::size_of::<Target>() == 16);
     assert!(mem::size_of::<Flow>() == 80);
-    assert!(mem::size_of::<Connection>() == 168);
+    assert!(mem::size_of::<Connection>() == 160);
     assert!(mem::size_of::<Order>() == 64);
     assert!(mem::size_of::<Prefix>() == 24);
     assert!(mem::size_of::<Ranges>() == 4 + 8 * RANGES_MAX);

@@ -47,7 +47,6 @@ int list(struct bpf_iter__tcp *ctx)
 	read_address(told.remote, told.family, &common->skc_daddr, &common->skc_v6_daddr);
 	told.window = tp->snd_cwnd;
 	told.srtt_us = tp->srtt_us >> 3;
-	told.pacing_Bps = tp->inet_conn.icsk_inet.sk.sk_pacing_rate;
 	read_control(tp, told.control);
 	flow = bpf_sk_storage_get(&flows, tp, 0, 0);
 	if (flow) {

@@ -41,7 +41,6 @@ struct flow {
 /* What the iterator tells of a connection or listener. */
 struct connection {
 	__u64 cookie;
-	__u64 pacing_Bps;
 	__u32 family;     /* AF_INET, AF_INET6 */
 	__u32 state;      /* as in net/tcp_states.h */
 	__u8 local[16];   /* IPv4: the first four bytes */

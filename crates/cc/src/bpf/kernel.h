@@ -66,9 +66,7 @@ struct bpf_sock_ops {
 
 enum { AF_INET = 2, AF_INET6 = 10, SOL_TCP = 6, TCP_CONGESTION = 13, TCP_CA_NAME_MAX = 16 };
 
-enum { TCP_INFINITE_SSTHRESH = 0x7fffffff };
-
-enum sk_pacing { SK_PACING_NONE = 0, SK_PACING_NEEDED = 1, SK_PACING_FQ = 2 };
+enum sk_pacing { SK_PACING_NONE = 0, SK_PACING_NEEDED = 1 };
 
 enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 
@@ -121,7 +119,6 @@ struct inet_connection_sock {
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	__u16 tcp_header_len;
-	__u32 snd_una;
 	__u32 mss_cache;
 	__u32 max_packets_out;
 	__u32 srtt_us;
@@ -129,7 +126,6 @@ struct tcp_sock {
 	__u32 snd_cwnd_cnt;
 	__u32 snd_cwnd_clamp;
 	__u32 snd_ssthresh;
-	__u32 prior_cwnd;
 	__u32 delivered;
 	__u32 lost;
 	__u64 tcp_mstamp;
@@ -140,8 +136,6 @@ struct ack_sample {
 	__u32 pkts_acked;
 	__s32 rtt_us;
 };
-
-struct rate_sample;
 
 struct tcp_congestion_ops {
 	__u32 (*ssthresh)(struct sock *sk);
