@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use libbpf_rs::{MapCore as _, MapFlags, MapHandle, ObjectBuilder};
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use serde::Serialize;
 
 use crate::{
@@ -229,19 +229,10 @@ impl Store {
 
     fn start_at(&self, root: &File) -> Result<(), Error> {
         let folder = self.attach_folder();
-        let object = loader::load("howdah_attach", || {
-            let mut object = ObjectBuilder::default().open_memory(object!("attach"))?;
-            for mut map in object.maps_mut() {
-                match map.name().to_str() {
-                    Some("flows") => map.set_pin_path(self.flows())?,
-                    Some(name @ ("rules" | "prefixes")) => {
-                        let path = folder.join(name);
-                        map.set_pin_path(path)?;
-                    }
-                    _ => {}
-                }
-            }
-            object.load()
+        let object = loader::load("howdah_attach", object!("attach"), |name, map| match name {
+            "flows" => map.set_pin_path(self.flows()),
+            "rules" | "prefixes" => map.set_pin_path(folder.join(name)),
+            _ => Ok(()),
         })?;
         let program = object.progs_mut().find(|each| each.name() == "choose");
         program

@@ -5,7 +5,7 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
-use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, Object, ObjectBuilder};
+use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, Object};
 use serde::Serialize;
 
 use crate::{
@@ -85,16 +85,10 @@ pub(crate) struct Walk {
 
 impl Walk {
     fn load(store: &Store, orders: usize) -> Result<Self, Error> {
-        let object = loader::load("howdah_flows", || {
-            let mut object = ObjectBuilder::default().open_memory(object!("flows"))?;
-            for mut map in object.maps_mut() {
-                match map.name().to_str() {
-                    Some("flows") => map.set_pin_path(store.flows())?,
-                    Some("orders") => map.set_max_entries(orders.max(1) as u32)?,
-                    _ => {}
-                }
-            }
-            object.load()
+        let object = loader::load("howdah_flows", object!("flows"), |name, map| match name {
+            "flows" => map.set_pin_path(store.flows()),
+            "orders" => map.set_max_entries(orders.max(1) as u32),
+            _ => Ok(()),
         })?;
         Ok(Self { object })
     }

@@ -1,19 +1,18 @@
 //! From a compiled program to a congestion control in the kernel.
 
 use std::{
-    ffi::OsStr,
     io,
     os::fd::{AsFd, AsRawFd},
     path::Path,
 };
 
 use libbpf_rs::{
-    ErrorKind, Link, MapCore as _, MapMut, MapType, Object, ObjectBuilder, OpenMapMut, OpenObject,
+    ErrorKind, Link, MapCore as _, MapMut, MapType, Object, ObjectBuilder, OpenMapMut,
 };
 
 use crate::{Error, Program, Store, kernel, layout, log::Listening};
 
-/// Where each program keeps its parameters, 64 bits each; libbpf cuts names to 15 bytes.
+/// Where each program keeps its parameters, 64 bits each.
 const PARAMETERS: &str = ".rodata.params";
 /// What each program calls its `tcp_congestion_ops`.
 const CONTROL: &str = "control";
@@ -33,12 +32,19 @@ impl Candidate {
         pinned: bool,
     ) -> Result<Self, Error> {
         let name = store.kernel_name(program.name);
-        let object = load(&name, || {
-            let mut object = open(program, values, &name)?;
-            if pinned {
-                pin_maps(&mut object, store, &name)?;
+        let parameters: Vec<u8> = values
+            .iter()
+            .flat_map(|value| value.to_ne_bytes())
+            .collect();
+        let object = load(&name, program.object, |map_name, map| {
+            match map_name {
+                CONTROL => rename(map, &format!("hd_{}", program.name), &name),
+                PARAMETERS => map.set_initial_value(&parameters)?,
+                "flows" if pinned => map.set_pin_path(store.flows())?,
+                "default_target" if pinned => map.set_pin_path(store.default_target_path())?,
+                _ => {}
             }
-            object.load()
+            Ok(())
         })?;
         Ok(Self { object, name })
     }
@@ -99,14 +105,15 @@ impl Candidate {
     }
 }
 
-/// Loads an object, keeping what libbpf and the kernel say for those who ask.
+/// Loads an object after `prepare` has seen each of its maps by name; keeps what libbpf and the kernel
+/// say for those who ask.
 pub(crate) fn load(
     name: &str,
-    loading: impl FnOnce() -> libbpf_rs::Result<Object>,
+    object: &[u8],
+    prepare: impl FnMut(&str, &mut OpenMapMut<'_>) -> libbpf_rs::Result<()>,
 ) -> Result<Object, Error> {
-    kernel::check()?;
     let listening = Listening::begin();
-    let loaded = loading();
+    let loaded = open_and_load(object, prepare);
     let log = listening.end();
     loaded.map_err(|error| {
         if error.kind() == ErrorKind::PermissionDenied && !log.contains("BEGIN PROG LOAD LOG") {
@@ -121,38 +128,16 @@ pub(crate) fn load(
     })
 }
 
-fn open(program: &Program, values: &[u64], name: &str) -> libbpf_rs::Result<OpenObject> {
-    let mut object = ObjectBuilder::default().open_memory(program.object)?;
+fn open_and_load(
+    object: &[u8],
+    mut prepare: impl FnMut(&str, &mut OpenMapMut<'_>) -> libbpf_rs::Result<()>,
+) -> libbpf_rs::Result<Object> {
+    let mut object = ObjectBuilder::default().open_memory(object)?;
     for mut map in object.maps_mut() {
-        if map.name() == CONTROL {
-            rename(&mut map, &format!("hd_{}", program.name), name);
-        } else if is_parameters(map.name()) {
-            let bytes: Vec<u8> = values
-                .iter()
-                .flat_map(|value| value.to_ne_bytes())
-                .collect();
-            map.set_initial_value(&bytes)?;
-        }
+        let name = map.name().to_string_lossy().into_owned();
+        prepare(&name, &mut map)?;
     }
-    Ok(object)
-}
-
-fn pin_maps(object: &mut OpenObject, store: &Store, name: &str) -> libbpf_rs::Result<()> {
-    for mut map in object.maps_mut() {
-        match map.name().to_str() {
-            Some("flows") => map.set_pin_path(store.flows())?,
-            Some("default_target") => {
-                map.set_pin_path(store.folder(name).join("default_target"))?
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-fn is_parameters(map: &OsStr) -> bool {
-    map.to_str()
-        .is_some_and(|name| PARAMETERS.starts_with(name) && name.starts_with(".rodata.p"))
+    object.load()
 }
 
 /// Overwrites the name in a `tcp_congestion_ops`.

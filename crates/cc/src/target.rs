@@ -122,7 +122,7 @@ impl Store {
         }
     }
 
-    fn default_target_path(&self) -> std::path::PathBuf {
+    pub(crate) fn default_target_path(&self) -> std::path::PathBuf {
         self.folder(&self.kernel_name("hold"))
             .join("default_target")
     }

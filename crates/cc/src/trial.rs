@@ -2,7 +2,7 @@
 
 use libbpf_rs::Link;
 
-use crate::{Error, Program, Store, loader::Candidate};
+use crate::{Error, Program, Store, kernel, loader::Candidate};
 
 /// A program that sockets may choose while this lives.
 pub struct Trial {
@@ -14,6 +14,7 @@ pub struct Trial {
 impl Trial {
     /// Registers `program` with all its parameters' `values`, under the names of `store`.
     pub fn begin(store: &Store, program: &Program, values: &[u64]) -> Result<Self, Error> {
+        kernel::check()?;
         let mut candidate = Candidate::verify(store, program, values, false)?;
         let link = candidate.register()?;
         Ok(Self {
