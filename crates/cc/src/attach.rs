@@ -15,7 +15,7 @@ use crate::{
     kernel,
     layout::{self, Plain, RANGES_MAX, RULES_MAX, Range, Ranges},
     loader::{self, system},
-    namespaces,
+    mounts,
     program::object,
 };
 
@@ -179,7 +179,7 @@ impl Store {
         {
             self.understood(Program::find(&control[self.prefix.len()..])?)?;
         }
-        let available = namespaces::available_controls();
+        let available = howdah_tcp::available_controls()?;
         if available.iter().any(|name| name == control) {
             return Ok(());
         }
@@ -426,22 +426,18 @@ fn not_attached(place: Place, rules: &[Rule]) -> String {
 
 /// The root of the unified hierarchy, wherever it is mounted.
 fn cgroup_root() -> Result<File, Error> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let place = mounts.lines().find_map(|line| {
-        let (before, after) = line.split_once(" - ")?;
-        after
-            .starts_with("cgroup2 ")
-            .then(|| before.split(' ').nth(4))?
-    });
-    let Some(place) = place else {
+    let found = mounts::all()
+        .into_iter()
+        .find(|mount| mount.kind == "cgroup2");
+    let Some(mount) = found else {
         return Err(Error::Rule {
             why: "cgroup2 is not mounted here, and it is what tells us of new connections; mount it with: \
                   mount -t cgroup2 cgroup2 /sys/fs/cgroup"
                 .to_owned(),
         });
     };
-    File::open(place).map_err(|source| Error::System {
-        what: format!("open {place}"),
+    File::open(&mount.place).map_err(|source| Error::System {
+        what: format!("open {}", mount.place.display()),
         source,
     })
 }

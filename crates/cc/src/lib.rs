@@ -16,6 +16,7 @@ mod layout;
 mod loader;
 mod log;
 mod manage;
+mod mounts;
 mod namespaces;
 mod network;
 mod parameter;

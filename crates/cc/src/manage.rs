@@ -83,7 +83,7 @@ pub struct Unloading {
 impl Store {
     /// Every program we bring. Needs no privilege, but then sees less.
     pub fn list(&self) -> Vec<Listed> {
-        let available = namespaces::available_controls();
+        let available = howdah_tcp::available_controls().unwrap_or_default();
         PROGRAMS
             .iter()
             .map(|program| self.describe(program, &available))
@@ -139,7 +139,7 @@ impl Store {
             what: format!("make {}", folder.display()),
             source,
         })?;
-        let allowed = namespaces::allowed_controls();
+        let allowed = howdah_tcp::allowed_controls().unwrap_or_default();
         let swapped = self.put_in(program, &values, &about).inspect_err(|_| {
             if before.is_none() {
                 self.clear(&folder);
@@ -289,7 +289,7 @@ impl Store {
 
     fn absent(&self, program: &'static Program) -> Error {
         let name = self.kernel_name(program.name);
-        if namespaces::available_controls().contains(&name) {
+        if howdah_tcp::available_controls().is_ok_and(|all| all.contains(&name)) {
             return Error::NameTaken { name };
         }
         Error::NotLoaded {

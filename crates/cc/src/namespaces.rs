@@ -11,7 +11,7 @@ use std::{
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::Error;
+use crate::{Error, mounts};
 
 const SYSCTLS: &str = "/proc/sys/net/ipv4";
 
@@ -82,15 +82,7 @@ pub(crate) fn set_default_control(name: &str) -> io::Result<()> {
     fs::write(format!("{SYSCTLS}/tcp_congestion_control"), name)
 }
 
-/// Those that processes without CAP_NET_ADMIN may choose, in every namespace.
-pub(crate) fn allowed_controls() -> Vec<String> {
-    let text = fs::read_to_string(format!("{SYSCTLS}/tcp_allowed_congestion_control"));
-    text.unwrap_or_default()
-        .split_whitespace()
-        .map(str::to_owned)
-        .collect()
-}
-
+/// Sets which controls processes without CAP_NET_ADMIN may choose, in every namespace.
 pub(crate) fn allow_controls(names: &[String]) -> io::Result<()> {
     fs::write(
         format!("{SYSCTLS}/tcp_allowed_congestion_control"),
@@ -98,26 +90,12 @@ pub(crate) fn allow_controls(names: &[String]) -> io::Result<()> {
     )
 }
 
-/// What the kernel has.
-pub(crate) fn available_controls() -> Vec<String> {
-    let text = fs::read_to_string(format!("{SYSCTLS}/tcp_available_congestion_control"));
-    text.unwrap_or_default()
-        .split_whitespace()
-        .map(str::to_owned)
-        .collect()
-}
-
-fn mounted() -> Vec<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let place = |line: &str| {
-        let mut fields = line.split(' ');
-        let inner = fields.nth(3)?;
-        inner
-            .starts_with("net:[")
-            .then(|| fields.next())?
-            .map(PathBuf::from)
-    };
-    mounts.lines().filter_map(place).collect()
+fn mounted() -> impl Iterator<Item = PathBuf> {
+    let here = |mount: &mounts::Mount| mount.root.starts_with("net:[");
+    mounts::all()
+        .into_iter()
+        .filter(here)
+        .map(|mount| mount.place)
 }
 
 fn of_processes() -> impl Iterator<Item = PathBuf> {

@@ -15,7 +15,7 @@ pub fn available_controls() -> Result<Vec<String>, Error> {
 }
 
 /// Those that a process without CAP_NET_ADMIN may choose.
-pub(crate) fn allowed_controls() -> Result<Vec<String>, Error> {
+pub fn allowed_controls() -> Result<Vec<String>, Error> {
     names(ALLOWED)
 }
 

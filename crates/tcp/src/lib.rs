@@ -17,7 +17,9 @@ mod option;
 mod plan;
 
 pub use buffers::tune_again;
-pub use control::{available_controls, congestion_control, set_congestion_control};
+pub use control::{
+    allowed_controls, available_controls, congestion_control, set_congestion_control,
+};
 pub use diag::{Rtt, connection_info, controls::connection_controls, ssh_rtt};
 pub use error::Error;
 pub use info::{Info, Limit};

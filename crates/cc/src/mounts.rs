@@ -1,0 +1,29 @@
+//! What is mounted where, as this process sees it: proc_pid_mountinfo(5).
+
+use std::{fs, path::PathBuf};
+
+/// A mounted file system.
+pub(crate) struct Mount {
+    /// What of the file system is seen there.
+    pub root: String,
+    /// Where.
+    pub place: PathBuf,
+    /// Its type.
+    pub kind: String,
+}
+
+/// All of them; none where /proc is not mounted.
+pub(crate) fn all() -> Vec<Mount> {
+    let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    text.lines().filter_map(mount).collect()
+}
+
+fn mount(line: &str) -> Option<Mount> {
+    let (before, after) = line.split_once(" - ")?;
+    let mut fields = before.split(' ').skip(3);
+    Some(Mount {
+        root: fields.next()?.to_owned(),
+        place: fields.next()?.into(),
+        kind: after.split(' ').next()?.to_owned(),
+    })
+}
