@@ -1,6 +1,7 @@
 //! Rules: connections to a prefix, with a port in a range at either end, get a congestion control.
 
 use std::{
+    fmt,
     fs::{self, File},
     os::fd::AsRawFd,
     path::PathBuf,
@@ -67,10 +68,7 @@ struct Maps {
 impl Store {
     /// The rules in force. Needs root.
     pub fn rules(&self) -> Result<Vec<Rule>, Error> {
-        match self.maps()? {
-            Some(maps) => maps.all(),
-            None => Ok(Vec::new()),
-        }
+        Ok(self.in_force()?.1)
     }
 
     /// From now on connections to `place` get `control`; those that live are moved.
@@ -83,13 +81,13 @@ impl Store {
         kernel::check()?;
         self.check_control(control, target)?;
         let _lock = self.open()?;
-        let earlier = self.rules()?;
+        let (maps, earlier) = self.in_force()?;
         check_place(place, &earlier)?;
-        let maps = match self.maps()? {
+        let maps = match maps {
             Some(maps) => maps,
             None => self.start()?,
         };
-        let added = maps.add(place, control, target);
+        let added = maps.add(place, control, target, &earlier);
         if added.is_err() && earlier.is_empty() {
             self.stop();
         }
@@ -117,14 +115,14 @@ impl Store {
     pub fn detach(&self, place: Place) -> Result<Attaching, Error> {
         kernel::check()?;
         let _lock = self.open()?;
-        let rules = self.rules()?;
-        let Some(rule) = rules.iter().find(|rule| rule.place() == place) else {
+        let (maps, rules) = self.in_force()?;
+        let found = rules.iter().find(|rule| rule.place() == place);
+        let (Some(maps), Some(rule)) = (maps, found) else {
             self.tidy();
             return Err(Error::Rule {
                 why: not_attached(place, &rules),
             });
         };
-        let maps = self.maps()?.expect("there is a rule");
         maps.remove(rule)?;
         let all = connections::all(self)?;
         let changes: Vec<_> = all
@@ -161,7 +159,7 @@ impl Store {
             None => Ok(()),
             Some(rule) => Err(Error::Attached {
                 name: control.to_owned(),
-                rules: format!("--to {} --ports {}", rule.to, rule.ports),
+                rules: rule.place().to_string(),
             }),
         }
     }
@@ -173,11 +171,8 @@ impl Store {
                 why: format!("{control} holds no rate or window; only hold does: --cc hold"),
             });
         }
-        if control
-            .strip_prefix(&self.prefix)
-            .is_some_and(|name| Program::find(name).is_ok())
-        {
-            self.understood(Program::find(&control[self.prefix.len()..])?)?;
+        if let Some(Ok(program)) = control.strip_prefix(&self.prefix).map(Program::find) {
+            self.understood(program)?;
         }
         let available = howdah_tcp::available_controls()?;
         if available.iter().any(|name| name == control) {
@@ -190,6 +185,12 @@ impl Store {
                 available.join(" ")
             ),
         })
+    }
+
+    fn in_force(&self) -> Result<(Option<Maps>, Vec<Rule>), Error> {
+        let maps = self.maps()?;
+        let rules = maps.as_ref().map_or(Ok(Vec::new()), Maps::all)?;
+        Ok((maps, rules))
     }
 
     fn attach_folder(&self) -> PathBuf {
@@ -248,6 +249,13 @@ impl Store {
     }
 }
 
+impl fmt::Display for Place {
+    /// As attach and detach take it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "--to {} --ports {}", self.to, self.ports)
+    }
+}
+
 impl Place {
     fn means(&self, connection: &Connection) -> bool {
         !connection.listens
@@ -289,11 +297,17 @@ impl Maps {
         Ok(found)
     }
 
-    fn add(&self, place: Place, control: &str, target: Option<Target>) -> Result<Rule, Error> {
-        let full = |what: String| Error::Rule { why: what };
-        let taken: Vec<u32> = self.all()?.iter().map(|rule| rule.number - 1).collect();
+    /// Beside the rules that are there `earlier`.
+    fn add(
+        &self,
+        place: Place,
+        control: &str,
+        target: Option<Target>,
+        earlier: &[Rule],
+    ) -> Result<Rule, Error> {
+        let full = |why: String| Error::Rule { why };
         let number = (0..RULES_MAX)
-            .find(|number| !taken.contains(number))
+            .find(|number| !earlier.iter().any(|rule| rule.number == number + 1))
             .ok_or_else(|| {
                 full(format!(
                     "there are {RULES_MAX} rules already; detach one first"
@@ -390,18 +404,19 @@ fn put(map: &MapHandle, key: &[u8], value: &[u8]) -> Result<(), Error> {
 fn check_place(place: Place, rules: &[Rule]) -> Result<(), Error> {
     let Place { to, ports } = place;
     for rule in rules {
-        let (there, theirs) = (rule.to, rule.ports);
-        let why = if there == to && theirs == ports {
+        let there = rule.place();
+        let why = if there == place {
             format!(
-                "--to {to} --ports {ports} is attached already, to {}; detach it first",
+                "{place} is attached already, to {}; detach it first",
                 rule.control
             )
-        } else if there == to && theirs.overlaps(&ports) {
-            format!("ports {ports} of {to} overlap those of the rule --to {there} --ports {theirs}")
-        } else if there != to && there.overlaps(&to) {
+        } else if there.to == to && there.ports.overlaps(&ports) {
+            format!("ports {ports} of {to} overlap those of the rule {there}")
+        } else if there.to != to && there.to.overlaps(&to) {
             format!(
-                "prefix {to} overlaps {there} of the rule --to {there} --ports {theirs}; \
-                 detach that first, or give both the same prefix and other ports"
+                "prefix {to} overlaps {} of the rule {there}; \
+                 detach that first, or give both the same prefix and other ports",
+                there.to
             )
         } else {
             continue;
@@ -412,16 +427,12 @@ fn check_place(place: Place, rules: &[Rule]) -> Result<(), Error> {
 }
 
 fn not_attached(place: Place, rules: &[Rule]) -> String {
-    let Place { to, ports } = place;
-    let known: Vec<_> = rules
-        .iter()
-        .map(|rule| format!("--to {} --ports {}", rule.to, rule.ports))
-        .collect();
+    let known: Vec<_> = rules.iter().map(|rule| rule.place().to_string()).collect();
     let known = match known.is_empty() {
         true => "no rule is attached".to_owned(),
         false => format!("attached: {}", known.join("; ")),
     };
-    format!("--to {to} --ports {ports} is not attached; {known}")
+    format!("{place} is not attached; {known}")
 }
 
 /// The root of the unified hierarchy, wherever it is mounted.
