@@ -264,12 +264,15 @@ struct Near {
     board: Arc<Board>,
 }
 
+/// What is open at this end before the far end hears of the job.
+enum Here {
+    Sources(Sources),
+    Targets(Targets),
+}
+
 impl Near {
     fn run(mut self, job: Job) {
         let outcome = self.carry_out(job);
-        if let Err(error) = &outcome {
-            say_why(&self.channel.control(), error);
-        }
         self.shared.abort.trigger();
         self.channel.close();
         self.shared.end(outcome);
@@ -279,11 +282,12 @@ impl Near {
         let mark = MemoryMark::now();
         let mut trace = Trace::new();
         let mut sampled = |round: Vec<Sample>| trace.add(round);
-        let door = self.door(&job)?;
-        let account = match job.direction {
-            Direction::Push => {
-                let sources = Sources::open(&job.sources)?;
-                let context = self.begin(&job);
+        let (door, here) = self
+            .open(&mut job)
+            .inspect_err(|error| say_why(&self.channel.control(), error))?;
+        let context = self.begin(&job);
+        let account = match here {
+            Here::Sources(sources) => {
                 let sent = sender::run(&context, &self.inbox, door, sources, mark, &mut sampled);
                 self.settle(&context, sent.as_ref().err());
                 let sent = sent?;
@@ -306,10 +310,7 @@ impl Near {
                     listed: listed.collect(),
                 }
             }
-            Direction::Pull => {
-                let targets = Targets::of(&job, &job.destination)?;
-                job.fresh = targets.fresh;
-                let context = self.begin(&job);
+            Here::Targets(targets) => {
                 let got = receiver::run(&context, &self.inbox, door, targets, mark, &mut sampled);
                 self.settle(&context, got.as_ref().err());
                 let got = got?;
@@ -330,6 +331,20 @@ impl Near {
             }
         };
         Ok(report::outcome(&job, &self.board, &trace, &account))
+    }
+
+    /// Opens what this end needs; a pull's job learns whether its targets are fresh.
+    fn open(&self, job: &mut Job) -> Result<(Door, Here), TransferError> {
+        let door = self.door(job)?;
+        let here = match job.direction {
+            Direction::Push => Here::Sources(Sources::open(&job.sources)?),
+            Direction::Pull => {
+                let targets = Targets::of(job, &job.destination)?;
+                job.fresh = targets.fresh;
+                Here::Targets(targets)
+            }
+        };
+        Ok((door, here))
     }
 
     /// Sends the job off.
