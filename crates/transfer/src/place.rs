@@ -85,11 +85,7 @@ impl Placement {
     pub fn spot(&self, source: u16, path: &TreePath) -> Result<Spot, TransferError> {
         let (target, relative) = self.relative(source, path)?;
         let display = [&target.folder_path, b"/".as_slice(), &relative].concat();
-        let split = relative.iter().rposition(|&byte| byte == b'/');
-        let (parent, name) = match split {
-            Some(slash) => (&relative[..slash], &relative[slash + 1..]),
-            None => (b"".as_slice(), relative.as_slice()),
-        };
+        let (parent, name) = parent_and_name(&relative);
         if name.is_empty() {
             return Err(TransferError::Here(format!(
                 "{} is no folder at its source; copy it without /.",
@@ -195,10 +191,7 @@ impl Placement {
         if let Some(folder) = lock(&self.open).get(&key) {
             return Ok(Arc::clone(folder));
         }
-        let (parent, name) = match relative.iter().rposition(|&byte| byte == b'/') {
-            Some(slash) => (&relative[..slash], &relative[slash + 1..]),
-            None => (b"".as_slice(), relative),
-        };
+        let (parent, name) = parent_and_name(relative);
         let parent = self.folder(source, target, parent)?;
         let failed = |error: Errno| {
             let path = [&target.folder_path, b"/".as_slice(), relative].concat();
@@ -222,6 +215,14 @@ impl Placement {
         }
         open.insert(key, Arc::clone(&folder));
         Ok(folder)
+    }
+}
+
+/// The folder an entry is in, empty for the target's own, and its last name.
+fn parent_and_name(relative: &[u8]) -> (&[u8], &[u8]) {
+    match relative.iter().rposition(|&byte| byte == b'/') {
+        Some(slash) => (&relative[..slash], &relative[slash + 1..]),
+        None => (b"", relative),
     }
 }
 

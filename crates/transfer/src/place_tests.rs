@@ -4,6 +4,10 @@ use std::io::IoSlice;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
+#[path = "../tests/listing/mod.rs"]
+mod listing;
+use listing::names;
+
 const ATTRIBUTES: Attributes = Attributes {
     mode: 0o640,
     mtime_ns: 1_234_567_890_123_456_789,
@@ -26,15 +30,6 @@ fn write(placement: &Placement, name: &str, content: &[u8]) -> Result<(), Transf
     let draft = placement.draft(0, &path(name), content.len() as u64)?;
     draft.write_at(&mut [IoSlice::new(content)], 0)?;
     draft.commit(ATTRIBUTES)
-}
-
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap();
-    let mut names: Vec<_> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    names
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! A near end that lies, and strangers at the far end's door.
 
+mod listing;
+
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -17,6 +19,8 @@ use howdah_wire::{
     Attributes, Direction, FarHello, FilePiece, FrameReader, Hello, Job, LinkTarget, Message,
     Piece, StreamHello, StreamPlan, Totals, TreePath, Verdict, encode, preamble,
 };
+
+use listing::names;
 
 /// A near end made by hand, with one plaintext data stream.
 struct Liar {
@@ -126,15 +130,6 @@ fn hear(control: &mut UnixStream, frames: &mut FrameReader) -> Option<Message> {
             count => frames.push(&buffer[..count]),
         }
     }
-}
-
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap();
-    let mut names: Vec<_> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    names
 }
 
 /// Regular files below a folder.
