@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::{
     Error, Network, Ports, Program, Store, Target,
-    connections::{self, Change, Connection},
+    connections::{Census, Change, Connection},
     kernel,
     layout::{self, Plain, RANGES_MAX, RULES_MAX, Range, Ranges},
     loader::{self, system},
@@ -92,18 +92,19 @@ impl Store {
             self.stop();
         }
         let rule = added?;
-        let all = connections::all(self)?;
+        let census = Census::take(self)?;
         let change = Change {
             to: Some(control.to_owned()),
             target: Some(target.unwrap_or_default()),
             rule: Some(rule.number),
             forget: false,
         };
-        let meant = all
+        let meant = census
+            .all
             .iter()
             .filter(|each| place.means(each) && each.rule.is_none());
         let changes: Vec<_> = meant.map(|each| (each, change.clone())).collect();
-        let moved = connections::change(self, &changes)?;
+        let moved = census.change(self, &changes)?;
         Ok(Attaching {
             rule,
             moved,
@@ -124,8 +125,9 @@ impl Store {
             });
         };
         maps.remove(rule)?;
-        let all = connections::all(self)?;
-        let changes: Vec<_> = all
+        let census = Census::take(self)?;
+        let changes: Vec<_> = census
+            .all
             .iter()
             .filter_map(|each| match &each.rule {
                 Some((number, before)) if *number == rule.number => {
@@ -142,7 +144,7 @@ impl Store {
                 _ => None,
             })
             .collect();
-        let moved = connections::change(self, &changes)?;
+        let moved = census.change(self, &changes)?;
         if rules.len() == 1 {
             self.stop();
         }

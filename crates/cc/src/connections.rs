@@ -1,6 +1,7 @@
 //! The connections of every network namespace, through iterators in the kernel.
 
 use std::{
+    collections::BTreeSet,
     io::Read,
     net::{IpAddr, SocketAddr},
 };
@@ -114,55 +115,66 @@ impl Walk {
     }
 }
 
-/// All connections and listeners of all namespaces.
-pub(crate) fn all(store: &Store) -> Result<Vec<Connection>, Error> {
-    let walk = Walk::load(store, 1)?;
-    let hold = store.kernel_name("hold");
-    let mut found = Vec::new();
-    for namespace in Namespace::all() {
-        // A namespace may end while we look.
-        let Ok(told) = walk.run("list", &namespace) else {
-            continue;
-        };
-        let size = size_of::<layout::Connection>();
-        let read = told.chunks_exact(size).filter_map(layout::Connection::read);
-        found.extend(read.map(|each| describe(&each, namespace.inode, &hold)));
-    }
-    Ok(found)
+/// All connections and listeners of all namespaces, as they were when it was taken.
+pub(crate) struct Census {
+    namespaces: Vec<Namespace>,
+    pub all: Vec<Connection>,
 }
 
-/// Changes connections, unless they have gone or have another control by now; how many were changed.
-pub(crate) fn change(store: &Store, all: &[(&Connection, Change)]) -> Result<usize, Error> {
-    if all.is_empty() {
-        return Ok(0);
-    }
-    let walk = Walk::load(store, all.len())?;
-    let orders = walk.object.maps().find(|map| map.name() == "orders");
-    let orders = orders.expect("it is in the object");
-    for (connection, change) in all {
-        let key = connection.cookie.to_ne_bytes();
-        orders
-            .update(&key, order(connection, change).bytes(), MapFlags::ANY)
-            .map_err(|error| system("order a change of connections", &error))?;
-    }
-    for namespace in Namespace::all() {
-        if all
-            .iter()
-            .any(|(connection, _)| connection.namespace == namespace.inode)
-        {
-            walk.run("change", &namespace)?;
+impl Census {
+    pub fn take(store: &Store) -> Result<Self, Error> {
+        let walk = Walk::load(store, 1)?;
+        let hold = store.kernel_name("hold");
+        let namespaces = Namespace::all();
+        let mut all = Vec::new();
+        for namespace in &namespaces {
+            // A namespace may end while we look.
+            let Ok(told) = walk.run("list", namespace) else {
+                continue;
+            };
+            let size = size_of::<layout::Connection>();
+            let read = told.chunks_exact(size).filter_map(layout::Connection::read);
+            all.extend(read.map(|each| describe(&each, namespace.inode, &hold)));
         }
+        Ok(Self { namespaces, all })
     }
-    let done = |connection: &Connection| {
-        let value = orders
-            .lookup(&connection.cookie.to_ne_bytes(), MapFlags::ANY)
-            .ok()??;
-        Order::read(&value).map(|order| order.result == 0)
-    };
-    Ok(all
-        .iter()
-        .filter(|(connection, _)| done(connection) == Some(true))
-        .count())
+
+    /// Those that have this control.
+    pub fn on<'a>(&'a self, control: &'a str) -> impl Iterator<Item = &'a Connection> {
+        self.all.iter().filter(move |each| each.control == control)
+    }
+
+    /// Changes some of them, unless they have gone or have another control by now; how many were changed.
+    pub fn change(&self, store: &Store, changes: &[(&Connection, Change)]) -> Result<usize, Error> {
+        if changes.is_empty() {
+            return Ok(0);
+        }
+        let walk = Walk::load(store, changes.len())?;
+        let orders = walk.object.maps().find(|map| map.name() == "orders");
+        let orders = orders.expect("it is in the object");
+        for (connection, change) in changes {
+            let key = connection.cookie.to_ne_bytes();
+            orders
+                .update(&key, order(connection, change).bytes(), MapFlags::ANY)
+                .map_err(|error| system("order a change of connections", &error))?;
+        }
+        let concerned: BTreeSet<_> = changes.iter().map(|(each, _)| each.namespace).collect();
+        for namespace in &self.namespaces {
+            if concerned.contains(&namespace.inode) {
+                walk.run("change", namespace)?;
+            }
+        }
+        let done = |connection: &Connection| {
+            let value = orders
+                .lookup(&connection.cookie.to_ne_bytes(), MapFlags::ANY)
+                .ok()??;
+            Order::read(&value).map(|order| order.result == 0)
+        };
+        Ok(changes
+            .iter()
+            .filter(|(connection, _)| done(connection) == Some(true))
+            .count())
+    }
 }
 
 fn order(connection: &Connection, change: &Change) -> Order {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     Error, Namespace, PROGRAMS, Parameter, Program, Setting, Store,
-    connections::{self, Change, Connection},
+    connections::{Census, Change, Connection},
     kernel,
     layout::{self, ABI, About},
     loader::Candidate,
@@ -197,13 +197,13 @@ impl Store {
                 Ok(())
             });
         }
-        let all = connections::all(self)?;
+        let census = Census::take(self)?;
         let again = Change {
             to: Some(kernel_name.to_owned()),
             ..Change::default()
         };
-        let changes = on(&all, kernel_name).map(|each| (each, again.clone()));
-        connections::change(self, &changes.collect::<Vec<_>>())
+        let changes = census.on(kernel_name).map(|each| (each, again.clone()));
+        census.change(self, &changes.collect::<Vec<_>>())
     }
 
     /// Takes `program` out of the kernel. Connections on it go on with the control they had before
@@ -239,7 +239,7 @@ impl Store {
             .map_err(|error| crate::loader::system("open what is loaded", &error))?;
         self.clear(&folder);
         drop(link);
-        let left = on(&connections::all(self)?, &kernel_name).count();
+        let left = Census::take(self)?.on(&kernel_name).count();
         self.tidy();
         Ok(Unloading {
             kernel_name,
@@ -254,9 +254,9 @@ impl Store {
         kernel_name: &str,
         defaults: &BTreeMap<u64, String>,
     ) -> Result<BTreeMap<String, usize>, Error> {
-        let all = connections::all(self)?;
+        let census = Census::take(self)?;
         let mut by_control: BTreeMap<String, Vec<(&Connection, Change)>> = BTreeMap::new();
-        for each in on(&all, kernel_name) {
+        for each in census.on(kernel_name) {
             let before = each.rule.as_ref().map(|(_, before)| before.as_str());
             let default = defaults
                 .get(&each.namespace)
@@ -275,7 +275,7 @@ impl Store {
         }
         by_control
             .into_iter()
-            .map(|(to, changes)| Ok((to, connections::change(self, &changes)?)))
+            .map(|(to, changes)| Ok((to, census.change(self, &changes)?)))
             .collect()
     }
 
@@ -329,10 +329,6 @@ fn leave_default(kernel_name: &str) -> (String, bool) {
         }
     }
     (LAST_RESORT.to_owned(), false)
-}
-
-fn on<'a>(all: &'a [Connection], control: &'a str) -> impl Iterator<Item = &'a Connection> {
-    all.iter().filter(move |each| each.control == control)
 }
 
 fn about(program: &Program, values: &[u64]) -> About {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     Error, Program, Store, Target,
-    connections::{self, Change, Connection},
+    connections::{Census, Change, Connection},
     kernel,
     layout::Plain,
     loader::system,
@@ -98,8 +98,8 @@ impl Store {
 
     fn set_flow(&self, target: Target, named: &FlowName) -> Result<usize, Error> {
         let hold = self.kernel_name("hold");
-        let all = connections::all(self)?;
-        let meant: Vec<_> = all.iter().filter(|each| named.means(each)).collect();
+        let census = Census::take(self)?;
+        let meant: Vec<_> = census.all.iter().filter(|each| named.means(each)).collect();
         let missing = |why: String| Error::NoFlow {
             flow: named.to_string(),
             why,
@@ -116,7 +116,7 @@ impl Store {
         if changes.is_empty() {
             return Err(missing(format!("uses {hold}, it uses {}", first.control)));
         }
-        match connections::change(self, &changes)? {
+        match census.change(self, &changes)? {
             0 => Err(missing("is here any more".to_owned())),
             changed => Ok(changed),
         }
