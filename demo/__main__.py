@@ -1,6 +1,8 @@
 """``make demo``: a real tree across an emulated 10 Gb/s, 100 ms link, watched, checked and cleaned up."""
 
+import shutil
 import sys
+import textwrap
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -69,7 +71,7 @@ def _in(place: data.Place) -> int:
         _summary(record)
     spoilt = f"spoilt the figures: {lateness.why}" if lateness.spoilt else "kept up"
     late_ms = f"{(lateness.p99_ns or 0) / 1e6:.2g} ms"
-    _say(f"  this machine  {spoilt} (99 % of packets were at most {late_ms} late)")
+    _row("this machine", f"{spoilt} (99 % of packets were at most {late_ms} late)")
     return 0
 
 
@@ -103,15 +105,21 @@ def _summary(record: Record) -> None:
     mtu, frame = 1500, 1538
     most_bps = RATE_BPS * (mtu - HEADERS_BYTES) / frame
     _say("")
-    _say(f"  moved         {format_bytes(outcome.bytes)} in {format_duration(outcome.elapsed_s)}")
+    _row("moved", f"{format_bytes(outcome.bytes)} in {format_duration(outcome.elapsed_s)}")
     for name, rate_bps in (("goodput", outcome.goodput_bps), ("once moving", outcome.moving_bps)):
         if rate_bps is not None:
             share = f"{rate_bps / most_bps:.0%} of the {format_rate(most_bps)} that the link can carry"
-            _say(f"  {name:12}  {format_rate(rate_bps)}, {share}")
-    _say(f"  plan          {record.plan.in_short()}")
+            _row(name, f"{format_rate(rate_bps)}, {share}")
+    _row("plan", record.plan.in_short())
     for sentence in record.plan.why.summary:
-        _say(f"                {sentence}")
-    _say(f"  record        {record.id}, kept in the archive: howdah archive show last")
+        _row("", sentence)
+    _row("record", f"{record.id}, kept in the archive: howdah archive show last")
+
+
+def _row(name: str, text: str) -> None:
+    """A line of the summary, folded where the terminal ends."""
+    width = shutil.get_terminal_size().columns
+    _say(textwrap.fill(text, width, initial_indent=f"  {name:12}  ", subsequent_indent=" " * 18))
 
 
 def _say(text: str) -> None:
