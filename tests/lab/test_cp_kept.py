@@ -80,3 +80,9 @@ def test_a_far_end_that_dies_is_not_offered(cp: Copier, waiting: int) -> None:
 def test_a_copy_that_fails_leaves_none(cp: Copier, tmp_path: Path) -> None:
     cp.refused(f"far:{tmp_path}/nothing", tmp_path / "here")
     cp.wait_for_nothing_left()
+
+
+def test_a_look_at_the_far_host_leaves_one_for_the_copy(cp: Copier) -> None:
+    doctor = [sys.executable, "-m", "howdah", "doctor", "far", "--json"]
+    cp.lab.run("near", doctor, env=cp.env, capture_output=True, timeout=30, check=True)
+    wait_until(lambda: holders(cp) and far_ends(cp), STOP_S + SLACK_S)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from howdah import HowdahError, interrupt
+from howdah.transfer import standby
 from howdah.transfer.early import Started, take
 from howdah.transfer.messages import FarHello
 from howdah.transfer.ssh_errors import explain
@@ -37,14 +38,17 @@ def hello(started: Started, far_says: Callable[[str], None]) -> FarHello:
 
 
 def greet(host: str, far_howdah: str | None) -> FarHello:
-    """The hello of ``host`` and nothing more."""
+    """The hello of ``host`` and nothing more; the next far end is left ready, as after a copy."""
     interrupt.install()
-    started = None
+    started, answer = None, None
     try:
         with interrupt.Held():
             started = take(host, far_howdah)
-        return hello(started, lambda _: None)
+        answer = hello(started, lambda _: None)
     finally:
         if started is not None:
             started.session.cancel()
-            started.far.end()
+            if answer is None:
+                started.far.end()
+    standby.leave(started.far.login, far_howdah)
+    return answer
