@@ -84,7 +84,7 @@ impl Placement {
     /// When a folder cannot be made or entered.
     pub fn spot(&self, source: u16, path: &TreePath) -> Result<Spot, TransferError> {
         let (target, relative) = self.relative(source, path)?;
-        let display = [&target.folder_path, b"/".as_slice(), &relative].concat();
+        let display = target.display(&relative);
         let (parent, name) = parent_and_name(&relative);
         if name.is_empty() {
             return Err(TransferError::Here(format!(
@@ -170,9 +170,10 @@ impl Placement {
             }
             let (target, relative) = self.relative(source, &path)?;
             let folder = self.folder(source, target, &relative)?;
-            let display = [&target.folder_path, b"/".as_slice(), &relative].concat();
-            set_attributes(&folder, attributes)
-                .map_err(|error| TransferError::path("set mode and time of", &display, error))?;
+            set_attributes(&folder, attributes).map_err(|error| {
+                let path = target.display(&relative);
+                TransferError::path("set mode and time of", &path, error)
+            })?;
         }
         Ok(())
     }
@@ -193,10 +194,8 @@ impl Placement {
         }
         let (parent, name) = parent_and_name(relative);
         let parent = self.folder(source, target, parent)?;
-        let failed = |error: Errno| {
-            let path = [&target.folder_path, b"/".as_slice(), relative].concat();
-            TransferError::path("make folder", &path, error)
-        };
+        let failed =
+            |error: Errno| TransferError::path("make folder", &target.display(relative), error);
         let folder = match enter(&parent, name) {
             Err(Errno::NOENT) => {
                 // Only its owner may enter until it is complete and gets its own mode.

@@ -136,8 +136,7 @@ impl Run<'_> {
         let verified = Instant::now();
         self.tell_progress();
         let totals = self.receiving.totals();
-        let mut sum = Totals::default();
-        totals.iter().for_each(|(_, totals)| sum.add(totals));
+        let mut sum: Totals = totals.iter().map(|(_, totals)| totals).sum();
         if let Some(bytes) = self.context.job.memory_bytes
             && bytes != sum.bytes
         {

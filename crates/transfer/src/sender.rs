@@ -173,8 +173,7 @@ impl Run<'_> {
         self.sample();
         let totals = self.sending.totals();
         let streams = self.sampler.summaries(&self.context.abort, &totals);
-        let mut sum = Totals::default();
-        totals.iter().for_each(|(_, totals)| sum.add(totals));
+        let mut sum: Totals = totals.iter().map(|(_, totals)| totals).sum();
         if peer.totals != sum {
             return Err(TransferError::Here(format!(
                 "the other end broke the protocol: it took {} bytes of {}",

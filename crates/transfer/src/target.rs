@@ -109,6 +109,11 @@ impl Targets {
 }
 
 impl Target {
+    /// The path of what is `relative` to the folder, for messages.
+    pub fn display(&self, relative: &[u8]) -> Vec<u8> {
+        [&self.folder_path, b"/".as_slice(), relative].concat()
+    }
+
     fn is_fresh(&self) -> Result<bool, TransferError> {
         let Some(folder) = &self.folder else {
             return Ok(true);

@@ -5,6 +5,8 @@
 //! tree (see `blake3::hazmat`): digests of pieces join to the digest of the file without a second
 //! look at the content.
 
+use std::iter::Sum;
+
 use serde::{Deserialize, Serialize};
 
 use crate::frame::postcard_bytes;
@@ -244,6 +246,15 @@ pub struct Totals {
     pub folders: u64,
     /// Symbolic links.
     pub links: u64,
+}
+
+impl<'a> Sum<&'a Totals> for Totals {
+    fn sum<I: Iterator<Item = &'a Totals>>(each: I) -> Self {
+        each.fold(Self::default(), |mut sum, totals| {
+            sum.add(totals);
+            sum
+        })
+    }
 }
 
 impl Totals {
