@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use howdah_wire::limits::MAX_OFFERED_FILES;
 use howdah_wire::{
-    Answer, Digest, Direction, Finished, Message, OfferedFile, Progress, Sample, Side,
-    StreamSummary, Totals,
+    Answer, Direction, Finished, Message, OfferedFile, Progress, Sample, Side, StreamSummary,
+    Totals,
 };
 
 use crate::abort::lock;
@@ -250,8 +250,9 @@ impl Run<'_> {
             notes.streams = streams;
             notes.current.clone().map(|(_, path)| path)
         };
-        for batch in board.digests.take().chunks(MAX_OFFERED_FILES) {
-            let batch: Vec<Digest> = batch.to_vec();
+        let mut digests = board.digests.take().into_iter();
+        while digests.len() > 0 {
+            let batch = digests.by_ref().take(MAX_OFFERED_FILES).collect();
             self.context.control.say(Message::Digests(batch));
         }
         let progress = Progress {
