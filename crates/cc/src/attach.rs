@@ -20,8 +20,8 @@ use crate::{
     program::object,
 };
 
-/// A rule in force.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The connections a rule is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// The far ends.
     pub to: Network,
@@ -34,10 +34,9 @@ pub struct Place {
 pub struct Rule {
     /// From 1.
     pub number: u32,
-    /// The far ends.
-    pub to: Network,
-    /// Ports of either end.
-    pub ports: Ports,
+    /// Which connections.
+    #[serde(flatten)]
+    pub place: Place,
     /// What they get.
     pub control: String,
     /// What `hd_hold` holds for each of them; absent: the default.
@@ -117,7 +116,7 @@ impl Store {
         kernel::check()?;
         let _lock = self.open()?;
         let (maps, rules) = self.in_force()?;
-        let found = rules.iter().find(|rule| rule.place() == place);
+        let found = rules.iter().find(|rule| rule.place == place);
         let (Some(maps), Some(rule)) = (maps, found) else {
             self.tidy();
             return Err(Error::Rule {
@@ -161,7 +160,7 @@ impl Store {
             None => Ok(()),
             Some(rule) => Err(Error::Attached {
                 name: control.to_owned(),
-                rules: rule.place().to_string(),
+                rules: rule.place.to_string(),
             }),
         }
     }
@@ -267,15 +266,6 @@ impl Place {
     }
 }
 
-impl Rule {
-    fn place(&self) -> Place {
-        Place {
-            to: self.to,
-            ports: self.ports,
-        }
-    }
-}
-
 impl Maps {
     fn all(&self) -> Result<Vec<Rule>, Error> {
         let mut found = Vec::new();
@@ -284,10 +274,12 @@ impl Maps {
             if rule.used == 1 {
                 found.push(Rule {
                     number: number + 1,
-                    to: Network::of_key(&rule.prefix),
-                    ports: Ports {
-                        least: rule.least,
-                        most: rule.most,
+                    place: Place {
+                        to: Network::of_key(&rule.prefix),
+                        ports: Ports {
+                            least: rule.least,
+                            most: rule.most,
+                        },
                     },
                     control: layout::text(&rule.control),
                     target: (!rule.target.is_none()).then_some(rule.target),
@@ -344,8 +336,7 @@ impl Maps {
         put(&self.prefixes, prefix.bytes(), ranges.bytes())?;
         Ok(Rule {
             number: number + 1,
-            to: place.to,
-            ports: place.ports,
+            place,
             control: control.to_owned(),
             target,
             chosen: 0,
@@ -355,7 +346,7 @@ impl Maps {
 
     fn remove(&self, rule: &Rule) -> Result<(), Error> {
         let number = rule.number - 1;
-        let prefix = rule.to.key();
+        let prefix = rule.place.to.key();
         let before = self.ranges(&prefix)?;
         let mut after = Ranges::zero();
         let kept = before.of[..before.count as usize]
@@ -406,7 +397,7 @@ fn put(map: &MapHandle, key: &[u8], value: &[u8]) -> Result<(), Error> {
 fn check_place(place: Place, rules: &[Rule]) -> Result<(), Error> {
     let Place { to, ports } = place;
     for rule in rules {
-        let there = rule.place();
+        let there = rule.place;
         let why = if there == place {
             format!(
                 "{place} is attached already, to {}; detach it first",
@@ -429,7 +420,7 @@ fn check_place(place: Place, rules: &[Rule]) -> Result<(), Error> {
 }
 
 fn not_attached(place: Place, rules: &[Rule]) -> String {
-    let known: Vec<_> = rules.iter().map(|rule| rule.place().to_string()).collect();
+    let known: Vec<_> = rules.iter().map(|rule| rule.place.to_string()).collect();
     let known = match known.is_empty() {
         true => "no rule is attached".to_owned(),
         false => format!("attached: {}", known.join("; ")),

@@ -58,11 +58,7 @@ impl Own {
 impl Drop for Own {
     fn drop(&mut self) {
         for rule in self.store.rules().unwrap_or_default() {
-            let place = Place {
-                to: rule.to,
-                ports: rule.ports,
-            };
-            let _ = self.store.detach(place);
+            let _ = self.store.detach(rule.place);
         }
         for listed in self.store.list() {
             if listed.in_kernel {
