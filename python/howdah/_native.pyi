@@ -8,6 +8,7 @@ because a Linux name need not be UTF-8. Missing is null, never -1 or 0.
 from typing import Self, final
 
 __all__ = [
+    "CC_PROGRAMS",
     "PROTOCOL_VERSION",
     "Emulator",
     "HowdahError",
@@ -43,6 +44,8 @@ __all__ = [
 
 __version__: str
 PROTOCOL_VERSION: int
+CC_PROGRAMS: tuple[str, ...]
+"""The congestion controls howdah brings as programs, as users call them."""
 
 class HowdahError(Exception):
     """What was wrong, where, and what to do, in one line meant for the user."""

@@ -1,6 +1,7 @@
 //! The Python extension module, thin: each file binds one crate, nothing decides here.
 
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 mod cc;
 mod cc_model;
@@ -52,6 +53,8 @@ mod _native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        let programs = howdah_cc::PROGRAMS.each_ref().map(|program| program.name);
+        module.add("CC_PROGRAMS", PyTuple::new(module.py(), programs)?)?;
         module.add("PROTOCOL_VERSION", howdah_wire::PROTOCOL_VERSION)
     }
 }

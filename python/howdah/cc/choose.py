@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from typing import Literal, NamedTuple
 
-PROGRAMS = ("scalable", "htcp", "highspeed", "hold")
-"""What howdah brings (crates/cc/src/program.rs)."""
+from howdah._native import CC_PROGRAMS
+
 _PREFIX = "hd_"
 
 
@@ -20,7 +20,7 @@ class Choice(NamedTuple):
     def program(self) -> str | None:
         """The program to load; null when howdah brings none of that name."""
         bare = self.control.removeprefix(_PREFIX)
-        return bare if self.control.startswith(_PREFIX) and bare in PROGRAMS else None
+        return bare if self.control.startswith(_PREFIX) and bare in CC_PROGRAMS else None
 
 
 def choose(name: str, available: Collection[str]) -> Choice:
@@ -28,7 +28,7 @@ def choose(name: str, available: Collection[str]) -> Choice:
     bare = name.removeprefix(_PREFIX)
     ours = _PREFIX + bare
     if name in available:
-        return Choice(name, "howdah" if name == ours and bare in PROGRAMS else "kernel")
-    if bare in PROGRAMS:
+        return Choice(name, "howdah" if name == ours and bare in CC_PROGRAMS else "kernel")
+    if bare in CC_PROGRAMS:
         return Choice(ours, "howdah" if ours in available else "missing")
     return Choice(name, "missing")

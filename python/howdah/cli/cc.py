@@ -8,9 +8,9 @@ import typer
 from rich.console import Console
 
 from howdah import document
-from howdah._native import HowdahError, cc_check_place, parse_rate
+from howdah._native import CC_PROGRAMS, HowdahError, cc_check_place, parse_rate
 from howdah.cc import programs, report
-from howdah.cc.choose import PROGRAMS, choose
+from howdah.cc.choose import choose
 from howdah.record import HostLimits
 
 app = typer.Typer(
@@ -21,7 +21,7 @@ app = typer.Typer(
 
 T = TypeVar("T")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help=f"{', '.join(PROGRAMS)}", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help=", ".join(CC_PROGRAMS), show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="On refusal, print what the kernel said as well")]
 Rate = Annotated[
