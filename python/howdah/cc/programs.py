@@ -149,25 +149,25 @@ class Connection(msgspec.Struct, frozen=True):
     hold: Hold | None
 
 
+class Ports(msgspec.Struct, frozen=True):
+    """Both ends included."""
+
+    least: int
+    most: int
+
+
 class Rule(msgspec.Struct, frozen=True):
     """Connections to a prefix with a port in a range at either end, and what they get."""
 
     number: int
     to: str
-    ports: "Ports"
+    ports: Ports
     control: str
     target: Target | None
     chosen: int
     """New connections it chose for."""
     refused: int
     """New connections that the kernel did not let have it."""
-
-
-class Ports(msgspec.Struct, frozen=True):
-    """Both ends included."""
-
-    least: int
-    most: int
 
 
 class Attaching(msgspec.Struct, frozen=True):
