@@ -26,8 +26,6 @@ _RELAYED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 """A terminal sends these to the command as well, and the maker passes on those from elsewhere."""
 _FULL_BUFFERS = 2
 """What both hosts hold while a full path is repaired: half of the buffers they may fill."""
-_NOT_EXECUTABLE = 126
-_NOT_FOUND = 127
 
 
 def run(setup: Setup, maker: socket.socket, watched: list[socket.socket]) -> NoReturn:
