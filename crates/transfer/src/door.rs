@@ -34,7 +34,7 @@ const MAX_STRANGERS: usize = 16;
 /// The window scale is chosen before the job, and its buffer, are known (RFC 7323 §2.3): by the
 /// listener's buffer, for which this is enough (see [`tune_again`]),
 const LISTENER_BUFFER_BYTES: u64 = 1 << 29;
-/// and by its largest window. This gives scale 12: windows up to 268 MB, in steps of 4 KiB.
+/// and by its largest window. This gives scale 11: windows up to 134 MB, in steps of 2 KiB.
 const LISTENER_WINDOW_BYTES: u64 = 1 << 27;
 
 /// The work of one stream, given its index.
