@@ -19,7 +19,6 @@ mod manage;
 mod mounts;
 mod namespaces;
 mod network;
-mod parameter;
 mod pins;
 mod program;
 mod target;
@@ -33,9 +32,8 @@ pub use layout::Target;
 pub use manage::{Listed, Loaded, Loading, Unloading};
 pub use namespaces::Namespace;
 pub use network::{Network, Ports};
-pub use parameter::{Parameter, Setting, Unit};
 pub use pins::Store;
-pub use program::{PROGRAMS, Program};
+pub use program::{PROGRAMS, Program, Setting};
 pub use target::{FlowName, Targeted};
 pub use trial::Trial;
 

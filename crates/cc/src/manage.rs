@@ -2,11 +2,12 @@
 
 use std::{collections::BTreeMap, fs};
 
+use howdah_cc_model::Parameter;
 use libbpf_rs::Link;
 use serde::Serialize;
 
 use crate::{
-    Error, Namespace, PROGRAMS, Parameter, Program, Setting, Store,
+    Error, Namespace, PROGRAMS, Program, Setting, Store,
     connections::{Census, Change, Connection},
     kernel,
     layout::{self, ABI, About},
@@ -93,7 +94,7 @@ impl Store {
     fn describe(&self, program: &'static Program, available: &[String]) -> Listed {
         let kernel_name = self.kernel_name(program.name);
         let about = self.about(&self.folder(&kernel_name));
-        let show = |each: &Parameter| each.setting(each.default).text;
+        let show = |each: &Parameter| each.unit.show(each.default);
         Listed {
             name: program.name,
             summary: program.summary,
@@ -358,6 +359,6 @@ fn loaded(program: &Program, found: &About) -> Loaded {
 fn settings(program: &Program, values: &[u64]) -> Vec<Setting> {
     let pairs = program.parameters.iter().zip(values);
     pairs
-        .map(|(parameter, &value)| parameter.setting(value))
+        .map(|(parameter, &value)| Setting::new(parameter, value))
         .collect()
 }

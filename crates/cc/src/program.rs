@@ -1,9 +1,9 @@
 //! The programs we bring, one row each.
 
-use crate::{
-    Error, Parameter,
-    parameter::Unit::{Bytes, Count, Microseconds, PerMille, PerMillion, Switch},
-};
+use howdah_cc_model::{Algorithm, Parameter};
+use serde::Serialize;
+
+use crate::Error;
 
 /// A congestion control as a BPF program.
 #[derive(Debug)]
@@ -12,135 +12,85 @@ pub struct Program {
     pub name: &'static str,
     /// What it does, in one line.
     pub summary: &'static str,
-    /// In the order in which the program declares them.
+    /// Those of its model, in the order in which the program declares them.
     pub parameters: &'static [Parameter],
     /// The compiled program.
     pub(crate) object: &'static [u8],
 }
 
+/// A parameter's value, in the program's unit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Setting {
+    /// The parameter's name.
+    pub name: &'static str,
+    /// In the program's unit.
+    pub value: u64,
+    /// As users write it.
+    pub text: String,
+}
+
+impl Setting {
+    /// A value with its text.
+    #[must_use]
+    pub fn new(parameter: &Parameter, value: u64) -> Self {
+        Setting {
+            name: parameter.name,
+            value,
+            text: parameter.unit.show(value),
+        }
+    }
+}
+
 /// A compiled program. libbpf reads headers in place, so the file must lie as ELF wants it.
 macro_rules! object {
-    ($name:literal) => {
-        &$crate::program::Aligned(*include_bytes!(concat!(
+    ($name:literal) => {{
+        const OBJECT: &[u8] = &$crate::program::Aligned(*include_bytes!(concat!(
             env!("OUT_DIR"),
             "/",
             $name,
             ".bpf.o"
         )))
-        .0
-    };
+        .0;
+        OBJECT
+    }};
 }
 pub(crate) use object;
 
 #[repr(align(8))]
 pub(crate) struct Aligned<T>(pub T);
 
-const fn parameter(
-    name: &'static str,
-    unit: crate::Unit,
-    (default, least, most): (u64, u64, u64),
-    help: &'static str,
-) -> Parameter {
-    Parameter {
-        name,
-        help,
-        unit,
-        default,
-        least,
-        most,
-    }
-}
-
 /// All of them.
 pub static PROGRAMS: [Program; 4] = [
-    Program {
-        name: "scalable",
-        summary: "Scalable TCP (Kelly 2003): grows by 1 % a round trip, falls by an eighth",
-        parameters: &[
-            parameter(
-                "ai_packets",
-                Count,
-                (100, 2, 10_000),
-                "one packet more for so many acknowledged",
-            ),
-            parameter(
-                "md_shift",
-                Count,
-                (3, 1, 8),
-                "a loss takes 2^-N of the window",
-            ),
-        ],
-        object: object!("scalable"),
-    },
-    Program {
-        name: "htcp",
-        summary: "H-TCP (Leith and Shorten 2004): grows faster the longer no loss came",
-        parameters: &[
-            parameter(
-                "rtt_scaling",
-                Switch,
-                (1, 0, 1),
-                "growth by time, not by round trips, as far as it goes",
-            ),
-            parameter(
-                "bandwidth_switch",
-                Switch,
-                (1, 0, 1),
-                "halve when the throughput between losses changed by a fifth",
-            ),
-        ],
-        object: object!("htcp"),
-    },
-    Program {
-        name: "highspeed",
-        summary: "HighSpeed TCP (RFC 3649): grows faster and falls less in large windows",
-        parameters: &[],
-        object: object!("highspeed"),
-    },
-    Program {
-        name: "hold",
-        summary: "A held window or rate for a guaranteed path: no slow start, no cut on loss",
-        parameters: &[
-            parameter(
-                "headroom",
-                PerMille,
-                (10, 0, 1000),
-                "window beyond rate × base RTT",
-            ),
-            parameter(
-                "frame_overhead",
-                Bytes,
-                (38, 0, 1000),
-                "bytes on the wire beside each IP packet",
-            ),
-            parameter(
-                "base_rtt_window",
-                Microseconds,
-                (2_000_000, 10_000, 600_000_000),
-                "how long the least RTT counts as the path's",
-            ),
-            parameter(
-                "guard_loss",
-                PerMillion,
-                (100_000, 1_000, 1_000_000),
-                "share of loss that a round trip may have",
-            ),
-            parameter(
-                "guard_rounds",
-                Count,
-                (8, 1, 1_000),
-                "round trips in a row above it until the flow falls back",
-            ),
-            parameter(
-                "return_rounds",
-                Count,
-                (32, 1, 1_000),
-                "round trips in a row below half of it until it is held again",
-            ),
-        ],
-        object: object!("hold"),
-    },
+    program(
+        Algorithm::Scalable,
+        "Scalable TCP (Kelly 2003): grows by 1 % a round trip, falls by an eighth",
+        object!("scalable"),
+    ),
+    program(
+        Algorithm::Htcp,
+        "H-TCP (Leith and Shorten 2004): grows faster the longer no loss came",
+        object!("htcp"),
+    ),
+    program(
+        Algorithm::HighSpeed,
+        "HighSpeed TCP (RFC 3649): grows faster and falls less in large windows",
+        object!("highspeed"),
+    ),
+    program(
+        Algorithm::Hold,
+        "A held window or rate for a guaranteed path: no slow start, no cut on loss",
+        object!("hold"),
+    ),
 ];
+
+const fn program(algorithm: Algorithm, summary: &'static str, object: &'static [u8]) -> Program {
+    Program {
+        name: algorithm.name(),
+        summary,
+        parameters: algorithm.parameters(),
+        object,
+    }
+}
 
 impl Program {
     /// The program called `name`, with or without the kernel's `hd_`.
@@ -186,9 +136,27 @@ impl Program {
                     known: self.known_parameters(),
                 });
             };
-            values[place] = self.parameters[place].parse(self.name, text)?;
+            values[place] = self.parse(&self.parameters[place], text)?;
         }
         Ok(values)
+    }
+
+    fn parse(&self, parameter: &Parameter, text: &str) -> Result<u64, Error> {
+        let wrong = |why: String| Error::Parameter {
+            program: self.name,
+            name: parameter.name,
+            why,
+            range: parameter.range(),
+        };
+        let value = parameter.unit.parse(text.trim()).map_err(wrong)?;
+        if parameter.allows(value) {
+            Ok(value)
+        } else {
+            Err(wrong(format!(
+                "{} is out of range",
+                parameter.unit.show(value)
+            )))
+        }
     }
 
     fn known_parameters(&self) -> String {
@@ -197,5 +165,45 @@ impl Program {
         }
         let names: Vec<_> = self.parameters.iter().map(|each| each.name).collect();
         format!("it has {}", names.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use libbpf_rs::btf::{
+        Btf, BtfKind,
+        types::{Struct, Var},
+    };
+
+    use super::*;
+
+    /// The names of the numbers that a compiled program reads as its parameters, in their order.
+    fn declared(program: &Program) -> Vec<String> {
+        let btf = Btf::from_raw(program.name, program.object)
+            .unwrap()
+            .unwrap();
+        let Some(section) = btf.type_by_name::<Var<'_>>("parameters") else {
+            return vec![];
+        };
+        let Some(fields) = section
+            .next_type()
+            .map(|found| found.skip_mods_and_typedefs())
+        else {
+            panic!("a variable without a type");
+        };
+        assert_eq!(fields.kind(), BtfKind::Struct);
+        let fields = Struct::try_from(fields).unwrap();
+        let name = |index| fields.get(index)?.name?.to_str();
+        (0..fields.len())
+            .map(|index| name(index).unwrap().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn programs_declare_the_parameters_of_their_tables() {
+        for program in &PROGRAMS {
+            let named: Vec<_> = program.parameters.iter().map(|each| each.name).collect();
+            assert_eq!(declared(program), named, "{}", program.name);
+        }
     }
 }

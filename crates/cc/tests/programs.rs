@@ -125,8 +125,8 @@ fn every_program_has_parameters_in_range_and_names_that_fit() {
     for program in &PROGRAMS {
         assert!(program.name.len() + "hd_".len() <= 15, "{}", program.name);
         for parameter in program.parameters {
-            assert!((parameter.least..=parameter.most).contains(&parameter.default));
-            let text = parameter.setting(parameter.default).text;
+            assert!(parameter.allows(parameter.default));
+            let text = parameter.unit.show(parameter.default);
             let given = [(parameter.name.to_owned(), text)];
             assert_eq!(
                 program.values(&given).unwrap(),

@@ -23,6 +23,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """On the wire; null: unlimited."""
     wire_bytes: int = 1538
     """A full segment on the wire."""
+    packet_bytes: int = 1500
+    """The same as an IP packet, by which hold reckons."""
     queue_segments: int | None = None
     """Null: nothing overflows."""
     ack_segments: float = 1.0

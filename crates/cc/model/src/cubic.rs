@@ -11,41 +11,26 @@
 use crate::hystart::HyStart;
 use crate::{Ack, Control, Parameter, Values, Window};
 
-const BETA: Parameter = Parameter {
-    name: "beta",
-    default: 717,
-    range: 1..=1023,
-    unit: "1/1024",
-    what: "share of the window that a loss leaves",
-};
-const SCALE: Parameter = Parameter {
-    name: "scale",
-    default: 41,
-    range: 1..=1000,
-    unit: "1/102.4 segments/s³",
-    what: "C of the cubic; 41 is 0.4",
-};
-const FAST_CONVERGENCE: Parameter = Parameter {
-    name: "fast_convergence",
-    default: 1,
-    range: 0..=1,
-    unit: "switch",
-    what: "a loss below the window of the loss before lowers the flat part further",
-};
-const FRIENDLINESS: Parameter = Parameter {
-    name: "friendliness",
-    default: 1,
-    range: 0..=1,
-    unit: "switch",
-    what: "never slower than Reno would be",
-};
-const HYSTART: Parameter = Parameter {
-    name: "hystart",
-    default: 1,
-    range: 0..=1,
-    unit: "switch",
-    what: "slow start ends when a train of ACKs or the RTT says that the path is full",
-};
+const BETA: Parameter = Parameter::count(
+    "beta",
+    (717, 1, 1023),
+    "a loss leaves so many 1/1024 of the window",
+);
+const SCALE: Parameter = Parameter::count(
+    "scale",
+    (41, 1, 1000),
+    "C of the cubic, 1/102.4 segments/s³; 41 is 0.4",
+);
+const FAST_CONVERGENCE: Parameter = Parameter::switch(
+    "fast_convergence",
+    "a loss below the window of the loss before lowers the flat part further",
+);
+const FRIENDLINESS: Parameter =
+    Parameter::switch("friendliness", "never slower than Reno would be");
+const HYSTART: Parameter = Parameter::switch(
+    "hystart",
+    "slow start ends when a train of ACKs or the RTT says that the path is full",
+);
 
 const SECOND_US: u64 = 1_000_000;
 /// The window is looked at again after so long, though it has not grown.

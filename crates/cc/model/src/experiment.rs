@@ -25,6 +25,8 @@ pub struct Experiment {
     pub rate_bps: Option<u64>,
     /// What a full segment takes on the wire, bytes.
     pub wire_bytes: u32,
+    /// The same as an IP packet, by which hold reckons; 40 to 65,535.
+    pub packet_bytes: u32,
     /// The most segments that wait at the bottleneck; absent: no limit.
     pub queue_segments: Option<u64>,
     /// Segments that an ACK acknowledges in the mean where nothing is lost; 1 to 1,000.
@@ -86,6 +88,7 @@ impl Experiment {
         if !(1.0..=1_000.0).contains(&self.ack_segments) {
             return Err(ExperimentError::Acks(self.ack_segments.to_string()));
         }
+        in_range("packet_bytes", self.packet_bytes.into(), 40, 65_535)?;
         in_range("span_ns", self.span_ns, 0, 3_600_000_000_000)?;
         let unknown = || ExperimentError::Algorithm {
             name: self.algorithm.clone(),
@@ -120,7 +123,7 @@ impl Experiment {
     fn target(&self) -> Result<Option<Target>, ExperimentError> {
         let rate = |rate_bps| Target::Rate {
             rate_bps,
-            segment_bytes: self.wire_bytes,
+            packet_bytes: self.packet_bytes,
         };
         match (self.window_segments, self.hold_bps) {
             (Some(_), Some(_)) => Err(ExperimentError::TwoTargets),

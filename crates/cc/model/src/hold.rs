@@ -11,55 +11,51 @@
 //!
 //! Deviations beside those of the crate: fallen back, a loss takes effect at once, not over a round trip.
 
-use crate::{Ack, Control, Parameter, Reno, Values, Window};
+use crate::{Ack, Control, Parameter, Reno, Unit, Values, Window};
 
-const HEADROOM: Parameter = Parameter {
-    name: "headroom",
-    default: 10,
-    range: 0..=1000,
-    unit: "1/1000",
-    what: "window beyond rate × base RTT",
-};
-const BASE_RTT_WINDOW: Parameter = Parameter {
-    name: "base_rtt_window",
-    default: 2_000_000,
-    range: 10_000..=600_000_000,
-    unit: "µs",
-    what: "how long the least RTT counts as the path's",
-};
-const GUARD_LOSS: Parameter = Parameter {
-    name: "guard_loss",
-    default: 100_000,
-    range: 1_000..=1_000_000,
-    unit: "1/1000000",
-    what: "share of loss that a round trip may have",
-};
-const GUARD_ROUNDS: Parameter = Parameter {
-    name: "guard_rounds",
-    default: 8,
-    range: 1..=1_000,
-    unit: "round trips",
-    what: "so many in a row above it, and the flow falls back",
-};
-const RETURN_ROUNDS: Parameter = Parameter {
-    name: "return_rounds",
-    default: 32,
-    range: 1..=1_000,
-    unit: "round trips",
-    what: "so many in a row below half of it, and it is held again",
-};
+const HEADROOM: Parameter =
+    Parameter::count("headroom", (10, 0, 1000), "window beyond rate × base RTT")
+        .in_unit(Unit::PerMille);
+const FRAME_OVERHEAD: Parameter = Parameter::count(
+    "frame_overhead",
+    (38, 0, 1000),
+    "bytes on the wire beside each IP packet",
+)
+.in_unit(Unit::Bytes);
+const BASE_RTT_WINDOW: Parameter = Parameter::count(
+    "base_rtt_window",
+    (2_000_000, 10_000, 600_000_000),
+    "how long the least RTT counts as the path's",
+)
+.in_unit(Unit::Microseconds);
+const GUARD_LOSS: Parameter = Parameter::count(
+    "guard_loss",
+    (100_000, 1_000, 1_000_000),
+    "share of loss that a round trip may have",
+)
+.in_unit(Unit::PerMillion);
+const GUARD_ROUNDS: Parameter = Parameter::count(
+    "guard_rounds",
+    (8, 1, 1_000),
+    "round trips in a row above it until the flow falls back",
+);
+const RETURN_ROUNDS: Parameter = Parameter::count(
+    "return_rounds",
+    (32, 1, 1_000),
+    "round trips in a row below half of it until it is held again",
+);
 
 /// What is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// A window, segments.
     Window(u32),
-    /// A rate, bits per second, of which each segment takes `segment_bytes`.
+    /// A rate on the wire.
     Rate {
         /// Bits per second.
         rate_bps: u64,
-        /// What a segment counts for: its frame on the wire where the rate is that of a wire.
-        segment_bytes: u32,
+        /// A full segment as an IP packet; `frame_overhead` comes on top.
+        packet_bytes: u32,
     },
 }
 
@@ -68,6 +64,7 @@ pub enum Target {
 pub struct Hold {
     target: Target,
     headroom: u64,
+    frame_overhead: u64,
     base_rtt: BaseRtt,
     guard: Guard,
     pacing_per_s: Option<f64>,
@@ -77,6 +74,7 @@ impl Hold {
     /// What can be set, beside the target.
     pub const PARAMETERS: &[Parameter] = &[
         HEADROOM,
+        FRAME_OVERHEAD,
         BASE_RTT_WINDOW,
         GUARD_LOSS,
         GUARD_ROUNDS,
@@ -89,6 +87,7 @@ impl Hold {
         Hold {
             target,
             headroom: values.get(&HEADROOM),
+            frame_overhead: values.get(&FRAME_OVERHEAD),
             base_rtt: BaseRtt {
                 window_us: values.get(&BASE_RTT_WINDOW),
                 ..BaseRtt::default()
@@ -122,9 +121,10 @@ impl Hold {
             Target::Window(window) => (u64::from(window), f64::from(window) * 1e6 / rtt_us as f64),
             Target::Rate {
                 rate_bps,
-                segment_bytes,
+                packet_bytes,
             } => {
-                let per_s = rate_bps as f64 / 8.0 / f64::from(segment_bytes);
+                let wire_bytes = u64::from(packet_bytes) + self.frame_overhead;
+                let per_s = rate_bps as f64 / 8.0 / wire_bytes as f64;
                 let bdp = (per_s * rtt_us as f64 / 1e6) as u64;
                 (bdp + bdp * self.headroom / 1000 + 1, per_s)
             }

@@ -13,20 +13,14 @@
 
 use crate::{Ack, Control, Parameter, Values, Window};
 
-const RTT_SCALING: Parameter = Parameter {
-    name: "rtt_scaling",
-    default: 1,
-    range: 0..=1,
-    unit: "switch",
-    what: "growth in time does not depend on the RTT",
-};
-const BANDWIDTH_SWITCH: Parameter = Parameter {
-    name: "bandwidth_switch",
-    default: 1,
-    range: 0..=1,
-    unit: "switch",
-    what: "a loss takes half when the throughput has changed by more than a fifth",
-};
+const RTT_SCALING: Parameter = Parameter::switch(
+    "rtt_scaling",
+    "growth by time, not by round trips, as far as it goes",
+);
+const BANDWIDTH_SWITCH: Parameter = Parameter::switch(
+    "bandwidth_switch",
+    "halve when the throughput between losses changed by a fifth",
+);
 /// α and β count in 1/128; β is kept to these.
 const ONE: u64 = 128;
 const BETA_MIN: u64 = 64;

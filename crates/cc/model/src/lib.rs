@@ -33,7 +33,7 @@ pub use experiment::{Experiment, ExperimentError};
 pub use highspeed::HighSpeed;
 pub use hold::{Hold, Target};
 pub use htcp::Htcp;
-pub use parameter::{Parameter, ParameterError, Values};
+pub use parameter::{Parameter, ParameterError, Unit, Values};
 pub use path::{Path, PathError};
 pub use reno::Reno;
 pub use scalable::Scalable;

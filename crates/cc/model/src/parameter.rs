@@ -1,23 +1,43 @@
-//! What can be set in an algorithm: name, default, range, unit. Fixed-point where the kernel's are.
+//! What can be set in an algorithm. One table each feeds the model, the program of the same name, its help,
+//! its JSON and its checks.
 
-use std::ops::RangeInclusive;
-
+use howdah_units::{Bytes, Duration, Fraction, UnitError};
 use serde::Serialize;
 use thiserror::Error;
 
-/// One parameter of one algorithm.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// How a value is written and in what an algorithm counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// A number of packets, round trips or bits: no unit to write.
+    Count,
+    /// `on` or `off`.
+    Switch,
+    /// Bytes, as `38B`.
+    Bytes,
+    /// Microseconds, as `2s`.
+    Microseconds,
+    /// Thousandths, as `1%`.
+    PerMille,
+    /// Millionths, as `10%`.
+    PerMillion,
+}
+
+/// A number that an algorithm reads before its first packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Parameter {
-    /// As users write it.
+    /// As users write it and as the program calls it.
     pub name: &'static str,
-    /// Its value unless set.
+    /// What it does, in one line.
+    pub help: &'static str,
+    /// How it is written.
+    pub unit: Unit,
+    /// In the algorithm's unit.
     pub default: u64,
-    /// Least and largest value.
-    pub range: RangeInclusive<u64>,
-    /// Of value and range; a share is given as its denominator, `1/1024`.
-    pub unit: &'static str,
-    /// What it does.
-    pub what: &'static str,
+    /// Least allowed, in the algorithm's unit.
+    pub least: u64,
+    /// Most allowed.
+    pub most: u64,
 }
 
 /// The values of all parameters of one algorithm, in range.
@@ -36,18 +56,14 @@ pub enum ParameterError {
         known: String,
     },
     /// Out of range.
-    #[error("{name} is {value} {unit}; it must be {least} to {most}")]
+    #[error("{name} is {value}; it must be {range}")]
     Range {
         /// Which parameter.
         name: &'static str,
-        /// As given.
-        value: u64,
-        /// Of all three values.
-        unit: &'static str,
-        /// The least allowed.
-        least: u64,
-        /// The largest allowed.
-        most: u64,
+        /// As users write it.
+        value: String,
+        /// As users write it.
+        range: String,
     },
     /// Hold was not told what.
     #[error("hold needs a target: a window or a rate")]
@@ -58,6 +74,90 @@ pub enum ParameterError {
         /// Which algorithm.
         name: &'static str,
     },
+}
+
+impl Unit {
+    /// The value that `text` means, or what is wrong with it.
+    pub fn parse(self, text: &str) -> Result<u64, String> {
+        match self {
+            Self::Count => text
+                .parse()
+                .map_err(|_| format!("{text:?} is not a whole number")),
+            Self::Switch => match text {
+                "on" => Ok(1),
+                "off" => Ok(0),
+                _ => Err(format!("{text:?} is neither on nor off")),
+            },
+            Self::Bytes => parsed::<Bytes>(text).map(|bytes| bytes.0),
+            Self::Microseconds => parsed::<Duration>(text).map(|time| time.0 / 1000),
+            Self::PerMille => part(text, 1e3),
+            Self::PerMillion => part(text, 1e6),
+        }
+    }
+
+    /// A value as users write it.
+    #[must_use]
+    pub fn show(self, value: u64) -> String {
+        match self {
+            Self::Count => value.to_string(),
+            Self::Switch => if value == 0 { "off" } else { "on" }.to_owned(),
+            Self::Bytes => format!("{value}B"),
+            Self::Microseconds => Duration(value.saturating_mul(1000))
+                .to_string()
+                .replace(' ', ""),
+            Self::PerMille => format!("{}%", value as f64 / 10.0),
+            Self::PerMillion => format!("{}%", value as f64 / 10_000.0),
+        }
+    }
+}
+
+impl Parameter {
+    /// One that counts something.
+    #[must_use]
+    pub const fn count(
+        name: &'static str,
+        (default, least, most): (u64, u64, u64),
+        help: &'static str,
+    ) -> Self {
+        Parameter {
+            name,
+            help,
+            unit: Unit::Count,
+            default,
+            least,
+            most,
+        }
+    }
+
+    /// One that is on unless it is switched off.
+    #[must_use]
+    pub const fn switch(name: &'static str, help: &'static str) -> Self {
+        Parameter {
+            unit: Unit::Switch,
+            ..Parameter::count(name, (1, 0, 1), help)
+        }
+    }
+
+    /// The same counted in `unit`.
+    #[must_use]
+    pub const fn in_unit(self, unit: Unit) -> Self {
+        Parameter { unit, ..self }
+    }
+
+    /// Whether `value` is in range.
+    #[must_use]
+    pub fn allows(&self, value: u64) -> bool {
+        (self.least..=self.most).contains(&value)
+    }
+
+    /// What is allowed, as users write it.
+    #[must_use]
+    pub fn range(&self) -> String {
+        match self.unit {
+            Unit::Switch => "on or off".to_owned(),
+            unit => format!("{} to {}", unit.show(self.least), unit.show(self.most)),
+        }
+    }
 }
 
 impl Values {
@@ -72,7 +172,14 @@ impl Values {
                     name: name.into(),
                     known: names(parameters),
                 })?;
-            parameters[index].check(value)?;
+            let parameter = parameters[index];
+            if !parameter.allows(value) {
+                return Err(ParameterError::Range {
+                    name: parameter.name,
+                    value: parameter.unit.show(value),
+                    range: parameter.range(),
+                });
+            }
             values[index].1 = value;
         }
         Ok(Values(values))
@@ -92,22 +199,6 @@ impl Values {
     }
 }
 
-impl Parameter {
-    /// Says what is wrong with `value`, if anything is.
-    pub fn check(&self, value: u64) -> Result<(), ParameterError> {
-        match self.range.contains(&value) {
-            true => Ok(()),
-            false => Err(ParameterError::Range {
-                name: self.name,
-                value,
-                unit: self.unit,
-                least: *self.range.start(),
-                most: *self.range.end(),
-            }),
-        }
-    }
-}
-
 fn names(parameters: &[Parameter]) -> String {
     match parameters {
         [] => "none".into(),
@@ -117,4 +208,12 @@ fn names(parameters: &[Parameter]) -> String {
             .collect::<Vec<_>>()
             .join(", "),
     }
+}
+
+fn parsed<T: std::str::FromStr<Err = UnitError>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: UnitError| error.to_string())
+}
+
+fn part(text: &str, of: f64) -> Result<u64, String> {
+    parsed::<Fraction>(text).map(|part| (part.get() * of).round() as u64)
 }

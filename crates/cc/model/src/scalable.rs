@@ -7,20 +7,13 @@
 
 use crate::{Ack, Control, Parameter, Values, Window};
 
-const AI_PACKETS: Parameter = Parameter {
-    name: "ai_packets",
-    default: 100,
-    range: 2..=10_000,
-    unit: "segments",
-    what: "one segment more for so many acknowledged",
-};
-const MD_SHIFT: Parameter = Parameter {
-    name: "md_shift",
-    default: 3,
-    range: 1..=8,
-    unit: "N",
-    what: "a loss takes 2^-N of the window",
-};
+const AI_PACKETS: Parameter = Parameter::count(
+    "ai_packets",
+    (100, 2, 10_000),
+    "one packet more for so many acknowledged",
+);
+const MD_SHIFT: Parameter =
+    Parameter::count("md_shift", (3, 1, 8), "a loss takes 2^-N of the window");
 
 /// See the module.
 #[derive(Debug, Clone)]

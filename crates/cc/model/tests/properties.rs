@@ -225,7 +225,7 @@ proptest! {
         rate_bps in 1_000_000_u64..10_000_000_000,
         rtt_us in 100_u64..800_000,
     ) {
-        let target = Target::Rate { rate_bps, segment_bytes: 1538 };
+        let target = Target::Rate { rate_bps, packet_bytes: 1500 };
         let mut hold = Hold::new(target, &Values::new(Hold::PARAMETERS, &[]).unwrap());
         let mut window = Window::new(10, None);
         hold.begin(&mut window, rtt_us);
@@ -264,7 +264,7 @@ fn what_is_out_of_range_is_refused_by_name() {
     };
     assert_eq!(
         refused(Algorithm::Scalable, &[("ai_packets", 0)], None),
-        "ai_packets is 0 segments; it must be 2 to 10000"
+        "ai_packets is 0; it must be 2 to 10000"
     );
     assert_eq!(
         refused(Algorithm::Htcp, &[("gain", 1)], None),

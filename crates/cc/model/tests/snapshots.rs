@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use howdah_cc_model::{Algorithm, Hold, Path, Simulation, Target, Trace, Values, Window};
 
 const WIRE_BYTES: u32 = 1538;
+const PACKET_BYTES: u32 = 1500;
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
 const INITIAL_WINDOW: u32 = 10;
@@ -39,7 +40,7 @@ fn recovery(algorithm: Algorithm) -> Trace {
 fn held() -> Trace {
     let rate = |rate_bps| Target::Rate {
         rate_bps,
-        segment_bytes: WIRE_BYTES,
+        packet_bytes: PACKET_BYTES,
     };
     let values = Values::new(Hold::PARAMETERS, &[]).unwrap();
     let hold = Hold::new(rate(400_000_000), &values);
