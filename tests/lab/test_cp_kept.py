@@ -1,10 +1,17 @@
 """What is kept between copies: the ssh login, and a far end that waits behind it."""
 
+import signal
+import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from copying import SLACK_S, STOP_S, Copier, wait_until
+
+from howdah.lab.enter import Process
 
 pytestmark = pytest.mark.lab
 
@@ -51,6 +58,45 @@ def test_of_copies_at_once_one_takes_it_and_all_go_well(cp: Copier, waiting: int
     copies = [cp.lab.popen("near", argv, env=cp.env) for _ in range(4)]
     assert [copy.wait(timeout=30) for copy in copies] == [0] * 4
     wait_until(lambda: waiting not in far_ends(cp) and len(holders(cp)) == 1, STOP_S + SLACK_S)
+
+
+@contextmanager
+def copying(cp: Copier, waiting: int) -> Iterator[Process]:
+    """A copy on its way that has taken the far end that waited."""
+    argv = [*cp.argv("--memory", "100GiB", "far:"), "--quiet"]
+    with cp.lab.popen("near", argv, env=cp.env, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            wait_until(lambda: not holders(cp), STOP_S)
+            time.sleep(0.2)
+            assert process.poll() is None
+            assert far_ends(cp) == [waiting]
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_signal_stops_a_far_end_that_waited(cp: Copier, waiting: int) -> None:
+    with copying(cp, waiting) as process:
+        process.send_signal(signal.SIGINT)
+        wait_until(lambda: process.poll() is not None, STOP_S + SLACK_S)
+        assert process.returncode == 130
+    cp.wait_for_nothing_left()
+
+
+def test_a_near_end_killed_outright_leaves_none_that_waited(cp: Copier, waiting: int) -> None:
+    with copying(cp, waiting) as process:
+        process.kill()
+        process.wait()
+    wait_until(lambda: all("[mux]" in args for args in cp.processes().values()), STOP_S + SLACK_S)
+
+
+def test_a_far_end_that_waited_and_is_killed_stops_the_near_one(cp: Copier, waiting: int) -> None:
+    with copying(cp, waiting) as process:
+        cp.lab.run("far", ["kill", "-KILL", str(waiting)], check=True)
+        wait_until(lambda: process.poll() is not None, STOP_S + SLACK_S)
+        assert process.returncode == 1
+        assert process.stderr.read().startswith("howdah: ")
+    cp.wait_for_nothing_left()
 
 
 def test_nothing_is_kept_where_none_is_wanted(cp: Copier) -> None:
