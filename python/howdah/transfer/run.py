@@ -197,7 +197,8 @@ def _progress(started: Started) -> Progress:
 
 
 def _plan(request: Request, far: FarHello, handed: Plan | None) -> Plan:
-    decided = handed or paths.decide(_path(request, far))
+    path = _path(request, far)
+    decided = handed or paths.decide(path)
     if not request.encrypt:
         decided = decided.given("encrypt", False, "--plaintext", "Plaintext streams")
     for choice in request.given:
@@ -205,10 +206,8 @@ def _plan(request: Request, far: FarHello, handed: Plan | None) -> Plan:
             # Only here: a copy that chooses none does not load it.
             from howdah.transfer import congestion  # noqa: PLC0415
 
-            sender = congestion.Sender(
-                _path(request, far).sender,
-                None if request.route.direction == "push" else request.route.host,
-            )
+            host = None if request.route.direction == "push" else request.route.host
+            sender = congestion.Sender(path.sender, host)
             decided = congestion.given(decided, str(choice.value), sender, dry_run=request.dry_run)
         else:
             decided = decided.given(*choice)
