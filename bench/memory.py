@@ -51,7 +51,7 @@ def warm() -> Iterator[None]:
     would be chance. A lab keeps them (howdah.lab.settings.PAGE_REPORTING); this one is for nothing else.
     """
     with lab.started(lab.symmetric(1_000_000, 0)):
-        with mmap.mmap(-1, _free_bytes() - _SPARED_BYTES) as pages:
+        with mmap.mmap(-1, host_bytes("MemFree") - _SPARED_BYTES) as pages:
             pages.madvise(mmap.MADV_HUGEPAGE)
             pages.madvise(_MADV_POPULATE_WRITE)
         yield
@@ -76,12 +76,13 @@ def _fill(file: FileIO, size_bytes: int) -> None:
         size_bytes -= file.write(chunk[:size_bytes])
 
 
-def _free_bytes() -> int:
-    for line in Path("/proc/meminfo").read_text().splitlines():
+def host_bytes(what: str) -> int:
+    """A size that /proc/meminfo calls ``what``. Raises HowdahError where it has none of that name."""
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
         name, _, value = line.partition(":")
-        if name == "MemFree":
+        if name == what:
             return int(value.removesuffix("kB")) * 1024
-    raise HowdahError("no MemFree in /proc/meminfo; is /proc mounted?")
+    raise HowdahError(f"no {what} in /proc/meminfo; is /proc mounted?")
 
 
 def _mount(*arguments: str) -> None:

@@ -41,7 +41,7 @@ def place() -> Iterator[Place]:
     back whatever ends them. Other folders outlive ``kill -9``. Raises HowdahError when there is no room.
     """
     needed = 2 * (BIG_BYTES + _LIBRARY_BYTES)
-    in_memory = _MEMORY.is_dir() and _available_bytes() > needed + _OTHERS_BYTES
+    in_memory = _MEMORY.is_dir() and memory.host_bytes("MemAvailable") > needed + _OTHERS_BYTES
     if in_memory and os.geteuid() == 0:
         memory.own_mounts()
         memory.mount(_MEMORY, needed, "within_size")
@@ -73,10 +73,3 @@ def make(tree: Path, far: Path) -> int:
                 numbers.random_raw(_WORDS).tofile(stream)
     (tree / "library").symlink_to(library.name)
     return sum(len(files) for _, _, files in os.walk(tree))
-
-
-def _available_bytes() -> int:
-    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    return 0
