@@ -7,6 +7,8 @@ import msgspec
 import pytest
 from copying import Copier, tree
 
+from howdah.lab.hosts import ADDRESSES6
+
 pytestmark = pytest.mark.lab
 
 NAMES = [
@@ -190,16 +192,10 @@ def test_a_plan_is_handed_back(cp: Copier, tmp_path: Path) -> None:
 
 def test_ipv6_and_login_names(cp: Copier, source: Path, tmp_path: Path) -> None:
     cp.good(source / "big", f"root@far:{tmp_path}/four")
-    cp.good(source / "big", f"root@[{lab_far6()}]:{tmp_path}/six")
+    cp.good(source / "big", f"root@[{ADDRESSES6['far']}]:{tmp_path}/six")
     assert (
         (tmp_path / "six").read_bytes() == (tmp_path / "four").read_bytes() == (source / "big").read_bytes()
     )
-
-
-def lab_far6() -> str:
-    from howdah.lab.hosts import ADDRESSES6
-
-    return ADDRESSES6["far"]
 
 
 def test_files_appear_with_their_permissions_even_under_a_narrow_umask(
