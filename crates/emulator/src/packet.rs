@@ -140,14 +140,17 @@ impl Offload {
             return None;
         }
         let transport = usize::from(u16::from_le_bytes([vnet[6], vnet[7]]));
-        let header = match kind {
-            GSO_TCPV4 | GSO_TCPV6 => usize::from(ip.get(transport + 12)? >> 4) * 4,
-            GSO_UDP_L4 => 8,
+        let (header, least_header) = match kind {
+            GSO_TCPV4 | GSO_TCPV6 => (usize::from(ip.get(transport + 12)? >> 4) * 4, 20),
+            GSO_UDP_L4 => (8, 8),
             _ => return None,
         };
         let payload = transport + header;
         let least = if ip.first()? >> 4 == 6 { 40 } else { 20 };
-        let sound = transport >= least && payload < ip.len() && VNET_BYTES + payload <= HEAD_BYTES;
+        let sound = transport >= least
+            && header >= least_header
+            && payload < ip.len()
+            && VNET_BYTES + payload <= HEAD_BYTES;
         sound.then_some(Offload {
             udp: kind == GSO_UDP_L4,
             transport,
