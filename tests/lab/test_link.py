@@ -6,6 +6,8 @@ nothing may ever come too early, too fast, or be lost without the link saying so
 
 import contextlib
 import json
+import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from traces import wait_for
 
 from howdah import lab
 from howdah.lab.link import Change, LinkSpec
@@ -59,6 +62,65 @@ def test_no_echo_is_early_and_most_are_in_time(rtt_ms: int) -> None:
     assert len(round_trips) == 100
     assert min(round_trips) >= rtt_ms * MS
     assert statistics.median(round_trips) < (rtt_ms + 1) * MS
+
+
+REFUSED = """
+import socket, sys, time
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+    asking.connect((sys.argv[1], 9))
+    print("ready", flush=True)
+    sys.stdin.readline()
+    begin_ns = time.monotonic_ns()
+    asking.send(b"anyone?")
+    print("sent", flush=True)
+    try:
+        asking.recv(1)
+    except ConnectionRefusedError:
+        print(time.monotonic_ns() - begin_ns)
+"""
+"""A round trip by the kernels alone: no program is behind the port."""
+
+
+def stopped(wan: lab.Lab) -> bool:
+    assert wan.identity is not None
+    threads = Path(f"/proc/{wan.identity.pid}/task").glob("*/stat")
+    return all(thread.read_text().rpartition(") ")[2].startswith("T") for thread in threads)
+
+
+def stopped_round_trip_ns(wan: lab.Lab, stop_s: float) -> int:
+    """The round trip of a datagram that comes while the emulator is stopped for ``stop_s``."""
+    argv = [sys.executable, "-c", REFUSED, wan.far_address]
+    assert wan.identity is not None
+    with wan.popen("near", argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asking:
+        assert asking.stdout.readline() == "ready\n"
+        os.kill(wan.identity.pid, signal.SIGSTOP)
+        wait_for(lambda: stopped(wan))
+        try:
+            asking.stdin.write("go\n")
+            asking.stdin.flush()
+            assert asking.stdout.readline() == "sent\n"
+            time.sleep(stop_s)
+        finally:
+            os.kill(wan.identity.pid, signal.SIGCONT)
+        return int(asking.stdout.read())
+
+
+def test_a_late_reading_is_no_part_of_the_delay() -> None:
+    with lab.started(lab.symmetric(1_000_000_000, 400 * MS)) as wan:
+        round_trip_ns = stopped_round_trip_ns(wan, 0.15)
+        stats = wan.stats()
+    assert 400 * MS <= round_trip_ns < 475 * MS
+    assert stats.lateness.max_ns is not None
+    assert stats.lateness.max_ns < 75 * MS
+
+
+def test_a_late_reading_that_delays_a_packet_is_lateness() -> None:
+    with lab.started(lab.symmetric(1_000_000_000, 0)) as wan:
+        assert stopped_round_trip_ns(wan, 0.15) >= 150 * MS
+        stats = wan.stats()
+    assert stats.lateness.max_ns is not None
+    assert stats.lateness.max_ns >= 149 * MS
+    assert stats.lateness.spoilt
 
 
 def payload_bps(wan: lab.Lab, skip_s: float, span_s: float) -> float:

@@ -7,6 +7,7 @@
 //!
 //! Nothing here outlives the process: namespaces are held by descriptors, devices are not persistent.
 
+mod arrival;
 mod clock;
 mod emulator;
 mod error;
@@ -19,6 +20,7 @@ mod path;
 mod process;
 mod schedule;
 mod stats;
+mod unread;
 
 pub use emulator::{Emulator, Host};
 pub use error::EmulatorError;

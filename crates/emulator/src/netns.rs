@@ -9,6 +9,7 @@ use std::{io, mem, thread};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::EmulatorError;
+use crate::arrival::FirstArrival;
 use crate::netlink::Link;
 
 /// The name of the TUN device in each host.
@@ -23,6 +24,8 @@ const DEVICE_QUEUE_PACKETS: u32 = 65_536;
 pub(crate) struct Netns {
     pub namespace: OwnedFd,
     pub tun: OwnedFd,
+    /// Absent where the kernel refuses it; then a packet came when it was read.
+    pub first_arrival: Option<FirstArrival>,
     /// `/proc/net/dev` of this namespace, whichever thread reads it.
     counters: File,
 }
@@ -52,6 +55,7 @@ impl Netns {
         let counters = open("/proc/thread-self/net/dev")
             .map_err(EmulatorError::refused("opening /proc/thread-self/net/dev"))?;
         Ok(Netns {
+            first_arrival: FirstArrival::attach(&tun).ok(),
             namespace: namespace.into(),
             tun,
             counters,

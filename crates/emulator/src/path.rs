@@ -10,10 +10,12 @@ use howdah_link::{Direction, Run, Spec};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read, writev};
 
+use crate::arrival::FirstArrival;
 use crate::clock::Clock;
 use crate::memory::{LARGEST_PACKET_BYTES, Pool, Store, Stored};
 use crate::packet::{HEAD_BYTES, Packet};
 use crate::stats::Shared;
+use crate::unread::Unread;
 
 /// Segments that arrive within this time of one another may leave as one packet.
 const SPREAD_NS: u64 = 250_000;
@@ -50,9 +52,7 @@ struct Way {
     held: VecDeque<Held>,
     held_bytes: u64,
     runs: Vec<Run>,
-    /// Since when what is read now may have been there: when the device was last seen empty. Where
-    /// nothing limits the rate the device may never be, and it is the end of the last reading.
-    unread_since_ns: u64,
+    unread: Unread,
 }
 
 /// The thread's state.
@@ -107,7 +107,7 @@ impl DataPath {
                 held: VecDeque::with_capacity(4096),
                 held_bytes: 0,
                 runs: Vec::new(),
-                unread_since_ns: 0,
+                unread: Unread::default(),
             }
         });
         let overhead_bytes = spec.frame_overhead_bytes;
@@ -208,20 +208,22 @@ impl DataPath {
         } = self;
         let way = &mut ways[way];
         let flow = &shared.flows[way.index];
-        let from = &shared.hosts[way.index].tun;
+        let host = &shared.hosts[way.index];
         let mut taken = 0;
         while taken < BATCH {
             let room = way.store.room(pool);
             let stored = room.is_some();
             let room = room.unwrap_or(scratch);
-            let bytes = match read(from, &mut *room) {
+            let bytes = match read(&host.tun, &mut *room) {
                 Ok(bytes) => bytes,
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(error),
             };
             taken += 1;
-            let now_ns = clock.now_ns();
+            let noted = host.first_arrival.as_ref().and_then(FirstArrival::told_ns);
+            let told_ns = noted.map(|ns| clock.at_ns(ns));
+            let came_ns = way.unread.came_ns(told_ns, clock.now_ns());
             let burst = Packet::new(&room[..bytes]).burst(*overhead_bytes);
             let wire_bytes = burst.wire_bytes_of(0, burst.segments);
             let full = way
@@ -234,9 +236,10 @@ impl DataPath {
                 }
                 continue;
             }
-            let waited_ns = way.model.harm_ns(now_ns, now_ns - way.unread_since_ns);
+            let unread_ns = way.unread.waited_ns(came_ns);
+            let waited_ns = way.model.harm_ns(came_ns, unread_ns);
             way.model
-                .offer_burst(now_ns, burst, SPREAD_NS, |run| way.runs.push(run));
+                .offer_burst(came_ns, burst, SPREAD_NS, |run| way.runs.push(run));
             if way.runs.is_empty() {
                 continue;
             }
@@ -255,8 +258,14 @@ impl DataPath {
                 });
             }
         }
+        // Where nothing limits the rate the device may never be empty.
         if taken < BATCH || way.unshaped_limit_bytes.is_some() {
-            way.unread_since_ns = clock.now_ns();
+            let now_ns = clock.now_ns();
+            way.unread.nothing_waits(now_ns);
+            if let (true, Some(note)) = (taken < BATCH, &host.first_arrival) {
+                way.unread.asks(now_ns);
+                note.ask();
+            }
         }
         if taken > 0 {
             flow.publish(&way.model);
@@ -293,7 +302,7 @@ impl DataPath {
         let now_ns = clock.now_ns();
         self.ways
             .iter_mut()
-            .for_each(|way| way.unread_since_ns = now_ns);
+            .for_each(|way| way.unread.nothing_waits(now_ns));
         Ok(())
     }
 }
