@@ -11,6 +11,7 @@ mod arrival;
 mod clock;
 mod emulator;
 mod error;
+mod idle;
 mod lateness;
 mod memory;
 mod netlink;

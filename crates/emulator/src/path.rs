@@ -12,6 +12,7 @@ use rustix::io::{Errno, read, writev};
 
 use crate::arrival::FirstArrival;
 use crate::clock::Clock;
+use crate::idle::Idle;
 use crate::memory::{LARGEST_PACKET_BYTES, Pool, Store, Stored};
 use crate::packet::{HEAD_BYTES, Packet};
 use crate::stats::Shared;
@@ -21,12 +22,6 @@ use crate::unread::Unread;
 const SPREAD_NS: u64 = 250_000;
 /// Packets handled in one direction before the other has its turn.
 const BATCH: usize = 8;
-/// On a quiet link the thread wakes this much early and waits for the instant itself, because a sleep
-/// ends some tens of microseconds late.
-const SPIN_NS: u64 = 60_000;
-/// A link is quiet while it releases less than this per [`QUIET_SPAN_NS`].
-const QUIET_RELEASES: u32 = 20;
-const QUIET_SPAN_NS: u64 = 10_000_000;
 
 /// A packet, or a piece of one, on its way.
 #[derive(Debug)]
@@ -64,30 +59,7 @@ pub(crate) struct DataPath {
     scratch: Vec<u8>,
     shared: Arc<Shared>,
     wake: Arc<OwnedFd>,
-    quiet: Quiet,
-}
-
-/// Whether little enough happens that waiting awake costs nobody.
-#[derive(Debug, Default)]
-struct Quiet {
-    since_ns: u64,
-    releases: u32,
-    was_busy: bool,
-}
-
-impl Quiet {
-    fn released(&mut self, now_ns: u64) {
-        if now_ns - self.since_ns > QUIET_SPAN_NS {
-            self.was_busy = self.releases > QUIET_RELEASES;
-            self.since_ns = now_ns;
-            self.releases = 0;
-        }
-        self.releases += 1;
-    }
-
-    fn now(&self) -> bool {
-        !self.was_busy && self.releases <= QUIET_RELEASES
-    }
+    idle: Idle,
 }
 
 impl DataPath {
@@ -119,7 +91,7 @@ impl DataPath {
             scratch,
             shared,
             wake,
-            quiet: Quiet::default(),
+            idle: Idle::default(),
         }
     }
 
@@ -160,7 +132,7 @@ impl DataPath {
             pool,
             overhead_bytes,
             shared,
-            quiet,
+            idle,
             ..
         } = self;
         let way = &mut ways[way];
@@ -183,7 +155,7 @@ impl DataPath {
             };
             way.store.give_back(pool);
             way.held_bytes -= held.wire_bytes;
-            quiet.released(now_ns);
+            idle.released(now_ns);
             match written {
                 Ok(_) => {
                     flow.delivered(held.count, held.wire_bytes, *overhead_bytes);
@@ -280,29 +252,30 @@ impl DataPath {
             .iter()
             .filter_map(|way| Some(way.held.front()?.due_ns))
             .min();
-        let early_ns = if self.quiet.now() { SPIN_NS } else { 0 };
         let now_ns = clock.now_ns();
-        let timeout = due_ns.map(|due_ns| {
-            let sleep_ns = due_ns.saturating_sub(now_ns + early_ns);
-            Timespec {
-                tv_sec: (sleep_ns / 1_000_000_000) as i64,
-                tv_nsec: (sleep_ns % 1_000_000_000) as i64,
-            }
+        let sleep_ns = due_ns.map(|due_ns| due_ns.saturating_sub(now_ns + self.idle.early_ns()));
+        let timeout = sleep_ns.map(|sleep_ns| Timespec {
+            tv_sec: (sleep_ns / 1_000_000_000) as i64,
+            tv_nsec: (sleep_ns % 1_000_000_000) as i64,
         });
         let mut devices = [
             PollFd::new(&self.shared.hosts[0].tun, PollFlags::IN),
             PollFd::new(&self.shared.hosts[1].tun, PollFlags::IN),
             PollFd::new(&self.wake, PollFlags::IN),
         ];
-        match poll(&mut devices, timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
+        let ready = match poll(&mut devices, timeout.as_ref()) {
+            Err(Errno::INTR) => None,
+            polled => Some(polled?),
+        };
+        let awake_ns = clock.now_ns();
+        if let (Some(0), Some(sleep_ns @ 1..)) = (ready, sleep_ns) {
+            self.idle
+                .overslept(awake_ns.saturating_sub(now_ns + sleep_ns));
         }
         // What came during the sleep ended it, so nothing waited longer than the waking took.
-        let now_ns = clock.now_ns();
         self.ways
             .iter_mut()
-            .for_each(|way| way.unread.nothing_waits(now_ns));
+            .for_each(|way| way.unread.nothing_waits(awake_ns));
         Ok(())
     }
 }
