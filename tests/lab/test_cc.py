@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from controls import PINS, cc, clean_kernel, good, refused, take_all_away
 from copying import Copier, wait_until
-from traces import Traces
+from traces import HOWDAH, Traces
 
 from howdah import lab
 from howdah.cc import programs
@@ -129,6 +129,24 @@ def test_loading_lasts_and_unloading_takes_all_away() -> None:
     assert "hd_scalable" not in AVAILABLE.read_text().split()
     assert not PINS.exists()
     assert "no program of howdah is loaded" in cc("status").stdout
+
+
+OWN_MOUNTS = """
+while mountpoint -q /sys/fs/bpf; do umount /sys/fs/bpf; done
+for by in howdah system; do
+    [ $by = howdah ] || mount -t bpf bpf /sys/fs/bpf
+    for command in "load scalable" "unload scalable"; do
+        "$@" cc $command >/dev/null
+        grep -c ' /sys/fs/bpf ' /proc/self/mountinfo || true
+    done
+done
+"""
+
+
+def test_a_file_system_that_it_mounted_ends_with_the_last_program() -> None:
+    shell = ["unshare", "--mount", "sh", "-eu", "-c", OWN_MOUNTS, "sh", *HOWDAH]
+    done = subprocess.run(shell, capture_output=True, text=True, check=False, timeout=30)
+    assert (done.stdout.split(), done.stderr) == (["1", "0", "1", "1"], "")
 
 
 def test_every_command_helps_with_an_example() -> None:

@@ -118,7 +118,6 @@ impl Store {
         let (maps, rules) = self.in_force()?;
         let found = rules.iter().find(|rule| rule.place == place);
         let (Some(maps), Some(rule)) = (maps, found) else {
-            self.tidy();
             return Err(Error::Rule {
                 why: not_attached(place, &rules),
             });
@@ -246,7 +245,6 @@ impl Store {
 
     fn stop(&self) {
         self.clear(&self.attach_folder());
-        self.tidy();
     }
 }
 

@@ -56,8 +56,6 @@ impl Store {
     pub fn connections(&self) -> Result<Vec<Connection>, Error> {
         kernel::check()?;
         let _lock = self.open()?;
-        let found = connections::Census::take(self).map(|census| census.all);
-        self.tidy();
-        found
+        connections::Census::take(self).map(|census| census.all)
     }
 }

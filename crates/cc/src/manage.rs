@@ -144,7 +144,6 @@ impl Store {
         let swapped = self.put_in(program, &values, &about).inspect_err(|_| {
             if before.is_none() {
                 self.clear(&folder);
-                self.tidy();
             }
         })?;
         let moved = if swapped {
@@ -216,7 +215,6 @@ impl Store {
         let folder = self.folder(&kernel_name);
         let pinned = folder.join("link");
         if !pinned.exists() {
-            self.tidy();
             return Err(self.absent(program));
         }
         self.check_unattached(&kernel_name)?;
@@ -241,7 +239,6 @@ impl Store {
         self.clear(&folder);
         drop(link);
         let left = Census::take(self)?.on(&kernel_name).count();
-        self.tidy();
         Ok(Unloading {
             kernel_name,
             moved,

@@ -10,6 +10,8 @@ pub(crate) struct Mount {
     pub place: PathBuf,
     /// Its type.
     pub kind: String,
+    /// What whoever mounted it called it; for most types a device.
+    pub source: String,
 }
 
 /// All of them; none where /proc is not mounted.
@@ -21,9 +23,11 @@ pub(crate) fn all() -> Vec<Mount> {
 fn mount(line: &str) -> Option<Mount> {
     let (before, after) = line.split_once(" - ")?;
     let mut fields = before.split(' ').skip(3);
+    let mut of_type = after.split(' ');
     Some(Mount {
         root: fields.next()?.to_owned(),
         place: fields.next()?.into(),
-        kind: after.split(' ').next()?.to_owned(),
+        kind: of_type.next()?.to_owned(),
+        source: of_type.next()?.to_owned(),
     })
 }

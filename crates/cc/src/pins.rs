@@ -9,16 +9,22 @@ use std::{
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType};
 use rustix::{
     fs::{CWD, FlockOperation, FsWord, Mode, OFlags, flock, openat, statfs},
-    mount::{MountFlags, mount},
+    mount::{MountFlags, UnmountFlags, mount, unmount},
 };
 
 use crate::{
     Error,
     layout::{About, Plain},
     loader::system,
+    mounts,
 };
 
+const ABOVE: &str = "/sys/fs";
 const BPF_FS: &str = "/sys/fs/bpf";
+/// What mounts of ours are called.
+const SOURCE: &str = "howdah";
+/// What a kernel with `CONFIG_BPF_PRELOAD` puts into each.
+const PRELOADED: [&str; 2] = ["maps.debug", "progs.debug"];
 const BPF_FS_MAGIC: FsWord = 0xcafe_4a11;
 
 /// Where our pins are, and what our names begin with.
@@ -28,8 +34,21 @@ pub struct Store {
     pub(crate) prefix: String,
 }
 
-/// Nobody else changes a store while this lives.
-pub(crate) struct Lock(#[expect(dead_code, reason = "held")] OwnedFd);
+/// Nobody else changes a store while this lives. What nothing needs any more is taken away in the end.
+pub(crate) struct Lock<'a> {
+    store: &'a Store,
+    #[expect(dead_code, reason = "held until all is tidy")]
+    above: OwnedFd,
+}
+
+impl Drop for Lock<'_> {
+    fn drop(&mut self) {
+        self.store.tidy();
+        if is_ours() && !is_used() {
+            let _ = unmount(BPF_FS, UnmountFlags::empty());
+        }
+    }
+}
 
 impl Default for Store {
     fn default() -> Self {
@@ -48,24 +67,19 @@ impl Store {
         }
     }
 
-    /// Makes the folder, mounting the BPF file system where the system has not, and locks it.
-    pub(crate) fn open(&self) -> Result<Lock, Error> {
+    /// Locks all stores and makes the folder, mounting the BPF file system where the system has not.
+    pub(crate) fn open(&self) -> Result<Lock<'_>, Error> {
         let wrong = |what: &str| {
             let what = format!("{what} {}", self.root.display());
             move |source: io::Error| Error::System { what, source }
         };
+        let lock = Lock {
+            store: self,
+            above: locked(ABOVE).map_err(wrong("lock"))?,
+        };
         mount_bpf_fs().map_err(wrong("mount the BPF file system for"))?;
         fs::create_dir_all(&self.root).map_err(wrong("make"))?;
-        let folder = openat(
-            CWD,
-            &self.root,
-            OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .map_err(|errno| wrong("open")(errno.into()))?;
-        flock(&folder, FlockOperation::LockExclusive)
-            .map_err(|errno| wrong("lock")(errno.into()))?;
-        Ok(Lock(folder))
+        Ok(lock)
     }
 
     /// What the program called `name` is in the kernel.
@@ -126,7 +140,7 @@ impl Store {
     }
 
     /// Takes away what no program needs any more.
-    pub(crate) fn tidy(&self) {
+    fn tidy(&self) {
         let folders = fs::read_dir(&self.root).into_iter().flatten().flatten();
         if !folders.into_iter().any(|entry| entry.path().is_dir()) {
             let _ = fs::remove_file(self.flows());
@@ -135,21 +149,33 @@ impl Store {
     }
 }
 
+/// A folder that stays, locked until its descriptor is closed.
+fn locked(folder: &str) -> io::Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = openat(CWD, folder, flags, Mode::empty())?;
+    flock(&folder, FlockOperation::LockExclusive)?;
+    Ok(folder)
+}
+
 /// Mounts the BPF file system where the system has not; a second mount would hide the first.
 fn mount_bpf_fs() -> io::Result<()> {
-    let above = openat(
-        CWD,
-        "/sys/fs",
-        OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?;
-    flock(&above, FlockOperation::LockExclusive)?;
-    if !is_bpf_fs() {
-        mount("bpf", BPF_FS, "bpf", MountFlags::empty(), None)?;
+    if !statfs(BPF_FS).is_ok_and(|found| found.f_type == BPF_FS_MAGIC) {
+        mount(SOURCE, BPF_FS, "bpf", MountFlags::empty(), None)?;
     }
     Ok(())
 }
 
-fn is_bpf_fs() -> bool {
-    statfs(BPF_FS).is_ok_and(|found| found.f_type == BPF_FS_MAGIC)
+/// Whether anybody has pinned something.
+fn is_used() -> bool {
+    let mut entries = fs::read_dir(BPF_FS).into_iter().flatten().flatten();
+    entries.any(|entry| !PRELOADED.iter().any(|name| entry.file_name() == *name))
+}
+
+/// Whether the BPF file system here was mounted by a howdah.
+fn is_ours() -> bool {
+    let mounts = mounts::all();
+    let topmost = mounts
+        .iter()
+        .rfind(|mount| mount.place == Path::new(BPF_FS));
+    topmost.is_some_and(|mount| mount.kind == "bpf" && mount.source == SOURCE)
 }
