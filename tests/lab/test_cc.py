@@ -168,6 +168,7 @@ def test_every_command_helps_with_an_example() -> None:
         ("set hold --rate 1Gbit --window 5", "one of --rate RATE"),
         ("set hold --rate 400", "has no unit"),
         ("set hold --rate 0Mbit", "below 8 kb/s"),
+        ("set hold --window -3", "from 2 to 268435456 packets"),
         ("set hold --rate 1Gbit", "load it with: howdah cc load hold"),
         ("set hold --rate 1Gbit --flow here", "10.9.0.2:5201"),
         ("attach --to 10.9.0.0/16 --ports 5100-5000 --cc reno", "did you mean 5000-5100"),
@@ -186,7 +187,8 @@ def test_what_is_wrong_is_refused_with_the_way_out(words: str, says: str) -> Non
 def test_rules_that_meet_are_refused() -> None:
     rule = ("attach", "--to", "192.0.2.0/24", "--ports", "5000-5100", "--cc", "reno")
     good(*rule)
-    assert "is attached already" in refused(*rule)
+    assert "end that first with: howdah cc detach --to 192.0.2.0/24 --ports 5000-5100" in refused(*rule)
+    assert "give ports outside of it" in refused(*rule[:4], "5100-5200", *rule[5:])
     assert "overlaps 192.0.2.0/24" in refused(*rule[:2], "192.0.0.0/16", *rule[3:])
 
 

@@ -189,6 +189,7 @@ def test_rates_and_time_left_of_a_steady_transfer() -> None:
     [
         (["cp", "a", "b"], 1, "howdah: both source and destination are on this host; use: cp -a"),
         (["cp"], 2, "howdah: Missing argument 'SRC... DST'; see: howdah cp --help"),
+        (["cc", "detach", "--ports", "1"], 2, "howdah: Missing option '--to'; see: howdah cc detach --help"),
         (["cp", "--odd", "a", "b:c"], 2, "howdah: No such option"),
         (["cp", "--path", "odd", "a", "b:c"], 1, "howdah: --path odd is no kind of path"),
         (["cp", "--memory", "10", "b:"], 1, "howdah: "),

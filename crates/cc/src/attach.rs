@@ -398,11 +398,14 @@ fn check_place(place: Place, rules: &[Rule]) -> Result<(), Error> {
         let there = rule.place;
         let why = if there == place {
             format!(
-                "{place} is attached already, to {}; detach it first",
+                "{place} is attached already, to {}; end that first with: howdah cc detach {place}",
                 rule.control
             )
         } else if there.to == to && there.ports.overlaps(&ports) {
-            format!("ports {ports} of {to} overlap those of the rule {there}")
+            format!(
+                "ports {ports} of {to} overlap those of the rule {there}; \
+                 detach that first, or give ports outside of it"
+            )
         } else if there.to != to && there.to.overlaps(&to) {
             format!(
                 "prefix {to} overlaps {} of the rule {there}; \

@@ -33,7 +33,7 @@ pub struct Targeted {
 
 impl Target {
     /// A rate in bits per second or a window in packets.
-    pub fn new(rate_bps: Option<u64>, window_packets: Option<u32>) -> Result<Self, Error> {
+    pub fn new(rate_bps: Option<u64>, window_packets: Option<i64>) -> Result<Self, Error> {
         let wrong = |why: &str| {
             Err(Error::Target {
                 why: why.to_owned(),
@@ -54,7 +54,7 @@ impl Target {
             ),
             (rate_bps, window_packets) => Ok(Self {
                 rate_bps: rate_bps.unwrap_or(0),
-                window_packets: window_packets.unwrap_or(0),
+                window_packets: window_packets.unwrap_or(0) as u32,
                 unused: 0,
             }),
         }

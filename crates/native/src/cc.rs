@@ -34,7 +34,7 @@ pub fn cc_unload(py: Python<'_>, name: &str) -> PyResult<Vec<u8>> {
 pub fn cc_set(
     py: Python<'_>,
     rate_bps: Option<u64>,
-    window_packets: Option<u32>,
+    window_packets: Option<i64>,
     flow: Option<&str>,
 ) -> PyResult<Vec<u8>> {
     answer(py, || {
@@ -70,7 +70,7 @@ pub fn cc_attach(
     ports: &str,
     control: &str,
     rate_bps: Option<u64>,
-    window_packets: Option<u32>,
+    window_packets: Option<i64>,
 ) -> PyResult<Vec<u8>> {
     answer(py, || {
         let target = match (rate_bps, window_packets) {

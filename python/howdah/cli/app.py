@@ -26,7 +26,9 @@ def main(arguments: list[str]) -> int:
         code = _app(arguments)(args=arguments, prog_name="howdah", standalone_mode=False)
     except ClickException as error:
         message = error.format_message()
-        one_line = f"howdah: {message.rstrip('.')}; see: {_help(arguments)}"
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "howdah"
+        one_line = f"howdah: {message.rstrip('.')}; see: {command} --help"
         # A group without a command answers with its help.
         print(message if "\n" in message else one_line, file=sys.stderr)
         return error.exit_code
@@ -60,7 +62,3 @@ def _options(
     ] = False,
 ) -> None:
     pass
-
-
-def _help(arguments: list[str]) -> str:
-    return f"howdah {arguments[0]} --help" if arguments and arguments[0] in _COMMANDS else "howdah --help"
