@@ -1,8 +1,12 @@
 #!/bin/sh
 # Checks what the project needs from the system and, as root on Debian, installs what is missing.
-# With --peers also the file tools that `make bench-peers` measures. Otherwise prints the one line to run.
+# With --peers also the file tools that `make bench-peers` measures, with --tests the applications that the
+# tests run unmodified. Otherwise prints the one line to run.
 set -eu
 PATH=$PATH:/usr/sbin:/sbin:$HOME/.cargo/bin
+for each in /usr/lib/postgresql/*/bin; do
+    PATH=$PATH:$each
+done
 
 missing=
 # need COMMAND PACKAGE...: the packages are missing when the command is.
@@ -35,14 +39,20 @@ need "$python" python3 python3-venv
 if command -v "$python" >/dev/null 2>&1 && ! "$python" -c 'import ensurepip' 2>/dev/null; then
     missing="$missing python3-venv"
 fi
-if [ "${1:-}" = --peers ]; then
-    need globus-url-copy globus-gass-copy-progs
-    need globus-gridftp-server globus-gridftp-server-progs
-    need xrdcp xrootd-client
-    need xrootd xrootd-server
-    need rclone rclone
-    need rsync rsync
-fi
+case "${1:-}" in
+    --peers)
+        need globus-url-copy globus-gass-copy-progs
+        need globus-gridftp-server globus-gridftp-server-progs
+        need xrdcp xrootd-client
+        need xrootd xrootd-server
+        need rclone rclone
+        need rsync rsync
+        ;;
+    --tests)
+        need nuttcp nuttcp
+        need initdb postgresql
+        ;;
+esac
 
 if [ -n "$missing" ]; then
     if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
@@ -50,14 +60,24 @@ if [ -n "$missing" ]; then
         exit 1
     fi
     echo "installing:$missing"
-    # The packages bring services of their own; none of them is wanted here.
+    # The packages bring services of their own, and a database; none of them is wanted here.
     guard=/usr/sbin/policy-rc.d
+    clusters=/etc/postgresql-common/createcluster.d
+    mine=
+    trap 'rm -f $mine' EXIT
+    trap 'exit 130' INT TERM
     if [ ! -e "$guard" ]; then
-        trap 'rm -f "$guard"' EXIT
-        trap 'exit 130' INT TERM
+        mine=$guard
         printf '#!/bin/sh\nexit 101\n' > "$guard"
         chmod +x "$guard"
     fi
+    case "$missing " in
+        *" postgresql "*)
+            mine="$mine $clusters/howdah.conf"
+            mkdir -p "$clusters"
+            echo "create_main_cluster = false" > "$clusters/howdah.conf"
+            ;;
+    esac
     log=$(mktemp)
     # shellcheck disable=SC2086
     if ! { apt-get update -q && DEBIAN_FRONTEND=noninteractive \
@@ -67,12 +87,19 @@ if [ -n "$missing" ]; then
         exit 1
     fi
     rm -f "$log"
+    # unwanted PACKAGE UNIT...: if the package is new here, its units do not start with the host.
+    unwanted() {
+        case "$missing " in
+            *" $1 "*)
+                shift
+                systemctl disable --quiet "$@" 2>/dev/null || true
+                ;;
+        esac
+    }
     if [ -d /run/systemd/system ]; then
-        for unit in ssh.service ssh.socket globus-gridftp-server.service; do
-            case "$missing" in
-                *openssh-server* | *gridftp-server*) systemctl disable --quiet "$unit" 2>/dev/null || true ;;
-            esac
-        done
+        unwanted openssh-server ssh.service ssh.socket
+        unwanted globus-gridftp-server-progs globus-gridftp-server.service
+        unwanted postgresql postgresql.service
     fi
 fi
 

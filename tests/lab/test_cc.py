@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +27,9 @@ from howdah.lab.hosts import Host
 pytestmark = pytest.mark.lab
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-PORT, CROWD_PORT = "5201", "7007"
+PORT, CROWD_PORT, NUTTCP_PORTS, POSTGRESQL_PORT = "5201", "7007", "5000-5001", "5432"
+HELD_BPS = 40e6 * 1448 / 1538
+"""What is payload of 40 Mb/s on the wire."""
 OWN = os.getpid() % 50_000
 FAR = f"198.18.{OWN // 256}.{OWN % 256}"
 NEAR = (f"198.19.{OWN // 256}.{OWN % 256}", f"fd78:{OWN:x}::1")
@@ -59,10 +63,15 @@ def wan(kernel: None) -> Iterator[Lab]:
             nodad = ["nodad"] if ":" in address else []
             up.run(host, ["ip", "address", "add", address, "dev", "wan0", *nodad], check=True)
             up.run(other, ["ip", "route", "add", address, "dev", "wan0"], check=True)
-        answers = ["sh", "-c", f"ss -Hltn | grep -q :{PORT}"]
-        wait_until(lambda: up.run("far", answers).returncode == 0, 5)
+        await_service(up, PORT)
         yield up
         server.terminate()
+
+
+def await_service(wan: Lab, port: str) -> None:
+    """Returns once something listens on the far host's ``port``."""
+    answers = ["sh", "-c", f"ss -Hltn | grep -q :{port}"]
+    wait_until(lambda: wan.run("far", answers).returncode == 0, 10)
 
 
 def iperf3(wan: Lab, seconds: float = 1, *options: str) -> "subprocess.Popen[str]":
@@ -94,9 +103,9 @@ def heard(process: "subprocess.Popen[str]") -> str:
     return process.stdout.readline().strip()
 
 
-def controls_used(wan: Lab) -> set[str]:
-    """What the near host's connections to iperf3 use, by ss."""
-    shown = wan.run("near", ["ss", "-Htin", "dst", f"{FAR}:{PORT}"], capture_output=True, text=True).stdout
+def controls_used(wan: Lab, port: str = PORT) -> set[str]:
+    """What the near host's connections to a service (iperf3) use, by ss."""
+    shown = wan.run("near", ["ss", "-Htin", "dst", f"{FAR}:{port}"], capture_output=True, text=True).stdout
     return {line.split()[0] for line in shown.splitlines() if line.startswith("\t")}
 
 
@@ -237,9 +246,8 @@ def test_attach_reaches_unmodified_programs_and_detach_gives_back(wan: Lab) -> N
     good("attach", *rule, "--cc", "hold", "--rate", "40Mbit")
     second = ended(iperf3(wan, 2))
     assert second["sender_tcp_congestion"] == "hd_hold"
-    # 1448 of 1538 bytes on the wire are payload; the receiver's window is small in the first round trips.
-    held_bps = 40e6 * 1448 / 1538
-    assert 0.85 * held_bps < second["sum_received"]["bits_per_second"] < 1.02 * held_bps
+    # The receiver's window is small in the first round trips.
+    assert 0.85 * HELD_BPS < second["sum_received"]["bits_per_second"] < 1.02 * HELD_BPS
     (listed,) = programs.status().rules
     assert listed.chosen == 2
 
@@ -256,6 +264,78 @@ def test_scp_is_attached_where_it_is_accepted_in_both_families(wan: Lab, tmp_pat
         (found,) = programs.status().rules
         assert (found.chosen, found.refused) == (1, 0)
         good("detach", *rule)
+
+
+def test_nuttcp_is_attached(wan: Lab) -> None:
+    good("load", "hold")
+    good("attach", "--to", f"{FAR}/32", "--ports", NUTTCP_PORTS, "--cc", "hold", "--rate", "40Mbit")
+    with wan.popen("far", ["nuttcp", "-S", "--nofork"]) as server:
+        try:
+            await_service(wan, NUTTCP_PORTS.partition("-")[0])
+            told = wan.run(
+                "near", ["nuttcp", "-T1", "-fparse", FAR], capture_output=True, text=True, timeout=20
+            )
+        finally:
+            server.kill()
+    assert told.returncode == 0, told.stderr
+    rate_bps = 1e6 * float(told.stdout.partition("rate_Mbps=")[2].split()[0])
+    assert 0.8 * HELD_BPS < rate_bps < 1.02 * HELD_BPS
+    (listed,) = programs.status().rules
+    assert (listed.chosen, listed.refused) == (2, 0), "one connection for control and one for data"
+
+
+@pytest.fixture
+def database(wan: Lab) -> Iterator[None]:
+    """A PostgreSQL server on the far host, which lets everybody in and forgets everything."""
+    (*_, binaries) = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    as_nobody = ["setpriv", "--reuid", "nobody", "--clear-groups"]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "cluster"
+        folder.mkdir()
+        for path in (folder.parent, folder):
+            shutil.chown(path, "nobody")
+        initdb = [binaries / "initdb", "--no-sync", "--auth=trust", "--username=tester", "-D", folder]
+        subprocess.run([*as_nobody, *initdb], check=True, cwd="/", stdout=subprocess.DEVNULL, timeout=60)
+        with (folder / "pg_hba.conf").open("a") as access:
+            access.write("host all all all trust\n")
+        settings = ("listen_addresses=*", "unix_socket_directories=", "fsync=off")
+        serve = [binaries / "postgres", "-D", folder, *(word for each in settings for word in ("-c", each))]
+        with wan.popen("far", [*as_nobody, *serve], cwd="/", stderr=subprocess.DEVNULL) as server:
+            try:
+                await_service(wan, POSTGRESQL_PORT)
+                yield
+            finally:
+                server.send_signal(signal.SIGQUIT)
+
+
+def psql(wan: Lab) -> "subprocess.Popen[str]":
+    """A client that works off what it is sent."""
+    argv = ["psql", "-X", "-q", "-A", "-t", "-h", FAR, "-U", "tester", "postgres"]
+    return wan.popen("near", argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.usefixtures("database")
+def test_a_database_client_is_moved_while_it_lives_and_attached_when_it_begins(
+    wan: Lab, tmp_path: Path
+) -> None:
+    good("load", "scalable")
+    rows = tmp_path / "rows"
+    rows.write_text("howdah\n" * 100_000)
+
+    writing = psql(wan)
+    wait_until(lambda: controls_used(wan, POSTGRESQL_PORT) == {"cubic"}, 10)
+    attached = good("attach", "--to", f"{FAR}/32", "--ports", POSTGRESQL_PORT, "--cc", "scalable")
+    assert attached["moved"] == 1
+    assert controls_used(wan, POSTGRESQL_PORT) == {"hd_scalable"}
+    writing.communicate(f"create table t(row text);\n\\copy t from {rows}\n", timeout=20)
+    assert writing.returncode == 0
+
+    reading = psql(wan)
+    wait_until(lambda: controls_used(wan, POSTGRESQL_PORT) == {"hd_scalable"}, 10)
+    output, _ = reading.communicate("table t;\n", timeout=20)
+    assert output == rows.read_text()
+    (listed,) = programs.status().rules
+    assert (listed.chosen, listed.refused) == (1, 0)
 
 
 def test_a_thousand_connections_are_attached_while_they_are_made_and_targets_change(wan: Lab) -> None:
