@@ -175,8 +175,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     far_peak_memory_bytes: int | None = None
     dry_run_plan: list[FileAction] | None = None
     warnings: list[str] = []
+    warnings_more: int = 0
+    """Warnings that were counted and not kept; the first 4 MiB are."""
     left_out: list[str] = []
     """Why each file or folder that could not be read is not at the receiver."""
+    left_out_more: int = 0
+    """Files or folders likewise, beyond the first 4 MiB of reasons."""
 
     @property
     def goodput_bps(self) -> float | None:

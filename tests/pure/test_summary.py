@@ -55,6 +55,14 @@ def test_a_spoilt_run_and_warnings_are_shown_wherever_it_is_shown() -> None:
     assert "lateness" in details(made, Path("x"))
 
 
+def test_what_was_counted_and_not_kept_is_told() -> None:
+    made = finished(warnings=["odd"], warnings_more=2000, left_out=["x: gone"], left_out_more=1)
+    assert "warning: 2,000 more, not kept" in summary(made, None).splitlines()
+    shown = details(made, Path("x")).splitlines()
+    assert shown.index("warning: 2,000 more, not kept") == shown.index("warning: odd") + 1
+    assert shown.index("left out: 1 more, not kept") == shown.index("left out: x: gone") + 1
+
+
 def test_a_dry_run_lists_names_as_one_line_each() -> None:
     actions = [
         FileAction(path=b"a\nb\xff", size=1000, action="copy"),

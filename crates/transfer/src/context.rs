@@ -13,6 +13,7 @@ use crate::abort::{Abort, lock};
 use crate::control::{Control, Event};
 use crate::digests::Digests;
 use crate::error::TransferError;
+use crate::lines::Lines;
 use crate::naming::Naming;
 
 /// One end of one transfer.
@@ -118,7 +119,7 @@ impl Context {
     /// Has the user know of something that stops nothing.
     pub fn warn(&self, text: String) {
         match self.side {
-            Side::Near => lock(&self.board.notes).warnings.push(text),
+            Side::Near => lock(&self.board.notes).warnings.add(text),
             Side::Far => self.control.say(Message::Warning(text)),
         }
     }
@@ -126,7 +127,7 @@ impl Context {
     /// Has the user know why something of the sources is not sent.
     pub fn leave_out(&self, why: String) {
         match self.side {
-            Side::Near => lock(&self.board.notes).left_out.push(why),
+            Side::Near => lock(&self.board.notes).left_out.add(why),
             Side::Far => self.control.say(Message::LeftOut(why)),
         }
     }
@@ -167,9 +168,9 @@ pub struct Notes {
     /// Mean of the streams' round trips.
     pub rtt: Option<Duration>,
     /// What the user should know.
-    pub warnings: Vec<String>,
+    pub warnings: Lines,
     /// Why each file or folder that could not be read is not at the receiver.
-    pub left_out: Vec<String>,
+    pub left_out: Lines,
 }
 
 impl Board {

@@ -13,6 +13,7 @@ mod door;
 mod draft;
 mod error;
 mod inbox;
+mod lines;
 mod memory;
 mod naming;
 mod place;

@@ -4,7 +4,7 @@
 //! symbolic link. A file has no name until it is complete: it is written to an unnamed file
 //! (`O_TMPFILE`) and linked into place; where the file system has none, beside the target.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
@@ -30,7 +30,8 @@ type OpenFolders = HashMap<(u16, Vec<u8>), Arc<OwnedFd>>;
 pub struct Placement {
     targets: Vec<Target>,
     open: Mutex<OpenFolders>,
-    folders: Mutex<Vec<(u16, TreePath, Attributes)>>,
+    /// One entry each, however often a folder is sent.
+    folders: Mutex<BTreeMap<(u16, TreePath), Attributes>>,
 }
 
 impl Placement {
@@ -122,7 +123,7 @@ impl Placement {
         let (target, relative) = self.relative(source, path)?;
         self.folder(source, target, &relative)?;
         if !relative.is_empty() {
-            lock(&self.folders).push((source, path.clone(), attributes));
+            lock(&self.folders).insert((source, path.clone()), attributes);
         }
         Ok(())
     }
@@ -162,9 +163,8 @@ impl Placement {
     /// # Errors
     /// When one cannot be changed; [`TransferError::Cancelled`] when it was stopped.
     pub fn finish(&self, stop: impl Fn() -> bool) -> Result<(), TransferError> {
-        let mut folders = std::mem::take(&mut *lock(&self.folders));
-        folders.sort_unstable_by(|one, other| other.1.cmp(&one.1));
-        for (source, path, attributes) in folders {
+        let folders = std::mem::take(&mut *lock(&self.folders));
+        for ((source, path), attributes) in folders.into_iter().rev() {
             if stop() {
                 return Err(TransferError::Cancelled);
             }

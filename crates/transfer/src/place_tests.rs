@@ -105,7 +105,11 @@ fn folders_get_their_attributes_at_the_end() {
             },
         )
         .unwrap();
-    placement.make_folder(0, &path("sub"), ATTRIBUTES).unwrap();
+    for mode in [0o700, ATTRIBUTES.mode] {
+        let attributes = Attributes { mode, ..ATTRIBUTES };
+        placement.make_folder(0, &path("sub"), attributes).unwrap();
+    }
+    assert_eq!(lock(&placement.folders).len(), 2);
     write(&placement, "sub/file", b"x").unwrap();
     placement.finish(|| false).unwrap();
     let root = fs::metadata(folder.path().join("root")).unwrap();

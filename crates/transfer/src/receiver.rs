@@ -233,8 +233,8 @@ impl Run<'_> {
                 note_samples(self.context, &samples);
                 (self.sampled)(samples);
             }
-            Message::Warning(text) => lock(&self.context.board.notes).warnings.push(text),
-            Message::LeftOut(why) => lock(&self.context.board.notes).left_out.push(why),
+            Message::Warning(text) => lock(&self.context.board.notes).warnings.add(text),
+            Message::LeftOut(why) => lock(&self.context.board.notes).left_out.add(why),
             Message::Finished(finished) => self.peer = Some(*finished),
             _ => {}
         }

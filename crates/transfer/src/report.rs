@@ -278,7 +278,9 @@ struct OutcomeJson<'a> {
     far_peak_memory_bytes: Option<u64>,
     dry_run_plan: Option<Vec<ActionJson>>,
     warnings: &'a [String],
+    warnings_more: u64,
     left_out: &'a [String],
+    left_out_more: u64,
 }
 
 /// Outcome as JSON.
@@ -320,8 +322,10 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         near_peak_memory_bytes: account.near_peak_memory_bytes,
         far_peak_memory_bytes: account.far_peak_memory_bytes,
         dry_run_plan: job.dry_run.then(|| listed.collect()),
-        warnings: &notes.warnings,
-        left_out: &notes.left_out,
+        warnings: notes.warnings.kept(),
+        warnings_more: notes.warnings.more(),
+        left_out: notes.left_out.kept(),
+        left_out_more: notes.left_out.more(),
     })
 }
 

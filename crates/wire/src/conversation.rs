@@ -108,7 +108,13 @@ impl Conversation {
         match (peer_sends, message) {
             (true, Message::Offer(offer)) => self.hear_offer(offer),
             (true, Message::Scanned(_)) => Ok(()),
-            (true, Message::Samples(_) | Message::LeftOut(_)) if self.side == Side::Near => Ok(()),
+            (true, Message::Samples(samples)) if self.side == Side::Near => {
+                if samples.len() > MAX_STREAMS {
+                    return Err(ProtocolError("samples of too many streams"));
+                }
+                Ok(())
+            }
+            (true, Message::LeftOut(_)) if self.side == Side::Near => Ok(()),
             (true, Message::Finished(_)) if self.side == Side::Near => {
                 self.ended = true;
                 Ok(())
@@ -171,7 +177,7 @@ fn check_job(job: &Job) -> Result<(), ProtocolError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Answer, Hello, OfferedFile, Progress, Scanned, StreamPlan};
+    use crate::message::{Answer, Hello, OfferedFile, Progress, Sample, Scanned, StreamPlan};
     use crate::path::TreePath;
     use proptest::prelude::*;
 
@@ -281,6 +287,31 @@ mod tests {
         push.hear(&offer(0, 5)).unwrap();
         assert!(push.hear(&offer(4, 5)).is_err());
         assert!(push.hear(&offer(5, MAX_OFFERED_FILES + 1)).is_err());
+    }
+
+    #[test]
+    fn samples_are_of_no_more_streams_than_there_can_be() {
+        let sample = Sample {
+            at_ns: 0,
+            stream: 0,
+            bytes_acked: 0,
+            cwnd: 10,
+            ssthresh: None,
+            rtt_us: 0,
+            min_rtt_us: 0,
+            retransmissions: 0,
+            delivery_rate_bps: 0,
+            pacing_rate_bps: None,
+            notsent_bytes: 0,
+            limited: None,
+        };
+        for (streams, refused) in [(MAX_STREAMS, false), (MAX_STREAMS + 1, true)] {
+            let mut near = Conversation::new(Side::Near);
+            near.greeted = true;
+            near.say(&job(Direction::Pull));
+            let samples = Message::Samples(vec![sample.clone(); streams]);
+            assert_eq!(near.hear(&samples).is_err(), refused, "{streams}");
+        }
     }
 
     #[test]

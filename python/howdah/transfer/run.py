@@ -125,7 +125,7 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
     try:
         _transfer(run, display, archive)
         if run.outcome is not None and run.outcome.left_out:
-            error, exit_code = _left_out(len(run.outcome.left_out)), 1
+            error, exit_code = _left_out(run.outcome), 1
     except HowdahError as problem:
         error, exit_code = str(problem), 1
     except interrupt.Interrupted as signal:
@@ -170,9 +170,12 @@ def _transfer(run: _Run, display: Display, archive: Archive) -> None:
             started.far.end()
 
 
-def _left_out(count: int) -> str:
+def _left_out(outcome: Outcome) -> str:
+    named = len(outcome.left_out)
+    count = named + outcome.left_out_more
     what = "1 file or folder" if count == 1 else f"{count:,} files or folders"
-    return f"{what} could not be read and left out; all else is there"
+    which = f" (the first {named:,} are named)" if outcome.left_out_more else ""
+    return f"{what} could not be read and left out{which}; all else is there"
 
 
 def _link_of_a_lab() -> Callable[[], dict[str, Any] | None]:

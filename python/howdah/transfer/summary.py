@@ -16,7 +16,7 @@ def summary(record: Record, file: Path | None) -> str:
     if record.outcome.dry_run_plan is not None:
         return "\n".join([record.plan.in_words(), "", *_would(record.outcome.dry_run_plan)])
     lines = [*_moved(record.outcome), *_plan_in_use(record)]
-    lines += [f"warning: {warning}" for warning in record.outcome.warnings]
+    lines += _warnings(record.outcome)
     if "lateness" in record.flags:
         lines.append(
             "warning: this machine was too slow for the lab's link; the rate is the machine's, not the path's"
@@ -44,6 +44,13 @@ def _moved(outcome: Outcome) -> list[str]:
             f"{outcome.files_skipped:,} skipped, there already ({format_bytes(outcome.bytes_skipped)})"
         )
     return [*lines, ", ".join(parts)] if parts else lines
+
+
+def _warnings(outcome: Outcome) -> list[str]:
+    lines = [f"warning: {warning}" for warning in outcome.warnings]
+    if outcome.warnings_more:
+        lines.append(f"warning: {outcome.warnings_more:,} more, not kept")
+    return lines
 
 
 def _plan_in_use(record: Record) -> list[str]:
@@ -96,8 +103,10 @@ def details(record: Record, file: Path) -> str:
         lines += ["", f"Failed: {record.error}"]
     if record.outcome is not None:
         lines += ["", *_moved(record.outcome), *_plan_in_use(record)]
-        lines += [f"warning: {warning}" for warning in record.outcome.warnings]
+        lines += _warnings(record.outcome)
         lines += [f"left out: {why}" for why in record.outcome.left_out]
+        if record.outcome.left_out_more:
+            lines.append(f"left out: {record.outcome.left_out_more:,} more, not kept")
     if record.plan is not None:
         lines += ["", record.plan.in_words()]
     return "\n".join(lines)
