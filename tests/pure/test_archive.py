@@ -1,11 +1,14 @@
 import concurrent.futures
+import os
+from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
-from samples import record
+from samples import START, howdah, record
 
 from howdah import HowdahError, archive
-from howdah.archive import Archive, Unreadable
+from howdah.archive import Archive, Pruned, Unreadable
 from howdah.record import Record, dumps
 
 
@@ -71,6 +74,58 @@ def test_an_archive_that_cannot_be_written_says_where(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(HowdahError, match=r"cannot keep the record in .*XDG_DATA_HOME"):
         Archive(tmp_path / "file" / "records").save(record())
+
+
+def _kept(store: Archive) -> list[Path]:
+    return sorted(file for file in store.root.rglob("*") if file.is_file())
+
+
+def test_what_is_pruned_is_older_and_beyond_the_newest(tmp_path: Path) -> None:
+    now_s = (datetime.now(UTC) - START).total_seconds()
+    days = (200, 100, 80, 1)
+    for older_than_s, keep, left in ((90 * 86400, 0, 2), (0, 3, 3), (90 * 86400, 3, 3), (0, 0, 0), (0, 9, 4)):
+        store = Archive(tmp_path / f"{older_than_s}-{keep}")
+        records = [record(now_s - 86400 * age) for age in days]
+        files = [store.save(each) for each in records]
+        for each in records:
+            store.digests(each.id).write_text("12345")
+        size_bytes = sum(file.stat().st_size + 5 for file in files[: 4 - left])
+        expected = Pruned(ids=[each.id for each in records[: 4 - left]], size_bytes=size_bytes)
+        before = _kept(store)
+        assert store.prune(older_than_s=older_than_s, keep=keep, dry_run=True) == expected
+        assert _kept(store) == before
+        assert store.prune(older_than_s=older_than_s, keep=keep) == expected
+        assert list(store.newest()) == records[: 3 - left : -1] if left < 4 else records[::-1]
+        assert len(_kept(store)) == 2 * left
+
+
+def test_digests_without_a_record_are_pruned_once_nobody_writes_to_them(tmp_path: Path) -> None:
+    store = Archive(tmp_path)
+    at_work, killed = record(0), record(1)
+    for each in (at_work, killed):
+        digests = store.new_digests(each.id)
+        assert digests is not None
+    os.utime(digests, (0, 0))
+    assert store.prune(older_than_s=0, keep=0).ids == [killed.id]
+    assert _kept(store) == [store.digests(at_work.id)]
+
+
+def test_prune_says_what_it_removed_and_refuses_to_guess(tmp_path: Path) -> None:
+    store = Archive(tmp_path / "howdah" / "records")
+    ids = [store.save(record(after_s)).stem for after_s in (0, 1, 2)]
+    environment = {"XDG_DATA_HOME": str(tmp_path)}
+    assert "give --older-than 90d" in howdah("archive", "prune", **environment).stderr
+    assert "90" in howdah("archive", "prune", "--older-than", "90", **environment).stderr
+    assert len(_kept(store)) == 3
+    would = howdah("archive", "prune", "--keep", "1", "--dry-run", "--json", **environment).stdout
+    assert msgspec.json.decode(would, type=Pruned).ids == ids[:2]
+    said = howdah("archive", "prune", "--keep", "1", **environment).stdout
+    assert said.startswith("Removed 2 records, ")
+    assert said.endswith(f", {ids[0]} to {ids[1]}\n")
+    assert _kept(store) == [store.file(ids[2])]
+    assert howdah("archive", "prune", "--older-than", "1d", "--keep", "1", **environment).stdout == (
+        "Removed 0 records, 0 B\n"
+    )
 
 
 def _write_many(root: str, count: int) -> list[str]:

@@ -52,6 +52,7 @@ fn factor(unit: &str) -> Option<u64> {
         "s" => Some(NS_PER_S),
         "min" => Some(60 * NS_PER_S),
         "h" => Some(3600 * NS_PER_S),
+        "d" => Some(24 * 3600 * NS_PER_S),
         _ => None,
     }
 }

@@ -36,6 +36,7 @@ fn sizes_and_durations_as_people_write_them() {
         ("250us", 250_000),
         ("250µs", 250_000),
         ("2min", 120_000_000_000),
+        ("90d", 7_776_000_000_000_000),
         ("11.8 ms", 11_800_000),
     ] {
         assert_eq!(text.parse(), Ok(Duration(ns)), "{text}");

@@ -7,11 +7,18 @@ so writers need no lock between them. A file that cannot be read is reported and
 
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from howdah import HowdahError
-from howdah.record import Record, dumps, is_id, loads
+from howdah.record import Record, dumps, id_time, is_id, loads
+
+_LEFT_BEHIND_S = 86400
+"""Digests without a record that nobody has written to for so long are of a copy that was killed;
+others may be of one at work."""
 
 
 class Unreadable(NamedTuple):
@@ -27,6 +34,14 @@ def default_root() -> Path:
     # The XDG specification: a relative path is to be ignored.
     base = Path(data) if data.startswith("/") else Path.home() / ".local/share"
     return base / "howdah" / "records"
+
+
+class Pruned(msgspec.Struct, frozen=True, kw_only=True):
+    """What was removed, or would be."""
+
+    ids: list[str]
+    """Of the runs, oldest first."""
+    size_bytes: int
 
 
 class Archive:
@@ -104,6 +119,34 @@ class Archive:
         except OSError as error:
             raise HowdahError(f"cannot read {files[0]}: {error.strerror}; check its permissions") from None
 
-    def _files(self) -> list[Path]:
-        files = (file for file in self.root.glob("[0-9]*/[0-9]*/*.json") if is_id(file.stem))
-        return sorted(files, key=lambda file: file.stem, reverse=True)
+    def prune(self, *, older_than_s: float, keep: int, dry_run: bool = False) -> Pruned:
+        """Removes what is older and not among the newest ``keep`` records, digests included.
+
+        Raises HowdahError when a file cannot be removed.
+        """
+        now = datetime.now(UTC)
+        until = id_time(now - timedelta(seconds=older_than_s))
+        spared = {file.stem for file in self._files()[:keep]}
+        recorded = {file.stem for file in self._files()}
+        ids, size_bytes = set(), 0
+        for file in self._files("json", "b3sum"):
+            if file.stem >= until or file.stem in spared:
+                continue
+            try:
+                found = file.stat()
+                if file.stem not in recorded and now.timestamp() - found.st_mtime < _LEFT_BEHIND_S:
+                    continue
+                if not dry_run:
+                    file.unlink()
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise HowdahError(f"cannot remove {file}: {error.strerror}; check its permissions") from None
+            ids.add(file.stem)
+            size_bytes += found.st_size
+        return Pruned(ids=sorted(ids), size_bytes=size_bytes)
+
+    def _files(self, *suffixes: str) -> list[Path]:
+        """Files of records, or with these suffixes, the newest first."""
+        found = (file for end in suffixes or ("json",) for file in self.root.glob(f"[0-9]*/[0-9]*/*.{end}"))
+        return sorted((file for file in found if is_id(file.stem)), key=lambda file: file.stem, reverse=True)
