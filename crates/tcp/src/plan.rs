@@ -1,6 +1,6 @@
 //! How a TCP socket shall be, and how the kernel let it be.
 
-use std::{io, os::fd::AsFd, time::Duration};
+use std::{io, os::fd::AsFd};
 
 use howdah_units::Bytes;
 use rustix::net::sockopt;
@@ -31,8 +31,6 @@ pub struct SocketPlan {
     pub pacing_bps: Option<u64>,
     /// Unsent bytes beyond which the socket is no longer writable (`TCP_NOTSENT_LOWAT`).
     pub notsent_lowat_bytes: Option<u32>,
-    /// How long data may stay unacknowledged before the connection fails (`TCP_USER_TIMEOUT`).
-    pub user_timeout: Option<Duration>,
 }
 
 impl SocketPlan {
@@ -57,11 +55,6 @@ impl SocketPlan {
         }
         if let Some(bytes) = self.notsent_lowat_bytes {
             NOTSENT_LOWAT.set(socket, bytes)?;
-        }
-        if let Some(timeout) = self.user_timeout {
-            let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
-            sockopt::set_tcp_user_timeout(socket, timeout_ms)
-                .map_err(refused("TCP_USER_TIMEOUT", timeout_ms.into()))?;
         }
         sockopt::set_tcp_nodelay(socket, true).map_err(refused("TCP_NODELAY", 1))
     }

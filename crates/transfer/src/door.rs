@@ -22,8 +22,6 @@ use crate::tls::{Acceptor, Connector};
 
 /// Unsent bytes a socket takes at first: more only delays the choice which stream gets a block.
 pub(crate) const NOTSENT_LOWAT_BYTES: u32 = 512 * 1024;
-/// Data unacknowledged for this long means that the path is dead.
-const USER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a connection and its handshake may take, each; at the far end, all until it has proved
 /// that it belongs here.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(15);
@@ -88,7 +86,6 @@ fn socket_plan(plan: &StreamPlan, sends: bool) -> SocketPlan {
         window_bytes: plan.buffer_bytes.filter(|_| !sends),
         pacing_bps: plan.pacing_bps.filter(|_| sends),
         notsent_lowat_bytes: Some(NOTSENT_LOWAT_BYTES),
-        user_timeout: Some(USER_TIMEOUT),
     }
 }
 

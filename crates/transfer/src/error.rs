@@ -34,6 +34,12 @@ impl TransferError {
         Self::Here(in_words(action, path, &error.into()))
     }
 
+    /// A data stream on which nothing comes back.
+    pub(crate) fn dead_path() -> Self {
+        let what = "data stream: the path is dead, nothing was acknowledged for too long";
+        Self::Stream(what.to_owned())
+    }
+
     /// A failure to read one source or something in it; of this host, if it would fail with any.
     pub(crate) fn reading(action: &str, path: &[u8], error: Errno) -> Self {
         let text = in_words(action, path, &error.into());
@@ -99,7 +105,7 @@ impl From<StreamError> for TransferError {
     fn from(error: StreamError) -> Self {
         Self::Stream(match error {
             StreamError::Io(error) if error.kind() == io::ErrorKind::TimedOut => {
-                "data stream: the path is dead, nothing was acknowledged for too long".to_owned()
+                return Self::dead_path();
             }
             StreamError::Io(error) => format!("data stream: {}", plain(&error)),
             error => error.to_string(),

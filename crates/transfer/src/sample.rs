@@ -13,6 +13,11 @@ use crate::door::NOTSENT_LOWAT_BYTES;
 /// Rounds of samples kept. When there are more, every other one goes and the interval doubles.
 const MAX_ROUNDS: usize = 20_000;
 
+/// A path is dead when it lets no acknowledgement through for this long. `TCP_USER_TIMEOUT` is of no
+/// use here: it counts a window that stays closed like silence (`tcp_probe_timer`, Linux 5.11), and
+/// a disk may take longer than this to write what it was given.
+const DEAD_AFTER: Duration = Duration::from_secs(30);
+
 /// What a socket may have unsent is at least what it sends in this time.
 const FED_FOR_MS: u64 = 20;
 /// The most it may have unsent.
@@ -30,6 +35,8 @@ struct Seen {
     at: Instant,
     info: Info,
     max_cwnd: u32,
+    /// When the receiver was last known to be there.
+    answered: Instant,
 }
 
 impl Sampler {
@@ -49,20 +56,35 @@ impl Sampler {
                 && let (Some(rtt), Some(min_rtt)) = (info.rtt, info.min_rtt)
             {
                 keep_fed(socket, &info);
-                samples.push(self.one(stream, info, rtt, min_rtt));
+                samples.push(self.one(stream, info, (rtt, min_rtt), Instant::now()));
             }
         });
         samples
     }
 
-    fn one(&mut self, stream: u16, info: Info, rtt: Duration, min_rtt: Duration) -> Sample {
-        let now = Instant::now();
+    /// Whether the path of a stream is dead.
+    pub fn dead(&self) -> bool {
+        let silent = |seen: &Seen| seen.at.duration_since(seen.answered);
+        self.streams.values().any(|seen| silent(seen) > DEAD_AFTER)
+    }
+
+    fn one(
+        &mut self,
+        stream: u16,
+        info: Info,
+        (rtt, min_rtt): (Duration, Duration),
+        now: Instant,
+    ) -> Sample {
         let earlier = self.streams.get(&stream);
         let limited =
             earlier.and_then(|seen| info.limited_by(&seen.info, now.duration_since(seen.at)));
         let max_cwnd = earlier
             .map_or(0, |seen| seen.max_cwnd)
             .max(info.cwnd_segments);
+        let answered = match earlier {
+            Some(seen) if waits_for_an_answer(&info, &seen.info) => seen.answered,
+            _ => now,
+        };
         let sample = Sample {
             at_ns: u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX),
             stream,
@@ -83,6 +105,7 @@ impl Sampler {
                 at: now,
                 info,
                 max_cwnd,
+                answered,
             },
         );
         sample
@@ -103,6 +126,14 @@ impl Sampler {
         });
         summaries
     }
+}
+
+/// Whether data is on the way and none of it was acknowledged since `earlier`, although the receiver
+/// has room.
+fn waits_for_an_answer(info: &Info, earlier: &Info) -> bool {
+    info.unacked_segments > 0
+        && info.bytes_acked == earlier.bytes_acked
+        && info.send_window_bytes != Some(0)
 }
 
 /// Lets a fast socket take more unsent bytes, so that it does not run dry while its thread waits
@@ -214,6 +245,42 @@ mod tests {
         assert_eq!(summaries[1].bytes, 7);
         assert_eq!(summaries[1].max_cwnd, Some(samples[0].cwnd));
         assert!(summaries[1].congestion_control.is_some());
+    }
+
+    #[test]
+    fn a_path_is_dead_when_nothing_is_acknowledged_but_not_when_the_receiver_has_no_room() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let silent = Info {
+            unacked_segments: 3,
+            send_window_bytes: Some(1000),
+            ..Info::read(&socket).unwrap()
+        };
+        let closed = Info {
+            send_window_bytes: Some(0),
+            ..silent.clone()
+        };
+        let idle = Info {
+            unacked_segments: 0,
+            ..silent.clone()
+        };
+        let started = Instant::now();
+        for (info, dead) in [(silent, true), (closed, false), (idle, false)] {
+            let mut sampler = Sampler::new(started);
+            let mut sample = |info: Info, after: Duration| {
+                sampler.one(0, info, (Duration::ZERO, Duration::ZERO), started + after);
+                sampler.dead()
+            };
+            let second = Duration::from_secs(1);
+            assert!(!sample(info.clone(), Duration::ZERO));
+            assert!(!sample(info.clone(), DEAD_AFTER));
+            assert_eq!(sample(info.clone(), DEAD_AFTER + second), dead, "{info:?}");
+            let acked = Info {
+                bytes_acked: info.bytes_acked + 1,
+                ..info.clone()
+            };
+            assert!(!sample(acked, DEAD_AFTER + 2 * second));
+        }
     }
 
     #[test]

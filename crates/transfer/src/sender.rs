@@ -206,6 +206,10 @@ impl Run<'_> {
         let round = self.sampler.sample(&self.context.abort);
         note_samples(self.context, &round);
         (self.sampled)(round);
+        if self.sampler.dead() {
+            let failed = Event::Failed(TransferError::dead_path());
+            let _ = self.context.events.send(failed);
+        }
     }
 
     fn hear(&mut self, message: Message) {
