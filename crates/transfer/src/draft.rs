@@ -130,9 +130,7 @@ impl Draft {
             *beside = Some(other);
         }
         if let Some(beside) = &*beside {
-            let folder = &self.spot.folder;
-            rustix::fs::renameat(folder, beside.as_slice(), folder, name)
-                .map_err(|error| self.failed(error))?;
+            self.spot.replace_by(beside)?;
         }
         *beside = None;
         Ok(())

@@ -147,9 +147,9 @@ impl Placement {
                 let beside = temporary_name(name);
                 rustix::fs::symlinkat(link.as_bytes(), folder, beside.as_slice())
                     .map_err(failed)?;
-                if let Err(error) = rustix::fs::renameat(folder, beside.as_slice(), folder, name) {
+                if let Err(error) = spot.replace_by(&beside) {
                     let _ = rustix::fs::unlinkat(folder, beside.as_slice(), AtFlags::empty());
-                    return Err(failed(error));
+                    return Err(error);
                 }
             }
             other => other.map_err(failed)?,

@@ -1,7 +1,7 @@
 use super::*;
 use std::fs;
 use std::io::IoSlice;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 #[path = "../tests/listing/mod.rs"]
@@ -193,6 +193,21 @@ fn a_folder_is_never_replaced() {
     let link = LinkTarget::try_from(b"x".to_vec()).unwrap();
     assert!(placement.link(0, &path("name"), &link, 0).is_err());
     assert_eq!(names(folder.path()), ["name"]);
+}
+
+#[test]
+fn a_special_file_is_never_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = folder.path().join("name");
+    let owner = rustix::fs::Mode::RUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &name, FileType::Fifo, owner, 0).unwrap();
+    let placement = placement(folder.path(), None);
+    let error = write(&placement, "name", b"x").unwrap_err().to_string();
+    assert_eq!(error, "cannot write dst/name: it is a FIFO");
+    let link = LinkTarget::try_from(b"x".to_vec()).unwrap();
+    assert!(placement.link(0, &path("name"), &link, 0).is_err());
+    assert_eq!(names(folder.path()), ["name"]);
+    assert!(fs::metadata(&name).unwrap().file_type().is_fifo());
 }
 
 #[test]

@@ -326,7 +326,8 @@ fn allow_open_files() {
     let _ = setrlimit(Resource::Nofile, all);
 }
 
-fn special(kind: FileType) -> &'static str {
+/// What a file is that cannot be copied.
+pub(crate) fn special(kind: FileType) -> &'static str {
     match kind {
         FileType::Fifo => "it is a FIFO",
         FileType::Socket => "it is a socket",

@@ -7,8 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use howdah_wire::Attributes;
-use rustix::fs::{Mode, Timespec, Timestamps};
+use rustix::fs::{AtFlags, FileType, Mode, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
+
+use crate::error::{TransferError, printable};
+use crate::source::special;
 
 /// A name in an open folder.
 #[derive(Debug, Clone)]
@@ -19,6 +22,33 @@ pub struct Spot {
     pub name: Vec<u8>,
     /// The whole path, for messages.
     pub display: Vec<u8>,
+}
+
+impl Spot {
+    /// Gives what lies beside, under the name `beside`, this one; a file or link there is replaced.
+    ///
+    /// # Errors
+    /// When a folder or a special file has the name; what lies beside stays there.
+    pub(crate) fn replace_by(&self, beside: &[u8]) -> Result<(), TransferError> {
+        let (folder, name) = (&self.folder, self.name.as_slice());
+        if let Ok(there) = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            refuse_special(&there, &self.display)?;
+        }
+        rustix::fs::renameat(folder, beside, folder, name)
+            .map_err(|error| TransferError::path("write", &self.display, error))
+    }
+}
+
+/// Refuses to put anything in the place of a device, a FIFO or a socket.
+pub(crate) fn refuse_special(there: &Stat, path: &[u8]) -> Result<(), TransferError> {
+    match FileType::from_raw_mode(there.st_mode) {
+        FileType::RegularFile | FileType::Directory | FileType::Symlink => Ok(()),
+        kind => Err(TransferError::Here(format!(
+            "cannot write {}: {}",
+            printable(path),
+            special(kind)
+        ))),
+    }
 }
 
 pub(crate) fn set_attributes(file: impl AsFd, attributes: Attributes) -> Result<(), Errno> {

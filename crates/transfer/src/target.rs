@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use crate::error::{TransferError, printable};
 use crate::source::{BaseName, base_name};
+use crate::spot::refuse_special;
 
 /// Where one source goes.
 #[derive(Debug, Clone)]
@@ -77,7 +78,10 @@ impl Targets {
                 let folder = make_folder(destination, job.dry_run)?;
                 (folder, destination.to_vec(), None)
             }
-            Ok(_) | Err(Errno::NOENT) => {
+            found @ (Ok(_) | Err(Errno::NOENT)) => {
+                if let Ok(stat) = found {
+                    refuse_special(&stat, destination)?;
+                }
                 let (parent, name) = split(destination)?;
                 (Some(open_folder(&parent)?), parent, Some(name))
             }
@@ -293,6 +297,8 @@ mod tests {
         fs::write(&file, b"").unwrap();
         let error = resolve(&job(&["a"], true, false), &file).unwrap_err();
         assert!(error.contains("is a file, not a folder"), "{error}");
+        let error = resolve(&job(&["a"], false, false), Path::new("/dev/null")).unwrap_err();
+        assert_eq!(error, "cannot write /dev/null: it is a device");
         let error = resolve(&job(&["a"], false, false), &base.path().join("no/where")).unwrap_err();
         assert!(error.contains("no: no such file or folder"), "{error}");
         let error = resolve(&job(&["a/x", "b/x"], false, false), base.path()).unwrap_err();
