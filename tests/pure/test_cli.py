@@ -184,6 +184,14 @@ def test_rates_and_time_left_of_a_steady_transfer() -> None:
     assert meter.left_s(now) == pytest.approx((10**12 - now.bytes_done) / 1e9)
 
 
+def test_a_source_that_is_one_file_leaves_no_end_of_a_line_open() -> None:
+    *_, now = _steady(8e9, 1)
+    out = io.StringIO()
+    shown = view(msgspec.structs.replace(now, files_total=1, current=""), Meter(), 80)
+    Console(file=out, width=80).print(shown)
+    assert out.getvalue().splitlines()[-1].rstrip() == "     file 0 of 1"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [

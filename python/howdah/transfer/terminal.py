@@ -74,7 +74,8 @@ def _files(now: Progress, columns: int) -> str:
         parts.append(f"file {now.files_done:,} of {now.files_total:,}")
     if now.files_skipped:
         parts.append(f"{now.files_skipped:,} there already")
-    if now.current is None:
+    # A source that is a file has no path below itself.
+    if not now.current:
         return " · ".join(parts)
     head = "".join(f"{part} · " for part in parts)
     return head + _end_of(now.current, columns - cell_len(head))
