@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::UnitError;
-use crate::decimal::{Kind, write_exact, write_rounded};
+use crate::decimal::{Kind, write_exact, write_in};
 
 /// Bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -56,21 +56,14 @@ impl FromStr for Bytes {
 impl fmt::Display for Bytes {
     /// Whole multiples of a binary unit are shown in it; everything else is decimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(digits) = f.precision() {
-            return write_rounded(f, self.0 as f64, digits, &DECIMAL);
-        }
-        let (decimal, decimal_unit) = *DECIMAL
-            .iter()
-            .find(|(factor, _)| self.0 >= *factor)
-            .unwrap_or(&(1, "B"));
-        let binary = BINARY
-            .iter()
-            .find(|(factor, _)| self.0 > 0 && self.0.is_multiple_of(*factor));
+        let whole = |(factor, _): &(u64, &str)| self.0.is_multiple_of(*factor);
+        let largest = DECIMAL.iter().find(|(factor, _)| self.0 >= *factor);
+        let binary = BINARY.iter().find(|unit| whole(unit));
         match binary {
-            Some(&(factor, unit)) if !self.0.is_multiple_of(decimal) => {
+            Some(&(factor, unit)) if f.precision().is_none() && !largest.is_none_or(whole) => {
                 write_exact(f, self.0, factor, unit)
             }
-            _ => write_exact(f, self.0, decimal, decimal_unit),
+            _ => write_in(f, self.0, &DECIMAL, "B"),
         }
     }
 }
