@@ -47,7 +47,7 @@ pub(super) fn provider() -> Arc<CryptoProvider> {
     })
 }
 
-fn unusable(error: rustls::Error) -> StreamError {
+pub(super) fn unusable(error: rustls::Error) -> StreamError {
     StreamError::Handshake(error.to_string())
 }
 

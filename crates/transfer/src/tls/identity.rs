@@ -18,6 +18,7 @@ use rustls::{
     SignatureScheme,
 };
 
+use super::handshake::unusable;
 use crate::stream::StreamError;
 
 /// An Ed25519 key made for one session and never written anywhere.
@@ -34,7 +35,6 @@ impl Identity {
         let failed = |_| StreamError::Handshake("no key could be made".to_owned());
         let pkcs8 = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).map_err(failed)?;
         let private = PrivatePkcs8KeyDer::from(pkcs8.as_ref());
-        let unusable = |error: Error| StreamError::Handshake(error.to_string());
         let signer = any_eddsa_type(&private).map_err(unusable)?;
         let public = signer
             .public_key()
