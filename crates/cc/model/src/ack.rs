@@ -16,6 +16,8 @@ pub struct Ack {
     pub delivered: u64,
     /// `delivered` as it was when the newest of these segments was sent.
     pub delivered_when_sent: u64,
+    /// Segments still on their way.
+    pub in_flight: u64,
     /// Segments known to be lost in all.
     pub lost: u64,
     /// Whether losses are being repaired: the window is not to grow.

@@ -4,8 +4,11 @@
 //! what it left open: a window from the measured RTT, and falling back where the guarantee does not hold.
 //!
 //! - The window is what the [`Target`] says, from the first segment on; a change counts at the next ACK.
-//! - A rate becomes a window by the base RTT, the least of the last `base_rtt_window` (at least four round
-//!   trips) in two halves: a longer path is believed after half of it to all of it, a shorter one at once.
+//! - A smaller window leaves room for [`AHEAD`] segments beyond what is on its way until that fits: the new
+//!   spacing begins at once, where a window cut below the flight would first silence the sender.
+//! - A rate becomes a window by the base RTT and [`ACK_DELAY_US`]. The base RTT is the least of the last
+//!   `base_rtt_window` (at least four round trips) in two halves: a longer path is believed after half of it
+//!   to all of it, a shorter one at once.
 //! - Segments are spaced by the rate; a window evenly over the base RTT.
 //! - Guard: see [`Guard`]. Fallen back, the flow is Reno from half its window on, below the target.
 //!
@@ -13,9 +16,12 @@
 
 use crate::{Ack, Control, Parameter, Reno, Unit, Values, Window};
 
-const HEADROOM: Parameter =
-    Parameter::count("headroom", (10, 0, 1000), "window beyond rate × base RTT")
-        .in_unit(Unit::PerMille);
+const HEADROOM: Parameter = Parameter::count(
+    "headroom",
+    (10, 0, 1000),
+    "window beyond rate × (base RTT + 2 ms)",
+)
+.in_unit(Unit::PerMille);
 const FRAME_OVERHEAD: Parameter = Parameter::count(
     "frame_overhead",
     (38, 0, 1000),
@@ -44,6 +50,12 @@ const RETURN_ROUNDS: Parameter = Parameter::count(
     (32, 1, 1_000),
     "round trips in a row below half of it until it is held again",
 );
+
+/// An ACK waits so long for what arrives with it and for timers.
+pub const ACK_DELAY_US: u64 = 2_000;
+
+/// A packet of segmentation offload holds less.
+pub const AHEAD: u64 = 64;
 
 /// What is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,8 +137,8 @@ impl Hold {
             } => {
                 let wire_bytes = u64::from(packet_bytes) + self.frame_overhead;
                 let per_s = rate_bps as f64 / 8.0 / wire_bytes as f64;
-                let bdp = (per_s * rtt_us as f64 / 1e6) as u64;
-                (bdp + bdp * self.headroom / 1000 + 1, per_s)
+                let fits = (per_s * (rtt_us + ACK_DELAY_US) as f64 / 1e6) as u64;
+                (fits + fits * self.headroom / 1000 + 1, per_s)
             }
         };
         (
@@ -135,9 +147,14 @@ impl Hold {
         )
     }
 
-    fn hold(&mut self, window: &mut Window) {
+    fn hold(&mut self, window: &mut Window, in_flight: u64) {
         let (segments, per_s) = self.reckon();
-        window.cwnd = segments.min(window.clamp);
+        let room = u32::try_from(in_flight + AHEAD).unwrap_or(u32::MAX);
+        let draining = match in_flight > u64::from(segments) {
+            true => window.cwnd.min(room),
+            false => 0,
+        };
+        window.cwnd = segments.max(draining).min(window.clamp);
         self.pacing_per_s = Some(per_s);
     }
 
@@ -160,7 +177,7 @@ impl Hold {
 impl Control for Hold {
     fn begin(&mut self, window: &mut Window, rtt_us: u64) {
         self.base_rtt.take(0, rtt_us);
-        self.hold(window);
+        self.hold(window, 0);
     }
 
     fn acked(&mut self, window: &mut Window, ack: &Ack) {
@@ -168,7 +185,7 @@ impl Control for Hold {
         let fallen = self.guard.fallen;
         self.guard.take(ack, self.base_rtt.smoothed_us);
         match (fallen, self.guard.fallen) {
-            (_, false) => self.hold(window),
+            (_, false) => self.hold(window, ack.in_flight),
             (false, true) => self.fall(window),
             (true, true) => self.ordinary(window, ack),
         }

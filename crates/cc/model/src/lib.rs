@@ -31,7 +31,7 @@ pub use algorithm::Algorithm;
 pub use cubic::Cubic;
 pub use experiment::{Experiment, ExperimentError};
 pub use highspeed::HighSpeed;
-pub use hold::{Hold, Target};
+pub use hold::{ACK_DELAY_US, Hold, Target};
 pub use htcp::Htcp;
 pub use parameter::{Parameter, ParameterError, Unit, Values};
 pub use path::{Path, PathError};

@@ -257,6 +257,7 @@ impl<C: Control> Simulation<C> {
             acked,
             delivered: self.delivered,
             delivered_when_sent: segment.delivered_when_sent,
+            in_flight: self.in_flight(),
             lost: self.lost,
             recovering: self.recovery.is_some(),
         };

@@ -1,7 +1,8 @@
 //! What holds for each algorithm whatever happens: floor, cut, growth.
 
 use howdah_cc_model::{
-    Ack, Algorithm, Control, HighSpeed, Hold, Htcp, Path, Simulation, Target, Values, Window,
+    ACK_DELAY_US, Ack, Algorithm, Control, HighSpeed, Hold, Htcp, Path, Simulation, Target, Values,
+    Window,
 };
 use proptest::prelude::*;
 
@@ -67,6 +68,7 @@ fn play(
                     acked,
                     delivered,
                     delivered_when_sent,
+                    in_flight: 0,
                     lost,
                     recovering,
                 };
@@ -229,10 +231,24 @@ proptest! {
         let mut hold = Hold::new(target, &Values::new(Hold::PARAMETERS, &[]).unwrap());
         let mut window = Window::new(10, None);
         hold.begin(&mut window, rtt_us);
-        let exact = rate_bps as f64 * rtt_us as f64 / 8e6 / 1538.0;
+        let until_answer_us = rtt_us + ACK_DELAY_US;
+        let exact = rate_bps as f64 * until_answer_us as f64 / 8e6 / 1538.0;
         // One per cent of headroom and one segment.
         prop_assert!(f64::from(window.cwnd) >= exact.max(2.0).floor());
         prop_assert!(f64::from(window.cwnd) <= (exact * 1.01).max(1.0) + 1.0);
+    }
+}
+
+fn answer(in_flight: u64) -> Ack {
+    Ack {
+        now_us: 20_000,
+        rtt_us: 20_000,
+        acked: 1,
+        delivered: 1,
+        delivered_when_sent: 0,
+        in_flight,
+        lost: 0,
+        recovering: false,
     }
 }
 
@@ -244,17 +260,22 @@ fn a_changed_target_counts_at_the_next_ack() {
     hold.begin(&mut window, 20_000);
     assert_eq!(window.cwnd, 100);
     hold.aim(Target::Window(40));
-    let ack = Ack {
-        now_us: 20_000,
-        rtt_us: 20_000,
-        acked: 1,
-        delivered: 1,
-        delivered_when_sent: 0,
-        lost: 0,
-        recovering: false,
-    };
-    hold.acked(&mut window, &ack);
+    hold.acked(&mut window, &answer(0));
     assert_eq!(window.cwnd, 40);
+}
+
+#[test]
+fn a_lower_target_spaces_at_once_while_the_window_follows_the_flight() {
+    let values = Values::new(Hold::PARAMETERS, &[]).unwrap();
+    let mut hold = Hold::new(Target::Window(1_000), &values);
+    let mut window = Window::new(10, None);
+    hold.begin(&mut window, 20_000);
+    hold.aim(Target::Window(400));
+    for (in_flight, cwnd) in [(990, 1_000), (900, 964), (500, 564), (400, 400), (399, 400)] {
+        hold.acked(&mut window, &answer(in_flight));
+        assert_eq!(window.cwnd, cwnd);
+        assert_eq!(hold.pacing_per_s(), Some(400.0 / 0.020));
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 /* A held window, for a path whose rate is guaranteed: no slow start, no cut on loss, paced.
  *
  * Source: the LSST transfer's fixed window (ARCHITECTURE.md), finished. The target is a window in packets, or a rate
- * on the wire; then window = rate × base RTT / wire bytes of a packet, plus `headroom`. The base RTT is
+ * on the wire; then window = rate × (base RTT + 2 ms) / wire bytes of a packet, plus `headroom`. The base RTT is
  * the least of the last `base_rtt_window` (and at least four round trips), so that it follows a change of
  * route; pacing keeps the rate even while the RTT holds a queue.
  *
@@ -40,6 +40,8 @@ enum {
 	CALM_ROUNDS = 100,       /* held so long, a fall is no longer soon after the last */
 	WAITS_MAX = 6,           /* doublings */
 	WINDOW_MIN = 2,
+	ACK_DELAY_US = 2000, /* an ACK waits so long for what arrives with it and for timers */
+	AHEAD = 64,          /* a packet of segmentation offload holds less */
 };
 
 struct hold {
@@ -90,13 +92,14 @@ static __always_inline void reckon(const struct sock *sk, struct hold *hold)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	__u64 rtt_us = max(base_rtt_us(tp, hold), 1U);
+	__u64 answer_us = rtt_us + ACK_DELAY_US;
 	__u64 mss = max(tp->mss_cache, 1U);
 	__u64 ip = sk->__sk_common.skc_family == AF_INET6 ? 40 : 20;
 	__u64 wire = mss + tp->tcp_header_len + ip + parameters.frame_overhead;
 	__u64 window = hold->window_target;
 
 	if (hold->rate_bps) {
-		window = hold->rate_bps / 8 * rtt_us / 1000000 / wire;
+		window = hold->rate_bps / 8 * answer_us / 1000000 / wire;
 		window += window * parameters.headroom / 1000 + 1;
 		hold->pacing_Bps = hold->rate_bps / 8 * mss / wire;
 	} else {
@@ -112,8 +115,15 @@ static __always_inline void pace(struct sock *sk, __u64 rate_Bps)
 
 static __always_inline void hold_it(struct sock *sk, struct hold *hold)
 {
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u32 in_flight = tcp_packets_in_flight(tp), window;
+
 	reckon(sk, hold);
-	tcp_sk(sk)->snd_cwnd = hold->window;
+	window = hold->window;
+	/* A window cut below the flight would silence the sender until that has drained. */
+	if (in_flight > window)
+		window = max(window, min(tp->snd_cwnd, in_flight + AHEAD));
+	tp->snd_cwnd = window;
 	pace(sk, hold->pacing_Bps);
 }
 

@@ -120,6 +120,10 @@ struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	__u16 tcp_header_len;
 	__u32 mss_cache;
+	__u32 packets_out;
+	__u32 sacked_out;
+	__u32 lost_out;
+	__u32 retrans_out;
 	__u32 max_packets_out;
 	__u32 srtt_us;
 	__u32 snd_cwnd;
@@ -188,6 +192,11 @@ static __always_inline __u8 ca_state(const struct sock *sk)
 }
 
 /* As the kernel's functions of the same names (include/net/tcp.h). */
+static __always_inline __u32 tcp_packets_in_flight(const struct tcp_sock *tp)
+{
+	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+}
+
 static __always_inline bool tcp_in_slow_start(const struct tcp_sock *tp)
 {
 	return tp->snd_cwnd < tp->snd_ssthresh;
