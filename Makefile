@@ -33,10 +33,12 @@ lint: build ## formatters, linters and type checks, warnings as errors
 	$(RUN) -m mypy
 	$(RUN) -m mypy.stubtest howdah._native
 
-.PHONY: bench bench-link bench-peers
-bench: bench-link bench-peers ## both benches
+.PHONY: bench bench-link bench-cc bench-peers
+bench: bench-link bench-cc bench-peers ## all benches
 bench-link: build ## the emulated link against what it must reach
 	$(RUN) -m bench.link $(ARGS)
+bench-cc: build ## congestion control as programs against what it must reach, beside the LSST paper
+	$(RUN) -m bench.cc $(ARGS)
 bench-peers: build ## howdah cp beside the file tools of Debian
 	@scripts/system.sh --peers
 	$(RUN) -m bench.peers $(ARGS)

@@ -104,25 +104,30 @@ def publish(name: str, rows: Sequence[Row], runs: Sequence[Mapping[str, Any]], *
         table.add_row(what, value, row.unit, row.target.text if row.target else "", met)
     rich.print(table)
     if keep:
-        document = {
-            "name": name,
-            "commit": commit(),
-            "machine": machine(),
-            "rows": [
-                {
-                    "what": row.what,
-                    "value": row.value,
-                    "unit": row.unit,
-                    "target": row.target.text if row.target else None,
-                    "met": row.met,
-                    "note": row.note or None,
-                }
-                for row in rows
-            ],
-            "runs": list(runs),
-        }
-        RESULTS.mkdir(exist_ok=True)
-        path = RESULTS / f"{name}.json"
-        path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-        print(f"kept in {path}", file=sys.stderr)
+        print(f"kept in {write(name, rows, runs)}", file=sys.stderr)
     return all(row.met is not False for row in rows)
+
+
+def write(name: str, rows: Sequence[Row], runs: Sequence[Mapping[str, Any]]) -> Path:
+    """Writes ``results/NAME.json``."""
+    document = {
+        "name": name,
+        "commit": commit(),
+        "machine": machine(),
+        "rows": [
+            {
+                "what": row.what,
+                "value": row.value,
+                "unit": row.unit,
+                "target": row.target.text if row.target else None,
+                "met": row.met,
+                "note": row.note or None,
+            }
+            for row in rows
+        ],
+        "runs": list(runs),
+    }
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    return path

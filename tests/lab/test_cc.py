@@ -9,7 +9,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +18,15 @@ from controls import PINS, cc, clean_kernel, good, refused, take_all_away
 from copying import Copier, wait_until
 from traces import HOWDAH, Traces
 
+from bench.cc import crowd
 from howdah import lab
 from howdah.cc import programs
 from howdah.lab import Lab
-from howdah.lab.hosts import Host
 
 pytestmark = pytest.mark.lab
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-PORT, CROWD_PORT, NUTTCP_PORTS, POSTGRESQL_PORT = "5201", "7007", "5000-5001", "5432"
+PORT, NUTTCP_PORTS, POSTGRESQL_PORT = "5201", "5000-5001", "5432"
 HELD_BPS = 40e6 * 1448 / 1538
 """What is payload of 40 Mb/s on the wire."""
 OWN = os.getpid() % 50_000
@@ -83,24 +82,6 @@ def ended(client: "subprocess.Popen[str]") -> dict[str, Any]:
     output, _ = client.communicate(timeout=20)
     end: dict[str, Any] = json.loads(output)["end"]
     return end
-
-
-@contextmanager
-def crowd(wan: Lab, host: Host, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
-    """crowd.py on ``host``, ready when it is far, killed in the end."""
-    argv = [sys.executable, str(Path(__file__).with_name("crowd.py")), host, *arguments]
-    with wan.popen(host, argv, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert host == "near" or heard(process) == "ready"
-            yield process
-        finally:
-            process.send_signal(signal.SIGKILL)
-
-
-def heard(process: "subprocess.Popen[str]") -> str:
-    """The next line it says; empty when it has ended."""
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
 
 
 def controls_used(wan: Lab, port: str = PORT) -> set[str]:
@@ -340,25 +321,10 @@ def test_a_database_client_is_moved_while_it_lives_and_attached_when_it_begins(
 
 def test_a_thousand_connections_are_attached_while_they_are_made_and_targets_change(wan: Lab) -> None:
     good("load", "hold")
-    count = 1000
-    rule = (f"{FAR}/32", CROWD_PORT)
-    with crowd(wan, "far", CROWD_PORT) as far, crowd(wan, "near", FAR, CROWD_PORT, str(count), "3") as near:
-        assert far.poll() is None
-        assert heard(near) == "half"
-        attached = programs.attach(*rule, "hd_hold", 1_000_000)
-        assert heard(near) == "ready"
-        for step in range(1, 21):
-            programs.set_target(step * 100_000, None, f"{FAR}:{CROWD_PORT}")
-        found = programs.status()
-        detached = programs.detach(*rule)
-        assert near.wait(20) == 0
-    mine = [each for each in found.connections if each.remote == f"{FAR}:{CROWD_PORT}"]
-    chosen = found.rules[0].chosen
-    assert attached.moved + chosen >= count
-    assert len(mine) == count
-    assert {each.control for each in mine} == {"hd_hold"}
-    assert {each.hold.target.rate_bps for each in mine if each.hold and each.hold.target} == {2_000_000}
-    assert detached.moved == count
+    outcome = crowd.attach_while_targets_change(wan, FAR)
+    assert outcome.lost == 0, outcome
+    assert outcome.wrong == 0, outcome
+    assert outcome.moved + outcome.chosen >= outcome.asked == 1000
 
 
 def test_a_lab_takes_a_program_as_its_default(traces: Traces) -> None:

@@ -24,14 +24,14 @@ def far(port: int) -> None:
             if key.fileobj is listener:
                 accepted, _ = listener.accept()
                 accepted.setblocking(False)
-                selector.register(accepted, selectors.EVENT_READ)
+                selector.register(accepted, selectors.EVENT_READ, accepted)
                 continue
-            assert isinstance(key.fileobj, socket.socket)
+            connection: socket.socket = key.data
             with contextlib.suppress(BlockingIOError):
-                if data := key.fileobj.recv(1 << 16):
-                    key.fileobj.send(data)
+                if data := connection.recv(1 << 16):
+                    connection.send(data)
                 else:
-                    selector.unregister(key.fileobj)
+                    selector.unregister(connection)
 
 
 def near(host: str, port: int, count: int, seconds: float) -> None:
