@@ -289,17 +289,7 @@ mod tests {
         for at_ns in 0..3 * MAX_ROUNDS as u64 {
             let sample = Sample {
                 at_ns,
-                stream: 0,
-                bytes_acked: 0,
-                cwnd: 0,
-                ssthresh: None,
-                rtt_us: 0,
-                min_rtt_us: 0,
-                retransmissions: 0,
-                delivery_rate_bps: 0,
-                pacing_rate_bps: None,
-                notsent_bytes: 0,
-                limited: None,
+                ..Sample::default()
             };
             trace.add(vec![sample]);
         }

@@ -291,25 +291,11 @@ mod tests {
 
     #[test]
     fn samples_are_of_no_more_streams_than_there_can_be() {
-        let sample = Sample {
-            at_ns: 0,
-            stream: 0,
-            bytes_acked: 0,
-            cwnd: 10,
-            ssthresh: None,
-            rtt_us: 0,
-            min_rtt_us: 0,
-            retransmissions: 0,
-            delivery_rate_bps: 0,
-            pacing_rate_bps: None,
-            notsent_bytes: 0,
-            limited: None,
-        };
         for (streams, refused) in [(MAX_STREAMS, false), (MAX_STREAMS + 1, true)] {
             let mut near = Conversation::new(Side::Near);
             near.greeted = true;
             near.say(&job(Direction::Pull));
-            let samples = Message::Samples(vec![sample.clone(); streams]);
+            let samples = Message::Samples(vec![Sample::default(); streams]);
             assert_eq!(near.hear(&samples).is_err(), refused, "{streams}");
         }
     }

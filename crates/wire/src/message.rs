@@ -195,7 +195,7 @@ pub enum LimitedBy {
 }
 
 /// `TCP_INFO` of one sending socket at one instant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// Nanoseconds since the sender's start of the job.
     pub at_ns: u64,
