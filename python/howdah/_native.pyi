@@ -140,6 +140,9 @@ class Emulator:
     def namespace_fd(self, host: str) -> int:
         """An open descriptor of the network namespace of ``near`` or ``far``."""
 
+    def ended_fd(self) -> int:
+        """A descriptor that is readable once packets move no more; ``stop`` then raises the reason."""
+
     def start(self) -> None:
         """Starts the clock of the schedule and moves packets on a thread of its own."""
 
@@ -147,7 +150,10 @@ class Emulator:
         """LinkStats (lab/link.py) so far."""
 
     def stop(self) -> bytes:
-        """Stops moving packets and returns the last LinkStats."""
+        """Stops moving packets and returns the last LinkStats.
+
+        Raises HowdahError when the link had stopped by itself.
+        """
 
 # --- transfer (crates/transfer) -----------------------------------------------------------------
 

@@ -37,6 +37,15 @@ def test_the_exit_code_is_the_commands(traces: Traces, command: tuple[str, ...],
     assert run(traces, *command).returncode == code
 
 
+def test_a_link_that_breaks_ends_the_lab_and_says_so(traces: Traces) -> None:
+    begin_s = time.monotonic()
+    result = run(traces, "sh", "-c", "ip link delete wan0; exec sleep 300")
+    assert time.monotonic() - begin_s < 20
+    assert (result.returncode, result.stderr.count("\n")) == (1, 1)
+    assert result.stderr.startswith("howdah: the link broke")
+    assert "device of the link was removed" in result.stderr
+
+
 def test_the_far_host_is_there_by_variable_and_by_name(traces: Traces) -> None:
     result = run(
         traces, "sh", "-c", "echo $HOWDAH_FAR; getent ahostsv4 far | cut -d' ' -f1 | head -1; ping -q -c1 far"

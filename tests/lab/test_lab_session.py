@@ -14,6 +14,7 @@ from as_user import UID
 from traces import HOWDAH, Traces, ping, round_trip_ms
 
 from howdah import lab
+from howdah._native import HowdahError
 from howdah.lab import control, private
 from howdah.lab.hosts import Host
 from howdah.lab.processes import children
@@ -53,6 +54,11 @@ def test_the_round_trip_and_the_statistics(wan: lab.Lab) -> None:
     result = wan.run("near", ping(5), capture_output=True, text=True, check=True)
     assert 20 <= round_trip_ms(result.stdout) < 22
     assert wan.stats().directions["near_to_far"].segments >= before + 5
+
+
+def test_a_link_that_breaks_fails_its_program(privilege: None) -> None:
+    with pytest.raises(HowdahError, match="link broke"), lab.started(lab.symmetric(None, 0)) as wan:
+        wan.run("near", ["ip", "link", "delete", "wan0"])
 
 
 def test_a_program_in_the_lab_can_ask_for_the_statistics(wan: lab.Lab) -> None:

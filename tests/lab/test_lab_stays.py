@@ -120,6 +120,23 @@ def test_a_killed_lab_is_forgotten_by_the_next_command(traces: Traces, name: str
     up(traces, name)
 
 
+def test_a_lab_whose_link_broke_says_so_to_the_next_command(traces: Traces, name: str) -> None:
+    answers: list[str] = []
+
+    def told() -> bool:
+        result = traces.howdah("lab", "stats", name)
+        assert result.returncode == 1
+        answers.append(result.stderr)
+        return any(f"{name} is down: the link broke" in answer for answer in answers)
+
+    up(traces, name)
+    ended = on(traces, name, "far", "sh", "-c", "ip link delete wan0; exec sleep 300")
+    assert ended.returncode == 128 + signal.SIGKILL
+    wait_for(told)
+    assert "no lab is called" in answers[-1], "told once"
+    up(traces, name)
+
+
 def test_two_labs_side_by_side_with_the_same_addresses(traces: Traces, name: str) -> None:
     other = f"{name}-other"
     try:

@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use howdah_link::{DirectionSpec, Spec};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::clock::Clock;
 use crate::memory::{Pool, PoolSize};
@@ -46,6 +47,7 @@ impl FromStr for Host {
 pub struct Emulator {
     shared: Arc<Shared>,
     wake: Arc<OwnedFd>,
+    ended: OwnedFd,
     state: State,
 }
 
@@ -67,11 +69,14 @@ impl Emulator {
             eventfd(0, EventfdFlags::CLOEXEC)
                 .map_err(EmulatorError::refused("making an eventfd"))?,
         );
+        let (ended, alive) =
+            pipe_with(PipeFlags::CLOEXEC).map_err(EmulatorError::refused("making a pipe"))?;
         let shared = Arc::new(Shared::new(hosts, spec));
-        let path = DataPath::new(spec, pool, Arc::clone(&shared), Arc::clone(&wake));
+        let path = DataPath::new(spec, pool, Arc::clone(&shared), Arc::clone(&wake), alive);
         Ok(Emulator {
             shared,
             wake,
+            ended,
             state: State::Ready(Box::new(path)),
         })
     }
@@ -84,6 +89,11 @@ impl Emulator {
     /// A descriptor of the host's network namespace, for setns(2) and nsenter(1).
     pub fn namespace(&self, host: Host) -> BorrowedFd<'_> {
         self.shared.hosts[host as usize].namespace.as_fd()
+    }
+
+    /// A descriptor that is at its end once packets move no more, whatever ended that; `stop` says why.
+    pub fn ended(&self) -> BorrowedFd<'_> {
+        self.ended.as_fd()
     }
 
     /// Starts the clock of the schedule and moves packets on a thread of its own.

@@ -39,6 +39,7 @@ fn hint(error: &io::Error, doing: &str) -> &'static str {
         io::ErrorKind::NotFound if doing.contains("/dev/net/tun") => {
             "; the kernel needs CONFIG_TUN"
         }
+        _ if error.raw_os_error() == Some(libc::EBADFD) => "; a device of the link was removed",
         _ => "",
     }
 }

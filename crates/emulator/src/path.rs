@@ -60,10 +60,18 @@ pub(crate) struct DataPath {
     shared: Arc<Shared>,
     wake: Arc<OwnedFd>,
     idle: Idle,
+    /// Closed with the thread, even when it panics: the other side then reads the end.
+    _alive: OwnedFd,
 }
 
 impl DataPath {
-    pub fn new(spec: &Spec, pool: Pool, shared: Arc<Shared>, wake: Arc<OwnedFd>) -> Self {
+    pub fn new(
+        spec: &Spec,
+        pool: Pool,
+        shared: Arc<Shared>,
+        wake: Arc<OwnedFd>,
+        alive: OwnedFd,
+    ) -> Self {
         let mut index = 0;
         let ways = Direction::pair(spec).map(|model| {
             let direction = [&spec.near_to_far, &spec.far_to_near][index];
@@ -92,6 +100,7 @@ impl DataPath {
             shared,
             wake,
             idle: Idle::default(),
+            _alive: alive,
         }
     }
 

@@ -57,6 +57,10 @@ impl Emulator {
         Ok(self.lock().namespace(host).as_raw_fd())
     }
 
+    fn ended_fd(&self) -> i32 {
+        self.lock().ended().as_raw_fd()
+    }
+
     fn start(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.lock().start()).map_err(raise)
     }

@@ -55,7 +55,7 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
-    """Lab to maker: it could not be made."""
+    """Lab to maker: it could not be made, or broke."""
 
     why: str
 

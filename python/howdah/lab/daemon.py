@@ -1,7 +1,7 @@
 """The maker of labs that outlive a command: ``python -m howdah.lab.daemon FD``.
 
 FD is a socket: a Request comes in, Ready or Failed goes out. A lab with a name then stays until it is
-ended; one without ends when the other side closes the socket.
+ended; one without ends when the other side closes the socket, or sends Failed once more when it breaks.
 """
 
 import os
@@ -17,7 +17,7 @@ from howdah.lab import control
 from howdah.lab.control import Failed, Ready, Setup
 from howdah.lab.processes import Identity
 from howdah.lab.registry import Entry, Registry
-from howdah.lab.tree import Interrupted, Tree
+from howdah.lab.tree import Broken, Interrupted, Tree
 
 _ANSWER_S = 60.0
 
@@ -61,6 +61,19 @@ def start(request: Request) -> tuple[Ready, "subprocess.Popen[bytes]", socket.so
     return message, maker, ours
 
 
+def end(maker: "subprocess.Popen[bytes]", held: socket.socket) -> None:
+    """Ends a lab without a name by its maker and socket. Raises HowdahError when it had ended before."""
+    with held:
+        held.shutdown(socket.SHUT_WR)
+        maker.wait()
+        try:
+            last = held.recv(control.PACKET_BYTES_MAX)
+        except ConnectionResetError:
+            last = b""
+    if last:
+        raise HowdahError(msgspec.json.decode(last, type=Failed).why)
+
+
 def main(descriptor: int) -> None:
     """Makes the lab that is asked for and waits for its end."""
     with socket.socket(fileno=descriptor) as asker:
@@ -87,8 +100,13 @@ def _serve(request: Request, tree: Tree, asker: socket.socket, registry: Registr
             entry = _entry(request.name, request.setup, tree, ready)
             registry.add(entry)
         control.send(asker, ready)
-        asker.close()
         tree.wait()
+    except Broken as broken:
+        if entry and registry:
+            registry.remove(entry)
+            registry.add(msgspec.structs.replace(entry, broken=str(broken)))
+            entry = None
+        raise
     finally:
         tree.end()
         if entry and registry:

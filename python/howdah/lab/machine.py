@@ -2,8 +2,8 @@
 
 It is process 1 of a PID namespace. Its two network namespaces exist only as its descriptors and its
 mounts only in its mount namespace, so when it ends, in whatever way, the kernel kills what runs in
-the lab and takes the rest away. It ends when the command has ended, when it is asked to, and when
-one of the sockets it watches closes, because whoever held the other side has gone.
+the lab and takes the rest away. It ends when the command has ended, when it is asked to, when the link
+breaks, and when one of the sockets it watches closes, because whoever held the other side has gone.
 """
 
 import contextlib
@@ -122,6 +122,7 @@ class _Machine:
         listener.setblocking(False)
         self._selector.register(listener, selectors.EVENT_READ, lambda: self._accept(listener))
         self._selector.register(self._maker, selectors.EVENT_READ, self._hear_maker)
+        self._selector.register(self._emulator.ended_fd(), selectors.EVENT_READ, self._end)
         for held in self._watched:
             self._selector.register(held, selectors.EVENT_READ, self._end)
 
@@ -185,15 +186,21 @@ class _Machine:
             self._selector.unregister(asking)
             asking.close()
             return
-        stats = self._emulator.stop() if what == "stop" else self._emulator.stats()
+        stats = self._stop() if what == "stop" else self._emulator.stats()
         # Who asked may have gone: that is no reason for the lab to end.
         with contextlib.suppress(OSError):
             asking.send(stats)
         if what == "stop":
             self._end(stats=stats)
 
+    def _stop(self) -> bytes:
+        try:
+            return self._emulator.stop()
+        except HowdahError as error:
+            raise HowdahError(f"the link broke, and its lab ended: {error}") from None
+
     def _end(self, exit_code: int = 0, stats: bytes | None = None) -> NoReturn:
         if stats is None:
-            stats = self._emulator.stop()
+            stats = self._stop()
         control.send(self._maker, Ended(exit_code, msgspec.json.decode(stats, type=LinkStats)))
         os._exit(0)

@@ -27,6 +27,8 @@ class Entry(msgspec.Struct, frozen=True):
     maker: Identity
     ready: Ready
     link: LinkSpec
+    broken: str | None = None
+    """Why it ended by itself; kept until someone asks for it, or its name is taken again."""
 
 
 class Registry:
@@ -53,19 +55,25 @@ class Registry:
         """All living labs by name."""
         for path in sorted(self._folder.glob("*.json")):
             entry = self._read(path)
-            if entry is not None:
+            if entry is not None and entry.broken is None:
                 yield entry
 
     def find(self, name: str) -> Entry:
-        """The living lab ``name``. Raises HowdahError when there is none."""
+        """The living lab ``name``. Raises HowdahError when there is none; why one broke is told once."""
         entry = self._read(self._path(name))
         if entry is None:
             raise HowdahError(f"no lab is called {name}; see: howdah lab list")
+        if entry.broken is not None:
+            self.remove(entry)
+            raise HowdahError(f"{name} is down: {entry.broken}")
         return entry
 
     def check_free(self, name: str) -> None:
         """Raises HowdahError when ``name`` cannot be given to a new lab."""
-        if self._read(self._path(name)) is not None:
+        entry = self._read(self._path(name))
+        if entry is not None and entry.broken is not None:
+            self.remove(entry)
+        elif entry is not None:
             raise HowdahError(
                 f"a lab called {name} is up already; take another name, or: howdah lab down {name}"
             )
@@ -101,14 +109,14 @@ class Registry:
         return self._folder / f"{name}.json"
 
     def _read(self, path: Path) -> Entry | None:
-        """The living lab noted at ``path``; a dead one's file is removed."""
+        """The lab noted at ``path`` if it lives or broke; the file of one that died is removed."""
         try:
             entry = msgspec.json.decode(path.read_bytes(), type=Entry)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:
             raise HowdahError(f"cannot read {path}: {error}; remove it") from None
-        if entry.lab.alive():
+        if entry.broken is not None or entry.lab.alive():
             return entry
         self.remove(entry)
         return None

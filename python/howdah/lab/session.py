@@ -84,11 +84,10 @@ def started(
 ) -> Iterator[Lab]:
     """A lab for as long as the ``with`` lasts, or the caller lives.
 
-    Raises HowdahError when it cannot be made.
+    Raises HowdahError when it cannot be made, or ended earlier.
     """
     ready, maker, held = daemon.start(Request(Setup(link, sshd=sshd, congestion_control=congestion_control)))
     try:
         yield Lab(link, ready)
     finally:
-        held.close()
-        maker.wait()
+        daemon.end(maker, held)

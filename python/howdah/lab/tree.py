@@ -43,6 +43,10 @@ class Interrupted(Exception):
         self.exit_code = 128 + number
 
 
+class Broken(HowdahError):
+    """The lab ended by itself, for the reason it gave."""
+
+
 class Tree:
     """One lab as its maker holds it. The maker's end is the lab's end."""
 
@@ -100,7 +104,7 @@ class Tree:
         raise HowdahError(f"cannot make the lab: nothing came of it in {_READY_S:.0f} s")
 
     def wait(self) -> Ended:
-        """How the lab ended, once all of it is gone. Raises HowdahError when it was killed."""
+        """How the lab ended, once all of it is gone. Raises Broken, or HowdahError when it was killed."""
         while True:
             taken = signal.sigwaitinfo(_TAKEN)
             if taken.si_signo == signal.SIGCHLD:
@@ -112,7 +116,9 @@ class Tree:
         self.end()
         if isinstance(message, Ended):
             return message
-        raise HowdahError(message.why if isinstance(message, Failed) else "the lab was killed")
+        if isinstance(message, Failed):
+            raise Broken(message.why)
+        raise HowdahError("the lab was killed")
 
     def end(self) -> None:
         """Ends what there still is of it, and puts back the signals and the host's settings."""
