@@ -206,7 +206,7 @@ def test_a_schedule_changes_the_delay_and_takes_the_link_down() -> None:
     lost = stats.directions["near_to_far"].dropped.outage
     assert stats.elapsed_ns > 3_500 * MS, "the schedule was over before the echoes were"
     assert len(round_trips) + lost == 500
-    assert 40 <= lost <= 50, "one each 10 ms for half a second"
+    assert 40 <= lost <= 51, "one each 10 ms for half a second, and one that was sent late"
     assert 90 <= slow <= 110, "one each 10 ms for a second"
     assert min(round_trips) >= 10 * MS
 
