@@ -36,7 +36,7 @@ def draw() -> None:
     axes[0][0].legend(fontsize="small", loc="upper left")
     late = sum(run["stats"]["lateness"]["spoilt"] for run in tables)
     spoilt = f"; {late} cells SPOILT by a late emulator" if late else ""
-    about = "a mark each transfer, solid: median of five, dashed: the paper, dotted: least by repair"
+    about = "solid: median of five\ndashed: the paper; dotted: least by repair"
     figure.suptitle(f"1 Gb/s; {about} ({record['commit']}){spoilt}", fontsize=9)
     figure.savefig(RESULTS / "cc-table.png", dpi=120, metadata={"Software": None})
     plt.close(figure)
