@@ -9,7 +9,6 @@ import contextlib
 import itertools
 import json
 import math
-import mmap
 import statistics
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from typing import IO, Any
 
 import msgspec
 
+from bench import memory
 from bench.link_figures import draw
 from bench.report import Row, Target, publish
 from howdah import lab
@@ -106,12 +106,6 @@ def one_stream(rate_bps: int | None, name: str, target: Target) -> tuple[list[Ro
     return [Row(what, goodput_bps / GB, "Gb/s", target, spoilt(stats))], [run]
 
 
-def touch_memory(size_bytes: int) -> None:
-    """Touches free memory once: a virtual machine may have to fetch it from its host at the first touch."""
-    with mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE):
-        pass
-
-
 def counters(wan: lab.Lab, host: Host) -> dict[str, int]:
     """The kernel's own counters of TCP and IP on one host."""
     tables: dict[str, int] = {}
@@ -139,8 +133,7 @@ DISCARDS = (
 def eight_streams(span_s: int) -> tuple[list[Row], list[Run]]:
     """10 Gb/s × 366 ms: what TCP met beside what the link says it did."""
     link = lab.symmetric(10 * GB, 366 * MS)
-    touch_memory(6 << 30)
-    with lab.started(link) as wan:
+    with memory.warm(), lab.started(link) as wan:
         trace = []
         with wan.popen("far", ["iperf3", "-s", "-1", "--forceflush"], stdout=subprocess.PIPE) as server:
             _output(server).readline()
