@@ -49,13 +49,13 @@ class Login:
         """What the names of the sockets begin with behind which things are kept; None when nothing is."""
         self.control = f"{self.sockets}-%C" if self.sockets else None
 
-    def start(self, command: str | None) -> Pipes:
+    def start(self, command: str | None, *, asks: bool = True) -> Pipes:
         """Starts ``howdah serve`` there and returns at once.
 
-        ``command`` is howdah at the far end if not in its PATH.
+        ``command`` is howdah at the far end if not in its PATH; ``asks`` whether ssh may ask the user.
         """
         remote = f"{_quoted(command) if command else 'howdah'} serve"
-        argv = [*self.ssh, "-T", "-x", "-a", *self._options(), "--", self.host, remote]
+        argv = [*self.ssh, "-T", "-x", "-a", *self._options(asks), "--", self.host, remote]
         stdin, write_fd = os.pipe()
         read_fd, stdout = os.pipe()
         stderr_fd, stderr = os.pipe()
@@ -69,8 +69,10 @@ class Login:
             # Not -O exit: another copy may be using the connection at this moment.
             _output([*self.ssh, "-O", "stop", "-o", f"ControlPath={self.control}", "--", self.host])
 
-    def _options(self) -> list[str]:
+    def _options(self, asks: bool) -> list[str]:
         options = ["ClearAllForwardings=yes"]
+        if not asks:
+            options.append("BatchMode=yes")
         if self.config.get("connecttimeout", "none") == "none":
             options.append(f"ConnectTimeout={CONNECT_TIMEOUT_S}")
         if self.control:

@@ -87,7 +87,7 @@ def _hold(login: ssh.Login, command: str | None) -> None:
         if not _listen(listener, path):
             return
         try:
-            _wait(listener, key, login.start(command))
+            _wait(listener, key, login.start(command, asks=False))
         finally:
             os.unlink(path)  # noqa: PTH108
 
