@@ -35,9 +35,13 @@ def draw() -> None:
     axes[0][0].set_ylabel("seconds for 268.8 MB")
     axes[0][0].legend(fontsize="small", loc="upper left")
     late = sum(run["stats"]["lateness"]["spoilt"] for run in tables)
-    spoilt = f"; {late} cells SPOILT by a late emulator" if late else ""
-    about = "solid: median of five\ndashed: the paper; dotted: least by repair"
-    figure.suptitle(f"1 Gb/s; {about} ({record['commit']}){spoilt}", fontsize=9)
+    about = [
+        "1 Gb/s; solid: median of five",
+        f"dashed: the paper; dotted: least by repair ({record['commit']})",
+    ]
+    if late:
+        about.append(f"cells SPOILT by a late emulator: {late}")
+    figure.suptitle("\n".join(about), fontsize=9)
     figure.savefig(RESULTS / "cc-table.png", dpi=120, metadata={"Software": None})
     plt.close(figure)
 
