@@ -24,6 +24,12 @@ def cp(wan: lab.Lab, tmp_path: Path) -> Copier:
 
 
 @pytest.fixture
+def nothing_kept(cp: Copier) -> None:
+    """Ends what earlier copies left ready for the next one."""
+    cp.forget_logins()
+
+
+@pytest.fixture
 def traces(privilege: None) -> Iterator[Traces]:
     """Runs howdah; whatever it leaves behind fails the test."""
     made = Traces()

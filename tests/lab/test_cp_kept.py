@@ -13,14 +13,7 @@ from copying import SLACK_S, STOP_S, Copier, wait_until
 
 from howdah.lab.enter import Process
 
-pytestmark = pytest.mark.lab
-
-
-@pytest.fixture
-def cp(cp: Copier) -> Copier:
-    """One for which nothing is kept yet."""
-    cp.forget_logins()
-    return cp
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("nothing_kept")]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from howdah import lab
 from howdah.lab import Lab
 from howdah.lab.enter import Process
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("nothing_kept")]
 
 SMALL_FILES = 40
 LARGE_BYTES = 40_000_000
@@ -23,13 +23,6 @@ def wan(privilege: None) -> Iterator[Lab]:
     """20 Mb/s: the large file takes 16 s, the small ones a second."""
     with lab.started(lab.symmetric(20_000_000, 40_000_000), sshd=True) as up:
         yield up
-
-
-@pytest.fixture
-def cp(wan: Lab, tmp_path: Path) -> Copier:
-    copier = Copier(wan, tmp_path)
-    copier.forget_logins()
-    return copier
 
 
 @pytest.fixture
