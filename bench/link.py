@@ -5,7 +5,6 @@ counters that are not the emulator's own. Rows whose run was spoilt by this mach
 """
 
 import argparse
-import contextlib
 import itertools
 import json
 import math
@@ -13,40 +12,25 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from typing import IO, Any
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from bench import memory
+from bench.carrying import echoes_ns, output, received, thrown, wire_bps
 from bench.link_figures import draw
 from bench.report import Row, Target, publish
 from howdah import lab
-from howdah.lab.hosts import Host
 from howdah.lab.link import LinkSpec, LinkStats
 
 GB = 1_000_000_000
 MS = 1_000_000
-PORT = 5301
-WIRE_BYTES = 1538
-PAYLOAD_BYTES = 1448
-"""Of a full-sized segment: Ethernet's 38 bytes, IP and TCP with timestamps come beside."""
 RTTS_MS = (0.4, 11.8, 100.0, 366.0)
 RATES_BPS = (10_000_000, 100_000_000, GB, 5 * GB)
 LOSSES = (1e-4, 1e-3, 1e-2)
 Z_99 = 2.5758
 Run = dict[str, Any]
-
-
-def _output(process: "subprocess.Popen[Any]") -> IO[Any]:
-    """The standard output of a process that was started with a pipe for it."""
-    if process.stdout is None:
-        raise ValueError("the process was started without a pipe for its output")
-    return process.stdout
-
-
-def probe(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "bench.probes", *map(str, arguments)]
 
 
 def describe(what: str, link: LinkSpec, stats: LinkStats, **measured: object) -> Run:
@@ -63,22 +47,10 @@ def spoilt(stats: LinkStats) -> str:
     return f"spoilt: {stats.lateness.why}" if stats.lateness.spoilt else ""
 
 
-@contextlib.contextmanager
-def serving(wan: lab.Lab, argv: Sequence[str]) -> Iterator["subprocess.Popen[str]"]:
-    """A probe on the far host that says ``ready`` before anything is sent to it."""
-    with wan.popen("far", argv, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            if _output(server).readline().strip() != "ready":
-                raise SystemExit(f"{argv} did not start")
-            yield server
-        finally:
-            server.kill()
-
-
 def iperf3(wan: lab.Lab, span_s: int, streams: int, omit_s: int = 0) -> dict[str, Any]:
     """One transfer near to far; iperf3's own report."""
     with wan.popen("far", ["iperf3", "-s", "-1", "--forceflush"], stdout=subprocess.PIPE) as server:
-        _output(server).readline()
+        output(server).readline()
         argv = ["iperf3", "-c", wan.far_address, "-J", "-t", span_s, "-O", omit_s, "-P", streams, "-i", "0.5"]
         result = wan.run("near", [str(word) for word in argv], capture_output=True, timeout=span_s + 120)
         server.wait(timeout=30)
@@ -106,7 +78,7 @@ def one_stream(rate_bps: int | None, name: str, target: Target) -> tuple[list[Ro
     return [Row(what, goodput_bps / GB, "Gb/s", target, spoilt(stats))], [run]
 
 
-def counters(wan: lab.Lab, host: Host) -> dict[str, int]:
+def counters(wan: lab.Lab, host: str) -> dict[str, int]:
     """The kernel's own counters of TCP and IP on one host."""
     tables: dict[str, int] = {}
     for name in ("snmp", "netstat"):
@@ -136,7 +108,7 @@ def eight_streams(span_s: int) -> tuple[list[Row], list[Run]]:
     with memory.warm(), lab.started(link) as wan:
         trace = []
         with wan.popen("far", ["iperf3", "-s", "-1", "--forceflush"], stdout=subprocess.PIPE) as server:
-            _output(server).readline()
+            output(server).readline()
             argv = ["iperf3", "-c", wan.far_address, "-J", "-t", str(span_s), "-P", "8"]
             begin_s = time.monotonic()
             with wan.popen("near", argv, stdout=subprocess.PIPE, text=True) as client:
@@ -146,7 +118,7 @@ def eight_streams(span_s: int) -> tuple[list[Row], list[Run]]:
                     queue = way.dropped.queue
                     sample = {"t_s": time.monotonic() - begin_s, "wire_bytes": way.wire_bytes, "drops": queue}
                     trace.append(sample)
-                report = json.loads(_output(client).read())
+                report = json.loads(output(client).read())
         near, far = counters(wan, "near"), counters(wan, "far")
         stats = wan.stats()
     what = f"10 Gb/s × 366 ms, {span_s} s, eight streams"
@@ -191,14 +163,10 @@ def longest_stall_s(trace: Sequence[dict[str, Any]]) -> float:
 def shaped_rate(rate_bps: int) -> tuple[list[Row], list[Run]]:
     """Payload that a program receives in a span, as a rate on the wire."""
     link = lab.symmetric(rate_bps, 10 * MS, queue_bytes=max(4 * rate_bps // 800, 280_000))
-    skip_s, span_s = 3.0, 8.0
-    with lab.started(link) as wan, serving(wan, probe("sink", PORT, skip_s, span_s)) as sink:
-        argv = probe("source", wan.far_address, PORT, skip_s + span_s + 20)
-        with wan.popen("near", argv, stdout=subprocess.DEVNULL) as sending:
-            measured = json.loads(_output(sink).read())
-            sending.kill()
+    with lab.started(link) as wan:
+        measured = received(wan, 3.0, 8.0)
         stats = wan.stats()
-    seen_bps = measured["bytes"] * 8 / measured["span_s"] * WIRE_BYTES / PAYLOAD_BYTES
+    seen_bps = wire_bps(measured)
     error = 100 * (seen_bps / rate_bps - 1)
     what = f"shaped rate at {rate_bps / 1_000_000:g} Mb/s, error"
     row = Row(what, error, "%", Target.within(-0.5, 0.5, "± 0.5"), spoilt(stats))
@@ -209,10 +177,8 @@ def idle_rtt(rtt_ms: float | None) -> tuple[list[Row], list[Run]]:
     """RTT of a link that carries nothing else; None: a link without delay, the machine's own cost."""
     link = lab.symmetric(None if rtt_ms is None else 10 * GB, round((rtt_ms or 0) * MS))
     with lab.started(link) as wan:
-        time.sleep(0.5)
-        result = wan.run("near", probe("echo", wan.far_address, 1000, 0.01), capture_output=True, check=True)
+        round_trips_ns = echoes_ns(wan, 1000, 0.01, after_s=0.5)
         stats = wan.stats()
-    round_trips_ns: list[int] = json.loads(result.stdout)
     excess_ms = sorted((value - (rtt_ms or 0) * MS) / MS for value in round_trips_ns)
     median, high = statistics.median(excess_ms), excess_ms[math.ceil(0.99 * len(excess_ms)) - 1]
     if rtt_ms is None:
@@ -232,10 +198,8 @@ def segment_loss(loss: float) -> tuple[list[Row], list[Run]]:
     """Datagrams of one wire segment each, sent 44 to a write of 64 KB; the receiver counts them."""
     link = lab.symmetric(None, 10 * MS, loss=loss, seed=7)
     writes = 46_000
-    with lab.started(link) as wan, serving(wan, probe("catch", PORT)) as receiver:
-        argv = probe("throw", wan.far_address, PORT, writes, 3 * GB)
-        sent = json.loads(wan.run("near", argv, capture_output=True, check=True).stdout)["datagrams"]
-        caught = json.loads(_output(receiver).read())
+    with lab.started(link) as wan:
+        sent, caught = thrown(wan, writes, 3 * GB)
         stats = wan.stats()
     lost = sent - caught["datagrams"] - caught["overflows"]
     half_width = Z_99 * math.sqrt(sent * loss * (1 - loss))

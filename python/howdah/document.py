@@ -31,7 +31,7 @@ def decode(text: bytes, kind: type[T], *, schema: int, name: str, where: str, me
             raise HowdahError(_other_version(found, schema, name, where, mend))
         return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError as error:
-        raise HowdahError(f"{where} is not a {name}: {_in_words(str(error))}; {mend}") from None
+        raise HowdahError(f"{where} is not a {name}: {in_words(str(error))}; {mend}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise HowdahError(f"{where} is not JSON: {_lower(str(error))}; {mend}") from None
 
@@ -55,7 +55,7 @@ def _other_version(found: int, schema: int, name: str, where: str, mend: str) ->
     return f"{where} is a {name} of schema {found}, howdah {__version__} reads schema {schema}; {mend}"
 
 
-def _in_words(problem: str) -> str:
+def in_words(problem: str) -> str:
     """``Expected `int`, got `str` - at `$.streams``` → ``key streams: expected int, got str``."""
     what, _, path = problem.partition(" - at `")
     what = _lower(what.replace("`", ""))

@@ -3,7 +3,7 @@
 import signal
 from types import FrameType
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(SystemExit):
@@ -22,7 +22,7 @@ def install() -> None:
 
     Whoever catches it has little time left, and a second Ctrl-C must not cut the cleaning short.
     """
-    for number in _SIGNALS:
+    for number in SIGNALS:
         # nohup and background shells start us with a signal ignored: it stays so.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _raise)
@@ -32,14 +32,14 @@ class Held:
     """While this is entered, signals wait: what is begun inside is also known to whoever ends it."""
 
     def __enter__(self) -> None:
-        self._before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        self._before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
     def __exit__(self, *_: object) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
-    for each in _SIGNALS:
+    for each in SIGNALS:
         # Not SIG_IGN: Python reports a signal that was already pending then as an error.
         signal.signal(each, _heard)
     raise Interrupted(number)

@@ -16,7 +16,6 @@ from traces import HOWDAH, Traces, ping, round_trip_ms
 from howdah import lab
 from howdah._native import HowdahError
 from howdah.lab import control, private
-from howdah.lab.hosts import Host
 from howdah.lab.processes import children
 
 pytestmark = pytest.mark.lab
@@ -44,7 +43,7 @@ def test_a_lab_is_up_soon(privilege: None) -> None:
 
 
 @pytest.mark.parametrize(("host", "address"), [("near", lab.Lab.near_address), ("far", lab.Lab.far_address)])
-def test_programs_run_on_the_host_that_is_asked_for(wan: lab.Lab, host: Host, address: str) -> None:
+def test_programs_run_on_the_host_that_is_asked_for(wan: lab.Lab, host: str, address: str) -> None:
     result = wan.run(host, ["ip", "-4", "-o", "address"], capture_output=True, text=True, check=True)
     assert f" {address} " in result.stdout
 
@@ -62,10 +61,30 @@ def test_a_link_that_breaks_fails_its_program(privilege: None) -> None:
 
 
 def test_a_program_in_the_lab_can_ask_for_the_statistics(wan: lab.Lab) -> None:
-    script = "from howdah import lab; print(lab.stats_here().device)"
+    script = "from howdah import lab; print(lab.account_here().close().device)"
     result = wan.run("near", [sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == wan.stats().device
-    assert lab.stats_here() is None
+    assert lab.account_here() is None
+
+
+def test_an_account_counts_from_its_beginning(wan: lab.Lab) -> None:
+    wan.run("near", ping(20), capture_output=True, check=True)
+    script = """
+import subprocess, sys
+from howdah import lab
+one, two = lab.account_here(), lab.account_here()
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+for stats in one.close(), two.close():
+    print(stats.directions["near_to_far"].segments, stats.elapsed_ns)
+"""
+    argv = [sys.executable, "-c", script, *ping(5)]
+    result = wan.run("near", argv, capture_output=True, text=True, check=True)
+    whole = wan.stats()
+    assert whole.directions["near_to_far"].segments >= 25
+    for line in result.stdout.splitlines():
+        segments, elapsed_ns = map(int, line.split())
+        assert 5 <= segments < 15
+        assert 0 < elapsed_ns < whole.elapsed_ns
 
 
 def test_who_asks_and_goes_does_not_end_the_lab(wan: lab.Lab) -> None:
@@ -146,6 +165,14 @@ def test_without_root_a_lab_runs_in_a_user_namespace(traces: Traces) -> None:
     assert result.returncode == 0, result.stderr
     assert 20 <= round_trip_ms(result.stdout) < 22
     assert "net.core.rmem_max" in result.stderr
+
+
+def test_without_root_there_are_dumbbells_too(traces: Traces) -> None:
+    shape = ("--topology", "dumbbell", "--left", "2", "--lan-rate", "100Mbit", "--host", "left2")
+    command = [*AS_USER, *HOWDAH, "lab", "run", *shape, "--rtt", "20ms", "--", *ping(5, "right1")]
+    result = run(traces, *command)
+    assert result.returncode == 0, result.stderr
+    assert 20 <= round_trip_ms(result.stdout) < 22
 
 
 def test_without_root_a_lab_can_stay(traces: Traces) -> None:

@@ -5,49 +5,27 @@ nothing may ever come too early, too fast, or be lost without the link saying so
 """
 
 import contextlib
-import json
 import os
 import signal
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from requirement import missing
 from traces import wait_for
 
+from bench.carrying import PORT, ROOT, echoes_ns, probe, received, serving, thrown, wire_bps
 from howdah import lab
 from howdah.lab.link import Change, LinkSpec
 
 pytestmark = pytest.mark.lab
 
-ROOT = Path(__file__).parents[2]
 MS = 1_000_000
-PORT = 5301
-
-
-def probe(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "bench.probes", *map(str, arguments)]
-
-
-def echo_ns(wan: lab.Lab, count: int, gap_s: float) -> list[int]:
-    argv = probe("echo", wan.far_address, count, gap_s)
-    result = wan.run("near", argv, capture_output=True, check=True, cwd=ROOT, timeout=60)
-    return list(json.loads(result.stdout))
-
-
-@contextlib.contextmanager
-def serving(wan: lab.Lab, *arguments: object) -> Iterator["subprocess.Popen[str]"]:
-    with wan.popen("far", probe(*arguments), stdout=subprocess.PIPE, text=True, cwd=ROOT) as server:
-        try:
-            assert server.stdout.readline() == "ready\n"
-            yield server
-        finally:
-            server.kill()
 
 
 def with_changes(link: LinkSpec, *changes: Change) -> LinkSpec:
@@ -58,7 +36,7 @@ def with_changes(link: LinkSpec, *changes: Change) -> LinkSpec:
 @pytest.mark.parametrize("rtt_ms", [1, 30])
 def test_no_echo_is_early_and_most_are_in_time(rtt_ms: int) -> None:
     with lab.started(lab.symmetric(1_000_000_000, rtt_ms * MS)) as wan:
-        round_trips = echo_ns(wan, 100, 0.005)
+        round_trips = echoes_ns(wan, 100, 0.005)
     assert len(round_trips) == 100
     assert min(round_trips) >= rtt_ms * MS
     assert statistics.median(round_trips) < (rtt_ms + 1) * MS
@@ -123,22 +101,13 @@ def test_a_late_reading_that_delays_a_packet_is_lateness() -> None:
     assert stats.lateness.spoilt
 
 
-def payload_bps(wan: lab.Lab, skip_s: float, span_s: float) -> float:
-    with serving(wan, "sink", PORT, skip_s, span_s) as sink:
-        argv = probe("source", wan.far_address, PORT, skip_s + span_s + 5)
-        with wan.popen("near", argv, cwd=ROOT, stdout=subprocess.DEVNULL) as source:
-            measured = json.loads(sink.stdout.read())
-            source.kill()
-    return float(measured["bytes"] * 8 / measured["span_s"])
-
-
 @pytest.mark.parametrize("rate_bps", [20_000_000, 500_000_000])
 def test_the_rate_counts_headers_and_frames(rate_bps: int) -> None:
     link = lab.symmetric(rate_bps, 10 * MS, queue_bytes=max(rate_bps // 100, 280_000))
     with lab.started(link) as wan:
-        wire_bps = payload_bps(wan, 1, 3) * 1538 / 1448
+        carried_bps = wire_bps(received(wan, 1, 3))
         way = wan.stats().directions["near_to_far"]
-    assert 0.95 < wire_bps / rate_bps < 1.005
+    assert 0.95 < carried_bps / rate_bps < 1.005
     # Ethernet's 38 bytes beside each IP packet.
     assert way.wire_bytes - way.ip_bytes == 38 * way.segments
     assert way.queue_bytes_max <= (link.near_to_far.queue_bytes or 0)
@@ -147,11 +116,7 @@ def test_the_rate_counts_headers_and_frames(rate_bps: int) -> None:
 def test_losses_hit_single_segments_of_offloaded_writes_and_are_all_accounted_for() -> None:
     loss, writes = 0.01, 1000
     with lab.started(lab.symmetric(None, 2 * MS, loss=loss, seed=5)) as wan:
-        with serving(wan, "catch", PORT) as receiver:
-            argv = probe("throw", wan.far_address, PORT, writes, 1e9)
-            result = wan.run("near", argv, capture_output=True, check=True, cwd=ROOT, timeout=60)
-            sent = json.loads(result.stdout)["datagrams"]
-            caught = json.loads(receiver.stdout.read())
+        sent, caught = thrown(wan, writes)
         way = wan.stats().directions["near_to_far"]
     lost = sent - caught["datagrams"] - caught["overflows"]
     # The datagrams that say it is over are also segments; a few of them may be lost.
@@ -200,7 +165,7 @@ def test_a_schedule_changes_the_delay_and_takes_the_link_down() -> None:
         Change(3_500 * MS, outage=False, delay_ns=5 * MS),
     )
     with lab.started(link) as wan:
-        round_trips = echo_ns(wan, 500, 0.01)
+        round_trips = echoes_ns(wan, 500, 0.01)
         stats = wan.stats()
     slow = sum(value >= 30 * MS for value in round_trips)
     lost = stats.directions["near_to_far"].dropped.outage
@@ -214,11 +179,36 @@ def test_a_schedule_changes_the_delay_and_takes_the_link_down() -> None:
 def test_both_ends_of_the_same_link_lose_the_same_segments_again() -> None:
     def arrived() -> int:
         with lab.started(lab.symmetric(100_000_000, 2 * MS, loss=0.3, seed=9)) as wan:
-            return len(echo_ns(wan, 200, 0.001))
+            return len(echoes_ns(wan, 200, 0.001))
 
     first = arrived()
     assert first == arrived()
     assert 60 < first < 140, "0.7 squared of 200"
+
+
+def steered(wan: lab.Lab, host: str) -> int:
+    """The cores that receive for a host in place of the one that writes to it, a bit each."""
+    show = "mount --types sysfs sysfs /sys && cat /sys/class/net/wan0/queues/rx-0/rps_cpus"
+    argv = ["unshare", "--mount", "sh", "-c", show]
+    mask = wan.run(host, argv, capture_output=True, text=True, check=True, timeout=10).stdout
+    return int(mask.replace(",", ""), 16)
+
+
+def test_hosts_receive_on_other_cores_while_a_link_is_busy() -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        missing("one core has nobody to leave work to")
+    with lab.started(lab.symmetric(10_000_000_000, 2 * MS)) as wan:
+        assert echoes_ns(wan, 20, 0.01)
+        assert [steered(wan, host) for host in ("near", "far")] == [0, 0]
+        with serving(wan, "sink", PORT, 0, 2):
+            source = wan.popen("near", probe("source", wan.far_address, PORT, 1), cwd=ROOT)
+            wait_for(lambda: steered(wan, "far") > 0)
+            others = steered(wan, "near")
+            assert others == steered(wan, "far")
+            assert others.bit_count() == len(os.sched_getaffinity(0)) - 1
+            source.wait(timeout=10)
+        # What ends the quiet is a packet.
+        wait_for(lambda: bool(echoes_ns(wan, 5, 0.02)) and steered(wan, "near") == 0)
 
 
 def test_a_flooded_link_stops_at_once() -> None:

@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::memory::{Pool, PoolSize};
 use crate::netns::{DEVICE, Netns};
 use crate::path::DataPath;
-use crate::stats::{LinkStats, Shared};
+use crate::stats::{LinkStats, Mark, Shared};
 use crate::{EmulatorError, schedule};
 
 /// One end of the link.
@@ -113,9 +113,14 @@ impl Emulator {
         Ok(())
     }
 
-    /// What the link has done so far.
-    pub fn stats(&self) -> LinkStats {
-        self.shared.stats()
+    /// What the link has done so far, or since `mark`.
+    pub fn stats(&self, since: Option<&Mark>) -> LinkStats {
+        self.shared.stats(since)
+    }
+
+    /// From here statistics may count.
+    pub fn mark(&self) -> Mark {
+        self.shared.mark()
     }
 
     /// Stops moving packets; what is in flight is not delivered.
@@ -133,7 +138,7 @@ impl Emulator {
                 Err(_) => return Err(EmulatorError::Misuse("the data path of the link panicked")),
             }
         }
-        Ok(self.stats())
+        Ok(self.stats(None))
     }
 }
 

@@ -42,7 +42,7 @@ impl Idle {
         }
     }
 
-    /// A packet left.
+    /// A packet left. Spans of [`SPAN_NS`] begin with one.
     pub fn released(&mut self, now_ns: u64) {
         if now_ns - self.since_ns > SPAN_NS {
             self.was_busy = self.is_busy();
@@ -50,6 +50,11 @@ impl Idle {
             self.releases = 0;
         }
         self.releases += 1;
+    }
+
+    /// When the present span began, and how many packets have left since.
+    pub fn span(&self) -> (u64, u64) {
+        (self.since_ns, self.releases)
     }
 
     /// A sleep lasted `late_ns` longer than was asked for.

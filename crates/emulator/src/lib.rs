@@ -21,10 +21,11 @@ mod path;
 mod process;
 mod schedule;
 mod stats;
+mod steer;
 mod unread;
 
 pub use emulator::{Emulator, Host};
 pub use error::EmulatorError;
 pub use packet::{HEAD_BYTES, Packet, Piece, VNET_BYTES};
 pub use process::{bind_mount, die_with_parent, mount_proc, unshare};
-pub use stats::{DirectionStats, Dropped, LatenessStats, LinkStats};
+pub use stats::{DirectionStats, Dropped, LatenessStats, LinkStats, Mark};

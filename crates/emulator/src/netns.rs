@@ -11,6 +11,7 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 use crate::EmulatorError;
 use crate::arrival::FirstArrival;
 use crate::netlink::Link;
+use crate::steer;
 
 /// The name of the TUN device in each host.
 pub(crate) const DEVICE: &str = "wan0";
@@ -26,6 +27,8 @@ pub(crate) struct Netns {
     pub tun: OwnedFd,
     /// Absent where the kernel refuses it; then a packet came when it was read.
     pub first_arrival: Option<FirstArrival>,
+    /// Which cores do the host's part of receiving; absent where the kernel refuses it.
+    pub steering: Option<File>,
     /// `/proc/net/dev` of this namespace, whichever thread reads it.
     counters: File,
 }
@@ -56,13 +59,14 @@ impl Netns {
             .map_err(EmulatorError::refused("opening /proc/thread-self/net/dev"))?;
         Ok(Netns {
             first_arrival: FirstArrival::attach(&tun).ok(),
+            steering: steer::setting(DEVICE).ok(),
             namespace: namespace.into(),
             tun,
             counters,
         })
     }
 
-    /// Packets the device dropped because nobody read them in time.
+    /// Packets that were dropped on their way from or to the host because this machine took too long.
     pub fn device_drops(&self) -> io::Result<u64> {
         let mut text = [0; 4096];
         let read = self.counters.read_at(&mut text, 0)?;
@@ -70,9 +74,12 @@ impl Netns {
         let row = text
             .lines()
             .find_map(|line| line.trim_start().strip_prefix(DEVICE)?.strip_prefix(':'));
-        // Eight columns of what was received come first; the fourth of the sent ones is `drop`.
-        row.and_then(|row| row.split_whitespace().nth(8 + 3)?.parse().ok())
-            .ok_or_else(|| io::Error::other("no counters of the TUN device"))
+        // Eight columns each of what was received and sent; the fourth of them is `drop`.
+        let dropped = |column| row?.split_whitespace().nth(column)?.parse::<u64>().ok();
+        match (dropped(3), dropped(8 + 3)) {
+            (Some(received), Some(sent)) => Ok(received + sent),
+            _ => Err(io::Error::other("no counters of the TUN device")),
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::idle::Idle;
 use crate::memory::{LARGEST_PACKET_BYTES, Pool, Store, Stored};
 use crate::packet::{HEAD_BYTES, Packet};
 use crate::stats::Shared;
+use crate::steer::Steering;
 use crate::unread::Unread;
 
 /// Segments that arrive within this time of one another may leave as one packet.
@@ -107,9 +108,13 @@ impl DataPath {
     /// Moves packets until the link is to stop, of which `wake` tells a sleeper.
     pub fn run(&mut self) -> Result<(), Errno> {
         let clock = *self.shared.clock.get().expect("the clock was started");
+        let mut steering = Steering::new();
         loop {
             // What is due goes first: a packet read late only matters when the server ran dry.
             let mut moved = self.release(clock);
+            if moved > 0 {
+                steering.follow(&self.idle, &self.shared);
+            }
             for way in 0..2 {
                 moved += self.take(way, clock)?;
             }

@@ -1,13 +1,19 @@
 //! What the lab's own processes need of namespaces, beyond those of the link.
 
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
 use rustix::process::{Signal, getgid, getppid, getuid, set_parent_process_death_signal};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::EmulatorError;
+
+const PRIVATE: MountPropagationFlags =
+    MountPropagationFlags::REC.union(MountPropagationFlags::PRIVATE);
+const FLAGS: MountFlags = MountFlags::NOSUID
+    .union(MountFlags::NODEV)
+    .union(MountFlags::NOEXEC);
 
 /// Leaves the namespaces named for new ones; `user` maps the caller to root in its own. With `pid` the
 /// next child is the first process of its namespace. `user` needs a process of one thread.
@@ -41,12 +47,18 @@ pub fn die_with_parent() -> Result<(), EmulatorError> {
     }
 }
 
+/// Gives this thread a view of the file system of its own, in which /sys shows its network namespace.
+pub(crate) fn own_sysfs() -> io::Result<()> {
+    // SAFETY: the descriptors stay shared.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
+    mount_change("/", PRIVATE)?;
+    Ok(mount("sysfs", "/sys", "sysfs", FLAGS, None)?)
+}
+
 /// Keeps mounts from spreading and mounts a /proc of the PID namespace just entered.
 pub fn mount_proc() -> Result<(), EmulatorError> {
-    let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
-    mount_change("/", private).map_err(EmulatorError::refused("making mounts private"))?;
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount("proc", "/proc", "proc", flags, None).map_err(EmulatorError::refused("mounting /proc"))
+    mount_change("/", PRIVATE).map_err(EmulatorError::refused("making mounts private"))?;
+    mount("proc", "/proc", "proc", FLAGS, None).map_err(EmulatorError::refused("mounting /proc"))
 }
 
 /// Shows `source` with all that is mounted below it at `target`, which must exist.

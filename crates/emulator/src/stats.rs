@@ -8,16 +8,16 @@ use howdah_units::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
-use crate::lateness::{Lateness, add};
+use crate::lateness::{self, Lateness, add};
 use crate::netns::{DEVICE, Netns};
 
 /// A run is spoilt when more than this share of its bytes left late.
 const SPOILT_FRACTION: f64 = 0.01;
 
-/// The record of a link so far.
+/// The record of a link so far, or since a [`Mark`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkStats {
-    /// Since the link was started, ns; 0 before.
+    /// Since the link was started or the mark was made, ns; 0 before.
     pub elapsed_ns: u64,
     /// Name of the device in each host.
     pub device: String,
@@ -47,11 +47,11 @@ pub struct DirectionStats {
     pub ip_bytes: u64,
     /// Wire segments dropped, by cause.
     pub dropped: Dropped,
-    /// Largest backlog of the bottleneck, bytes on the wire.
+    /// Largest backlog of the bottleneck since the link was started, bytes on the wire.
     pub queue_bytes_max: u64,
     /// Mean backlog found by the bytes that came; absent before the first.
     pub queue_bytes_mean: Option<f64>,
-    /// Longest time until everything queued was served, ns.
+    /// Longest time until everything queued was served, since the link was started, ns.
     pub queue_delay_max_ns: u64,
     /// Mean time until what was queued was served, found by the bytes that came; absent before the first.
     pub queue_delay_mean_ns: Option<f64>,
@@ -113,6 +113,7 @@ struct Model {
     outage: AtomicU64,
     largest_bytes: AtomicU64,
     longest_ns: AtomicU64,
+    offered_bytes: AtomicU64,
     mean_bytes: AtomicF64,
     mean_ns: AtomicF64,
 }
@@ -158,32 +159,94 @@ impl Flow {
         self.model.outage.store(drops.outage, Relaxed);
         self.model.largest_bytes.store(queue.largest_bytes, Relaxed);
         self.model.longest_ns.store(queue.longest_ns, Relaxed);
+        self.model.offered_bytes.store(queue.offered_bytes, Relaxed);
         self.model.mean_bytes.publish(queue.mean_bytes());
         self.model.mean_ns.publish(queue.mean_ns());
     }
 
-    fn stats(&self, host: &Netns) -> DirectionStats {
+    fn counts(&self, host: &Netns) -> FlowCounts {
         let get = |counter: &AtomicU64| counter.load(Relaxed);
-        let (model, segments) = (&self.model, get(&self.segments));
-        let dropped = Dropped {
-            queue: get(&model.queue) + get(&self.overflow),
-            loss: get(&model.loss),
-            burst: get(&model.burst),
-            outage: get(&model.outage),
-            machine: get(&self.machine) + host.device_drops().unwrap_or(0),
-        };
-        let any = segments + dropped.queue + dropped.loss + dropped.burst > 0;
-        DirectionStats {
-            segments,
+        let model = &self.model;
+        let offered = get(&model.offered_bytes) as f64;
+        FlowCounts {
+            segments: get(&self.segments),
             wire_bytes: get(&self.wire_bytes),
             ip_bytes: get(&self.ip_bytes),
-            dropped,
-            queue_bytes_max: get(&model.largest_bytes),
-            queue_bytes_mean: any.then(|| model.mean_bytes.get()),
-            queue_delay_max_ns: get(&model.longest_ns),
-            queue_delay_mean_ns: any.then(|| model.mean_ns.get()),
+            dropped: Dropped {
+                queue: get(&model.queue) + get(&self.overflow),
+                loss: get(&model.loss),
+                burst: get(&model.burst),
+                outage: get(&model.outage),
+                machine: get(&self.machine) + host.device_drops().unwrap_or(0),
+            },
+            largest_bytes: get(&model.largest_bytes),
+            longest_ns: get(&model.longest_ns),
+            offered_bytes: offered,
+            sum_bytes: model.mean_bytes.get() * offered,
+            sum_ns: model.mean_ns.get() * offered,
         }
     }
+}
+
+/// What one direction had counted at an instant, or between two.
+#[derive(Debug, Clone)]
+struct FlowCounts {
+    segments: u64,
+    wire_bytes: u64,
+    ip_bytes: u64,
+    dropped: Dropped,
+    largest_bytes: u64,
+    longest_ns: u64,
+    offered_bytes: f64,
+    /// Of what each offered byte found queued.
+    sum_bytes: f64,
+    sum_ns: f64,
+}
+
+impl FlowCounts {
+    /// What was counted after `earlier`, but for the largest values.
+    fn since(self, earlier: &FlowCounts) -> FlowCounts {
+        let before = &earlier.dropped;
+        FlowCounts {
+            segments: self.segments - earlier.segments,
+            wire_bytes: self.wire_bytes - earlier.wire_bytes,
+            ip_bytes: self.ip_bytes.saturating_sub(earlier.ip_bytes),
+            dropped: Dropped {
+                queue: self.dropped.queue - before.queue,
+                loss: self.dropped.loss - before.loss,
+                burst: self.dropped.burst - before.burst,
+                outage: self.dropped.outage - before.outage,
+                machine: self.dropped.machine.saturating_sub(before.machine),
+            },
+            offered_bytes: self.offered_bytes - earlier.offered_bytes,
+            sum_bytes: self.sum_bytes - earlier.sum_bytes,
+            sum_ns: self.sum_ns - earlier.sum_ns,
+            ..self
+        }
+    }
+
+    fn stats(self) -> DirectionStats {
+        let mean =
+            |sum: f64| (self.offered_bytes > 0.0).then(|| (sum / self.offered_bytes).max(0.0));
+        DirectionStats {
+            segments: self.segments,
+            wire_bytes: self.wire_bytes,
+            ip_bytes: self.ip_bytes,
+            dropped: self.dropped,
+            queue_bytes_max: self.largest_bytes,
+            queue_bytes_mean: mean(self.sum_bytes),
+            queue_delay_max_ns: self.longest_ns,
+            queue_delay_mean_ns: mean(self.sum_ns),
+        }
+    }
+}
+
+/// What a link had done at an instant, for statistics that count from there.
+#[derive(Debug, Clone)]
+pub struct Mark {
+    at_ns: u64,
+    flows: [FlowCounts; 2],
+    lateness: lateness::Counts,
 }
 
 /// Everything the data path tells the rest of the process.
@@ -212,23 +275,41 @@ impl Shared {
         }
     }
 
-    pub fn stats(&self) -> LinkStats {
+    /// What has been done by now.
+    pub fn mark(&self) -> Mark {
         let running_ns = || self.clock.get().map_or(0, |clock| clock.now_ns());
-        let [near_to_far, far_to_near] = [0, 1].map(|way| self.flows[way].stats(&self.hosts[way]));
+        Mark {
+            at_ns: self.ended_ns.get().copied().unwrap_or_else(running_ns),
+            flows: [0, 1].map(|way| self.flows[way].counts(&self.hosts[way])),
+            lateness: self.lateness.counts(),
+        }
+    }
+
+    pub fn stats(&self, since: Option<&Mark>) -> LinkStats {
+        let mut now = self.mark();
+        if let Some(earlier) = since {
+            now.at_ns -= earlier.at_ns;
+            let [there, back] = now.flows;
+            now.flows = [
+                there.since(&earlier.flows[0]),
+                back.since(&earlier.flows[1]),
+            ];
+            now.lateness = now.lateness.since(&earlier.lateness);
+        }
+        let [near_to_far, far_to_near] = now.flows.map(FlowCounts::stats);
         let machine_drops = near_to_far.dropped.machine + far_to_near.dropped.machine;
         LinkStats {
-            elapsed_ns: self.ended_ns.get().copied().unwrap_or_else(running_ns),
+            elapsed_ns: now.at_ns,
             device: DEVICE.into(),
             directions: Directions {
                 near_to_far,
                 far_to_near,
             },
-            lateness: self.lateness_stats(machine_drops),
+            lateness: self.lateness_stats(&now.lateness, machine_drops),
         }
     }
 
-    fn lateness_stats(&self, machine_drops: u64) -> LatenessStats {
-        let lateness = &self.lateness;
+    fn lateness_stats(&self, lateness: &lateness::Counts, machine_drops: u64) -> LatenessStats {
         let late_fraction = lateness.late_fraction();
         let why = if machine_drops > 0 {
             Some(format!(
@@ -246,18 +327,18 @@ impl Shared {
             Some(format!(
                 "{:.1} % of the bytes left more than {} late (1 % may): {reason}",
                 late_fraction * 100.0,
-                Duration(lateness.limit_ns())
+                Duration(lateness.limit_ns)
             ))
         } else {
             None
         };
         LatenessStats {
-            releases: lateness.releases(),
+            releases: lateness.releases,
             p50_ns: lateness.quantile_ns(0.5),
             p99_ns: lateness.quantile_ns(0.99),
-            max_ns: (lateness.releases() > 0).then(|| lateness.longest_ns()),
+            max_ns: lateness.longest_ns(),
             late_fraction,
-            limit_ns: lateness.limit_ns(),
+            limit_ns: lateness.limit_ns,
             spoilt: why.is_some(),
             why,
         }

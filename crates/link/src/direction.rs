@@ -104,7 +104,8 @@ pub struct Queue {
     pub largest_bytes: u64,
     /// Longest time until everything queued is served, ns.
     pub longest_ns: u64,
-    offered_bytes: u64,
+    /// Bytes that were offered, which the means are over.
+    pub offered_bytes: u64,
     byte_bytes: u128,
     byte_ns: u128,
 }

@@ -1,7 +1,5 @@
 """``howdah lab``: emulated WANs on this machine."""
 
-import functools
-import inspect
 import os
 import shutil
 import signal
@@ -16,94 +14,36 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from howdah import document
+from howdah import document, words
 from howdah._native import HowdahError, format_bytes, format_duration, format_rate
 from howdah.cc.choose import choose
-from howdah.lab import control, linkfile, named
+from howdah.cli.lab_options import HELP, takes_lab
+from howdah.lab import control, named
 from howdah.lab import run as foreground
 from howdah.lab.control import Ready, Setup
 from howdah.lab.enter import Process
-from howdah.lab.hosts import CONGESTION_CONTROL, HOSTS
-from howdah.lab.link import Direction, LinkSpec, LinkStats
+from howdah.lab.hosts import CONGESTION_CONTROL
+from howdah.lab.link import CableDrops, Direction, LinkSpec, LinkStats
 from howdah.lab.registry import Entry, Registry
+from howdah.lab.topology import Topology
 from howdah.lab.tree import Interrupted
 from howdah.record import HostLimits
 
 app = typer.Typer(
-    help="Two hosts and a long link between them, emulated on this machine over real TCP.",
+    help="Hosts and a long link between them, emulated on this machine over real TCP.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 _COMMAND = {"allow_interspersed_args": False}
 
-_LINK_HELP = """
-RATE, SIZE of the queue, SHARE and TIME of the jitter take one value for both ways, or two with a comma:
-near to far, far to near.
-
-FILE is TOML with the same keys, and what options cannot say:
-
-\b
-  rate = "10Gbit"
-  rtt = "100ms"
-  burst = { enter = "0.001%", leave = "20%" }
-  [far_to_near]              # or near_to_far: wins over the above
-  delay = "80ms"             # one way
-  [[change]]                 # as many as you like, in the order of time
-  at = "5s"
-  direction = "near_to_far"  # without: both
-  outage = true              # or rate, delay, loss, burst, drop = 1
-"""
-
-_LINK_OPTIONS: dict[str, Any] = {
-    "rate": (str, "RATE", "On the wire, as 10Gbit. Default: not shaped"),
-    "rtt": (str, "TIME", "Round trip, half each way. Default: 0ms"),
-    "queue": (str, "SIZE", "Drop-tail queue, in bytes on the wire. Default: one bandwidth-delay product"),
-    "loss": (str, "SHARE", "Of wire segments, each for itself, as 0.01%"),
-    "burst_loss": (
-        str,
-        "ENTER,LEAVE",
-        "Bursts (Gilbert–Elliott), per wire segment, as 0.001%,20%[,BAD[,GOOD]]",
-    ),
-    "jitter": (str, "TIME", "On top of the delay; never reorders"),
-    "mtu": (int, "BYTES", "Default: 1500"),
-    "frame_overhead": (str, "SIZE", "Counted with each frame. Default: Ethernet's 38B"),
-    "seed": (int, "N", "Of loss and jitter. Default: 1"),
-    "schedule": (Path, "FILE", "The link and its changes in time, as TOML; options win over it"),
-}
-
-
-def _takes_link(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives ``command`` the link's options in place of its parameter ``link``."""
-    own = inspect.signature(command, eval_str=True)
-    options = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=Annotated[kind | None, typer.Option(metavar=metavar, help=text)],
-        )
-        for name, (kind, metavar, text) in _LINK_OPTIONS.items()
-    ]
-
-    @functools.wraps(command)
-    def taking(**given: Any) -> None:  # noqa: ANN401, whatever the command takes
-        typed = {name: given.pop(name) for name in _LINK_OPTIONS}
-        file = typed.pop("schedule")
-        command(link=linkfile.build(linkfile.Options(**typed), file), **given)
-
-    others = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own.parameters.values()]
-    shown = [*(other for other in others if other.name != "link"), *options]
-    taking.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]
-    taking.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
-    return taking
-
-
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The lab's name", show_default=False)]
 Command = Annotated[
     list[str], typer.Argument(metavar="COMMAND", help="A program and its arguments", show_default=False)
 ]
-Sshd = Annotated[bool, typer.Option("--sshd", help="An OpenSSH server on the far host; `ssh far` just works")]
+Sshd = Annotated[
+    bool, typer.Option("--sshd", help="OpenSSH on the far host, in a dumbbell on all; `ssh far` just works")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON")]
 Control = Annotated[
     str | None,
@@ -116,12 +56,17 @@ Control = Annotated[
 ]
 
 
-@app.command(context_settings=_COMMAND, epilog=_LINK_HELP)
-@_takes_link
+@app.command(context_settings=_COMMAND, epilog=HELP)
+@takes_lab
 def run(
     link: LinkSpec,
+    topology: Topology,
     command: Command,
     *,
+    host: Annotated[
+        str | None,
+        typer.Option("--host", metavar="NAME", help="Where COMMAND runs. Default: the first on the left"),
+    ] = None,
     sshd: Sshd = False,
     cc: Control = None,
     stats: Annotated[
@@ -137,9 +82,10 @@ def run(
         ),
     ] = None,
 ) -> None:
-    """Run COMMAND on the near host of a lab of its own.
+    """Run COMMAND on a host of a lab of its own: of a pair the near one, unless told otherwise.
 
-    HOWDAH_FAR is the far host's address, also called far. The exit code is COMMAND's. Nothing is left behind.
+    HOWDAH_FAR is the far host's address, also called far; in a dumbbell it is the first right host's.
+    The exit code is COMMAND's. Nothing is left behind.
 
     \b
     Examples:
@@ -147,11 +93,22 @@ def run(
       howdah lab run --rate 1Gbit --rtt 20ms --sshd -- scp -r data far:/tmp
       howdah lab run --rate 1Gbit,100Mbit --loss 0.01% --stats -- ./experiment
       howdah lab run --rate 1Gbit --rtt 183ms --cc scalable -- ./experiment
+      howdah lab run --topology dumbbell --left 4 --rate 1Gbit --rtt 20ms --host left2 -- ping -c 3 right1
     """
     _require(command[0])
+    known = [each.name for each in topology.hosts]
+    if host is not None and host not in known:
+        raise HowdahError(f"--host: no host is called {host}; this lab has {words.some(known)}")
     with _output(json_stats) as file:
         try:
-            setup = Setup(link, sshd=sshd, command=tuple(command), congestion_control=_control(cc))
+            setup = Setup(
+                link,
+                topology,
+                sshd=sshd,
+                command=tuple(command),
+                host=host,
+                congestion_control=_control(cc),
+            )
             ended = foreground.run(setup, _tell_notes)
         except Interrupted as interrupted:
             raise typer.Exit(interrupted.exit_code) from None
@@ -159,44 +116,60 @@ def run(
             file.write(document.encode(ended.stats).decode())
     errors = Console(stderr=True)
     if stats:
-        errors.print(_stats_table(ended.stats))
+        errors.print(*_tables(ended.stats), sep="\n")
     _warn(ended.stats)
     raise typer.Exit(ended.exit_code)
 
 
-@app.command(epilog=_LINK_HELP)
-@_takes_link
-def up(link: LinkSpec, name: Name, sshd: Sshd = False, cc: Control = None, json: Json = False) -> None:
+@app.command(epilog=HELP)
+@takes_lab
+def up(
+    link: LinkSpec,
+    topology: Topology,
+    name: Name,
+    *,
+    sshd: Sshd = False,
+    cc: Control = None,
+    json: Json = False,
+) -> None:
     """Bring up a lab that stays until: howdah lab down NAME.
 
     \b
-    Example:
+    Examples:
       howdah lab up wan --rate 10Gbit --rtt 100ms --sshd
+      howdah lab up star --topology dumbbell --left base20,base21 --right arch --rate 1Gbit --rtt 180ms --sshd
     """
-    ready = named.up(name, Setup(link, sshd=sshd, congestion_control=_control(cc)))
+    ready = named.up(name, Setup(link, topology, sshd=sshd, congestion_control=_control(cc)))
     _tell_notes(ready)
     if json:
         document.show(
-            {"name": name, "pid": ready.pid, "environment": ready.environment, "notes": ready.notes}
+            {
+                "name": name,
+                "pid": ready.pid,
+                "hosts": {host.name: host.address for host in topology.hosts},
+                "environment": ready.environment,
+                "notes": ready.notes,
+            }
         )
     else:
-        typer.echo(f"{name} is up: {_link_words(link)}; enter with: howdah lab exec {name} near -- sh")
+        enter = f"howdah lab exec {name} {topology.left[0]} -- sh"
+        typer.echo(f"{name} is up: {_lab_words(link, topology)}; enter with: {enter}")
 
 
 @app.command("exec", context_settings=_COMMAND)
 def execute(
     name: Name,
-    host: Annotated[str, typer.Argument(metavar="near|far", help="The host to run on", show_default=False)],
+    host: Annotated[
+        str, typer.Argument(metavar="HOST", help="near, far, left1, … or left-router", show_default=False)
+    ],
     command: Command,
 ) -> None:
-    """Run COMMAND on one of a lab's hosts; the exit code is COMMAND's.
+    """Run COMMAND on one of a lab's hosts or routers; the exit code is COMMAND's.
 
     \b
     Example:
       howdah lab exec wan far -- iperf3 -s
     """
-    if host not in HOSTS:
-        raise HowdahError(f"no host is called {host}; a lab has near and far")
     entry = Registry().find(name)
     # Options are looked for up to HOST only, so the -- that may follow it is still here.
     command = command[1:] if command[0] == "--" else command
@@ -220,7 +193,7 @@ def stats(name: Name, json: Json = False) -> None:
     if json:
         document.show(found)
     else:
-        Console().print(_stats_table(found))
+        Console().print(*_tables(found), sep="\n")
     _warn(found)
 
 
@@ -230,7 +203,16 @@ def list_labs(json: Json = False) -> None:
     labs = named.living()
     if json:
         document.show(
-            [{"name": e.name, "made_at": e.made_at, "pid": e.lab.pid, "link": e.link} for e in labs]
+            [
+                {
+                    "name": entry.name,
+                    "made_at": entry.made_at,
+                    "pid": entry.lab.pid,
+                    "link": entry.link,
+                    "topology": entry.topology,
+                }
+                for entry in labs
+            ]
         )
         return
     if not labs:
@@ -239,7 +221,8 @@ def list_labs(json: Json = False) -> None:
     table = Table("name", "link", "up for", "machine", box=None, pad_edge=False)
     for entry in labs:
         age_s = (datetime.now(UTC) - entry.made_at).total_seconds()
-        table.add_row(entry.name, _link_words(entry.link), format_duration(age_s), _machine_words(entry))
+        lab = _lab_words(entry.link, entry.topology)
+        table.add_row(entry.name, lab, format_duration(age_s), _machine_words(entry))
     Console().print(table)
 
 
@@ -302,18 +285,20 @@ def _warn(stats: LinkStats) -> None:
         typer.secho(f"howdah: warning: {warning}", err=True, fg="red" if sys.stderr.isatty() else None)
 
 
-def _link_words(link: LinkSpec) -> str:
-    """The link in one line, as ``10 Gb/s, 100 ms``."""
+def _lab_words(link: LinkSpec, topology: Topology) -> str:
+    """The lab in one line, as ``10 Gb/s, 100 ms round trip, 4 hosts to 1``."""
     ways = link.near_to_far, link.far_to_near
-    words = [_rate_words(ways[0])]
+    said = [_rate_words(ways[0])]
     if ways[0].rate_bps != ways[1].rate_bps:
-        words[0] += f" there, {_rate_words(ways[1])} back"
-    words.append(f"{format_duration(sum(way.delay_ns for way in ways) / 1e9)} round trip")
+        said[0] += f" there, {_rate_words(ways[1])} back"
+    said.append(f"{format_duration(sum(way.delay_ns for way in ways) / 1e9)} round trip")
     if any(way.loss or way.burst for way in ways):
-        words.append("lossy")
+        said.append("lossy")
     if any(way.changes for way in ways):
-        words.append("changing")
-    return ", ".join(words)
+        said.append("changing")
+    if topology.lan:
+        said.append(f"{words.count(len(topology.left), 'host')} to {len(topology.right)}")
+    return ", ".join(said)
 
 
 def _machine_words(entry: Entry) -> str:
@@ -328,7 +313,20 @@ def _rate_words(direction: Direction) -> str:
     return "unshaped" if direction.rate_bps is None else format_rate(direction.rate_bps)
 
 
-def _stats_table(stats: LinkStats) -> Table:
+def _tables(stats: LinkStats) -> list[Table]:
+    """What the link did, and what the cables of hosts dropped if any did."""
+    dropping = {name: drops for name, drops in (stats.cables or {}).items() if drops != CableDrops(0, 0)}
+    return [_link_table(stats), *([_cables_table(dropping)] if dropping else [])]
+
+
+def _cables_table(dropping: dict[str, CableDrops]) -> Table:
+    table = Table("packets dropped", "at its router's port", "by the machine", box=None, pad_edge=False)
+    for name, drops in dropping.items():
+        table.add_row(name, f"{drops.queue:,}", f"{drops.machine:,}")
+    return table
+
+
+def _link_table(stats: LinkStats) -> Table:
     table = Table("", "near to far", "far to near", box=None, pad_edge=False, title_justify="left")
     ways = stats.directions["near_to_far"], stats.directions["far_to_near"]
     elapsed_s = stats.elapsed_ns / 1e9

@@ -1,7 +1,8 @@
 """What is said between a lab and those outside: one JSON value a packet, over Unix sockets.
 
 To its maker a lab says once that it is ready or why not, and how it ended; the maker passes signals
-on. On its own socket anyone who may enter the lab asks for statistics, or for its end.
+on. On its own socket anyone who may enter the lab asks for statistics, so far or since a mark that the
+connection has, or for its end.
 """
 
 import socket
@@ -14,20 +15,25 @@ from howdah._native import HowdahError
 from howdah.lab.hosts import CONGESTION_CONTROL
 from howdah.lab.link import LinkSpec, LinkStats
 from howdah.lab.private import CONTROL
+from howdah.lab.topology import PAIR, Topology
 
 PACKET_BYTES_MAX = 128 * 1024
 _ANSWER_S = 10.0
+_SILENT = "the lab does not answer; end it with: howdah lab down NAME"
 
 
 class Setup(msgspec.Struct, frozen=True):
     """What to make."""
 
     link: LinkSpec
+    topology: Topology = PAIR
     sshd: bool = False
     command: tuple[str, ...] = ()
-    """Runs on the near host, and the lab ends with it; empty: the lab stays."""
+    """Runs on ``host``, and the lab ends with it; empty: the lab stays."""
+    host: str | None = None
+    """Null: the first of the left side."""
     congestion_control: str = CONGESTION_CONTROL
-    """What sockets on both hosts use unless they choose, as the kernel names it."""
+    """What sockets on all hosts use unless they choose, as the kernel names it."""
 
 
 class Go(msgspec.Struct, frozen=True, tag=True):
@@ -46,8 +52,8 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
     """Lab to maker: it can be used."""
 
     pid: int
-    namespaces: dict[Literal["near", "far"], int]
-    """Descriptors of the first process."""
+    namespaces: dict[str, int]
+    """By host or router: descriptors of the first process."""
     environment: dict[str, str]
     """Variables for those who enter."""
     notes: tuple[str, ...] = ()
@@ -69,9 +75,9 @@ class Ended(msgspec.Struct, frozen=True, tag=True):
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """Anyone to lab; the answer is LinkStats."""
+    """Anyone to lab; the answer is LinkStats: since the last ``mark`` of this connection, if it made one."""
 
-    what: Literal["stats", "stop"]
+    what: Literal["stats", "mark", "stop"]
 
 
 def send(to: socket.socket, message: msgspec.Struct) -> None:
@@ -87,18 +93,39 @@ def ask(pid: int, what: Literal["stats", "stop"]) -> LinkStats:
     return _ask(Path(f"/proc/{pid}/root") / CONTROL.relative_to("/"), what)
 
 
-def ask_here() -> LinkStats:
-    """The statistics of the lab around this process. Raises HowdahError when it does not answer."""
-    return _ask(CONTROL, "stats")
+class Account:
+    """What the link of the lab around this process does from now on."""
+
+    def __init__(self) -> None:
+        """Begins it. Raises HowdahError when the lab does not answer."""
+        self._asking = _connect(CONTROL)
+        _say(self._asking, "mark")
+
+    def close(self) -> LinkStats:
+        """Ends it. Raises HowdahError when the lab does not answer."""
+        with self._asking:
+            return _say(self._asking, "stats")
 
 
 def _ask(path: Path, what: Literal["stats", "stop"]) -> LinkStats:
+    with _connect(path) as asking:
+        return _say(asking, what)
+
+
+def _connect(path: Path) -> socket.socket:
+    asking = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asking:
-            asking.settimeout(_ANSWER_S)
-            asking.connect(str(path))
-            asking.send(msgspec.json.encode(Ask(what)))
-            answer = asking.recv(PACKET_BYTES_MAX)
-        return msgspec.json.decode(answer, type=LinkStats)
+        asking.settimeout(_ANSWER_S)
+        asking.connect(str(path))
+    except OSError:
+        asking.close()
+        raise HowdahError(_SILENT) from None
+    return asking
+
+
+def _say(asking: socket.socket, what: Literal["stats", "mark", "stop"]) -> LinkStats:
+    try:
+        asking.send(msgspec.json.encode(Ask(what)))
+        return msgspec.json.decode(asking.recv(PACKET_BYTES_MAX), type=LinkStats)
     except (OSError, msgspec.DecodeError):
-        raise HowdahError("the lab does not answer; end it with: howdah lab down NAME") from None
+        raise HowdahError(_SILENT) from None

@@ -117,7 +117,7 @@ def _entry(name: str, setup: Setup, tree: Tree, ready: Ready) -> Entry:
     own = Identity.of(os.getpid())
     if own is None or tree.identity is None:
         raise HowdahError("the lab was killed")
-    return Entry(name, datetime.now(UTC), tree.identity, own, ready, setup.link)
+    return Entry(name, datetime.now(UTC), tree.identity, own, ready, setup.link, setup.topology)
 
 
 if __name__ == "__main__":

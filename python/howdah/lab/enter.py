@@ -7,13 +7,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from howdah import words
+from howdah._native import HowdahError
 from howdah.lab.control import Ready
-from howdah.lab.hosts import Host
 from howdah.lab.processes import children
+from howdah.tied import TIED
 
 _START_S = 1.0
-_TIED = ("setpriv", "--pdeathsig=KILL", "--")
-"""Runs what follows so that the kernel kills it when its parent ends."""
 
 
 class Process(subprocess.Popen[Any]):
@@ -26,17 +26,20 @@ class Process(subprocess.Popen[Any]):
     def __init__(
         self,
         lab: Ready,
-        host: Host,
+        host: str,
         argv: Sequence[str | os.PathLike[str]],
         *,
         tied: bool = False,
         **options: Any,  # noqa: ANN401, Popen's
     ) -> None:
-        """Starts ``argv``; ``options`` are Popen's, ``env`` without the lab's own variables."""
+        """Starts ``argv``; ``options`` are Popen's, ``env`` without the lab's own variables.
+
+        Raises HowdahError when the lab has no such host.
+        """
         environment: Mapping[str, str] = options.pop("env", None) or os.environ
         folder = os.fspath(options.pop("cwd", None) or os.getcwd())  # noqa: PTH109
         super().__init__(
-            [*(_TIED if tied else ()), *_prefix(lab, host, folder), *argv],
+            [*(TIED if tied else ()), *_prefix(lab, host, folder), *argv],
             env={**environment, **lab.environment},
             **options,
         )
@@ -59,16 +62,18 @@ class Process(subprocess.Popen[Any]):
             time.sleep(0.001)
 
 
-def _prefix(lab: Ready, host: Host, folder: str) -> list[str]:
+def _prefix(lab: Ready, host: str, folder: str) -> list[str]:
     """The command line that goes into ``lab``, to run what is appended to it.
 
     A Ctrl-C must end the program alone: nsenter lives on to report how.
     """
+    if host not in lab.namespaces:
+        raise HowdahError(f"no host is called {host}; this lab has {words.some(lab.namespaces)}")
     rootless = ["--user", "--preserve-credentials"] if os.geteuid() != 0 else []
     return [
         *("env", "--ignore-signal=INT,QUIT"),
         *("nsenter", f"--target={lab.pid}", *rootless, "--mount", "--pid"),
         *(f"--net=/proc/{lab.pid}/fd/{lab.namespaces[host]}", "--"),
-        *_TIED,
+        *TIED,
         *("env", "--default-signal=INT,QUIT", f"--chdir={folder}"),
     ]

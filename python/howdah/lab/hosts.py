@@ -1,21 +1,15 @@
-"""The two hosts: names, addresses, and how a namespace becomes one of them.
-
-Every lab uses the same addresses; its namespaces are its own. A host has no route but the link.
-"""
+"""How a network namespace becomes a host or a router: addresses, routes, settings."""
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+
+import msgspec
 
 from howdah._native import HowdahError
 from howdah.lab.link import LinkSpec
+from howdah.lab.topology import ADDRESSES, ADDRESSES6, End, opposite
 
-Host = Literal["near", "far"]
-HOSTS: tuple[Host, Host] = ("near", "far")
-
-ADDRESSES: dict[Host, str] = {"near": "10.77.0.1", "far": "10.77.0.2"}
-ADDRESSES6: dict[Host, str] = {"near": "fd77::1", "far": "fd77::2"}
 IPV6_MTU_BYTES_MIN = 1280
 
 CONGESTION_CONTROL = "cubic"
@@ -42,39 +36,59 @@ def has_ipv6(link: LinkSpec) -> bool:
     return Path("/proc/sys/net/ipv6").is_dir() and link.mtu >= IPV6_MTU_BYTES_MIN
 
 
-def configure(
-    host: Host, namespace: str, device: str, link: LinkSpec, sysctls: Mapping[str, str]
-) -> list[str]:
-    """Makes ``host`` of the namespace at the path ``namespace``, whose ``device`` is up.
+_MISSING = {
+    "Unknown device type": "this kernel has no veth devices; load their module: modprobe veth",
+    "qdisc kind is unknown": "this kernel has no token buckets; load their module: modprobe sch_tbf",
+}
+"""What the kernel says when it has none of what a LAN is made of, and what to do."""
 
-    Returns what it must do without, a line each. Raises HowdahError when it gets no addresses.
+
+class Commands(msgspec.Struct, frozen=True):
+    """What makes something of a namespace, in this order."""
+
+    sysctls: Mapping[str, str]
+    """By path below /proc/sys/net."""
+    ip: Sequence[str]
+    """Lines for ``ip -batch``."""
+    tc: Sequence[str] = ()
+
+
+def configure(name: str, namespace: str, commands: Commands) -> list[str]:
+    """Makes ``name`` of the namespace at the path ``namespace``.
+
+    Returns what it must do without, a line each. Raises HowdahError when the kernel refuses anything else.
     """
-    script = [f"printf %s '{value}' >{name} || echo {name}" for name, value in sysctls.items()]
-    script.append("exec ip -batch -")
+    script = [f"printf %s '{value}' >{key} || echo {key}" for key, value in commands.sysctls.items()]
+    for program, lines in (("ip", commands.ip), ("tc", commands.tc)):
+        if lines:
+            script += [f"{program} -batch - <<'END' || exit", *lines, "END"]
     result = subprocess.run(
         ["nsenter", f"--net={namespace}", "--", "sh", "-c", "\n".join(script)],
         cwd="/proc/sys/net",
-        input="\n".join(_addresses(host, device, link)) + "\n",
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
     if result.returncode:
-        raise HowdahError(f"cannot set up the {host} host: {_first_line(result.stderr)}")
+        said = _first_line(result.stderr)
+        why = next((mend for words, mend in _MISSING.items() if words in said), said)
+        raise HowdahError(f"cannot set up {name}: {why}")
     return [
-        f"on the {host} host net.{name.replace('/', '.')} could not be set to {sysctls[name]}"
-        for name in result.stdout.split()
+        f"on {name} net.{key.replace('/', '.')} could not be set to {commands.sysctls[key]}"
+        for key in result.stdout.split()
     ]
 
 
-def _addresses(host: Host, device: str, link: LinkSpec) -> list[str]:
-    peer: Host = "near" if host == "far" else "far"
+def end_of_link(end: End, device: str, link: LinkSpec) -> list[str]:
+    """What gives the link's ``device`` at ``end`` its addresses, for ``ip -batch``."""
+    peer = opposite(end)
     lines = [
         f"link set {device} arp off",
-        f"address add {ADDRESSES[host]} peer {ADDRESSES[peer]} dev {device}",
+        f"address add {ADDRESSES[end]} peer {ADDRESSES[peer]} dev {device}",
     ]
     if has_ipv6(link):
-        lines.append(f"address add {ADDRESSES6[host]} peer {ADDRESSES6[peer]} dev {device} nodad")
+        lines.append(f"address add {ADDRESSES6[end]} peer {ADDRESSES6[peer]} dev {device} nodad")
     return lines
 
 

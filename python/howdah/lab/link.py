@@ -99,6 +99,7 @@ class DirectionStats(msgspec.Struct, frozen=True):
     ip_bytes: int
     dropped: Dropped
     queue_bytes_max: int
+    """Since the start of the link, as the longest delay."""
     queue_bytes_mean: float | None
     """Null before the first byte."""
     queue_delay_max_ns: int
@@ -121,13 +122,24 @@ class Lateness(msgspec.Struct, frozen=True):
     why: str | None = None
 
 
+class CableDrops(msgspec.Struct, frozen=True):
+    """Packets that a host's cable dropped; one of up to 64 KB that would be many segments counts once."""
+
+    queue: int
+    """On the way to the host, in the queue of the router's port."""
+    machine: int
+    """Either way, not the LAN's doing: the machine could not take them."""
+
+
 class LinkStats(msgspec.Struct, frozen=True):
-    """What the link did from its start until now."""
+    """What the link did from its start, or from a mark, until now."""
 
     elapsed_ns: int
     device: str
     directions: dict[Literal["near_to_far", "far_to_near"], DirectionStats]
     lateness: Lateness
+    cables: dict[str, CableDrops] | None = None
+    """By host; null where the hosts are the ends of the link."""
 
     def warning(self) -> str | None:
         """One line when the machine spoilt the run, else null."""

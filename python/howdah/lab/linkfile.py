@@ -31,17 +31,18 @@ and changes in time. Every value is text with its unit::
     outage = true              # until a later change says false
 """
 
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
+from howdah import tomlfile
 from howdah._native import HowdahError, parse_bytes, parse_duration, parse_fraction, parse_rate
 from howdah.lab.link import Burst, Change, Direction, LinkSpec, checked
 
 T = TypeVar("T")
+_SEE = "see: howdah lab run --help"
 
 Values = dict[str, Any]
 """Fields of LinkSpec, Direction or Change by name."""
@@ -70,8 +71,11 @@ class Options(msgspec.Struct, frozen=True):
 
 def build(options: Options, file: Path | None = None) -> LinkSpec:
     """The link of ``file`` with ``options`` over it. Raises HowdahError: file, key, what to do."""
-    table = _read(file) if file else {}
-    where = str(file)
+    return of_table(options, read(file) if file else {}, str(file))
+
+
+def of_table(options: Options, table: Values, where: str) -> LinkSpec:
+    """The link of a table that is at ``where``, with ``options`` over it. Raises HowdahError alike."""
     _only(table, where, *_WHOLE, "rtt", *_DIRECTION, "near_to_far", "far_to_near", "change")
     directions: Values = {}
     for place, name in enumerate(("near_to_far", "far_to_near")):
@@ -92,14 +96,9 @@ def build(options: Options, file: Path | None = None) -> LinkSpec:
     return checked(LinkSpec(**directions, **whole))
 
 
-def _read(file: Path) -> Values:
-    try:
-        with file.open("rb") as opened:
-            return tomllib.load(opened)
-    except OSError as error:
-        raise HowdahError(f"cannot read {file}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise HowdahError(f"{file} is not TOML: {error}; see: howdah lab run --help") from None
+def read(file: Path) -> Values:
+    """What a file of TOML has. Raises HowdahError."""
+    return tomlfile.table(tomlfile.read(file, _SEE), str(file), _SEE)
 
 
 def _from_options(options: Options, place: int) -> Values:
@@ -220,10 +219,7 @@ def _value(value: object, read: Callable[[str], T], where: str, key: str) -> T:
     name = f"{where}: {key}" if where else f"--{key.replace('_', '-')}"
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise HowdahError(f'{name} is not a text with a unit, as "10Gbit"')
-    try:
-        return read(str(value))
-    except HowdahError as error:
-        raise HowdahError(f"{name}: {error}") from None
+    return tomlfile.value(read, str(value), name)
 
 
 def _only(table: Mapping[str, Any], where: str, *known: str) -> None:

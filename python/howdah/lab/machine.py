@@ -1,6 +1,6 @@
 """The first process of a lab: it owns the link, and all else in the lab lives no longer than it.
 
-It is process 1 of a PID namespace. Its two network namespaces exist only as its descriptors and its
+It is process 1 of a PID namespace. Its network namespaces exist only as its descriptors and its
 mounts only in its mount namespace, so when it ends, in whatever way, the kernel kills what runs in
 the lab and takes the rest away. It ends when the command has ended, when it is asked to, when the link
 breaks, and when one of the sockets it watches closes, because whoever held the other side has gone.
@@ -17,15 +17,17 @@ from typing import NoReturn
 import msgspec
 
 from howdah import LAB_LINK_VARIABLE, _native
-from howdah._native import Emulator, HowdahError
+from howdah._native import HowdahError
 from howdah.lab import control, hosts, private, sshd, touch
 from howdah.lab.control import Ask, Ended, Failed, Go, Ready, Setup, Signal
 from howdah.lab.link import LinkStats
+from howdah.lab.network import Mark, Network
+from howdah.lab.topology import ENDS
 
 _RELAYED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 """A terminal sends these to the command as well, and the maker passes on those from elsewhere."""
 _FULL_BUFFERS = 2
-"""What both hosts hold while a full path is repaired: half of the buffers they may fill."""
+"""What the hosts hold while a full path is repaired: half of the buffers they may fill."""
 
 
 def run(setup: Setup, maker: socket.socket, watched: list[socket.socket]) -> NoReturn:
@@ -52,32 +54,27 @@ class _Machine:
             held.setblocking(False)
         self._watched = watched
         self._command: int | None = None
+        self._marks: dict[int, Mark] = {}
 
     def run(self) -> NoReturn:
         pid = self._wait_for_go()
         _native.unshare(user=False, pid=False, mount=True)
         _native.mount_proc()
         private.make()
-        private.name_hosts()
+        private.name_hosts(self._setup.topology.hosts)
         touch.sockets(hosts.buffer_bytes(self._setup.link) * _FULL_BUFFERS)
-        self._emulator = Emulator(msgspec.json.encode(self._setup.link))
-        self._namespaces = {host: self._emulator.namespace_fd(host) for host in hosts.HOSTS}
-        notes: list[str] = []
-        settings = hosts.sysctls(self._setup.link, self._setup.congestion_control)
-        for host in hosts.HOSTS:
-            notes += hosts.configure(
-                host, self._namespace(host), self._emulator.device, self._setup.link, settings
-            )
+        self._network = Network(self._setup.link, self._setup.topology, self._setup.congestion_control)
         if self._setup.sshd:
-            argv = sshd.prepare(ipv6=hosts.has_ipv6(self._setup.link))
-            sshd.wait_ready(self._spawn("far", argv, dict(os.environ), apart=True))
+            self._serve_ssh()
         self._listen()
         self._watch_signals()
-        self._emulator.start()
-        control.send(self._maker, Ready(pid, self._namespaces, self._environment(), tuple(notes)))
+        self._network.start()
+        ready = Ready(pid, self._network.namespaces, self._environment(), tuple(self._network.notes))
+        control.send(self._maker, ready)
         if self._setup.command:
+            host = self._setup.host or self._setup.topology.left[0]
             environment = {**os.environ, **self._environment()}
-            self._command = self._spawn("near", list(self._setup.command), environment, apart=False)
+            self._command = self._spawn(host, list(self._setup.command), environment, apart=False)
         while True:
             for key, _ in self._selector.select():
                 key.data()
@@ -90,24 +87,30 @@ class _Machine:
             os._exit(1)
         return msgspec.json.decode(message, type=Go).pid
 
-    def _namespace(self, host: hosts.Host) -> str:
-        return f"/proc/1/fd/{self._namespaces[host]}"
+    def _serve_ssh(self) -> None:
+        commands = sshd.prepare(self._setup.topology.servers, ipv6=hosts.has_ipv6(self._setup.link))
+        pids = {
+            host: self._spawn(host, argv, dict(os.environ), apart=True) for host, argv in commands.items()
+        }
+        for host, pid in pids.items():
+            sshd.wait_ready(pid, host)
 
     def _environment(self) -> dict[str, str]:
+        near, far = (self._setup.topology.side(end)[0] for end in ENDS)
         return {
-            "HOWDAH_NEAR": hosts.ADDRESSES["near"],
-            "HOWDAH_FAR": hosts.ADDRESSES["far"],
+            "HOWDAH_NEAR": near.address,
+            "HOWDAH_FAR": far.address,
             LAB_LINK_VARIABLE: msgspec.json.encode(self._setup.link).decode(),
         }
 
-    def _spawn(self, host: hosts.Host, argv: list[str], environment: dict[str, str], *, apart: bool) -> int:
+    def _spawn(self, host: str, argv: list[str], environment: dict[str, str], *, apart: bool) -> int:
         """Starts ``argv`` on ``host``; ``apart`` from the terminal or with it."""
         actions = (
             [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)] if apart else []
         )
         return os.posix_spawnp(
             "nsenter",
-            ["nsenter", f"--net={self._namespace(host)}", "--", *argv],
+            ["nsenter", f"--net={self._network.path(host)}", "--", *argv],
             environment,
             file_actions=actions,
             setsid=apart,
@@ -122,7 +125,7 @@ class _Machine:
         listener.setblocking(False)
         self._selector.register(listener, selectors.EVENT_READ, lambda: self._accept(listener))
         self._selector.register(self._maker, selectors.EVENT_READ, self._hear_maker)
-        self._selector.register(self._emulator.ended_fd(), selectors.EVENT_READ, self._end)
+        self._selector.register(self._network.ended_fd(), selectors.EVENT_READ, self._end)
         for held in self._watched:
             self._selector.register(held, selectors.EVENT_READ, self._end)
 
@@ -183,24 +186,25 @@ class _Machine:
         except (OSError, msgspec.DecodeError):
             what = None
         if what is None:
+            self._marks.pop(asking.fileno(), None)
             self._selector.unregister(asking)
             asking.close()
             return
-        stats = self._stop() if what == "stop" else self._emulator.stats()
+        stats = self._stop() if what == "stop" else self._network.stats(self._marks.get(asking.fileno()))
+        if what == "mark":
+            self._marks[asking.fileno()] = self._network.mark()
         # Who asked may have gone: that is no reason for the lab to end.
         with contextlib.suppress(OSError):
-            asking.send(stats)
+            asking.send(msgspec.json.encode(stats))
         if what == "stop":
             self._end(stats=stats)
 
-    def _stop(self) -> bytes:
+    def _stop(self) -> LinkStats:
         try:
-            return self._emulator.stop()
+            return self._network.stop()
         except HowdahError as error:
             raise HowdahError(f"the link broke, and its lab ended: {error}") from None
 
-    def _end(self, exit_code: int = 0, stats: bytes | None = None) -> NoReturn:
-        if stats is None:
-            stats = self._stop()
-        control.send(self._maker, Ended(exit_code, msgspec.json.decode(stats, type=LinkStats)))
+    def _end(self, exit_code: int = 0, stats: LinkStats | None = None) -> NoReturn:
+        control.send(self._maker, Ended(exit_code, stats or self._stop()))
         os._exit(0)

@@ -7,10 +7,11 @@ something else in here) and the files that record logins.
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from howdah._native import HowdahError, bind_mount
-from howdah.lab.hosts import ADDRESSES, ADDRESSES6
+from howdah.lab.topology import Host
 
 RUN = Path("/run")
 PRIVATE = RUN / "howdah-lab"
@@ -33,12 +34,12 @@ def make() -> None:
     PRIVATE.mkdir(mode=0o700)
 
 
-def name_hosts() -> None:
-    """Lets the names ``near`` and ``far`` mean their IPv4 addresses, ``near6`` and ``far6`` IPv6."""
-    lines = [f"{address} {host}" for host, address in ADDRESSES.items()]
-    lines += [f"{address} {host}6" for host, address in ADDRESSES6.items()]
-    hosts = Path("/etc/hosts")
-    cover(hosts, "\n".join(lines) + "\n" + hosts.read_text(encoding="utf-8", errors="replace"), mode=0o644)
+def name_hosts(hosts: Sequence[Host]) -> None:
+    """Lets the names of ``hosts`` mean their addresses."""
+    lines = [f"{host.address} {host.name}\n" for host in hosts]
+    lines += [f"{host.address6} {host.name6}\n" for host in hosts]
+    known = Path("/etc/hosts")
+    cover(known, "".join(lines) + known.read_text(encoding="utf-8", errors="replace"), mode=0o644)
 
 
 def cover(path: Path, text: str, *, mode: int) -> None:

@@ -13,6 +13,7 @@ from howdah.lab.control import Ready
 from howdah.lab.link import LinkSpec
 from howdah.lab.processes import Identity
 from howdah.lab.settings import RUNTIME
+from howdah.lab.topology import PAIR, Topology
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 
@@ -27,6 +28,7 @@ class Entry(msgspec.Struct, frozen=True):
     maker: Identity
     ready: Ready
     link: LinkSpec
+    topology: Topology = PAIR
     broken: str | None = None
     """Why it ended by itself; kept until someone asks for it, or its name is taken again."""
 

@@ -4,15 +4,17 @@ import contextlib
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from howdah.lab import control, daemon, private
 from howdah.lab.control import Ready, Setup
 from howdah.lab.daemon import Request
 from howdah.lab.enter import Process
-from howdah.lab.hosts import ADDRESSES, CONGESTION_CONTROL, Host
+from howdah.lab.hosts import CONGESTION_CONTROL
 from howdah.lab.link import LinkSpec, LinkStats
 from howdah.lab.processes import Identity
+from howdah.lab.topology import ADDRESSES, PAIR, Topology
 
 Argument = str | os.PathLike[str]
 
@@ -21,10 +23,14 @@ class Lab:
     """A lab that is up."""
 
     near_address = ADDRESSES["near"]
+    """Of the near end of the link: a pair's near host."""
     far_address = ADDRESSES["far"]
 
-    def __init__(self, link: LinkSpec, ready: Ready) -> None:
+    def __init__(self, link: LinkSpec, topology: Topology, ready: Ready) -> None:
         self.link = link
+        self.topology = topology
+        self.addresses = {host.name: host.address for host in topology.hosts}
+        """Of each host."""
         self._ready = ready
         self.identity = Identity.of(ready.pid)
 
@@ -38,13 +44,17 @@ class Lab:
         """What the lab must do without on this machine, a line each."""
         return self._ready.notes
 
-    def popen(self, host: Host, argv: Sequence[Argument], **options: Any) -> Process:  # noqa: ANN401, Popen's
+    def namespace(self, host: str) -> Path:
+        """The file of a host's network namespace, for as long as the lab is up."""
+        return Path(f"/proc/{self._ready.pid}/fd/{self._ready.namespaces[host]}")
+
+    def popen(self, host: str, argv: Sequence[Argument], **options: Any) -> Process:  # noqa: ANN401, Popen's
         """Starts ``argv`` on ``host``; ``options`` are Popen's."""
         return Process(self._ready, host, argv, **options)
 
     def run(
         self,
-        host: Host,
+        host: str,
         argv: Sequence[Argument],
         *,
         input: Any = None,  # noqa: ANN401, as subprocess.run
@@ -73,21 +83,26 @@ class Lab:
         return control.ask(self._ready.pid, "stats")
 
 
-def stats_here() -> LinkStats | None:
-    """What the link of the lab that runs this process has done so far; null outside a lab."""
-    return control.ask_here() if private.CONTROL.exists() else None
+def account_here() -> control.Account | None:
+    """What the link of the lab that runs this process does from now on; null outside a lab."""
+    return control.Account() if private.CONTROL.exists() else None
 
 
 @contextlib.contextmanager
 def started(
-    link: LinkSpec, *, sshd: bool = False, congestion_control: str = CONGESTION_CONTROL
+    link: LinkSpec,
+    topology: Topology = PAIR,
+    *,
+    sshd: bool = False,
+    congestion_control: str = CONGESTION_CONTROL,
 ) -> Iterator[Lab]:
     """A lab for as long as the ``with`` lasts, or the caller lives.
 
     Raises HowdahError when it cannot be made, or ended earlier.
     """
-    ready, maker, held = daemon.start(Request(Setup(link, sshd=sshd, congestion_control=congestion_control)))
+    setup = Setup(link, topology, sshd=sshd, congestion_control=congestion_control)
+    ready, maker, held = daemon.start(Request(setup))
     try:
-        yield Lab(link, ready)
+        yield Lab(link, topology, ready)
     finally:
         daemon.end(maker, held)

@@ -1,6 +1,6 @@
-"""A real OpenSSH server on the far host, and a client configuration that finds it without a flag.
+"""Real OpenSSH servers on hosts of a lab, and a client configuration that finds them without a flag.
 
-Without root, only one user exists in the lab, so the server cannot drop its privileges to another. It
+Without root, only one user exists in the lab, so a server cannot drop its privileges to another. It
 then never has any: it runs in a further user namespace, as the user who made the lab, and so do those
 who log in.
 
@@ -15,11 +15,12 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from howdah._native import HowdahError
 from howdah.lab import private
-from howdah.lab.hosts import ADDRESSES, ADDRESSES6
+from howdah.lab.topology import Host
 
 _PORT = 22
 _START_S = 10.0
@@ -37,31 +38,39 @@ def check() -> None:
             raise HowdahError(f"--sshd: no {program} here; apt-get install openssh-server openssh-client")
 
 
-def prepare(*, ipv6: bool) -> list[str]:
-    """Makes keys and configurations; returns the server's command line, for the far namespace."""
+def prepare(servers: Sequence[Host], *, ipv6: bool) -> dict[str, list[str]]:
+    """Makes keys and configurations; returns the command line of each server, by host."""
     host_key, user_key = private.PRIVATE / "host_key", private.PRIVATE / "user_key"
     _make_keys(host_key, user_key)
-    far = [ADDRESSES["far"], *([ADDRESSES6["far"]] if ipv6 else [])]
+    addresses = {host.name: [host.address, *([host.address6] if ipv6 else [])] for host in servers}
+    aliases = [name for host in servers for name in (host.name, host.name6, *addresses[host.name])]
     authorized = private.write("authorized_keys", _public(user_key), mode=0o600)
-    known = private.write("known_hosts", f"far,far6,{','.join(far)} {_public(host_key)}", mode=0o644)
-    config = private.write("sshd_config", _server_config(host_key, authorized, far), mode=0o600)
+    known = private.write("known_hosts", f"{','.join(aliases)} {_public(host_key)}", mode=0o644)
+    config = private.write("sshd_config", _server_config(host_key, authorized), mode=0o600)
     existing = _CLIENT.read_text(encoding="utf-8", errors="replace") if _CLIENT.exists() else ""
     maker = _maker_ids()
     user = "root" if maker is None else pwd.getpwuid(maker[0]).pw_name
-    private.cover(_CLIENT, _client_config(user, user_key, known, far) + existing, mode=0o644)
+    private.cover(_CLIENT, _client_config(user, user_key, known, aliases) + existing, mode=0o644)
     server = [str(_which("sshd")), "-D", "-f", str(config), "-E", str(_log())]
-    if maker is not None:
-        return ["unshare", "--user", f"--map-user={maker[0]}", f"--map-group={maker[1]}", "--", *server]
+    if maker is None:
+        _let_root_in()
+    else:
+        server = ["unshare", "--user", f"--map-user={maker[0]}", f"--map-group={maker[1]}", "--", *server]
+    return {
+        name: [*server, *(f"-oListenAddress={address}" for address in own)] for name, own in addresses.items()
+    }
+
+
+def _let_root_in() -> None:
     (private.RUN / "sshd").mkdir(mode=0o755, exist_ok=True)
     for record in _LOGIN_RECORDS:
         if record.exists():
             private.cover(record, "", mode=0o600)
     _unlock_root()
-    return server
 
 
-def wait_ready(pid: int) -> None:
-    """Returns once the server ``pid`` listens. Raises HowdahError with its own words if it does not."""
+def wait_ready(pid: int, host: str) -> None:
+    """Returns once the server ``pid`` of ``host`` listens. Raises HowdahError with its own words if not."""
     deadline = time.monotonic() + _START_S
     while time.monotonic() < deadline:
         if _listens(pid):
@@ -70,9 +79,7 @@ def wait_ready(pid: int) -> None:
             break
         time.sleep(0.002)
     said = _log().read_text(encoding="utf-8", errors="replace").strip() if _log().exists() else ""
-    raise HowdahError(
-        f"the far host's sshd did not start: {said.rpartition(chr(10))[2] or 'it said nothing'}"
-    )
+    raise HowdahError(f"the sshd of {host} did not start: {said.rpartition(chr(10))[2] or 'it said nothing'}")
 
 
 def _make_keys(*paths: Path) -> None:
@@ -91,12 +98,11 @@ def _make_keys(*paths: Path) -> None:
             raise HowdahError(f"ssh-keygen failed: {said.decode(errors='replace').strip()}")
 
 
-def _server_config(host_key: Path, authorized: Path, addresses: list[str]) -> str:
-    listen = "".join(f"ListenAddress {address}\n" for address in addresses)
+def _server_config(host_key: Path, authorized: Path) -> str:
     scripts = Path(sys.executable).parent
     return f"""\
 Port {_PORT}
-{listen}HostKey {host_key}
+HostKey {host_key}
 AuthorizedKeysFile {authorized}
 AuthenticationMethods publickey
 PermitRootLogin yes
@@ -108,7 +114,7 @@ PrintMotd no
 PrintLastLog no
 X11Forwarding no
 AcceptEnv LANG LC_*
-# The far host shares this one's files, but bash must not run their owner's ~/.bashrc at each command as if
+# Hosts share this one's files, but bash must not run their owner's ~/.bashrc at each command as if
 # it were there by choice: it leaves that out when it believes it is not the outermost shell.
 SetEnv PATH={scripts}:{os.environ.get("PATH", os.defpath)} SHLVL=1
 Subsystem sftp internal-sftp
@@ -119,9 +125,9 @@ MaxAuthTries 100
 """
 
 
-def _client_config(user: str, user_key: Path, known: Path, addresses: list[str]) -> str:
+def _client_config(user: str, user_key: Path, known: Path, aliases: list[str]) -> str:
     return f"""\
-Host far far6 {" ".join(addresses)}
+Host {" ".join(aliases)}
     User {user}
     IdentityFile {user_key}
     IdentitiesOnly yes
@@ -155,8 +161,10 @@ def _unlock_root() -> None:
 
 
 def _listens(pid: int) -> bool:
-    """Whether the network namespace of ``pid`` has a listener on the port."""
+    """Whether ``pid`` has entered its network namespace and that has a listener on the port."""
     try:
+        if Path(f"/proc/{pid}/ns/net").samefile("/proc/self/ns/net"):
+            return False
         rows = Path(f"/proc/{pid}/net/tcp").read_text(encoding="ascii").splitlines()[1:]
     except OSError:
         return False
