@@ -13,7 +13,7 @@ import msgspec
 from bench.cc.held import HOLD, READY, loaded, output
 from howdah import lab
 from howdah.cc import programs
-from howdah.lab.hosts import Host
+from howdah.cc.places import Place
 
 ROOT = Path(__file__).parents[2]
 PORT = 7007
@@ -55,18 +55,18 @@ class Outcome(msgspec.Struct, frozen=True):
 
 def attach_while_targets_change(wan: lab.Lab, address: str, count: int = COUNT) -> Outcome:
     """Connections from the near host to ``address`` of the far one. ``hd_hold`` must be loaded."""
-    rule, flow = (f"{address}/32", str(PORT)), f"{address}:{PORT}"
+    rule, flow = Place(f"{address}/32", str(PORT)), f"{address}:{PORT}"
     with (
         _running(wan, "far", "far", PORT),
         _running(wan, "near", "near", address, PORT, count, SPAN_S) as near,
     ):
         _hear(near, "half\n")
-        attached = programs.attach(*rule, HOLD, RATES_BPS[0])
+        attached = programs.attach(rule, HOLD, RATES_BPS[0])
         _hear(near, READY)
         for rate_bps in RATES_BPS:
             programs.set_target(rate_bps, None, flow)
         found = programs.status()
-        detached = programs.detach(*rule)
+        detached = programs.detach(rule)
         whole = near.wait(20) == 0
     mine = [each for each in found.connections if each.remote == flow]
     targets = [each.hold.target.rate_bps for each in mine if each.hold and each.hold.target]
@@ -82,7 +82,7 @@ def attach_while_targets_change(wan: lab.Lab, address: str, count: int = COUNT) 
 
 
 @contextlib.contextmanager
-def _running(wan: lab.Lab, host: Host, *arguments: object) -> Iterator["subprocess.Popen[str]"]:
+def _running(wan: lab.Lab, host: str, *arguments: object) -> Iterator["subprocess.Popen[str]"]:
     argv = [sys.executable, "-m", "bench.cc.crowd_ends", *map(str, arguments)]
     with wan.popen(host, argv, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         try:

@@ -1,11 +1,12 @@
 """Programs that run on the hosts of a lab and print one JSON value.
 
-python -m bench.cc.ends receive PORT                         reads and forgets, one connection
+python -m bench.cc.ends receive PORT                         reads and forgets, every connection
 python -m bench.cc.ends arrivals PORT SPAN_S                 payload received, about each millisecond
 python -m bench.cc.ends transfers ADDRESS PORT BYTES COUNT GAP_S   seconds until all is acknowledged
 python -m bench.cc.ends turns ADDRESS PORT PACED_BPS CONTROL…   CPU of each control; 0: not paced
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -13,9 +14,10 @@ import socket
 import struct
 import sys
 import termios
+import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 SO_SNDBUFFORCE, SO_RCVBUFFORCE, SO_MAX_PACING_RATE = 32, 33, 47
 BUFFER_BYTES = 2**30 - 1
@@ -23,6 +25,9 @@ BUFFER_BYTES = 2**30 - 1
 BLOCK = bytes(2**20)
 WARM_BYTES = 4 * 2**20
 POLL_S = 0.0002
+STALLED_S = 30
+"""A burst of losses ends after so many segments, and a sender whose last ones fell into it probes with one at
+a time, each after twice the time."""
 TURNS_BUFFER_BYTES = 20 * 2**20
 """With what the kernel doubles it to, 10 Gb/s × 20 ms is always full and its queue never is."""
 ROUNDS, SETTLE_S, SPAN_S = 20, 0.5, 1.5
@@ -38,20 +43,24 @@ INFO = {
 COUNTED = ("total_retrans", "total_rto", "dsack_dups", "reord_seen")
 
 
-def receive(port: int) -> int:
-    """Takes one connection and reads it to its end; bytes."""
-    count = 0
-    with _accepted(port) as connection:
-        buffer = bytearray(len(BLOCK))
-        while received := connection.recv_into(buffer):
-            count += received
-    return count
+def receive(port: int) -> NoReturn:
+    """Takes connections and reads each to its end, until it is killed."""
+    with _listening(port) as listener:
+        while True:
+            threading.Thread(target=_drain, args=(listener.accept()[0],), daemon=True).start()
+
+
+def _drain(connection: socket.socket) -> None:
+    buffer = bytearray(len(BLOCK))
+    with connection, contextlib.suppress(ConnectionResetError):
+        while connection.recv_into(buffer):
+            pass
 
 
 def arrivals(port: int, span_s: float) -> list[tuple[int, int]]:
     """Takes one connection; time of the monotonic clock in ns, and bytes received by then."""
     samples: list[tuple[int, int]] = []
-    with _accepted(port) as connection:
+    with _listening(port) as listener, listener.accept()[0] as connection:
         buffer = bytearray(len(BLOCK))
         count, next_ns = 0, 0
         end_ns = time.monotonic_ns() + round(span_s * 1e9)
@@ -66,38 +75,56 @@ def arrivals(port: int, span_s: float) -> list[tuple[int, int]]:
     raise SystemExit("the connection ended before the span did")
 
 
-def _accepted(port: int) -> socket.socket:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
-        listener.bind(("", port))
-        listener.listen()
-        print("ready", flush=True)
-        return listener.accept()[0]
+def _listening(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
+    listener.bind(("", port))
+    listener.listen()
+    print("ready", flush=True)
+    return listener
 
 
-def transfers(address: str, port: int, size_bytes: int, count: int, gap_s: float) -> list[dict[str, float]]:
-    """Sends ``count`` times over one connection that is warm: its window scale and RTT are known."""
-    done = []
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as connection:
-        connection.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, BUFFER_BYTES)
-        connection.connect((address, port))
-        _transfer(connection, WARM_BYTES)
-        for _ in range(count):
-            time.sleep(gap_s)
-            before = _info(connection)
-            took_s = _transfer(connection, size_bytes)
-            after = _info(connection)
-            done.append({"s": took_s} | {name: after[name] - before[name] for name in COUNTED})
+def transfers(
+    address: str, port: int, size_bytes: int, count: int, gap_s: float
+) -> list[dict[str, float | None]]:
+    """Sends ``count`` times over a connection that is warm: its window scale and RTT are known.
+
+    A transfer that stalls has no time (``s``), and the next has a new connection.
+    """
+    done: list[dict[str, float | None]] = []
+    while len(done) < count:
+        with _warm(address, port) as connection:
+            while len(done) < count:
+                time.sleep(gap_s)
+                before = _info(connection)
+                took_s = _transfer(connection, size_bytes)
+                after = _info(connection)
+                done.append({"s": took_s} | {name: after[name] - before[name] for name in COUNTED})
+                if took_s is None:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    break
     return done
 
 
-def _transfer(connection: socket.socket, size_bytes: int) -> float:
-    """Seconds from the first write until the last byte is acknowledged."""
+def _warm(address: str, port: int) -> socket.socket:
+    while True:
+        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        connection.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, BUFFER_BYTES)
+        connection.connect((address, port))
+        if _transfer(connection, WARM_BYTES) is not None:
+            return connection
+        connection.close()
+
+
+def _transfer(connection: socket.socket, size_bytes: int) -> float | None:
+    """Seconds from the first write until the last byte is acknowledged; None after ``STALLED_S``."""
     begin_s = time.monotonic()
     for start in range(0, size_bytes, len(BLOCK)):
         connection.sendall(memoryview(BLOCK)[: size_bytes - start])
     while _unacknowledged(connection):
+        if time.monotonic() - begin_s > STALLED_S:
+            return None
         time.sleep(POLL_S)
     return time.monotonic() - begin_s
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import matplotlib as mpl
 
-from bench.cc.judge import FALLS, bound_s, cell, median_s
+from bench.cc.judge import FALLS, bound_s, cell, median_s, times_s
 from bench.cc.table import FALLING, paper
 from bench.report import RESULTS
 
@@ -53,8 +53,8 @@ def _panel(axis: Axes, runs: list[dict[str, Any]]) -> None:
         rtts_ms = [run["rtt_ms"] for run in own]
         colour = _COLOURS[loss]
         for run in own:
-            times_s = [each["s"] for each in run["transfers"]]
-            axis.plot([run["rtt_ms"]] * len(times_s), times_s, "_", color=colour, markersize=6)
+            each_s = times_s(run)
+            axis.plot([run["rtt_ms"]] * len(each_s), each_s, "_", color=colour, markersize=6)
         axis.plot(rtts_ms, [median_s(run) for run in own], color=colour, label=f"{100 * loss:g} %")
         axis.plot(rtts_ms, [said[cell(run)] for run in own], "--", color=colour, linewidth=1)
         axis.plot(

@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
+from bench.carrying import probe
 from bench.cc.held import PORT, holding, listening, output
 from bench.cc.table import RATE_BPS
 from bench.cc.tail import PAYLOAD_BYTES, WIRE_BYTES
-from bench.link import counters, probe
+from bench.link import counters
 from howdah import lab
 from howdah.cc import programs
 
@@ -21,12 +22,14 @@ SKIP_S, STEADY_S = 3.0, 60.0
 EDGE_S = 3.0
 """At both ends of the steady span: somewhere in there nothing is missing, and all that came was read."""
 
-CHANGES_BPS = (400_000_000, 800_000_000, 200_000_000, 900_000_000, 100_000_000, 600_000_000)
+BEGIN_BPS = 300_000_000
+CHANGES_BPS = (400_000_000, 800_000_000, 200_000_000, 900_000_000, 100_000_000, 600_000_000, BEGIN_BPS)
+ROUNDS = 3
+"""Each change is made so often: a machine that pauses for a moment would be one of them."""
 BETWEEN_S = 2.0
-WITHIN_S = 0.002
-"""A rate is in force when what was received is no longer further than this from that rate's line."""
-HICCUP_S = 0.010
-"""A shorter absence from the line is this machine's doing: a reader that was woken late."""
+WITHIN_S = 0.004
+"""Arrivals keep to a line when they are no further than this from it: a reader is woken late at times."""
+KEPT_TO_S = 0.1
 KEPT_NS = 20_000_000
 Samples = list[tuple[int, int]]
 Run = dict[str, Any]
@@ -89,13 +92,13 @@ def _thinned(samples: Samples) -> Samples:
 def changes() -> Run:
     """1 Gb/s × 180 ms without loss: another rate every two seconds, and when the receiver had it."""
     link = lab.symmetric(RATE_BPS, RTT_NS)
-    span_s = SKIP_S + BETWEEN_S * (len(CHANGES_BPS) + 1)
-    with holding(link, 300_000_000) as wan, listening(wan, "arrivals", PORT, span_s) as far:
+    span_s = SKIP_S + BETWEEN_S * (ROUNDS * len(CHANGES_BPS) + 1)
+    with holding(link, BEGIN_BPS) as wan, listening(wan, "arrivals", PORT, span_s) as far:
         argv = probe("source", wan.far_address, PORT, span_s + 20)
         with wan.popen("near", argv, stdout=subprocess.DEVNULL) as near:
             time.sleep(SKIP_S)
             asked = []
-            for rate_bps in CHANGES_BPS:
+            for rate_bps in CHANGES_BPS * ROUNDS:
                 asked.append((time.monotonic_ns(), rate_bps))
                 programs.set_target(rate_bps, None, None)
                 time.sleep(BETWEEN_S)
@@ -104,7 +107,7 @@ def changes() -> Run:
         stats = wan.stats()
     ends_ns = [*(at_ns for at_ns, _ in asked[1:]), asked[-1][0] + round(BETWEEN_S * 1e9)]
     done = [
-        {"rate_bps": rate_bps, **in_force(samples, at_ns, end_ns)}
+        {"rate_bps": rate_bps, **in_force(samples, at_ns, end_ns, rate_bps)}
         for (at_ns, rate_bps), end_ns in zip(asked, ends_ns, strict=True)
     ]
     return {
@@ -117,21 +120,27 @@ def changes() -> Run:
     }
 
 
-def in_force(samples: Samples, at_ns: int, end_ns: int) -> dict[str, float]:
-    """Seconds after ``at_ns`` from when on arrivals keep to a line, and that line's rate on the wire.
+def in_force(samples: Samples, at_ns: int, end_ns: int, rate_bps: float) -> dict[str, float]:
+    """Seconds after ``at_ns`` from when on arrivals keep to a line of the rate on the wire for ``KEPT_TO_S``.
 
-    The line is the one of the last half before ``end_ns``.
+    What the machine holds up later than that is not the sender's; the rate over the last half, which is the
+    slope there, tells whether the sender kept to it. Never in force: the whole span.
     """
     own = [(t - at_ns, n) for t, n in samples if at_ns <= t < end_ns]
     late = [(t, n) for t, n in own if t >= (end_ns - at_ns) / 2]
-    slope, offset = statistics.linear_regression([t for t, _ in late], [n for _, n in late])
-    limit = slope * WITHIN_S * 1e9
-    last_ns, since_ns = 0, None
-    for t, n in own:
-        if abs(n - offset - slope * t) <= limit:
-            since_ns = None
-            continue
-        since_ns = t if since_ns is None else since_ns
-        if t - since_ns >= HICCUP_S * 1e9:
-            last_ns = t
-    return {"after_s": last_ns / 1e9, "seen_bps": slope * 8e9 * WIRE_BYTES / PAYLOAD_BYTES}
+    slope, _ = statistics.linear_regression([t for t, _ in late], [n for _, n in late])
+    wanted = rate_bps / 8e9 * PAYLOAD_BYTES / WIRE_BYTES
+    begin = (t for place, (t, _) in enumerate(own) if _keeps(own[place:], wanted))
+    after_ns = next(begin, end_ns - at_ns)
+    return {"after_s": after_ns / 1e9, "seen_bps": slope * 8e9 * WIRE_BYTES / PAYLOAD_BYTES}
+
+
+def _keeps(samples: Samples, bytes_per_ns: float) -> bool:
+    """Whether the first ``KEPT_TO_S`` of ``samples`` are on a line from the first of them."""
+    begin_ns, begun = samples[0]
+    for t, n in samples:
+        if t - begin_ns > KEPT_TO_S * 1e9:
+            return True
+        if abs(n - begun - bytes_per_ns * (t - begin_ns)) > bytes_per_ns * WITHIN_S * 1e9:
+            return False
+    return False

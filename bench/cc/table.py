@@ -78,7 +78,7 @@ def _transfers(place: tuple[Falling, Cell]) -> Run:
     gap_s = cell.rtt_ms / 1000 + SETTLE_S
     with held_lab(wanted) as wan, listening(wan, "receive", PORT):
         argv = end("transfers", wan.far_address, PORT, SIZE_BYTES, RUNS, gap_s)
-        transfers = said(wan, argv, timeout_s=240)
+        transfers = said(wan, argv, timeout_s=300)
         near = counters(wan, "near")
         stats = wan.stats()
     return {

@@ -5,10 +5,9 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +165,7 @@ def test_every_command_helps_with_an_example() -> None:
         ("attach --to 10.9.0.0/16 --ports 5000 --cc hold", "load it with: howdah cc load hold"),
         ("attach --to 10.9.0.0/16 --ports 5000 --cc reno --rate 1Gbit", "only hold does"),
         ("attach --to 10.9.0.0/16 --ports 5000 --cc vegas", "is not in this kernel"),
+        ("attach --cgroup /none.slice/x --cc reno", "there is no cgroup /none.slice/x below /"),
         ("detach --to 10.9.0.0/16 --ports 5000", "is not attached"),
     ],
 )
@@ -180,18 +180,6 @@ def test_rules_that_meet_are_refused() -> None:
     assert "end that first with: howdah cc detach --to 192.0.2.0/24 --ports 5000-5100" in refused(*rule)
     assert "give ports outside of it" in refused(*rule[:4], "5100-5200", *rule[5:])
     assert "overlaps 192.0.2.0/24" in refused(*rule[:2], "192.0.0.0/16", *rule[3:])
-
-
-def test_without_root_only_looking_works() -> None:
-    as_user = ["unshare", "--mount", sys.executable, str(Path(__file__).with_name("as_user.py"))]
-    for command in (
-        ["load", "scalable"],
-        ["unload", "scalable"],
-        ["status"],
-        ["set", "hold", "--rate", "1Gbit"],
-    ):
-        assert "needs root" in refused(*command, through=as_user)
-    assert cc("list", through=as_user).returncode == 0
 
 
 def test_iperf3_uses_a_program_by_name_and_survives_its_unloading(wan: Lab) -> None:
@@ -225,12 +213,16 @@ def test_attach_reaches_unmodified_programs_and_detach_gives_back(wan: Lab) -> N
     assert controls_used(wan) == {"cubic"}
     ended(running)
     good("attach", *rule, "--cc", "hold", "--rate", "40Mbit")
-    second = ended(iperf3(wan, 2))
-    assert second["sender_tcp_congestion"] == "hd_hold"
+
+    def rate_bps() -> float:
+        done = ended(iperf3(wan, 2))
+        assert done["sender_tcp_congestion"] == "hd_hold"
+        return float(done["sum_received"]["bits_per_second"])
+
     # The receiver's window is small in the first round trips.
-    assert 0.85 * HELD_BPS < second["sum_received"]["bits_per_second"] < 1.02 * HELD_BPS
+    looks = looks_until_held(rate_bps, 0.85)
     (listed,) = programs.status().rules
-    assert listed.chosen == 2
+    assert listed.chosen == 2 * looks
 
 
 def test_scp_is_attached_where_it_is_accepted_in_both_families(wan: Lab, tmp_path: Path) -> None:
@@ -253,16 +245,30 @@ def test_nuttcp_is_attached(wan: Lab) -> None:
     with wan.popen("far", ["nuttcp", "-S", "--nofork"]) as server:
         try:
             await_service(wan, NUTTCP_PORTS.partition("-")[0])
-            told = wan.run(
-                "near", ["nuttcp", "-T1", "-fparse", FAR], capture_output=True, text=True, timeout=20
-            )
+            looks = looks_until_held(lambda: nuttcp_bps(wan), 0.8)
         finally:
             server.kill()
-    assert told.returncode == 0, told.stderr
-    rate_bps = 1e6 * float(told.stdout.partition("rate_Mbps=")[2].split()[0])
-    assert 0.8 * HELD_BPS < rate_bps < 1.02 * HELD_BPS
     (listed,) = programs.status().rules
-    assert (listed.chosen, listed.refused) == (2, 0), "one connection for control and one for data"
+    assert (listed.chosen, listed.refused) == (2 * looks, 0), "one connection for control and one for data"
+
+
+def nuttcp_bps(wan: Lab) -> float:
+    """Of payload, in one second."""
+    argv = ["nuttcp", "-T1", "-fparse", FAR]
+    told = wan.run("near", argv, capture_output=True, text=True, timeout=20)
+    assert told.returncode == 0, told.stderr
+    return 1e6 * float(told.stdout.partition("rate_Mbps=")[2].split()[0])
+
+
+def looks_until_held(rate_bps: Callable[[], float], least: float) -> int:
+    """How many looks it takes, of three, until one sees ``least`` of what is held; none may see more."""
+    seen: list[float] = []
+    while len(seen) < 3:
+        seen.append(rate_bps() / HELD_BPS)
+        assert seen[-1] < 1.02
+        if seen[-1] > least:
+            return len(seen)
+    pytest.fail(f"of the rate held {seen} was received")
 
 
 @pytest.fixture

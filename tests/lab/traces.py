@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from howdah.lab import hosts, settings
+from howdah.lab import settings, topology
 from howdah.lab.processes import Identity
 
 HOWDAH = [sys.executable, "-m", "howdah"]
@@ -105,8 +105,8 @@ def round_trip_ms(output: str) -> float:
     return float(output.rpartition(" = ")[2].split("/")[0])
 
 
-def ping(count: int = 3) -> list[str]:
-    return ["ping", "-n", "-q", "-i", "0.05", "-c", str(count), hosts.ADDRESSES["far"]]
+def ping(count: int = 3, to: str = topology.ADDRESSES["far"]) -> list[str]:
+    return ["ping", "-n", "-q", "-i", "0.05", "-c", str(count), to]
 
 
 def _pids() -> Iterator[int]:

@@ -63,12 +63,14 @@ def test_a_reader_who_waits_for_repairs_is_read_where_nothing_is_missing() -> No
 def test_a_rate_is_in_force_from_when_arrivals_keep_to_its_line() -> None:
     ms = 1_000_000
     bytes_by_ms = [200 * t if t < 90 else 200 * 90 + 100 * (t - 90) for t in range(2000)]
-    bytes_by_ms[1500:1505] = [bytes_by_ms[1500]] * 5
+    bytes_by_ms[300:350] = [bytes_by_ms[300]] * 50
     samples = [(5 * ms + t * ms, n) for t, n in enumerate(bytes_by_ms)]
-    found = rate.in_force(samples, 5 * ms, 2005 * ms)
-    # 2 ms of the new rate are 200 bytes, which the old one is ahead by in 2 ms.
-    assert found["after_s"] == pytest.approx(0.088, abs=0.002)
-    assert found["seen_bps"] == pytest.approx(100_000 * 8 * 1538 / 1448, rel=1e-4)
+    wire_bps = 100_000 * 8 * 1538 / 1448
+    found = rate.in_force(samples, 5 * ms, 2005 * ms, wire_bps)
+    # 4 ms of the new rate are 400 bytes, which the old one is ahead by in 4 ms.
+    assert found["after_s"] == pytest.approx(0.086, abs=0.002)
+    assert found["seen_bps"] == pytest.approx(wire_bps, rel=1e-4)
+    assert rate.in_force(samples, 5 * ms, 2005 * ms, 1.1 * wire_bps)["after_s"] == 2.0
 
 
 def transfers(where: Cell, seconds: float, falling: str = "one") -> dict[str, Any]:

@@ -43,6 +43,9 @@ pub struct Connection {
     pub rule: Option<(u32, String)>,
     /// What `hd_hold` says of it.
     pub hold: Option<Hold>,
+    /// Ids of the cgroups it belongs to, from the root down.
+    #[serde(skip)]
+    pub(crate) cgroups: Vec<u64>,
 }
 
 /// A connection under `hd_hold`.
@@ -73,7 +76,7 @@ pub struct Hold {
 pub(crate) struct Change {
     pub to: Option<String>,
     pub target: Option<Target>,
-    /// Note the rule and the control before.
+    /// Note the rule, and of the first rule the control before.
     pub rule: Option<u32>,
     /// The rule holds no longer.
     pub forget: bool,
@@ -123,9 +126,13 @@ pub(crate) struct Census {
 
 impl Census {
     pub fn take(store: &Store) -> Result<Self, Error> {
+        Self::of(store, Namespace::all())
+    }
+
+    /// Of some namespaces only.
+    pub fn of(store: &Store, namespaces: Vec<Namespace>) -> Result<Self, Error> {
         let walk = Walk::load(store, 1)?;
         let hold = store.kernel_name("hold");
-        let namespaces = Namespace::all();
         let mut all = Vec::new();
         for namespace in &namespaces {
             // A namespace may end while we look.
@@ -229,5 +236,6 @@ fn describe(told: &layout::Connection, namespace: u64, hold: &str) -> Connection
             returns: flow.returns,
         }),
         control,
+        cgroups: told.cgroups.into_iter().take_while(|&id| id > 0).collect(),
     }
 }

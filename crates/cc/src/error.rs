@@ -139,6 +139,12 @@ pub enum Error {
         /// `is here`, or what it uses instead.
         why: String,
     },
+    /// A share that cannot be.
+    #[error("{why}")]
+    Share {
+        /// What is wrong, and what to do.
+        why: String,
+    },
     /// A rule that cannot be.
     #[error("{why}")]
     Rule {

@@ -46,7 +46,18 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
+/// What cannot be read is left to the kernel to refuse.
 fn privileged() -> bool {
+    capable()
+        && fs::read_to_string("/proc/self/uid_map").map_or(true, |map| of_first_namespace(&map))
+}
+
+/// The first user namespace maps every id to itself; capabilities of others load no programs.
+fn of_first_namespace(uid_map: &str) -> bool {
+    uid_map.split_whitespace().eq(["0", "0", "4294967295"])
+}
+
+fn capable() -> bool {
     let Ok(status) = fs::read_to_string("/proc/self/status") else {
         return true;
     };
@@ -63,7 +74,7 @@ fn privileged() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{LEAST, version};
+    use super::{LEAST, of_first_namespace, version};
 
     #[test]
     fn releases_are_compared_as_numbers() {
@@ -72,5 +83,12 @@ mod tests {
         assert!(version("6.10.3").is_some_and(|version| version > LEAST));
         assert!(version("5.15.0-91-generic").is_some_and(|version| version < LEAST));
         assert_eq!(version("unknown"), None);
+    }
+
+    #[test]
+    fn root_of_another_user_namespace_is_told_by_its_map() {
+        assert!(of_first_namespace("         0          0 4294967295\n"));
+        assert!(!of_first_namespace("         0       1000          1\n"));
+        assert!(!of_first_namespace("0 0 1\n1 100000 65536\n"));
     }
 }

@@ -5,10 +5,14 @@ use std::{mem, net::IpAddr, ptr};
 use serde::Serialize;
 
 /// Of all layouts here and of the programs' parameters. A loaded program of another one is not touched.
-pub(crate) const ABI: u32 = 1;
+pub(crate) const ABI: u32 = 2;
 
-pub(crate) const RULES_MAX: u32 = 64;
-pub(crate) const RANGES_MAX: usize = 8;
+pub(crate) const RULES_MAX: u32 = 2048;
+pub(crate) const RANGES_MAX: usize = 32;
+pub(crate) const CGROUPS_MAX: usize = 32;
+pub(crate) const CGROUP_PATH_MAX: usize = 256;
+pub(crate) const SHARES_MAX: u32 = 4096;
+pub(crate) const SHARE_NAME_MAX: usize = 64;
 
 pub(crate) const ORDER_MOVE: u32 = 1;
 pub(crate) const ORDER_TARGET: u32 = 2;
@@ -42,22 +46,22 @@ pub(crate) unsafe trait Plain: Copy {
     }
 }
 
-/// What `hd_hold` shall hold; one of the two or neither.
+/// What `hd_hold` shall hold; one of the three or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Target {
     /// Bits per second on the wire; 0: none.
     pub rate_bps: u64,
     /// Packets; 0: none.
     pub window_packets: u32,
-    #[serde(skip)]
-    pub(crate) unused: u32,
+    /// A share's number, from 1; 0: none.
+    pub share: u32,
 }
 
 impl Target {
     /// Whether there is nothing to hold.
     #[must_use]
     pub fn is_none(&self) -> bool {
-        self.rate_bps == 0 && self.window_packets == 0
+        *self == Self::default()
     }
 }
 
@@ -93,6 +97,7 @@ pub(crate) struct Connection {
     pub known: u32,
     pub control: Name,
     pub flow: Flow,
+    pub cgroups: [u64; CGROUPS_MAX],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -108,9 +113,11 @@ pub(crate) struct Order {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
+#[repr(C, packed(4))]
 pub(crate) struct Prefix {
     pub bits: u32,
+    pub namespace: u64,
+    pub cgroup: u64,
     pub family: u32,
     pub address: [u8; 16],
 }
@@ -138,9 +145,32 @@ pub(crate) struct Rule {
     pub chosen: u64,
     pub refused: u64,
     pub prefix: Prefix,
+    pub namespace: u64,
     pub least: u16,
     pub most: u16,
     pub used: u32,
+    pub cgroup: [u8; CGROUP_PATH_MAX],
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Share {
+    pub lock: u32,
+    pub unused: u32,
+    pub rate_bps: u64,
+    pub minimum_bps: u64,
+    pub until_ns: u64,
+    pub owner: [u8; SHARE_NAME_MAX],
+    pub name: [u8; SHARE_NAME_MAX],
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Use {
+    pub connections: u32,
+    pub active: u32,
+    pub sent_bytes: u64,
+    pub acked_bytes: u64,
 }
 
 /// What is in the kernel under one of our names; kept beside its link.
@@ -169,23 +199,29 @@ unsafe impl Plain for Ranges {}
 // SAFETY: as above.
 unsafe impl Plain for Rule {}
 // SAFETY: as above.
+unsafe impl Plain for Share {}
+// SAFETY: as above.
+unsafe impl Plain for Use {}
+// SAFETY: as above.
 unsafe impl Plain for About {}
 
 const _: () = {
     assert!(mem::size_of::<Target>() == 16);
     assert!(mem::size_of::<Flow>() == 80);
-    assert!(mem::size_of::<Connection>() == 160);
+    assert!(mem::size_of::<Connection>() == 160 + 8 * CGROUPS_MAX);
     assert!(mem::size_of::<Order>() == 64);
-    assert!(mem::size_of::<Prefix>() == 24);
+    assert!(mem::size_of::<Prefix>() == 40);
     assert!(mem::size_of::<Ranges>() == 4 + 8 * RANGES_MAX);
-    assert!(mem::size_of::<Rule>() == 80);
+    assert!(mem::size_of::<Rule>() == 104 + CGROUP_PATH_MAX);
+    assert!(mem::size_of::<Share>() == 160);
+    assert!(mem::size_of::<Use>() == 24);
     assert!(mem::size_of::<About>() == 104);
 };
 
-/// `text`, cut to what the kernel keeps.
-pub(crate) fn name(text: &str) -> Name {
-    let mut name = [0; 16];
-    let length = text.len().min(15);
+/// `text` and a zero, cut to what fits.
+pub(crate) fn name<const N: usize>(text: &str) -> [u8; N] {
+    let mut name = [0; N];
+    let length = text.len().min(N - 1);
     name[..length].copy_from_slice(&text.as_bytes()[..length]);
     name
 }

@@ -4,11 +4,13 @@
 //!   BPF C each (`src/bpf`).
 //! - [`Store`] loads them so that they outlive us, swaps them under live connections, unloads them,
 //!   sets what `hd_hold` holds, and attaches controls to other programs' connections.
+//! - [`Shares`] are rates that connections hold together for the time of a lease.
 //! - [`Trial`] registers one for as long as it lives.
 
 use std::collections::BTreeMap;
 
 mod attach;
+mod cgroups;
 mod connections;
 mod error;
 mod kernel;
@@ -21,10 +23,13 @@ mod namespaces;
 mod network;
 mod pins;
 mod program;
+mod rules;
+mod shares;
 mod target;
 mod trial;
 
-pub use attach::{Attaching, Place, Rule};
+pub use attach::Attaching;
+pub use cgroups::Cgroup;
 pub use connections::{Connection, Hold};
 pub use error::Error;
 pub use kernel::check as check_kernel;
@@ -34,6 +39,8 @@ pub use namespaces::Namespace;
 pub use network::{Network, Ports};
 pub use pins::Store;
 pub use program::{PROGRAMS, Program, Setting};
+pub use rules::{Place, Rule};
+pub use shares::{Placing, Share, Shares};
 pub use target::{FlowName, Targeted};
 pub use trial::Trial;
 

@@ -41,7 +41,10 @@ impl Candidate {
                 CONTROL => rename(map, &format!("hd_{}", program.name), &name),
                 PARAMETERS => map.set_initial_value(&parameters)?,
                 "flows" if pinned => map.set_pin_path(store.flows())?,
-                "default_target" if pinned => map.set_pin_path(store.default_target_path())?,
+                // The rest is the program's own and goes on under the next one.
+                "default_target" | "shares" | "uses" if pinned => {
+                    map.set_pin_path(store.folder(&name).join(map_name))?;
+                }
                 _ => {}
             }
             Ok(())
@@ -150,7 +153,7 @@ fn rename(control: &mut OpenMapMut<'_>, from: &str, to: &str) {
         .position(|part| part == from.as_bytes());
     if let Some(at) = found {
         let field = &mut bytes[at..at + 16];
-        field.copy_from_slice(&layout::name(to));
+        field.copy_from_slice(&layout::name::<16>(to));
     }
 }
 

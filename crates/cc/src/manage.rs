@@ -7,7 +7,7 @@ use libbpf_rs::Link;
 use serde::Serialize;
 
 use crate::{
-    Error, Namespace, PROGRAMS, Program, Setting, Store,
+    Error, Namespace, PROGRAMS, Program, Setting, Store, Target,
     connections::{Census, Change, Connection},
     kernel,
     layout::{self, ABI, About},
@@ -264,6 +264,7 @@ impl Store {
                 .unwrap_or(default);
             let change = Change {
                 to: Some(to.to_owned()),
+                target: Some(Target::default()),
                 ..Change::default()
             };
             by_control

@@ -4,12 +4,18 @@ use std::{
     collections::BTreeSet,
     fs::{self, File},
     io,
-    os::{fd::OwnedFd, unix::fs::MetadataExt},
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::fs::MetadataExt,
+    },
     path::PathBuf,
     thread,
 };
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::{
+    net::{AddressFamily, SocketType},
+    thread::{LinkNameSpaceType, move_into_link_name_space},
+};
 
 use crate::{Error, mounts};
 
@@ -36,6 +42,26 @@ impl Namespace {
             .filter_map(|path| Self::open(path).ok())
             .filter(|namespace| seen.insert(namespace.inode))
             .collect()
+    }
+
+    /// The one of an inode.
+    pub(crate) fn of(inode: u64) -> Result<Self, Error> {
+        let found = Self::all().into_iter().find(|each| each.inode == inode);
+        found.ok_or_else(|| Error::Rule {
+            why: format!(
+                "no process, descriptor or mount to be seen from here is of network namespace {inode};                  list them with: lsns -t net"
+            ),
+        })
+    }
+
+    /// The kernel's number of it, never used twice.
+    pub(crate) fn cookie(&self) -> Result<u64, Error> {
+        self.inside(|| {
+            cookie_here().map_err(|source| Error::System {
+                what: "ask for the cookie of a network namespace".to_owned(),
+                source,
+            })
+        })
     }
 
     fn open(path: PathBuf) -> io::Result<Self> {
@@ -75,6 +101,27 @@ impl Namespace {
 pub(crate) fn default_control() -> Option<String> {
     let text = fs::read_to_string(format!("{SYSCTLS}/tcp_congestion_control")).ok()?;
     Some(text.trim().to_owned())
+}
+
+/// Of the calling thread's namespace.
+fn cookie_here() -> io::Result<u64> {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    let mut cookie = 0_u64;
+    let mut length = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes, which is what there is.
+    let failed = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut length,
+        )
+    };
+    match failed {
+        0 => Ok(cookie),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Sets what new sockets of the calling thread's namespace use.

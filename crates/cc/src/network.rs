@@ -6,6 +6,10 @@ use serde::{Serialize, Serializer};
 
 use crate::{Error, layout};
 
+/// Namespace and cgroup, which each key of a prefix begins with.
+const BITS_BEFORE: u32 = 64 + 64;
+const BITS_OF_FAMILY: u32 = 32;
+
 /// All addresses that begin alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
@@ -40,7 +44,8 @@ impl Network {
         address.is_ipv4() == self.address.is_ipv4() && first(address, self.bits) == self.address
     }
 
-    pub(crate) fn key(&self) -> layout::Prefix {
+    /// In the network namespace of this cookie and the cgroup of this id; 0: every one.
+    pub(crate) fn key(&self, namespace: u64, cgroup: u64) -> layout::Prefix {
         let mut address = [0; 16];
         let family = match self.address {
             IpAddr::V4(v4) => {
@@ -53,22 +58,37 @@ impl Network {
             }
         };
         layout::Prefix {
-            bits: 32 + u32::from(self.bits),
+            bits: BITS_BEFORE + BITS_OF_FAMILY + u32::from(self.bits),
+            namespace,
+            cgroup,
             family,
             address,
         }
     }
 
-    pub(crate) fn of_key(key: &layout::Prefix) -> Self {
+    /// As [`Self::key`], of all addresses.
+    pub(crate) fn key_of_all(namespace: u64, cgroup: u64) -> layout::Prefix {
+        layout::Prefix {
+            bits: BITS_BEFORE,
+            namespace,
+            cgroup,
+            family: 0,
+            address: [0; 16],
+        }
+    }
+
+    /// Absent: all addresses.
+    pub(crate) fn of_key(key: &layout::Prefix) -> Option<Self> {
+        let bits = key.bits.checked_sub(BITS_BEFORE + BITS_OF_FAMILY)?;
         let family = if key.family == 4 {
             libc::AF_INET
         } else {
             libc::AF_INET6
         };
-        Self {
+        Some(Self {
             address: layout::address(family as u32, &key.address),
-            bits: (key.bits.saturating_sub(32)) as u8,
-        }
+            bits: bits as u8,
+        })
     }
 }
 
@@ -227,8 +247,10 @@ mod tests {
             "2001:db8::/33",
             "::/0",
         ] {
-            assert_eq!(Network::of_key(&network(text).key()).to_string(), text);
+            let read = Network::of_key(&network(text).key(7, 8)).unwrap();
+            assert_eq!(read.to_string(), text);
         }
+        assert!(Network::of_key(&Network::key_of_all(7, 8)).is_none());
     }
 
     #[test]

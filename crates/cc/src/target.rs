@@ -1,6 +1,6 @@
 //! What `hd_hold` shall hold, by default or for one connection.
 
-use std::{fmt, net::SocketAddr, str::FromStr};
+use std::{fmt, net::SocketAddr, ops::RangeInclusive, str::FromStr};
 
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use serde::Serialize;
@@ -12,6 +12,9 @@ use crate::{
     layout::Plain,
     loader::system,
 };
+
+/// What can be held.
+pub(crate) const RATES_BPS: RangeInclusive<u64> = 8_000..=1_000_000_000_000;
 
 /// Which connections: those to `remote`, and from `local` if that is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +46,10 @@ impl Target {
             (Some(_), Some(_)) => {
                 wrong("a rate and a window cannot both be held; give one of them")
             }
-            (Some(rate_bps), None) if rate_bps < 8_000 => wrong(
+            (Some(rate_bps), None) if rate_bps < *RATES_BPS.start() => wrong(
                 "a rate below 8 kb/s cannot be held; to hold nothing any more: howdah cc set hold --none",
             ),
-            (Some(rate_bps), None) if rate_bps > 1_000_000_000_000 => {
+            (Some(rate_bps), None) if rate_bps > *RATES_BPS.end() => {
                 wrong("a rate above 1 Tb/s cannot be held")
             }
             (None, Some(window)) if !(2..=1 << 28).contains(&window) => wrong(
@@ -55,7 +58,7 @@ impl Target {
             (rate_bps, window_packets) => Ok(Self {
                 rate_bps: rate_bps.unwrap_or(0),
                 window_packets: window_packets.unwrap_or(0) as u32,
-                unused: 0,
+                share: 0,
             }),
         }
     }
@@ -123,8 +126,12 @@ impl Store {
     }
 
     pub(crate) fn default_target_path(&self) -> std::path::PathBuf {
+        self.hold_folder().join("default_target")
+    }
+
+    /// Where the maps of `hd_hold` are.
+    pub(crate) fn hold_folder(&self) -> std::path::PathBuf {
         self.folder(&self.kernel_name("hold"))
-            .join("default_target")
     }
 }
 

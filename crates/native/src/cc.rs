@@ -1,11 +1,18 @@
 //! Congestion control as programs (crates/cc). What the kernel said to a refused program is a note of the
 //! exception.
 
-use howdah_cc::{Error, Place, Program, Store, Target};
+use std::sync::{Mutex, PoisonError};
+
+use howdah_cc::{Cgroup, Error, Place, Program, Store, Target, Trial};
 use pyo3::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{HowdahError, raise};
+
+#[pyfunction]
+pub fn cc_check_kernel() -> PyResult<()> {
+    howdah_cc::check_kernel().map_err(raise)
+}
 
 #[pyfunction]
 pub fn cc_list(py: Python<'_>) -> PyResult<Vec<u8>> {
@@ -58,54 +65,121 @@ pub fn cc_rules(py: Python<'_>) -> PyResult<Vec<u8>> {
 }
 
 #[pyfunction]
-pub fn cc_check_place(to: &str, ports: &str) -> PyResult<()> {
-    place(to, ports).map(drop).map_err(raise)
+pub fn cc_shares(py: Python<'_>) -> PyResult<Vec<u8>> {
+    answer(py, || Store::default().shares())
+}
+
+/// Which connections a rule is for, as a person writes it.
+#[derive(Deserialize)]
+pub(crate) struct PlaceText {
+    to: Option<String>,
+    ports: String,
+    namespace: Option<u64>,
+    cgroup: Option<String>,
+}
+
+impl PlaceText {
+    fn read(json: &[u8]) -> PyResult<Self> {
+        serde_json::from_slice(json).map_err(raise)
+    }
+
+    pub fn place(&self) -> Result<Place, Error> {
+        let Self {
+            to,
+            ports,
+            namespace,
+            cgroup,
+        } = self;
+        Place::new(to.as_deref(), ports, cgroup.as_deref(), *namespace)
+    }
 }
 
 #[pyfunction]
-#[pyo3(signature = (to, ports, control, rate_bps, window_packets))]
+pub fn cc_check_place(place: &[u8]) -> PyResult<()> {
+    PlaceText::read(place)?.place().map(drop).map_err(raise)
+}
+
+#[pyfunction]
+pub fn cc_cgroup(path: &str) -> PyResult<Option<u64>> {
+    path.parse()
+        .and_then(|cgroup: Cgroup| cgroup.id())
+        .map_err(raise)
+}
+
+#[pyfunction]
+#[pyo3(signature = (place, control, rate_bps, window_packets))]
 pub fn cc_attach(
     py: Python<'_>,
-    to: &str,
-    ports: &str,
+    place: &[u8],
     control: &str,
     rate_bps: Option<u64>,
     window_packets: Option<i64>,
 ) -> PyResult<Vec<u8>> {
+    let place = PlaceText::read(place)?;
     answer(py, || {
         let target = match (rate_bps, window_packets) {
             (None, None) => None,
             _ => Some(Target::new(rate_bps, window_packets)?),
         };
-        Store::default().attach(place(to, ports)?, control, target)
+        Store::default().attach(place.place()?, control, target)
     })
 }
 
 #[pyfunction]
-pub fn cc_detach(py: Python<'_>, to: &str, ports: &str) -> PyResult<Vec<u8>> {
-    answer(py, || Store::default().detach(place(to, ports)?))
+pub fn cc_detach(py: Python<'_>, place: &[u8]) -> PyResult<Vec<u8>> {
+    let place = PlaceText::read(place)?;
+    answer(py, || Store::default().detach(&place.place()?))
 }
 
-fn place(to: &str, ports: &str) -> Result<Place, Error> {
-    Ok(Place {
-        to: to.parse()?,
-        ports: ports.parse()?,
-    })
+#[pyclass(frozen, module = "howdah._native")]
+pub struct CcTrial {
+    name: String,
+    trial: Mutex<Option<Trial>>,
+}
+
+#[pymethods]
+impl CcTrial {
+    #[new]
+    fn new(py: Python<'_>, name: &str) -> PyResult<Self> {
+        let begun = py.detach(|| {
+            let program = Program::find(name)?;
+            Trial::begin(&Store::default(), program, &program.values(&[])?)
+        });
+        let trial = begun.map_err(|error| raised(py, &error))?;
+        Ok(Self {
+            name: trial.name().to_owned(),
+            trial: Mutex::new(Some(trial)),
+        })
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn end(&self, py: Python<'_>) {
+        py.detach(|| *self.trial.lock().unwrap_or_else(PoisonError::into_inner) = None);
+    }
 }
 
 /// Does `work` without holding up other Python threads; its result as JSON.
-fn answer<T: Serialize + Send>(
+pub(crate) fn answer<T: Serialize + Send>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T, Error> + Send,
 ) -> PyResult<Vec<u8>> {
     match py.detach(work) {
         Ok(found) => serde_json::to_vec(&found).map_err(raise),
-        Err(error) => {
-            let raised = HowdahError::new_err(error.to_string());
-            if let Some(log) = error.log() {
-                raised.value(py).call_method1("add_note", (log,))?;
-            }
-            Err(raised)
-        }
+        Err(error) => Err(raised(py, &error)),
+    }
+}
+
+fn raised(py: Python<'_>, error: &Error) -> PyErr {
+    let raised = HowdahError::new_err(error.to_string());
+    let noted = error
+        .log()
+        .map(|log| raised.value(py).call_method1("add_note", (log,)));
+    match noted {
+        Some(Err(failed)) => failed,
+        _ => raised,
     }
 }

@@ -1,14 +1,18 @@
 """Programs in this host's kernel, through the native module. Everything but ``controls`` needs root.
 
-Rates are bits per second on the wire, times seconds, shares 0..1. What is not there is null.
+Rates are bits per second on the wire, times seconds, losses 0..1. What is not there is null.
 """
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
 
 from howdah import _native
+from howdah.cc import shares
+from howdah.cc.places import Place
+from howdah.cc.shares import Share
 from howdah.record import HostLimits
 
 
@@ -99,10 +103,12 @@ class Unloading(msgspec.Struct, frozen=True):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What hold holds: one of the two, the other 0."""
+    """What hold holds: one of the three, the others 0."""
 
     rate_bps: int
     window_packets: int
+    share: int = 0
+    """Its number, from 1."""
 
 
 class Targeted(msgspec.Struct, frozen=True):
@@ -155,19 +161,32 @@ class Ports(msgspec.Struct, frozen=True):
     least: int
     most: int
 
+    def __str__(self) -> str:
+        return str(self.least) if self.least == self.most else f"{self.least}-{self.most}"
+
 
 class Rule(msgspec.Struct, frozen=True):
-    """Connections to a prefix with a port in a range at either end, and what they get."""
+    """Connections of a cgroup or to a prefix, with a port in a range at either end, and what they get."""
 
     number: int
-    to: str
+    cgroup: str | None
+    """The only one it is for, with those below it."""
+    to: str | None
+    """Null: anywhere."""
     ports: Ports
+    namespace: int | None
+    """Inode of the only network namespace it is for."""
     control: str
     target: Target | None
     chosen: int
     """New connections it chose for."""
     refused: int
     """New connections that the kernel did not let have it."""
+
+    @property
+    def place(self) -> Place:
+        """As it was attached."""
+        return Place(self.to, str(self.ports), self.namespace, self.cgroup)
 
 
 class Attaching(msgspec.Struct, frozen=True):
@@ -186,6 +205,7 @@ class Status(msgspec.Struct, frozen=True):
     programs: list[Program]
     default_target: Target | None
     rules: list[Rule]
+    shares: list[Share]
     connections: list[Connection]
     """On programs of howdah, or chosen for by a rule."""
 
@@ -224,6 +244,16 @@ def unload(name: str) -> Unloading:
     return msgspec.json.decode(_native.cc_unload(name), type=Unloading)
 
 
+@contextlib.contextmanager
+def tried(name: str) -> Iterator[str]:
+    """Has a program in the kernel while the block and this process last; its name there."""
+    trial = _native.CcTrial(name)
+    try:
+        yield trial.name
+    finally:
+        trial.end()
+
+
 def set_target(rate_bps: int | None, window_packets: int | None, flow: str | None) -> Targeted:
     """What hold holds, by default or for the connections ``flow``; both null: nothing."""
     return msgspec.json.decode(_native.cc_set(rate_bps, window_packets, flow), type=Targeted)
@@ -234,6 +264,11 @@ def default_target() -> Target | None:
     return msgspec.json.decode(_native.cc_default_target(), type=Target | None)
 
 
+def rules() -> list[Rule]:
+    """Those of the host, in the order of their numbers."""
+    return msgspec.json.decode(_native.cc_rules(), type=list[Rule])
+
+
 def status() -> Status:
     """All of it."""
     programs = listed()
@@ -242,19 +277,20 @@ def status() -> Status:
     return Status(
         programs=programs,
         default_target=default_target(),
-        rules=msgspec.json.decode(_native.cc_rules(), type=list[Rule]),
+        rules=rules(),
+        shares=shares.everyones(),
         connections=[each for each in connections if each.control in ours or each.rule is not None],
     )
 
 
 def attach(
-    to: str, ports: str, control: str, rate_bps: int | None = None, window_packets: int | None = None
+    place: Place, control: str, rate_bps: int | None = None, window_packets: int | None = None
 ) -> Attaching:
-    """Gives connections to the prefix ``to`` with a port in ``ports`` the control."""
-    made = _native.cc_attach(to, ports, control, rate_bps, window_packets)
+    """Gives connections the control. Raises HowdahError where rules overlap, or there is no such cgroup."""
+    made = _native.cc_attach(msgspec.json.encode(place), control, rate_bps, window_packets)
     return msgspec.json.decode(made, type=Attaching)
 
 
-def detach(to: str, ports: str) -> Attaching:
+def detach(place: Place) -> Attaching:
     """Ends a rule and gives its connections back what they had."""
-    return msgspec.json.decode(_native.cc_detach(to, ports), type=Attaching)
+    return msgspec.json.decode(_native.cc_detach(msgspec.json.encode(place)), type=Attaching)

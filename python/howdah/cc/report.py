@@ -2,7 +2,7 @@
 
 from rich.table import Table
 
-from howdah._native import format_duration, format_rate
+from howdah._native import format_bytes, format_duration, format_rate
 from howdah.cc.programs import (
     Attaching,
     Connection,
@@ -15,6 +15,7 @@ from howdah.cc.programs import (
     Targeted,
     Unloading,
 )
+from howdah.cc.shares import Share
 from howdah.words import count
 
 
@@ -79,7 +80,9 @@ def targeted(done: Targeted) -> str:
 
 
 def target(held: Target) -> str:
-    """As ``400 Mb/s`` or ``738 packets``."""
+    """As ``400 Mb/s``, ``738 packets`` or ``share 3``."""
+    if held.share:
+        return f"share {held.share}"
     return format_rate(held.rate_bps) if held.rate_bps else count(held.window_packets, "packet")
 
 
@@ -94,7 +97,10 @@ def attaching(done: Attaching, *, ended: bool) -> str:
 def rule_words(rule: Rule) -> str:
     """As ``--to 10.9.0.0/16 --ports 5000-5100: hd_hold at 400 Mb/s``."""
     held = f" at {target(rule.target)}" if rule.target else ""
-    return f"--to {rule.to} --ports {_ports(rule)}: {rule.control}{held}"
+    whose = f"--cgroup {rule.cgroup} " if rule.cgroup else ""
+    to = f"--to {rule.to} " if rule.to else ""
+    where = f" --namespace {rule.namespace}" if rule.namespace else ""
+    return f"{whose}{to}--ports {rule.ports}{where}: {rule.control}{held}"
 
 
 def status(found: Status) -> list[str | Table]:
@@ -110,6 +116,8 @@ def status(found: Status) -> list[str | Table]:
         parts.append(f"hd_hold holds {held} for each connection without a target of its own")
     if found.rules:
         parts.append(_rules(found.rules))
+    if found.shares:
+        parts.append(_shares(found.shares))
     flows = [each for each in found.connections if not each.listens]
     if flows:
         parts.append(_flows(flows))
@@ -126,12 +134,38 @@ def _program(program: Program) -> str:
 
 
 def _rules(rules: list[Rule]) -> Table:
-    table = Table("to", "ports", "control", "holds", "chosen", "refused", box=None, pad_edge=False)
+    columns = ("cgroup", "to", "ports", "namespace", "control", "holds", "chosen", "refused")
+    table = Table(*columns, box=None, pad_edge=False)
     for rule in rules:
         held = target(rule.target) if rule.target else ""
+        where = str(rule.namespace) if rule.namespace else "every"
         refused = f"{rule.refused:,}" if rule.refused else ""
-        table.add_row(rule.to, _ports(rule), rule.control, held, f"{rule.chosen:,}", refused)
+        ports, chosen = str(rule.ports), f"{rule.chosen:,}"
+        table.add_row(
+            rule.cgroup or "every", rule.to or "anywhere", ports, where, rule.control, held, chosen, refused
+        )
     return table
+
+
+def _shares(shares: list[Share]) -> Table:
+    columns = ("share", "owner", "name", "in force", "lease left", "minimum", "active", "sent")
+    table = Table(*columns, box=None, pad_edge=False)
+    for share in shares:
+        table.add_row(
+            str(share.number),
+            share.owner,
+            share.name,
+            _rate(share.in_force_bps),
+            format_duration(share.left_s) if share.left_s else "run out",
+            _rate(share.minimum_bps),
+            f"{share.active:,} of {count(share.connections, 'connection')}",
+            format_bytes(share.sent_bytes),
+        )
+    return table
+
+
+def _rate(rate_bps: int) -> str:
+    return format_rate(rate_bps) if rate_bps else "ordinary"
 
 
 def _flows(flows: list[Connection]) -> Table:
@@ -156,11 +190,6 @@ def _hold(connection: Connection) -> str:
     if hold.falls:
         words.append(f"fell back {hold.falls} times, returned {hold.returns}")
     return ", ".join(words)
-
-
-def _ports(rule: Rule) -> str:
-    ports = rule.ports
-    return str(ports.least) if ports.least == ports.most else f"{ports.least}-{ports.most}"
 
 
 def _connections(number: int) -> str:

@@ -8,9 +8,10 @@ import typer
 from rich.console import Console
 
 from howdah import document
-from howdah._native import CC_PROGRAMS, HowdahError, cc_check_place, parse_rate
+from howdah._native import CC_PROGRAMS, HowdahError, parse_rate
 from howdah.cc import programs, report
 from howdah.cc.choose import choose
+from howdah.cc.places import ALL_PORTS, Place
 from howdah.record import HostLimits
 
 app = typer.Typer(
@@ -32,7 +33,7 @@ Window = Annotated[
     int | None, typer.Option(metavar="PACKETS", help="In flight, for each connection", show_default=False)
 ]
 To = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--to", metavar="PREFIX", help="Far ends, as 10.9.0.0/16 or 2001:db8::/32", show_default=False
     ),
@@ -40,7 +41,24 @@ To = Annotated[
 Ports = Annotated[
     str,
     typer.Option(
-        "--ports", metavar="A-B", help="Ports of either end, as 5000-5100 or 5201", show_default=False
+        "--ports",
+        metavar="A-B",
+        help="Ports of either end, as 5000-5100 or 5201. Default: all",
+        show_default=False,
+    ),
+]
+Cgroup = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="Only of processes in this cgroup or below it, as /system.slice/postgresql.service",
+        show_default=False,
+    ),
+]
+Namespace = Annotated[
+    int | None,
+    typer.Option(
+        metavar="INODE", help="Only in this network namespace, as lsns -t net lists it", show_default=False
     ),
 ]
 
@@ -160,30 +178,34 @@ def status(json: Json = False, verbose: Verbose = False) -> None:
 
 @app.command()
 def attach(
-    to: To,
-    ports: Ports,
     *,
+    to: To = None,
+    ports: Ports = ALL_PORTS,
+    cgroup: Cgroup = None,
     cc: Annotated[str, typer.Option("--cc", metavar="NAME", help="What they get", show_default=False)],
     rate: Rate = None,
     window: Window = None,
+    namespace: Namespace = None,
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Give connections of any program on this host a congestion control, by where they go. Needs root.
+    """Give connections of any program on this host a congestion control, by whose they are and where they go.
 
-    New connections get it when they are made, in either direction; those that live are moved. All others
-    keep theirs. It lasts until it is detached or the host restarts.
+    Needs root. New connections get it when they are made, in either direction; those that live are moved. All
+    others keep theirs. It lasts until it is detached or the host restarts. Give --to, --cgroup or both.
 
     \b
     Examples:
       howdah cc attach --to 10.9.0.0/16 --ports 5000-5100 --cc hold --rate 400Mbit
       howdah cc attach --to 2001:db8::/32 --ports 22 --cc scalable
+      howdah cc attach --cgroup /system.slice/postgresql.service --cc hold --rate 50Mbit
     """
-    cc_check_place(to, ports)
+    place = Place(to, ports, namespace, cgroup)
+    place.check()
     rate_bps = _rate(rate)
     control = choose(cc, HostLimits.here().congestion_controls_available).control
     _tell(
-        lambda: programs.attach(to, ports, control, rate_bps, window),
+        lambda: programs.attach(place, control, rate_bps, window),
         lambda done: report.attaching(done, ended=False),
         json,
         verbose,
@@ -191,15 +213,29 @@ def attach(
 
 
 @app.command()
-def detach(to: To, ports: Ports, json: Json = False, verbose: Verbose = False) -> None:
+def detach(
+    *,
+    to: To = None,
+    ports: Ports = ALL_PORTS,
+    cgroup: Cgroup = None,
+    namespace: Namespace = None,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
     """End what attach began: connections get back the control they had. Needs root.
 
     \b
     Example:
       howdah cc detach --to 10.9.0.0/16 --ports 5000-5100
     """
-    cc_check_place(to, ports)
-    _tell(lambda: programs.detach(to, ports), lambda done: report.attaching(done, ended=True), json, verbose)
+    place = Place(to, ports, namespace, cgroup)
+    place.check()
+    _tell(
+        lambda: programs.detach(place),
+        lambda done: report.attaching(done, ended=True),
+        json,
+        verbose,
+    )
 
 
 def _pair(text: str) -> tuple[str, str]:

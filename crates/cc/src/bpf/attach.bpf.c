@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Gives connections a congestion control when they are made, by where they go and by their ports.
- * Prefixes of different rules never overlap, which user space sees to, so the longest is the only one.
+/* Gives connections a congestion control when they are made, by whose they are, where they go and their ports.
+ * The rules of the deepest cgroup come first, those of no cgroup last. Prefixes of different rules never overlap
+ * in one cgroup and network namespace, which user space sees to, so the longest is the only one.
  */
+#include "cgroups.h"
 #include "storage.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -48,6 +50,7 @@ static __always_inline void remote_of(struct bpf_sock_ops *ctx, struct prefix *k
 
 static __always_inline struct range *range_of(struct ranges *ranges, __u32 one, __u32 other)
 {
+#pragma unroll
 	for (__u32 i = 0; i < RANGES_MAX; i++) {
 		struct range *range = &ranges->of[i];
 
@@ -58,6 +61,41 @@ static __always_inline struct range *range_of(struct ranges *ranges, __u32 one, 
 			return range;
 	}
 	return NULL;
+}
+
+static __always_inline struct range *find(const struct bpf_sock_ops *ctx, const struct prefix *key)
+{
+	struct ranges *ranges = bpf_map_lookup_elem(&prefixes, key);
+
+	return ranges ? range_of(ranges, bpf_ntohl(ctx->remote_port), ctx->local_port) : NULL;
+}
+
+static __always_inline struct range *find_in(struct bpf_sock_ops *ctx, struct prefix *key, __u64 cgroup)
+{
+	struct range *range;
+
+	key->cgroup = cgroup;
+	key->namespace = bpf_get_netns_cookie(ctx);
+	range = find(ctx, key);
+	if (range)
+		return range;
+	key->namespace = 0;
+	return find(ctx, key);
+}
+
+static __always_inline struct range *find_any(struct bpf_sock_ops *ctx, struct prefix *key)
+{
+	struct bpf_sock *sk = ctx->sk;
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
+
+	for (int level = CGROUPS_MAX - 1; tp && level >= 0; level--) {
+		__u64 cgroup = cgroup_at(tp, level);
+		struct range *range = cgroup ? find_in(ctx, key, cgroup) : NULL;
+
+		if (range)
+			return range;
+	}
+	return find_in(ctx, key, 0);
 }
 
 static __always_inline void give(struct bpf_sock_ops *ctx, struct rule *rule, __u32 number)
@@ -78,7 +116,7 @@ static __always_inline void give(struct bpf_sock_ops *ctx, struct rule *rule, __
 		return;
 	}
 	/* Moved while it was being made, it had another control before that. */
-	if (flow->rule != number + 1)
+	if (!flow->rule)
 		__builtin_memcpy(flow->before, before, sizeof(before));
 	flow->rule = number + 1;
 	__sync_fetch_and_add(&rule->chosen, 1);
@@ -88,7 +126,6 @@ SEC("sockops")
 int choose(struct bpf_sock_ops *ctx)
 {
 	struct prefix key = {};
-	struct ranges *ranges;
 	struct range *range;
 	struct rule *rule;
 	__u32 number;
@@ -97,11 +134,8 @@ int choose(struct bpf_sock_ops *ctx)
 	    ctx->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
 		return 1;
 	remote_of(ctx, &key);
-	key.bits = 32 + (key.family == 4 ? 32 : 128);
-	ranges = bpf_map_lookup_elem(&prefixes, &key);
-	if (!ranges)
-		return 1;
-	range = range_of(ranges, bpf_ntohl(ctx->remote_port), ctx->local_port);
+	key.bits = 64 + 64 + 32 + (key.family == 4 ? 32 : 128);
+	range = find_any(ctx, &key);
 	if (!range)
 		return 1;
 	number = range->rule;

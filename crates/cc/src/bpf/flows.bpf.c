@@ -2,6 +2,7 @@
 /* Walks the connections and listeners of a network namespace: tells of each, or carries out orders.
  * Which to change is decided outside; an order names a connection by its cookie.
  */
+#include "cgroups.h"
 #include "storage.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -47,6 +48,8 @@ int list(struct bpf_iter__tcp *ctx)
 	read_address(told.remote, told.family, &common->skc_daddr, &common->skc_v6_daddr);
 	told.window = tp->snd_cwnd;
 	told.srtt_us = tp->srtt_us >> 3;
+	for (__u32 level = 0; level < CGROUPS_MAX; level++)
+		told.cgroups[level] = cgroup_at(tp, level);
 	read_control(tp, told.control);
 	flow = bpf_sk_storage_get(&flows, tp, 0, 0);
 	if (flow) {
@@ -101,7 +104,8 @@ int change(struct bpf_iter__tcp *ctx)
 	if (order->result)
 		return 0;
 	if (order->flags & ORDER_REMEMBER) {
-		__builtin_memcpy(flow->before, now, sizeof(now));
+		if (!flow->rule)
+			__builtin_memcpy(flow->before, now, sizeof(now));
 		flow->rule = order->rule;
 	}
 	if (order->flags & ORDER_FORGET)

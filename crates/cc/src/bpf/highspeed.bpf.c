@@ -8,7 +8,7 @@
  * Deviations: none. As in Linux, slow start does not hand its rest on to the increase, and one ACK
  * counts once, however much it acknowledges. The clamp Linux sets against overflow is not needed here.
  */
-#include "kernel.h"
+#include "skipped.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -35,9 +35,9 @@ static const struct step steps[STEPS_MASK + 1] = {
 	{68113, 28}, {71617, 27}, {75401, 26}, {79517, 26}, {84035, 25}, {89053, 24},
 };
 
-/* The row where the last search ended. */
 struct highspeed {
-	__u32 row;
+	__u32 row; /* where the last search ended */
+	struct had had;
 };
 
 SEC("struct_ops")
@@ -45,7 +45,7 @@ void BPF_PROG(highspeed_init, struct sock *sk)
 {
 	struct highspeed *flow = private_of(sk);
 
-	flow->row = 0;
+	__builtin_memset(flow, 0, sizeof(*flow));
 }
 
 static __always_inline __u32 window_of(__u32 row)
@@ -63,11 +63,20 @@ static __always_inline __u32 row_of(__u32 row, __u32 window)
 	return row;
 }
 
+static __always_inline __u32 after_loss(const struct highspeed *flow, __u64 window)
+{
+	return max((__u32)(window - (window * steps[flow->row & STEPS_MASK].cut >> 8)), 2U);
+}
+
 SEC("struct_ops")
 void BPF_PROG(highspeed_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct highspeed *flow = private_of(sk);
+
+	if (was_skipped(tp, &flow->had))
+		make_up(tp, after_loss(flow, flow->had.window));
+
 	__u32 cwnd = tp->snd_cwnd;
 
 	if (!tcp_is_cwnd_limited(sk))
@@ -92,10 +101,7 @@ void BPF_PROG(highspeed_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 SEC("struct_ops")
 __u32 BPF_PROG(highspeed_ssthresh, struct sock *sk)
 {
-	struct highspeed *flow = private_of(sk);
-	__u64 cwnd = tcp_sk(sk)->snd_cwnd;
-
-	return max((__u32)(cwnd - (cwnd * steps[flow->row & STEPS_MASK].cut >> 8)), 2U);
+	return after_loss(private_of(sk), tcp_sk(sk)->snd_cwnd);
 }
 
 SEC("struct_ops")

@@ -2,7 +2,7 @@
 /* A held window, for a path whose rate is guaranteed: no slow start, no cut on loss, paced.
  *
  * Source: the LSST transfer's fixed window (ARCHITECTURE.md), finished. The target is a window in packets, or a rate
- * on the wire; then window = rate × (base RTT + 2 ms) / wire bytes of a packet, plus `headroom`. The base RTT is
+ * on the wire, or a part of a share's (share.h); then window = rate × (base RTT + 2 ms) / wire bytes of a packet, plus `headroom`. The base RTT is
  * the least of the last `base_rtt_window` (and at least four round trips), so that it follows a change of
  * route; pacing keeps the rate even while the RTT holds a queue.
  *
@@ -13,7 +13,7 @@
  * With cong_control the kernel leaves window and pacing to us alone: both are set at each ACK.
  * Its arguments after the socket changed in Linux 6.10, so none is used.
  */
-#include "storage.h"
+#include "share.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -62,6 +62,7 @@ struct hold {
 	__u16 loud; /* round trips in a row above the guard's loss */
 	__u16 calm; /* and below */
 	__u8 paced; /* we switched pacing on */
+	struct member member;
 };
 
 _Static_assert(sizeof(struct hold) <= 13 * sizeof(__u64), "fits a socket's private part");
@@ -87,6 +88,14 @@ static __always_inline void measure_rtt(struct tcp_sock *tp, struct hold *hold, 
 		hold->rtt_new_us = rtt_us;
 }
 
+/* Bytes on the wire beside a packet's payload. */
+static __always_inline __u32 overhead(const struct sock *sk)
+{
+	__u32 ip = sk->__sk_common.skc_family == AF_INET6 ? 40 : 20;
+
+	return tcp_sk(sk)->tcp_header_len + ip + parameters.frame_overhead;
+}
+
 /* The target in packets and payload bytes per second, by the base RTT. */
 static __always_inline void reckon(const struct sock *sk, struct hold *hold)
 {
@@ -94,8 +103,7 @@ static __always_inline void reckon(const struct sock *sk, struct hold *hold)
 	__u64 rtt_us = max(base_rtt_us(tp, hold), 1U);
 	__u64 answer_us = rtt_us + ACK_DELAY_US;
 	__u64 mss = max(tp->mss_cache, 1U);
-	__u64 ip = sk->__sk_common.skc_family == AF_INET6 ? 40 : 20;
-	__u64 wire = mss + tp->tcp_header_len + ip + parameters.frame_overhead;
+	__u64 wire = mss + overhead(sk);
 	__u64 window = hold->window_target;
 
 	if (hold->rate_bps) {
@@ -127,16 +135,21 @@ static __always_inline void hold_it(struct sock *sk, struct hold *hold)
 	pace(sk, hold->pacing_Bps);
 }
 
-static __always_inline void change_target(struct sock *sk, struct hold *hold, const struct target *to)
+/* `moved`: only because others of its share come and go, or the lease; what the guard knows then stays true. */
+static __always_inline void change_target(struct sock *sk, struct hold *hold, __u64 rate_bps, __u32 window,
+					  bool moved)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
+	bool any = rate_bps || window;
 
-	if (to->rate_bps == hold->rate_bps && to->window == hold->window_target)
+	if (rate_bps == hold->rate_bps && window == hold->window_target)
 		return;
-	hold->rate_bps = to->rate_bps;
-	hold->window_target = to->window;
+	hold->rate_bps = rate_bps;
+	hold->window_target = window;
+	if (moved && any && hold->state != HOLD_IDLE)
+		return;
 	hold->loud = hold->calm = hold->doublings = 0;
-	if (to->rate_bps || to->window) {
+	if (any) {
 		hold->state = HOLD_HELD;
 	} else {
 		hold->state = HOLD_IDLE;
@@ -144,16 +157,38 @@ static __always_inline void change_target(struct sock *sk, struct hold *hold, co
 	}
 }
 
-static __always_inline void look(struct sock *sk, struct hold *hold, const struct flow *flow)
+static __always_inline void look_at_target(struct sock *sk, struct hold *hold, const struct flow *flow)
 {
 	__u32 zero = 0;
-	const struct target *common = bpf_map_lookup_elem(&default_target, &zero);
+	const struct target *to = bpf_map_lookup_elem(&default_target, &zero);
+
+	if (flow && (flow->target.rate_bps || flow->target.window))
+		to = &flow->target;
+	if (to)
+		change_target(sk, hold, to->rate_bps, to->window, false);
+}
+
+/* Its own target, else the default; and whether it is `active`, for the others of its share. */
+static __always_inline void look(struct sock *sk, struct hold *hold, const struct flow *flow, bool active)
+{
+	__u32 share = flow ? flow->target.share : 0;
+	struct member *member = &hold->member;
+	bool joins = share != member->share;
+	struct use *use;
 
 	hold->looked_us = now_us(tcp_sk(sk));
-	if (flow && (flow->target.rate_bps || flow->target.window))
-		change_target(sk, hold, &flow->target);
-	else if (common)
-		change_target(sk, hold, common);
+	if (joins) {
+		leave_share(sk, member, overhead(sk));
+		join_share(sk, member, share);
+	}
+	use = use_of(member);
+	if (!use) {
+		look_at_target(sk, hold, flow);
+		return;
+	}
+	count_bytes(sk, member, use, overhead(sk));
+	count_active(member, use, active);
+	change_target(sk, hold, part_of_share(member, use), 0, !joins);
 }
 
 static __always_inline void fall(struct tcp_sock *tp, struct hold *hold)
@@ -265,7 +300,7 @@ void BPF_PROG(hold_init, struct sock *sk)
 	hold->seen_delivered = tp->delivered;
 	hold->epoch_us = now_us(tp);
 	begin_round(tp, hold);
-	look(sk, hold, flow);
+	look(sk, hold, flow, is_sending(sk));
 	act(sk, hold, 0);
 	if (flow)
 		flow->state = hold->state;
@@ -275,9 +310,10 @@ void BPF_PROG(hold_init, struct sock *sk)
 SEC("struct_ops")
 void BPF_PROG(hold_release, struct sock *sk)
 {
-	const struct hold *hold = private_of(sk);
+	struct hold *hold = private_of(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
+	leave_share(sk, &hold->member, overhead(sk));
 	tp->snd_ssthresh = min(tp->snd_ssthresh, max(tp->snd_cwnd, (__u32)WINDOW_MIN));
 
 	if (hold->paced && sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0UL)
@@ -292,12 +328,14 @@ void BPF_PROG(hold_cong_control, struct sock *sk)
 	__u32 now = now_us(tp);
 	__u32 acked = tp->delivered - hold->seen_delivered;
 	bool round_over = now - hold->round_us >= max(tp->srtt_us >> 3, 1U);
+	bool active = is_sending(sk);
+	bool turned = hold->member.share && active != hold->member.active;
 
 	hold->seen_delivered = tp->delivered;
-	if (round_over || now - hold->looked_us >= LOOK_EVERY_US) {
+	if (round_over || turned || now - hold->looked_us >= LOOK_EVERY_US) {
 		struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
 
-		look(sk, hold, flow);
+		look(sk, hold, flow, active);
 		if (round_over)
 			end_round(tp, hold, flow);
 	}
@@ -319,7 +357,7 @@ void BPF_PROG(hold_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 
 	if (event != CA_EVENT_TX_START)
 		return;
-	look(sk, hold, bpf_sk_storage_get(&flows, sk, 0, 0));
+	look(sk, hold, bpf_sk_storage_get(&flows, sk, 0, 0), !is_stalled(sk));
 	act(sk, hold, 0);
 	begin_round(tcp_sk(sk), hold);
 }
@@ -330,6 +368,9 @@ void BPF_PROG(hold_set_state, struct sock *sk, __u8 new_state)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct hold *hold = private_of(sk);
 
+	/* So long without an ACK, a lease may have run out. */
+	if (new_state == TCP_CA_Loss)
+		look(sk, hold, bpf_sk_storage_get(&flows, sk, 0, 0), is_sending(sk));
 	/* A timeout has set the window to what is in flight, a recovery of Reno's begins at ssthresh. */
 	if (hold->state == HOLD_HELD) {
 		if (new_state == TCP_CA_Loss)

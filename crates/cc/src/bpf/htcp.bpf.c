@@ -10,7 +10,7 @@
  * α and β are fixed-point with 7 fractional bits.
  * Deviations: time in microseconds, where Linux counts jiffies, so that results do not depend on HZ.
  */
-#include "kernel.h"
+#include "skipped.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -46,6 +46,7 @@ struct htcp {
 	__u32 old_max_rate;
 	__u32 undo_old_max_rate;
 	__u32 rate;
+	struct had had;
 };
 
 _Static_assert(sizeof(struct htcp) <= 13 * sizeof(__u64), "fits a socket's private part");
@@ -165,6 +166,11 @@ static __always_inline void update_alpha(struct htcp *flow)
 		flow->alpha = ONE;
 }
 
+static __always_inline __u32 after_loss(const struct htcp *flow, __u64 window)
+{
+	return max((__u32)(window * flow->beta >> 7), 2U);
+}
+
 SEC("struct_ops")
 __u32 BPF_PROG(htcp_ssthresh, struct sock *sk)
 {
@@ -175,7 +181,7 @@ __u32 BPF_PROG(htcp_ssthresh, struct sock *sk)
 	if (flow->min_rtt_us && flow->max_rtt_us > flow->min_rtt_us)
 		flow->max_rtt_us =
 			flow->min_rtt_us + (__u64)(flow->max_rtt_us - flow->min_rtt_us) * 95 / 100;
-	return max((__u32)((__u64)tcp_sk(sk)->snd_cwnd * flow->beta >> 7), 2U);
+	return after_loss(flow, tcp_sk(sk)->snd_cwnd);
 }
 
 SEC("struct_ops")
@@ -184,6 +190,8 @@ void BPF_PROG(htcp_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct htcp *flow = private_of(sk);
 
+	if (was_skipped(tp, &flow->had))
+		make_up(tp, after_loss(flow, flow->had.window));
 	if (!tcp_is_cwnd_limited(sk))
 		return;
 	if (tcp_in_slow_start(tp)) {

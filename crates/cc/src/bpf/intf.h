@@ -5,11 +5,32 @@
 #ifndef HOWDAH_INTF_H
 #define HOWDAH_INTF_H
 
-/* What hd_hold shall hold: one of the two, the other 0; both 0: nothing. */
+/* What hd_hold shall hold: one of the three, the others 0; all 0: nothing. */
 struct target {
 	__u64 rate_bps; /* bits per second on the wire */
 	__u32 window;   /* packets */
+	__u32 share;    /* its number, from 1 */
+};
+
+enum { SHARES_MAX = 4096, SHARE_NAME_MAX = 64 };
+
+/* What the connections of a share may send together; written from outside. */
+struct share {
+	struct bpf_spin_lock lock;
 	__u32 unused;
+	__u64 rate_bps; /* until the lease has run out */
+	__u64 minimum_bps; /* from then on; 0: each as an ordinary control */
+	__u64 until_ns; /* CLOCK_BOOTTIME */
+	char owner[SHARE_NAME_MAX];
+	char name[SHARE_NAME_MAX]; /* none: no share */
+};
+
+/* What they do; written by hd_hold. */
+struct use {
+	__u32 connections;
+	__u32 active; /* of them, those that send or wait for their turn to */
+	__u64 sent_bytes; /* on the wire */
+	__u64 acked_bytes; /* of payload */
 };
 
 enum hold_state {
@@ -38,6 +59,9 @@ struct flow {
 	char before[CONTROL_NAME_MAX];
 };
 
+/* The levels of a hierarchy that are looked at. */
+enum { CGROUPS_MAX = 32 };
+
 /* What the iterator tells of a connection or listener. */
 struct connection {
 	__u64 cookie;
@@ -52,12 +76,13 @@ struct connection {
 	__u32 known;      /* 1: `flow` is there */
 	char control[CONTROL_NAME_MAX];
 	struct flow flow;
+	__u64 cgroups[CGROUPS_MAX]; /* ids from the root down, then 0 */
 };
 
 enum order_flags {
 	ORDER_MOVE = 1,     /* to the control `to` */
 	ORDER_TARGET = 2,   /* take `target` */
-	ORDER_REMEMBER = 4, /* note the control it had, and `rule` */
+	ORDER_REMEMBER = 4, /* note `rule`, and of the first rule the control before */
 	ORDER_FORGET = 8,   /* the rule no longer holds */
 };
 
@@ -74,14 +99,16 @@ struct order {
 
 enum { ORDER_PENDING = 1 };
 
-/* Rules of attach: connections to a prefix, with a port in a range at either end. */
-enum { RULES_MAX = 64, RANGES_MAX = 8 };
+/* Rules of attach: connections of a cgroup or to a prefix, with a port in a range at either end. */
+enum { RULES_MAX = 2048, RANGES_MAX = 32, CGROUP_PATH_MAX = 256 };
 
 struct prefix {
-	__u32 bits; /* of what follows; the family's 32 are always there */
-	__u32 family; /* 4 or 6 */
+	__u32 bits; /* of what follows; those of namespace and cgroup are always there */
+	__u64 namespace; /* the network namespace's cookie; 0: every one */
+	__u64 cgroup; /* its id; 0: every one */
+	__u32 family; /* 4 or 6; neither it nor an address: all */
 	__u32 address[4]; /* network order; IPv4: the first */
-};
+} __attribute__((packed, aligned(4)));
 
 struct range {
 	__u16 least;
@@ -100,9 +127,11 @@ struct rule {
 	__u64 chosen;  /* connections */
 	__u64 refused; /* connections the kernel would not let have it */
 	struct prefix prefix;
+	__u64 namespace; /* the inode, as people know it; 0: every one */
 	__u16 least;
 	__u16 most;
 	__u32 used; /* 1: in force */
+	char cgroup[CGROUP_PATH_MAX]; /* the path, as people know it; none: every one */
 };
 
 #endif

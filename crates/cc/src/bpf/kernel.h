@@ -47,6 +47,11 @@ enum {
 
 struct bpf_sock;
 
+/* Of values in maps; the kernel knows it by this name. */
+struct bpf_spin_lock {
+	__u32 val;
+};
+
 /* A user-space layout, which never moves. */
 struct bpf_sock_ops {
 	__u32 op;
@@ -96,8 +101,23 @@ struct sock_common {
 	struct in6_addr skc_v6_rcv_saddr;
 };
 
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup {
+	int level; /* the root's is 0 */
+	struct kernfs_node *kn;
+	struct cgroup *ancestors[]; /* from the root down to itself */
+};
+
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+};
+
 struct sock {
 	struct sock_common __sk_common;
+	struct sock_cgroup_data sk_cgrp_data;
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
 	__u32 sk_pacing_status;
@@ -113,6 +133,8 @@ struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	__u8 icsk_ca_state : 5;
+	__u8 icsk_retransmits;
+	__u8 icsk_probes_out;
 	__u64 icsk_ca_priv[13];
 };
 
@@ -120,6 +142,12 @@ struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	__u16 tcp_header_len;
 	__u32 mss_cache;
+	__u32 write_seq;
+	__u32 snd_nxt;
+	__u32 snd_wnd;
+	__u32 data_segs_out;
+	__u64 bytes_sent;
+	__u64 bytes_acked;
 	__u32 packets_out;
 	__u32 sacked_out;
 	__u32 lost_out;

@@ -5,7 +5,7 @@
  * ACM SIGCOMM CCR 33(2), 2003, §3; behaviour as of Linux 6.18 net/ipv4/tcp_scalable.c.
  * Deviations: none; growth and cut are parameters.
  */
-#include "kernel.h"
+#include "skipped.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -15,11 +15,19 @@ const volatile struct {
 	__u64 md_shift;   /* a loss takes the window's 2^-shift */
 } parameters = {};
 
+static __always_inline __u32 after_loss(__u32 window)
+{
+	return max(window - (window >> (parameters.md_shift & 31)), 2U);
+}
+
 SEC("struct_ops")
 void BPF_PROG(scalable_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
+	struct had *had = private_of(sk);
 
+	if (was_skipped(tp, had))
+		make_up(tp, after_loss(had->window));
 	if (!tcp_is_cwnd_limited(sk))
 		return;
 	if (tcp_in_slow_start(tp)) {
@@ -33,9 +41,7 @@ void BPF_PROG(scalable_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 SEC("struct_ops")
 __u32 BPF_PROG(scalable_ssthresh, struct sock *sk)
 {
-	__u32 cwnd = tcp_sk(sk)->snd_cwnd;
-
-	return max(cwnd - (cwnd >> (parameters.md_shift & 31)), 2U);
+	return after_loss(tcp_sk(sk)->snd_cwnd);
 }
 
 SEC("struct_ops")

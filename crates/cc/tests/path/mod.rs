@@ -88,10 +88,15 @@ impl Path {
         })
     }
 
+    /// Runs `what` on the near host.
+    pub fn near<T: Send>(&self, what: impl FnOnce() -> T + Send) -> T {
+        inside(self.emulator.namespace(Host::Near), what)
+    }
+
     /// A connection from the near host to `listener`.
     pub fn connection_to(&self, listener: &TcpListener, control: &str) -> (TcpStream, TcpStream) {
         let to = listener.local_addr().unwrap();
-        let near = inside(self.emulator.namespace(Host::Near), || connect(to, control));
+        let near = self.near(|| connect(to, control));
         let (far, _) = listener.accept().unwrap();
         (near, far)
     }

@@ -1,0 +1,150 @@
+//! Shares: found again by name, given by rules, counted, and taken away.
+
+mod own;
+mod path;
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use howdah_cc::{Share, Shares};
+use own::{Own, place, said};
+use path::{Path, privileged, send};
+use rustix::net::sockopt::tcp_congestion;
+
+const FOR_EVER: u64 = u64::MAX;
+
+/// The only share of an owner, once `what` is true of it.
+fn once(shares: &Shares, what: impl Fn(&Share) -> bool) -> Share {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    loop {
+        let all = shares.all().unwrap();
+        assert_eq!(all.len(), 1);
+        if what(&all[0]) || Instant::now() > deadline {
+            return all[0].clone();
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_share_stays_as_it_was_set_until_it_is_removed() {
+    if !privileged() {
+        return;
+    }
+    let own = Own::new('a');
+    let refused = said(Shares::open(&own.store, "one"));
+    assert!(refused.contains("howdah cc load hold"), "{refused}");
+    own.load("hold", &[]).unwrap();
+    let mut shares = Shares::open(&own.store, "one").unwrap();
+    let new = shares.define("images", 10_000).unwrap();
+    assert_eq!((new.rate_bps, new.minimum_bps), (10_000, 10_000));
+    assert!(new.left_s == 0.0, "{new:?}");
+    shares.set("images", 50_000, 0, FOR_EVER).unwrap();
+    own.load("hold", &[("guard_rounds", "9")]).unwrap();
+
+    let mut again = Shares::open(&own.store, "one").unwrap();
+    let found = again.define("images", 20_000).unwrap();
+    assert_eq!(
+        (
+            found.number,
+            found.rate_bps,
+            found.minimum_bps,
+            found.until_ns
+        ),
+        (new.number, 50_000, 0, FOR_EVER)
+    );
+    let mut other = Shares::open(&own.store, "two").unwrap();
+    assert!(other.all().unwrap().is_empty());
+    assert_ne!(other.define("images", 0).unwrap().number, new.number);
+    assert_eq!(own.store.shares().unwrap().len(), 2);
+
+    again.remove("images").unwrap();
+    assert!(said(again.set("images", 50_000, 0, 0)).contains("define it first"));
+    let next = again.define("background", 0).unwrap();
+    assert_eq!((next.number, next.sent_bytes), (new.number, 0));
+}
+
+#[test]
+fn connections_are_counted_where_their_rule_says_and_while_they_live() {
+    if !privileged() {
+        return;
+    }
+    let own = Own::new('b');
+    own.load("hold", &[]).unwrap();
+    let mut shares = Shares::open(&own.store, "one").unwrap();
+    let number = shares.define("images", 20_000_000).unwrap().number;
+    let path = Path::new(100_000_000, 2_000_000, 0.0);
+    for (family, to) in [(4, "10.78.0.2/32"), (6, "fd78::2/128")] {
+        let before = once(&shares, |_| true);
+        let listener = path.listener(family);
+        let port = listener.local_addr().unwrap().port().to_string();
+        let wanted = [(place(to, &port), "images".to_owned())];
+        let (mut near, mut far) = path.connection_to(&listener, "reno");
+        assert_eq!(shares.place(&wanted).unwrap().moved, 1);
+        let (idle, _far) = path.connection_to(&listener, "reno");
+        let (other, _far_other) = path.connection("reno", family);
+        assert_eq!(tcp_congestion(&idle).unwrap(), own.name("hold"));
+        assert_eq!(tcp_congestion(&other).unwrap(), "reno");
+        let hold = own.connection(&near).hold.unwrap();
+        assert_eq!(hold.target.unwrap().share, number);
+        assert!(said(shares.remove("images")).contains("howdah cc detach --to"));
+
+        send(&mut near, &mut far, 300_000);
+        let sent = once(&shares, |share| share.active == 0);
+        assert_eq!((sent.connections, sent.active), (2, 0));
+        assert_eq!(sent.acked_bytes - before.acked_bytes, 300_000);
+        // 1448 or 1428 bytes of payload in 1538.
+        let wire = 300_000.0 * 1538.0 / if family == 4 { 1448.0 } else { 1428.0 };
+        let counted = (sent.sent_bytes - before.sent_bytes) as f64;
+        assert!((counted / wire - 1.0).abs() < 0.01, "{counted} of {wire}");
+
+        assert_eq!(shares.place(&[]).unwrap().ended, 1);
+        assert_eq!(tcp_congestion(&near).unwrap(), "reno");
+        assert_eq!(once(&shares, |_| true).connections, 0);
+    }
+}
+
+#[test]
+fn a_connection_that_ends_or_cannot_send_leaves_the_share_to_others() {
+    if !privileged() {
+        return;
+    }
+    let own = Own::new('e');
+    own.load("hold", &[]).unwrap();
+    let mut shares = Shares::open(&own.store, "one").unwrap();
+    shares.define("images", 20_000_000).unwrap();
+    let path = Path::new(100_000_000, 2_000_000, 0.0);
+    let listener = path.listener(4);
+    let port = listener.local_addr().unwrap().port().to_string();
+    shares
+        .place(&[(place("10.78.0.2/32", &port), "images".to_owned())])
+        .unwrap();
+    let (mut near, mut far) = path.connection_to(&listener, "reno");
+    send(&mut near, &mut far, 10_000);
+    assert_eq!(once(&shares, |share| share.connections == 1).connections, 1);
+    drop((near, far));
+    assert_eq!(once(&shares, |share| share.connections == 0).connections, 0);
+
+    // The reader is full: data waits, but not for its turn.
+    let (near, far) = path.connection_to(&listener, "reno");
+    near.set_nonblocking(true).unwrap();
+    let block = vec![0; 1 << 16];
+    while std::io::Write::write(&mut &near, &block).is_ok() || once(&shares, |_| true).active > 0 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let full = once(&shares, |share| share.active == 0);
+    assert_eq!((full.connections, full.active), (1, 0));
+    drop((near, far));
+    once(&shares, |share| share.connections == 0);
+
+    // Nobody answers any more.
+    let (mut near, _far) = path.connection_to(&listener, "reno");
+    drop(path);
+    std::io::Write::write_all(&mut near, &block[..10_000]).unwrap();
+    assert_eq!(once(&shares, |share| share.active == 1).active, 1);
+    let silent = once(&shares, |share| share.active == 0);
+    assert_eq!((silent.connections, silent.active), (1, 0));
+    shares.place(&[]).unwrap();
+}

@@ -1,0 +1,119 @@
+"""Shares in this host's kernel: rates that connections hold together under hold, for the time of a lease.
+
+Rates are bits per second on the wire. Instants are nanoseconds of ``CLOCK_BOOTTIME``, the clock that goes on
+while a host sleeps, so that a lease runs out there too. Needs root.
+"""
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from howdah import _native
+from howdah.cc.places import Place
+
+
+class Share(msgspec.Struct, frozen=True):
+    """What connections may send together, and what they do."""
+
+    number: int
+    """As targets name it, from 1."""
+    owner: str
+    name: str
+    rate_bps: int
+    """Until ``until_ns``."""
+    minimum_bps: int
+    """From then on; 0: each connection is ordinary."""
+    until_ns: int
+    left_s: float
+    """From when this was read; 0: the lease has run out."""
+    connections: int
+    """Under hold now."""
+    active: int
+    """Those that divide it: they send, or wait for nothing but their turn."""
+    sent_bytes: int
+    """On the wire, by all of its connections since it was defined."""
+    acked_bytes: int
+    """Of payload, likewise. As TCP counts it, the end of a connection is one byte."""
+
+    @property
+    def in_force_bps(self) -> int:
+        """What they could send together when this was read; 0: each is ordinary."""
+        return self.rate_bps if self.left_s > 0 else self.minimum_bps
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """Connections, and the share they get."""
+
+    place: Place
+    share: str
+    """Its name."""
+
+
+class Placing(msgspec.Struct, frozen=True):
+    """What placing has done."""
+
+    begun: int
+    """Rules that are new."""
+    ended: int
+    """Rules that are no more."""
+    moved: int
+    """Live connections that were given a share, or what they had before one."""
+    missing: list[str]
+    """Cgroups that are not there. A rule for one that was stays until there is another of its path."""
+
+
+class Shares:
+    """The shares of one owner, such as an agent. They, and the rules that give them, stay when this goes.
+
+    An owner is one process at a time; two that set the same share each write over the other.
+    """
+
+    def __init__(self, owner: str) -> None:
+        """Finds those that there are. Raises HowdahError where hold is not loaded, or not by this howdah."""
+        self._kernel = _native.CcShares(owner)
+
+    def define(self, name: str, minimum_bps: int) -> Share:
+        """The share of that name with the rate and lease it has, or a new one with its minimum in force.
+
+        Raises HowdahError when there are too many, or the minimum cannot be held.
+        """
+        return msgspec.json.decode(self._kernel.define(name, minimum_bps), type=Share)
+
+    def set(self, name: str, rate_bps: int, minimum_bps: int, until_ns: int) -> None:
+        """Has ``rate_bps`` in force until ``until_ns``, then ``minimum_bps``, whoever lives then.
+
+        All three are given each time, and an instant rather than a span, so that nothing is raised or
+        prolonged by accident: not by what was there, nor by a process that was stopped half-way. It takes
+        microseconds.
+
+        Raises HowdahError when a rate cannot be held or is below the minimum, or the share is not defined.
+        """
+        self._kernel.set(name, rate_bps, minimum_bps, until_ns)
+
+    def all(self) -> list[Share]:
+        """Each of them, by name."""
+        return msgspec.json.decode(self._kernel.all(), type=list[Share])
+
+    def remove(self, name: str) -> None:
+        """Ends a share. Raises HowdahError while a rule gives it."""
+        self._kernel.remove(name)
+
+    def place(self, wanted: Sequence[Placed]) -> Placing:
+        """Makes ``wanted`` the only rules that give shares of this owner; none: connections get back theirs.
+
+        Rules that are there already are left as they are, with their connections. New ones come all or none.
+
+        Raises HowdahError when they overlap, each other or another's, or there are too many.
+        """
+        return msgspec.json.decode(self._kernel.place(msgspec.json.encode(wanted)), type=Placing)
+
+
+def everyones() -> list[Share]:
+    """The shares of every owner; none where hold is not loaded."""
+    return msgspec.json.decode(_native.cc_shares(), type=list[Share])
+
+
+def now_ns() -> int:
+    """The clock of leases."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
