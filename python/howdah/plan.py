@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from howdah import HowdahError, document
 from howdah._native import format_bytes, format_rate
@@ -45,6 +46,8 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     rate_low_bps: float
     rate_mid_bps: float
     rate_high_bps: float
+    duration_s: float | None = None
+    """Of the runs it rests on; of a much shorter transfer slow start is a larger part. Null when unknown."""
 
 
 class Alternative(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,6 +55,32 @@ class Alternative(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     what: str
     why_not: str
+
+
+class Later(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is changed while the streams are open; a key left out stays as it was before."""
+
+    at_s: Annotated[float, msgspec.Meta(gt=0)]
+    """Since the session's start, as the times of samples are."""
+    congestion_control: str | UnsetType = UNSET
+    streams: Annotated[int, msgspec.Meta(ge=1, le=STREAMS_MAX)] | UnsetType = UNSET
+    """That carry payload, of those the plan opens."""
+    pacing_bps: Annotated[int, msgspec.Meta(ge=1)] | UnsetType | None = UNSET
+    """Of each stream; null lifts the bound."""
+
+    def in_words(self) -> str:
+        """``bbr, 2 streams, unpaced after 5 s``."""
+        parts = [] if isinstance(self.congestion_control, UnsetType) else [self.congestion_control]
+        if not isinstance(self.streams, UnsetType):
+            parts.append(count(self.streams, "stream"))
+        if not isinstance(self.pacing_bps, UnsetType):
+            parts.append(paced(self.pacing_bps))
+        return f"{', '.join(parts)} after {self.at_s:g} s"
+
+
+def paced(most_bps: int | None) -> str:
+    """What bounds the rate of each stream, in words."""
+    return "unbounded" if most_bps is None else f"paced at {format_rate(most_bps)} a stream"
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,7 +99,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     schema: int = SCHEMA
     path: PathKind = "shared"
     congestion_control: str | None = None
-    """As Linux names it; null = the sender's default."""
+    """As Linux names it; null = the sender's default, or what a rule gives its connections."""
     streams: Annotated[int, msgspec.Meta(ge=1, le=STREAMS_MAX)]
     """TCP connections carrying data."""
     buffer_bytes: Annotated[int, msgspec.Meta(ge=4096, le=2**31 - 1)] | None = None
@@ -79,27 +108,40 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """SO_MAX_PACING_RATE of each stream; null = only what the congestion control paces."""
     block_bytes: Annotated[int, msgspec.Meta(ge=BLOCK_BYTES_MIN, le=BLOCK_BYTES_MAX)]
     """What a free stream pulls at a time."""
+    changes: list[Later] = []
+    """Of the open streams, in the order of their times: an experiment's schedule."""
     encrypt: bool = True
     """TLS 1.3 on the data streams; false = plaintext with a checksum for each block."""
     why: Why = Why()
 
+    def __post_init__(self) -> None:
+        times = [change.at_s for change in self.changes]
+        if times != sorted(set(times)):
+            raise ValueError("changes must be in the order of their at_s")
+        for change in self.changes:
+            if change == Later(at_s=change.at_s):
+                raise ValueError(f"the change at {change.at_s:g} s changes nothing")
+            if not isinstance(change.streams, UnsetType) and change.streams > self.streams:
+                raise ValueError(f"the change at {change.at_s:g} s needs more streams than the plan opens")
+
     def given(self, key: str, value: int | str | bool, option: str, words: str) -> "Plan":
         """This plan with one choice the user made; the Why says so, and what it replaced.
 
-        Raises HowdahError when the value is out of the key's range.
+        What was predicted stands only if the choice changes nothing. Raises HowdahError when the value
+        is out of the key's range.
         """
         before = getattr(self, key)
         summary = [*self.why.summary, f"{words}, because {option} says so."]
-        alternatives = [
-            *self.why.alternatives,
-            Alternative(what=f"{key} {before}", why_not=f"decided, but replaced by {option}"),
-        ]
-        why = msgspec.structs.replace(self.why, summary=summary, prediction=None, alternatives=alternatives)
-        changed = msgspec.structs.replace(self, **{key: value}, why=why)
+        why = msgspec.structs.replace(self.why, summary=summary)
+        if value != before:
+            replaced = Alternative(what=f"{key} {before}", why_not=f"decided, but replaced by {option}")
+            alternatives = [*self.why.alternatives, replaced]
+            why = msgspec.structs.replace(why, prediction=None, alternatives=alternatives)
         try:
-            # replace() checks nothing; reading it back does.
+            changed = msgspec.structs.replace(self, **{key: value}, why=why)
+            # replace() checks no types; reading it back does.
             return msgspec.convert(msgspec.to_builtins(changed), Plan)
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, ValueError) as error:
             problem = str(error).partition(" - at ")[0].replace("`", "").lower()
             raise HowdahError(f"{option} {value}: {problem}; see: howdah cp --help") from None
 
@@ -107,14 +149,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """One line: ``8 streams, cubic, buffers autotuned, TLS 1.3``."""
         parts = [
             count(self.streams, "stream"),
-            self.congestion_control or "default congestion control",
+            self.congestion_control or _by_default(self.path),
             "buffers autotuned"
             if self.buffer_bytes is None
             else f"buffers {format_bytes(self.buffer_bytes)}",
         ]
         if self.pacing_bps is not None:
-            parts.append(f"paced at {format_rate(self.pacing_bps)} a stream")
+            parts.append(paced(self.pacing_bps))
         parts.append("TLS 1.3" if self.encrypt else "plaintext")
+        if self.changes:
+            parts.append(f"{count(len(self.changes), 'change')} on the way")
         return ", ".join(parts)
 
     def in_words(self) -> str:
@@ -124,8 +168,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             "",
         ]
         lines += [f"  {sentence}" for sentence in self.why.summary]
+        lines += [f"  Changed on the way: {change.in_words()}." for change in self.changes]
         if self.why.prediction is not None:
-            low, mid, high = msgspec.structs.astuple(self.why.prediction)
+            low, mid, high, _ = msgspec.structs.astuple(self.why.prediction)
             lines.append(
                 f"  Predicted: {format_rate(mid)} (between {format_rate(low)} and {format_rate(high)})."
             )
@@ -136,6 +181,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             lines += ["", "Not chosen"]
             lines += [f"  {a.what}: {a.why_not}" for a in self.why.alternatives]
         return "\n".join(lines)
+
+
+def _by_default(path: PathKind) -> str:
+    return "held to its share" if path == "guaranteed" else "default congestion control"
 
 
 def load(file: Path) -> Plan:

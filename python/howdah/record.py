@@ -10,43 +10,54 @@ Record
     ========== ======================================================================================
     schema     1
     id         sortable by time and unique: ``20260131T235959.123456Z-0f3a9c``
-    kind       ``transfer`` (howdah cp), ``link`` (a lab's link), ``bench``
+    kind       ``transfer`` (howdah cp), ``traffic``, ``probe``, ``link`` (a lab's link), ``bench``
     started_at UTC
     command    the command line as it was given
     version    howdah's, at the near end
+    host       the far host as the command named it, without a user; null where there was none
     environment  Environment
     connect_s  from the start of the command until the far end had answered, before the outcome's time
-    rtt_s      round-trip time the plan was made for, before the first byte of data
+    rtt_s      round-trip time the plan was made for, before the first byte of data; base RTT of a probe
     plan       Plan (howdah.plan)
     outcome    Outcome; null when there was none (see error)
+    probe      Probe (howdah.measure.probed); null for all that is no probe
+    share      Shared: the share of a guaranteed path that it had; null on other paths
+    sweep      Swept: of which sweep the run is; null for a run of its own
+    traffic    what background traffic did (howdah.traffic.account.Traffic); null for all else
+    near_cpu_busy_fraction
+               of the near host's processor time while the session ran, by whatever: near 1, the hosts and not
+               the path may have been the limit; in a lab it is both hosts'
     digests    the file beside the record that has a BLAKE3 of each file moved, a line each, as b3sum(1)
                checks them at the destination; null when none was
-    link_stats what a lab's link did (howdah.lab.link); null outside
+    link_stats what a lab's link did during the run (howdah.lab.link); null outside
     error      one line; null when all went well
     flags      ``lateness`` the machine, not the link, spoilt the run · ``interrupted`` · ``dry-run``
     ========== ======================================================================================
 Environment
     near, far: HostLimits; near_sysctls: raw text by name; link: the lab's link (howdah.lab.link) or null
-HostLimits, Outcome, StreamOutcome, FileAction, Sample
+HostLimits, Outcome, StreamOutcome, FileAction, Sample, Change, Shared, ShareSample
     see each class.
 """
 
 import os
 import re
+import statistics
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
 from howdah import LAB_LINK_VARIABLE, HowdahError, __version__, document
 from howdah._native import host_limits
+from howdah.measure.probed import Probe
 from howdah.plan import Plan
 
 SCHEMA = 1
 
+_PROCESSORS = Path("/proc/stat")
 _SYSCTLS = Path("/proc/sys")
 _SYSCTLS_KEPT = (
     "net/core/rmem_max",
@@ -148,6 +159,22 @@ class FileAction(msgspec.Struct, frozen=True, kw_only=True):
     action: Literal["copy", "skip"]
 
 
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked of the open streams; in force from then on unless it was refused."""
+
+    t_s: float
+    """When the sender's sockets were changed, since the session's start."""
+    congestion_control: str | None = None
+    """In use from then on. Of a refused change the one asked for; null: the one there was."""
+    streams: int
+    """That carry payload, of those opened."""
+    pacing_bps: int | None = None
+    """Of each stream; null: without a bound."""
+    why: str
+    refused: str | None = None
+    """Why all stayed as it was; null: it did not."""
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a transfer did (made by crates/transfer)."""
 
@@ -167,9 +194,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """First byte of payload until the last verified one."""
     encrypted: bool
     congestion_control: str | None = None
-    """The one really in use."""
+    """The one really in use, at the end."""
     streams: list[StreamOutcome] = []
     samples: list[Sample] = []
+    changes: list[Change] = []
+    """Of the streams on the way, in time."""
     near_peak_memory_bytes: int | None = None
     """Growth of the resident set, beyond socket buffers."""
     far_peak_memory_bytes: int | None = None
@@ -193,6 +222,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         return self.bytes * 8 / self.moving_s if self.bytes and self.moving_s else None
 
     @property
+    def changed(self) -> bool:
+        """Whether it is a run of more than one configuration."""
+        return any(change.refused is None for change in self.changes)
+
+    @property
     def retransmissions(self) -> int:
         """Segments sent again, over all streams."""
         return sum(stream.retransmissions for stream in self.streams)
@@ -208,20 +242,82 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """The LinkSpec of the lab it ran in; null outside a lab."""
 
 
+class ShareSample(msgspec.Struct, frozen=True, kw_only=True):
+    """A share at one instant, as its controller tells it; null: not known."""
+
+    t_s: float
+    """Since it was in force."""
+    share_bps: int | None = None
+    """On the wire; 0: ordinary congestion control."""
+    sent_bps: int | None = None
+    """On the wire over the last second, by all connections that divide the share."""
+
+
+class Shared(msgspec.Struct, frozen=True, kw_only=True, rename={"traffic_class": "class"}):
+    """The share that a transfer had on a guaranteed path."""
+
+    controller: str
+    """Its address."""
+    policy: str
+    traffic_class: str
+    flow: str
+    """Whose it was."""
+    asked: bool
+    """False: the class has its share always, or nothing was to be sent."""
+    waited_s: float | None
+    """From asking until it was in force; null: it was not asked for, or did not come."""
+    samples: list[ShareSample] = []
+    """Each second."""
+
+    @property
+    def range_bps(self) -> tuple[int, int] | None:
+        """The least and the most it was; null when that is not known."""
+        known = [sample.share_bps for sample in self.samples if sample.share_bps is not None]
+        return (min(known), max(known)) if known else None
+
+    @property
+    def sent_bps(self) -> float | None:
+        """What was sent in half of the seconds at least; null when none was seen whole."""
+        sent = [sample.sent_bps for sample in self.samples if sample.t_s >= 2 and sample.sent_bps is not None]
+        return statistics.median(sent) if sent else None
+
+
+class Swept(msgspec.Struct, frozen=True, kw_only=True):
+    """The place of a run in a sweep (howdah.measure)."""
+
+    id: str
+    """Of the sweep: its name and a digest of its plan. The same plan given again goes on with it."""
+    name: str
+    path: str | None = None
+    """What its runs share of the lab's link, where its queues follow the RTT; null: the link says it."""
+    cell: str
+    """What the repeats have in common: where, congestion control, streams, buffer, and time or size."""
+    repeat: int
+    """From 0."""
+    attempt: int = 0
+    """From 0; more when the lab was late for the run before, which is kept too."""
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """One run. See the table at the top of this file."""
 
     schema: int = SCHEMA
     id: Annotated[str, msgspec.Meta(pattern=f"^{_ID.pattern}$")]
-    kind: Literal["transfer", "link", "bench"]
+    kind: Literal["transfer", "traffic", "probe", "link", "bench"]
     started_at: Annotated[datetime, msgspec.Meta(tz=True)]
     command: list[str]
     version: str = __version__
+    host: str | None = None
     environment: Environment
     connect_s: float | None = None
     rtt_s: float | None = None
     plan: Plan | None = None
     outcome: Outcome | None = None
+    probe: Probe | None = None
+    share: Shared | None = None
+    sweep: Swept | None = None
+    traffic: dict[str, Any] | None = None
+    near_cpu_busy_fraction: float | None = None
     digests: str | None = None
     link_stats: dict[str, Any] | None = None
     error: str | None = None
@@ -250,6 +346,26 @@ def is_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
+class ProcessorTime(NamedTuple):
+    """What all processors of this host have spent since it was started, in clock ticks."""
+
+    busy: int
+    whole: int
+
+    @classmethod
+    def now(cls) -> "ProcessorTime":
+        """Until now. Time that a hypervisor gave to others (steal) counts as busy: it was not to be had."""
+        # proc_stat(5): user nice system idle iowait irq softirq steal; guests are in user already.
+        ticks = [int(word) for word in _PROCESSORS.read_text().partition("\n")[0].split()[1:9]]
+        return cls(sum(ticks) - ticks[3] - ticks[4], sum(ticks))
+
+    def busy_fraction(self) -> float | None:
+        """From then until now; null when no tick has passed."""
+        now = ProcessorTime.now()
+        whole = now.whole - self.whole
+        return (now.busy - self.busy) / whole if whole > 0 else None
+
+
 def printable_command(arguments: Sequence[str]) -> list[str]:
     """A command line as text that JSON can hold; a byte that is no UTF-8 becomes ``\\xNN``."""
     return [os.fsencode(argument).decode(errors="backslashreplace") for argument in arguments]
@@ -263,7 +379,7 @@ def environment(near: HostLimits, far: HostLimits | None) -> Environment:
             sysctls[name.replace("/", ".")] = " ".join((_SYSCTLS / name).read_text().split())
         except OSError:
             continue
-    return Environment(near=near, far=far, near_sysctls=sysctls, link=_lab_link())
+    return Environment(near=near, far=far, near_sysctls=sysctls, link=lab_link())
 
 
 def dumps(record: Record) -> bytes:
@@ -278,7 +394,8 @@ def loads(text: bytes, where: str) -> Record:
     )
 
 
-def _lab_link() -> dict[str, Any] | None:
+def lab_link() -> dict[str, Any] | None:
+    """The LinkSpec of the lab that this process runs in; None outside a lab."""
     text = os.environ.get(LAB_LINK_VARIABLE)
     if not text:
         return None

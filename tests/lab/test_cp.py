@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from copying import Copier, tree
 
-from howdah.lab.hosts import ADDRESSES6
+from howdah.lab.topology import ADDRESSES6
 
 pytestmark = pytest.mark.lab
 
@@ -136,6 +136,7 @@ def test_the_document_is_the_record_in_the_archive(cp: Copier, source: Path, tmp
     (kept,) = (tmp_path / "data" / "howdah" / "records").rglob("*.json")
     assert kept.stem == record.id
     assert msgspec.json.decode(kept.read_bytes(), type=type(record)) == record
+    assert record.host == "far"
     assert record.rtt_s == pytest.approx(0.02, rel=0.5)
     assert record.environment.link == json.loads(cp.lab.env["HOWDAH_LAB_LINK"])
     assert record.environment.far is not None
@@ -168,6 +169,18 @@ def test_memory_to_memory(cp: Copier) -> None:
     assert record.outcome.files == 0
     assert record.outcome.moving_bps is not None
     assert record.outcome.moving_bps < 1e9
+
+
+def test_memory_to_memory_for_a_time(cp: Copier) -> None:
+    record = cp.good("--memory", "1.5s", "far:")
+    assert record.outcome is not None
+    assert record.outcome.moving_s is not None
+    assert record.outcome.moving_bps is not None
+    assert 1.5 <= record.outcome.moving_s < 2.5
+    assert 5e8 < record.outcome.moving_bps < 1e9
+    assert record.link_stats is not None
+    carried = record.link_stats["directions"]["near_to_far"]["wire_bytes"]
+    assert record.outcome.bytes < carried < 1.2 * record.outcome.bytes
 
 
 def test_what_the_user_says_is_what_the_sockets_get(cp: Copier) -> None:

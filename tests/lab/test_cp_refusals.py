@@ -170,8 +170,8 @@ def test_a_control_the_kernel_has_not(cp: Copier) -> None:
     )
 
 
-def test_a_kind_of_path_nobody_decides(cp: Copier) -> None:
-    assert "--path shared" in cp.refused("--memory", "1MiB", "--path", "dedicated", "far:")
+def test_a_guaranteed_path_without_a_class(cp: Copier) -> None:
+    assert "--class images" in cp.refused("--memory", "1MiB", "--path", "guaranteed", "far:")
 
 
 def test_numbers_without_units_or_out_of_range(cp: Copier) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah import HowdahError, plan
-from howdah.plan import Alternative, Evidence, Plan, Prediction, Why
+from howdah.plan import Alternative, Evidence, Later, Plan, Prediction, Why
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 WHYS = st.builds(
@@ -31,6 +31,13 @@ WHYS = st.builds(
     ),
     alternatives=st.lists(st.builds(Alternative, what=st.text(), why_not=st.text()), max_size=2),
 )
+LATER = st.builds(
+    Later,
+    at_s=st.floats(0.1, 1e5),
+    congestion_control=st.sampled_from(["cubic", "bbr"]),
+    streams=st.sampled_from([msgspec.UNSET, 1]),
+    pacing_bps=st.sampled_from([msgspec.UNSET, None, 10**9]),
+)
 PLANS = st.builds(
     Plan,
     path=st.sampled_from(["shared", "dedicated", "guaranteed"]),
@@ -39,6 +46,9 @@ PLANS = st.builds(
     buffer_bytes=st.none() | st.integers(4096, 2**31 - 1),
     pacing_bps=st.none() | st.integers(1, 10**12),
     block_bytes=st.integers(plan.BLOCK_BYTES_MIN, plan.BLOCK_BYTES_MAX),
+    changes=st.lists(LATER, max_size=3, unique_by=lambda each: each.at_s).map(
+        lambda each: sorted(each, key=lambda change: change.at_s)
+    ),
     encrypt=st.booleans(),
     why=WHYS,
 )
@@ -69,6 +79,10 @@ def test_a_record_hands_its_plan_back() -> None:
     assert plan.loads(record, "r.json") == SMALL
 
 
+def later(changes: bytes) -> bytes:
+    return b'{"schema":1,"streams":8,"block_bytes":1048576,"changes":[' + changes + b"]}"
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -82,6 +96,11 @@ def test_a_record_hands_its_plan_back() -> None:
         (b'{"schema":1,"streams":8,"block_bytes":1}', "key block_bytes: expected int >= 262144"),
         (b'{"schema":1,"stream":8,"block_bytes":1048576}', "unknown field stream"),
         (b'\xff{"schema":1}', "p.json is not JSON"),
+        (later(b'{"at_s":0,"streams":1}'), r"key changes\[0\].at_s: expected float > 0"),
+        (later(b'{"at_s":5}'), "the change at 5 s changes nothing"),
+        (later(b'{"at_s":5,"streams":9}'), "the change at 5 s needs more streams than the plan opens"),
+        (later(b'{"at_s":5,"stream":1}'), "unknown field stream"),
+        (later(b'{"at_s":5,"streams":1},{"at_s":5,"streams":2}'), "in the order of their at_s"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_key(text: bytes, says: str) -> None:
@@ -101,3 +120,20 @@ def test_a_given_choice_is_told_with_what_it_replaced() -> None:
     assert "--streams" in changed.why.summary[-1]
     assert changed.why.alternatives[-1].what == "streams 8"
     assert SMALL.streams == 8
+
+
+def test_a_choice_that_the_schedule_cannot_follow_is_refused() -> None:
+    planned = msgspec.structs.replace(SMALL, changes=[Later(at_s=5.0, streams=4)])
+    assert planned.given("streams", 4, "--streams", "Streams").streams == 4
+    with pytest.raises(HowdahError, match="--streams 3: the change at 5 s needs more streams"):
+        planned.given("streams", 3, "--streams", "Streams")
+
+
+@pytest.mark.parametrize("streams", [2, 8])
+def test_a_prediction_stands_as_long_as_nothing_it_rests_on_is_changed(streams: int) -> None:
+    predicted = Prediction(rate_low_bps=1.0, rate_mid_bps=2.0, rate_high_bps=3.0, duration_s=10.0)
+    decided = Plan(streams=8, block_bytes=2**20, why=Why(prediction=predicted))
+    asked = decided.given("streams", streams, "--streams", "Streams")
+    assert asked.why.summary == ["Streams, because --streams says so."]
+    assert asked.why.prediction == (predicted if streams == 8 else None)
+    assert bool(asked.why.alternatives) == (streams != 8)

@@ -2,6 +2,7 @@ import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -11,6 +12,7 @@ from samples import LIMITS
 
 from howdah import LAB_LINK_VARIABLE, HowdahError, record
 from howdah.record import (
+    Change,
     Environment,
     HostLimits,
     Outcome,
@@ -32,6 +34,9 @@ OUTCOMES = st.builds(
     elapsed_s=TIMES,
     setup_s=st.none() | TIMES,
     moving_s=st.none() | TIMES,
+    changes=st.lists(
+        st.builds(Change, t_s=TIMES, pacing_bps=st.none() | COUNTS, refused=st.none() | st.text()), max_size=2
+    ),
     streams=st.lists(st.builds(StreamOutcome, rtt_min_s=st.none() | TIMES), max_size=3),
     samples=st.lists(
         st.builds(
@@ -77,6 +82,7 @@ def _numbers(kind: type[msgspec.Struct]) -> Iterator[str]:
             yield field.name
 
 
+UNITS = {"s", "bytes", "bps", "pages", "skipped", "more", "acked", "fraction"}
 COUNTED = {"bytes", "size", "schema", "cpus", "files", "folders", "links"} | {
     "stream",
     "streams",
@@ -92,13 +98,13 @@ COUNTED = {"bytes", "size", "schema", "cpus", "files", "folders", "links"} | {
 def test_every_number_says_its_unit(kind: type[msgspec.Struct]) -> None:
     for name in _numbers(kind):
         unit = name.rpartition("_")[2]
-        assert unit in {"s", "bytes", "bps", "pages", "skipped", "more", "acked"} or name in COUNTED, name
+        assert unit in UNITS or name in COUNTED, name
 
 
 def test_every_field_of_the_record_is_in_the_table() -> None:
     assert record.__doc__ is not None
     for field in msgspec.structs.fields(Record):
-        assert re.search(rf"^    {field.name} ", record.__doc__, re.MULTILINE), field.name
+        assert re.search(rf"^    {field.name}\b", record.__doc__, re.MULTILINE), field.name
 
 
 @pytest.mark.parametrize("schema", [0, 2, 99])
@@ -158,3 +164,14 @@ def test_started_at_needs_a_zone() -> None:
     with pytest.raises(HowdahError, match="started_at"):
         loads(text.replace(b"00:00Z", b"00:00"), "x.json")
     assert when + timedelta(0) == loads(text, "x.json").started_at
+
+
+def test_the_processors_are_as_busy_as_they_were(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stat = tmp_path / "stat"
+    monkeypatch.setattr(record, "_PROCESSORS", stat)
+    stat.write_text("cpu  100 10 20 500 30 1 2 3 0 0\ncpu0 1 2 3\n")
+    before = record.ProcessorTime.now()
+    assert before == (136, 666)
+    assert before.busy_fraction() is None
+    stat.write_text("cpu  130 10 30 550 40 1 2 3 0 0\n")
+    assert before.busy_fraction() == 0.4

@@ -6,7 +6,7 @@ from samples import howdah, record
 
 from howdah.archive import Archive
 from howdah.plan import Plan
-from howdah.record import FileAction, Outcome, Record, StreamOutcome
+from howdah.record import Change, FileAction, Outcome, Record, StreamOutcome
 from howdah.transfer.summary import details, line, summary
 
 OUTCOME = Outcome(
@@ -50,9 +50,21 @@ def test_nothing_to_move() -> None:
 def test_a_spoilt_run_and_warnings_are_shown_wherever_it_is_shown() -> None:
     made = msgspec.structs.replace(finished(warnings=["odd"]), flags=["lateness"])
     assert "warning: odd" in summary(made, None)
-    assert "too slow for the lab's link" in summary(made, None)
+    assert "too slow for the link" in summary(made, None)
     assert "[lateness]" in line(made)
     assert "lateness" in details(made, Path("x"))
+
+
+def test_changes_on_the_way_are_shown_wherever_it_is_shown() -> None:
+    taken = Change(t_s=5.031, congestion_control="bbr", streams=4, pacing_bps=10**8, why="BBR heard")
+    refused = Change(t_s=9.0, streams=1, why="a whim", refused="no such control")
+    made = finished(changes=[taken, refused])
+    for shown in (summary(made, None), details(made, Path("x"))):
+        assert "After 5.03 s: bbr, 4 streams, paced at 100 Mb/s a stream (BBR heard)" in shown.splitlines()
+        assert (
+            "After 9.00 s refused, all stayed as it was: the same congestion control, 1 stream, unbounded "
+            "(a whim): no such control" in shown.splitlines()
+        )
 
 
 def test_what_was_counted_and_not_kept_is_told() -> None:

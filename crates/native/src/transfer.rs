@@ -39,6 +39,10 @@ impl Session {
         self.0.progress()
     }
 
+    fn steer(&self, steering: &[u8]) -> PyResult<()> {
+        self.0.steer(steering).map_err(raise)
+    }
+
     fn cancel(&self, py: Python<'_>) {
         py.detach(|| self.0.cancel());
     }

@@ -2,7 +2,10 @@
 
 use std::{fs, io, os::fd::AsFd};
 
-use rustix::{io::Errno, net::sockopt};
+use rustix::{
+    io::Errno,
+    net::{self, AddressFamily, SocketFlags, SocketType, sockopt},
+};
 
 use crate::Error;
 
@@ -52,6 +55,28 @@ pub fn set_congestion_control(socket: impl AsFd, name: &str) -> Result<(), Error
             source: errno.into(),
         },
     })
+}
+
+/// The congestion control that a new socket has, or takes when it is given that name. Tells whether open
+/// ones would take it, too, without touching them.
+///
+/// # Errors
+/// As [`set_congestion_control`], and when the system has no descriptor left.
+pub fn try_control(name: Option<&str>) -> Result<String, Error> {
+    let socket = net::socket_with(
+        AddressFamily::INET,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        Some(net::ipproto::TCP),
+    )
+    .map_err(|errno| Error::Read {
+        what: "TCP_CONGESTION",
+        source: errno.into(),
+    })?;
+    if let Some(name) = name {
+        set_congestion_control(&socket, name)?;
+    }
+    congestion_control(&socket)
 }
 
 fn names(path: &'static str) -> Result<Vec<String>, Error> {

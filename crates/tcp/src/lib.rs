@@ -18,11 +18,11 @@ mod plan;
 
 pub use buffers::tune_again;
 pub use control::{
-    allowed_controls, available_controls, congestion_control, set_congestion_control,
+    allowed_controls, available_controls, congestion_control, set_congestion_control, try_control,
 };
 pub use diag::{Rtt, connection_info, controls::connection_controls, ssh_rtt};
 pub use error::Error;
 pub use info::{Info, Limit};
 pub use limits::HostLimits;
 pub use open::{Patience, accept, connect_first, listen};
-pub use plan::{Settings, SocketPlan};
+pub use plan::{Settings, SocketPlan, bound_rate};

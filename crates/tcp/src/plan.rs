@@ -15,13 +15,18 @@ use crate::{
 /// (`sock_setsockopt`, net/core/sock.c).
 const MAX_BUFFER_BYTES: u64 = (i32::MAX / 2) as u64;
 
+/// The sender's buffer bounds what is in flight, and all of it may arrive at once and wait to be read. There, a
+/// byte of payload costs little more than a byte of memory; here it may cost two, and what finds no
+/// room is dropped (`tcp_try_rmem_schedule`, net/ipv4/tcp_input.c).
+const RECEIVE_ROOM: usize = 2;
+
 /// How a socket shall be; `None` leaves the kernel's own choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SocketPlan {
     /// As Linux names it.
     pub congestion_control: Option<String>,
-    /// Payload in flight the buffers of both directions must hold, bytes. Fixes them: the kernel
-    /// no longer tunes a buffer that was set.
+    /// Payload in flight the buffers of both directions must hold, bytes; the one that receives gets
+    /// room for twice that. Fixes them: the kernel no longer tunes a buffer that was set.
     pub buffer_bytes: Option<u64>,
     /// Most window to offer, bytes (`TCP_WINDOW_CLAMP`). Before connect and listen it also bounds the
     /// window scale (RFC 7323 §2.3), and the scale is how far a closing window still opens with
@@ -51,7 +56,7 @@ impl SocketPlan {
             set_congestion_control(socket, name)?;
         }
         if let Some(rate_bps) = self.pacing_bps {
-            MAX_PACING_RATE.set(socket, rate_bps.div_ceil(8).max(1))?;
+            bound_rate(socket, Some(rate_bps))?;
         }
         if let Some(bytes) = self.notsent_lowat_bytes {
             NOTSENT_LOWAT.set(socket, bytes)?;
@@ -80,6 +85,13 @@ impl SocketPlan {
     }
 }
 
+/// Bounds the sending rate of a socket, in bits per second of IP packets; `None` lifts the bound. The socket
+/// stays paced then, by its window and RTT: nothing sets `sk_pacing_status` back (`sk_setsockopt`, net/core/sock.c).
+pub fn bound_rate(socket: impl AsFd, most_bps: Option<u64>) -> Result<(), Error> {
+    let most = most_bps.map_or(u64::MAX, |bps| bps.div_ceil(8).max(1));
+    MAX_PACING_RATE.set(socket, most)
+}
+
 /// How a socket is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -88,7 +100,7 @@ pub struct Settings {
     /// Payload the send buffer holds by the kernel's own estimate: half of its memory, the rest
     /// being packet overhead. Comparable to [`SocketPlan::buffer_bytes`].
     pub send_buffer_bytes: u64,
-    /// The same for the receive buffer.
+    /// The same for the receive buffer, which a plan makes twice as large where the host lets it.
     pub receive_buffer_bytes: u64,
     /// Upper bound of the sending rate, bits per second; `None` when there is no bound.
     pub pacing_bps: Option<u64>,
@@ -123,9 +135,10 @@ fn set_buffers(socket: impl AsFd, bytes: usize) -> Result<(), Error> {
         sockopt::set_socket_send_buffer_size(socket, bytes)
             .map_err(refused("SO_SNDBUF", bytes as u64))?;
     }
-    if sockopt::set_socket_recv_buffer_size_force(socket, bytes).is_err() {
-        sockopt::set_socket_recv_buffer_size(socket, bytes)
-            .map_err(refused("SO_RCVBUF", bytes as u64))?;
+    let room = (RECEIVE_ROOM * bytes).min(MAX_BUFFER_BYTES as usize);
+    if sockopt::set_socket_recv_buffer_size_force(socket, room).is_err() {
+        sockopt::set_socket_recv_buffer_size(socket, room)
+            .map_err(refused("SO_RCVBUF", room as u64))?;
     }
     Ok(())
 }

@@ -15,6 +15,8 @@ use crate::digests::Digests;
 use crate::error::TransferError;
 use crate::lines::Lines;
 use crate::naming::Naming;
+use crate::steer::Change;
+use crate::tuning::Tuning;
 
 /// One end of one transfer.
 pub struct Context {
@@ -30,6 +32,8 @@ pub struct Context {
     pub abort: Arc<Abort>,
     /// How far it has come.
     pub board: Arc<Board>,
+    /// How its streams send, if that has changed.
+    pub tuning: Tuning,
     naming: OnceLock<Naming>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -54,6 +58,7 @@ impl Context {
             events,
             abort,
             board,
+            tuning: Tuning::default(),
             naming: OnceLock::new(),
             threads: Mutex::default(),
         })
@@ -171,6 +176,8 @@ pub struct Notes {
     pub warnings: Lines,
     /// Why each file or folder that could not be read is not at the receiver.
     pub left_out: Lines,
+    /// What came of each steering.
+    pub changes: Vec<Change>,
 }
 
 impl Board {

@@ -12,6 +12,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
 use crate::error::TransferError;
+use crate::steer::Wish;
 
 /// What a writable pipe takes without blocking (POSIX `PIPE_BUF`), in bytes.
 const WRITE_BYTES: usize = 4096;
@@ -32,6 +33,8 @@ pub enum Event {
     StreamDone,
     /// What all streams brought is in place.
     InPlace,
+    /// The user has the streams send otherwise.
+    Steer(Wish),
     /// A thread of this end cannot go on.
     Failed(TransferError),
     /// The user, or a signal, stops this end; says why.
@@ -239,7 +242,7 @@ fn write_messages(
         };
         if matches!(
             message,
-            Message::Job(_) | Message::Offer(_) | Message::Answer(_)
+            Message::Job(_) | Message::Offer(_) | Message::Answer(_) | Message::Steer(_)
         ) {
             let _ = note.send(message);
         }

@@ -151,6 +151,7 @@ fn run(
     if index == 0 {
         tell_shortfall(context, stream);
     }
+    context.tuning.join(stream.socket());
     work(context, index, stream)?;
     context.abort.close(index);
     let _ = context.events.send(Event::StreamDone);

@@ -4,10 +4,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use howdah_wire::limits::MAX_TEXT_BYTES;
-use howdah_wire::{Message, Side};
+use howdah_wire::{Message, Side, Steered};
 
 use crate::control::Event;
 use crate::error::{TransferError, printable};
+use crate::steer::Wish;
 
 /// Both ends speak at least every few seconds, however busy; after this much silence the other one is gone.
 const MAX_SILENCE: Duration = Duration::from_secs(60);
@@ -24,6 +25,8 @@ pub enum Input {
     StreamDone,
     /// What all streams brought is in place.
     InPlace,
+    /// The user has the streams send otherwise.
+    Steer(Wish),
 }
 
 /// The events of one end.
@@ -91,6 +94,12 @@ impl<'a> Inbox<'a> {
                 if let Message::Warning(text) | Message::LeftOut(text) = &mut message {
                     *text = self.told(text).to_string();
                 }
+                if let Message::Steered(Steered {
+                    taken: Err(reason), ..
+                }) = &mut message
+                {
+                    *reason = self.told(reason).to_string();
+                }
                 self.heard = Instant::now();
                 self.finished |= matches!(message, Message::Finished(_));
                 Ok(match message {
@@ -100,6 +109,7 @@ impl<'a> Inbox<'a> {
             }
             Event::StreamDone => Ok(Some(Input::StreamDone)),
             Event::InPlace => Ok(Some(Input::InPlace)),
+            Event::Steer(wish) => Ok(Some(Input::Steer(wish))),
             Event::Failed(error @ TransferError::Stream(_)) => {
                 self.broken.get_or_insert((error, Instant::now()));
                 Ok(None)

@@ -29,10 +29,12 @@ mod serve;
 mod session;
 mod source;
 mod spot;
+mod steer;
 mod strangers;
 pub mod stream;
 mod target;
 pub mod tls;
+mod tuning;
 
 pub use error::TransferError;
 pub use serve::serve;

@@ -4,6 +4,9 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+
 use crate::stream::{CHUNK_BYTES, Stream, StreamError};
 
 /// Plaintext over TCP. Payload carries checksums of its own (see `howdah_wire::piece`).
@@ -86,6 +89,20 @@ impl Stream for PlainStream {
         Ok(&self.incoming[start..end])
     }
 
+    fn discard(&mut self, max: usize) -> Result<usize, StreamError> {
+        if self.next < self.filled || self.incoming.is_empty() || max == 0 {
+            return Ok(self.data(max)?.len());
+        }
+        let len = max.min(self.incoming.len());
+        loop {
+            // tcp(7): MSG_TRUNC has the kernel drop the bytes instead of copying them.
+            match recv(&self.socket, &mut self.incoming[..len], RecvFlags::TRUNC) {
+                Err(Errno::INTR) => {}
+                other => return Ok(other.map_err(io::Error::from)?.1),
+            }
+        }
+    }
+
     fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -132,6 +149,29 @@ mod tests {
         }
         sender.join().unwrap();
         assert!(got == expected, "{} bytes of {}", got.len(), expected.len());
+    }
+
+    #[test]
+    fn what_is_thrown_away_is_counted_and_what_follows_is_there() {
+        let (mut near, mut far) = pair();
+        let sender = std::thread::spawn(move || {
+            near.put(b"head").unwrap();
+            near.send(&vec![7; 3 * CHUNK_BYTES]).unwrap();
+            near.put(b"tail").unwrap();
+            near.finish().unwrap();
+        });
+        far.take(&mut [0; 4]).unwrap();
+        let mut left = 3 * CHUNK_BYTES;
+        while left > 0 {
+            let count = far.discard(left).unwrap();
+            assert!((1..=left).contains(&count));
+            left -= count;
+        }
+        let mut tail = [0; 4];
+        far.take(&mut tail).unwrap();
+        assert_eq!(&tail, b"tail");
+        assert_eq!(far.discard(1).unwrap(), 0);
+        sender.join().unwrap();
     }
 
     #[test]

@@ -6,10 +6,10 @@
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use howdah_wire::limits::{MAX_OFFERED_FILES, MAX_PIECE_BYTES, MIN_BLOCK_BYTES};
-use howdah_wire::{Answer, Offer, OfferedFile, Scanned, Totals};
+use howdah_wire::{Answer, Memory, Offer, OfferedFile, Scanned, Totals};
 
 use crate::abort::{Abort, lock};
 use crate::error::TransferError;
@@ -24,6 +24,10 @@ const MAX_OFFERS_OPEN: usize = 64;
 const MAX_PACK_BYTES: u64 = 1 << 20;
 /// Most small files in one block.
 const MAX_PACK_FILES: usize = 256;
+/// What a stream takes at a time while time is the limit: as much as goes in this time at the mean
+/// rate so far, so that one with a small window is not long beyond the end, nor less than the bytes.
+const TIMED_BLOCK: Duration = Duration::from_millis(20);
+const TIMED_BLOCK_MIN_BYTES: u64 = 64 << 10;
 /// How long a wait looks away from the stop flag.
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -79,6 +83,17 @@ pub enum Block {
     Memory(u64),
 }
 
+/// What is still to come from memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Supply {
+    /// So much.
+    Bytes(u64),
+    /// As much as goes in this time, once the first block is taken.
+    Time(Duration),
+    /// As much as goes between these two.
+    Between(Instant, Instant),
+}
+
 /// Whether files are offered before they are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
@@ -96,7 +111,6 @@ pub struct Queue {
     state: Mutex<State>,
     changed: Condvar,
     abort: Arc<Abort>,
-    streams: u64,
     block_bytes: u64,
     dry_run: bool,
 }
@@ -104,10 +118,13 @@ pub struct Queue {
 #[derive(Debug)]
 struct State {
     mode: Mode,
+    /// Streams that get blocks, those with the least index; the others wait.
+    streams: u16,
     ready: VecDeque<Entry>,
     ready_bytes: u64,
     slicing: Option<(Arc<BigFile>, u64)>,
-    memory_bytes: u64,
+    memory: Supply,
+    memory_taken: u64,
     /// Files to be offered or offered; the first `offered` of them are.
     pending: VecDeque<Entry>,
     offered: usize,
@@ -125,10 +142,12 @@ impl Queue {
         let most = 1 << block_bytes.clamp(MIN_BLOCK_BYTES, MAX_PIECE_BYTES).ilog2();
         let state = State {
             mode: Mode::Unknown,
+            streams: streams.max(1),
             ready: VecDeque::new(),
             ready_bytes: 0,
             slicing: None,
-            memory_bytes: 0,
+            memory: Supply::Bytes(0),
+            memory_taken: 0,
             pending: VecDeque::new(),
             offered: 0,
             next_offer: 0,
@@ -142,21 +161,22 @@ impl Queue {
             state: Mutex::new(state),
             changed: Condvar::new(),
             abort,
-            streams: u64::from(streams).max(1),
             block_bytes: most,
             dry_run,
         }
     }
 
-    /// Has `bytes` sent from memory; nothing is scanned then.
-    pub fn add_memory(&self, bytes: u64) {
+    /// Has this sent from memory; nothing is scanned then.
+    pub fn add_memory(&self, memory: Memory) {
         let mut state = lock(&self.state);
-        state.memory_bytes = bytes;
-        state.scanned = Scanned {
-            files: 0,
-            bytes,
-            complete: true,
-        };
+        match memory {
+            Memory::Bytes(bytes) => {
+                state.memory = Supply::Bytes(bytes);
+                state.scanned.bytes = bytes;
+                state.scanned.complete = true;
+            }
+            Memory::Time(ns) => state.memory = Supply::Time(Duration::from_nanos(ns)),
+        }
         self.changed.notify_all();
     }
 
@@ -184,6 +204,12 @@ impl Queue {
         }
         self.changed.notify_one();
         Ok(())
+    }
+
+    /// Has so many streams get blocks, and no others.
+    pub fn use_streams(&self, streams: u16) {
+        lock(&self.state).streams = streams.max(1);
+        self.changed.notify_all();
     }
 
     /// Takes a file that cannot be read after all out of the account.
@@ -267,26 +293,26 @@ impl Queue {
         std::mem::take(&mut lock(&self.state).listed)
     }
 
-    /// The next block if there is one now.
-    pub fn try_next(&self) -> Option<Block> {
-        let block = self.take(&mut lock(&self.state));
-        if block.is_some() {
+    /// The next block for a stream if there is one now.
+    pub fn try_next(&self, stream: u16) -> Option<Block> {
+        let block = self.take(&mut lock(&self.state), stream);
+        if !matches!(block, None | Some(Block::Memory(_))) {
             self.changed.notify_all();
         }
         block
     }
 
-    /// Waits for the next block; `None` when there will be none.
+    /// Waits for the next block for a stream; `None` when there will be none.
     ///
     /// # Errors
     /// [`TransferError::Cancelled`] when this end stops.
-    pub fn next_block(&self) -> Result<Option<Block>, TransferError> {
+    pub fn next_block(&self, stream: u16) -> Result<Option<Block>, TransferError> {
         let mut state = lock(&self.state);
         loop {
             if self.abort.stopping() {
                 return Err(TransferError::Cancelled);
             }
-            if let Some(block) = self.take(&mut state) {
+            if let Some(block) = self.take(&mut state, stream) {
                 self.changed.notify_all();
                 return Ok(Some(block));
             }
@@ -305,11 +331,12 @@ impl Queue {
         waited.unwrap_or_else(std::sync::PoisonError::into_inner).0
     }
 
-    fn take(&self, state: &mut State) -> Option<Block> {
+    fn take(&self, state: &mut State, stream: u16) -> Option<Block> {
+        if stream >= state.streams {
+            return None;
+        }
         let limit = self.block_limit(state);
-        if state.memory_bytes > 0 {
-            let len = state.memory_bytes.min(limit);
-            state.memory_bytes -= len;
+        if let Some(len) = state.take_memory(limit) {
             return Some(Block::Memory(len));
         }
         let mut pack = Vec::new();
@@ -363,7 +390,11 @@ impl Queue {
         if !state.scanned.complete {
             return self.block_bytes;
         }
-        let share = (state.ready_bytes + state.memory_bytes) / (2 * self.streams);
+        let memory_bytes = match state.memory {
+            Supply::Bytes(bytes) => bytes,
+            _ => 0,
+        };
+        let share = (state.ready_bytes + memory_bytes) / (2 * u64::from(state.streams));
         1 << share.clamp(MIN_BLOCK_BYTES, self.block_bytes).ilog2()
     }
 }
@@ -374,6 +405,34 @@ impl State {
             self.ready_bytes += size;
         }
         self.ready.push_back(entry);
+    }
+
+    /// The length of the next block from memory; `None` when there is no more.
+    fn take_memory(&mut self, limit: u64) -> Option<u64> {
+        let now = Instant::now();
+        if let Supply::Time(time) = self.memory {
+            self.memory = Supply::Between(now, now + time);
+        }
+        let len = match &mut self.memory {
+            Supply::Bytes(left) => {
+                let len = limit.min(*left);
+                *left -= len;
+                len
+            }
+            Supply::Between(begun, end) if now < *end => {
+                let rate = self.memory_taken as f64 / now.duration_since(*begun).as_secs_f64();
+                let each = rate / f64::from(self.streams) * TIMED_BLOCK.as_secs_f64();
+                1 << (each as u64).clamp(TIMED_BLOCK_MIN_BYTES, limit).ilog2()
+            }
+            _ => {
+                self.memory = Supply::Bytes(0);
+                self.scanned.bytes = self.memory_taken;
+                self.scanned.complete = true;
+                0
+            }
+        };
+        self.memory_taken += len;
+        (len > 0).then_some(len)
     }
 
     fn take_offer(&mut self) -> Option<Offer> {
@@ -422,7 +481,7 @@ impl State {
             && self.pending.is_empty()
             && self.ready.is_empty()
             && self.slicing.is_none()
-            && self.memory_bytes == 0
+            && self.memory == Supply::Bytes(0)
     }
 }
 

@@ -28,7 +28,7 @@ fn offers(queue: &Queue) -> Vec<Offer> {
 }
 
 fn drain(queue: &Queue) -> Vec<Block> {
-    std::iter::from_fn(|| queue.next_block().unwrap()).collect()
+    std::iter::from_fn(|| queue.next_block(0).unwrap()).collect()
 }
 
 #[test]
@@ -36,11 +36,11 @@ fn nothing_is_handed_out_before_the_receiver_accepts() {
     let queue = queue(2, 4 * MIB);
     queue.add(file(1, 10)).unwrap();
     queue.scan_complete();
-    assert!(queue.try_next().is_none());
+    assert!(queue.try_next(0).is_none());
     assert_eq!(offers(&queue)[0].files.len(), 1);
     queue.accept(true);
-    assert!(matches!(queue.try_next(), Some(Block::Pack(pack)) if pack.len() == 1));
-    assert!(queue.next_block().unwrap().is_none());
+    assert!(matches!(queue.try_next(0), Some(Block::Pack(pack)) if pack.len() == 1));
+    assert!(queue.next_block(0).unwrap().is_none());
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn only_what_is_needed_is_handed_out() {
         first: offer.first,
         needed: vec![true, false, false, true],
     });
-    let Some(Block::Pack(pack)) = queue.try_next() else {
+    let Some(Block::Pack(pack)) = queue.try_next(0) else {
         panic!("no pack")
     };
     let names: Vec<&[u8]> = pack
@@ -108,11 +108,29 @@ fn blocks_shrink_so_that_streams_end_together() {
 }
 
 #[test]
+fn a_stream_not_in_use_gets_nothing_but_ends_with_the_others() {
+    let queue = queue(4, MIB);
+    queue.add_memory(Memory::Bytes(3 * MIB));
+    queue.use_streams(2);
+    assert!(queue.try_next(2).is_none() && queue.try_next(3).is_none());
+    assert!(queue.try_next(0).is_some() && queue.try_next(1).is_some());
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| queue.next_block(3));
+        drain(&queue);
+        assert!(waiting.join().unwrap().unwrap().is_none());
+    });
+    queue.add_memory(Memory::Bytes(MIB));
+    assert!(queue.try_next(3).is_none());
+    queue.use_streams(4);
+    assert!(queue.try_next(3).is_some());
+}
+
+#[test]
 fn a_stop_ends_every_wait() {
     let abort = Arc::new(Abort::default());
     let queue = Queue::new(Arc::clone(&abort), 1, MIB, false);
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| queue.next_block());
+        let waiting = scope.spawn(|| queue.next_block(0));
         abort.trigger();
         assert_eq!(
             waiting.join().unwrap().unwrap_err(),
@@ -155,4 +173,26 @@ proptest! {
         }
         prop_assert_eq!(sent, sizes);
     }
+}
+
+#[test]
+fn memory_ends_at_its_time_and_its_account_is_what_was_taken() {
+    let time = Duration::from_millis(30);
+    let queue = queue(4, 4 * MIB);
+    queue.add_memory(Memory::Time(30_000_000));
+    assert!(!queue.scanned().complete);
+    // The time counts from the first block, however late that is.
+    std::thread::sleep(time);
+    let begun = Instant::now();
+    let mut taken = 0;
+    while let Some(block) = queue.next_block(0).unwrap() {
+        let Block::Memory(len) = block else {
+            panic!("{block:?}")
+        };
+        taken += len;
+    }
+    assert!(begun.elapsed() >= time && taken > 0);
+    let scanned = queue.scanned();
+    assert_eq!((scanned.bytes, scanned.complete), (taken, true));
+    assert!(queue.try_next(0).is_none());
 }

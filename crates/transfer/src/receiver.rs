@@ -1,5 +1,6 @@
 //! The receiving end, near or far: answer offers, receive, and say when all is in place.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
@@ -7,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use howdah_wire::limits::MAX_OFFERED_FILES;
 use howdah_wire::{
-    Answer, Direction, Finished, Message, OfferedFile, Progress, Sample, Side, StreamSummary,
-    Totals,
+    Answer, Direction, Finished, Memory, Message, OfferedFile, Progress, Sample, Side,
+    StreamSummary, Totals,
 };
 
 use crate::abort::lock;
@@ -22,6 +23,7 @@ use crate::place::Placement;
 use crate::receive::Receiving;
 use crate::sample::Sampler;
 use crate::sender::note_samples;
+use crate::steer::Wish;
 use crate::target::Targets;
 
 /// Between two words on how much has arrived.
@@ -90,6 +92,7 @@ pub fn run(
         in_place: false,
         all_offered: false,
         refuse_offers: targets.fresh && !job.dry_run,
+        wishes: VecDeque::new(),
         peer: None,
         listed: Vec::new(),
         told: Progress::default(),
@@ -113,6 +116,8 @@ struct Run<'a> {
     all_offered: bool,
     /// Nothing is there that could be skipped: offers made in ignorance of that count as wanted.
     refuse_offers: bool,
+    /// What the sender was asked for and has not answered.
+    wishes: VecDeque<Wish>,
     peer: Option<Finished>,
     listed: Vec<(OfferedFile, bool)>,
     told: Progress,
@@ -137,7 +142,7 @@ impl Run<'_> {
         self.tell_progress();
         let totals = self.receiving.totals();
         let mut sum: Totals = totals.iter().map(|(_, totals)| totals).sum();
-        if let Some(bytes) = self.context.job.memory_bytes
+        if let Some(Memory::Bytes(bytes)) = self.context.job.memory
             && bytes != sum.bytes
         {
             return Err(TransferError::Here(format!(
@@ -194,6 +199,15 @@ impl Run<'_> {
                 self.in_place = true;
                 Ok(())
             }
+            Some(Input::Steer(wish)) => {
+                // When all is in place this end has said, or says, its last.
+                if !self.in_place {
+                    let steering = wish.steering.clone();
+                    self.context.control.say(Message::Steer(steering));
+                    self.wishes.push_back(wish);
+                }
+                Ok(())
+            }
             None => Ok(()),
         }
     }
@@ -235,6 +249,12 @@ impl Run<'_> {
             }
             Message::Warning(text) => lock(&self.context.board.notes).warnings.add(text),
             Message::LeftOut(why) => lock(&self.context.board.notes).left_out.add(why),
+            Message::Steered(steered) => {
+                if let Some(wish) = self.wishes.pop_front() {
+                    let change = wish.came_to(steered);
+                    lock(&self.context.board.notes).changes.push(change);
+                }
+            }
             Message::Finished(finished) => self.peer = Some(*finished),
             _ => {}
         }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use howdah_wire::{
-    Direction, FarHello, Job, LimitedBy, Sample, StreamPlan, StreamSummary, Totals, TreePath,
+    Direction, FarHello, Job, LimitedBy, Memory, Sample, StreamPlan, StreamSummary, Totals,
+    TreePath,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -15,6 +16,7 @@ use crate::context::Board;
 use crate::error::{TransferError, printable};
 use crate::naming::Naming;
 use crate::sample::Trace;
+use crate::steer::Change;
 
 /// Bytes that are base64 in JSON.
 #[derive(Debug, Clone)]
@@ -43,10 +45,12 @@ struct JobJson {
     destination: Base64,
     destination_is_folder: bool,
     memory_bytes: Option<u64>,
+    memory_s: Option<f64>,
     dry_run: bool,
     encrypt: bool,
     data_address: Option<String>,
     digests: Option<Base64>,
+    sample_every_s: f64,
 }
 
 /// A job as Python asks for it.
@@ -84,15 +88,26 @@ pub fn read_job(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
         pacing_bps: plan.pacing_bps,
         block_bytes: plan.block_bytes,
     };
+    let memory = match (job.memory_bytes, job.memory_s) {
+        (Some(_), Some(_)) => {
+            return Err(TransferError::Here(
+                "memory to memory takes a size or a time, not both".to_owned(),
+            ));
+        }
+        (Some(bytes), None) => Some(Memory::Bytes(bytes)),
+        (None, Some(seconds)) => Some(Memory::Time(nanoseconds(seconds)?)),
+        (None, None) => None,
+    };
     let wire = Job {
         direction: job.direction,
         sources: job.sources.into_iter().map(|path| path.0).collect(),
         destination: job.destination.0,
         destination_is_folder: job.destination_is_folder,
-        memory_bytes: job.memory_bytes,
+        memory,
         dry_run: job.dry_run,
         encrypt: job.encrypt,
         fresh: false,
+        sample_every_ns: nanoseconds(job.sample_every_s)?,
         plan,
     };
     Ok(Asked {
@@ -100,6 +115,13 @@ pub fn read_job(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
         data_address: job.data_address,
         digests: job.digests.map(|path| path.0),
     })
+}
+
+fn nanoseconds(seconds: f64) -> Result<u64, TransferError> {
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .and_then(|time| u64::try_from(time.as_nanos()).ok())
+        .ok_or_else(|| TransferError::Here(format!("{seconds} s is no time")))
 }
 
 /// FarHello as JSON.
@@ -155,7 +177,7 @@ pub fn progress(
     elapsed: Duration,
 ) -> Vec<u8> {
     #[derive(Serialize)]
-    struct Json {
+    struct Json<'a> {
         phase: Phase,
         elapsed_s: f64,
         bytes_done: u64,
@@ -169,6 +191,7 @@ pub fn progress(
         retransmissions: u64,
         rtt_s: Option<f64>,
         current: Option<String>,
+        latest: Option<&'a Change>,
     }
     let notes = lock(&board.notes);
     let bytes_done = board.bytes.load(Ordering::Relaxed);
@@ -201,6 +224,7 @@ pub fn progress(
             .current
             .as_ref()
             .map(|(_, path)| printable(path.as_bytes())),
+        latest: notes.changes.last(),
     })
 }
 
@@ -274,6 +298,7 @@ struct OutcomeJson<'a> {
     congestion_control: Option<&'a str>,
     streams: Vec<StreamJson>,
     samples: Vec<SampleJson>,
+    changes: &'a [Change],
     near_peak_memory_bytes: Option<u64>,
     far_peak_memory_bytes: Option<u64>,
     dry_run_plan: Option<Vec<ActionJson>>,
@@ -319,6 +344,7 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         congestion_control: in_use.and_then(|summary| summary.congestion_control.as_deref()),
         streams,
         samples: trace.samples().map(sample).collect(),
+        changes: &notes.changes,
         near_peak_memory_bytes: account.near_peak_memory_bytes,
         far_peak_memory_bytes: account.far_peak_memory_bytes,
         dry_run_plan: job.dry_run.then(|| listed.collect()),

@@ -5,9 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use blake3::hazmat::HasherExt;
-use howdah_wire::{
-    Attributes, Digest, FilePiece, MemoryPiece, Piece, StreamTally, Totals, TreePath, Verdict,
-};
+use howdah_wire::{Attributes, Digest, FilePiece, Piece, StreamTally, Totals, TreePath, Verdict};
 use rustix::io::Errno;
 
 use crate::abort::lock;
@@ -74,12 +72,12 @@ impl Sending {
             digests: Vec::new(),
         };
         loop {
-            let block = match self.queue.try_next() {
+            let block = match self.queue.try_next(index) {
                 Some(block) => block,
                 None => {
                     sender.stream.flush()?;
                     sender.note_digests();
-                    match self.queue.next_block()? {
+                    match self.queue.next_block(index)? {
                         Some(block) => block,
                         None => break,
                     }
@@ -310,21 +308,13 @@ impl Sender<'_> {
     }
 
     fn send_memory(&mut self, len: u64) -> Result<(), TransferError> {
-        let checksum = !self.stream.encrypted();
-        self.header(&Piece::Memory(MemoryPiece { len, checksum }))?;
+        self.header(&Piece::Memory { len })?;
         let pattern = pattern();
-        let mut hasher = blake3::Hasher::new();
         let mut left = len;
         while left > 0 {
             let part = &pattern[..left.min(pattern.len() as u64) as usize];
-            if checksum {
-                hasher.update(part);
-            }
             self.stream.send(part)?;
             left -= part.len() as u64;
-        }
-        if checksum {
-            self.stream.put(hasher.finalize().as_bytes())?;
         }
         Ok(())
     }

@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use howdah_wire::{Direction, Finished, Message, Progress, Sample, StreamSummary, Totals};
+use howdah_wire::{
+    Direction, Finished, Message, Progress, Sample, Steered, Steering, StreamSummary, Totals,
+};
 
 use crate::abort::lock;
 use crate::context::Context;
@@ -19,8 +21,8 @@ use crate::sample::Sampler;
 use crate::send::Sending;
 use crate::source::{Entry, Found, Sources};
 
-/// Between two samples of a socket.
-const SAMPLE_EVERY: Duration = Duration::from_millis(100);
+/// The longest between two looks at a socket, however seldom its samples are kept.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Between two words on how far the scan is, while it runs.
 const SCANNED_EVERY: Duration = Duration::from_millis(200);
 
@@ -61,8 +63,8 @@ pub fn run(
     if job.direction == Direction::Pull {
         sending.queue.accept(job.fresh && !job.dry_run);
     }
-    if let Some(bytes) = job.memory_bytes {
-        sending.queue.add_memory(bytes);
+    if let Some(memory) = job.memory {
+        sending.queue.add_memory(memory);
     } else {
         let sending = Arc::clone(&sending);
         context.spawn("howdah-scan", move |context| scan(context, &sending))?;
@@ -127,14 +129,21 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn until_finished(mut self, mark: MemoryMark) -> Result<Sent, TransferError> {
+        let keep_every = Duration::from_nanos(self.context.job.sample_every_ns);
+        let look_every = keep_every.min(LOOK_EVERY);
         let mut sample_at = Instant::now();
+        let mut keep_at = sample_at;
         let mut scanned_at = Instant::now();
         let mut told = None;
         let peer = loop {
             let now = Instant::now();
             if now >= sample_at {
-                self.sample();
-                sample_at = now + SAMPLE_EVERY;
+                let keep = now >= keep_at;
+                self.sample(keep);
+                sample_at = now + look_every;
+                if keep {
+                    keep_at = now + keep_every;
+                }
             }
             let scanned = self.sending.queue.scanned();
             let news =
@@ -158,7 +167,7 @@ impl Run<'_> {
             let until = if told == Some(scanned) {
                 sample_at
             } else {
-                now + SAMPLE_EVERY / 10
+                now + LOOK_EVERY / 10
             };
             match self
                 .inbox
@@ -166,11 +175,16 @@ impl Run<'_> {
             {
                 Some(Input::Message(message)) => self.hear(message),
                 Some(Input::StreamDone) => self.streams_left = self.streams_left.saturating_sub(1),
+                Some(Input::Steer(wish)) => {
+                    let steered = self.steer(&wish.steering);
+                    let change = wish.came_to(steered);
+                    lock(&self.context.board.notes).changes.push(change);
+                }
                 Some(Input::InPlace) | None => {}
             }
         };
         let finished = Instant::now();
-        self.sample();
+        self.sample(true);
         let totals = self.sending.totals();
         let streams = self.sampler.summaries(&self.context.abort, &totals);
         let mut sum: Totals = totals.iter().map(|(_, totals)| totals).sum();
@@ -202,10 +216,12 @@ impl Run<'_> {
         })
     }
 
-    fn sample(&mut self) {
+    fn sample(&mut self, keep: bool) {
         let round = self.sampler.sample(&self.context.abort);
         note_samples(self.context, &round);
-        (self.sampled)(round);
+        if keep {
+            (self.sampled)(round);
+        }
         if self.sampler.dead() {
             let failed = Event::Failed(TransferError::dead_path());
             let _ = self.context.events.send(failed);
@@ -224,9 +240,26 @@ impl Run<'_> {
             Message::Digests(digests) => self.context.note_digests(digests),
             Message::Warning(text) => lock(&self.context.board.notes).warnings.add(text),
             Message::Finished(finished) => self.finished = Some(*finished),
+            Message::Steer(steering) => {
+                let steered = self.steer(&steering);
+                self.context.control.say(Message::Steered(steered));
+            }
             _ => {}
         }
         queue.make_offers(|offer| self.context.control.say(Message::Offer(offer)));
+    }
+
+    fn steer(&self, steering: &Steering) -> Steered {
+        let context = self.context;
+        let taken = context.tuning.change(steering, &context.abort);
+        if taken.is_ok() {
+            self.sending.queue.use_streams(steering.streams);
+        }
+        let elapsed = context.board.started.elapsed();
+        Steered {
+            at_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),
+            taken: taken.map_err(|error| error.to_string()),
+        }
     }
 
     fn hear_progress(&self, progress: Progress) {

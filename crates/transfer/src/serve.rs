@@ -101,7 +101,7 @@ fn wait_for_job(inbox: &Receiver<Event>) -> Result<Option<(Hello, Job)>, Transfe
             Event::Closed(Some(error)) | Event::Failed(error) | Event::Stop(error) => {
                 return Err(error);
             }
-            Event::Message(_) | Event::StreamDone | Event::InPlace => {}
+            Event::Message(_) | Event::StreamDone | Event::InPlace | Event::Steer(_) => {}
         }
     }
     Ok(None)

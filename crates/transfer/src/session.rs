@@ -7,8 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use howdah_wire::limits::{MAX_SOURCES, MAX_STREAMS};
-use howdah_wire::{Direction, FarHello, Hello, Job, Message, Sample, Side, encode};
+use howdah_wire::limits::{MAX_MEMORY_NS, MAX_SAMPLE_NS, MAX_SOURCES, MAX_STREAMS, MIN_SAMPLE_NS};
+use howdah_wire::{Direction, FarHello, Hello, Job, Memory, Message, Sample, Side, encode};
 
 use crate::abort::{Abort, lock};
 use crate::context::{Board, Context};
@@ -20,6 +20,7 @@ use crate::memory::MemoryMark;
 use crate::report::{self, Account, Asked};
 use crate::sample::Trace;
 use crate::source::{Kind, Sources};
+use crate::steer::Wish;
 use crate::target::Targets;
 use crate::tls::{Connector, Identity};
 use crate::{receiver, sender};
@@ -184,6 +185,28 @@ impl Session {
         report::progress(board, Some(job), ended, until.duration_since(board.started))
     }
 
+    /// Has the streams send by a Steering, JSON, from now on; does not wait. What came of it is in the
+    /// progress, and all that came of any in the outcome; when all has arrived, nothing comes of it.
+    ///
+    /// # Errors
+    /// When it cannot be read, asks for more streams than the plan opened, or nothing was started.
+    pub fn steer(&self, steering: &[u8]) -> Result<(), TransferError> {
+        let state = lock(&self.shared.state);
+        let Some((job, _)) = &state.running else {
+            return Err(TransferError::Here(
+                "there is no transfer to steer".to_owned(),
+            ));
+        };
+        if job.dry_run {
+            return Err(TransferError::Here(
+                "a dry run has no streams to steer".to_owned(),
+            ));
+        }
+        let wish = Wish::read(steering, job.plan.streams)?;
+        let _ = self.events.send(Event::Steer(wish));
+        Ok(())
+    }
+
     /// Tells the far end to stop and stops this one; complete files are kept.
     pub fn cancel(&self) {
         let _ = self.events.send(Event::Stop(TransferError::Cancelled));
@@ -241,15 +264,36 @@ fn check(job: &Job) -> Result<(), TransferError> {
              they are in"
         )));
     }
-    if job.memory_bytes.is_none() && job.sources.is_empty() {
+    if job.memory.is_none() && job.sources.is_empty() {
         return Err(TransferError::Here("no source to copy".to_owned()));
     }
-    if job.memory_bytes.is_some() && (job.dry_run || !job.sources.is_empty()) {
+    if job.memory.is_some() && (job.dry_run || !job.sources.is_empty()) {
         return Err(TransferError::Here(
             "memory to memory moves no files".to_owned(),
         ));
     }
+    if let Some(Memory::Time(ns)) = job.memory
+        && !(1..=MAX_MEMORY_NS).contains(&ns)
+    {
+        return Err(TransferError::Here(format!(
+            "memory to memory for {} s: use more than 0 and at most {} s",
+            seconds(ns),
+            seconds(MAX_MEMORY_NS)
+        )));
+    }
+    if !(MIN_SAMPLE_NS..=MAX_SAMPLE_NS).contains(&job.sample_every_ns) {
+        return Err(TransferError::Here(format!(
+            "a sample every {} s: use {} to {} s",
+            seconds(job.sample_every_ns),
+            seconds(MIN_SAMPLE_NS),
+            seconds(MAX_SAMPLE_NS)
+        )));
+    }
     Ok(())
+}
+
+fn seconds(ns: u64) -> f64 {
+    Duration::from_nanos(ns).as_secs_f64()
 }
 
 /// The thread of one transfer.

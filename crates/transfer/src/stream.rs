@@ -91,6 +91,14 @@ pub trait Stream: Send {
         Ok(())
     }
 
+    /// Throws away up to `max` bytes of what comes, at least one; none when the peer has finished.
+    ///
+    /// # Errors
+    /// As [`Self::data`].
+    fn discard(&mut self, max: usize) -> Result<usize, StreamError> {
+        Ok(self.data(max)?.len())
+    }
+
     /// The socket, for its options and `TCP_INFO`.
     fn socket(&self) -> BorrowedFd<'_>;
 

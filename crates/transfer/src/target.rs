@@ -40,7 +40,7 @@ impl Targets {
     /// # Errors
     /// Those of [`Self::resolve`].
     pub fn of(job: &Job, destination: &[u8]) -> Result<Self, TransferError> {
-        match job.memory_bytes {
+        match job.memory {
             Some(_) => Ok(Self {
                 each: Vec::new(),
                 fresh: true,
@@ -229,10 +229,11 @@ mod tests {
                 .collect(),
             destination: Vec::new(),
             destination_is_folder: folder,
-            memory_bytes: None,
+            memory: None,
             dry_run,
             encrypt: true,
             fresh: false,
+            sample_every_ns: 100_000_000,
             plan: StreamPlan {
                 congestion_control: None,
                 streams: 1,

@@ -16,8 +16,8 @@ use howdah_transfer::stream::Stream;
 use howdah_transfer::tls::{Connector, Identity};
 use howdah_transfer::{TransferError, serve};
 use howdah_wire::{
-    Attributes, Direction, FarHello, FilePiece, FrameReader, Hello, Job, LinkTarget, Message,
-    Piece, StreamHello, StreamPlan, Totals, TreePath, Verdict, encode, preamble,
+    Attributes, Direction, FarHello, FilePiece, FrameReader, Hello, Job, LinkTarget, Memory,
+    Message, Piece, Steering, StreamHello, StreamPlan, Totals, TreePath, Verdict, encode, preamble,
 };
 
 use listing::names;
@@ -39,6 +39,11 @@ impl Liar {
 
     /// The same, over encrypted data streams if there is an identity for them.
     fn begin_with(identity: Option<&Identity>) -> Self {
+        Self::begin_job(identity, |_| {})
+    }
+
+    /// The same, with another job.
+    fn begin_job(identity: Option<&Identity>, change: impl FnOnce(&mut Job)) -> Self {
         let base = tempfile::tempdir().unwrap();
         fs::create_dir(base.path().join("dst")).unwrap();
         fs::write(base.path().join("victim"), b"precious").unwrap();
@@ -68,11 +73,13 @@ impl Liar {
             base,
         };
         let destination = liar.target().as_os_str().as_bytes().to_vec();
-        liar.say(&Message::Job(Box::new(Job {
+        let mut job = Job {
             destination,
             encrypt: identity.is_some(),
             ..job()
-        })));
+        };
+        change(&mut job);
+        liar.say(&Message::Job(Box::new(job)));
         liar
     }
 
@@ -207,6 +214,31 @@ fn paths_that_lead_outside_are_refused() {
         let bytes = disguised(file("aa/victim", b"evil"), "aa/victim", lie);
         let reason = Liar::begin().lie(&bytes);
         assert!(reason.contains("header is malformed"), "{lie}: {reason}");
+    }
+}
+
+#[test]
+fn payload_of_no_file_is_refused_where_files_move() {
+    let mut bytes = header(Piece::Memory { len: 4 });
+    bytes.extend_from_slice(b"void");
+    let reason = Liar::begin().lie(&bytes);
+    assert!(reason.contains("header is malformed"), "{reason}");
+}
+
+#[test]
+fn payload_from_memory_that_ends_early_is_noticed() {
+    for sent in [0, 1, 3] {
+        let liar = Liar::begin_job(None, |job| {
+            job.sources.clear();
+            job.memory = Some(Memory::Time(1_000_000_000));
+        });
+        let mut bytes = header(Piece::Memory { len: 4 });
+        bytes.extend_from_slice(&b"void"[..sent]);
+        let reason = liar.lie(&bytes);
+        assert!(
+            reason.contains("closed it in the middle"),
+            "{sent}: {reason}"
+        );
     }
 }
 
@@ -369,6 +401,7 @@ fn who_says_nothing_is_hung_up_on_when_nobody_is_missing() {
 fn a_message_out_of_place_and_a_frame_of_noise_end_the_session() {
     for noise in [
         encode(&Message::Job(Box::new(job()))).unwrap(),
+        encode(&Message::Steer(steering())).unwrap(),
         vec![0xff; 64],
     ] {
         let mut liar = Liar::begin();
@@ -379,16 +412,48 @@ fn a_message_out_of_place_and_a_frame_of_noise_end_the_session() {
     }
 }
 
+#[test]
+fn a_sender_is_steered_to_nothing_that_the_plan_or_a_kernel_has_not() {
+    let lies = [
+        (0, None),
+        (2, None),
+        (1, Some("bbr\0".to_owned())),
+        (1, Some("x".repeat(1 << 20))),
+    ];
+    for (streams, congestion_control) in lies {
+        let mut liar = Liar::begin_job(None, |job| {
+            job.direction = Direction::Pull;
+            job.sources.clear();
+            job.memory = Some(Memory::Bytes(1 << 20));
+        });
+        liar.say(&Message::Steer(Steering {
+            congestion_control,
+            streams,
+            ..steering()
+        }));
+        assert!(liar.far.join().unwrap().is_err());
+    }
+}
+
+fn steering() -> Steering {
+    Steering {
+        congestion_control: Some("reno".to_owned()),
+        streams: 1,
+        pacing_bps: None,
+    }
+}
+
 fn job() -> Job {
     Job {
         direction: Direction::Push,
         sources: vec![b"src".to_vec()],
         destination: b"dst".to_vec(),
         destination_is_folder: true,
-        memory_bytes: None,
+        memory: None,
         dry_run: false,
         encrypt: false,
         fresh: false,
+        sample_every_ns: 100_000_000,
         plan: StreamPlan {
             congestion_control: None,
             streams: 1,

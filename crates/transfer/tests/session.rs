@@ -1,6 +1,7 @@
 //! Both ends in one process, over a socket pair and loopback.
 
 mod ends;
+mod steer;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -129,6 +130,62 @@ fn memory_moves_to_memory() {
             assert_eq!(Ends::run(&job).unwrap()["bytes"], 50_000_001);
         }
     }
+}
+
+#[test]
+fn memory_moves_for_a_time_and_all_that_was_sent_arrives() {
+    for direction in ["push", "pull"] {
+        for encrypt in [true, false] {
+            let mut job = job(direction, &[], Path::new(""));
+            job["memory_s"] = json!(0.3);
+            job["sample_every_s"] = json!(0.02);
+            job["encrypt"] = json!(encrypt);
+            let outcome = Ends::run(&job).unwrap();
+            let moving_s = outcome["moving_s"].as_f64().unwrap();
+            assert!((0.3..1.0).contains(&moving_s), "{moving_s}");
+            let streams = outcome["streams"].as_array().unwrap();
+            let sent: u64 = streams.iter().filter_map(|one| one["bytes"].as_u64()).sum();
+            assert!(sent > 0 && outcome["bytes"] == sent, "{outcome}");
+            let samples = outcome["samples"].as_array().unwrap();
+            assert!(samples.len() >= 4 * 5, "{}", samples.len());
+        }
+    }
+}
+
+#[test]
+fn samples_are_as_seldom_as_asked_and_the_last_is_kept() {
+    let mut job = push(&[], Path::new(""));
+    job["memory_s"] = json!(0.5);
+    job["sample_every_s"] = json!(10.0);
+    let outcome = Ends::run(&job).unwrap();
+    let samples = outcome["samples"].as_array().unwrap();
+    let times: Vec<_> = samples
+        .iter()
+        .filter_map(|one| one["t_s"].as_f64())
+        .collect();
+    assert!(times.len() <= 2 * 4, "{times:?}");
+    assert!(times.last().unwrap() >= &0.5, "{times:?}");
+}
+
+#[test]
+fn times_that_cannot_be_are_refused() {
+    for (memory_s, sample_s, said) in [
+        (0.0, 0.1, "memory to memory for 0 s"),
+        (90_000.0, 0.1, "at most 86400 s"),
+        (-1.0, 0.1, "-1 s is no time"),
+        (1.0, 0.001, "a sample every 0.001 s: use 0.01 to 10 s"),
+        (1.0, 11.0, "a sample every 11 s"),
+    ] {
+        let mut job = push(&[], Path::new(""));
+        job["memory_s"] = json!(memory_s);
+        job["sample_every_s"] = json!(sample_s);
+        let error = Ends::refused(&job);
+        assert!(error.contains(said), "{error}");
+    }
+    let mut job = push(&[], Path::new(""));
+    job["memory_s"] = json!(1.0);
+    job["memory_bytes"] = json!(1);
+    assert!(Ends::refused(&job).contains("not both"));
 }
 
 #[test]

@@ -2,10 +2,13 @@
 //!
 //! Both directions run at once, so only what a peer could know is held against it: near greets,
 //! far greets, near sends the job; then the receiver accepts, files are offered and answered in
-//! order, and each end finishes or fails once.
+//! order, a near receiver steers and hears what came of it, and each end finishes or fails once.
 
-use crate::limits::{MAX_OFFERED_FILES, MAX_SOURCES, MAX_STREAMS};
-use crate::message::{Direction, Job, Message, Offer};
+use crate::limits::{
+    MAX_MEMORY_NS, MAX_OFFERED_FILES, MAX_SAMPLE_NS, MAX_SOURCES, MAX_STREAMS, MIN_SAMPLE_NS,
+};
+use crate::message::{Direction, Job, Memory, Message, Offer};
+use crate::steer::{Steered, check_control};
 
 /// Which end of the control channel this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,10 +30,12 @@ pub struct Conversation {
     side: Side,
     greeted: bool,
     job: Option<Direction>,
+    streams: u16,
     accepted: bool,
     fresh: bool,
     offered: u64,
     answered: u64,
+    steers_open: u64,
     ended: bool,
 }
 
@@ -41,10 +46,12 @@ impl Conversation {
             side,
             greeted: false,
             job: None,
+            streams: 0,
             accepted: false,
             fresh: false,
             offered: 0,
             answered: 0,
+            steers_open: 0,
             ended: false,
         }
     }
@@ -60,6 +67,7 @@ impl Conversation {
             Message::Job(job) => self.take_job(job),
             Message::Offer(offer) => self.offered += offer.files.len() as u64,
             Message::Answer(answer) => self.answered += answer.needed.len() as u64,
+            Message::Steer(_) => self.steers_open += 1,
             _ => {}
         }
     }
@@ -115,6 +123,9 @@ impl Conversation {
                 Ok(())
             }
             (true, Message::LeftOut(_)) if self.side == Side::Near => Ok(()),
+            (true, Message::Steered(steered)) if self.side == Side::Near => {
+                self.hear_steered(steered)
+            }
             (true, Message::Finished(_)) if self.side == Side::Near => {
                 self.ended = true;
                 Ok(())
@@ -136,6 +147,9 @@ impl Conversation {
                 Ok(())
             }
             (false, Message::Progress(_) | Message::Digests(_)) => Ok(()),
+            (false, Message::Steer(steering)) if self.side == Side::Far => {
+                steering.check(self.streams).map_err(ProtocolError)
+            }
             (false, Message::Finished(_)) => {
                 self.ended = true;
                 Ok(())
@@ -155,8 +169,19 @@ impl Conversation {
         Ok(())
     }
 
+    fn hear_steered(&mut self, steered: &Steered) -> Result<(), ProtocolError> {
+        if let Ok(control) = &steered.taken {
+            check_control(control).map_err(ProtocolError)?;
+        }
+        let left = self.steers_open.checked_sub(1);
+        self.steers_open =
+            left.ok_or(ProtocolError("an answer to a steering that was not said"))?;
+        Ok(())
+    }
+
     fn take_job(&mut self, job: &Job) {
         self.job = Some(job.direction);
+        self.streams = job.plan.streams;
     }
 }
 
@@ -164,12 +189,20 @@ fn check_job(job: &Job) -> Result<(), ProtocolError> {
     if job.plan.streams == 0 || usize::from(job.plan.streams) > MAX_STREAMS {
         return Err(ProtocolError("a plan of no or too many streams"));
     }
-    let files = job.memory_bytes.is_none();
+    let files = job.memory.is_none();
     if job.sources.len() > MAX_SOURCES || files == job.sources.is_empty() {
         return Err(ProtocolError("a job without sources or with too many"));
     }
-    if job.memory_bytes.is_some() && job.dry_run {
+    if job.memory.is_some() && job.dry_run {
         return Err(ProtocolError("a dry run that moves no files"));
+    }
+    if let Some(Memory::Time(ns)) = job.memory
+        && !(1..=MAX_MEMORY_NS).contains(&ns)
+    {
+        return Err(ProtocolError("a job for no time, or for more than a day"));
+    }
+    if !(MIN_SAMPLE_NS..=MAX_SAMPLE_NS).contains(&job.sample_every_ns) {
+        return Err(ProtocolError("samples too often or too seldom"));
     }
     Ok(())
 }
@@ -179,6 +212,7 @@ mod tests {
     use super::*;
     use crate::message::{Answer, Hello, OfferedFile, Progress, Sample, Scanned, StreamPlan};
     use crate::path::TreePath;
+    use crate::steer::Steering;
     use proptest::prelude::*;
 
     fn hello() -> Message {
@@ -194,10 +228,11 @@ mod tests {
             sources: vec![b"a".to_vec()],
             destination: b"b".to_vec(),
             destination_is_folder: false,
-            memory_bytes: None,
+            memory: None,
             dry_run: false,
             encrypt: true,
             fresh: false,
+            sample_every_ns: 100_000_000,
             plan: StreamPlan {
                 congestion_control: None,
                 streams: 1,
@@ -226,6 +261,28 @@ mod tests {
             first,
             needed: vec![true; files],
         })
+    }
+
+    fn steer(streams: u16, control: Option<&str>) -> Message {
+        Message::Steer(Steering {
+            congestion_control: control.map(str::to_owned),
+            streams,
+            pacing_bps: None,
+        })
+    }
+
+    fn steered(taken: Result<&str, &str>) -> Message {
+        Message::Steered(Steered {
+            at_ns: 1,
+            taken: taken.map(str::to_owned).map_err(str::to_owned),
+        })
+    }
+
+    fn near(direction: Direction) -> Conversation {
+        let mut near = Conversation::new(Side::Near);
+        near.greeted = true;
+        near.say(&job(direction));
+        near
     }
 
     fn far(direction: Direction) -> Conversation {
@@ -292,12 +349,39 @@ mod tests {
     #[test]
     fn samples_are_of_no_more_streams_than_there_can_be() {
         for (streams, refused) in [(MAX_STREAMS, false), (MAX_STREAMS + 1, true)] {
-            let mut near = Conversation::new(Side::Near);
-            near.greeted = true;
-            near.say(&job(Direction::Pull));
+            let mut near = near(Direction::Pull);
             let samples = Message::Samples(vec![Sample::default(); streams]);
             assert_eq!(near.hear(&samples).is_err(), refused, "{streams}");
         }
+    }
+
+    #[test]
+    fn only_a_near_receiver_steers_and_only_what_the_plan_opened() {
+        far(Direction::Pull).hear(&steer(1, Some("bbr"))).unwrap();
+        far(Direction::Pull).hear(&steer(1, None)).unwrap();
+        assert!(far(Direction::Push).hear(&steer(1, None)).is_err());
+        assert!(near(Direction::Push).hear(&steer(1, None)).is_err());
+        for wrong in [steer(0, None), steer(2, None), steer(1, Some("b\nr"))] {
+            assert!(far(Direction::Pull).hear(&wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn every_steering_is_answered_once() {
+        for taken in [Ok("cubic"), Err("no such thing")] {
+            let mut pull = near(Direction::Pull);
+            assert!(pull.hear(&steered(taken)).is_err());
+            let mut pull = near(Direction::Pull);
+            pull.say(&steer(1, None));
+            pull.hear(&steered(taken)).unwrap();
+            assert!(pull.hear(&steered(taken)).is_err());
+            let mut push = near(Direction::Push);
+            push.say(&steer(1, None));
+            assert!(push.hear(&steered(taken)).is_err());
+        }
+        let mut pull = near(Direction::Pull);
+        pull.say(&steer(1, None));
+        assert!(pull.hear(&steered(Ok("\u{1b}[2J"))).is_err());
     }
 
     #[test]
@@ -307,6 +391,38 @@ mod tests {
         assert!(pull.ended());
         assert!(pull.hear(&Message::Warning(String::new())).is_err());
         pull.hear(&Message::Alive).unwrap();
+    }
+
+    #[test]
+    fn times_that_a_job_cannot_take_are_refused() {
+        let heard = |memory, sample_every_ns| {
+            let Message::Job(mut asked) = job(Direction::Pull) else {
+                unreachable!()
+            };
+            asked.sources.clear();
+            asked.memory = Some(memory);
+            asked.sample_every_ns = sample_every_ns;
+            let mut far = Conversation::new(Side::Far);
+            far.hear(&hello()).unwrap();
+            far.hear(&Message::Job(asked)).is_ok()
+        };
+        for (ns, taken) in [
+            (0, false),
+            (1, true),
+            (MAX_MEMORY_NS, true),
+            (MAX_MEMORY_NS + 1, false),
+            (u64::MAX, false),
+        ] {
+            assert_eq!(heard(Memory::Time(ns), MIN_SAMPLE_NS), taken, "{ns}");
+        }
+        for (ns, taken) in [
+            (0, false),
+            (MIN_SAMPLE_NS - 1, false),
+            (MAX_SAMPLE_NS, true),
+            (MAX_SAMPLE_NS + 1, false),
+        ] {
+            assert_eq!(heard(Memory::Bytes(1), ns), taken, "{ns}");
+        }
     }
 
     #[test]
@@ -329,7 +445,7 @@ mod tests {
         #[test]
         fn any_order_is_judged_without_panic(
             side in prop::sample::select(vec![Side::Near, Side::Far]),
-            choices in prop::collection::vec((0usize..10, 0u64..4, 0usize..4), 0..40),
+            choices in prop::collection::vec((0usize..12, 0u64..4, 0usize..4), 0..40),
         ) {
             let mut conversation = Conversation::new(side);
             for (choice, first, files) in choices {
@@ -343,6 +459,8 @@ mod tests {
                     6 => Message::Cancel,
                     7 => Message::Progress(Progress::default()),
                     8 => Message::Alive,
+                    9 => steer(files as u16, Some("bbr")),
+                    10 => steered(Ok("bbr")),
                     _ => Message::Finished(Box::default()),
                 };
                 if conversation.hear(&message).is_err() {

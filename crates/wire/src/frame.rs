@@ -139,7 +139,7 @@ impl FrameReader {
 mod tests {
     use super::*;
     use crate::limits::{MAX_NAME_BYTES, MAX_OFFERED_FILES, MAX_PATH_BYTES};
-    use crate::{Answer, Digest, Offer, OfferedFile, TreePath};
+    use crate::{Answer, Digest, Offer, OfferedFile, Steered, Steering, TreePath};
     use proptest::prelude::*;
 
     fn stream(messages: &[Message]) -> Vec<u8> {
@@ -174,6 +174,15 @@ mod tests {
                 .prop_map(|(first, files)| Message::Offer(Offer { first, files })),
             (any::<u64>(), prop::collection::vec(any::<bool>(), 0..50))
                 .prop_map(|(first, needed)| Message::Answer(Answer { first, needed })),
+            (any::<Option<String>>(), any::<u16>(), any::<Option<u64>>()).prop_map(
+                |(congestion_control, streams, pacing_bps)| Message::Steer(Steering {
+                    congestion_control,
+                    streams,
+                    pacing_bps
+                })
+            ),
+            (any::<u64>(), any::<Result<String, String>>())
+                .prop_map(|(at_ns, taken)| Message::Steered(Steered { at_ns, taken })),
         ]
     }
 

@@ -11,6 +11,8 @@ pub const MAX_NAME_BYTES: usize = 255;
 pub const MAX_HEADER_BYTES: usize = 2 * MAX_PATH_BYTES + 128;
 /// Most data streams of one transfer.
 pub const MAX_STREAMS: usize = 128;
+/// Longest name of a congestion control, in bytes (Linux `TCP_CA_NAME_MAX` without its NUL).
+pub const MAX_CONTROL_BYTES: usize = 15;
 /// Most files in one [`crate::Offer`], or in one message of digests.
 pub const MAX_OFFERED_FILES: usize = 512;
 /// Most payload in one piece, in bytes.
@@ -21,5 +23,11 @@ pub const MIN_BLOCK_BYTES: u64 = 256 << 10;
 pub const MAX_SOURCES: usize = 4096;
 /// Most files being put together from pieces at one time.
 pub const MAX_OPEN_FILES: usize = 2 * MAX_STREAMS;
+/// Longest transfer from memory to memory that is limited by time, in nanoseconds: a day.
+pub const MAX_MEMORY_NS: u64 = 86_400_000_000_000;
+/// Shortest interval between two samples of a stream, in nanoseconds.
+pub const MIN_SAMPLE_NS: u64 = 10_000_000;
+/// Longest interval between two samples of a stream, in nanoseconds.
+pub const MAX_SAMPLE_NS: u64 = 10_000_000_000;
 /// Longest text one end shows its user on behalf of the other, in bytes.
 pub const MAX_TEXT_BYTES: usize = 8192;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::TreePath;
 use crate::piece::Totals;
+use crate::steer::{Steered, Steering};
 
 /// One message of the control channel; [`crate::Conversation`] says who may send which, when.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,6 +48,10 @@ pub enum Message {
     Failed(String),
     /// near → far: stop and keep what is complete.
     Cancel,
+    /// receiver (near) → sender: how its streams send from now on.
+    Steer(Steering),
+    /// sender (far) → receiver: what came of one [`Message::Steer`], in their order.
+    Steered(Steered),
 }
 
 /// What the near end says first.
@@ -98,16 +103,27 @@ pub struct Job {
     pub destination: Vec<u8>,
     /// Whether the destination must be a folder, made if it is missing.
     pub destination_is_folder: bool,
-    /// Bytes to move from memory to memory instead of files.
-    pub memory_bytes: Option<u64>,
+    /// What to move from memory to memory instead of files.
+    pub memory: Option<Memory>,
     /// Only say what would be done.
     pub dry_run: bool,
     /// Whether data streams are encrypted.
     pub encrypt: bool,
     /// Pull: whether the destination is new or empty, see [`Message::Accept`].
     pub fresh: bool,
+    /// Nanoseconds between two samples of a data stream.
+    pub sample_every_ns: u64,
     /// How the data streams are set up.
     pub plan: StreamPlan,
+}
+
+/// How much goes from memory to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Memory {
+    /// So many bytes.
+    Bytes(u64),
+    /// As much as can be sent in so many nanoseconds from the first byte; what was sent arrives.
+    Time(u64),
 }
 
 /// The part of a plan that both ends carry out.

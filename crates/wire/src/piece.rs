@@ -140,15 +140,6 @@ impl FilePiece {
     }
 }
 
-/// Payload that no file holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MemoryPiece {
-    /// Payload that follows the header, in bytes.
-    pub len: u64,
-    /// Whether the BLAKE3 digest of the payload follows it.
-    pub checksum: bool,
-}
-
 /// The header of a piece.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Piece {
@@ -174,8 +165,12 @@ pub enum Piece {
         /// Its modification time, in nanoseconds since 1970.
         mtime_ns: i64,
     },
-    /// Payload of a memory-to-memory transfer.
-    Memory(MemoryPiece),
+    /// Payload of a memory-to-memory transfer. It is nobody's and has no checksum, so that hashing is
+    /// not what is measured.
+    Memory {
+        /// Payload that follows the header, in bytes.
+        len: u64,
+    },
     /// Nothing follows on this stream; what it carried.
     End(Totals),
 }
@@ -220,10 +215,7 @@ impl Piece {
         };
         let (sound, protected) = match &piece {
             Self::File(file) => (file.is_sound(), file.checksum || encrypted),
-            Self::Memory(memory) => {
-                let sound = memory.len > 0 && memory.len <= MAX_PIECE_BYTES;
-                (sound, memory.checksum || encrypted)
-            }
+            Self::Memory { len } => ((1..=MAX_PIECE_BYTES).contains(len), true),
             Self::Folder { attributes, .. } => (attributes.mode <= MAX_MODE, true),
             Self::Link { .. } | Self::End(_) => (true, true),
         };
@@ -278,8 +270,8 @@ impl Totals {
     pub fn count(&mut self, piece: &Piece) {
         let one = match piece {
             Piece::File(file) => file.totals(),
-            Piece::Memory(memory) => Self {
-                bytes: memory.len,
+            Piece::Memory { len } => Self {
+                bytes: *len,
                 ..Self::default()
             },
             Piece::Folder { .. } => Self {
@@ -406,10 +398,11 @@ mod tests {
 
     #[test]
     fn refuses_payload_without_protection() {
-        let piece = Piece::Memory(MemoryPiece {
-            len: 1,
-            checksum: false,
-        });
+        let Piece::File(mut piece) = file(1, 0, 1) else {
+            unreachable!()
+        };
+        piece.checksum = false;
+        let piece = Piece::File(piece);
         let bytes = encoded(&piece);
         let header = &bytes[HEADER_LENGTH_BYTES..];
         assert_eq!(Piece::decode(header, true), Ok(piece));

@@ -16,11 +16,15 @@ Examples
   howdah cp run42/. dtn2:/archive/42/      what is in run42 into /archive/42, made if missing
   howdah cp me@dtn2:a.h5 me@dtn2:b.h5 .    two files from there to here
   howdah cp 'me@[2001:db8::7]:/d' /data    an IPv6 address
-  howdah cp --memory 10GiB dtn2:           memory to memory: what the path carries, no disk
+  howdah cp --memory 10s dtn2:             memory to memory: what the path carries, no disk
+  howdah cp --path dedicated big dtn2:/d   by what was measured on this path (howdah sweep)
+  howdah cp --path guaranteed --class images run42/ dtn2:/d
+                                           at the share that its controller gives images
   howdah cp --dry-run run42/ dtn2:/d       the plan, its reasons, and what would be copied
 
 What is at the destination already with the same size and time is skipped. A file appears under its
-name when it is whole. The far end needs howdah installed, and is started over ssh.
+name when it is whole. The controller of a guaranteed path is at HOWDAH_CONTROL (docs/control.md). The far
+end needs howdah installed, and is started over ssh.
 """
 
 
@@ -32,7 +36,10 @@ def cp(
     ],
     *,
     memory: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Send this much from memory to memory; DST is HOST:")
+        str | None,
+        typer.Option(
+            metavar="SIZE|TIME", help="Send so much, or so long, from memory to memory; DST is HOST:"
+        ),
     ] = None,
     plaintext: Annotated[
         bool, typer.Option("--plaintext", help="No encryption of the data: for a fibre you own.")
@@ -55,6 +62,10 @@ def cp(
         str | None,
         typer.Option(metavar="KIND", help=f"Who else is on the path: {', '.join(get_args(PathKind))}."),
     ] = None,
+    traffic_class: Annotated[
+        str | None,
+        typer.Option("--class", metavar="NAME", help="Whose share of a guaranteed path it asks for."),
+    ] = None,
     far_howdah: Annotated[
         str | None, typer.Option(metavar="PATH", help="Where howdah is on the far host, if not in its PATH.")
     ] = None,
@@ -69,6 +80,7 @@ def cp(
         "--pace": pace,
         "--plan": plan,
         "--path": path,
+        "--class": traffic_class,
         "--far-howdah": far_howdah,
     }
     flags = {"--plaintext": plaintext, "--dry-run": dry_run, "--json": json, "--quiet": quiet}

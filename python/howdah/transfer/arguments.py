@@ -8,7 +8,7 @@ whatever asks for help, is left to ``howdah.cli``. A test holds the two against 
 from collections import namedtuple
 
 VALUES = frozenset(
-    {"--memory", "--streams", "--cc", "--buffer", "--pace", "--plan", "--path", "--far-howdah"}
+    {"--memory", "--streams", "--cc", "--buffer", "--pace", "--plan", "--path", "--class", "--far-howdah"}
 )
 """Options that take a value."""
 

@@ -1,11 +1,12 @@
 """``howdah cp`` from its arguments to its exit code."""
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import get_args
 
 from howdah import HowdahError, document, interrupt
-from howdah._native import format_bytes, format_rate, parse_bytes, parse_rate
+from howdah._native import format_bytes, format_rate, parse_bytes, parse_duration, parse_rate
 from howdah.archive import Archive
 from howdah.plan import PathKind
 from howdah.record import printable_command
@@ -35,17 +36,30 @@ def copy(arguments: Arguments) -> int:
 def _request(arguments: Arguments) -> Request:
     values = arguments.values
     memory, plan_file = values.get("--memory"), values.get("--plan")
+    memory_bytes, memory_s = (None, None) if memory is None else memory_of(memory)
     return Request(
         command=printable_command(sys.argv),
         route=route(arguments.names, memory=memory is not None),
-        memory_bytes=None if memory is None else parse_bytes(memory),
+        memory_bytes=memory_bytes,
+        memory_s=memory_s,
         dry_run="--dry-run" in arguments.flags,
         encrypt="--plaintext" not in arguments.flags,
         path=_kind(values.get("--path", "shared")),
+        traffic_class=values.get("--class"),
         plan_file=None if plan_file is None else Path(plan_file),
         given=tuple(_given(values)),
         far_howdah=values.get("--far-howdah"),
     )
+
+
+def memory_of(text: str) -> tuple[int | None, float | None]:
+    """What ``--memory`` says: bytes, or seconds. Raises HowdahError for what is neither."""
+    with contextlib.suppress(HowdahError):
+        return parse_bytes(text), None
+    try:
+        return None, parse_duration(text) / 1e9
+    except HowdahError:
+        raise HowdahError(f"--memory {text} is neither a size, as 10GiB, nor a time, as 10s") from None
 
 
 def _kind(text: str) -> PathKind:

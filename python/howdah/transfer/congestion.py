@@ -6,11 +6,12 @@ Howdah's is loaded on this host where we may; it stays loaded. On a far host tha
 from typing import NamedTuple
 
 import msgspec
+from msgspec import UnsetType
 
 from howdah import HowdahError
 from howdah.cc import programs
 from howdah.cc.choose import Choice, choose
-from howdah.plan import Evidence, Plan
+from howdah.plan import Evidence, Later, Plan
 from howdah.record import HostLimits
 
 
@@ -27,49 +28,74 @@ class Sender(NamedTuple):
 
 def given(plan: Plan, name: str, sender: Sender, *, dry_run: bool) -> Plan:
     """The plan with the control that ``name`` means to the sender; its Why says whose it is."""
-    choice = choose(name, sender.limits.congestion_controls_available)
-    if choice.source == "missing":
-        source = _bring(name, choice, sender, dry_run=dry_run)
-    else:
-        _check_allowed(name, choice.control, sender)
-        source = f"howdah's program, loaded on {sender}" if choice.source == "howdah" else "the kernel's own"
-    if choice.control.removeprefix("hd_") == "hold" and sender.host is None and not dry_run:
-        source += _held(sender)
-    words = f"Congestion control {choice.control} ({source})"
-    plan = plan.given("congestion_control", choice.control, "--cc", words)
-    evidence = Evidence(name=f"{name} on {sender}", value=choice.control, source=source)
+    control, evidence = _ready(f"--cc {name}", name, sender, dry_run=dry_run)
+    words = f"Congestion control {control} ({evidence.source})"
+    return _with(plan.given("congestion_control", control, "--cc", words), evidence)
+
+
+def brought(plan: Plan, sender: Sender, *, dry_run: bool) -> Plan:
+    """The plan with its own control as the sender has it, loaded if need be; what is predicted stands."""
+    name = plan.congestion_control
+    if name is None:
+        return plan
+    control, evidence = _ready(f"the plan's {name}", name, sender, dry_run=dry_run)
+    return _with(msgspec.structs.replace(plan, congestion_control=control), evidence)
+
+
+def scheduled(plan: Plan, sender: Sender, *, dry_run: bool) -> Plan:
+    """The plan with the controls of its changes as the sender has them, loaded if need be."""
+
+    def brought_later(change: Later) -> Later:
+        name = change.congestion_control
+        if isinstance(name, UnsetType):
+            return change
+        asked = f"the plan's {name} after {change.at_s:g} s"
+        control, _ = _ready(asked, name, sender, dry_run=dry_run)
+        return msgspec.structs.replace(change, congestion_control=control)
+
+    return msgspec.structs.replace(plan, changes=[brought_later(change) for change in plan.changes])
+
+
+def _with(plan: Plan, evidence: Evidence) -> Plan:
     why = msgspec.structs.replace(plan.why, evidence=[*plan.why.evidence, evidence])
     return msgspec.structs.replace(plan, why=why)
 
 
-def _bring(name: str, choice: Choice, sender: Sender, *, dry_run: bool) -> str:
+def _ready(asked: str, name: str, sender: Sender, *, dry_run: bool) -> tuple[str, Evidence]:
+    """The control of the sender's kernel that ``name`` means, and where it comes from."""
+    choice = choose(name, sender.limits.congestion_controls_available)
+    if choice.source == "missing":
+        source = _bring(asked, name, choice, sender, dry_run=dry_run)
+    elif choice.control not in sender.limits.congestion_controls_usable:
+        raise _unusable(asked, sender)
+    else:
+        source = f"howdah's program, loaded on {sender}" if choice.source == "howdah" else "the kernel's own"
+    if choice.control.removeprefix("hd_") == "hold" and sender.host is None and not dry_run:
+        source += _held(sender)
+    return choice.control, Evidence(name=f"{name} on {sender}", value=choice.control, source=source)
+
+
+def _bring(asked: str, name: str, choice: Choice, sender: Sender, *, dry_run: bool) -> str:
     """Loads howdah's program; where it comes from, in words."""
     if choice.program is None:
-        raise _unusable(name, sender)
+        raise _unusable(asked, sender)
     mend = f"howdah cc load {choice.program}"
     if sender.host is not None:
         raise HowdahError(
-            f"--cc {name}: the kernel of {sender}, which sends, has no {name} and howdah's is not loaded; "
+            f"{asked}: the kernel of {sender}, which sends, has no {name} and howdah's is not loaded; "
             f"on {sender}, as root: {mend}"
         )
     if not sender.limits.privileged:
-        raise HowdahError(
-            f"--cc {name}: this kernel has none, and howdah's is loaded by root alone: sudo {mend}"
-        )
+        raise HowdahError(f"{asked}: this kernel has none, and howdah's is loaded by root alone: sudo {mend}")
     if dry_run:
         return "howdah's program, which the copy would load"
     programs.load(choice.program)
     return f"howdah's program, loaded for this; it stays until: howdah cc unload {choice.program}"
 
 
-def _check_allowed(name: str, control: str, sender: Sender) -> None:
-    if control not in sender.limits.congestion_controls_usable:
-        raise _unusable(name, sender)
-
-
-def _unusable(name: str, sender: Sender) -> HowdahError:
+def _unusable(asked: str, sender: Sender) -> HowdahError:
     return HowdahError(
-        f"--cc {name}: the kernel of {sender}, which sends, does not let us use it; "
+        f"{asked}: the kernel of {sender}, which sends, does not let us use it; "
         f"use one of {' '.join(sender.limits.congestion_controls_usable)}, or see: howdah cc list"
     )
 

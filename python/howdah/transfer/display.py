@@ -5,8 +5,10 @@ from collections import deque
 from typing import TextIO
 
 from howdah._native import format_bytes, format_duration, format_rate
-from howdah.plan import Plan
+from howdah.plan import Plan, paced
+from howdah.record import Change
 from howdah.transfer.messages import FarHello, Progress
+from howdah.words import count
 
 WINDOW_S = 1.0
 """The rate now is the mean over this much time."""
@@ -81,14 +83,27 @@ class Lines(Quiet):
     def __init__(self, stream: TextIO | None = None) -> None:
         super().__init__(stream)
         self._meter, self._next_s = Meter(), LINE_S
+        self._latest: Change | None = None
 
     def progress(self, now: Progress) -> None:
-        """Writes a line when it is time."""
+        """Writes a line when it is time, and when the streams have been changed."""
         self._meter.add(now)
+        if now.latest is not None and now.latest != self._latest:
+            print("howdah:", change_in_words(now.latest), file=self._stream)
+            self._latest = now.latest
         if now.elapsed_s >= self._next_s and now.phase in {"scanning", "moving"}:
             self._next_s = now.elapsed_s + LINE_S
             parts = [f"{amount(now)} in {format_duration(now.elapsed_s)}", *rates(self._meter)]
             print("howdah:", ", ".join(parts), file=self._stream)
+
+
+def change_in_words(change: Change) -> str:
+    """``After 5.03 s: bbr, 4 streams, unbounded (the plan's schedule)``; of a refused one why it was."""
+    control = change.congestion_control or "the same congestion control"
+    what = f"{control}, {count(change.streams, 'stream')}, {paced(change.pacing_bps)} ({change.why})"
+    if change.refused is None:
+        return f"After {change.t_s:.2f} s: {what}"
+    return f"After {change.t_s:.2f} s refused, all stayed as it was: {what}: {change.refused}"
 
 
 def amount(now: Progress) -> str:

@@ -8,7 +8,9 @@ from typing import Literal
 
 import msgspec
 
-from howdah.record import HostLimits
+from howdah.record import Change, HostLimits
+
+SAMPLE_EVERY_S = 0.1
 
 
 class FarHello(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,12 +35,29 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     destination_is_folder: bool
     memory_bytes: int | None = None
     """Memory to memory: this many bytes, and no files at either end."""
+    memory_s: float | None = None
+    """Memory to memory for so long from the first byte, in place of ``memory_bytes``."""
     dry_run: bool = False
     encrypt: bool = True
     data_address: str | None = None
     """Tried before FarHello.addresses."""
     digests: bytes | None = None
     """File for the digests of what has been moved; null to keep none."""
+    sample_every_s: float = SAMPLE_EVERY_S
+    """Between two samples of a stream, 0.01 to 10."""
+
+
+class Steering(msgspec.Struct, frozen=True, kw_only=True):
+    """How the open streams shall send from now on, whole: the last one counts."""
+
+    congestion_control: str | None = None
+    """As Linux names it at the sender; null: the one there is."""
+    streams: int
+    """That carry payload, of those the plan opened."""
+    pacing_bps: int | None = None
+    """Of each stream; null: without a bound."""
+    why: str
+    """For the record."""
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,3 +81,5 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     rtt_s: float | None = None
     current: str | None = None
     """Printable name of a file on its way."""
+    latest: Change | None = None
+    """What came of the last steering that is settled; null before the first."""

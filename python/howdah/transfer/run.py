@@ -3,12 +3,13 @@
 Whatever happens, a Record comes out: with an Outcome, or with the error in one line.
 """
 
+import contextlib
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -20,7 +21,11 @@ from howdah.transfer import standby
 from howdah.transfer.early import Started, take
 from howdah.transfer.endpoints import Route, printable
 from howdah.transfer.far import CANCEL_S, TICK_S, hello
-from howdah.transfer.messages import FarHello, Job, Progress
+from howdah.transfer.messages import SAMPLE_EVERY_S, FarHello, Job, Progress
+from howdah.transfer.pilot import Pilot, Schedule
+
+if TYPE_CHECKING:
+    from howdah.paths.guaranteed.asking import Asking
 
 
 class Given(NamedTuple):
@@ -38,12 +43,28 @@ class Request(NamedTuple):
     command: list[str]
     route: Route
     memory_bytes: int | None = None
+    memory_s: float | None = None
     dry_run: bool = False
     encrypt: bool = True
     path: plan.PathKind = "shared"
+    traffic_class: str | None = None
+    """Whose share is asked for, on a guaranteed path."""
+    plan: Plan | None = None
+    """Carried out as it is; null: decided, or read from ``plan_file``."""
     plan_file: Path | None = None
     given: tuple[Given, ...] = ()
     far_howdah: str | None = None
+    sample_every_s: float = SAMPLE_EVERY_S
+    pilot: Pilot | None = None
+    """Changes the streams on their way; null: the plan's schedule does."""
+    sweep: record.Swept | None = None
+    keeps_far_end: bool = True
+    """One is made ready for the next copy. Its start would disturb a measurement that follows at once."""
+
+    @property
+    def from_memory(self) -> bool:
+        """No files at either end."""
+        return self.memory_bytes is not None or self.memory_s is not None
 
 
 class Display(Protocol):
@@ -85,6 +106,8 @@ class _Run:
         self.outcome: Outcome | None = None
         self.connect_s: float | None = None
         self.link_stats: dict[str, Any] | None = None
+        self.near_cpu_busy_fraction: float | None = None
+        self.asking: Asking | None = None
 
     def record(self, error: str | None, flags: list[str]) -> Record:
         near = HostLimits.here()
@@ -93,11 +116,15 @@ class _Run:
             kind="transfer",
             started_at=self.started_at,
             command=self.request.command,
+            host=self.request.route.host.rpartition("@")[2],
             environment=record.environment(near, self.far.limits if self.far else None),
             connect_s=self.connect_s,
             rtt_s=self.far.rtt_s if self.far else None,
             plan=self.plan,
             outcome=self.outcome,
+            share=self.asking.told() if self.asking else None,
+            sweep=self.request.sweep,
+            near_cpu_busy_fraction=self.near_cpu_busy_fraction,
             digests=self._digests(),
             link_stats=self.link_stats,
             error=error,
@@ -123,7 +150,8 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
     run = _Run(request)
     error, flags, exit_code = None, [], 0
     try:
-        _transfer(run, display, archive)
+        with _share(run):
+            _transfer(run, display, archive)
         if run.outcome is not None and run.outcome.left_out:
             error, exit_code = _left_out(run.outcome), 1
     except HowdahError as problem:
@@ -141,28 +169,58 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
         return Done(made, None, exit_code or 1, str(problem))
 
 
+@contextlib.contextmanager
+def _share(run: _Run) -> Iterator[None]:
+    """The share of a guaranteed path for as long as the block lasts; on other paths nothing."""
+    request, name = run.request, run.request.traffic_class
+    if name is None and request.path != "guaranteed":
+        yield
+        return
+    from howdah.transfer import asked  # noqa: PLC0415
+
+    _check_sources(request.route)
+    if any(choice.key == "congestion_control" for choice in request.given):
+        raise HowdahError(
+            "--cc: on a guaranteed path a share is held by the rule of this host's agent; leave it out"
+        )
+    with asked.asking(request.path, name, request.route, look_only=request.dry_run) as run.asking:
+        yield
+
+
 def _transfer(run: _Run, display: Display, archive: Archive) -> None:
     request = run.request
     _check_sources(request.route)
-    handed = plan.load(request.plan_file) if request.plan_file else None
+    handed = plan.load(request.plan_file) if request.plan_file else request.plan
     started, finished = None, False
     try:
         with interrupt.Held():
             started = take(request.route.host, request.far_howdah)
+            # Before the first data, and while ssh connects.
+            close_account = link_of_a_lab()
         run.far = hello(started, display.far_says)
         run.connect_s = record.since_process_start_s()
-        run.plan = _plan(request, run.far, handed)
+        run.plan = _plan(request, run.far, handed, run.asking.share if run.asking else None)
         display.planned(run.plan, run.far)
-        if not request.dry_run and request.memory_bytes is None:
+        if not request.dry_run and not request.from_memory:
             run.digests = archive.new_digests(run.id)
         job = _job(request, run.plan, started.far.login.data_address, run.digests)
+        if run.asking and not request.dry_run:
+            # Payload comes after the handshakes of TCP and of TLS; half a round trip is left for the answer.
+            run.asking.begin((1.5 if run.plan.encrypt else 0.5) * (run.far.rtt_s or 0.0))
+        processors = record.ProcessorTime.now()
         started.session.start(msgspec.json.encode(job), msgspec.json.encode(run.plan))
-        ask_link = _link_of_a_lab()
-        _watch(started, display)
+        _watch(
+            started,
+            display,
+            request.pilot or Schedule(run.plan),
+            held_port=None if run.asking is None else run.far.port,
+        )
         run.outcome = msgspec.json.decode(started.session.result(), type=Outcome)
-        run.link_stats = ask_link()
+        run.near_cpu_busy_fraction = processors.busy_fraction()
+        run.link_stats = close_account()
         finished = True
-        standby.leave(started.far.login, request.far_howdah)
+        if request.keeps_far_end:
+            standby.leave(started.far.login, request.far_howdah)
     finally:
         if started is not None and not finished:
             started.session.cancel()
@@ -178,19 +236,28 @@ def _left_out(outcome: Outcome) -> str:
     return f"{what} could not be read and left out{which}; all else is there"
 
 
-def _link_of_a_lab() -> Callable[[], dict[str, Any] | None]:
-    """What asks for the statistics of the lab's link, loaded while the streams begin; null outside a lab."""
+def link_of_a_lab() -> Callable[[], dict[str, Any] | None]:
+    """What tells at its call what the lab's link did since now; null outside a lab."""
     if LAB_LINK_VARIABLE not in os.environ:
         return lambda: None
     from howdah import lab  # noqa: PLC0415
 
-    return lambda: msgspec.to_builtins(lab.stats_here())
+    account = lab.account_here()
+    return lambda: msgspec.to_builtins(account.close()) if account else None
 
 
-def _watch(started: Started, display: Display) -> None:
+def _watch(started: Started, display: Display, pilot: Pilot, *, held_port: int | None) -> None:
+    """Until the session ends; connections to ``held_port`` must be held to a share."""
     while not started.session.wait(TICK_S):
-        display.progress(_progress(started))
+        now = _progress(started)
+        display.progress(now)
         display.far_says(started.far.stderr())
+        if (steering := pilot(now)) is not None:
+            started.session.steer(msgspec.json.encode(steering))
+        if held_port is not None:
+            from howdah.transfer import asked  # noqa: PLC0415
+
+            asked.check_held(held_port)
     display.progress(_progress(started))
     display.far_says(started.far.stderr())
 
@@ -199,35 +266,46 @@ def _progress(started: Started) -> Progress:
     return msgspec.json.decode(started.session.progress(), type=Progress)
 
 
-def _plan(request: Request, far: FarHello, handed: Plan | None) -> Plan:
-    path = _path(request, far)
+def _plan(request: Request, far: FarHello, handed: Plan | None, share: paths.Share | None) -> Plan:
+    path = _path(request, far, share)
     decided = handed or paths.decide(path)
     if not request.encrypt:
         decided = decided.given("encrypt", False, "--plaintext", "Plaintext streams")
+    chosen = None
     for choice in request.given:
         if choice.key == "congestion_control":
-            # Only here: a copy that chooses none does not load it.
-            from howdah.transfer import congestion  # noqa: PLC0415
-
-            host = None if request.route.direction == "push" else request.route.host
-            sender = congestion.Sender(path.sender, host)
-            decided = congestion.given(decided, str(choice.value), sender, dry_run=request.dry_run)
+            chosen = str(choice.value)
         else:
             decided = decided.given(*choice)
-    return decided
+    named = chosen is not None or any(change.congestion_control for change in decided.changes)
+    if not named and decided.congestion_control in (None, *path.sender.congestion_controls_available):
+        return decided
+    # Only here: a copy whose control is there already does not load it.
+    from howdah.transfer import congestion  # noqa: PLC0415
+
+    sender = congestion.Sender(path.sender, None if request.route.direction == "push" else request.route.host)
+    decided = congestion.scheduled(decided, sender, dry_run=request.dry_run)
+    if chosen is None:
+        return congestion.brought(decided, sender, dry_run=request.dry_run)
+    return congestion.given(decided, chosen, sender, dry_run=request.dry_run)
 
 
-def _path(request: Request, far: FarHello) -> paths.Path:
+def _path(request: Request, far: FarHello, share: paths.Share | None) -> paths.Path:
     near = HostLimits.here()
-    ends = (near, far.limits) if request.route.direction == "push" else (far.limits, near)
+    pushed = request.route.direction == "push"
+    ends = (near, far.limits) if pushed else (far.limits, near)
     return paths.Path(
         sender=ends[0],
         receiver=ends[1],
         rtt_s=far.rtt_s,
         rtt_source="unknown" if far.rtt_s is None else "the far kernel, on the ssh connection",
         kind=request.path,
-        bytes_total=request.memory_bytes or _size(request.route),
+        bytes_total=request.memory_bytes if request.from_memory else _size(request.route),
         encrypt=request.encrypt,
+        host=request.route.host.rpartition("@")[2],
+        link=record.lab_link(),
+        programs_loadable=pushed and near.privileged,
+        share=share,
     )
 
 
@@ -239,10 +317,12 @@ def _job(request: Request, decided: Plan, data_address: str | None, digests: Pat
         destination=route.destination,
         destination_is_folder=route.destination_is_folder,
         memory_bytes=request.memory_bytes,
+        memory_s=request.memory_s,
         dry_run=request.dry_run,
         encrypt=decided.encrypt,
         data_address=data_address,
         digests=os.fsencode(digests) if digests else None,
+        sample_every_s=request.sample_every_s,
     )
 
 

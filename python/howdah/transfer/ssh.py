@@ -49,12 +49,12 @@ class Login:
         """What the names of the sockets begin with behind which things are kept; None when nothing is."""
         self.control = f"{self.sockets}-%C" if self.sockets else None
 
-    def start(self, command: str | None, *, asks: bool = True) -> Pipes:
-        """Starts ``howdah serve`` there and returns at once.
+    def start(self, command: str | None, *, asks: bool = True, role: str = "serve") -> Pipes:
+        """Starts ``howdah serve``, or another ``role``, there and returns at once.
 
         ``command`` is howdah at the far end if not in its PATH; ``asks`` whether ssh may ask the user.
         """
-        remote = f"{_quoted(command) if command else 'howdah'} serve"
+        remote = f"{_quoted(command) if command else 'howdah'} {role}"
         argv = [*self.ssh, "-T", "-x", "-a", *self._options(asks), "--", self.host, remote]
         stdin, write_fd = os.pipe()
         read_fd, stdout = os.pipe()
@@ -122,6 +122,11 @@ class Far:
             if self.exit_status(0.0) is None:
                 signal.pidfd_send_signal(self._pidfd, number)
                 self.exit_status(0.5)
+
+    def close(self) -> None:
+        """Lets go of ssh, which nobody asks any more; for whoever starts many."""
+        os.close(self._stderr_fd)
+        os.close(self._pidfd)
 
 
 def keep_s() -> int:

@@ -4,7 +4,10 @@ import shlex
 from pathlib import Path
 
 from howdah._native import format_bytes, format_duration, format_rate
-from howdah.record import FileAction, Outcome, Record
+from howdah.measure.probe_words import in_words, ms
+from howdah.record import FileAction, Outcome, Record, Shared
+from howdah.transfer.comparison import comparison
+from howdah.transfer.display import change_in_words
 from howdah.transfer.endpoints import printable
 from howdah.words import count
 
@@ -15,12 +18,11 @@ def summary(record: Record, file: Path | None) -> str:
         return ""
     if record.outcome.dry_run_plan is not None:
         return "\n".join([record.plan.in_words(), "", *_would(record.outcome.dry_run_plan)])
-    lines = [*_moved(record.outcome), *_plan_in_use(record)]
+    lines = [*_moved(record.outcome), *_plan_in_use(record), *_changes(record.outcome)]
+    lines += _shared(record.share)
     lines += _warnings(record.outcome)
     if "lateness" in record.flags:
-        lines.append(
-            "warning: this machine was too slow for the lab's link; the rate is the machine's, not the path's"
-        )
+        lines.append("warning: this machine was too slow for the link; the rate is not the path's")
     if file is not None:
         lines.append(f"Record: howdah archive show {record.id}")
     return "\n".join(lines)
@@ -61,7 +63,28 @@ def _plan_in_use(record: Record) -> list[str]:
         parts.append(count(record.outcome.retransmissions, "retransmission"))
     if record.connect_s is not None:
         parts.append(f"{format_duration(record.connect_s)} to log in before")
-    return [f"Plan: {record.plan.in_short()}" if record.plan else "No plan", ", ".join(parts)]
+    compared = comparison(record)
+    return [
+        f"Plan: {record.plan.in_short()}" if record.plan else "No plan",
+        ", ".join(parts),
+        *([compared] if compared else []),
+    ]
+
+
+def _changes(outcome: Outcome) -> list[str]:
+    return [change_in_words(change) for change in outcome.changes]
+
+
+def _shared(share: Shared | None) -> list[str]:
+    if share is None:
+        return []
+    rates = "of an unknown rate"
+    if share.range_bps is not None:
+        least, most = map(format_rate, share.range_bps)
+        rates = f"{most} on the wire" if least == most else f"between {least} and {most} on the wire"
+    sent = "" if share.sent_bps is None else f", {format_rate(share.sent_bps)} sent"
+    waited = "" if share.waited_s is None else f", {format_duration(share.waited_s)} after asking"
+    return [f"Share: that of {share.flow} of {share.policy}, {rates}{sent}{waited}"]
 
 
 def _would(actions: list[FileAction]) -> list[str]:
@@ -77,15 +100,18 @@ def _would(actions: list[FileAction]) -> list[str]:
 
 
 def line(record: Record) -> str:
-    """One line of a list: id, rate, size, what was run."""
+    """One line of a list: id, rate (of a probe the base RTT), size, what was run."""
     outcome = record.outcome
-    rate = "-" if outcome is None or outcome.goodput_bps is None else format_rate(outcome.goodput_bps)
+    if record.probe is not None:
+        rate = ms(record.probe.base_rtt_s)
+    else:
+        rate = "-" if outcome is None or outcome.goodput_bps is None else format_rate(outcome.goodput_bps)
     size = "-" if outcome is None else format_bytes(outcome.bytes)
     flags = "".join(f" [{flag}]" for flag in [*record.flags, *(["failed"] if record.error else [])])
     return f"{record.id}  {record.kind:8}  {rate:>10}  {size:>9} {flags} {shlex.join(record.command[1:])}"
 
 
-def details(record: Record, file: Path) -> str:
+def details(record: Record, archive: Path) -> str:
     """One record in full, but for its trace."""
     near, far = record.environment.near, record.environment.far
     lines = [
@@ -93,7 +119,7 @@ def details(record: Record, file: Path) -> str:
         f"  started {record.started_at:%Y-%m-%d %H:%M:%S} UTC by howdah {record.version}",
         f"  command {shlex.join(record.command)}",
         f"  kernels {near.kernel} here, {far.kernel if far else 'unknown'} there",
-        f"  file    {file}",
+        f"  archive {archive}",
     ]
     if record.environment.link is not None:
         lines.append("  link    a lab's (see --json)")
@@ -101,12 +127,20 @@ def details(record: Record, file: Path) -> str:
         lines.append(f"  flags   {', '.join(record.flags)}")
     if record.error is not None:
         lines += ["", f"Failed: {record.error}"]
+    if record.probe is not None:
+        lines += ["", in_words(record.probe, record.host or record.probe.address)]
     if record.outcome is not None:
-        lines += ["", *_moved(record.outcome), *_plan_in_use(record)]
+        lines += ["", *_moved(record.outcome), *_plan_in_use(record), *_changes(record.outcome)]
+        lines += _shared(record.share)
         lines += _warnings(record.outcome)
         lines += [f"left out: {why}" for why in record.outcome.left_out]
         if record.outcome.left_out_more:
             lines.append(f"left out: {record.outcome.left_out_more:,} more, not kept")
+    if record.traffic is not None:
+        # Loaded only for such a record.
+        from howdah.traffic.summary import told  # noqa: PLC0415
+
+        lines += ["", *told(record)]
     if record.plan is not None:
         lines += ["", record.plan.in_words()]
     return "\n".join(lines)

@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from howdah.plan import Plan
-from howdah.transfer.display import Meter, amount, rates
+from howdah.record import Change
+from howdah.transfer.display import Meter, amount, change_in_words, rates
 from howdah.transfer.messages import FarHello, Progress
 from howdah.words import count
 
@@ -22,6 +23,7 @@ class Terminal:
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, highlight=False)
         self._meter = Meter()
+        self._latest: Change | None = None
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
 
     def planned(self, decided: Plan, far: FarHello) -> None:
@@ -32,6 +34,9 @@ class Terminal:
     def progress(self, now: Progress) -> None:
         """Draws the three lines."""
         self._meter.add(now)
+        if now.latest is not None and now.latest != self._latest:
+            self.far_says(change_in_words(now.latest))
+            self._latest = now.latest
         if now.phase not in {"done", "failed"}:
             self._live.update(view(now, self._meter, self._console.width), refresh=True)
 

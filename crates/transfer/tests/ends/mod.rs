@@ -27,6 +27,16 @@ pub struct Ends {
 impl Ends {
     /// Starts a job by a plan of four streams, changed by what `plan` says.
     pub fn start(job: &Value, plan: &Value) -> Self {
+        Self::try_start(job, plan).unwrap()
+    }
+
+    /// Why a job is refused before the far end hears of it.
+    pub fn refused(job: &Value) -> String {
+        let started = Self::try_start(job, &json!({}));
+        started.err().expect("it is refused").to_string()
+    }
+
+    fn try_start(job: &Value, plan: &Value) -> Result<Self, TransferError> {
         let (near, far) = UnixStream::pair().unwrap();
         let read = OwnedFd::from(far.try_clone().unwrap());
         let far = thread::spawn(move || serve(read, far.into()));
@@ -36,10 +46,8 @@ impl Ends {
         for (key, value) in plan.as_object().unwrap() {
             whole[key] = value.clone();
         }
-        session
-            .start(job.to_string().as_bytes(), whole.to_string().as_bytes())
-            .unwrap();
-        Self { session, far }
+        session.start(job.to_string().as_bytes(), whole.to_string().as_bytes())?;
+        Ok(Self { session, far })
     }
 
     /// Waits for both ends; the outcome, or the error as its user sees it.
@@ -52,6 +60,23 @@ impl Ends {
         Ok(serde_json::from_slice(&outcome).unwrap())
     }
 
+    /// Asks for a change and waits for what comes of it.
+    pub fn steer(&self, steering: &Value) -> Value {
+        let why = steering["why"].clone();
+        self.session.steer(steering.to_string().as_bytes()).unwrap();
+        self.wait_until(|progress| progress["latest"]["why"] == why);
+        self.progress()["latest"].clone()
+    }
+
+    /// Payload verified so far.
+    pub fn bytes(&self) -> u64 {
+        self.progress()["bytes_done"].as_u64().unwrap()
+    }
+
+    fn progress(&self) -> Value {
+        serde_json::from_slice(&self.session.progress()).unwrap()
+    }
+
     /// Waits until that much payload has been verified.
     pub fn wait_for_bytes(&self, bytes: u64) {
         self.wait_until(|progress| progress["bytes_done"].as_u64().unwrap() >= bytes);
@@ -61,7 +86,7 @@ impl Ends {
     pub fn wait_until(&self, reached: impl Fn(&Value) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let progress: Value = serde_json::from_slice(&self.session.progress()).unwrap();
+            let progress = self.progress();
             if reached(&progress) {
                 return;
             }
@@ -91,6 +116,7 @@ pub fn job(direction: &str, sources: &[&Path], destination: &Path) -> Value {
         "encrypt": true,
         "data_address": null,
         "digests": null,
+        "sample_every_s": 0.1,
     })
 }
 

@@ -1,0 +1,76 @@
+//! How the data streams of a transfer send, changed while they are open.
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::MAX_CONTROL_BYTES;
+
+/// What of a [`crate::StreamPlan`] can change while streams are open, whole: the last one counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Steering {
+    /// Congestion control of each data stream; the one it has if absent.
+    pub congestion_control: Option<String>,
+    /// Number of data streams that carry payload, of those that the plan opened.
+    pub streams: u16,
+    /// Most each stream sends, in bits per second; without a bound if absent.
+    pub pacing_bps: Option<u64>,
+}
+
+/// What came of one [`Steering`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Steered {
+    /// Nanoseconds since the sender's start of the job.
+    pub at_ns: u64,
+    /// The congestion control in use then, or why all stays as it was.
+    pub taken: Result<String, String>,
+}
+
+impl Steering {
+    /// Whether this can be asked of streams of which the plan `opened` so many.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self, opened: u16) -> Result<(), &'static str> {
+        if !(1..=opened).contains(&self.streams) {
+            return Err("a steering of no streams, or of more than were opened");
+        }
+        if self.pacing_bps == Some(0) {
+            return Err("a steering to a rate of nothing");
+        }
+        match &self.congestion_control {
+            Some(name) => check_control(name),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Only what Linux takes for a name goes to the kernel, and to the user's terminal.
+pub(crate) fn check_control(name: &str) -> Result<(), &'static str> {
+    let sound = (1..=MAX_CONTROL_BYTES).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_graphic());
+    sound
+        .then_some(())
+        .ok_or("a name that no congestion control has")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_kernel_could_do_is_refused() {
+        let steering = |streams, name: Option<&str>, pacing_bps| Steering {
+            congestion_control: name.map(str::to_owned),
+            streams,
+            pacing_bps,
+        };
+        steering(1, None, None).check(4).unwrap();
+        steering(4, Some("hd_hold"), Some(1)).check(4).unwrap();
+        for streams in [0, 5, u16::MAX] {
+            assert!(steering(streams, None, None).check(4).is_err());
+        }
+        for name in ["", "a name", "bbr\n", "b\0r", "béb", "sixteen_letters_"] {
+            assert!(steering(1, Some(name), None).check(4).is_err(), "{name}");
+        }
+        assert!(steering(1, None, Some(0)).check(4).is_err());
+    }
+}

@@ -1,0 +1,44 @@
+"""Who changes the streams of a transfer on its way, without reconnecting: whatever answers progress with a
+steering. A plan's schedule does; a decider that listens to the path can."""
+
+from collections import deque
+from typing import Protocol
+
+from msgspec import UnsetType
+
+from howdah.plan import Plan
+from howdah.transfer.messages import Progress, Steering
+
+
+class Pilot(Protocol):
+    """Looks at a transfer again and again."""
+
+    def __call__(self, now: Progress) -> Steering | None:
+        """How the open streams shall send from now on; None: as they do. Called every TICK_S."""
+
+
+class Schedule:
+    """The changes of a plan, each when its time has come."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._left: deque[tuple[float, Steering]] = deque()
+        streams, pacing_bps = plan.streams, plan.pacing_bps
+        for change in plan.changes:
+            if not isinstance(change.streams, UnsetType):
+                streams = change.streams
+            if not isinstance(change.pacing_bps, UnsetType):
+                pacing_bps = change.pacing_bps
+            named = change.congestion_control
+            steering = Steering(
+                congestion_control=None if isinstance(named, UnsetType) else named,
+                streams=streams,
+                pacing_bps=pacing_bps,
+                why="the plan's schedule",
+            )
+            self._left.append((change.at_s, steering))
+
+    def __call__(self, now: Progress) -> Steering | None:
+        """The next change that is due."""
+        if self._left and now.elapsed_s >= self._left[0][0]:
+            return self._left.popleft()[1]
+        return None
