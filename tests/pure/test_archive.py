@@ -8,7 +8,8 @@ import pytest
 from samples import START, howdah, record
 
 from howdah import HowdahError, archive
-from howdah.archive import Archive, Pruned, Unreadable
+from howdah.archive import Archive, Unreadable
+from howdah.archive.upkeep import Pruned, prune
 from howdah.record import Record, dumps
 
 
@@ -18,6 +19,7 @@ def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
     assert file == tmp_path / "2026" / "01" / f"{saved.id}.json"
     assert store.load(saved.id) == saved
     assert store.load("last") == saved
+    assert not file.exists()
 
 
 def test_newest_first_and_last(tmp_path: Path) -> None:
@@ -58,8 +60,11 @@ def test_an_unreadable_record_is_reported_and_the_rest_listed(tmp_path: Path) ->
     assert "schema 2" in later.problem
     assert isinstance(broken, Unreadable)
     assert "not JSON" in broken.problem
-    assert str(store.file(half.id)) in broken.problem
+    assert str(store.inbox.file(half.id)) in broken.problem
     assert last == good
+    assert store.inbox.files() == [store.inbox.file(each.id) for each in (half, newer)]
+    with pytest.raises(HowdahError, match="schema 2"):
+        store.load("last")
 
 
 def test_files_that_are_no_records_are_left_alone(tmp_path: Path) -> None:
@@ -76,8 +81,12 @@ def test_an_archive_that_cannot_be_written_says_where(tmp_path: Path) -> None:
         Archive(tmp_path / "file" / "records").save(record())
 
 
-def _kept(store: Archive) -> list[Path]:
-    return sorted(file for file in store.root.rglob("*") if file.is_file())
+def _inbox(store: Archive) -> list[Path]:
+    return sorted(file for file in store.root.glob("2*/*/*") if file.is_file())
+
+
+def _prune(store: Archive, older_than_s: float, keep: int, *, dry_run: bool = False) -> Pruned:
+    return prune(store.inbox, older_than_s=older_than_s, keep=keep, dry_run=dry_run)
 
 
 def test_what_is_pruned_is_older_and_beyond_the_newest(tmp_path: Path) -> None:
@@ -86,17 +95,25 @@ def test_what_is_pruned_is_older_and_beyond_the_newest(tmp_path: Path) -> None:
     for older_than_s, keep, left in ((90 * 86400, 0, 2), (0, 3, 3), (90 * 86400, 3, 3), (0, 0, 0), (0, 9, 4)):
         store = Archive(tmp_path / f"{older_than_s}-{keep}")
         records = [record(now_s - 86400 * age) for age in days]
-        files = [store.save(each) for each in records]
         for each in records:
-            store.digests(each.id).write_text("12345")
-        size_bytes = sum(file.stat().st_size + 5 for file in files[: 4 - left])
+            store.save(each)
+            store.inbox.digests(each.id).write_text("12345")
+        size_bytes = sum(len(msgspec.json.encode(each)) + 5 for each in records[: 4 - left])
         expected = Pruned(ids=[each.id for each in records[: 4 - left]], size_bytes=size_bytes)
-        before = _kept(store)
-        assert store.prune(older_than_s=older_than_s, keep=keep, dry_run=True) == expected
-        assert _kept(store) == before
-        assert store.prune(older_than_s=older_than_s, keep=keep) == expected
+        assert _prune(store, older_than_s, keep, dry_run=True) == expected
+        assert list(store.newest()) == records[::-1]
+        assert len(_inbox(store)) == 4
+        assert _prune(store, older_than_s, keep) == expected
         assert list(store.newest()) == records[: 3 - left : -1] if left < 4 else records[::-1]
-        assert len(_kept(store)) == 2 * left
+        assert _inbox(store) == sorted(store.inbox.digests(each.id) for each in records[4 - left :])
+
+
+def test_what_cannot_be_read_is_pruned_by_its_age_like_the_rest(tmp_path: Path) -> None:
+    store, newer = Archive(tmp_path), record(1)
+    store.save(record(0)).write_text("{")
+    store.save(newer)
+    assert len(_prune(store, 0, 1).ids) == 1
+    assert list(store.newest()) == [newer]
 
 
 def test_digests_without_a_record_are_pruned_once_nobody_writes_to_them(tmp_path: Path) -> None:
@@ -106,8 +123,8 @@ def test_digests_without_a_record_are_pruned_once_nobody_writes_to_them(tmp_path
         digests = store.new_digests(each.id)
         assert digests is not None
     os.utime(digests, (0, 0))
-    assert store.prune(older_than_s=0, keep=0).ids == [killed.id]
-    assert _kept(store) == [store.digests(at_work.id)]
+    assert _prune(store, 0, 0).ids == [killed.id]
+    assert _inbox(store) == [store.inbox.digests(at_work.id)]
 
 
 def test_prune_says_what_it_removed_and_refuses_to_guess(tmp_path: Path) -> None:
@@ -116,13 +133,13 @@ def test_prune_says_what_it_removed_and_refuses_to_guess(tmp_path: Path) -> None
     environment = {"XDG_DATA_HOME": str(tmp_path)}
     assert "give --older-than 90d" in howdah("archive", "prune", **environment).stderr
     assert "90" in howdah("archive", "prune", "--older-than", "90", **environment).stderr
-    assert len(_kept(store)) == 3
+    assert len(list(store.newest())) == 3
     would = howdah("archive", "prune", "--keep", "1", "--dry-run", "--json", **environment).stdout
     assert msgspec.json.decode(would, type=Pruned).ids == ids[:2]
     said = howdah("archive", "prune", "--keep", "1", **environment).stdout
     assert said.startswith("Removed 2 records, ")
     assert said.endswith(f", {ids[0]} to {ids[1]}\n")
-    assert _kept(store) == [store.file(ids[2])]
+    assert [each.id for each in store.newest()] == ids[2:]
     assert howdah("archive", "prune", "--older-than", "1d", "--keep", "1", **environment).stdout == (
         "Removed 0 records, 0 B\n"
     )

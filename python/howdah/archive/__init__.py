@@ -1,31 +1,23 @@
-"""Where records live: one JSON file each, ``$XDG_DATA_HOME/howdah/records/YYYY/MM/ID.json``, and beside
-it ``ID.b3sum``, the digests of the files that were moved: there may be millions.
+"""Where records live: ``$XDG_DATA_HOME/howdah/records``.
 
-A record appears whole or not at all (written beside its place, then renamed), and ids are unique,
-so writers need no lock between them. A file that cannot be read is reported and never stops a list.
+A record is written as one JSON file (``inbox``), which needs no lock and no library. Whoever reads the
+archive takes such files into SQLite and Parquet first (``store``). docs/archive.md describes the layout.
 """
 
 import os
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
-import msgspec
+from howdah.archive.inbox import Inbox, Unreadable
+from howdah.record import Record
 
-from howdah import HowdahError
-from howdah.record import Record, dumps, id_time, is_id, loads
+if TYPE_CHECKING:
+    from howdah.archive.runs import Runs
+    from howdah.archive.store import Selection
+    from howdah.archive.traces import Trace
 
-_LEFT_BEHIND_S = 86400
-"""Digests without a record that nobody has written to for so long are of a copy that was killed;
-others may be of one at work."""
-
-
-class Unreadable(NamedTuple):
-    """A file in the archive that is no record this version can read."""
-
-    file: Path
-    problem: str
+__all__ = ["Archive", "Unreadable", "default_root"]
 
 
 def default_root() -> Path:
@@ -36,117 +28,44 @@ def default_root() -> Path:
     return base / "howdah" / "records"
 
 
-class Pruned(msgspec.Struct, frozen=True, kw_only=True):
-    """What was removed, or would be."""
-
-    ids: list[str]
-    """Of the runs, oldest first."""
-    size_bytes: int
-
-
 class Archive:
-    """The records under one folder."""
+    """The records under one folder. Whatever cannot be read or written raises HowdahError.
+
+    A copy writes one record and reads none, so what reads is imported only when asked to.
+    """
 
     def __init__(self, root: Path | None = None) -> None:
         self.root = default_root() if root is None else root
-
-    def file(self, record_id: str) -> Path:
-        """Where the record of this id belongs."""
-        return self.root / record_id[:4] / record_id[4:6] / f"{record_id}.json"
-
-    def digests(self, record_id: str) -> Path:
-        """Where the digests of a record's files belong."""
-        return self.file(record_id).with_suffix(".b3sum")
-
-    def new_digests(self, record_id: str) -> Path | None:
-        """The same as an empty file; None when it cannot be made, of which ``save`` will say why."""
-        file = self.digests(record_id)
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.touch()
-        except OSError:
-            return None
-        return file
+        self.inbox = Inbox(self.root)
 
     def save(self, record: Record) -> Path:
-        """Adds a record and returns its file. Raises HowdahError when the archive cannot be written."""
-        target = self.file(record.id)
-        temporary = target.with_name(f".{record.id}.{os.getpid()}")
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with temporary.open("xb") as stream:
-                    stream.write(dumps(record))
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                temporary.rename(target)
-            finally:
-                temporary.unlink(missing_ok=True)
-        except OSError as error:
-            raise HowdahError(
-                f"cannot keep the record in {target.parent}: {error.strerror}; "
-                "make room there, or set XDG_DATA_HOME to a folder you can write"
-            ) from None
-        return target
+        """Adds a record and returns its file."""
+        return self.inbox.save(record)
 
-    def newest(self) -> Iterator[Record | Unreadable]:
-        """Every record, newest first, read as they are asked for."""
-        for file in self._files():
-            try:
-                yield loads(file.read_bytes(), str(file))
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                yield Unreadable(file, f"{file} cannot be read: {error.strerror}")
-            except HowdahError as error:
-                yield Unreadable(file, str(error))
+    def new_digests(self, record_id: str) -> Path | None:
+        """An empty file for the digests of what a run moves; None when it cannot be made."""
+        return self.inbox.new_digests(record_id)
+
+    def newest(self, selection: "Selection | None" = None) -> Iterator[Record | Unreadable]:
+        """The records selected, without their samples, newest first, and among them what cannot be read."""
+        from howdah.archive import reading  # noqa: PLC0415
+
+        return reading.newest(self.inbox, selection) if selection else reading.newest(self.inbox)
 
     def load(self, name: str) -> Record:
-        """The record of this id, of the only id that begins so, or the newest one for ``last``."""
-        files = [file for file in self._files() if name == "last" or file.name.startswith(name)]
-        if name == "last":
-            files = files[:1]
-        if not files:
-            what = "no record yet" if name == "last" else f"no record {name}"
-            raise HowdahError(f"{what} in {self.root}; list them with: howdah archive ls")
-        if len(files) > 1:
-            raise HowdahError(
-                f"{len(files)} records begin with {name} ({files[-1].stem} to {files[0].stem}); "
-                "give more of the id"
-            )
-        try:
-            return loads(files[0].read_bytes(), str(files[0]))
-        except OSError as error:
-            raise HowdahError(f"cannot read {files[0]}: {error.strerror}; check its permissions") from None
+        """The whole record of this id, of the only id that begins so, or the newest one for ``last``."""
+        from howdah.archive import reading  # noqa: PLC0415
 
-    def prune(self, *, older_than_s: float, keep: int, dry_run: bool = False) -> Pruned:
-        """Removes what is older and not among the newest ``keep`` records, digests included.
+        return reading.load(self.inbox, name)
 
-        Raises HowdahError when a file cannot be removed.
-        """
-        now = datetime.now(UTC)
-        until = id_time(now - timedelta(seconds=older_than_s))
-        spared = {file.stem for file in self._files()[:keep]}
-        recorded = {file.stem for file in self._files()}
-        ids, size_bytes = set(), 0
-        for file in self._files("json", "b3sum"):
-            if file.stem >= until or file.stem in spared:
-                continue
-            try:
-                found = file.stat()
-                if file.stem not in recorded and now.timestamp() - found.st_mtime < _LEFT_BEHIND_S:
-                    continue
-                if not dry_run:
-                    file.unlink()
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise HowdahError(f"cannot remove {file}: {error.strerror}; check its permissions") from None
-            ids.add(file.stem)
-            size_bytes += found.st_size
-        return Pruned(ids=sorted(ids), size_bytes=size_bytes)
+    def runs(self) -> "Runs":
+        """Every run that moved something, as columns."""
+        from howdah.archive import reading  # noqa: PLC0415
 
-    def _files(self, *suffixes: str) -> list[Path]:
-        """Files of records, or with these suffixes, the newest first."""
-        found = (file for end in suffixes or ("json",) for file in self.root.glob(f"[0-9]*/[0-9]*/*.{end}"))
-        return sorted((file for file in found if is_id(file.stem)), key=lambda file: file.stem, reverse=True)
+        return reading.runs(self.inbox)
+
+    def traces(self, ids: Sequence[str]) -> "Mapping[str, Trace]":
+        """The samples of these runs, by id; a run without any is not in it."""
+        from howdah.archive import reading  # noqa: PLC0415
+
+        return reading.traces(self.inbox, ids)

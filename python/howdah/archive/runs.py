@@ -1,0 +1,152 @@
+"""Runs: the columns that everything analyses, read from the archive in one go."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from howdah.archive.traces import Trace
+
+Value = str | float | bool | None
+"""Of a condition; None is what is unknown."""
+
+
+class Configuration(NamedTuple):
+    """What can be chosen for a transfer."""
+
+    congestion_control: str
+    streams: int
+    buffer_bytes: float | None
+    """None: autotuned."""
+
+
+def _no_traces(ids: Sequence[str]) -> dict[str, Trace]:
+    return {}
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Runs:
+    """Runs of one configuration that moved something, oldest first: equally long arrays.
+
+    Unknown is NaN, "" or −1.
+    """
+
+    id: NDArray[np.str_]
+    path: NDArray[np.str_]
+    """The far host, or a lab's link in words without its delays."""
+    congestion_control: NDArray[np.str_]
+    """As users call it: ``htcp`` also for howdah's own ``hd_htcp``."""
+    program: NDArray[np.bool_]
+    """Howdah's own rather than the kernel's."""
+    streams: NDArray[np.int64]
+    buffer_bytes: NDArray[np.float64]
+    """NaN: autotuned."""
+    rtt_s: NDArray[np.float64]
+    """Without queues: of a lab's link, else as measured before the run, one value for runs that belong
+    together (``together``)."""
+    capacity_bps: NDArray[np.float64]
+    """Of a lab's link, on the wire."""
+    loss: NDArray[np.float64]
+    """Mean share of segments that a lab's link loses."""
+    rate_bps: NDArray[np.float64]
+    """Mean goodput from the first byte on: Θ_O of the HPDC 2017 paper, section 3."""
+    elapsed_s: NDArray[np.float64]
+    """Of the whole session, setting up included."""
+    bytes: NDArray[np.int64]
+    retransmissions: NDArray[np.int64]
+    late: NDArray[np.bool_]
+    """The machine, not the lab's link, spoilt it."""
+    encrypted: NDArray[np.bool_]
+    memory: NDArray[np.bool_]
+    """Memory to memory."""
+    sweep: NDArray[np.str_]
+    repeat: NDArray[np.int64]
+    read_traces: Callable[[Sequence[str]], Mapping[str, Trace]] = dataclasses.field(
+        default=_no_traces, repr=False
+    )
+
+    def __post_init__(self) -> None:
+        if len({len(getattr(self, name)) for name in COLUMNS}) > 1:
+            raise ValueError("columns of unequal length")
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    def __getitem__(self, chosen: NDArray[Any] | slice) -> "Runs":
+        """Those of a mask, of indices or of a slice."""
+        return dataclasses.replace(self, **{name: getattr(self, name)[chosen] for name in COLUMNS})
+
+    def where(self, **conditions: Value | Collection[Value]) -> "Runs":
+        """Those whose columns have these values, or one of several: ``where(streams=(1, 4), late=False)``.
+
+        None stands for what is unknown, so ``buffer_bytes=None`` is autotuned.
+        """
+        kept = np.ones(len(self), np.bool_)
+        for name, wanted in conditions.items():
+            alternatives = (
+                [wanted] if isinstance(wanted, str) or not isinstance(wanted, Collection) else wanted
+            )
+            matches = [_equals(getattr(self, name), value) for value in alternatives]
+            kept &= np.any(matches, axis=0) if matches else False
+        return self[kept]
+
+    def configurations(self) -> list[Configuration]:
+        """Those that occur, sorted; autotuned after the largest buffer."""
+        return self.by_configuration()[0]
+
+    def by_configuration(self) -> tuple[list[Configuration], NDArray[np.int64]]:
+        """The configurations that occur, sorted, and for each run the index of its own."""
+        codes = np.zeros(len(self), np.int64)
+        for column in (self.congestion_control, self.streams, self.buffer_bytes):
+            values, places = np.unique(column, return_inverse=True)
+            codes = codes * (len(values) + 1) + places
+        _, first, own = np.unique(codes, return_index=True, return_inverse=True)
+        buffers = (None if np.isnan(size) else float(size) for size in self.buffer_bytes[first])
+        found = zip(self.congestion_control[first], self.streams[first], buffers, strict=True)
+        return [Configuration(str(control), int(streams), size) for control, streams, size in found], own
+
+    def traces(self, ids: Sequence[str] | None = None) -> Mapping[str, Trace]:
+        """The traces of these runs, by default of all, by id; a run without one is not in it."""
+        return self.read_traces(self.id.tolist() if ids is None else ids)
+
+
+COLUMNS = tuple(field.name for field in dataclasses.fields(Runs) if field.name != "read_traces")
+
+
+def together(path: NDArray[np.str_], rtt_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    """One round-trip time for runs that belong together, the smallest of them.
+
+    Those of one path do whose times are within ``SPREAD`` of it: what a path measures varies by the
+    queues and hosts of the moment, and runs at times that all differ would make no profile.
+    """
+    shared = rtt_s.copy()
+    for place in np.unique(path):
+        (members,) = np.nonzero((path == place) & ~np.isnan(rtt_s))
+        members = members[np.argsort(rtt_s[members], kind="stable")]
+        ordered = rtt_s[members]
+        start = 0
+        while start < len(ordered):
+            least = ordered[start]
+            end = int(np.searchsorted(ordered, least * (1 + SPREAD) + SPREAD_S, side="right"))
+            shared[members[start:end]] = least
+            start = end
+    return shared
+
+
+SPREAD = 0.1
+SPREAD_S = 50e-6
+"""Beside the share, for paths so short that a host's own delays are most of what is measured."""
+
+
+def _equals(column: NDArray[Any], value: Value) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_]
+    if value is not None and not (isinstance(value, float) and math.isnan(value)):
+        found = column == value
+    elif column.dtype.kind == "f":
+        found = np.isnan(column)
+    else:
+        found = column == ("" if column.dtype.kind == "U" else -1)
+    return found
