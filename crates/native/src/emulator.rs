@@ -3,7 +3,7 @@
 use std::os::fd::AsRawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use howdah_emulator::LinkStats;
+use howdah_emulator::{LinkStats, Mark};
 use howdah_link::Spec;
 use pyo3::prelude::*;
 
@@ -36,6 +36,9 @@ pub fn check_link(link: &[u8]) -> PyResult<()> {
     parse(link)?.check().map_err(raise)
 }
 
+#[pyclass(frozen, module = "howdah._native")]
+pub struct LinkMark(Mark);
+
 #[pymethods]
 impl Emulator {
     #[new]
@@ -65,8 +68,14 @@ impl Emulator {
         py.detach(|| self.lock().start()).map_err(raise)
     }
 
-    fn stats(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
-        to_json(&py.detach(|| self.lock().stats()))
+    #[pyo3(signature = (since=None))]
+    fn stats(&self, py: Python<'_>, since: Option<&LinkMark>) -> PyResult<Vec<u8>> {
+        let since = since.map(|mark| &mark.0);
+        to_json(&py.detach(|| self.lock().stats(since)))
+    }
+
+    fn mark(&self) -> LinkMark {
+        LinkMark(self.lock().mark())
     }
 
     fn stop(&self, py: Python<'_>) -> PyResult<Vec<u8>> {

@@ -5,9 +5,12 @@ use pyo3::types::PyTuple;
 
 mod cc;
 mod cc_model;
+mod cc_shares;
 mod emulator;
 mod namespaces;
+mod probe;
 mod tcp;
+mod traffic;
 mod transfer;
 mod units;
 
@@ -31,17 +34,23 @@ mod _native {
     use super::HowdahError;
     #[pymodule_export]
     use super::cc::{
-        cc_attach, cc_check_place, cc_connections, cc_counts, cc_default_target, cc_detach,
-        cc_list, cc_load, cc_rules, cc_set, cc_unload,
+        CcTrial, cc_attach, cc_cgroup, cc_check_kernel, cc_check_place, cc_connections, cc_counts,
+        cc_default_target, cc_detach, cc_list, cc_load, cc_rules, cc_set, cc_shares, cc_unload,
     };
     #[pymodule_export]
     use super::cc_model::cc_model;
     #[pymodule_export]
-    use super::emulator::{Emulator, check_link};
+    use super::cc_shares::CcShares;
+    #[pymodule_export]
+    use super::emulator::{Emulator, LinkMark, check_link};
     #[pymodule_export]
     use super::namespaces::{bind_mount, die_with_parent, mount_proc, unshare};
     #[pymodule_export]
+    use super::probe::{Prober, Responder};
+    #[pymodule_export]
     use super::tcp::host_limits;
+    #[pymodule_export]
+    use super::traffic::{UdpSink, UdpSource};
     #[pymodule_export]
     use super::transfer::{Session, serve};
     #[pymodule_export]

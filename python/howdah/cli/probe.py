@@ -1,0 +1,40 @@
+"""``howdah probe``."""
+
+from typing import Annotated
+
+import typer
+
+from howdah._native import parse_duration
+from howdah.measure import probe as command
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+_EPILOG = """\b
+Examples
+  howdah probe dtn2                        base RTT, its spread, queueing and room, in seven seconds
+  howdah probe --for 60s dtn2              for longer: a queue that is seldom empty, a route that changes
+  howdah probe --udp me@dtn2               by UDP, answered by howdah there, which ssh starts
+  howdah probe 2001:db8::7 --json          the record, with the whole series
+
+ICMP echo needs nothing at the far end. Where it is not answered, UDP is tried over ssh. Either way some
+110 probes a second of 64 bytes each go out, and as many come back.
+"""
+
+
+@app.command("probe", epilog=_EPILOG)
+def probe(
+    host: Annotated[
+        str, typer.Argument(metavar="HOST", help="As ssh knows it, or an address.", show_default=False)
+    ],
+    *,
+    lasting: Annotated[str, typer.Option("--for", metavar="TIME", help="From 1s to 1h.")] = "7s",
+    udp: Annotated[bool, typer.Option("--udp", help="By UDP and not by ICMP echo.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the record, and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
+    far_howdah: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Where howdah is on the far host, if not in its PATH.")
+    ] = None,
+) -> None:
+    """Measure the round trip to a host: without a queue, how it spreads, how much of it is queueing."""
+    asked = command.Asked(host, parse_duration(lasting) / 1e9, udp, json, quiet, far_howdah)
+    raise typer.Exit(command.run(asked))

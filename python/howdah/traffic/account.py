@@ -1,0 +1,120 @@
+"""What a run of background traffic did: the part of its record that other records have not.
+
+Bytes are payload, of UDP with the 28 bytes that each datagram begins with. Times are seconds after the
+start of the run.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from howdah.traffic.pattern import Pattern
+
+
+class SourceCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a UdpSource has done (crates/traffic/src/source.rs)."""
+
+    offered: int
+    """Datagrams that the rate and the time asked for."""
+    sent: int
+    """Datagrams that left this host."""
+    sent_bytes: int
+
+
+class SinkCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a UdpSink has counted (crates/traffic/src/sink.rs), in datagrams."""
+
+    received: int
+    """For the first time."""
+    received_bytes: int
+    reordered: int
+    """Of the received: after one that was sent later (RFC 4737)."""
+    doubled: int
+    too_late: int
+    """A million behind the newest: new or doubled, nobody knows."""
+    overflowed: int
+    """Dropped at the far socket: the far host lost them, and not the path."""
+    strange: int
+    """Of somebody else."""
+    knocks: int
+
+
+class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
+    """A load at one instant."""
+
+    t_s: float
+    sent_bytes: int | None = None
+    """Null for TCP."""
+    received_bytes: int
+
+
+class TcpPeriod(msgspec.Struct, frozen=True, kw_only=True):
+    """A time that a TCP load was on."""
+
+    begin_s: float
+    end_s: float
+    """Everything sent had arrived."""
+    bytes: int
+    retransmissions: int | None = None
+    """Segments; null when it was cut off."""
+    rtt_min_s: float | None = None
+
+
+class BlastAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """One object of an RBUDP load."""
+
+    begin_s: float
+    end_s: float
+    rounds: int
+    whole: bool
+    """False: time was over before."""
+    digest: str | None = None
+    """Sum of its pieces' BLAKE3 (crates/traffic/src/content.rs), equal at both ends; null when not whole."""
+
+
+class LoadAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one load."""
+
+    name: str
+    kind: Literal["tcp", "udp", "rbudp"]
+    congestion_control: str | None = None
+    """As the socket had it; of TCP."""
+    datagram_bytes: int | None = None
+    """Of UDP and RBUDP."""
+    offered_bytes: int | None = None
+    """What its rate and time asked for; null for TCP, which takes what it gets."""
+    received_bytes: int
+    source: SourceCounts | None = None
+    """Null for TCP."""
+    sink: SinkCounts | None = None
+    """Null for TCP, and when the far end was gone before it could tell."""
+    periods: list[TcpPeriod] = []
+    blasts: list[BlastAccount] = []
+    samples: list[LoadSample] = []
+
+    @property
+    def lost(self) -> int | None:
+        """Datagrams that were sent and did not come, of RBUDP in whatever round; null where nobody knows."""
+        if self.source is None or self.sink is None:
+            return None
+        came = self.sink.received + self.sink.doubled + self.sink.too_late
+        return max(0, self.source.sent - came)
+
+    @property
+    def sent_bytes(self) -> int | None:
+        """What left this host; null for TCP."""
+        return None if self.source is None else self.source.sent_bytes
+
+    @property
+    def retransmissions(self) -> int:
+        """Segments that TCP sent again."""
+        return sum(period.retransmissions or 0 for period in self.periods)
+
+
+class Traffic(msgspec.Struct, frozen=True, kw_only=True):
+    """``traffic`` of a Record of kind traffic."""
+
+    pattern: Pattern
+    elapsed_s: float
+    """From the start until both ends had stopped."""
+    loads: list[LoadAccount]

@@ -1,0 +1,116 @@
+"""The near end's hold on ``howdah sink`` at the far host: started over ssh, asked, ended."""
+
+import os
+import threading
+import time
+
+import msgspec
+
+from howdah import HowdahError, __version__
+from howdah.traffic.messages import (
+    Answer,
+    AskCounts,
+    AskMissing,
+    Expect,
+    Lines,
+    Open,
+    Order,
+    SinkHello,
+    say,
+)
+from howdah.transfer import ssh
+from howdah.transfer.far import CANCEL_S, TICK_S
+from howdah.transfer.ssh_errors import explain
+
+ANSWER_S = 30.0
+"""Longest wait for an answer, as for data that nobody acknowledges."""
+
+
+_HURRY_S = 2.0
+"""Longest wait once the run is being stopped."""
+
+
+class SilentError(HowdahError):
+    """The far end is there and has not answered yet."""
+
+
+class FarSink:
+    """A far end of this run's own. Its loads may ask from threads of theirs."""
+
+    def __init__(self, host: str, far_howdah: str | None) -> None:
+        """Starts ssh and returns at once. Raises HowdahError when it cannot be started."""
+        login = ssh.Login(host)
+        self.host, self.data_address = host, login.data_address
+        self._far = ssh.Far(login, login.start(far_howdah, role="sink"))
+        self._lines = Lines(self._far.read_fd)
+        self._lock = threading.Lock()
+        self._number = 0
+        self._patience_s = ANSWER_S
+        self._greeted = self._ended = False
+
+    def hello(self) -> SinkHello:
+        """What it says of itself. Raises HowdahError with the cause when it says nothing."""
+        try:
+            while (line := self._lines.next(TICK_S)) is None:
+                pass
+            hello = msgspec.json.decode(line, type=SinkHello)
+        except (EOFError, msgspec.MsgspecError):
+            raise self._why("it speaks no howdah traffic; install the same version on both hosts") from None
+        if hello.version != __version__:
+            raise HowdahError(
+                f"howdah on {self.host} is {hello.version}, here it is {__version__}; "
+                "install the same version on both hosts"
+            )
+        self._greeted = True
+        return hello
+
+    def ask(self, what: Open | Expect | AskMissing | AskCounts, patience_s: float = ANSWER_S) -> Answer:
+        """Orders, and waits for the answer.
+
+        Raises SilentError when none comes in time, and HowdahError when it has failed or is gone.
+        """
+        with self._lock:
+            self._number += 1
+            try:
+                say(self._far.write_fd, Order(number=self._number, what=what))
+                answer = self._answer(patience_s)
+            except (EOFError, OSError, msgspec.MsgspecError):
+                raise self._why("its end of the traffic has gone") from None
+        if answer.error is not None:
+            raise HowdahError(f"{self.host}: {answer.error}")
+        return answer
+
+    def hurry(self) -> None:
+        """From now on nobody waits long for an answer: the run is being stopped."""
+        self._patience_s = _HURRY_S
+
+    def close(self) -> None:
+        """Ends it, by itself or else."""
+        if self._ended:
+            return
+        self._ended = True
+        for fd in (self._far.write_fd, self._far.read_fd):
+            os.close(fd)
+        # Before its hello there may be nobody yet to see its input end.
+        if self._far.exit_status(CANCEL_S if self._greeted else 0.0) is None:
+            self._far.end()
+        self._far.close()
+
+    def _answer(self, patience_s: float) -> Answer:
+        asked_s = time.monotonic()
+        while (waited_s := time.monotonic() - asked_s) < min(patience_s, self._patience_s):
+            line = self._lines.next(TICK_S)
+            if line is not None:
+                answer = msgspec.json.decode(line, type=Answer)
+                if answer.number == self._number:
+                    return answer
+        raise SilentError(
+            f"{self.host} has not answered for {waited_s:.0f} s; is the path to it still there, "
+            "or does the traffic leave no room?"
+        )
+
+    def _why(self, otherwise: str) -> HowdahError:
+        status = self._far.exit_status(CANCEL_S)
+        if status:
+            return HowdahError(explain(self.host, status, self._far.stderr()))
+        return HowdahError(f"{self.host}: {otherwise}")

@@ -1,0 +1,170 @@
+"""A load over TCP at work: each time that it is on, a transfer from memory to memory of its own.
+
+It is the data plane of ``howdah cp --memory``, plaintext, because nobody's data is sent. The far end for the
+next time is started in the pause before it, so that it begins when it shall.
+"""
+
+import threading
+
+import msgspec
+
+from howdah import interrupt
+from howdah.paths.limits import BLOCK_BYTES
+from howdah.plan import Plan, Why
+from howdah.record import HostLimits, Outcome
+from howdah.traffic.account import LoadAccount, LoadSample, TcpPeriod
+from howdah.traffic.clock import Clock
+from howdah.traffic.pattern import Period, Tcp
+from howdah.transfer.early import Started
+from howdah.transfer.far import CANCEL_S, TICK_S, hello
+from howdah.transfer.messages import Job, Progress
+
+_SAMPLE_EVERY_S = 10.0
+"""Of TCP_INFO, which is not kept."""
+
+_SHORTEST_S = 0.01
+"""What is left of a time that was begun late must be worth a connection."""
+
+
+class TcpLoad:
+    """One load, with a far end at a time."""
+
+    def __init__(self, load: Tcp, control: str | None, host: str, far_howdah: str | None) -> None:
+        """Starts the far end of the first time. Raises HowdahError."""
+        self.name, self._load, self._host, self._far_howdah = load.name, load, host, far_howdah
+        self._plan = Plan(
+            congestion_control=control,
+            streams=load.streams,
+            block_bytes=BLOCK_BYTES,
+            encrypt=False,
+            why=Why(summary=["A pattern of traffic says so."]),
+        )
+        self._control: str | None = None
+        self._periods: list[TcpPeriod] = []
+        self._samples: list[LoadSample] = []
+        self._lock = threading.Lock()
+        self._before_bytes = 0
+        self._moving: Started | None = None
+        """What sends now."""
+        self._ready: Started | None = None
+        """What waits for its time."""
+        self.far_limits: HostLimits | None = None
+        self.rtt_s: float | None = None
+        self._make_ready()
+
+    def run(self, clock: Clock, duration_s: float) -> None:
+        """Sends by the pattern. Raises HowdahError when that fails."""
+        for period in self._load.wave.periods(duration_s):
+            if self._ready is None:
+                self._make_ready()
+            if not clock.wait_until(period.begin_s):
+                return
+            if period.end_s - clock.now_s() >= _SHORTEST_S and not self._move(clock, period):
+                return
+
+    def stop(self) -> None:
+        """Does nothing: the clock has stopped, and ``run`` looks at it."""
+
+    def sample(self, t_s: float) -> LoadSample:
+        """How far it is."""
+        with self._lock:
+            made = LoadSample(t_s=t_s, received_bytes=self._received())
+        self._samples.append(made)
+        return made
+
+    def settle(self) -> None:
+        """Ends the far end that waits, if one does."""
+        if self._ready is not None:
+            _end(self._ready)
+            self._ready = None
+
+    def account(self) -> LoadAccount:
+        """What has become of it."""
+        return LoadAccount(
+            name=self.name,
+            kind="tcp",
+            congestion_control=self._control or self._plan.congestion_control,
+            received_bytes=self._before_bytes,
+            periods=self._periods,
+            samples=self._samples,
+        )
+
+    def _make_ready(self) -> None:
+        with interrupt.Held():
+            started = Started(self._host, self._far_howdah)
+        try:
+            answer = hello(started, lambda _: None)
+        except BaseException:
+            _end(started)
+            raise
+        self.far_limits, self.rtt_s = answer.limits, answer.rtt_s
+        self._ready = started
+
+    def _move(self, clock: Clock, period: Period) -> bool:
+        """Sends until ``period`` is over and all has arrived; false when the run was stopped before."""
+        started, self._ready = self._ready, None
+        if started is None:
+            raise TypeError("no far end is ready")
+        begin_s, outcome = clock.now_s(), None
+        job = Job(
+            direction="push",
+            sources=[],
+            destination=b"",
+            destination_is_folder=False,
+            memory_s=period.end_s - begin_s,
+            encrypt=False,
+            data_address=started.far.login.data_address,
+            sample_every_s=_SAMPLE_EVERY_S,
+        )
+        with self._lock:
+            self._moving = started
+        try:
+            started.session.start(msgspec.json.encode(job), msgspec.json.encode(self._plan))
+            while not started.session.wait(TICK_S) and not clock.stopped:
+                pass
+            if not clock.stopped:
+                outcome = msgspec.json.decode(started.session.result(), type=Outcome)
+                self._control = outcome.congestion_control
+        finally:
+            self._over(clock, begin_s, outcome)
+        return outcome is not None
+
+    def _over(self, clock: Clock, begin_s: float, outcome: Outcome | None) -> None:
+        started = self._moving
+        if started is None:
+            return
+        if outcome is None:
+            started.session.cancel()
+            started.session.wait(CANCEL_S)
+        with self._lock:
+            moved = self._received() - self._before_bytes if outcome is None else outcome.bytes
+            self._before_bytes += moved
+            self._moving = None
+        rtts = [each.rtt_min_s for each in outcome.streams if each.rtt_min_s is not None] if outcome else []
+        self._periods.append(
+            TcpPeriod(
+                begin_s=begin_s,
+                end_s=clock.now_s(),
+                bytes=moved,
+                retransmissions=outcome.retransmissions if outcome else None,
+                rtt_min_s=min(rtts, default=None),
+            )
+        )
+        if outcome is None:
+            started.far.end()
+        else:
+            started.far.exit_status(CANCEL_S)
+        started.far.close()
+
+    def _received(self) -> int:
+        if self._moving is None:
+            return self._before_bytes
+        progress = msgspec.json.decode(self._moving.session.progress(), type=Progress)
+        return self._before_bytes + progress.bytes_done
+
+
+def _end(started: Started) -> None:
+    started.session.cancel()
+    started.session.wait(CANCEL_S)
+    started.far.end()
+    started.far.close()

@@ -1,0 +1,191 @@
+"""Loads over UDP at work: at a rate, and as objects of which what was lost is sent again."""
+
+import secrets
+import socket
+
+import msgspec
+
+from howdah import HowdahError
+from howdah._native import UdpSource
+from howdah.traffic.account import BlastAccount, LoadAccount, LoadSample, SinkCounts, SourceCounts
+from howdah.traffic.clock import Clock
+from howdah.traffic.far import FarSink, SilentError
+from howdah.traffic.messages import Answer, AskCounts, AskMissing, Expect, Open
+from howdah.traffic.pattern import Rbudp, Udp
+
+_TOKEN_BYTES = 16
+_KNOCKS = 8
+_KNOCK_S = 0.25
+"""One is lost now and then; so many are not, where the way is open."""
+
+_GLANCE_S = 2.0
+"""What a look at the far end may take; the next one comes soon."""
+
+
+class UdpLoad:
+    """One load, its source here and its sink at the far end."""
+
+    def __init__(self, load: Udp | Rbudp, place: int, far: FarSink, addresses: list[str]) -> None:
+        """Opens both and makes sure that the way is open. Raises HowdahError when it is not."""
+        self.name, self._load, self._far, self._place = load.name, load, far, place
+        token = secrets.token_bytes(_TOKEN_BYTES)
+        port = far.ask(Open(load=place, token=token)).port
+        if port is None:
+            raise HowdahError(f"{far.host} has opened no port; install the same version on both hosts")
+        self._source = self._knocked(addresses, port, token)
+        self._sink: SinkCounts | None = None
+        self._blasts: list[BlastAccount] = []
+        self._samples: list[LoadSample] = []
+
+    def run(self, clock: Clock, duration_s: float) -> None:
+        """Sends by the pattern. Raises HowdahError when that fails."""
+        if isinstance(self._load, Udp):
+            self._send(self._load, clock, duration_s)
+        else:
+            self._blast(self._load, clock, duration_s)
+
+    def stop(self) -> None:
+        """Ends it within a moment."""
+        self._source.stop()
+
+    def sample(self, t_s: float) -> LoadSample | None:
+        """How far it is; null when the far end does not answer at once. Raises HowdahError."""
+        try:
+            counts = self._counts(_GLANCE_S)
+        except SilentError:
+            return None
+        sent_bytes = self._sent().sent_bytes
+        self._samples.append(LoadSample(t_s=t_s, sent_bytes=sent_bytes, received_bytes=counts.received_bytes))
+        return self._samples[-1]
+
+    def settle(self) -> None:
+        """Takes the last counts of the far end. Raises HowdahError when it is gone."""
+        self._counts()
+
+    def account(self) -> LoadAccount:
+        """What has become of it."""
+        source = self._sent()
+        datagram_bytes = self._source.datagram_bytes
+        offered_bytes = source.offered * datagram_bytes
+        if isinstance(self._load, Rbudp):
+            offered_bytes = len(self._blasts) * self._load.object_bytes
+        return LoadAccount(
+            name=self.name,
+            kind="udp" if isinstance(self._load, Udp) else "rbudp",
+            datagram_bytes=datagram_bytes,
+            offered_bytes=offered_bytes,
+            received_bytes=self._sink.received_bytes if self._sink else 0,
+            source=source,
+            sink=self._sink,
+            blasts=self._blasts,
+            samples=self._samples,
+        )
+
+    def _send(self, load: Udp, clock: Clock, duration_s: float) -> None:
+        for period in load.wave.periods(duration_s):
+            if not clock.wait_until(period.begin_s):
+                return
+            if not self._source.send(max(0.0, period.end_s - clock.now_s())):
+                return
+
+    def _blast(self, load: Rbudp, clock: Clock, duration_s: float) -> None:
+        number = 0
+        while (begin_s := load.begins_s(clock.now_s(), number, duration_s)) is not None:
+            number += 1
+            piece_bytes = self._source.begin(number, load.object_bytes)
+            # Before it is due, so that its first piece is not late by a round trip.
+            self._far.ask(
+                Expect(
+                    load=self._place,
+                    number=number,
+                    object_bytes=load.object_bytes,
+                    piece_bytes=piece_bytes,
+                )
+            )
+            if not clock.wait_until(begin_s):
+                return
+            if not self._rounds(clock):
+                return
+
+    def _rounds(self, clock: Clock) -> bool:
+        """Sends the object that has begun until it is whole; false when the run was stopped before."""
+        begin_s, rounds, digest, missing = clock.now_s(), 0, None, None
+        try:
+            while digest is None and self._source.round(missing):
+                rounds += 1
+                answer = self._far.ask(AskMissing(load=self._place))
+                missing = msgspec.json.encode(answer.missing)
+                if not answer.missing:
+                    digest = self._agreed(answer)
+        finally:
+            whole = digest is not None
+            self._blasts.append(
+                BlastAccount(begin_s=begin_s, end_s=clock.now_s(), rounds=rounds, whole=whole, digest=digest)
+            )
+        return whole
+
+    def _agreed(self, answer: Answer) -> str:
+        """The digest of a whole object. Raises HowdahError when the ends differ."""
+        digest = self._source.digest()
+        if digest is None or answer.digest != digest:
+            raise HowdahError(
+                f"{self.name}: what arrived is not what was sent; "
+                f"something on the path to {self._far.host} changes datagrams"
+            )
+        return digest
+
+    def _knocked(self, addresses: list[str], port: int, token: bytes) -> UdpSource:
+        """A source whose datagrams arrive, by the first address where they do."""
+        failed = None
+        for address in addresses:
+            try:
+                made = UdpSource(address, port, token, self._load.rate_bps, self._load.datagram_bytes)
+                for _ in range(_KNOCKS):
+                    made.knock()
+                    if self._heard():
+                        return made
+            except SilentError:
+                raise
+            except HowdahError as error:
+                failed = failed or error
+        tried = " or ".join(addresses)
+        raise failed or HowdahError(
+            f"no datagram from here reaches {self._far.host} at {tried}, port {port}; is UDP let through?"
+        )
+
+    def _heard(self) -> bool:
+        """Whether a datagram has come; waits a little for it."""
+        clock = Clock()
+        while not self._counts().knocks:
+            if not clock.wait_until(clock.now_s() + _KNOCK_S / 10) or clock.now_s() > _KNOCK_S:
+                return False
+        return True
+
+    def _sent(self) -> SourceCounts:
+        return msgspec.json.decode(self._source.counts(), type=SourceCounts)
+
+    def _counts(self, patience_s: float | None = None) -> SinkCounts:
+        ask = AskCounts(load=self._place)
+        answer = self._far.ask(ask) if patience_s is None else self._far.ask(ask, patience_s)
+        if answer.counts is None:
+            raise HowdahError(f"{self._far.host} tells no counts; install the same version on both hosts")
+        self._sink = answer.counts
+        return answer.counts
+
+
+def addresses_of(host: str, names: list[str | None]) -> list[str]:
+    """The addresses that these names and addresses mean, each once. Raises HowdahError when none does."""
+    found: dict[str, None] = {}
+    for name in names:
+        if name is None:
+            continue
+        try:
+            answers = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
+        except OSError:
+            continue
+        found.update((str(answer[4][0]), None) for answer in answers)
+    if not found:
+        raise HowdahError(
+            f"no address of {host} is known here; give it a HostName in ~/.ssh/config that is one"
+        )
+    return list(found)

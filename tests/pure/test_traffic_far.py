@@ -1,0 +1,291 @@
+"""The far end of traffic, and what crosses to it, over pipes and this host's own datagrams."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from rich.console import Console
+from samples import LIMITS, howdah, record
+
+from howdah import HowdahError, __version__
+from howdah._native import UdpSink, UdpSource
+from howdah.archive import Archive
+from howdah.traffic import summary, udp
+from howdah.traffic.account import (
+    BlastAccount,
+    LoadAccount,
+    LoadSample,
+    SinkCounts,
+    SourceCounts,
+    TcpPeriod,
+    Traffic,
+)
+from howdah.traffic.display import Lines, Rates, Terminal
+from howdah.traffic.messages import (
+    Answer,
+    AskCounts,
+    AskMissing,
+    Expect,
+    Open,
+    Order,
+    SinkHello,
+    say,
+)
+from howdah.traffic.messages import (
+    Lines as MessageLines,
+)
+from howdah.traffic.pattern import LOADS_MAX, Pattern, Rbudp, Tcp, Udp, Wave
+from howdah.traffic.sink import answer
+
+TOKEN = bytes(range(16))
+
+
+@pytest.fixture
+def sinks() -> Iterator[dict[int, UdpSink]]:
+    made: dict[int, UdpSink] = {}
+    yield made
+    made.clear()
+
+
+def test_an_object_by_orders(sinks: dict[int, UdpSink]) -> None:
+    port = answer(sinks, Order(number=1, what=Open(load=0, token=TOKEN))).port
+    assert port
+    source = UdpSource("127.0.0.1", port, TOKEN, 100_000_000, None)
+    piece_bytes = source.begin(1, 100_001)
+    expect = Expect(load=0, number=1, object_bytes=100_001, piece_bytes=piece_bytes)
+    assert answer(sinks, Order(number=2, what=expect)) == Answer(number=2)
+    missing: bytes | None = None
+    for _ in range(10):
+        assert source.round(missing)
+        told = answer(sinks, Order(number=3, what=AskMissing(load=0)))
+        if not told.missing:
+            break
+        missing = msgspec.json.encode(told.missing)
+    assert told.missing == []
+    assert told.digest == source.digest()
+    counts = answer(sinks, Order(number=4, what=AskCounts(load=0))).counts
+    assert counts is not None
+    assert counts.received * 28 + 100_001 == counts.received_bytes
+
+
+@pytest.mark.parametrize(
+    ("what", "named"),
+    [
+        (AskCounts(load=0), "load 0 is not open"),
+        (AskMissing(load=7), "load 7 is not open"),
+        (Open(load=1, token=b"short"), "a token has 16 bytes, not 5"),
+    ],
+)
+def test_orders_that_cannot_be_are_answered_with_why(
+    sinks: dict[int, UdpSink], what: Open | AskCounts | AskMissing, named: str
+) -> None:
+    assert named in str(answer(sinks, Order(number=9, what=what)).error)
+
+
+def test_no_more_loads_are_opened_than_there_may_be(sinks: dict[int, UdpSink]) -> None:
+    errors = [
+        answer(sinks, Order(number=place, what=Open(load=place, token=TOKEN))).error
+        for place in range(LOADS_MAX + 1)
+    ]
+    assert errors[:-1] == [None] * LOADS_MAX
+    assert errors[-1]
+    assert "cannot be opened" in errors[-1]
+
+
+def far_end(given: bytes) -> "subprocess.CompletedProcess[bytes]":
+    argv = [sys.executable, "-m", "howdah", "sink"]
+    return subprocess.run(argv, input=given, capture_output=True, timeout=60, check=False)
+
+
+def test_the_far_end_says_hello_and_ends_with_its_input() -> None:
+    order = msgspec.json.encode(Order(number=5, what=Open(load=0, token=TOKEN)))
+    done = far_end(order + b"\n")
+    assert (done.returncode, done.stderr) == (0, b"")
+    hello, told = done.stdout.splitlines()
+    assert msgspec.json.decode(hello, type=SinkHello).version == __version__
+    assert msgspec.json.decode(told, type=Answer).port
+
+
+def test_the_far_end_refuses_what_is_no_order() -> None:
+    done = far_end(b'{"number": 1, "what": {"type": "Format"}}\n')
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"howdah: the near end is another version")
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_lines_come_whole_however_they_are_cut() -> None:
+    read_fd, write_fd = os.pipe()
+    lines = MessageLines(read_fd)
+    assert lines.next(0.0) is None
+    hello = SinkHello(version="1", limits=LIMITS, address=None)
+    writer = threading.Thread(target=lambda: [say(write_fd, hello) for _ in range(200)])
+    writer.start()
+    for _ in range(200):
+        line = lines.next(10.0)
+        assert line is not None
+        assert msgspec.json.decode(line, type=SinkHello) == hello
+    writer.join()
+    os.write(write_fd, b"half")
+    assert lines.next(0.0) is None
+    os.close(write_fd)
+    with pytest.raises(EOFError):
+        lines.next(10.0)
+    os.close(read_fd)
+
+
+PATTERN = Pattern(
+    name="three",
+    duration_s=60,
+    loads=(
+        Udp(name="udp1", wave=Wave(on_s=1, every_s=5), rate_bps=8_000_000),
+        Tcp(name="tcp2", wave=Wave(), congestion_control="bbr"),
+        Rbudp(name="file", rate_bps=8_000_000, object_bytes=1_000_000),
+    ),
+)
+SINK = SinkCounts(
+    received=900,
+    received_bytes=900_000,
+    reordered=3,
+    doubled=2,
+    too_late=0,
+    overflowed=1,
+    strange=0,
+    knocks=1,
+)
+LOADS = [
+    LoadAccount(
+        name="udp1",
+        kind="udp",
+        datagram_bytes=1000,
+        offered_bytes=1_010_000,
+        received_bytes=900_000,
+        source=SourceCounts(offered=1010, sent=1000, sent_bytes=1_000_000),
+        sink=SINK,
+    ),
+    LoadAccount(
+        name="tcp2",
+        kind="tcp",
+        congestion_control="bbr",
+        received_bytes=5_000_000,
+        periods=[TcpPeriod(begin_s=0, end_s=60, bytes=5_000_000, retransmissions=7, rtt_min_s=0.1)],
+    ),
+    LoadAccount(
+        name="file",
+        kind="rbudp",
+        datagram_bytes=1000,
+        offered_bytes=2_000_000,
+        received_bytes=900_000,
+        source=SourceCounts(offered=1010, sent=1000, sent_bytes=1_000_000),
+        blasts=[
+            BlastAccount(begin_s=0, end_s=1, rounds=2, whole=True, digest="0a"),
+            BlastAccount(begin_s=1, end_s=2, rounds=1, whole=False),
+        ],
+    ),
+]
+
+
+def test_a_record_is_kept_and_told(tmp_path: Path) -> None:
+    traffic = Traffic(pattern=PATTERN, elapsed_s=60, loads=LOADS)
+    made = msgspec.structs.replace(
+        record(), kind="traffic", host="dtn2", traffic=msgspec.to_builtins(traffic)
+    )
+    archive = Archive(tmp_path)
+    file = archive.save(made)
+    kept = archive.load("last")
+    assert msgspec.convert(kept.traffic, Traffic) == traffic
+    assert len(archive.runs()) == 0, "it is no measurement of a path"
+    text = summary.summary(kept, file)
+    assert text.splitlines()[:4] == [
+        "three to dtn2, 1 min 00 s",
+        "  udp1  offered 1.01 MB, sent 1.00 MB, received 900 kB (120 kb/s), "
+        "lost 98 of 1,000 datagrams (9.80%), 3 reordered, 2 doubled, "
+        "1 of the lost dropped by the far host itself",
+        "  tcp2  received 5.00 MB (667 kb/s), 7 retransmissions, bbr",
+        "  file  offered 2.00 MB, sent 1.00 MB, received 900 kB (120 kb/s), "
+        "the far end could not tell what was lost, 1 of 2 objects whole, bit for bit",
+    ]
+
+
+def test_traffic_of_another_version_is_said_to_be() -> None:
+    strange = msgspec.structs.replace(record(), kind="traffic", traffic={"loads": 3})
+    with pytest.raises(HowdahError, match="does not know"):
+        summary.told(strange)
+
+
+def test_progress_is_a_rate_between_samples() -> None:
+    rates = Rates()
+    assert rates.line(PATTERN, 0.5, {}) == "0 of 60 s"
+    first = {"udp1": LoadSample(t_s=1, sent_bytes=10, received_bytes=1_000_000)}
+    assert rates.line(PATTERN, 1.1, first) == "1 of 60 s: udp1 8.00 Mb/s"
+    second = {"udp1": LoadSample(t_s=3, sent_bytes=10, received_bytes=2_000_000)}
+    for _ in range(2):
+        assert rates.line(PATTERN, 61, second) == "60 of 60 s: udp1 4.00 Mb/s"
+
+
+def test_on_a_terminal_one_line_stays_in_place() -> None:
+    written = StringIO()
+    shown = Terminal(PATTERN, Console(file=written, force_terminal=True, width=60))
+    shown.begins()
+    shown.progress(1.1, {"udp1": LoadSample(t_s=1, sent_bytes=10, received_bytes=1_000_000)})
+    shown.close()
+    assert "1 of 60 s: udp1 8.00 Mb/s" in written.getvalue()
+    assert written.getvalue().endswith("\x1b[1A\x1b[2K"), "and is taken away"
+
+
+def test_without_a_terminal_a_line_comes_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Lines(PATTERN)
+    for tick in range(250):
+        lines.progress(tick / 10, {})
+    assert capsys.readouterr().err.splitlines() == [
+        "howdah: 10 of 60 s",
+        "howdah: 20 of 60 s",
+    ]
+
+
+def test_a_dry_run_says_what_would_be_sent(tmp_path: Path) -> None:
+    file = str(tmp_path / "p.toml")
+    (tmp_path / "p.toml").write_text('name = "a"\n[[load]]\nkind = "tcp"\n')
+    told = howdah("traffic", file, "dtn2", "--dry-run", "--json", "--for", "5s")
+    assert (told.returncode, told.stderr) == (0, "")
+    found = msgspec.json.decode(told.stdout, type=Pattern)
+    assert (found.duration_s, found.loads[0].name) == (5, "tcp1")
+    refused = howdah("traffic", file, "")
+    assert refused.returncode == 1
+    assert refused.stderr == "howdah: '' is no host; write: howdah traffic PATTERN.toml HOST\n"
+
+
+class Deaf:
+    """A far end that datagrams do not reach."""
+
+    host = "dtn2"
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def ask(self, what: object, patience_s: float = 0.0) -> Answer:
+        if isinstance(what, Open):
+            return Answer(number=1, port=self.port)
+        return Answer(number=2, counts=msgspec.structs.replace(SINK, knocks=0))
+
+
+def test_a_way_that_is_closed_to_udp_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(udp, "_KNOCK_S", 0.001)
+    sink = UdpSink(TOKEN)
+    far: Any = Deaf(sink.port)
+    load = Udp(name="a", wave=Wave(), rate_bps=1_000_000)
+    with pytest.raises(HowdahError, match=r"reaches dtn2 at 127\.0\.0\.1 or ::1, port \d+; is UDP") as no:
+        udp.UdpLoad(load, 0, far, ["127.0.0.1", "::1"])
+    assert "\n" not in str(no.value)
+
+
+def test_names_become_addresses_each_once() -> None:
+    assert udp.addresses_of("dtn2", ["127.0.0.1", None, "127.0.0.1"]) == ["127.0.0.1"]
+    with pytest.raises(HowdahError, match="no address of dtn2 is known"):
+        udp.addresses_of("dtn2", [None, "no such host.invalid"])
