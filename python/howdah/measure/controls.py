@@ -1,0 +1,55 @@
+"""The congestion controls of a sweep: howdah's programs are loaded for it where the kernel has none."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+from howdah import HowdahError
+from howdah.cc import programs
+from howdah.cc.choose import choose
+from howdah.record import HostLimits
+
+DEFAULT = ("cubic", "htcp", "scalable")
+
+
+def available(names: Sequence[str], here: HostLimits) -> list[str]:
+    """Those that a sweep from this host can have."""
+    return [name for name in names if refusal(name, here) is None]
+
+
+def refusal(name: str, here: HostLimits) -> str | None:
+    """Why a sweep cannot have the control, and what to do; null when it can."""
+    choice = choose(name, here.congestion_controls_available)
+    if choice.source == "missing":
+        if choice.program is None:
+            return f"neither this kernel nor howdah has {name}; see: howdah cc list"
+        if not here.privileged:
+            return (
+                f"this kernel has no {name}, and howdah's is loaded by root alone: sudo howdah cc load {name}"
+            )
+    elif choice.control not in here.congestion_controls_usable:
+        usable = " ".join(here.congestion_controls_usable)
+        return (
+            f"this kernel does not let us use {name}, but {usable}; as root: "
+            f'sysctl -w net.ipv4.tcp_allowed_congestion_control="{usable} {choice.control}"'
+        )
+    return None
+
+
+@contextlib.contextmanager
+def had(names: Sequence[str]) -> Iterator[dict[str, str]]:
+    """By name, as a socket chooses it. What is loaded for this leaves the kernel with it or this process.
+
+    Raises HowdahError for one that cannot be had.
+    """
+    here = HostLimits.here()
+    for name in names:
+        if why := refusal(name, here):
+            raise HowdahError(why)
+    with contextlib.ExitStack() as tried:
+        found = {}
+        for name in names:
+            choice = choose(name, here.congestion_controls_available)
+            if choice.source == "missing" and choice.program is not None:
+                tried.enter_context(programs.tried(choice.program))
+            found[name] = choice.control
+        yield found

@@ -1,0 +1,177 @@
+"""``howdah probe`` from its arguments to its exit code: by ICMP echo, and by UDP where asked or needed."""
+
+import sys
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from howdah import HowdahError, document, interrupt, record
+from howdah.archive import Archive
+from howdah.measure.probe_words import Lines, Quiet, Terminal, in_words
+from howdah.measure.probed import Probe
+from howdah.measure.probing import Probed, Probing, Rhythm, Taken, Way, probe
+from howdah.measure.responder import FarResponder, Greeting
+from howdah.measure.target import Target, endpoint, resolved
+from howdah.record import HostLimits, Record
+from howdah.transfer import ssh
+from howdah.transfer.run import link_of_a_lab
+
+SILENT_S = 1.5
+"""Without an answer for so long, none will come."""
+_SSH_S = 5.0
+"""How long the ssh may take that nobody asked for."""
+_LONGEST_S = 3600.0
+
+
+class Asked(NamedTuple):
+    """The command line."""
+
+    host: str
+    for_s: float
+    udp: bool
+    json: bool
+    quiet: bool
+    far_howdah: str | None
+
+
+class _Seen(NamedTuple):
+    way: Way
+    address: str
+    probed: Probed
+
+
+def run(asked: Asked) -> int:
+    """Probes and returns the exit code. Raises HowdahError when nothing answers."""
+    if not 1.0 <= asked.for_s <= _LONGEST_S:
+        raise HowdahError(f"--for {asked.for_s:g}s is not between 1s and 1h")
+    # Loaded when the arguments are known to be right, and before the first probe: numpy takes a while.
+    from howdah.paths.shared.summary import showed  # noqa: PLC0415
+
+    interrupt.install()
+    began = datetime.now(UTC)
+    run = _Run(asked)
+    with interrupt.Held():
+        close_account = link_of_a_lab()
+    try:
+        seen = run.by_udp(asks=True) if asked.udp else run.by_any()
+    finally:
+        run.display.close()
+    shown = showed(seen.probed, run.rhythm, seen.way, seen.address)
+    kept = _record(shown, began, run.target.name, close_account(), seen.probed.interrupted)
+    problem = None
+    try:
+        Archive().save(kept)
+    except HowdahError as error:
+        problem = error
+    if asked.json:
+        document.show(kept)
+    elif not asked.quiet:
+        print(in_words(shown, run.target.name))
+        if "lateness" in kept.flags:
+            print("warning: this machine was too slow for the link; part of the queueing is its own")
+        if problem is None:
+            print(f"Record: howdah archive show {kept.id}")
+    if problem is not None:
+        raise problem
+    return 128 + seen.probed.interrupted if seen.probed.interrupted else 0
+
+
+class _Run:
+    def __init__(self, asked: Asked) -> None:
+        self.asked = asked
+        self.target = Target(asked.host)
+        self.rhythm = Rhythm()
+        self.display = _display(asked)
+
+    def by_any(self) -> _Seen:
+        """By ICMP, or by UDP where that is not answered."""
+        address = self.target.address()
+        try:
+            return self._icmp(address)
+        except _NoEchoError as no_echo:
+            self.display.say(f"{no_echo}; asking by UDP, over ssh")
+            try:
+                return self.by_udp(asks=False)
+            except HowdahError as error:
+                raise HowdahError(f"{no_echo}, and by UDP: {error}") from None
+
+    def by_udp(self, *, asks: bool) -> _Seen:
+        """By a responder that ssh starts; ``asks`` whether it may ask the user, and take its time."""
+        login = self.target.login()
+        with interrupt.Held():
+            far = FarResponder(login, self.asked.far_howdah, asks=asks)
+        with far:
+            greeting = far.greeting(None if asks else _SSH_S, self.display.far_says)
+            address = _reached(login, greeting, self.target.name)
+            to = endpoint(address, greeting.port)
+            seen = self._probe(Probing(way="udp", to=to, token=greeting.token, for_ns=self._for_ns()))
+        if not seen.counts.answered:
+            raise HowdahError(
+                f"{self.target.name} answers no UDP probe at {to}{self._refusal(seen)}; "
+                "let UDP to that host through, or let it answer ICMP echo"
+            )
+        return _Seen("udp", address, seen)
+
+    def _icmp(self, address: str) -> _Seen:
+        try:
+            seen = self._probe(Probing(way="icmp", to=endpoint(address, 0), for_ns=self._for_ns()))
+        except HowdahError as error:
+            # Not open to this user, most of all.
+            raise _NoEchoError(str(error)) from None
+        if not seen.counts.answered:
+            where = "" if address == self.target.name else f" ({address})"
+            raise _NoEchoError(f"{self.target.name}{where} answers no ICMP echo{self._refusal(seen)}")
+        return _Seen("icmp", address, seen)
+
+    def _probe(self, probing: Probing) -> Probed:
+        seen = probe(probing, self._watch)
+        if seen.interrupted and not seen.counts.answered:
+            raise interrupt.Interrupted(seen.interrupted)
+        return seen
+
+    def _watch(self, taken: Taken) -> bool:
+        self.display.look(taken, self.asked.for_s)
+        return taken.elapsed_s > SILENT_S and not taken.counts.answered
+
+    def _refusal(self, seen: Probed) -> str:
+        said = f" ({seen.refused})" if seen.refused else ""
+        return f"{said} within {min(SILENT_S, self.asked.for_s):.1f} s"
+
+    def _for_ns(self) -> int:
+        return round(self.asked.for_s * 1e9)
+
+
+class _NoEchoError(HowdahError):
+    """Nothing answers ICMP echo, or none may be sent."""
+
+
+def _display(asked: Asked) -> Quiet:
+    if asked.quiet:
+        return Quiet()
+    return Terminal() if sys.stderr.isatty() and not asked.json else Lines()
+
+
+def _reached(login: ssh.Login, greeting: Greeting, name: str) -> str:
+    """The address by which ssh came there, if the host is known by it here; else one it is known by."""
+    known = resolved(login.data_address, name) if login.data_address else []
+    found = next(iter(known), None) if greeting.address not in known else greeting.address
+    if found is None and greeting.address is None:
+        raise HowdahError(f"{name} is reached through a command of ssh's, which probes cannot go through")
+    return found or str(greeting.address)
+
+
+def _record(
+    shown: Probe, began: datetime, name: str, link: dict[str, Any] | None, interrupted: int | None
+) -> Record:
+    spoilt = link is not None and link["lateness"]["spoilt"]
+    return Record(
+        id=record.new_id(began),
+        kind="probe",
+        started_at=began,
+        command=record.printable_command(sys.argv),
+        host=name,
+        environment=record.environment(HostLimits.here(), None),
+        rtt_s=shown.base_rtt_s,
+        probe=shown,
+        link_stats=link,
+        flags=["interrupted"] * bool(interrupted) + ["lateness"] * spoilt,
+    )

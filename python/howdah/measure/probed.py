@@ -1,0 +1,56 @@
+"""What a probing showed, as it is kept in a record."""
+
+import msgspec
+
+from howdah.measure.probing import Counts, Way
+
+
+class RouteChange(msgspec.Struct, frozen=True, kw_only=True):
+    """The base RTT moved for good."""
+
+    at_s: float
+    before_s: float
+    after_s: float
+
+
+class Gap(msgspec.Struct, frozen=True, kw_only=True):
+    """A time without an answer."""
+
+    from_s: float
+    until_s: float
+
+
+class Probe(msgspec.Struct, frozen=True, kw_only=True):
+    """One probing. Instants count from its begin."""
+
+    way: Way
+    address: str
+    elapsed_s: float
+    counts: Counts
+    base_rtt_s: float
+    """Of the route that there was at the end: the least round trip."""
+    base_is_seen: bool
+    """False: the path was hardly ever without a queue, and the base RTT may be less."""
+    noise_s: float
+    """Between neighbouring looks where nothing happens."""
+    rtt_median_s: float
+    rtt_p90_s: float
+    rtt_p99_s: float
+    rtt_max_s: float
+    queue_from_s: float
+    """Above the base RTT; what is less is noise."""
+    queue_share: float
+    """Of the looks, those that met a queue: the bottleneck was busy for at least this share of the time."""
+    queue_mean_s: float
+    queue_p90_s: float
+    queue_max_s: float
+    route_changes: list[RouteChange] = []
+    gaps: list[Gap] = []
+    """Longer than 0.25 s."""
+    step_s: float
+    rtt_s: list[float | None]
+    """One look in each step, at a random instant of it; null: lost, or not sent."""
+    mean_of_ten_rtt_s: list[float | None]
+    """Once a second the mean of ten probes 1 ms apart; null: none was answered."""
+    notes: list[str] = []
+    """What makes the figures worse than they look."""

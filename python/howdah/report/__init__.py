@@ -1,0 +1,1 @@
+"""Figures and a page, drawn from records alone: counterparts of the papers' figures, and what differs."""

@@ -1,0 +1,136 @@
+"""The contents as one HTML file that needs nothing else: no network, no script, no other file."""
+
+from collections.abc import Mapping
+from html import escape
+from importlib.resources import files
+
+from howdah.report import canvas, html
+from howdah.report.cells import gigabits, in_ms
+from howdah.report.contents import MODELS, Contents, Shown
+from howdah.report.figures.figure import Drawn
+from howdah.report.statements import Judged
+from howdah.report.statements.statement import HPDC, NOTE
+from howdah.report.statements.transitions import ENOUGH
+
+_SOURCES = (
+    "Beside it stand Rao et al., TCP Throughput Profiles Using Measurements Over Dedicated Connections, "
+    f"{HPDC}, and Sustained Wide-Area TCP Memory Transfers Over Dedicated Connections, {NOTE}."
+)
+
+
+def render(found: Contents, drawn: Mapping[str, Drawn]) -> str:
+    """The page; ``drawn`` has the figures by number."""
+    judged = {each.key: each for each in found.statements}
+    sections = [
+        ("setting", "What was measured", _setting(found)),
+        ("statements", "What the papers say, and what was measured", _statements(found)),
+        ("figures", "Figures", *(_figure(each, drawn.get(each.number), judged) for each in found.figures)),
+        ("transitions", "Transition RTTs", _transitions(found)),
+        ("modelled", "Models", _models(found, drawn.get(MODELS))),
+        ("selection", "What to choose", _selection(found)),
+    ]
+    links = [html.element("li", html.text("a", title, href=f"#{key}")) for key, title, *_ in sections]
+    return html.page(
+        f"Throughput over {found.path}",
+        files("howdah.report").joinpath("style.css").read_text(),
+        html.text(
+            "p",
+            f"Made {found.made_at:%Y-%m-%d %H:%M} UTC by howdah {found.version} from its archive. {_SOURCES} "
+            "Every sentence about ours is computed from the runs.",
+        ),
+        html.element("nav", html.element("ol", *links)),
+        *(html.section(key, title, *parts) for key, title, *parts in sections),
+    )
+
+
+def _setting(found: Contents) -> str:
+    return html.table(("", "ours", "the paper's"), found.setting)
+
+
+def _statements(found: Contents) -> str:
+    counts = {
+        verdict: sum(each.verdict == verdict for each in found.statements)
+        for verdict in ("agrees", "differs", "cannot tell")
+    }
+    rows = [
+        (each.says, each.source, each.verdict, ". ".join([each.numbers, *each.why]), each.rule)
+        for each in found.statements
+    ]
+    head = ("statement", "source", "ours", "numbers, and why where it differs", "agrees when")
+    return html.text(
+        "p", ", ".join(f"{verdict}: {number}" for verdict, number in counts.items())
+    ) + html.table(head, rows, classes=("", "", "verdict"))
+
+
+def _figure(shown: Shown, drawn: Drawn | None, judged: Mapping[str, Judged]) -> str:
+    title = html.text("h3", f"Figure {shown.number}. {shown.title}", id=f"figure-{shown.number}")
+    paper = html.element("p", html.text("b", "Paper"), " ", escape(shown.paper))
+    if drawn is None:
+        return title + paper + html.text("p", f"No figure: {shown.lacking}", class_="lacking")
+    ours = html.element("p", html.text("b", "Ours"), " ", escape(" ".join(shown.ours)))
+    compared = [_compared(judged[key]) for key in shown.statements]
+    picture = canvas.inline(drawn.figure, f"figure-{shown.number}", shown.title)
+    return title + html.element(
+        "figure", picture, html.element("figcaption", paper, ours, html.items(compared))
+    )
+
+
+def _compared(judged: Judged) -> str:
+    why = f" Where: {'; '.join(judged.why)}." if judged.why else ""
+    return f"“{judged.says}” {judged.verdict.capitalize()}: {judged.numbers}.{why}"
+
+
+def _transitions(found: Contents) -> str:
+    rows = [
+        (
+            each.configuration,
+            each.shape,
+            in_ms(each.rtt_s),
+            f"{in_ms(each.low_s)} to {in_ms(each.high_s)}",
+            in_ms(each.sigmoids_s),
+        )
+        for each in found.transitions
+    ]
+    if not rows:
+        return html.text("p", f"None: needs configurations {ENOUGH}.", class_="lacking")
+    head = ("configuration", "profile", "transition RTT, ms", "bootstrap interval, ms", "by sigmoids, ms")
+    return html.table(head, rows)
+
+
+def _models(found: Contents, drawn: Drawn | None) -> str:
+    if drawn is None:
+        return html.text("p", "None: no congestion control that was measured has a model.", class_="lacking")
+    rows = [
+        (
+            each.configuration,
+            f"{each.ratio_median:.3g}",
+            f"{each.ratio_least:.3g} to {each.ratio_most:.3g}",
+            in_ms(each.worst_rtt_s),
+            f"{each.inside} of {each.runs}",
+        )
+        for each in found.models
+    ]
+    picture = canvas.inline(drawn.figure, MODELS, "The model beside what was measured")
+    head = (
+        "configuration",
+        "measured / predicted, median",
+        "least and most",
+        "farthest at RTT, ms",
+        "runs in the 90 % interval",
+    )
+    said = html.text("figcaption", " ".join(drawn.shows))
+    return html.element("figure", picture, said) + html.table(head, rows)
+
+
+def _selection(found: Contents) -> str:
+    rows = [
+        (
+            in_ms(each.rtt_s),
+            each.configuration,
+            f"{gigabits(each.rate_mid_bps)}, {gigabits(each.rate_low_bps)} to {gigabits(each.rate_high_bps)}",
+            "none" if each.second_low_bps is None else f"{each.second}, from {gigabits(each.second_low_bps)}",
+        )
+        for each in found.selection
+    ]
+    head = ("RTT, ms", "surest to be fast", "its next run, with 90 %", "the next best")
+    return html.table(head, rows) + html.text("p", found.left_out)

@@ -1,0 +1,42 @@
+"""The papers' statements, judged by rules over what was measured."""
+
+from collections.abc import Sequence
+
+from howdah.report import held
+from howdah.report.cells import Cells, gigabits
+from howdah.report.material import Material
+from howdah.report.statements import dynamics, sizes, transitions, trends
+from howdah.report.statements.statement import Finding, Judged, Statement
+
+__all__ = ["STATEMENTS", "Judged", "judge"]
+
+STATEMENTS: tuple[Statement, ...] = (
+    *trends.STATEMENTS,
+    *sizes.STATEMENTS,
+    *transitions.STATEMENTS,
+    *dynamics.STATEMENTS,
+)
+
+_CELLS_TOLD = 3
+
+
+def judge(material: Material, statements: Sequence[Statement] = STATEMENTS) -> list[Judged]:
+    """What became of each statement, in order."""
+    return [_judged(statement, statement.judge(material), material.cells) for statement in statements]
+
+
+def _judged(statement: Statement, finding: Finding, cells: Cells) -> Judged:
+    why = [
+        f"{cell.words}: {gigabits(cells.mean_bps(cell))}, {held.in_words(cells, cell)}"
+        for cell in finding.where[:_CELLS_TOLD]
+    ]
+    more = len(finding.where) - _CELLS_TOLD
+    return Judged(
+        key=statement.key,
+        says=statement.says,
+        source=statement.source,
+        rule=statement.rule,
+        verdict=finding.verdict,
+        numbers=finding.numbers,
+        why=[*why, f"and {more} more cells"] if more > 0 else why,
+    )
