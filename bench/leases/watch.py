@@ -1,0 +1,80 @@
+"""What must never be, looked for at every instant at which anything in force changes.
+
+Between such instants rates only fall, because a lease that runs out leaves a flow its minimum, and no rate in
+force is below that: so the sum is largest just after a write to some kernel, or a start of one.
+"""
+
+from typing import TYPE_CHECKING
+
+from bench.leases.clock import PPM_MAX
+from howdah.paths.guaranteed.messages import Call, Grant
+
+if TYPE_CHECKING:
+    from bench.leases.host import Host
+    from bench.leases.world import World
+    from howdah.paths.guaranteed.agent import Held
+
+SUM = "more in force than there is to give away"
+MINIMUM = "less in force than a minimum"
+RATE = "a rate that was not granted"
+LEASE = "a lease longer than granted"
+LEDGER = "a host beyond what the ledger takes for the most it can have"
+TERM = "a controller speaking after its term"
+GOAL = "targets not in force in time after the last fault"
+NEVER = (SUM, MINIMUM, RATE, LEASE, LEDGER, TERM)
+
+
+class Watch:
+    """Sees all hosts at once, and true time."""
+
+    def __init__(self, world: "World") -> None:
+        self.broken: dict[str, int] = {}
+        """What was, and when first, in ns."""
+        self.looks = 0
+        self._world = world
+        self._said: dict[tuple[str, int, int], int] = {}
+
+    def changed(self) -> None:
+        """Something in force is different."""
+        world = self._world
+        now_ns = world.timeline.now_ns
+        self.looks += 1
+        total_bps = sum(host.total_bps(now_ns) for host in world.hosts.values())
+        if total_bps > world.targets.policy.trusted_bps:
+            self._note(SUM)
+        for seat in world.seats:
+            for name, bound_bps in seat.bounds_bps().items():
+                if world.hosts[name].total_bps(now_ns) > bound_bps:
+                    self._note(LEDGER)
+
+    def held(self, host: "Host", flow: str, held: "Held") -> None:
+        """An agent has given a flow a share."""
+        if held.rate_bps < host.minimums_bps[flow] or held.minimum_bps < host.minimums_bps[flow]:
+            self._note(MINIMUM)
+        grant = host.obeys
+        said_ns = self._said.get((host.name, grant.epoch, grant.seq)) if grant else None
+        if grant is None or said_ns is None or grant.shares[flow].rate_bps != held.rate_bps:
+            self._note(RATE)
+        elif host.ends_ns(held.until_ns) > said_ns + grant.lease_ns * 1_000_000 // (1_000_000 - PPM_MAX) + 1:
+            self._note(LEASE)
+        self.changed()
+
+    def said(self, message: Grant | Call) -> None:
+        """A controller has spoken."""
+        record = self._world.store.record
+        if record is not None and message.epoch < record.epoch:
+            self._note(TERM)
+        if isinstance(message, Grant):
+            self._said[message.agent, message.epoch, message.seq] = self._world.timeline.now_ns
+
+    def ended(self) -> None:
+        """Nothing will change any more."""
+        world = self._world
+        if any(
+            host.rates_bps(world.timeline.now_ns) != world.goal_bps(name)
+            for name, host in world.hosts.items()
+        ):
+            self._note(GOAL)
+
+    def _note(self, what: str) -> None:
+        self.broken.setdefault(what, self._world.timeline.now_ns)

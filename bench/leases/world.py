@@ -1,0 +1,206 @@
+"""One schedule: hosts, controllers, the bus between them, and all that happens to them.
+
+Whoever runs here runs for real too: the agent, the controller, the election, the allocator. Of them the world
+knows only what messages and kernels show.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from random import Random
+from typing import NamedTuple
+
+from bench.leases.clock import Clock
+from bench.leases.host import Host
+from bench.leases.network import STORE, Network
+from bench.leases.scene import SETTLED_LEASES, Event, Scene, drawn
+from bench.leases.seat import Seat, Store
+from bench.leases.timeline import NS_PER_S, Timeline
+from bench.leases.watch import Watch
+from howdah.paths.guaranteed.agent import Agent
+from howdah.paths.guaranteed.controller import Controller, Rates
+from howdah.paths.guaranteed.ledger import DRIFT_MARGIN
+from howdah.paths.guaranteed.messages import Grant, Report
+from howdah.paths.guaranteed.orders import Orders
+from howdah.paths.guaranteed.targets import Targets
+
+
+class Variant(NamedTuple):
+    """Who plays; mutants replace one."""
+
+    agent: type[Agent] = Agent
+    controller: type[Controller] = Controller
+    drift_margin: float = DRIFT_MARGIN
+
+
+SOUND = Variant()
+
+
+class Outcome(NamedTuple):
+    """What became of a schedule."""
+
+    broken: dict[str, int]
+    """What must never be and was, with the true time in ns."""
+    events: int
+    looks: int
+    """Instants at which the sum was checked."""
+    met: Counter[str]
+    """What happened, by kind."""
+
+
+def run(seed: int, variant: Variant = SOUND) -> Outcome:
+    """The schedule of this seed: the same seed gives the same."""
+    random = Random(seed)  # noqa: S311, a schedule and no secret
+    world = World(drawn(random), random, variant)
+    world.start()
+    done = world.timeline.run(world.scene.rough_ns + int(SETTLED_LEASES * world.lease_ns))
+    world.watch.ended()
+    return Outcome(world.watch.broken, done, world.watch.looks, world.met)
+
+
+class World:
+    """All there is."""
+
+    def __init__(self, scene: Scene, random: Random, variant: Variant = SOUND) -> None:
+        self.scene = scene
+        self.random = random
+        self.variant = variant
+        self.timeline = Timeline()
+        self.network = Network(self.timeline, random, scene.weather)
+        self.met = self.network.met
+        self.targets = Targets(scene.policy)
+        self.lease_ns = scene.lease_ns
+        self.term_ns = scene.term_ns
+        self.orders = Orders()
+        self.store = Store()
+        self.rough = True
+        self.watch = Watch(self)
+        minimums = self.targets.minimums_bps
+        self.hosts = {name: Host(self, name, minimums[name], scene.clocks()) for name in minimums}
+        self.seats = [Seat(self, f"control{number}", scene.clocks()) for number in range(scene.seats)]
+        self._numbers = 0
+        self._rates: dict[tuple[Targets, int], Rates] = {}
+        self._values: dict[str, Grant | Report] = {}
+
+    def start(self) -> None:
+        """Plans all that the scene says."""
+        starting: list[Host | Seat] = [*self.hosts.values(), *self.seats]
+        for each in starting:
+            self.timeline.at(self.random.randrange(NS_PER_S // 4), each.start)
+        for event in self.scene.events:
+            self.timeline.at(event.at_ns, self._happen, event)
+        self.timeline.at(self.scene.rough_ns, self._clear)
+
+    @property
+    def leader(self) -> Seat | None:
+        """Whose controller the bus has as leader."""
+        holder = self.store.record and self.store.record.holder
+        return next((seat for seat in self.seats if holder and holder.startswith(f"{seat.name} ")), None)
+
+    def order(self, orders: Orders) -> None:
+        """These are wanted from now on."""
+        self.orders = orders
+        self._spread()
+
+    def rates_bps(self, targets: Targets, orders: Orders) -> Rates:
+        """What all controllers of one policy would find alike."""
+        key = (targets, orders.revision)
+        if key not in self._rates:
+            self._rates[key] = targets(orders)
+        return self._rates[key]
+
+    def goal_bps(self, host: str) -> Mapping[str, int]:
+        """What a host is to have in the end."""
+        return self.rates_bps(self.targets, self.orders)[host]
+
+    def put(self, source: str, message: Grant | Report) -> None:
+        """What lies on the bus is kept there, if it got there."""
+        if source not in self.network.cut:
+            self._values[f"{type(message).__name__} {message.agent}"] = message
+
+    @property
+    def values(self) -> Iterable[Grant | Report]:
+        """What lies on the bus."""
+        return self._values.values()
+
+    def number(self) -> int:
+        """Never the same twice."""
+        self._numbers += 1
+        return self._numbers
+
+    def clock(self) -> Clock:
+        """Of a host that has just begun."""
+        return self.scene.clocks()
+
+    def pause_ns(self) -> int:
+        """Until something that died is started again."""
+        return self.random.randrange(NS_PER_S)
+
+    def _happen(self, event: Event) -> None:
+        self.met[event.kind] += 1
+        match event.kind:
+            case "orders":
+                self._draw_order()
+            case "agent killed":
+                self.random.choice(list(self.hosts.values())).kill(event.again_ns)
+            case "host rebooted":
+                self.random.choice(list(self.hosts.values())).reboot(event.again_ns)
+            case "leader killed":
+                (self.leader or self.seats[0]).kill(event.again_ns)
+            case "controller killed":
+                self.random.choice(self.seats).kill(event.again_ns)
+            case "some cut off":
+                self._cut(event.again_ns)
+            case "two cut off from each other":
+                self._part(event.again_ns)
+            case "policy file changed":
+                self._change_policy()
+
+    def _cut(self, again_ns: int) -> None:
+        names = [*self.hosts, *(seat.name for seat in self.seats)]
+        names = self.random.sample(names, self.random.randint(1, 1 + len(names) // 2))
+        self.network.cut.update(names)
+        self.timeline.at(self.timeline.now_ns + again_ns, self.network.cut.difference_update, names)
+
+    def _part(self, again_ns: int) -> None:
+        one, other = self.random.choice(list(self.hosts)), self.random.choice(self.seats).name
+        self.network.apart.update(pairs := {(one, other), (other, one)})
+        self.timeline.at(self.timeline.now_ns + again_ns, self.network.apart.difference_update, pairs)
+
+    def _change_policy(self) -> None:
+        """Controllers are started anew with another file, one after another."""
+        if self.targets.policy is self.scene.policy:
+            self.targets = Targets(self.scene.later)
+            for host in self.hosts.values():
+                host.may_fall_to(self.targets.minimums_bps[host.name])
+            for seat in self.seats:
+                self.timeline.at(self.timeline.now_ns + self.pause_ns(), seat.kill, self.pause_ns() // 2)
+
+    def _draw_order(self) -> None:
+        """Somebody asks for the images or no longer, drains a host or no longer, or sets terms."""
+        random, old = self.random, self.orders
+        asked, drained, changed = old.asked, old.drained, old.changed
+        draw = random.random()
+        if draw < 0.6:
+            asked ^= {"images"}
+        elif draw < 0.75:
+            drained ^= {random.choice(list(self.hosts))}
+        else:
+            changed = {
+                "background": {"weight": random.randint(1, 9)}
+                if random.random() < 0.5
+                else {"maximum": f"{random.randint(20, 90)}%"}
+            }
+        self.order(Orders(revision=old.revision + 1, asked=asked, drained=drained, changed=changed))
+
+    def _spread(self) -> None:
+        for seat in self.seats:
+            self.network.carry(STORE, seat.name, seat.order, self.orders)
+
+    def _clear(self) -> None:
+        self.rough = False
+        self.network.clear()
+        for host in self.hosts.values():
+            host.start()
+        for seat in self.seats:
+            seat.start()
+        self._spread()

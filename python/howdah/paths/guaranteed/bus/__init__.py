@@ -1,0 +1,40 @@
+"""What controllers and agents share: small values under keys, which can be watched, and who leads.
+
+``opened`` gives the bus of one process, or of many hosts over NATS, which is loaded only then. Both are a
+``Bus``; ``leadership.stand`` works over either.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from howdah import HowdahError
+from howdah.paths.guaranteed.bus.access import Access
+from howdah.paths.guaranteed.bus.interface import Bus, Change, Entry, Unreachable
+from howdah.paths.guaranteed.bus.local import LocalBus
+from howdah.paths.guaranteed.bus.watch import Watch
+
+__all__ = ["Access", "Bus", "Change", "Entry", "Unreachable", "Watch", "opened"]
+
+
+@asynccontextmanager
+async def opened(
+    servers: str | None = None, access: Access | None = None, *, replicas: int = 1
+) -> AsyncIterator[Bus]:
+    """The bus of this process alone, or of the NATS ``servers``: addresses with commas between them.
+
+    ``replicas`` is on how many servers of a cluster a new bucket lies. Raises Unreachable when no server
+    answers, HowdahError when one refuses or cannot do what is needed.
+    """
+    async with LocalBus() if servers is None else await _over_nats(servers, access, replicas) as bus:
+        yield bus
+
+
+async def _over_nats(servers: str, access: Access | None, replicas: int) -> Bus:
+    try:
+        from howdah.paths.guaranteed.bus.jetstream import JetStreamBus  # noqa: PLC0415
+
+        return await JetStreamBus.connect(servers, access, replicas=replicas)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"nats", "nkeys"}:
+            raise
+        raise HowdahError("NATS needs nats-py; install it with: pip install 'howdah[control]'") from None

@@ -1,0 +1,79 @@
+"""How to show a NATS server who one is, and to know that it is the right one."""
+
+import re
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from howdah import HowdahError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """One way to log in, or none, and what TLS needs. Raises HowdahError for what does not go together."""
+
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    nkey: Path | None = None
+    """A file with the seed of an nkey, as nk(1) writes it."""
+    credentials: Path | None = None
+    """A file with a JWT and the seed of its nkey, as nsc(1) writes it."""
+    ca: Path | None = None
+    """Certificates to trust the server by, PEM; null: those of this host."""
+    certificate: Path | None = None
+    """Of this client, for servers that ask for one, PEM."""
+    key: Path | None = None
+    """The private key of the certificate, PEM; null: it is in the same file."""
+
+    def __post_init__(self) -> None:
+        if (self.user is None) != (self.password is None):
+            raise HowdahError("NATS: a user and a password go together; one of them is missing")
+        ways = (self.user, self.token, self.nkey, self.credentials)
+        if sum(way is not None for way in ways) > 1:
+            raise HowdahError("NATS: give one of user and password, token, nkey and credentials, not several")
+        if self.key is not None and self.certificate is None:
+            raise HowdahError(f"NATS: the key {self.key} needs the certificate it belongs to")
+        _check_holds(self.nkey, "seed of a user's nkey", rb"\s*SU[A-Z2-7]{56}\s*")
+        _check_holds(self.credentials, "credentials as nsc writes them", rb"(?s).*JWT-----\s.*SEED-----\s.*")
+        for file in (self.ca, self.certificate, self.key):
+            _check_holds(file, "certificates or keys in PEM", rb"(?s).*-----BEGIN .*")
+
+    @property
+    def wants_tls(self) -> bool:
+        """Whether it makes sense over TLS only."""
+        return self.ca is not None or self.certificate is not None
+
+    def tls(self) -> ssl.SSLContext:
+        """TLS that checks the server, and shows the client's certificate if there is one."""
+        try:
+            context = ssl.create_default_context(cafile=self.ca)
+            if self.certificate is not None:
+                context.load_cert_chain(self.certificate, self.key)
+        except ssl.SSLError as error:
+            files = ", ".join(str(file) for file in (self.ca, self.certificate, self.key) if file)
+            raise HowdahError(
+                f"NATS: certificates or keys in {files} cannot be used: {error.reason}"
+            ) from None
+        return context
+
+    def in_words(self) -> str:
+        """Who one says one is, without a secret."""
+        if self.user is not None:
+            return f"user {self.user}"
+        if self.token is not None:
+            return "a token"
+        if self.nkey is not None:
+            return f"the nkey of {self.nkey}"
+        return f"the credentials of {self.credentials}" if self.credentials else "no credentials"
+
+
+def _check_holds(file: Path | None, what: str, pattern: bytes) -> None:
+    if file is None:
+        return
+    try:
+        held = file.read_bytes()
+    except OSError as error:
+        raise HowdahError(f"NATS: cannot read {file}: {error.strerror}") from None
+    if not re.fullmatch(pattern, held):
+        raise HowdahError(f"NATS: {file} holds no {what}")

@@ -1,0 +1,159 @@
+"""``howdah control serve`` and ``howdah control agent`` from their arguments to their end."""
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from howdah import HowdahError, document
+from howdah.paths.guaranteed import members
+from howdah.paths.guaranteed.bus import Access, opened
+from howdah.paths.guaranteed.http import serving
+from howdah.paths.guaranteed.http.listening import Listening
+from howdah.paths.guaranteed.interface import Operations
+from howdah.paths.guaranteed.policy import Policy
+from howdah.paths.guaranteed.policyfile import load
+from howdah.paths.guaranteed.running.agent import PlacingKernel
+from howdah.paths.guaranteed.running.serving import follow, serve
+from howdah.paths.guaranteed.running.until import signalled
+
+MakeKernel = Callable[[str, int | None], PlacingKernel]
+"""Of a host's name, and the inode of the network namespace that stands for it."""
+
+
+class Here(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says about this machine and its bus."""
+
+    hosts: Sequence[str]
+    """Each NAME, or NAME=NAMESPACE with the file of a network namespace."""
+    servers: str | None
+    """Of NATS; null: the bus is this process."""
+    access: Access
+    json: bool
+
+
+class Serving(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``serve --json`` and ``agent --json`` print when they are ready."""
+
+    hosts: list[str]
+    """Whose agents are in this process."""
+    policy: str | None = None
+    controller: str | None = None
+    url: str | None = None
+    """Of the API and the page."""
+
+
+def run_controller(
+    file: Path, listening: Listening, here: Here, make_kernel: MakeKernel | None = None
+) -> None:
+    """Serves a policy until a signal comes. Raises HowdahError when it cannot begin, or not go on."""
+    policy = load(file)
+    wanted = _namespaces(here.hosts) if here.hosts or here.servers else _this_machine(policy)
+    _check_known(wanted, policy)
+    kernels = _kernels(wanted, make_kernel)
+    name = f"{_hostname()}-{os.getpid()}"
+
+    async def main() -> None:
+        async def attend(operations: Operations) -> None:
+            async with serving(operations, listening) as url:
+                _ready(
+                    Serving(hosts=[*kernels], policy=policy.name, controller=name, url=url),
+                    f"{policy.name} is served at {url}" + _agents_words(kernels),
+                    here.json,
+                )
+                await asyncio.Event().wait()
+
+        async with opened(here.servers, here.access) as bus:
+            await serve(name, policy, bus, kernels, attend, _say)
+
+    signalled(main())
+
+
+def run_agents(here: Here, make_kernel: MakeKernel | None = None) -> None:
+    """Runs the agents of this machine's hosts until a signal comes. Raises HowdahError as above."""
+    kernels = _kernels(_namespaces(here.hosts or [_hostname()]), make_kernel)
+
+    async def main() -> None:
+        async with opened(here.servers, here.access) as bus:
+            _ready(
+                Serving(hosts=[*kernels]), f"listening to {here.servers}" + _agents_words(kernels), here.json
+            )
+            await follow(bus, kernels, _say)
+
+    signalled(main())
+
+
+def _namespaces(texts: Iterable[str]) -> dict[str, int | None]:
+    """By host, the inode of its network namespace; null: that of this process and all others."""
+    found: dict[str, int | None] = {}
+    for text in texts:
+        name, equals, file = text.partition("=")
+        members.name(name, "--host")
+        if name in found:
+            raise HowdahError(f"--host {name} is given twice; each host has one agent")
+        found[name] = _inode(name, file) if equals else None
+    return found
+
+
+def _inode(name: str, file: str) -> int:
+    try:
+        return Path(file).stat().st_ino
+    except OSError as error:
+        raise HowdahError(
+            f"--host {name}={file}: {error.strerror}; give the file of a network namespace, "
+            f"as /run/netns/{name}"
+        ) from None
+
+
+def _this_machine(policy: Policy) -> dict[str, int | None]:
+    name, hosts = _hostname(), _hosts(policy)
+    if name not in hosts:
+        raise HowdahError(
+            f"this machine is called {name}, which {policy.name} does not have: say with --host which "
+            f"of its hosts it is ({', '.join(hosts)}), or reach the agents of others with --nats"
+        )
+    return {name: None}
+
+
+def _check_known(wanted: Iterable[str], policy: Policy) -> None:
+    hosts = _hosts(policy)
+    for name in wanted:
+        if name not in hosts:
+            raise HowdahError(f"--host {name}: {policy.name} has no such host; it has {', '.join(hosts)}")
+
+
+def _hosts(policy: Policy) -> list[str]:
+    return sorted({flow.member.agent for flow in policy.flows})
+
+
+def _kernels(wanted: Mapping[str, int | None], make: MakeKernel | None) -> dict[str, PlacingKernel]:
+    if make is None:
+        from howdah.paths.guaranteed.host import Host  # noqa: PLC0415
+
+        make = Host
+    return {name: make(name, namespace) for name, namespace in wanted.items()}
+
+
+def _hostname() -> str:
+    return socket.gethostname().partition(".")[0]
+
+
+def _agents_words(kernels: Iterable[str]) -> str:
+    names = ", ".join(kernels)
+    return f", with agents of {names}" if names else ""
+
+
+def _ready(what: Serving, words: str, json: bool) -> None:
+    if json:
+        document.show(what)
+        sys.stdout.flush()
+    else:
+        _say(words)
+
+
+def _say(line: str) -> None:
+    print(f"howdah: {line}", file=sys.stderr, flush=True)

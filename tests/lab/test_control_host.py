@@ -1,0 +1,152 @@
+"""Agents on the real kernel: an application that knows nothing of them has its share, and all is put back."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+from controls import clean_kernel, take_all_away
+from streams import PORT, streams, wire_bps
+
+from howdah import lab
+from howdah.cc import programs
+from howdah.cc.shares import everyones, now_ns
+from howdah.lab import Lab
+from howdah.paths.guaranteed.agent import Held
+from howdah.paths.guaranteed.bus.local import LocalBus
+from howdah.paths.guaranteed.host import Host
+from howdah.paths.guaranteed.interface import Operations
+from howdah.paths.guaranteed.members import Member
+from howdah.paths.guaranteed.policyfile import loads
+from howdah.paths.guaranteed.running.serving import serve
+
+pytestmark = pytest.mark.lab
+
+RTT_NS = 20_000_000
+SETTLE_NS, SPAN_NS = 1_000_000_000, 2_000_000_000
+NAME = "base20"
+POLICY = """
+name = "small"
+guarantee = "80Mbit"
+lease = "1s"
+[class.background]
+minimum = "5Mbit"
+[[class.background.member]]
+host = "base20"
+to = "10.99.0.0/16"
+[class.images]
+minimum = "10Mbit"
+priority = 1
+active = "asked"
+maximum = "60Mbit"
+[[class.images.member]]
+host = "base20"
+to = "ADDRESS"
+ports = "PORT"
+"""
+HOLD_AND_WAIT = """
+import sys, time
+from howdah.paths.guaranteed.agent import Held
+from howdah.paths.guaranteed.host import Host
+from howdah.paths.guaranteed.members import Member
+host = Host(sys.argv[1], int(sys.argv[2]))
+host.hold("images/base20", Held(60_000_000, 10_000_000, int(sys.argv[3])))
+host.place({"images/base20": Member("base20", "10.78.0.0/16", (1, 65535))})
+print("held", flush=True)
+time.sleep(3600)
+"""
+
+
+@pytest.fixture(scope="module")
+def kernel(privilege: None) -> Iterator[None]:
+    yield from clean_kernel()
+
+
+@pytest.fixture(autouse=True)
+def clean(kernel: None) -> Iterator[None]:
+    yield
+    take_all_away()
+
+
+@pytest.fixture(scope="module")
+def wan(kernel: None) -> Iterator[Lab]:
+    with lab.started(lab.symmetric(100_000_000, RTT_NS)) as up:
+        yield up
+
+
+def namespace(wan: Lab) -> int:
+    """Inode of the near host's."""
+    stat = ["stat", "--dereference", "--format=%i", "/proc/self/ns/net"]
+    return int(wan.run("near", stat, capture_output=True, text=True, check=True).stdout)
+
+
+def test_connections_have_the_share_that_is_ordered_and_all_is_put_back(wan: Lab) -> None:
+    policy = loads(
+        POLICY.replace("ADDRESS", f"{wan.far_address}/32").replace("PORT", str(PORT)), "small.toml"
+    )
+    kernels = {NAME: Host(NAME, namespace(wan))}
+    sent: list[int | None] = []
+    spans_ns: list[int] = []
+
+    async def attend(operations: Operations) -> None:
+        revision = await operations.ask("images", "test")
+        async for status in operations.watch():
+            if status.settled and status.revision >= revision:
+                break
+        spans_ns.append(time.monotonic_ns() + SETTLE_NS)
+        await asyncio.sleep(3.5)
+        (images,) = (flow for flow in operations.status().flows if flow.traffic_class == "images")
+        assert images.share_bps == 60_000_000
+        assert images.connections == 4
+        sent.append(images.sent_bps)
+
+    with streams(wan, 4, 4.5) as opened:
+        opened.send(*range(4))
+        asyncio.run(serve("test", policy, LocalBus(), kernels, attend, lambda line: None))
+        arrived = opened.arrived()
+    begin_ns, end_ns = spans_ns[0], spans_ns[0] + SPAN_NS
+    assert sum(wire_bps(each, begin_ns, end_ns) for each in arrived) == pytest.approx(60_000_000, rel=0.03)
+    assert sent == [pytest.approx(60_000_000, rel=0.03)]
+    assert everyones() == []
+    status = programs.status()
+    assert not status.rules
+    assert not any(each.loaded for each in status.programs)
+
+
+def test_what_a_killed_agent_had_in_force_is_found_as_it_was(wan: Lab) -> None:
+    until_ns = now_ns() + 3600 * 10**9
+    words = [sys.executable, "-c", HOLD_AND_WAIT, NAME, str(namespace(wan)), str(until_ns)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "held\n"
+        process.send_signal(signal.SIGKILL)
+    host = Host(NAME, namespace(wan))
+    assert host.held() == {"images/base20": Held(60_000_000, 10_000_000, until_ns)}
+    (rule,) = programs.status().rules
+    host.place({"images/base20": Member("base20", "10.78.0.0/16", (1, 65535))})
+    assert programs.status().rules == [rule]
+    host.leave()
+    assert everyones() == []
+
+
+def test_hosts_of_two_namespaces_and_one_name_do_not_meet(wan: Lab) -> None:
+    one, other = Host(NAME, namespace(wan)), Host(NAME, 1)
+    one.hold("images/base20", Held(60_000_000, 10_000_000, 0))
+    assert other.held() == {}
+    one.release("images/base20")
+    assert one.held() == {}
+
+
+def test_a_flow_that_is_released_is_left_to_ordinary_control(wan: Lab) -> None:
+    host = Host(NAME, namespace(wan))
+    members = {name: Member(NAME, f"10.{number}.0.0/16", (1, 9)) for number, name in enumerate("abc", 70)}
+    for name in members:
+        host.hold(name, Held(60_000_000, 10_000_000, 0))
+    host.place(members)
+    assert len(programs.status().rules) == 3
+    host.release("b")
+    assert sorted(host.held()) == ["a", "c"]
+    assert [rule.to for rule in programs.status().rules] == ["10.70.0.0/16", "10.72.0.0/16"]
