@@ -1,25 +1,31 @@
 """Deciding: what is known of a path goes in, a Plan with its Why comes out.
 
 Each kind of path has its own decider; they are siblings behind ``decide`` and know nothing of each
-other. Only ``shared`` is there so far.
+other. Only what decides is loaded: a copy on a shared path must not wait for numerical libraries.
 """
 
-from howdah import HowdahError
 from howdah.paths import limits
-from howdah.paths.path import Path
+from howdah.paths.path import Path, Share
 from howdah.plan import Plan
 
-__all__ = ["Path", "decide"]
+__all__ = ["Path", "Share", "decide"]
 
-_DECIDERS = {"shared": limits.decide}
+
+def _dedicated(path: Path) -> Plan:
+    from howdah.paths.dedicated.decide import decide  # noqa: PLC0415
+
+    return decide(path)
+
+
+def _guaranteed(path: Path) -> Plan:
+    from howdah.paths.guaranteed.decide import decide  # noqa: PLC0415
+
+    return decide(path)
+
+
+_DECIDERS = {"shared": limits.decide, "dedicated": _dedicated, "guaranteed": _guaranteed}
 
 
 def decide(path: Path) -> Plan:
-    """The plan for this path. Raises HowdahError for a kind that cannot be decided."""
-    decider = _DECIDERS.get(path.kind)
-    if decider is None:
-        raise HowdahError(
-            f"no way to decide a {path.kind} path is known to this version; "
-            f"use --path {' or '.join(_DECIDERS)}, or give the whole plan with --plan FILE"
-        )
-    return decider(path)
+    """The plan for this path. Raises HowdahError for one that cannot be decided."""
+    return _DECIDERS[path.kind](path)

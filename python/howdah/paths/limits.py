@@ -40,7 +40,8 @@ BUFFER_MIN_BYTES = 4 * 1024 * 1024
 """Least that is asked for: on short paths the wait for a processor counts, not the round trip."""
 
 RECEIVE_SHARE = 0.5
-"""Part of a receive buffer that is window: tcp_adv_win_scale = 1, before the kernel has measured better."""
+"""Part of a receive buffer that is window: tcp_adv_win_scale = 1, before the kernel has measured better.
+Plans count on no more; ``dedicated.models.buffers`` has what to expect of a buffer that was asked for."""
 
 FORCED_BUFFER_MAX_BYTES = 512 * 1024 * 1024
 """Most a stream asks for with CAP_NET_ADMIN (the kernel stores twice this in a signed 32-bit number)."""
@@ -149,21 +150,23 @@ def ramp_round_trips(streams: int, rtt_s: float) -> int:
     return max(0, math.ceil(math.log2(max(1.0, bdp_bytes / (streams * INITIAL_WINDOW_BYTES)))))
 
 
+def round_trip_in_words(path: Path) -> str:
+    """A sentence: the round trip the plan is made for, and how it is known."""
+    rtt = f"{(path.rtt_s or ASSUMED_RTT_S) * 1e3:.3g} ms"
+    if path.rtt_s:
+        return f"The round trip is {rtt} ({path.rtt_source})."
+    return f"The round trip could not be measured; the plan is made for {rtt}."
+
+
 def _streams_for(needed_bytes: int, window_bytes: int, ramp: int) -> int:
     return max(ramp, min(STREAMS_FOR_WINDOW_MAX, -(-needed_bytes // window_bytes)))
 
 
 def _why(path: Path, rtt_s: float, choice: Choice, control: str | None, control_why: str) -> Why:
     limit_bps = window_rate_bps(choice.streams, choice.window_bytes, rtt_s)
-    rtt = f"{rtt_s * 1e3:.3g} ms"
-    known = (
-        f"The round trip is {rtt} ({path.rtt_source})."
-        if path.rtt_s
-        else (f"The round trip could not be measured; the plan is made for {rtt}.")
-    )
     ramp_s = format_duration(ramp_round_trips(choice.streams, rtt_s) * rtt_s)
     summary = [
-        known,
+        round_trip_in_words(path),
         control_why,
         f"{choice.streams} streams: slow start then needs {ramp_s} to reach 10 Gb/s, "
         f"one stream {format_duration(ramp_round_trips(1, rtt_s) * rtt_s)}.",

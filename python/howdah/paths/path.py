@@ -1,9 +1,24 @@
 """Path: everything a decider may look at."""
 
+from typing import Any
+
 import msgspec
 
 from howdah.plan import PathKind
 from howdah.record import HostLimits
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """What a controller has given the sender of a guaranteed path; rates are on the wire."""
+
+    flow: str
+    """Whose share it is, as the status of the controller calls it."""
+    rate_bps: int | None
+    """In force now; null: the controller does not know."""
+    most_bps: int
+    """What it can become: all that there is to give away."""
+    policy: str
+    """Which policy gives it."""
 
 
 class Path(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,3 +33,11 @@ class Path(msgspec.Struct, frozen=True, kw_only=True):
     bytes_total: int | None = None
     """Payload; null when it is not known before the sender has looked."""
     encrypt: bool = True
+    host: str | None = None
+    """The far host, as the user names it; null when it does not matter."""
+    link: dict[str, Any] | None = None
+    """The LinkSpec of the lab this is in; null outside a lab."""
+    share: Share | None = None
+    """Of a guaranteed path; null: nobody has given one."""
+    programs_loadable: bool = False
+    """Howdah may load its congestion controls into the sender's kernel: it is this host, and we are root."""

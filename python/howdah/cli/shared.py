@@ -1,0 +1,134 @@
+"""``howdah shared``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from howdah._native import parse_duration
+
+app = typer.Typer(rich_markup_mode=None, subcommand_metavar="COMMAND", help="Who else is on a shared path.")
+
+_KEEP_EPILOG = """\b
+Examples:
+  howdah shared keep last --others "1 bbr, 2 cubic" -o run7.npz
+  howdah shared keep last --others nobody -o quiet.npz
+  howdah shared keep last -o unknown.npz        who was there is not known
+"""
+_TRAIN_EPILOG = """\b
+Examples:
+  howdah shared train recordings/ -o model.npz
+  howdah shared train recordings/ -o model.npz --classifier kernels --window 5s --json
+
+What each number means is in docs/shared.md.
+"""
+_COMPARE_EPILOG = """\b
+Examples:
+  howdah shared compare recordings/
+  howdah shared compare recordings/ --classifier trees --classifier 1-nn --window 10s
+
+svm and mlp of the paper are trained by scikit-learn: pip install 'howdah[train]'
+"""
+_RECOGNISE_EPILOG = """\b
+Examples:
+  howdah shared recognise run7.npz --model model.npz
+  howdah shared recognise recordings/ --model model.npz --json
+"""
+
+Recordings = Annotated[
+    list[Path],
+    typer.Argument(metavar="RECORDINGS", help="Files (.npz), or folders of them.", show_default=False),
+]
+Window = Annotated[str, typer.Option(metavar="TIME", help="What is judged at once, as 10s.")]
+Step = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Between RTTs; without it 100ms, or the recordings' own.",
+        show_default=False,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No line for each step.")]
+_CLASSIFIER = "trees, logistic, kernels; the paper's: 1-nn, mlp, svm, gnb."
+
+
+@app.callback()
+def shared() -> None:
+    """Recognise who else is on a shared path, by its RTTs."""
+
+
+@app.command("keep", epilog=_KEEP_EPILOG)
+def keep(
+    name: Annotated[str, typer.Argument(metavar="ID|last", help="Of a probe's record.", show_default=False)],
+    *,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Ends in .npz.", show_default=False)
+    ],
+    others: Annotated[
+        str | None,
+        typer.Option(metavar="STREAMS", help="Who was there, if it is known.", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Keep what a probe heard as a recording, with who was there."""
+    from howdah.paths.shared.recognise import command  # noqa: PLC0415
+
+    command.keep(name, others, output, json=json)
+
+
+@app.command("train", epilog=_TRAIN_EPILOG)
+def train(
+    recordings: Recordings,
+    *,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="MODEL", help="Ends in .npz.", show_default=False)
+    ],
+    classifier: Annotated[str, typer.Option(metavar="NAME", help=_CLASSIFIER)] = "trees",
+    window: Window = "10s",
+    step: Step = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train a model on recordings that say who was there; its training record is written beside it."""
+    window_s, step_s = _seconds(window), _seconds(step) if step else None
+    from howdah.paths.shared.recognise import command  # noqa: PLC0415
+
+    command.make(recordings, output, classifier, window_s, step_s, json=json, quiet=quiet)
+
+
+@app.command("compare", epilog=_COMPARE_EPILOG)
+def compare(
+    recordings: Recordings,
+    *,
+    classifier: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help=f"{_CLASSIFIER} All by default.", show_default=False),
+    ] = None,
+    window: Window = "10s",
+    step: Step = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare classifiers on recordings: on runs and paths not seen, and random folds as the paper does."""
+    window_s, step_s = _seconds(window), _seconds(step) if step else None
+    from howdah.paths.shared.recognise import command  # noqa: PLC0415
+
+    command.compare(recordings, classifier or [], window_s, step_s, json=json, quiet=quiet)
+
+
+@app.command("recognise", epilog=_RECOGNISE_EPILOG)
+def recognise(
+    recordings: Recordings,
+    *,
+    model: Annotated[Path, typer.Option(metavar="MODEL", help="As trained.", show_default=False)],
+    json: Json = False,
+) -> None:
+    """Say who is there in each window of recordings, how sure that is, or that it is like nothing seen."""
+    from howdah.paths.shared.recognise import command  # noqa: PLC0415
+
+    command.recognise(recordings, model, json=json)
+
+
+def _seconds(text: str) -> float:
+    return parse_duration(text) / 1e9

@@ -1,0 +1,152 @@
+"""Training: recordings whose background is known go in, a model and what it is worth come out.
+
+Everything said about the model is of windows in runs (or on paths) that were not trained on; the model itself
+is then trained on all.
+"""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from howdah import HowdahError, __version__
+from howdah.paths.shared.recognise import calibration, novelty, stopping
+from howdah.paths.shared.recognise.contract import SEED, Classifier
+from howdah.paths.shared.recognise.evaluate import Scores, Tick, evaluate, folds_of, judge, possible, score
+from howdah.paths.shared.recognise.features import features
+from howdah.paths.shared.recognise.model import Model, Stage, lengths
+from howdah.paths.shared.recognise.novelty import Familiar, Told
+from howdah.paths.shared.recognise.recording import Recording
+from howdah.paths.shared.recognise.stopping import Stopped
+from howdah.paths.shared.recognise.windows import Examples, default_step_s, examples
+
+SCHEMA = 1
+PARTS = (0.25, 0.5, 0.75, 1.0)
+"""Of a window, at which it is judged."""
+
+
+class Used(msgspec.Struct, frozen=True, kw_only=True):
+    """One recording that was trained on."""
+
+    run: str
+    path: str
+    background: str
+    digest: str
+    windows: int
+
+
+class Training(msgspec.Struct, frozen=True, kw_only=True):
+    """The training record, kept beside the model."""
+
+    schema: int = SCHEMA
+    howdah: str = __version__
+    model: str
+    """Digest of the model's file."""
+    classifier: str
+    seed: int = SEED
+    took_s: float
+    window_s: float
+    step_s: float
+    classes: list[str]
+    windows: int
+    scores: list[Scores]
+    """Of whole windows: by runs, by paths where there are two, at random."""
+    stopped: Stopped
+    """With early stopping, on runs not seen."""
+    curve: list[Stopped]
+    new: Told
+    recordings: list[Used]
+
+
+class Trained(NamedTuple):
+    """The model, and its record but for the digest."""
+
+    model: Model
+    record: Training
+
+
+def train(
+    recordings: Sequence[tuple[Recording, str]],
+    kind: type[Classifier],
+    window_s: float,
+    step_s: float | None = None,
+    tick: Tick = lambda what: None,
+) -> Trained:
+    """A model of recordings (and their digests), judging windows of ``window_s`` in steps of ``step_s``.
+
+    Raises HowdahError when they are not enough.
+    """
+    began = time.monotonic()
+    step_s = step_s or default_step_s([each for each, _ in recordings])
+    whole = examples([each for each, _ in recordings], window_s, step_s)
+    stage_s = lengths(whole.windows.length_s, step_s, kind, PARTS)
+    if not stage_s:
+        raise HowdahError(
+            f"{kind.name} cannot judge {window_s:g} s in steps of {step_s:g} s; take longer windows"
+        )
+    parts = folds_of(whole, "runs")
+    classes, codes = np.unique(whole.labels, return_inverse=True)
+    judged = [judge(kind, _first(whole, length_s), parts, tick) for length_s in stage_s]
+    rows, known, fold = judged[-1].rows, judged[-1].codes, judged[-1].fold
+    stages, limits = [], []
+    for length_s, each in zip(stage_s, judged, strict=True):
+        tick(f"{kind.name}, {length_s:g} s, all runs")
+        seen = _first(whole, length_s)
+        columns = features(seen.windows)
+        limits.append(novelty.limits(columns, codes, classes.tolist(), parts))
+        stages.append(
+            Stage(
+                length_s=length_s,
+                classifier=kind().fit(seen.windows, seen.labels, seen.runs),
+                temperature=calibration.temperature(each.probabilities, known),
+                familiar=Familiar.of(columns, codes),
+                new=limits[-1].new,
+                near=limits[-1].near,
+            )
+        )
+    heard = stopping.Heard(
+        np.stack([calibration.cross_fitted(each.probabilities, known, fold) for each in judged]),
+        np.stack([each.distances[rows] <= each.near for each in limits]),
+        np.array(stage_s),
+        known,
+    )
+    stopped = stopping.cross_fitted(heard, fold)
+    others = [each for each in possible(whole) if each != "runs"]
+    return Trained(
+        Model(classes.tolist(), step_s, stages, stopped.threshold),
+        Training(
+            model="",
+            classifier=kind.name,
+            took_s=time.monotonic() - began,
+            window_s=whole.windows.length_s,
+            step_s=step_s,
+            classes=classes.tolist(),
+            windows=len(whole.windows),
+            scores=[score(judged[-1], classes.tolist(), "runs"), *evaluate(kind, whole, others, tick)],
+            stopped=stopped,
+            curve=stopping.curve(heard),
+            new=limits[-1].told,
+            recordings=[
+                Used(
+                    run=each.run,
+                    path=each.path,
+                    background=str(each.label),
+                    digest=digest,
+                    windows=int(np.sum(whole.runs == each.run)),
+                )
+                for each, digest in recordings
+            ],
+        ),
+    )
+
+
+def record_file(model: Path) -> Path:
+    """Where the training record of a model is."""
+    return model.with_suffix(".json")
+
+
+def _first(whole: Examples, length_s: float) -> Examples:
+    return whole._replace(windows=whole.windows.first(length_s))
