@@ -12,7 +12,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md \
 
 .PHONY: help
 help: ## print this
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 .PHONY: demo
 demo: build ## move a real tree across an emulated 10 Gb/s, 100 ms link and check it
@@ -22,7 +22,12 @@ demo: build ## move a real tree across an emulated 10 Gb/s, 100 ms link and chec
 test: build ## every test: pure, lab and faults, in Rust and Python
 	@scripts/system.sh --tests
 	cargo test --release --locked --workspace
+ifdef ARGS
 	$(RUN) -m pytest $(ARGS)
+else
+	$(RUN) -m pytest --numprocesses 2 --dist loadfile tests/pure
+	$(RUN) -m pytest tests/lab
+endif
 
 .PHONY: lint
 lint: build ## formatters, linters and type checks, warnings as errors
@@ -33,15 +38,45 @@ lint: build ## formatters, linters and type checks, warnings as errors
 	$(RUN) -m mypy
 	$(RUN) -m mypy.stubtest howdah._native
 
-.PHONY: bench bench-link bench-cc bench-peers
-bench: bench-link bench-cc bench-peers ## all benches
+BENCHES := bench-link bench-cc bench-peers bench-archive bench-select bench-dynamics bench-profile bench-models bench-bus \
+	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17
+.PHONY: bench $(BENCHES)
+bench: $(BENCHES) ## all benches
 bench-link: build ## the emulated link against what it must reach
 	$(RUN) -m bench.link $(ARGS)
+bench-dumbbell: build ## labs of many hosts against what they must reach, routers beside a pair
+	$(RUN) -m bench.dumbbell $(ARGS)
 bench-cc: build ## congestion control as programs against what it must reach, beside the LSST paper
 	$(RUN) -m bench.cc $(ARGS)
+bench-select: build ## choice and prediction at round trips left out of synthetic sweeps
+	$(RUN) -m bench.select $(ARGS)
+bench-models: build ## throughput models beside public measurements
+	$(RUN) -m bench.models $(ARGS)
+bench-hpdc17: build ## the HPDC 2017 measurements in the lab, some two hours, and what the papers say of them
+	$(RUN) -m bench.hpdc17 $(ARGS)
+bench-leases: build ## shares as leases under faults, in simulations, and mistakes made on purpose found
+	$(RUN) -m bench.leases $(ARGS)
+bench-control: build ## a controller of 50 agents and 1,000 flows at 100 changes a second, in one process and over NATS
+	$(RUN) -m bench.control $(ARGS)
+bench-agents: build ## 50 agents in 50 network namespaces over NATS, with real shares, and a controller killed
+	$(RUN) -m bench.agents $(ARGS)
+bench-lsst: build ## the LSST paper's experiment: PostgreSQL, files and images under a controller (ARGS="--only figure")
+	@scripts/system.sh --tests
+	$(RUN) -m bench.lsst $(ARGS)
+.PHONY: bench-lsst-tables
+bench-lsst-tables: build ## the LSST paper's Tables 1 and 2 beside ours, from the records
+	$(RUN) -m bench.lsst.tables
 bench-peers: build ## howdah cp beside the file tools of Debian
 	@scripts/system.sh --peers
 	$(RUN) -m bench.peers $(ARGS)
+bench-archive: build ## 30,000 runs in the archive, read and made into a profile
+	$(RUN) -m bench.archive $(ARGS)
+bench-profile: build ## transition RTTs of synthetic profiles found again
+	$(RUN) -m bench.profile $(ARGS)
+bench-bus: build ## the bus in one process and over NATS: changes, takeovers and what they cost
+	$(RUN) -m bench.bus $(ARGS)
+bench-dynamics: build ## Lyapunov exponents and verdicts on systems with known answers
+	$(RUN) -m bench.dynamics $(ARGS)
 
 .PHONY: snapshots
 snapshots: build ## accept what the models now do, and draw docs/figures from it

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks what the project needs from the system and, as root on Debian, installs what is missing.
 # With --peers also the file tools that `make bench-peers` measures, with --tests the applications that the
-# tests run unmodified. Otherwise prints the one line to run.
+# tests run unmodified, and a browser. Otherwise prints the one line to run.
 set -eu
 PATH=$PATH:/usr/sbin:/sbin:$HOME/.cargo/bin
 for each in /usr/lib/postgresql/*/bin; do
@@ -51,6 +51,8 @@ case "${1:-}" in
     --tests)
         need nuttcp nuttcp
         need initdb postgresql
+        need chromium chromium
+        need chromedriver chromium-driver
         ;;
 esac
 

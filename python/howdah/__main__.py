@@ -1,7 +1,7 @@
 """Where ``howdah`` begins. What comes before the command line's library is for the sake of the start:
 
-the far end (``howdah serve``) runs without it, and a copy that is plainly written starts its ssh
-first of all and never loads it. Hence the imports inside.
+a far end (``howdah serve``, ``howdah respond``) runs without it, and a copy that is plainly written starts
+its ssh first of all and never loads it. Hence the imports inside.
 """
 
 import sys
@@ -15,6 +15,14 @@ def main() -> None:
             from howdah.transfer import serve  # noqa: PLC0415
 
             code = serve.main(words)
+        case "sink":
+            from howdah.traffic import sink  # noqa: PLC0415
+
+            code = sink.main(words)
+        case "respond":
+            from howdah.measure import responder  # noqa: PLC0415
+
+            code = responder.main(words)
         case "standby":
             from howdah.transfer import standby  # noqa: PLC0415
 
@@ -27,15 +35,20 @@ def main() -> None:
 
 
 def _copy(words: list[str]) -> int:
+    from howdah import interrupt  # noqa: PLC0415
     from howdah.transfer import arguments, early  # noqa: PLC0415
 
     given = arguments.parse(words)
     if given is None:
         return _command_line()
     try:
-        early.begin(given)
-        from howdah import cli  # noqa: PLC0415
-        from howdah.transfer import command  # noqa: PLC0415
+        # A share is asked for before ssh connects, which may be held to it.
+        if "--class" not in given.values:
+            early.begin(given)
+        # A C extension whose loading is broken off crashes when Python ends.
+        with interrupt.Held():
+            from howdah import cli  # noqa: PLC0415
+            from howdah.transfer import command  # noqa: PLC0415
 
         return cli.guarded(lambda: command.copy(given))
     finally:

@@ -10,12 +10,21 @@ from typing import Self, final
 __all__ = [
     "CC_PROGRAMS",
     "PROTOCOL_VERSION",
+    "CcShares",
+    "CcTrial",
     "Emulator",
     "HowdahError",
+    "LinkMark",
+    "Prober",
+    "Responder",
     "Session",
+    "UdpSink",
+    "UdpSource",
     "__version__",
     "bind_mount",
     "cc_attach",
+    "cc_cgroup",
+    "cc_check_kernel",
     "cc_check_place",
     "cc_connections",
     "cc_counts",
@@ -26,6 +35,7 @@ __all__ = [
     "cc_model",
     "cc_rules",
     "cc_set",
+    "cc_shares",
     "cc_unload",
     "check_link",
     "die_with_parent",
@@ -73,12 +83,46 @@ def format_duration(duration_s: float) -> str: ...
 def host_limits() -> bytes:
     """This network namespace's HostLimits (record.py): kernel, congestion controls, buffer limits."""
 
+# --- round trips (crates/probe); Structs in measure/probing.py -------------------------------------
+
+@final
+class Prober:
+    """Probes on their way to a far end, sent and received by a thread that ends with this."""
+
+    def __new__(cls, wanted: bytes) -> Self:
+        """Begins a Probing at once. Raises HowdahError where this user may not, or no way leads there."""
+
+    def take(self, timeout_s: float) -> bytes:
+        """Taken: what happened since this was last asked, after the time or at the end of the probing."""
+
+    def stop(self) -> None:
+        """Sends no more; what is still out counts as lost."""
+
+@final
+class Responder:
+    """Answers UDP probes of one prober that has its token, each with as many bytes as it has."""
+
+    def __new__(cls, address: str) -> Self:
+        """At this address of this host, or ``::`` for any, on a port that the kernel chooses."""
+
+    @property
+    def port(self) -> int: ...
+    @property
+    def token(self) -> str:
+        """What a prober has to know, 32 hexadecimal digits."""
+
+    def run(self, stop_fd: int) -> int:
+        """Answers until ``stop_fd`` is readable or closed; how many were answered."""
+
 # --- congestion control (crates/cc/model) -----------------------------------------------------
 
 def cc_model(experiment: bytes) -> bytes:
     """Trace (cc/model.py) of an Experiment. Raises HowdahError naming what cannot be."""
 
 # --- congestion control as programs (crates/cc); Structs in cc/programs.py ---------------------
+
+def cc_check_kernel() -> None:
+    """Raises HowdahError with the reason when this process may load no programs into this kernel."""
 
 def cc_list() -> bytes:
     """The Programs howdah brings. Needs no privilege, but then sees not what is loaded."""
@@ -104,14 +148,58 @@ def cc_connections() -> bytes:
 def cc_rules() -> bytes:
     """The Rules in force."""
 
-def cc_check_place(to: str, ports: str) -> None:
-    """Raises HowdahError when ``to`` is no prefix or ``ports`` no range."""
+def cc_check_place(place: bytes) -> None:
+    """Raises HowdahError when a Place (cc/places.py) is none, whatever there is in the kernel."""
 
-def cc_attach(to: str, ports: str, control: str, rate_bps: int | None, window_packets: int | None) -> bytes:
-    """Attaching."""
+def cc_cgroup(path: str) -> int | None:
+    """The kernel's number of the cgroup that has this path now; null: there is none."""
 
-def cc_detach(to: str, ports: str) -> bytes:
+def cc_attach(place: bytes, control: str, rate_bps: int | None, window_packets: int | None) -> bytes:
+    """Attaching, of a rule for the connections of a Place."""
+
+def cc_detach(place: bytes) -> bytes:
     """Attaching, of the rule that has ended."""
+
+@final
+class CcTrial:
+    """A program that sockets may choose until this or its process ends, however that comes."""
+
+    def __new__(cls, name: str) -> Self:
+        """Loads it with its defaults. When the kernel refuses it, a note of the HowdahError is its log."""
+
+    @property
+    def name(self) -> str:
+        """As sockets choose it."""
+
+    def end(self) -> None:
+        """Takes the program out; connections keep it until they end."""
+
+# --- shares (crates/cc); Structs in cc/shares.py ------------------------------------------------
+
+def cc_shares() -> bytes:
+    """The Shares of every owner; none where hold is not loaded."""
+
+@final
+class CcShares:
+    """The shares of one owner. They stay in the kernel when this goes."""
+
+    def __new__(cls, owner: str) -> Self:
+        """Finds those that there are. Raises HowdahError where hold is not loaded."""
+
+    def define(self, name: str, minimum_bps: int) -> bytes:
+        """Share: the one of that name as it is, or a new one with its minimum in force."""
+
+    def set(self, name: str, rate_bps: int, minimum_bps: int, until_ns: int) -> None:
+        """``rate_bps`` until that instant of CLOCK_BOOTTIME, then ``minimum_bps``: one write to a map."""
+
+    def all(self) -> bytes:
+        """Each Share, by name."""
+
+    def remove(self, name: str) -> None:
+        """Raises HowdahError while a rule gives it."""
+
+    def place(self, wanted: bytes) -> bytes:
+        """Placing. ``wanted``, a list of Placed, are the only rules that give shares of this owner then."""
 
 # --- network namespaces (crates/emulator) -----------------------------------------------------
 
@@ -127,6 +215,10 @@ def mount_proc() -> None:
 def bind_mount(source: str, target: str) -> None: ...
 def check_link(link: bytes) -> None:
     """Raises HowdahError naming the parameter of a LinkSpec (lab/link.py) that is out of its range."""
+
+@final
+class LinkMark:
+    """What a link had done at an instant."""
 
 @final
 class Emulator:
@@ -146,8 +238,11 @@ class Emulator:
     def start(self) -> None:
         """Starts the clock of the schedule and moves packets on a thread of its own."""
 
-    def stats(self) -> bytes:
-        """LinkStats (lab/link.py) so far."""
+    def stats(self, since: LinkMark | None = None) -> bytes:
+        """LinkStats (lab/link.py) so far, or since a mark."""
+
+    def mark(self) -> LinkMark:
+        """From here statistics may count."""
 
     def stop(self) -> bytes:
         """Stops moving packets and returns the last LinkStats.
@@ -179,6 +274,14 @@ class Session:
     def progress(self) -> bytes:
         """Progress (transfer/messages.py)."""
 
+    def steer(self, steering: bytes) -> None:
+        """Has the streams send by a Steering (transfer/messages.py) without reconnecting; does not wait.
+
+        What came of it is Progress.latest, from a far sender after a round trip; when all has arrived
+        nothing comes of it. Raises HowdahError when it cannot be read, asks for more streams than the plan
+        opened, or nothing has been started.
+        """
+
     def cancel(self) -> None:
         """Tells the far end, stops both within two seconds; complete files are kept."""
 
@@ -187,3 +290,64 @@ class Session:
 
 def serve(read_fd: int, write_fd: int) -> int:
     """The far end; returns the exit code. Blocks until the session has ended."""
+
+# --- background traffic (crates/traffic); Structs in traffic/account.py ---------------------------
+
+@final
+class UdpSource:
+    """Sends to one UdpSink: a sequence at a rate, or objects of which what was lost is sent again."""
+
+    def __new__(
+        cls, address: str, port: int, token: bytes, rate_bps: int, datagram_bytes: int | None
+    ) -> Self:
+        """``rate_bps`` of payload; datagrams of what the way takes whole when no length is given.
+
+        Raises HowdahError for a length that cannot be, and without a way to ``address``.
+        """
+
+    @property
+    def datagram_bytes(self) -> int: ...
+    def knock(self) -> None:
+        """Sends a datagram that only shows that the way is open."""
+
+    def send(self, duration_s: float) -> bool:
+        """Sends the sequence for so long; False when ``stop`` ended it. Raises HowdahError."""
+
+    def begin(self, number: int, object_bytes: int) -> int:
+        """Begins object ``number``, from 1; the bytes of it that a datagram takes. Raises HowdahError."""
+
+    def round(self, missing: bytes | None) -> bool:
+        """Sends all of the object, or what is ``missing`` (UdpSink); False when ``stop`` ended it.
+
+        Raises HowdahError.
+        """
+
+    def digest(self) -> str | None:
+        """Of the object, in hexadecimal, once its first round is over."""
+
+    def stop(self) -> None:
+        """Ends what is being sent, and whatever would be."""
+
+    def counts(self) -> bytes:
+        """SourceCounts."""
+
+@final
+class UdpSink:
+    """Counts what comes of the source that shows the token; listens until it is gone, and sends nothing."""
+
+    def __new__(cls, token: bytes) -> Self:
+        """``token``: 16 bytes. Raises HowdahError when the kernel lets no socket listen."""
+
+    @property
+    def port(self) -> int: ...
+    def counts(self) -> bytes:
+        """SinkCounts."""
+
+    def expect(self, number: int, object_bytes: int, piece_bytes: int) -> None:
+        """From now on takes the pieces of this object, and of none before it. Raises HowdahError."""
+
+    def missing(self) -> bytes:
+        """What is missing of the object, once nothing comes any more; ``[]`` when it is whole."""
+
+    def digest(self) -> str | None:
+        """Of what has come of the object, in hexadecimal."""

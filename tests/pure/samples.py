@@ -8,7 +8,11 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from hypothesis import strategies as st
 
-from howdah.record import Environment, HostLimits, Record, new_id
+from howdah.lab.link import LinkSpec
+from howdah.measure.probed import Probe
+from howdah.measure.probing import Counts
+from howdah.plan import Plan
+from howdah.record import Environment, HostLimits, Outcome, Record, Sample, StreamOutcome, Swept, new_id
 
 LIMITS = HostLimits(
     kernel="6.18.0",
@@ -28,6 +32,28 @@ LIMITS = HostLimits(
 )
 START = datetime(2026, 1, 31, 23, 59, 59, 999999, tzinfo=UTC)
 
+PROBE = Probe(
+    way="icmp",
+    address="192.0.2.7",
+    elapsed_s=7.04,
+    counts=Counts(sent=770, answered=768, lost=2),
+    base_rtt_s=0.02002,
+    base_is_seen=True,
+    noise_s=0.00015,
+    rtt_median_s=0.021,
+    rtt_p90_s=0.03,
+    rtt_p99_s=0.04,
+    rtt_max_s=0.05,
+    queue_from_s=0.00045,
+    queue_share=0.341,
+    queue_mean_s=0.005,
+    queue_p90_s=0.01,
+    queue_max_s=0.03,
+    step_s=0.01,
+    rtt_s=[],
+    mean_of_ten_rtt_s=[],
+)
+
 
 def record(after_s: float = 0) -> Record:
     started_at = START + timedelta(seconds=after_s)
@@ -37,6 +63,64 @@ def record(after_s: float = 0) -> Record:
         started_at=started_at,
         command=["howdah", "cp"],
         environment=Environment(near=LIMITS),
+    )
+
+
+def sample(t_s: float, stream: int, **changed: float | str | None) -> Sample:
+    made = Sample(
+        t_s=t_s,
+        stream=stream,
+        bytes_acked=1000 * stream + round(t_s * 10),
+        cwnd=10,
+        rtt_s=0.05,
+        min_rtt_s=0.04,
+        retransmissions=0,
+        delivery_rate_bps=1e9,
+        notsent_bytes=0,
+    )
+    return msgspec.structs.replace(made, **changed)
+
+
+def run(
+    after_s: float = 0,
+    *,
+    rate_bps: float = 1e9,
+    control: str = "cubic",
+    buffer_bytes: int | None = None,
+    link: LinkSpec | None = None,
+    host: str = "dtn2",
+    rtt_s: float | None = 0.05,
+    samples: list[Sample] | None = None,
+    streams: int = 2,
+    flags: list[str] | None = None,
+    sweep: Swept | None = None,
+) -> Record:
+    """A record of ten seconds from memory to memory."""
+    outcome = Outcome(
+        direction="push",
+        bytes=round(rate_bps * 10 / 8),
+        files=0,
+        folders=0,
+        links=0,
+        files_skipped=0,
+        bytes_skipped=0,
+        elapsed_s=10.5,
+        setup_s=0.5,
+        moving_s=10.0,
+        encrypted=False,
+        congestion_control=control,
+        streams=[StreamOutcome(bytes=1, retransmissions=3, congestion_control=control)] * streams,
+        samples=samples or [],
+    )
+    return msgspec.structs.replace(
+        record(after_s),
+        host=host,
+        environment=Environment(near=LIMITS, link=msgspec.to_builtins(link) if link else None),
+        rtt_s=rtt_s,
+        plan=Plan(streams=streams, buffer_bytes=buffer_bytes, block_bytes=2**20, encrypt=False),
+        outcome=outcome,
+        flags=flags or [],
+        sweep=sweep,
     )
 
 

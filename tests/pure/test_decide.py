@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import LIMITS, hosts
+from samples import hosts
 
-from howdah import HowdahError, plan
+from howdah import plan
 from howdah.paths import Path, decide, limits
 from howdah.record import HostLimits
 
@@ -119,10 +119,3 @@ def test_every_stream_gets_several_blocks_of_a_large_transfer(streams: int, tota
 def test_slow_start_by_hand(rtt_s: float, streams: int, round_trips: int) -> None:
     # 10 Gb/s × 100 ms is 125 MB, 8633 initial windows: 2^13 < 8633 < 2^14.
     assert limits.ramp_round_trips(streams, rtt_s) == round_trips
-
-
-@pytest.mark.parametrize("kind", ["dedicated", "guaranteed"])
-def test_a_kind_that_cannot_be_decided_says_what_can(kind: str) -> None:
-    path = msgspec.convert({"sender": LIMITS, "receiver": LIMITS, "kind": kind}, Path, from_attributes=True)
-    with pytest.raises(HowdahError, match=f"{kind} path .*--path shared"):
-        decide(path)

@@ -11,10 +11,18 @@ from howdah import __version__
 
 _COMMANDS: dict[str, str | None] = {
     "cp": None,
+    "sweep": None,
+    "traffic": None,
     "doctor": None,
     "archive": "archive",
     "cc": "cc",
+    "control": "control",
     "lab": "lab",
+    "probe": None,
+    "profile": "profile",
+    "report": None,
+    "select": None,
+    "shared": "shared",
 }
 """Module → the name its group is under; None where the module is a command of its own."""
 

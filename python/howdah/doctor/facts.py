@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from howdah._native import HowdahError, cc_check_kernel
 from howdah.lab import namespaces
 from howdah.record import HostLimits
 
@@ -14,7 +15,7 @@ _TIME_ERROR = 5
 """adjtimex(2): the clock is not synchronised."""
 
 _TIMEX_BYTES = 208
-_CAP_SYS_ADMIN, _CAP_BPF = 21, 39
+_CAP_SYS_ADMIN = 21
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,10 +26,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     timestamps: bool | None = None
     sack: bool | None = None
     receive_autotuning: bool | None = None
-    btf: bool
-    """The kernel describes its types (/sys/kernel/btf/vmlinux): BPF congestion control can be loaded."""
-    bpf_permitted: bool
-    """CAP_BPF or CAP_SYS_ADMIN, and in the first user namespace."""
+    programs_refused: str | None = None
+    """Why howdah cc loads no congestion control here; null: it does."""
     namespaces_refused_by: dict[str, str] = {}
     """Sysctls that keep this user from making namespaces, and so labs, with values that would not."""
     tun: bool
@@ -49,8 +48,7 @@ def gather() -> Facts:
         timestamps=_switch("net/ipv4/tcp_timestamps"),
         sack=_switch("net/ipv4/tcp_sack"),
         receive_autotuning=_switch("net/ipv4/tcp_moderate_rcvbuf"),
-        btf=Path("/sys/kernel/btf/vmlinux").exists(),
-        bpf_permitted=bool(capabilities & (1 << _CAP_BPF | 1 << _CAP_SYS_ADMIN)) and _first_user_namespace(),
+        programs_refused=_programs_refused(),
         namespaces_refused_by={} if capabilities & 1 << _CAP_SYS_ADMIN else namespaces.refused_by(),
         tun=os.access("/dev/net/tun", os.R_OK | os.W_OK),
         clock_source=_read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
@@ -79,9 +77,12 @@ def _effective_capabilities() -> int:
     return 0
 
 
-def _first_user_namespace() -> bool:
-    """The first user namespace maps every id to itself."""
-    return (_read("/proc/self/uid_map") or "").split() == ["0", "0", "4294967295"]
+def _programs_refused() -> str | None:
+    try:
+        cc_check_kernel()
+    except HowdahError as error:
+        return str(error)
+    return None
 
 
 def _clock_synchronised() -> bool | None:

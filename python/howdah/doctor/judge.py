@@ -248,19 +248,12 @@ def _aes(facts: Facts) -> Finding:
 
 def _bpf(facts: Facts) -> Finding:
     what = "BPF congestion control"
-    if not facts.btf:
+    if facts.programs_refused is not None:
         return Finding(
             what=what,
             state="note",
-            found="the kernel has no BTF",
-            cost="only the kernel's own congestion controls; mend: a kernel with CONFIG_DEBUG_INFO_BTF=y",
-        )
-    if not facts.bpf_permitted:
-        return Finding(
-            what=what,
-            state="note",
-            found="the kernel can, this user may not",
-            cost="only the kernel's own congestion controls; mend: run as root",
+            found=facts.programs_refused,
+            cost="only the kernel's own congestion controls",
         )
     return Finding(what=what, state="good", found="can be loaded")
 

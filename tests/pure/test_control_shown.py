@@ -1,0 +1,99 @@
+import io
+
+import msgspec
+from rich.console import Console
+
+from howdah.paths.guaranteed.shown import shown
+from howdah.paths.guaranteed.status import AskedStatus, FlowStatus, HostStatus, Status
+
+LEADING = Status(
+    unix_s=1000.0,
+    policy="lsst",
+    guarantee_bps=10**9,
+    trusted_bps=990_000_000,
+    free_bps=0,
+    controller="base1-7",
+    leader="base1-7",
+    epoch=3,
+    revision=9,
+    settled=True,
+    askable=["images"],
+    asked=[
+        AskedStatus(traffic_class="images", who="camera", until_unix_s=1042.0),
+        AskedStatus(traffic_class="images", who="me", until_unix_s=None),
+    ],
+    changed={"background": {"maximum": "50%", "weight": 3}},
+    hosts=[
+        HostStatus(name="base20", heard_s=0.2, lease_left_s=1.81, drained=False),
+        HostStatus(name="base21", heard_s=7.0, lease_left_s=0.0, drained=True),
+        HostStatus(name="base22", heard_s=None, lease_left_s=None, drained=False),
+    ],
+    flows=[
+        FlowStatus(
+            flow="images/base20",
+            traffic_class="images",
+            host="base20",
+            to="20.20.20.100/32",
+            ports=(1, 65535),
+            share_bps=465_000_000,
+            target_bps=465_000_000,
+            minimum_bps=8000,
+            sent_bps=464_200_000,
+            acked_bps=440_000_000,
+            connections=1200,
+        ),
+        FlowStatus(
+            flow="replication-of-the-archive/base22",
+            traffic_class="replication",
+            host="base22",
+            to="20.20.20.100/32",
+            ports=(1, 65535),
+            share_bps=None,
+            target_bps=50_000_000,
+            minimum_bps=50_000_000,
+            sent_bps=None,
+            acked_bps=None,
+            connections=None,
+        ),
+    ],
+)
+
+
+def _text(status: Status) -> list[str]:
+    console = Console(file=io.StringIO(), width=96)
+    console.print(shown(status), highlight=False)
+    assert isinstance(console.file, io.StringIO)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def test_a_status_in_words() -> None:
+    assert _text(LEADING) == [
+        "lsst: 1.00 Gb/s guaranteed, 990 Mb/s used, 0 b/s free",
+        "base1-7 leads; all is in force",
+        "asked for: images by camera for 42.0 s more, images by me",
+        "changed: background maximum 50%, weight 3",
+        "drained: base21",
+        "never heard of: base22",
+        "base21 has said nothing for 7.00 s: its leases have run out",
+        "",
+        "flow                                  share     target    minimum      sent  conns   lease",
+        "images/base20                      465 Mb/s   465 Mb/s  8.00 kb/s  464 Mb/s  1,200  1.80 s",
+        "replication-of-the-archive/base22         -  50.0 Mb/s  50.0 Mb/s         -      -       -",
+    ]
+
+
+def test_who_leads_in_words() -> None:
+    def says(**changed: object) -> str:
+        return _text(msgspec.structs.replace(LEADING, **changed))[1]
+
+    assert says(settled=False) == "base1-7 leads; all is in force but a change under way"
+    assert says(leader="base2-8") == "base2-8 leads; base1-7 stands by"
+    assert says(leader=None) == "nobody leads; base1-7 stands by"
+
+
+def test_ordinary_control_is_called_so() -> None:
+    flow = msgspec.structs.replace(LEADING.flows[0], share_bps=0)
+    assert _text(msgspec.structs.replace(LEADING, flows=[flow]))[-1].split()[:2] == [
+        "images/base20",
+        "ordinary",
+    ]

@@ -1,0 +1,310 @@
+"""A share for a copy: which flow it is, asking for it, the plan it makes, and what cannot be."""
+
+import socket
+import time
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+from controlled import FIGURE_2, Controlled, controlled
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from samples import hosts
+
+from howdah import HowdahError, paths
+from howdah.paths import Share, limits
+from howdah.paths.guaranteed import asking, held, own
+from howdah.paths.guaranteed.asking import Asking
+from howdah.paths.guaranteed.http.client import Client
+from howdah.paths.guaranteed.own import Here
+from howdah.paths.guaranteed.status import AskedStatus, FlowStatus, HostStatus, Status
+from howdah.record import HostLimits, Shared, ShareSample
+from howdah.transfer import asked
+from howdah.transfer.endpoints import route
+
+FAR = ["20.20.20.100"]
+PORTS = (32768, 60999)
+
+
+@pytest.fixture(scope="module")
+def lsst() -> Iterator[Controlled]:
+    with controlled() as here:
+        yield here
+
+
+def status(*flows: FlowStatus, host: HostStatus | None = None) -> Status:
+    names = sorted({flow.host for flow in flows})
+    heard = [HostStatus(name=name, heard_s=0.1, lease_left_s=1.0, drained=False) for name in names]
+    return Status(
+        unix_s=0.0,
+        policy="lsst",
+        guarantee_bps=10**9,
+        trusted_bps=10**9,
+        free_bps=0,
+        controller="base1-7",
+        leader="base1-7",
+        epoch=1,
+        revision=1,
+        settled=True,
+        askable=["images"],
+        asked=[],
+        changed={},
+        hosts=[host] if host else heard,
+        flows=list(flows),
+    )
+
+
+def flow(name: str, host: str, to: str = "20.20.20.0/24", ports: tuple[int, int] = (1, 65535)) -> FlowStatus:
+    return FlowStatus(
+        flow=f"{name}/{host}",
+        traffic_class=name,
+        host=host,
+        to=to,
+        ports=ports,
+        share_bps=8000,
+        target_bps=8000,
+        minimum_bps=8000,
+        sent_bps=None,
+        acked_bps=None,
+        connections=None,
+    )
+
+
+BASE20 = Here("base20", PORTS, "/", None)
+IMAGES = status(flow("images", "base20"), flow("images", "base21"), flow("background", "base20", "9.0.0.0/8"))
+
+
+def test_without_root_a_host_is_known_by_its_name() -> None:
+    assert own.flow(IMAGES, "images", FAR, Here("base21", PORTS, "/", None)).flow == "images/base21"
+
+
+def test_for_root_the_rules_say_whose_share_it_is_whatever_the_host_is_called() -> None:
+    here = Here("vm", PORTS, "/", {"images/base20", "background/base20"})
+    assert own.flow(IMAGES, "images", FAR, here).flow == "images/base20"
+
+
+def test_the_deepest_cgroup_of_a_process_says_whose_share_it_is() -> None:
+    def of_cgroup(name: str) -> FlowStatus:
+        there = msgspec.structs.replace(flow("images", "base20"), cgroup=name, to=None)
+        return msgspec.structs.replace(there, flow=f"images/{name}")
+
+    known = status(flow("images", "base20"), of_cgroup("/a"), of_cgroup("/a/b"))
+    for own_cgroup, whose in (("/a", "images//a"), ("/a/b/c", "images//a/b"), ("/ab", "images/base20")):
+        here = Here("base20", PORTS, own_cgroup, None)
+        assert own.flow(known, "images", FAR, here).flow == whose
+
+
+@pytest.mark.parametrize(
+    ("known", "name", "here", "line"),
+    [
+        (
+            IMAGES,
+            "image",
+            BASE20,
+            "lsst has no such class; it has background, images",
+        ),
+        (
+            IMAGES,
+            "images",
+            Here("vm", PORTS, "/", None),
+            "vm to 20.20.20.100 is not of images in lsst, which means",
+        ),
+        (
+            IMAGES,
+            "images",
+            BASE20._replace(held=set()),
+            "no rule on this host holds connections to 20.20",
+        ),
+        (
+            IMAGES,
+            "background",
+            BASE20,
+            "base20 to 20.20.20.100 is not of background",
+        ),
+        (
+            status(flow("images", "base20", ports=(5000, 5100))),
+            "images",
+            BASE20,
+            "base20 to 20.20.20.0/24 ports 5000-5100",
+        ),
+        (
+            status(
+                flow("images", "base20"),
+                host=HostStatus(name="base20", heard_s=None, lease_left_s=None, drained=False),
+            ),
+            "images",
+            BASE20,
+            "the agent of base20 is not heard of",
+        ),
+        (
+            status(
+                flow("images", "base20"),
+                host=HostStatus(name="base20", heard_s=0.1, lease_left_s=1.0, drained=True),
+            ),
+            "images",
+            BASE20,
+            "base20 is drained",
+        ),
+    ],
+)
+def test_what_would_be_held_by_nobody_is_refused(known: Status, name: str, here: Here, line: str) -> None:
+    with pytest.raises(HowdahError) as caught:
+        own.flow(known, name, FAR, here)
+    assert line in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def ask(lsst: Controlled, name: str = "images", host: str = "base20", *, look_only: bool = False) -> Asking:
+    here = Here(host, PORTS, "/", None)
+    client = Client(lsst.url)
+    return Asking(client, name, lambda seen: own.flow(seen, name, FAR, here), look_only=look_only)
+
+
+def who_asks(lsst: Controlled) -> list[AskedStatus]:
+    return Client(lsst.url).status().asked
+
+
+def test_a_share_is_in_force_when_it_begins_and_given_back_when_it_ends(lsst: Controlled) -> None:
+    with ask(lsst) as mine:
+        assert (mine.share.flow, mine.share.rate_bps) == ("images/base20", 470_000_000)
+        assert mine.share.most_bps == 10**9
+        assert [each.traffic_class for each in who_asks(lsst)] == ["images"]
+    assert who_asks(lsst) == []
+    told = mine.told()
+    assert (told.flow, told.policy, told.asked) == ("images/base20", "lsst", True)
+    assert told.range_bps == (470_000_000, 470_000_000)
+
+
+def test_it_is_given_back_after_an_error_too(lsst: Controlled) -> None:
+    with pytest.raises(KeyError), ask(lsst):
+        raise KeyError
+    assert who_asks(lsst) == []
+
+
+def test_it_is_renewed_and_ends_by_itself_when_nobody_renews_it(
+    lsst: Controlled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "ASKED_S", 1)
+    monkeypatch.setattr(asking, "RENEWED_S", 0.2)
+    monkeypatch.setattr(asking, "LOOK_S", 0.1)
+    killed = ask(lsst)
+    with ask(lsst) as living:
+        living.begin(0)
+        time.sleep(1.6)
+        assert len(who_asks(lsst)) == 1
+        monkeypatch.setattr(asking, "RENEWED_S", 3600)
+        killed.__enter__()
+        assert len(who_asks(lsst)) == 2
+    deadline = time.monotonic() + 10
+    while who_asks(lsst):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    killed.__exit__(None, None, None)
+
+
+def test_where_there_is_enough_to_connect_it_is_asked_for_when_payload_comes() -> None:
+    policy = FIGURE_2.replace("priority = 1", 'priority = 1\nminimum = "1Mbit"')
+    with controlled(policy=policy) as here, ask(here) as mine:
+        assert who_asks(here) == []
+        assert mine.share.rate_bps == 500_000
+        mine.begin(0.05)
+        deadline = time.monotonic() + 10
+        while mine.told().waited_s is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert len(who_asks(here)) == 1
+        assert mine.told().range_bps == (470_000_000, 470_000_000)
+
+
+def test_a_class_that_always_has_its_share_is_not_asked_for(lsst: Controlled) -> None:
+    with ask(lsst, "background", "base23") as mine:
+        assert who_asks(lsst) == []
+        assert not mine.told().asked
+        assert mine.share.rate_bps == 949_984_000
+
+
+def test_a_dry_run_asks_for_nothing(lsst: Controlled) -> None:
+    with ask(lsst, look_only=True) as mine:
+        assert who_asks(lsst) == []
+        assert mine.share.rate_bps == 8000
+
+
+def test_what_a_share_gave() -> None:
+    samples = [ShareSample(t_s=t, share_bps=60 - 10 * (t > 3), sent_bps=50 + t) for t in range(6)]
+    shared = Shared(
+        controller="c",
+        policy="p",
+        traffic_class="i",
+        flow="i/h",
+        asked=True,
+        waited_s=0.1,
+        samples=samples,
+    )
+    assert shared.range_bps == (50, 60)
+    assert shared.sent_bps == 53.5
+
+
+@settings(max_examples=50)
+@given(
+    sender=hosts(),
+    receiver=hosts(),
+    rtt_s=st.none() | st.floats(1e-4, 1.0),
+    most_bps=st.integers(8000, 10**12),
+    bytes_total=st.none() | st.integers(0, 2**45),
+)
+def test_a_plan_leaves_congestion_control_to_the_rule_and_has_buffers_that_the_hosts_give(
+    sender: HostLimits,
+    receiver: HostLimits,
+    rtt_s: float | None,
+    most_bps: int,
+    bytes_total: int,
+) -> None:
+    share = Share(flow="images/base20", rate_bps=most_bps // 2, most_bps=most_bps, policy="lsst")
+    path = paths.Path(
+        sender=sender,
+        receiver=receiver,
+        rtt_s=rtt_s,
+        kind="guaranteed",
+        bytes_total=bytes_total,
+        share=share,
+    )
+    plan = paths.decide(path)
+    assert plan.congestion_control is None
+    window = limits.windows(path)
+    each = plan.buffer_bytes or window.autotuned_bytes
+    assert plan.buffer_bytes is None or plan.buffer_bytes <= window.explicit_bytes
+    needed = most_bps / 8 * (rtt_s or limits.ASSUMED_RTT_S) / plan.streams
+    assert each >= min(needed, max(window.explicit_bytes, window.autotuned_bytes))
+
+
+def test_a_plan_needs_a_share() -> None:
+    with pytest.raises(HowdahError, match="give the class of the policy"):
+        paths.decide(paths.Path(sender=HOST, receiver=HOST, kind="guaranteed"))
+
+
+HOST = HostLimits.here()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "names", "line"),
+    [
+        ("shared", "images", ["a", "b:"], "add: --path guaranteed"),
+        ("guaranteed", None, ["a", "b:"], "give the class of the policy, as --class images"),
+        ("guaranteed", "images", ["b:a", "."], "run the copy there: ssh b howdah cp"),
+    ],
+)
+def test_copies_that_cannot_have_a_share(
+    kind: asked.PathKind, name: str | None, names: list[str], line: str
+) -> None:
+    with pytest.raises(HowdahError, match=line):
+        asked.asking(kind, name, route(names, memory=False), look_only=False)
+
+
+def test_connections_that_are_not_held_are_found_by_their_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            control = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+            assert held.unheld(port) == {control.rstrip(b"\0").decode()}
+            assert held.unheld(port - 1) == set()
+        assert held.unheld(port) == set()

@@ -1,0 +1,198 @@
+"""Calibration, early stopping, what is new, and the three ways to leave examples out."""
+
+import functools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rtts import recording, recordings
+
+from howdah import HowdahError
+from howdah.paths.shared.recognise import calibration, folds, novelty, stopping
+from howdah.paths.shared.recognise.evaluate import evaluate, folds_of, possible
+from howdah.paths.shared.recognise.features import features
+from howdah.paths.shared.recognise.logistic import softmax
+from howdah.paths.shared.recognise.novelty import Familiar
+from howdah.paths.shared.recognise.paper import NearestNeighbour
+from howdah.paths.shared.recognise.trees import Trees
+from howdah.paths.shared.recognise.windows import Examples, examples
+
+
+class Few(Trees):
+    """Enough for these tests."""
+
+    trees = 15
+
+
+@functools.cache
+def some() -> Examples:
+    return examples(recordings(["nobody", "cubic", "bbr", "udp"], 3, duration_s=30.0), 10.0, 0.1)
+
+
+def said(truth: float, count: int = 4000) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of three classes and codes drawn so that softmax(scores / truth) is calibrated."""
+    rng = np.random.default_rng(1)
+    scores = 3 * rng.standard_normal((count, 3))
+    likely = softmax(scores / truth)
+    return softmax(scores), (likely.cumsum(axis=1) < rng.random((count, 1))).sum(axis=1)
+
+
+@pytest.mark.parametrize("truth", [0.5, 1.0, 3.0])
+def test_the_temperature_that_was_is_found(truth: float) -> None:
+    probabilities, codes = said(truth)
+    found = calibration.temperature(probabilities, codes)
+    assert found == pytest.approx(truth, rel=0.1)
+    after = calibration.expected_calibration_error(calibration.cooled(probabilities, found), codes)
+    assert after < 0.03
+    if truth == 3.0:
+        assert calibration.expected_calibration_error(probabilities, codes) > 0.2
+
+
+def test_the_calibration_error_is_as_defined() -> None:
+    # Two windows said with 0.9, one right; two with 0.6, both right: (2 · 0.4 + 2 · 0.4) / 4.
+    probabilities = np.array([[0.9, 0.1], [0.9, 0.1], [0.6, 0.4], [0.6, 0.4]])
+    assert calibration.expected_calibration_error(probabilities, np.array([0, 1, 0, 0])) == pytest.approx(0.4)
+
+
+def test_a_fold_is_calibrated_by_the_others() -> None:
+    probabilities, codes = said(3.0, 600)
+    fold = np.arange(600) // 300
+    found = calibration.cross_fitted(probabilities, codes, fold)
+    other = calibration.temperature(probabilities[fold == 1], codes[fold == 1])
+    np.testing.assert_array_equal(found[fold == 0], calibration.cooled(probabilities[fold == 0], other))
+    assert (found.argmax(axis=1) == probabilities.argmax(axis=1)).all()
+
+
+@settings(max_examples=25)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), min_size=4, max_size=12), st.integers(2, 5))
+def test_whole_folds_split_no_run_and_test_each_window_once(runs: list[tuple[int, int]], count: int) -> None:
+    codes = np.concatenate([np.full(windows, code) for code, windows in runs])
+    groups = np.concatenate([np.full(windows, f"run {n}") for n, (_, windows) in enumerate(runs)])
+    tested: list[int] = []
+    for train, test in folds.whole(codes, groups, count, np.random.default_rng(0)):
+        assert not set(groups[train]) & set(groups[test])
+        assert set(codes[test]) <= set(codes[train])
+        tested += test.tolist()
+    assert len(set(tested)) == len(tested)
+    several = [code for code in set(codes) if len(set(groups[codes == code])) >= 2]
+    if len(several) == len(set(codes)):
+        assert sorted(tested) == list(range(len(codes)))
+
+
+def test_random_folds_have_their_share_of_each_class() -> None:
+    codes = np.repeat([0, 1], [50, 25])
+    for train, test in folds.random(codes, 5, np.random.default_rng(0)):
+        assert np.bincount(codes[test]).tolist() == [10, 5]
+        assert len(train) == 60
+
+
+def test_listening_ends_when_it_is_sure() -> None:
+    # Five windows, three stages. The second is sure at once, the third at the second stage and wrong;
+    # the last would be sure at once, but is like nothing seen.
+    codes = np.array([0, 0, 0, 1, 1])
+    stages = np.array(
+        [
+            [[0.6, 0.4], [0.95, 0.05], [0.5, 0.5], [0.5, 0.5], [0.0, 1.0]],
+            [[0.7, 0.3], [0.95, 0.05], [0.1, 0.9], [0.4, 0.6], [0.0, 1.0]],
+            [[0.8, 0.2], [0.95, 0.05], [0.9, 0.1], [0.3, 0.7], [0.0, 1.0]],
+        ]
+    )
+    near = np.tile([True, True, True, True, False], (3, 1))
+    heard = stopping.Heard(stages, near, np.array([1.0, 2.0, 4.0]), codes)
+    assert stopping.stops(heard, 0.9).tolist() == [2, 0, 1, 2, 2]
+    known = stopping.curve(heard)
+    at = {each.threshold: each for each in known}
+    assert at[0.9].mean_s == (4 + 1 + 2 + 4 + 4) / 5
+    assert at[0.9].accuracy == 0.8
+    assert (at[stopping.NEVER].mean_s, at[stopping.NEVER].accuracy) == (4, 1)
+    assert stopping.choose(known) == at[0.95]
+
+
+def test_a_threshold_is_judged_on_other_folds() -> None:
+    # In the first fold an early answer is right, in the second it is wrong, sure as it is.
+    early, late = np.tile([0.9, 0.1], (20, 1)), np.tile([0.6, 0.4], (20, 1))
+    codes, fold = np.zeros(20, int), np.arange(20) // 10
+    early[10:] = [0.1, 0.9]
+    heard = stopping.Heard(np.stack([early, late]), np.ones((2, 20), bool), np.array([1.0, 2.0]), codes)
+    found = stopping.cross_fitted(heard, fold)
+    assert found.threshold == 0.95
+    assert found.accuracy == 0.5
+    assert found.mean_s == 1.5
+
+
+def test_few_windows_allow_less_confidence_than_many() -> None:
+    probabilities, codes = np.tile([0.9, 0.1], (1000, 1)), np.zeros(1000, int)
+    surest = [
+        calibration.cooled(
+            probabilities[:1], calibration.temperature(probabilities[:count], codes[:count])
+        ).max()
+        for count in (10, 100, 1000)
+    ]
+    assert surest[0] == pytest.approx(1 - 0.5 / 11, abs=1e-3)
+    assert sorted(surest) == surest
+
+
+def test_what_was_left_out_is_told_from_what_was_seen() -> None:
+    codes = np.unique(some().labels, return_inverse=True)[1]
+    rows, parts = features(some().windows), folds_of(some(), "runs")
+    limits = novelty.limits(rows, codes, np.unique(some().labels).tolist(), parts)
+    told = limits.told
+    assert told.false_alarms <= novelty.MOST_FALSE
+    assert set(told.found) == {"1 bbr", "1 cubic", "1 udp", "nobody"}
+    assert np.mean(list(told.found.values())) > 0.5
+    assert limits.near <= limits.new
+    assert np.mean(limits.distances <= limits.near) >= 0.5
+    known = some().labels != "1 bbr"
+    familiar = Familiar.of(rows[known], codes[known])
+    strange = examples([recording("bbr", "other", 77)], 10.0, 0.1).windows
+    assert (familiar.distance(strange) > limits.new).all()
+    again = examples([recording("udp", "other", 78)], 10.0, 0.1).windows
+    assert np.mean(familiar.distance(again) > limits.new) < 0.5
+
+
+def test_random_folds_flatter() -> None:
+    # The class is a coin thrown for each run, and each run has a level of its own: there is nothing to learn.
+    heard = [
+        recording(kind, f"{kind}-{number}", number, most=1 + 0.1 * number + 0.05 * at, duration_s=40.0)
+        for number in range(6)
+        for at, kind in enumerate(["udp", "udp"])
+    ]
+    whole = examples(heard, 10.0, 0.1)
+    coin = np.repeat(np.array(["udp", "bbr"])[np.arange(12) % 2], 4)
+    runs = np.repeat([f"run {number}" for number in range(12)], 4)
+    scores = evaluate(NearestNeighbour, whole._replace(labels=coin, runs=runs), ("random", "runs"))
+    assert scores[0].accuracy > scores[1].accuracy + 0.3
+
+
+def test_a_path_never_seen_needs_features() -> None:
+    near = recordings(["cubic", "udp", "bbr"], 2, duration_s=30.0)
+    far = [
+        recording(
+            kind, f"far {kind} {number}", number, path="far", base_rtt_s=0.15, most=0.7, duration_s=30.0
+        )
+        for kind in ("cubic", "udp", "bbr")
+        for number in range(2)
+    ]
+    whole = examples(near + far, 10.0, 0.1)
+    assert possible(whole) == ["runs", "paths", "random"]
+    ours, theirs = (evaluate(kind, whole, ["paths"])[0] for kind in (Few, NearestNeighbour))
+    assert ours.accuracy > theirs.accuracy + 0.3
+    assert ours.folds == 2
+    assert ours.windows == np.sum(ours.confusion) == len(whole.labels)
+    assert ours.accuracy_bbr is not None
+    assert ours.accuracy == np.trace(ours.confusion) / np.sum(ours.confusion)
+
+
+def test_examples_that_allow_no_judgement_are_refused() -> None:
+    with pytest.raises(HowdahError, match="no path can be left out"):
+        folds_of(some(), "paths")
+    apart = np.where(some().labels == "nobody", "here", "there")
+    only = some()._replace(paths=apart).take(np.isin(some().labels, ["nobody", "1 bbr"]))
+    assert possible(only) == ["runs", "random"]
+    once = some().take(~np.isin(some().runs, ["bbr-1", "bbr-2"]))
+    with pytest.raises(HowdahError, match=r"class '1 bbr' has one run.*record it twice"):
+        folds_of(once, "runs")
+    mixed = some()._replace(runs=np.full(len(some().runs), "run"))
+    with pytest.raises(HowdahError, match="run 'run' is of '1 bbr' and of '1 cubic'"):
+        folds_of(mixed, "runs")
