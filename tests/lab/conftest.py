@@ -1,13 +1,51 @@
-"""A lab that many tests use, and the check that a test leaves nothing behind."""
+"""A lab that many tests use, the check that a test leaves nothing behind, and what a paused machine means.
 
-from collections.abc import Iterator
+Bounds on time hold where the machine runs. Where the hypervisor took it away for a part of a test that
+failed, the test is run again, twice at most, and the summary tells it. Where it ran, nothing is run again.
+"""
+
+import os
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from copying import Copier
+from pauses import MUCH, Pauses
 from traces import Traces
 
 from howdah import lab
+
+AGAIN = 2
+PAUSES = pytest.StashKey[Pauses]()
+
+
+@pytest.hookimpl
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    here = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
+    if not here or os.geteuid() != 0:
+        return
+    pauses = Pauses()
+    config.add_cleanup(pauses.close)
+    config.stash[PAUSES] = pauses
+    for item in here:
+        item.add_marker(pytest.mark.flaky(reruns=AGAIN, condition=lambda: pauses.share() > MUCH))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if PAUSES in item.config.stash:
+        item.config.stash[PAUSES].begin()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed and PAUSES in item.config.stash:
+        lost = item.config.stash[PAUSES].share()
+        report.sections.append(
+            ("the machine", f"taken away {lost:.1%} of the time (run again above {MUCH:.0%})")
+        )
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -1,14 +1,16 @@
 """The window of a live connection against the reference model of its congestion control.
 
 The link drops single segments, seconds apart: cycles of growth between two cuts. The model is told the
-path, the window at the first loss and when the others were found, and nothing else.
+path, the window at the first loss and when the others were found, and nothing else. The path is as it was: a
+busy machine makes its round trips longer.
 """
 
 import json
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -81,7 +83,14 @@ class Cut(msgspec.Struct, frozen=True):
     after: int
 
 
-Lives = dict[str, list[Sample]]
+class Life(msgspec.Struct, frozen=True):
+    """A connection from its first segment to its end."""
+
+    rtt_ns: int
+    """Of the link, without a queue."""
+    samples: list[Sample]
+    link: lab.LinkStats
+    """What the link did meanwhile."""
 
 
 @pytest.fixture(scope="module")
@@ -99,19 +108,15 @@ def loaded(privilege: None) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", params=RTTS_MS, ids="{}ms".format)
-def lives(request: pytest.FixtureRequest, loaded: None) -> tuple[int, Lives]:
-    """An RTT in ns, and a life under each control over a link of its own.
-
-    All at the same time; where that is too much for the machine, again one by one.
-    """
-    rtt_ns, rest_ns = request.param * MS, 8 * request.param * MS
+def lives(request: pytest.FixtureRequest, loaded: None) -> dict[str, Life]:
+    """A life under each control, over links of their own, all at the same time."""
+    rtt_ns = request.param * MS
     with ThreadPoolExecutor(len(CONTROLS)) as pool:
-        looks = pool.map(lambda name: look(name, rtt_ns, losses_ns(name, rtt_ns), rest_ns)[0], CONTROLS)
-        found = dict(zip(CONTROLS, looks, strict=True))
-    return rtt_ns, {
-        name: samples or watched(name, rtt_ns, losses_ns(name, rtt_ns), rest_ns)
-        for name, samples in found.items()
-    }
+        return dict(zip(CONTROLS, pool.map(lambda name: live(name, rtt_ns), CONTROLS), strict=True))
+
+
+def live(name: str, rtt_ns: int) -> Life:
+    return watch(name, rtt_ns, losses_ns(name, rtt_ns), 8 * rtt_ns)
 
 
 def losses_ns(name: str, rtt_ns: int) -> list[int]:
@@ -120,26 +125,21 @@ def losses_ns(name: str, rtt_ns: int) -> list[int]:
     return list(accumulate((round(FIRST_LOSS_ROUNDS * rtt_ns), *cycles_ns)))
 
 
-def watched(name: str, rtt_ns: int, lost_ns: list[int], rest_ns: int) -> list[Sample]:
+def as_modelled(judge: Callable[[Life], None], first: Life, again: Callable[[], Life]) -> None:
+    """Fails unless a life agrees with its model; one over a late link that does not is lived again, alone.
+
+    One that agrees although segments came late agrees.
+    """
+    try:
+        judge(first)
+    except AssertionError:
+        if not first.link.lateness.spoilt:
+            raise
+        judge(again())
+
+
+def watch(name: str, rtt_ns: int, lost_ns: list[int], rest_ns: int) -> Life:
     """The life of a connection that loses single segments, and that for a while after the last."""
-    for _ in range(3):
-        samples, stats = look(name, rtt_ns, lost_ns, rest_ns)
-        if samples:
-            return samples
-    pytest.fail(f"{name}: {stats.warning()}", pytrace=False)
-
-
-def look(name: str, rtt_ns: int, lost_ns: list[int], rest_ns: int) -> tuple[list[Sample], lab.LinkStats]:
-    """The same, without samples if the machine spoilt it."""
-    samples, stats = watch(name, rtt_ns, lost_ns, rest_ns)
-    if stats.lateness.spoilt:
-        return [], stats
-    dropped = stats.directions["near_to_far"].dropped
-    assert (dropped.loss, dropped.queue, dropped.machine) == (len(lost_ns), 0, 0)
-    return samples, stats
-
-
-def watch(name: str, rtt_ns: int, lost_ns: list[int], rest_ns: int) -> tuple[list[Sample], lab.LinkStats]:
     link = lab.symmetric(RATE_BPS, rtt_ns, queue_bytes=QUEUE_BYTES)
     drops = tuple(Change(round(BEGIN_S * 1e9) + at_ns, drop=1) for at_ns in lost_ns)
     there = msgspec.structs.replace(link.near_to_far, changes=drops)
@@ -158,7 +158,7 @@ def watch(name: str, rtt_ns: int, lost_ns: list[int], rest_ns: int) -> tuple[lis
                 done = wan.run("near", argv, capture_output=True, text=True, check=True, cwd=ROOT, timeout=60)
             finally:
                 far.kill()
-        return msgspec.convert(json.loads(done.stdout), list[Sample]), wan.stats()
+        return Life(rtt_ns, msgspec.convert(json.loads(done.stdout), list[Sample]), wan.stats())
 
 
 def acknowledge_each_segment(wan: lab.Lab) -> None:
@@ -179,6 +179,23 @@ def cuts(samples: list[Sample]) -> list[Cut]:
         if now.snd_ssthresh != earlier.snd_ssthresh and not repaired_before:
             found.append(Cut(at, now.t_ns, max(earlier.snd_cwnd, now.snd_cwnd), now.snd_ssthresh))
     return found
+
+
+def path_rtt_ns(life: Life) -> int:
+    """Without a queue, the link's and what the machine added to it."""
+    free_segments = RATE_BPS * life.rtt_ns / 1e9 / PACKET_WIRE_BITS
+    seen_ns = [1000 * each.rtt for each in life.samples if each.snd_cwnd < free_segments]
+    return max(life.rtt_ns, round(statistics.fmean(seen_ns))) if seen_ns else life.rtt_ns
+
+
+def may_err(name: str, life: Life, merged: float) -> float:
+    """What a late link adds to each bound: the part of ACKs that came together and were ``merged``, and in
+    H-TCP, which cuts by the greatest round trip, the one segment that was late on both its ways.
+    """
+    lateness = life.link.lateness
+    if not lateness.spoilt:
+        return 0.0
+    return merged + (2 * (lateness.max_ns or 0) / life.rtt_ns if name == "htcp" else 0.0)
 
 
 def modelled(name: str, rtt_ns: int, live: list[Cut]) -> model.Trace:
@@ -221,23 +238,31 @@ def growing(cycle: list[Sample], rtt_ns: int) -> list[Sample]:
 
 
 @pytest.mark.parametrize("name", [name for name in CONTROLS if name != "hold"])
-def test_a_window_follows_its_model(name: str, lives: tuple[int, Lives]) -> None:
-    rtt_ns, samples = lives[0], lives[1][name]
+def test_a_window_follows_its_model(name: str, lives: dict[str, Life]) -> None:
+    as_modelled(lambda life: assert_followed(name, life), lives[name], lambda: live(name, lives[name].rtt_ns))
+
+
+def assert_followed(name: str, life: Life) -> None:
+    rtt_ns, samples = life.rtt_ns, life.samples
+    assert_lost(life, len(losses_ns(name, rtt_ns)))
     live = cuts(samples)
+    assert len(live) == len(losses_ns(name, rtt_ns))
     begin, end = samples[live[0].at], samples[live[-1].at]
-    assert end.segs_in - begin.segs_in == pytest.approx(end.delivered - begin.delivered, rel=0.02)
-    trace = modelled(name, rtt_ns, live)
+    merged = 1 - (end.segs_in - begin.segs_in) / (end.delivered - begin.delivered)
+    assert abs(merged) < (0.05 if life.link.lateness.spoilt else 0.02)
+    trace = modelled(name, path_rtt_ns(life), live)
+    besides = may_err(name, life, abs(merged))
 
     for cut, wanted in zip(live, trace.cuts, strict=True):
         share = wanted.after_segments / wanted.before_segments
-        assert cut.after / cut.before == pytest.approx(share, rel=CUT_WITHIN)
+        assert cut.after / cut.before == pytest.approx(share, rel=CUT_WITHIN + besides)
 
     for (after, before), (wanted_after, wanted_before) in zip(
         pairwise(live), pairwise(trace.cuts), strict=True
     ):
         grown = before.before - after.after
         wanted_growth = wanted_before.before_segments - wanted_after.after_segments
-        assert grown == pytest.approx(wanted_growth, rel=GROWTH_WITHIN, abs=1)
+        assert grown == pytest.approx(wanted_growth, rel=GROWTH_WITHIN + besides, abs=1)
 
     offset_ns = trace.cuts[0].t_ns - live[0].t_ns
     errors = [
@@ -246,7 +271,13 @@ def test_a_window_follows_its_model(name: str, lives: tuple[int, Lives]) -> None
         for each in growing(samples[cut.at : following.at], rtt_ns)[::10]
     ]
     assert len(errors) > 150, "too few looks to say that the window was followed"
-    assert -WINDOW_WITHIN < min(errors) <= max(errors) < WINDOW_WITHIN
+    assert max(map(abs, errors)) < WINDOW_WITHIN + besides
+
+
+def assert_lost(life: Life, count: int) -> None:
+    """What was to be lost, and nothing else."""
+    dropped = life.link.directions["near_to_far"].dropped
+    assert (dropped.loss, dropped.queue, dropped.machine) == (count, 0, 0)
 
 
 def holding(rtt_ns: int, lost_ns: list[int], rest_ns: int) -> model.Trace:
@@ -263,8 +294,12 @@ def holding(rtt_ns: int, lost_ns: list[int], rest_ns: int) -> model.Trace:
     )
 
 
-def test_a_held_window_is_that_of_its_model(lives: tuple[int, Lives]) -> None:
-    rtt_ns, samples = lives[0], lives[1]["hold"]
+def test_a_held_window_is_that_of_its_model(lives: dict[str, Life]) -> None:
+    as_modelled(assert_held, lives["hold"], lambda: live("hold", lives["hold"].rtt_ns))
+
+
+def assert_held(life: Life) -> None:
+    rtt_ns, samples = life.rtt_ns, life.samples
     trace = holding(rtt_ns, [rtt_ns, 4 * rtt_ns], 3 * rtt_ns)
     assert len(trace.cuts) == 2
     (held,) = {each.cwnd_segments for each in trace.rounds}
@@ -304,9 +339,16 @@ def test_a_held_window_is_given_up_and_held_again_as_its_model_says() -> None:
     fifth_ns = round(5 * PACKET_WIRE_BITS * 1e9 / HOLD_BPS)
     lost_ns = list(range(10 * rtt_ns, round(19.5 * rtt_ns), fifth_ns))
     rest_ns = 60 * rtt_ns
-    samples = watched("hold", rtt_ns, lost_ns, rest_ns)
-    trace = holding(rtt_ns, lost_ns, rest_ns)
-    live = fall([(each.t_ns, each.snd_cwnd) for each in samples if each.t_ns > 2 * rtt_ns])
+
+    def again() -> Life:
+        return watch("hold", rtt_ns, lost_ns, rest_ns)
+
+    as_modelled(lambda life: assert_fallen(life, holding(rtt_ns, lost_ns, rest_ns)), again(), again)
+
+
+def assert_fallen(life: Life, trace: model.Trace) -> None:
+    rtt_ns = life.rtt_ns
+    live = fall([(each.t_ns, each.snd_cwnd) for each in life.samples if each.t_ns > 2 * rtt_ns])
     wanted = fall([(each.t_ns, each.cwnd_segments) for each in trace.rounds])
     assert live.share == pytest.approx(wanted.share, rel=CUT_WITHIN)
     assert live.growth_per_s == pytest.approx(wanted.growth_per_s, rel=GROWTH_WITHIN)
