@@ -1,12 +1,14 @@
 """Connections that send when they are told to, and a receiver that notes when what arrived.
 
-python streams.py far PORT SPAN_S           then prints {port: [[ns, bytes], …]}, by the sender's ports
+python streams.py far PORT SPAN_S           then, or at SIGUSR1, prints {port: [[ns, bytes], …]}, by the
+                                            sender's ports
 python streams.py near ADDRESS PORT COUNT   prints its ports; each line it reads names those that may send
 """
 
 import contextlib
 import json
 import selectors
+import signal
 import socket
 import statistics
 import subprocess
@@ -42,6 +44,11 @@ class Streams:
         orders = _pipe(self._near.stdin)
         orders.write(json.dumps(which) + "\n")
         orders.flush()
+
+    def until_now(self) -> list[Samples]:
+        """What has arrived, of each connection, without waiting for the end of the span."""
+        self._far.send_signal(signal.SIGUSR1)
+        return self.arrived()
 
     def arrived(self) -> list[Samples]:
         """Of each connection, once the span is over."""
@@ -95,7 +102,9 @@ def _far(port: int, span_s: float) -> None:
     buffer = bytearray(1 << 20)
     print("ready", flush=True)
     end = time.monotonic() + span_s
-    while time.monotonic() < end:
+    over = threading.Event()
+    signal.signal(signal.SIGUSR1, lambda *_: over.set())
+    while time.monotonic() < end and not over.is_set():
         for key, _ in selector.select(0.1):
             if key.fileobj is listener:
                 accepted, (_, remote) = listener.accept()

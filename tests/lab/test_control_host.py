@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from controls import clean_kernel, take_all_away
-from streams import PORT, streams, wire_bps
+from streams import PORT, Samples, streams, wire_bps
 
 from howdah import lab
 from howdah.cc import programs
@@ -22,11 +22,15 @@ from howdah.paths.guaranteed.interface import Operations
 from howdah.paths.guaranteed.members import Member
 from howdah.paths.guaranteed.policyfile import loads
 from howdah.paths.guaranteed.running.serving import serve
+from howdah.paths.guaranteed.status import FlowStatus
 
 pytestmark = pytest.mark.lab
 
 RTT_NS = 20_000_000
-SETTLE_NS, SPAN_NS = 1_000_000_000, 2_000_000_000
+SHARE_BPS, SPAN_NS = 60_000_000, 2_000_000_000
+LEAST, MOST = 0.7, 1.03
+"""Of it, on a machine that others use too."""
+SOON_S = 20
 NAME = "base20"
 POLICY = """
 name = "small"
@@ -88,32 +92,36 @@ def test_connections_have_the_share_that_is_ordered_and_all_is_put_back(wan: Lab
         POLICY.replace("ADDRESS", f"{wan.far_address}/32").replace("PORT", str(PORT)), "small.toml"
     )
     kernels = {NAME: Host(NAME, namespace(wan))}
-    sent: list[int | None] = []
-    spans_ns: list[int] = []
+    shown: list[FlowStatus] = []
+    arrived: list[Samples] = []
 
     async def attend(operations: Operations) -> None:
         revision = await operations.ask("images", "test")
         async for status in operations.watch():
             if status.settled and status.revision >= revision:
                 break
-        spans_ns.append(time.monotonic_ns() + SETTLE_NS)
-        await asyncio.sleep(3.5)
-        (images,) = (flow for flow in operations.status().flows if flow.traffic_class == "images")
-        assert images.share_bps == 60_000_000
-        assert images.connections == 4
-        sent.append(images.sent_bps)
+        end_s = time.monotonic() + SOON_S
+        while time.monotonic() < end_s and not (shown and held(shown[-1])):
+            await asyncio.sleep(SPAN_NS / 1e9)
+            shown.extend(flow for flow in operations.status().flows if flow.traffic_class == "images")
+        arrived.extend(opened.until_now())
 
-    with streams(wan, 4, 4.5) as opened:
+    with streams(wan, 4, 60) as opened:
         opened.send(*range(4))
         asyncio.run(serve("test", policy, LocalBus(), kernels, attend, lambda line: None))
-        arrived = opened.arrived()
-    begin_ns, end_ns = spans_ns[0], spans_ns[0] + SPAN_NS
-    assert sum(wire_bps(each, begin_ns, end_ns) for each in arrived) == pytest.approx(60_000_000, rel=0.03)
-    assert sent == [pytest.approx(60_000_000, rel=0.03)]
+    assert held(shown[-1]), shown
+    end_ns = max(own[-1][0] for own in arrived)
+    assert LEAST < sum(wire_bps(each, end_ns - SPAN_NS, end_ns) for each in arrived) / SHARE_BPS < MOST
     assert everyones() == []
     status = programs.status()
     assert not status.rules
     assert not any(each.loaded for each in status.programs)
+
+
+def held(images: FlowStatus) -> bool:
+    """Whether its four connections have the share, and send it."""
+    assert images.share_bps == SHARE_BPS
+    return images.connections == 4 and LEAST < (images.sent_bps or 0) / SHARE_BPS < MOST
 
 
 def test_what_a_killed_agent_had_in_force_is_found_as_it_was(wan: Lab) -> None:
