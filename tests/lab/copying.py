@@ -4,8 +4,10 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,6 +19,7 @@ STOP_S = 2.0
 SLACK_S = 1.5
 
 Argument = str | Path
+P = TypeVar("P", bound="subprocess.Popen[Any]")
 Node = tuple[str, int, int, bytes]
 
 
@@ -111,6 +114,16 @@ def tree(root: Path) -> dict[bytes, Node]:
                 node = ("file", status.st_mode & 0o7777, status.st_mtime_ns, path.read_bytes())
             found[bytes(path.relative_to(root))] = node
     return found
+
+
+@contextmanager
+def alive(process: P) -> Iterator[P]:
+    """Kills it at the end of the block at the latest: a test that fails does not wait for it."""
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def wait_until(true: Callable[[], bool], within_s: float) -> None:

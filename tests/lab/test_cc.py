@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 from controls import PINS, cc, clean_kernel, good, refused, take_all_away
-from copying import Copier, wait_until
+from copying import Copier, alive, wait_until
 from traces import HOWDAH, Traces
 
 from bench.cc import crowd
@@ -51,7 +51,7 @@ def wan(kernel: None) -> Iterator[Lab]:
     link = lab.symmetric(100_000_000, 20_000_000)
     with (
         lab.started(link, sshd=True) as up,
-        up.popen("far", ["iperf3", "-s"], stdout=subprocess.DEVNULL) as server,
+        alive(up.popen("far", ["iperf3", "-s"], stdout=subprocess.DEVNULL)),
     ):
         for host, other, address in (
             ("far", "near", FAR),
@@ -63,7 +63,6 @@ def wan(kernel: None) -> Iterator[Lab]:
             up.run(other, ["ip", "route", "add", address, "dev", "wan0"], check=True)
         await_service(up, PORT)
         yield up
-        server.terminate()
 
 
 def await_service(wan: Lab, port: str) -> None:
@@ -237,12 +236,9 @@ def test_scp_is_attached_where_it_is_accepted_in_both_families(wan: Lab, tmp_pat
 def test_nuttcp_is_attached(wan: Lab) -> None:
     good("load", "hold")
     good("attach", "--to", f"{FAR}/32", "--ports", NUTTCP_PORTS, "--cc", "hold", "--rate", "40Mbit")
-    with wan.popen("far", ["nuttcp", "-S", "--nofork"]) as server:
-        try:
-            await_service(wan, NUTTCP_PORTS.partition("-")[0])
-            assert_held(nuttcp_bps(wan))
-        finally:
-            server.kill()
+    with alive(wan.popen("far", ["nuttcp", "-S", "--nofork"])):
+        await_service(wan, NUTTCP_PORTS.partition("-")[0])
+        assert_held(nuttcp_bps(wan))
     (listed,) = programs.status().rules
     assert (listed.chosen, listed.refused) == (2, 0), "one connection for control and one for data"
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from controls import clean_kernel, take_all_away
+from copying import alive
 from streams import PORT, Samples, streams, wire_bps
 
 from howdah import lab
@@ -127,7 +128,7 @@ def held(images: FlowStatus) -> bool:
 def test_what_a_killed_agent_had_in_force_is_found_as_it_was(wan: Lab) -> None:
     until_ns = now_ns() + 3600 * 10**9
     words = [sys.executable, "-c", HOLD_AND_WAIT, NAME, str(namespace(wan)), str(until_ns)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+    with alive(subprocess.Popen(words, stdout=subprocess.PIPE, text=True)) as process:
         assert process.stdout
         assert process.stdout.readline() == "held\n"
         process.send_signal(signal.SIGKILL)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from copying import SLACK_S, STOP_S, Copier, wait_until
+from copying import SLACK_S, STOP_S, Copier, alive, wait_until
 
 from howdah.lab.enter import Process
 
@@ -57,15 +57,12 @@ def test_of_copies_at_once_one_takes_it_and_all_go_well(cp: Copier, waiting: int
 def copying(cp: Copier, waiting: int) -> Iterator[Process]:
     """A copy on its way that has taken the far end that waited."""
     argv = [*cp.argv("--memory", "100GiB", "far:"), "--quiet"]
-    with cp.lab.popen("near", argv, env=cp.env, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            wait_until(lambda: not holders(cp), STOP_S)
-            time.sleep(0.2)
-            assert process.poll() is None
-            assert far_ends(cp) == [waiting]
-            yield process
-        finally:
-            process.kill()
+    with alive(cp.lab.popen("near", argv, env=cp.env, stderr=subprocess.PIPE, text=True)) as process:
+        wait_until(lambda: not holders(cp), STOP_S)
+        time.sleep(0.2)
+        assert process.poll() is None
+        assert far_ends(cp) == [waiting]
+        yield process
 
 
 def test_a_signal_stops_a_far_end_that_waited(cp: Copier, waiting: int) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 from controls import clean_kernel
-from copying import Copier, wait_until
+from copying import Copier, alive, wait_until
 from traces import HOWDAH
 
 from howdah import lab
@@ -57,12 +57,12 @@ def served(wan: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     policy = tmp_path_factory.mktemp("policy") / "small.toml"
     policy.write_text(POLICY)
     words = [*HOWDAH, "control", "serve", policy, "--host", "base20=/proc/self/ns/net", "--json"]
-    with wan.popen("near", words, stdout=subprocess.PIPE, text=True) as process:
+    with alive(wan.popen("near", words, stdout=subprocess.PIPE, text=True)) as process:
         assert json.loads(_document(process))["hosts"] == ["base20"]
-        wait_until(lambda: _status(wan).settled, 5)
+        wait_until(lambda: _status(wan).settled, 20)
         yield
         process.terminate()
-        assert process.wait(10) == 143
+        assert process.wait(20) == 143
 
 
 def _document(process: "subprocess.Popen[str]") -> str:
@@ -97,7 +97,7 @@ def test_a_copy_has_its_share_and_gives_it_back(served: None, cp: Copier, wan: L
 
 def test_an_interrupted_copy_gives_it_back(served: None, cp: Copier, wan: Lab) -> None:
     argv = cp.argv("--path", "guaranteed", "--class", "images", "--memory", "60s", "far:", "-q")
-    with wan.popen("near", argv, env=cp.env, stderr=subprocess.PIPE, text=True) as copy:
+    with alive(wan.popen("near", argv, env=cp.env, stderr=subprocess.PIPE, text=True)) as copy:
         wait_until(lambda: bool(_status(wan).asked), 10)
         copy.send_signal(signal.SIGINT)
         assert copy.wait(10) == 130

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from copying import SLACK_S, STOP_S, Argument, Copier, tree, wait_until
+from copying import SLACK_S, STOP_S, Argument, Copier, alive, tree, wait_until
 
 from howdah import lab
 from howdah.lab import Lab
@@ -38,18 +38,16 @@ def source(tmp_path: Path) -> Path:
 @contextmanager
 def started(cp: Copier, *names: Argument, **environment: str) -> Iterator[Process]:
     """A copy that goes on; whatever is left of it ends with the block."""
-    with cp.lab.popen(
+    process = cp.lab.popen(
         "near",
         cp.argv(*names),
         env={**cp.env, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    )
+    with alive(process):
+        yield process
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from as_user import UID
+from copying import alive
 from traces import HOWDAH, Traces, ping, round_trip_ms
 
 from howdah import lab
@@ -99,7 +100,7 @@ def test_who_asks_and_goes_does_not_end_the_lab(wan: lab.Lab) -> None:
 
 def test_signals_go_to_the_program(wan: lab.Lab) -> None:
     script = "trap 'exit 9' TERM; echo ready; while :; do sleep 0.02; done"
-    with wan.popen("far", ["sh", "-c", script], stdout=subprocess.PIPE) as process:
+    with alive(wan.popen("far", ["sh", "-c", script], stdout=subprocess.PIPE)) as process:
         assert process.stdout.readline() == b"ready\n"
         process.terminate()
         assert process.wait(timeout=5) == 9
@@ -124,9 +125,8 @@ def test_a_lab_ends_with_its_caller_even_when_that_is_killed(traces: Traces) -> 
         "with lab.started(lab.symmetric(10**9, 10**7), sshd=True):\n"
         "    print('ready', flush=True); time.sleep(300)"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", script], env=traces.environment, stdout=subprocess.PIPE, text=True
-    ) as caller:
+    argv = [sys.executable, "-c", script]
+    with alive(subprocess.Popen(argv, env=traces.environment, stdout=subprocess.PIPE, text=True)) as caller:
         assert caller.stdout is not None
         assert caller.stdout.readline() == "ready\n"
         (maker,) = children(caller.pid)

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from copying import alive
 from requirement import missing
 from traces import wait_for
 
@@ -69,7 +70,7 @@ def stopped_round_trip_ns(wan: lab.Lab, stop_s: float) -> int:
     """The round trip of a datagram that comes while the emulator is stopped for ``stop_s``."""
     argv = [sys.executable, "-c", REFUSED, wan.far_address]
     assert wan.identity is not None
-    with wan.popen("near", argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asking:
+    with alive(wan.popen("near", argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)) as asking:
         assert asking.stdout.readline() == "ready\n"
         os.kill(wan.identity.pid, signal.SIGSTOP)
         wait_for(lambda: stopped(wan))
@@ -148,7 +149,7 @@ def test_cut_packets_carry_the_same_bytes(family: str, address: str) -> None:
     link = lab.symmetric(200_000_000, 4 * MS, loss=0.01, seed=11)
     with lab.started(link) as wan:
         receiving: list[Any] = [sys.executable, "-c", TRANSFER, "listen", family]
-        with wan.popen("far", receiving, stdout=subprocess.PIPE, text=True) as receiver:
+        with alive(wan.popen("far", receiving, stdout=subprocess.PIPE, text=True)) as receiver:
             assert receiver.stdout.readline() == "ready\n"
             wan.run("near", [sys.executable, "-c", TRANSFER, address, family], check=True, timeout=60)
             assert receiver.stdout.read() == "True\n"

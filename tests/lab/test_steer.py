@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import pytest
-from copying import Argument, Copier, tree
+from copying import Argument, Copier, alive, tree
 
 from howdah.plan import Later, Plan
 from howdah.record import Outcome, Record
@@ -56,7 +56,7 @@ def watched(cp: Copier, look: Callable[[], T], *arguments: Argument) -> tuple[Ou
     """The outcome of a copy that must succeed with all its changes, and what was seen while it went on."""
     seen = []
     with (cp.folder / "record.json").open("w+") as output:
-        with cp.lab.popen("near", cp.argv(*arguments, "--json"), env=cp.env, stdout=output) as process:
+        with alive(cp.lab.popen("near", cp.argv(*arguments, "--json"), env=cp.env, stdout=output)) as process:
             while process.poll() is None:
                 seen.append(look())
                 time.sleep(0.03)

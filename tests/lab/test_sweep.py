@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from controls import clean_kernel
-from copying import wait_until
+from copying import alive, wait_until
 
 from howdah import lab
 from howdah.archive import Archive
@@ -216,7 +216,7 @@ def test_a_host_that_vanishes_half_way_keeps_what_was_measured(sweeper: Sweeper)
     sweeper.plan.write_text(HOST)
     with lab.started(lab.symmetric(1_000_000_000, 1_000_000), sshd=True) as wan:
         argv = [sys.executable, "-m", "howdah", "sweep", str(sweeper.plan), "--beside-others"]
-        with wan.popen("near", argv, env=sweeper.env, stderr=subprocess.PIPE, text=True) as process:
+        with alive(wan.popen("near", argv, env=sweeper.env, stderr=subprocess.PIPE, text=True)) as process:
             wait_until(some_runs(sweeper, 3), 60)
             # Only the lab's processes are to be seen in a lab.
             wan.run("far", ["pkill", "-KILL", "sshd"], check=True)
