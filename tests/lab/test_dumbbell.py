@@ -90,7 +90,7 @@ def test_a_port_that_two_overload_counts_what_it_drops() -> None:
     with lab.started(lab.symmetric(1_000_000_000, 4 * MS), shape) as star, ThreadPoolExecutor() as threads:
 
         def missed(source: str, port: int) -> int:
-            sent, caught = thrown(star, 80, source=source, sink="right1", port=port)
+            sent, caught = thrown(star, 200, source=source, sink="right1", port=port)
             return sent - caught["datagrams"]
 
         lost = sum(threads.map(missed, ("left1", "left2"), (PORT, PORT + 1)))
