@@ -6,20 +6,21 @@
 //! - The window is what the [`Target`] says, from the first segment on; a change counts at the next ACK.
 //! - A smaller window leaves room for [`AHEAD`] segments beyond what is on its way until that fits: the new
 //!   spacing begins at once, where a window cut below the flight would first silence the sender.
-//! - A rate becomes a window by the base RTT and [`ACK_DELAY_US`]. The base RTT is the least of the last
+//! - A rate becomes a window by the base RTT and [`LATE_US`]. The base RTT is the least of the last
 //!   `base_rtt_window` (at least four round trips) in two halves: a longer path is believed after half of it
 //!   to all of it, a shorter one at once.
-//! - Segments are spaced by the rate; a window evenly over the base RTT.
+//! - Segments are spaced by the rate; a window evenly over the base RTT. No timer is late here; what is
+//!   done where they are, see [`crate::Schedule`].
 //! - Guard: see [`Guard`]. Fallen back, the flow is Reno from half its window on, below the target.
 //!
 //! Deviations beside those of the crate: fallen back, a loss takes effect at once, not over a round trip.
 
-use crate::{Ack, Control, Parameter, Reno, Unit, Values, Window};
+use crate::{Ack, Control, LATE_US, Parameter, Reno, Unit, Values, Window};
 
 const HEADROOM: Parameter = Parameter::count(
     "headroom",
     (10, 0, 1000),
-    "window beyond rate × (base RTT + 2 ms)",
+    "window beyond rate × (base RTT + 10 ms)",
 )
 .in_unit(Unit::PerMille);
 const FRAME_OVERHEAD: Parameter = Parameter::count(
@@ -50,9 +51,6 @@ const RETURN_ROUNDS: Parameter = Parameter::count(
     (32, 1, 1_000),
     "round trips in a row below half of it until it is held again",
 );
-
-/// An ACK waits so long for what arrives with it and for timers.
-pub const ACK_DELAY_US: u64 = 2_000;
 
 /// A packet of segmentation offload holds less.
 pub const AHEAD: u64 = 64;
@@ -137,7 +135,7 @@ impl Hold {
             } => {
                 let wire_bytes = u64::from(packet_bytes) + self.frame_overhead;
                 let per_s = rate_bps as f64 / 8.0 / wire_bytes as f64;
-                let fits = (per_s * (rtt_us + ACK_DELAY_US) as f64 / 1e6) as u64;
+                let fits = (per_s * (rtt_us + LATE_US) as f64 / 1e6) as u64;
                 (fits + fits * self.headroom / 1000 + 1, per_s)
             }
         };

@@ -1,7 +1,7 @@
 //! What holds for each algorithm whatever happens: floor, cut, growth.
 
 use howdah_cc_model::{
-    ACK_DELAY_US, Ack, Algorithm, Control, HighSpeed, Hold, Htcp, Path, Simulation, Target, Values,
+    Ack, Algorithm, Control, HighSpeed, Hold, Htcp, LATE_US, Path, Simulation, Target, Values,
     Window,
 };
 use proptest::prelude::*;
@@ -231,7 +231,7 @@ proptest! {
         let mut hold = Hold::new(target, &Values::new(Hold::PARAMETERS, &[]).unwrap());
         let mut window = Window::new(10, None);
         hold.begin(&mut window, rtt_us);
-        let until_answer_us = rtt_us + ACK_DELAY_US;
+        let until_answer_us = rtt_us + LATE_US;
         let exact = rate_bps as f64 * until_answer_us as f64 / 8e6 / 1538.0;
         // One per cent of headroom and one segment.
         prop_assert!(f64::from(window.cwnd) >= exact.max(2.0).floor());

@@ -2,9 +2,12 @@
 /* A held window, for a path whose rate is guaranteed: no slow start, no cut on loss, paced.
  *
  * Source: the LSST transfer's fixed window (ARCHITECTURE.md), finished. The target is a window in packets, or a rate
- * on the wire, or a part of a share's (share.h); then window = rate × (base RTT + 2 ms) / wire bytes of a packet, plus `headroom`. The base RTT is
+ * on the wire, or a part of a share's (share.h); then window = rate × (base RTT + 10 ms) / wire bytes of a packet, plus `headroom`. The base RTT is
  * the least of the last `base_rtt_window` (and at least four round trips), so that it follows a change of
  * route; pacing keeps the rate even while the RTT holds a queue.
+ *
+ * Pacing keeps a schedule (schedule.h), because the kernel's makes good no more than half a packet of what a
+ * timer is late.
  *
  * Guard: when more than `guard_loss` of the packets were lost in each of `guard_rounds` round trips, the
  * flow is halved and goes on as Reno (RFC 5681), below the target. After `return_rounds` round trips
@@ -13,6 +16,7 @@
  * With cong_control the kernel leaves window and pacing to us alone: both are set at each ACK.
  * Its arguments after the socket changed in Linux 6.10, so none is used.
  */
+#include "schedule.h"
 #include "share.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -40,15 +44,14 @@ enum {
 	CALM_ROUNDS = 100,       /* held so long, a fall is no longer soon after the last */
 	WAITS_MAX = 6,           /* doublings */
 	WINDOW_MIN = 2,
-	ACK_DELAY_US = 2000, /* an ACK waits so long for what arrives with it and for timers */
 	AHEAD = 64,          /* a packet of segmentation offload holds less */
+	MIN_TSO_SEGS = 2,    /* as sysctl_tcp_min_tso_segs has it */
 };
 
 struct hold {
-	__u64 rate_bps;
-	__u32 window_target;
-	__u32 window;     /* what the target comes to */
-	__u64 pacing_Bps; /* of payload */
+	struct schedule schedule;
+	__u32 window_target; /* 0: the schedule's rate is the target */
+	__u32 window;        /* what the target comes to */
 	__u32 looked_us;
 	__u32 round_us;
 	__u32 round_delivered;
@@ -96,22 +99,19 @@ static __always_inline __u32 overhead(const struct sock *sk)
 	return tcp_sk(sk)->tcp_header_len + ip + parameters.frame_overhead;
 }
 
-/* The target in packets and payload bytes per second, by the base RTT. */
+/* The target in packets, and on the wire, by the base RTT. */
 static __always_inline void reckon(const struct sock *sk, struct hold *hold)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	__u64 rtt_us = max(base_rtt_us(tp, hold), 1U);
-	__u64 answer_us = rtt_us + ACK_DELAY_US;
-	__u64 mss = max(tp->mss_cache, 1U);
-	__u64 wire = mss + overhead(sk);
+	__u64 wire = max(tp->mss_cache, 1U) + overhead(sk);
 	__u64 window = hold->window_target;
 
-	if (hold->rate_bps) {
-		window = hold->rate_bps / 8 * answer_us / 1000000 / wire;
-		window += window * parameters.headroom / 1000 + 1;
-		hold->pacing_Bps = hold->rate_bps / 8 * mss / wire;
+	if (window) {
+		hold->schedule.rate_Bps = window * wire * 1000000 / rtt_us;
 	} else {
-		hold->pacing_Bps = window * mss * 1000000 / rtt_us;
+		window = hold->schedule.rate_Bps * (rtt_us + LATE_US) / 1000000 / wire;
+		window += window * parameters.headroom / 1000 + 1;
 	}
 	hold->window = max((__u32)min(window, (__u64)tp->snd_cwnd_clamp), (__u32)WINDOW_MIN);
 }
@@ -119,6 +119,16 @@ static __always_inline void reckon(const struct sock *sk, struct hold *hold)
 static __always_inline void pace(struct sock *sk, __u64 rate_Bps)
 {
 	sk->sk_pacing_rate = max(min(rate_Bps, (__u64)sk->sk_max_pacing_rate), 1ULL);
+}
+
+/* What leaves next, by the schedule. */
+static __always_inline void pace_it(struct sock *sk, struct hold *hold)
+{
+	__u64 mss = max(tcp_sk(sk)->mss_cache, 1U);
+	__u32 beside = overhead(sk);
+	__u64 wire_Bps = follow(&hold->schedule, tcp_sk(sk), wire_bytes(sk, beside));
+
+	pace(sk, wire_Bps * mss / (mss + beside));
 }
 
 static __always_inline void hold_it(struct sock *sk, struct hold *hold)
@@ -132,7 +142,7 @@ static __always_inline void hold_it(struct sock *sk, struct hold *hold)
 	if (in_flight > window)
 		window = max(window, min(tp->snd_cwnd, in_flight + AHEAD));
 	tp->snd_cwnd = window;
-	pace(sk, hold->pacing_Bps);
+	pace_it(sk, hold);
 }
 
 /* `moved`: only because others of its share come and go, or the lease; what the guard knows then stays true. */
@@ -140,14 +150,16 @@ static __always_inline void change_target(struct sock *sk, struct hold *hold, __
 					  bool moved)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	bool any = rate_bps || window;
+	__u64 rate_Bps = rate_bps / 8;
+	bool any = rate_Bps || window;
 
-	if (rate_bps == hold->rate_bps && window == hold->window_target)
+	if (window == hold->window_target && (window || rate_Bps == hold->schedule.rate_Bps))
 		return;
-	hold->rate_bps = rate_bps;
 	hold->window_target = window;
+	hold->schedule.rate_Bps = rate_Bps;
 	if (moved && any && hold->state != HOLD_IDLE)
 		return;
+	begin(&hold->schedule);
 	hold->loud = hold->calm = hold->doublings = 0;
 	if (any) {
 		hold->state = HOLD_HELD;
@@ -179,7 +191,7 @@ static __always_inline void look(struct sock *sk, struct hold *hold, const struc
 	hold->looked_us = now_us(tcp_sk(sk));
 	if (joins) {
 		leave_share(sk, member, overhead(sk));
-		join_share(sk, member, share);
+		join_share(sk, member, share, overhead(sk));
 	}
 	use = use_of(member);
 	if (!use) {
@@ -221,6 +233,7 @@ static __always_inline void guard(struct tcp_sock *tp, struct hold *hold, struct
 		hold->doublings = 0;
 	} else if (!held && hold->calm >= parameters.return_rounds << (hold->doublings & 7)) {
 		hold->state = HOLD_HELD;
+		begin(&hold->schedule);
 		hold->loud = hold->calm = 0;
 		hold->doublings = min(hold->doublings + 1, WAITS_MAX);
 		if (flow)
@@ -342,6 +355,17 @@ void BPF_PROG(hold_cong_control, struct sock *sk)
 	act(sk, hold, acked);
 }
 
+/* Called each time before anything leaves, also by the timer of pacing. */
+SEC("struct_ops")
+__u32 BPF_PROG(hold_min_tso_segs, struct sock *sk)
+{
+	struct hold *hold = private_of(sk);
+
+	if (hold->state == HOLD_HELD)
+		pace_it(sk, hold);
+	return MIN_TSO_SEGS;
+}
+
 SEC("struct_ops")
 void BPF_PROG(hold_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
@@ -402,6 +426,7 @@ struct tcp_congestion_ops control = {
 	.init = (void *)hold_init,
 	.release = (void *)hold_release,
 	.ssthresh = (void *)hold_ssthresh,
+	.min_tso_segs = (void *)hold_min_tso_segs,
 	.cong_control = (void *)hold_cong_control,
 	.pkts_acked = (void *)hold_pkts_acked,
 	.cwnd_event = (void *)hold_cwnd_event,

@@ -161,6 +161,8 @@ struct tcp_sock {
 	__u32 delivered;
 	__u32 lost;
 	__u64 tcp_mstamp;
+	__u64 tcp_clock_cache; /* ns of the same clock */
+	__u64 tcp_wstamp_ns;   /* before this nothing leaves */
 	__u8 is_cwnd_limited : 1;
 };
 
@@ -175,6 +177,7 @@ struct tcp_congestion_ops {
 	void (*set_state)(struct sock *sk, __u8 new_state);
 	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	__u32 (*min_tso_segs)(struct sock *sk);
 	void (*cong_control)(struct sock *sk);
 	__u32 (*undo_cwnd)(struct sock *sk);
 	char name[TCP_CA_NAME_MAX];

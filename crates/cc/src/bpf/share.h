@@ -35,13 +35,19 @@ enum {
 
 /* A connection of a share; in its private part. */
 struct member {
-	__u32 share; /* 0: of none */
-	__u32 active;
-	__u64 sent_bytes; /* of payload; what is counted of the connection's, here and below */
-	__u64 acked_bytes;
-	__u32 segments;
-	__u32 unused;
+	__u16 share; /* 0: of none */
+	__u8 active;
+	__u32 sent_bytes; /* what is counted of the connection's, modulo 2^32, as below */
+	__u32 acked_bytes;
 };
+
+/* On the wire, modulo 2^32. `overhead`: bytes beside a packet's payload. */
+static __always_inline __u32 wire_bytes(const struct sock *sk, __u32 overhead)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return (__u32)tp->bytes_sent + tp->data_segs_out * overhead;
+}
 
 static __always_inline bool is_stalled(const struct sock *sk)
 {
@@ -67,22 +73,17 @@ static __always_inline struct use *use_of(const struct member *member)
 	return bpf_map_lookup_elem(&uses, &place);
 }
 
-/* `overhead`: bytes on the wire beside a packet's payload. */
 static __always_inline void count_bytes(const struct sock *sk, struct member *member, struct use *use,
 					__u32 overhead)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
-	__u64 sent = tp->bytes_sent, acked = tp->bytes_acked;
-	__u32 segments = tp->data_segs_out;
-	__u64 wire = sent - member->sent_bytes + (__u64)(segments - member->segments) * overhead;
+	__u32 sent = wire_bytes(sk, overhead), acked = tcp_sk(sk)->bytes_acked;
 
-	if (wire)
-		__sync_fetch_and_add(&use->sent_bytes, wire);
+	if (sent != member->sent_bytes)
+		__sync_fetch_and_add(&use->sent_bytes, (__u64)(sent - member->sent_bytes));
 	if (acked != member->acked_bytes)
-		__sync_fetch_and_add(&use->acked_bytes, acked - member->acked_bytes);
+		__sync_fetch_and_add(&use->acked_bytes, (__u64)(acked - member->acked_bytes));
 	member->sent_bytes = sent;
 	member->acked_bytes = acked;
-	member->segments = segments;
 }
 
 static __always_inline void count_active(struct member *member, struct use *use, bool active)
@@ -105,9 +106,9 @@ static __always_inline void leave_share(const struct sock *sk, struct member *me
 	member->share = 0;
 }
 
-static __always_inline void join_share(const struct sock *sk, struct member *member, __u32 share)
+static __always_inline void join_share(const struct sock *sk, struct member *member, __u32 share,
+					      __u32 overhead)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
 	struct use *use;
 
 	member->share = share;
@@ -117,9 +118,8 @@ static __always_inline void join_share(const struct sock *sk, struct member *mem
 		return;
 	}
 	__sync_fetch_and_add(&use->connections, 1);
-	member->sent_bytes = tp->bytes_sent;
-	member->acked_bytes = tp->bytes_acked;
-	member->segments = tp->data_segs_out;
+	member->sent_bytes = wire_bytes(sk, overhead);
+	member->acked_bytes = tcp_sk(sk)->bytes_acked;
 }
 
 /* What the lease and the other active connections leave to one. */

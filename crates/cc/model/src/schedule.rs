@@ -1,0 +1,94 @@
+//! What is due by rate and time against what was sent; the counterpart of `src/bpf/schedule.h`.
+//!
+//! Linux spaces packets by a timer each, and of what that is late takes at most half a packet's time off the next
+//! wait (6.18 `net/ipv4/tcp_output.c`, `tcp_update_skb_after_send`). The rest would be lost for good, so it is
+//! made up for: n packets behind, n times as fast, [`CATCH_UP_MAX`] at most. What is later than the depth, [`LATE_US`] or two
+//! packets where these take longer, is given up, so that in any time t no more than rate × t, the depth and
+//! two packets leave.
+
+/// So late timers and ACKs may be, µs.
+pub const LATE_US: u64 = 10_000;
+
+/// The rate is at most multiplied by this.
+pub const CATCH_UP_MAX: u64 = 4;
+
+/// No packet of segmentation offload is larger, bytes.
+const OFFLOAD_MAX: u64 = 1 << 16;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    rate_bytes_per_s: u64,
+    began: bool,
+    now_ns: u64,
+    behind_ns: i64,
+    sent_bytes: u64,
+    packet_ns: i64,
+    written: u64,
+}
+
+/// What is looked at each time before something may leave.
+#[derive(Debug, Clone, Copy)]
+pub struct Look {
+    /// When the next packet may leave: now, or when pacing lets it.
+    pub now_ns: u64,
+    /// On the wire, since the connection began.
+    pub sent_bytes: u64,
+    /// Of payload that is behind the first transmission, likewise.
+    pub sent_first: u64,
+    /// Of payload that was given to send, likewise.
+    pub written: u64,
+}
+
+impl Schedule {
+    /// One that begins with the first look.
+    #[must_use]
+    pub fn new(rate_bytes_per_s: u64) -> Self {
+        Schedule {
+            rate_bytes_per_s: rate_bytes_per_s.max(1),
+            began: false,
+            now_ns: 0,
+            behind_ns: 0,
+            sent_bytes: 0,
+            packet_ns: 0,
+            written: 0,
+        }
+    }
+
+    /// How late lateness is made up for with packets as the last one, ns.
+    #[must_use]
+    pub fn depth_ns(&self) -> i64 {
+        (2 * self.packet_ns()).max(LATE_US as i64 * 1_000)
+    }
+
+    /// The rate for the packet that leaves next, bytes per second on the wire.
+    pub fn follow(&mut self, look: &Look) -> u64 {
+        let rate = self.rate_bytes_per_s;
+        let bytes = look.sent_bytes - self.sent_bytes;
+        let mut behind_ns = 0;
+        if self.began {
+            behind_ns = self.behind_ns + (look.now_ns - self.now_ns) as i64
+                - (bytes * 1_000_000_000 / rate) as i64;
+        }
+        if bytes > 0 {
+            self.packet_ns = (bytes.min(OFFLOAD_MAX) * 1_000_000 / rate * 1_000) as i64;
+        }
+        let all_sent = look.sent_first >= self.written;
+        let (packet_ns, depth_ns) = (self.packet_ns(), self.depth_ns());
+        let most_ns = if all_sent { 0 } else { depth_ns };
+        self.behind_ns = behind_ns.max(-depth_ns).min(most_ns);
+        self.began = true;
+        self.now_ns = look.now_ns;
+        self.sent_bytes = look.sent_bytes;
+        self.written = look.written;
+        match self.behind_ns {
+            behind_ns if behind_ns < -packet_ns => rate / 2,
+            behind_ns if behind_ns <= packet_ns => rate,
+            behind_ns => (behind_ns as u64 * rate / packet_ns as u64).min(CATCH_UP_MAX * rate),
+        }
+    }
+
+    fn packet_ns(&self) -> i64 {
+        self.packet_ns.max(1_000)
+    }
+}
