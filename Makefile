@@ -57,6 +57,9 @@ bench-hpdc17: build ## the HPDC 2017 measurements in the lab, some two hours, an
 bench-ops: build ## the OPS paper's experiments on shared paths, some two hours (ARGS="--only table2", "--length whole")
 	@scripts/system.sh --ops
 	$(RUN) -m bench.ops $(ARGS)
+.PHONY: bench-ops-tables
+bench-ops-tables: build ## the OPS paper's Tables 2 and 3 beside ours, from the record
+	$(RUN) -m bench.ops.tables
 bench-leases: build ## shares as leases under faults, in simulations, and mistakes made on purpose found
 	$(RUN) -m bench.leases $(ARGS)
 bench-control: build ## a controller of 50 agents and 1,000 flows at 100 changes a second, in one process and over NATS

@@ -25,7 +25,7 @@ MEMORY = "/dev/shm"  # noqa: S108
 SENDS_BYTES = 500_000
 """What has arrived when a tool sends; a login is less."""
 NFS_PAIRS = (2, 3, 4)
-_BEGIN_S = 40.0
+_BEGIN_S = 90.0
 _END_S = 10.0
 _MARGIN_S = 120.0
 _LOOK_S = 0.1
@@ -45,7 +45,7 @@ class Side(NamedTuple):
 
 class Sending(NamedTuple):
     side: Side
-    processes: "list[subprocess.Popen[bytes]]"
+    processes: "Sequence[subprocess.Popen[bytes]]"
 
     def failure(self) -> str | None:
         """Why it sends no more; null while it does."""

@@ -16,6 +16,6 @@ def jain(rates: Sequence[float]) -> float | None:
 def harm(alone: float, beside: float) -> float:
     """The share of what a flow has alone that it has no more beside another; less than 0 when it has more.
 
-    Ware, Mukerjee, Seshan and Sherry, Beyond Jain's Fairness Index, HotNets 2019: of what is better when more.
+    Ware, Mukerjee, Seshan and Sherry, Beyond Jain's Fairness Index, HotNets 2019: more is better.
     """
     return (alone - beside) / alone

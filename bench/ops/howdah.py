@@ -14,7 +14,7 @@ from bench.ops.tool import TCP_HEADERS_BYTES, UDP_HEADERS_BYTES, Sender, Stage, 
 from bench.peers.tool import Command
 from howdah.record import Record
 
-PROGRAM = Path(sys.executable).parent / "howdah"
+PROGRAM = str(Path(sys.executable).parent / "howdah")
 _SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
 
@@ -53,7 +53,7 @@ class Pattern:
 
     def senders(self, stage: Stage, pairs: Sequence[int]) -> Sequence[Sender]:
         (pair,) = pairs
-        scenario = _SCENARIOS / f"traffic-{self.name}.toml"
+        scenario = str(_SCENARIOS / f"traffic-{self.name}.toml")
         argv = [PROGRAM, "traffic", "--json", scenario, right(pair), "--for", f"{round(stage.send_s)}s"]
         return [Sender(pair, Command(argv, _environment(stage, pair)))]
 

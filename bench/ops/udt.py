@@ -20,7 +20,7 @@ def built() -> Path:
     """The driver. Raises HowdahError with the compiler's own words."""
     if not _PROGRAM.exists() or _PROGRAM.stat().st_mtime < _SOURCE.stat().st_mtime:
         _PROGRAM.parent.mkdir(parents=True, exist_ok=True)
-        words = ["c++", "-O2", "-Wall", "-o", _PROGRAM, _SOURCE, "-ludt", "-lpthread"]
+        words = ["c++", "-O2", "-Wall", "-o", str(_PROGRAM), str(_SOURCE), "-ludt", "-lpthread"]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         if done.returncode:
             raise HowdahError(f"the driver of UDT does not compile: {done.stderr.strip()[-500:]}")
