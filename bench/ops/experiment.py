@@ -105,7 +105,7 @@ def _watched(case: Case, span: Span, stage: Stage, sides: dict[str, Side]) -> di
         begin_s = time.monotonic()
         _wait(span.total_s, sending)
         end_s = watch.look().t_s
-        said = [_ended(each) for each in sending]
+        said = [_said(each) for each in sending]
     found = {
         f"{key}_bps": rate(watch.looks, side, begin_s + span.settle_s, end_s) for key, side in sides.items()
     }
@@ -138,9 +138,13 @@ def _started(stage: Stage, side: Side) -> Iterator[Sending]:
 
 
 def _killed(process: "subprocess.Popen[bytes]") -> None:
+    """What a shell has started ends with the lab, and until then holds the pipes."""
     if process.poll() is None:
         process.kill()
-    process.communicate()
+    process.wait()
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
 
 
 def _wait(span_s: float, sending: Sequence[Sending]) -> None:
@@ -164,20 +168,17 @@ def _wait_begun(watch: Watch, sending: Sequence[Sending]) -> None:
             raise HowdahError(f"{side.name} did not send in {_BEGIN_S:g} s")
 
 
-def _ended(sending: Sending) -> dict[str, Any]:
-    """Ends it; of a copy what its record says."""
-    is_copy = isinstance(sending.side.tool, howdah.Copy)
-    said: dict[str, Any] = {}
-    for process in sending.processes:
-        process.send_signal(signal.SIGINT if is_copy else signal.SIGTERM)
-    for process in sending.processes:
-        try:
-            output, _ = process.communicate(timeout=_END_S)
-        except subprocess.TimeoutExpired:
-            continue
-        if is_copy and output:
-            said = howdah.said(output)
-    return said
+def _said(sending: Sending) -> dict[str, Any]:
+    """What the record of a copy says, which ends for it; nothing of other tools, or of one that ends late."""
+    if not isinstance(sending.side.tool, howdah.Copy):
+        return {}
+    (process,) = sending.processes
+    process.send_signal(signal.SIGINT)
+    try:
+        output, _ = process.communicate(timeout=_END_S)
+    except subprocess.TimeoutExpired:
+        return {}
+    return howdah.said(output) if output else {}
 
 
 def rate(looks: Sequence[Look], side: Side, begin_s: float, end_s: float) -> float:

@@ -61,7 +61,12 @@ class Pattern:
 def said(output: bytes) -> dict[str, Any]:
     """What the bench keeps of a copy's record: the plan and what became of it."""
     record = msgspec.json.decode(output, type=Record)
-    kept: dict[str, Any] = {"plan": msgspec.to_builtins(record.plan)}
+    kept: dict[str, Any] = {}
+    if record.plan is not None:
+        kept["plan"] = {
+            key: getattr(record.plan, key) for key in ("congestion_control", "streams", "buffer_bytes")
+        }
+        kept["why"] = record.plan.why.summary
     if record.outcome is not None:
         kept |= {
             "congestion_control": record.outcome.congestion_control,
