@@ -7,6 +7,10 @@ from typing import NamedTuple
 from bench.ops.fairness import harm, jain
 from bench.ops.plan import Case, Run, case_of, counts
 
+BUSY = 2.0
+"""Programs that want a processor, for each there is, over the minute before a run: more than a run before it
+leaves. The emulator goes before all others, but a tool that paces itself, as UDT, then gets less of the path."""
+
 
 class Cell(NamedTuple):
     """What the runs of a case came to; null where it has none of it."""
@@ -63,9 +67,11 @@ def cell(case: Case, runs: Sequence[Run]) -> Cell:
     ended = [run for run in runs if run["error"] is None]
     if good:
         spoilt = len(ended) - len(good)
+        load = max(run.get("load_before", 0.0) for run in good)
         note = [
             f"{len(good)} runs" if len(good) > 1 else "once",
             f"{spoilt} spoilt left out" if spoilt else "",
+            f"machine busy with other things: {load:.0f} programs a processor" if load > BUSY else "",
         ]
         return Cell(case, good, ", ".join(filter(None, note)))
     if ended:

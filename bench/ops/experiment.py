@@ -1,6 +1,7 @@
 """One run: a fresh lab, its tools begun one after the other, and what arrived while both sent."""
 
 import contextlib
+import os
 import signal
 import statistics
 import subprocess
@@ -62,6 +63,7 @@ def measure(case: Case, length: Length) -> Run:
     beside, span = overlay.load(case.overlay), plan.span(case, length)
     sides = _sides(case)
     run: Run = {**case._asdict(), "length": length, "total_s": span.total_s, "settle_s": span.settle_s}
+    run["load_before"] = round(os.getloadavg()[0] / (os.cpu_count() or 1), 2)
     with tempfile.TemporaryDirectory(prefix="howdah-ops-", dir=MEMORY) as folder:
         Path(folder).chmod(0o755)
         with lab.started(beside.link, beside.topology, sshd=True) as wan:

@@ -24,6 +24,7 @@ def run(foreground: str | None, background: str | None, **other: Any) -> dict[st
         "foreground": foreground,
         "background": background,
         "length": "short",
+        "load_before": 0.5,
         "error": None,
         "rtt": {"median_s": 0.16},
         "stats": {"lateness": {"spoilt": False, "why": None}},
@@ -155,6 +156,13 @@ def test_a_spoilt_run_is_left_out_beside_good_ones_and_named_when_alone() -> Non
     failed = cell(case, [run("iperf", "cp", error="cp ended with 1: no route")])
     assert (failed.foreground_bps, failed.jain, failed.rtt_s) == (None, None, None)
     assert failed.note == "failed: cp ended with 1: no route"
+
+
+def test_a_busy_machine_is_named() -> None:
+    case = Case("table2", 1, None, "udt")
+    assert cell(case, [run(None, "udt", load_before=6.2)]).note == (
+        "once, machine busy with other things: 6 programs a processor"
+    )
 
 
 def test_medians_are_of_runs_and_the_index_is_each_runs_own() -> None:
