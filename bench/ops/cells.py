@@ -9,7 +9,7 @@ from bench.ops.plan import Case, Run, case_of, counts
 
 BUSY = 2.0
 """Programs that want a processor, for each there is, over the minute before a run: more than a run before it
-leaves. The emulator goes before all others, but a tool that paces itself, as UDT, then gets less of the path."""
+leaves. The emulator goes before all others, but a tool that paces itself, as UDT, then gets less of it."""
 
 
 class Cell(NamedTuple):
