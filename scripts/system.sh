@@ -16,9 +16,9 @@ need() {
     missing="$missing $*"
 }
 
-# header FILE PACKAGE: the package is missing when the compiler does not find the file.
+# header FILE PACKAGE [c++]: the package is missing when the compiler does not find the file.
 header() {
-    echo "#include <$1>" | cc -x c++ -E - >/dev/null 2>&1 || missing="$missing $2"
+    echo "#include <$1>" | cc -x "${3:-c}" -E - >/dev/null 2>&1 || missing="$missing $2"
 }
 
 globus() {
@@ -56,7 +56,7 @@ case "${1:-}" in
         globus
         need ganesha.nfsd nfs-ganesha nfs-ganesha-vfs
         need nfs-cp libnfs-utils
-        header udt/udt.h libudt-dev
+        header udt/udt.h libudt-dev c++
         ;;
     --tests)
         need nuttcp nuttcp

@@ -88,8 +88,9 @@ SCALES: dict[Length, Scale] = {
         streams=(1, 8, 16),
     ),
 }
-"""Spans of figures are whole periods of the patterns. Two streams of CUBIC need some 30 s at 128 ms to share,
-which is a third of a short run and is left out of it; of a whole one nothing is left out, as in the paper."""
+"""Spans of figures are whole periods of the patterns. In the short tables the first third does not count, in
+which a stream that comes 10 s later only begins to get a share; two of CUBIC need minutes until they are
+alike, so that the short length flatters nobody. Of a whole run nothing is left out, as in the paper."""
 WHOLE_REPEATS = 3
 
 
