@@ -7,6 +7,8 @@ from typing import NamedTuple
 from bench.ops.fairness import harm, jain
 from bench.ops.plan import Case, Run, case_of, counts
 
+LAST_S = 20
+"""A run may end while one side still takes from the other: its mean is then fairer than what it comes to."""
 BUSY = 2.0
 """Programs that want a processor, for each there is, over the minute before a run: more than a run before it
 leaves. The emulator goes before all others, but a tool that paces itself, as UDT, then gets less of it."""
@@ -34,6 +36,11 @@ class Cell(NamedTuple):
         return self._median(_jain)
 
     @property
+    def jain_last(self) -> float | None:
+        """The same of the last ``LAST_S``; of tables alone."""
+        return self._median(_jain_last)
+
+    @property
     def rtt_s(self) -> float | None:
         return self._median(lambda run: run["rtt"] and run["rtt"]["median_s"])
 
@@ -52,6 +59,11 @@ def _jain(run: Run) -> float | None:
     if "foreground_bps" not in run or "background_bps" not in run:
         return None
     return jain([run["foreground_bps"], run["background_bps"]])
+
+
+def _jain_last(run: Run) -> float | None:
+    sides = [run.get("samples", {}).get(f"{side}_kbps") for side in ("foreground", "background")]
+    return jain([sum(side[-LAST_S:]) for side in sides]) if all(sides) else None
 
 
 def cells(runs: Iterable[Run]) -> dict[Case, Cell]:

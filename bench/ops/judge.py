@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from bench.ops import tables
-from bench.ops.cells import Cell, cells
+from bench.ops.cells import LAST_S, Cell, cells
 from bench.ops.plan import ADAPTIVE, FIXED, PARTS, Case, Run
 from bench.ops.tools import words
 from bench.report import Row, Target
@@ -42,6 +42,7 @@ def _table(part: str, runs: Sequence[Run]) -> Iterator[Row]:
         yield Row(f"{what}: the other has", _mbps(cell.background_bps), "Mb/s")
         target = Target.at_least(JAIN) if background == ADAPTIVE else None
         yield Row(f"{what}: Jain's index", cell.jain, "", target, cell.note if target else "")
+        yield Row(f"{what}: the same, last {LAST_S} s", cell.jain_last, "", target)
         yield Row(f"{what}: harm to it", cell.harm(alone and 1e6 * alone), "")
         yield Row(f"{what}: RTT, median", cell.rtt_s and 1e3 * cell.rtt_s, "ms")
 

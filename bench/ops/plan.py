@@ -89,8 +89,8 @@ SCALES: dict[Length, Scale] = {
     ),
 }
 """Spans of figures are whole periods of the patterns. In the short tables the first third does not count, in
-which a stream that comes 10 s later only begins to get a share; two of CUBIC need minutes until they are
-alike, so that the short length flatters nobody. Of a whole run nothing is left out, as in the paper."""
+which who comes 10 s later only begins to get a share. They end before shares are what they come to, so the
+index of the last seconds stands beside that of all. Of a whole run nothing is left out, as in the paper."""
 WHOLE_REPEATS = 3
 
 

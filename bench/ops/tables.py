@@ -10,7 +10,7 @@ from typing import NamedTuple
 import rich
 from rich.table import Table
 
-from bench.ops.cells import Cell, cells
+from bench.ops.cells import LAST_S, Cell, cells
 from bench.ops.fairness import jain
 from bench.ops.plan import PARTS, TABLE_BACKGROUNDS, Case, Run
 from bench.ops.tools import words
@@ -79,6 +79,7 @@ def beside_the_paper(part: str, runs: Iterable[Run]) -> Table:
     table.add_row(
         "Jain's index", *(_pair(each.jain, paper_jain(part, name), 2) for name, each in own.items())
     )
+    table.add_row(f"the same, last {LAST_S} s", *(_pair(each.jain_last, None, 2) for each in own.values()))
     alone_bps = None if (mbps := rates.get(alone)) is None else 1e6 * mbps
     table.add_row(
         "harm to the foreground",

@@ -182,9 +182,17 @@ def test_the_rows_of_a_table() -> None:
     assert found["Table 2: one CUBIC stream beside howdah cp: harm to it"].value == 0.5
     assert found["Table 2: one CUBIC stream beside UDT: Jain's index"].target is None
     unfair = [run("iperf", "cp", foreground_bps=50 * MBPS)]
-    assert [row.met for row in judge.rows(unfair) if row.target] == [False]
+    assert [row.met for row in judge.rows(unfair) if row.target] == [False, False]
     lacking = [run("iperf", "cp", error="no")]
-    assert [row.met for row in judge.rows(lacking) if row.target] == [False]
+    assert [row.met for row in judge.rows(lacking) if row.target] == [False, False]
+
+
+def test_who_takes_more_and_more_is_not_fair_on_average() -> None:
+    samples = {"foreground_kbps": [400] * 40 + [100] * 20, "background_kbps": [0] * 40 + [300] * 20}
+    rates = {"foreground_bps": 250 * MBPS, "background_bps": 250 * MBPS}
+    index, last = (row for row in judge.rows([run("iperf", "cp", samples=samples, **rates)]) if row.target)
+    assert (index.value, index.met) == (1, True)
+    assert (last.value, last.met) == (0.8, False)
 
 
 def test_a_table_has_the_papers_figures_beside_ours() -> None:
@@ -196,7 +204,7 @@ def test_a_table_has_the_papers_figures_beside_ours() -> None:
     columns = {str(column.header): list(column.cells) for column in table.columns}
     assert columns["GridFTP, 16 streams"][:4] == ["468 (474)", "– (473)", "60 (76)", "250 (415)"]
     assert columns["howdah cp"][:4] == ["468 (474)", "–", "–", "–"]
-    assert columns["GridFTP, 16 streams"][5] == "0.87 (0.84)"
+    assert columns["GridFTP, 16 streams"][6] == "0.87 (0.84)"
 
 
 def adaptive(background: str, foreground: str, mine: float, others: float) -> dict[str, Any]:
