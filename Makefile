@@ -39,7 +39,7 @@ lint: build ## formatters, linters and type checks, warnings as errors
 	$(RUN) -m mypy.stubtest howdah._native
 
 BENCHES := bench-link bench-cc bench-peers bench-archive bench-select bench-dynamics bench-profile bench-models bench-bus \
-	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17
+	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17 bench-ops
 .PHONY: bench $(BENCHES)
 bench: $(BENCHES) ## all benches
 bench-link: build ## the emulated link against what it must reach
@@ -54,6 +54,12 @@ bench-models: build ## throughput models beside public measurements
 	$(RUN) -m bench.models $(ARGS)
 bench-hpdc17: build ## the HPDC 2017 measurements in the lab, some two hours, and what the papers say of them
 	$(RUN) -m bench.hpdc17 $(ARGS)
+bench-ops: build ## the OPS paper's experiments on shared paths, some two hours (ARGS="--only table2", "--length whole")
+	@scripts/system.sh --ops
+	$(RUN) -m bench.ops $(ARGS)
+.PHONY: bench-ops-tables
+bench-ops-tables: build ## the OPS paper's Tables 2 and 3 beside ours, from the record
+	$(RUN) -m bench.ops.tables
 bench-leases: build ## shares as leases under faults, in simulations, and mistakes made on purpose found
 	$(RUN) -m bench.leases $(ARGS)
 bench-control: build ## a controller of 50 agents and 1,000 flows at 100 changes a second, in one process and over NATS

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks what the project needs from the system and, as root on Debian, installs what is missing.
-# With --peers also the file tools that `make bench-peers` measures, with --tests the applications that the
-# tests run unmodified, and a browser. Otherwise prints the one line to run.
+# With --peers also the file tools that `make bench-peers` measures, with --ops what `make bench-ops` measures,
+# with --tests the applications that the tests run unmodified, and a browser. Otherwise prints the one line to run.
 set -eu
 PATH=$PATH:/usr/sbin:/sbin:$HOME/.cargo/bin
 for each in /usr/lib/postgresql/*/bin; do
@@ -16,9 +16,14 @@ need() {
     missing="$missing $*"
 }
 
-# header FILE PACKAGE: the package is missing when the compiler does not find the file.
+# header FILE PACKAGE [c++]: the package is missing when the compiler does not find the file.
 header() {
-    echo "#include <$1>" | cc -E - >/dev/null 2>&1 || missing="$missing $2"
+    echo "#include <$1>" | cc -x "${3:-c}" -E - >/dev/null 2>&1 || missing="$missing $2"
+}
+
+globus() {
+    need globus-url-copy globus-gass-copy-progs
+    need globus-gridftp-server globus-gridftp-server-progs
 }
 
 need cc build-essential
@@ -41,12 +46,17 @@ if command -v "$python" >/dev/null 2>&1 && ! "$python" -c 'import ensurepip' 2>/
 fi
 case "${1:-}" in
     --peers)
-        need globus-url-copy globus-gass-copy-progs
-        need globus-gridftp-server globus-gridftp-server-progs
+        globus
         need xrdcp xrootd-client
         need xrootd xrootd-server
         need rclone rclone
         need rsync rsync
+        ;;
+    --ops)
+        globus
+        need ganesha.nfsd nfs-ganesha nfs-ganesha-vfs
+        need nfs-cp libnfs-utils
+        header udt/udt.h libudt-dev c++
         ;;
     --tests)
         need nuttcp nuttcp
@@ -102,6 +112,7 @@ if [ -n "$missing" ]; then
         unwanted openssh-server ssh.service ssh.socket
         unwanted globus-gridftp-server-progs globus-gridftp-server.service
         unwanted postgresql postgresql.service
+        unwanted nfs-ganesha nfs-ganesha.service nfs-ganesha-lock.service rpcbind.service rpcbind.socket
     fi
 fi
 

@@ -13,8 +13,8 @@ from bench.peers.tool import UNPRIVILEGED, Command, Stage, server
 _PORT = 2811
 
 
-def _env(address: str) -> dict[str, str]:
-    # Globus wants to resolve the machine's own name, which a network of two hosts has no server for.
+def environment(address: str) -> dict[str, str]:
+    """Globus wants to resolve the machine's own name, which a lab has no server for."""
     return {**os.environ, "GLOBUS_HOSTNAME": address}
 
 
@@ -34,7 +34,7 @@ class Globus:
     def serving(self, stage: Stage) -> contextlib.AbstractContextManager[None]:
         address = stage.lab.far_address
         argv = ["globus-gridftp-server", "-c", "/dev/null", "-aa", "-p", str(self.port), "-hostname", address]
-        return server(stage, [*UNPRIVILEGED, *argv], self.port, _env(address))
+        return server(stage, [*UNPRIVILEGED, *argv], self.port, environment(address))
 
     def command(self, stage: Stage, source: Path, destination: Path) -> Command:
         argv = ["globus-url-copy", "-tcp-bs", str(stage.bdp_bytes)]
@@ -44,4 +44,4 @@ class Globus:
             argv += ["-p", str(self.streams)]
         slash = "/" if source.is_dir() else ""
         far = f"ftp://{stage.lab.far_address}:{self.port}{destination}{slash}"
-        return Command([*argv, f"file://{source}{slash}", far], _env(stage.lab.near_address))
+        return Command([*argv, f"file://{source}{slash}", far], environment(stage.lab.near_address))

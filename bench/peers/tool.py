@@ -51,13 +51,24 @@ class Tool(Protocol):
 @contextlib.contextmanager
 def server(stage: Stage, argv: Sequence[str | Path], port: int, env: Mapping[str, str]) -> Iterator[None]:
     """``argv`` on the far host until the end of the context, once it listens on ``port``."""
-    log = stage.scratch / f"{port}.log"
+    with listening(stage.lab, "far", Command(argv, env), f"tcp:{port}", stage.scratch / f"{port}.log"):
+        yield
+
+
+@contextlib.contextmanager
+def listening(lab: Lab, host: str, command: Command, port: str, log: Path) -> Iterator[None]:
+    """``command`` on ``host`` until the end of the context, once it listens on ``port``, as ``tcp:5201``."""
     with log.open("wb") as output:
-        process = stage.lab.popen(
-            "far", argv, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        process = lab.popen(
+            host,
+            command.argv,
+            env=command.env or None,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
         )
     try:
-        _wait_for(stage.lab, process, port, log)
+        _wait_for(lab, host, process, port, log)
         yield
     finally:
         process.terminate()
@@ -68,14 +79,13 @@ def server(stage: Stage, argv: Sequence[str | Path], port: int, env: Mapping[str
             process.wait()
 
 
-def _wait_for(lab: Lab, process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
+def _wait_for(lab: Lab, host: str, process: "subprocess.Popen[bytes]", port: str, log: Path) -> None:
+    protocol, _, number = port.partition(":")
     deadline = time.monotonic() + _READY_S
     while time.monotonic() < deadline and process.poll() is None:
-        listening = lab.run(
-            "far", ["ss", "-Hltn", f"sport = :{port}"], capture_output=True, text=True, check=True
-        )
-        if listening.stdout.strip():
+        words = ["ss", "--no-header", "--listening", "--numeric", f"--{protocol}", f"sport = :{number}"]
+        if lab.run(host, words, capture_output=True, text=True, check=True).stdout.strip():
             return
         time.sleep(0.05)
     said = log.read_text(errors="replace").strip()
-    raise RuntimeError(f"the server on port {port} did not start: {said or 'it said nothing'}")
+    raise RuntimeError(f"the server on port {number} did not start: {said or 'it said nothing'}")

@@ -1,0 +1,45 @@
+"""The tools of the bench by name, as the plan and the record call them."""
+
+import re
+
+from bench.ops.gridftp import GridFtp
+from bench.ops.howdah import Copy, Pattern
+from bench.ops.iperf3 import Iperf3
+from bench.ops.nfs import Nfs
+from bench.ops.plan import PATTERNS
+from bench.ops.tool import Tool
+from bench.ops.udt import Udt
+
+_NAMED = re.compile(r"(iperf|gridftp|nfs|cp)(?:-(\d+))?(?:-(cubic|bbr))?")
+WORDS = {
+    "iperf": "one CUBIC stream",
+    "iperf-bbr": "one BBR stream",
+    "gridftp-8": "GridFTP, 8 streams",
+    "gridftp-16": "GridFTP, 16 streams",
+    "udt": "UDT",
+    "cp": "howdah cp",
+    "cp-cubic": "howdah cp --cc cubic",
+    "cp-bbr": "howdah cp --cc bbr",
+}
+"""For people, where the name does not say it."""
+
+
+def tool(name: str) -> Tool:
+    """As ``iperf``, ``iperf-16-bbr``, ``gridftp-8``, ``nfs-4``, ``cp-cubic``, ``udt``, ``square-tcp``."""
+    if name == "udt":
+        return Udt()
+    if name in (*PATTERNS, "square-bbr"):
+        return Pattern(name)
+    found = _NAMED.fullmatch(name)
+    if found is None:
+        raise ValueError(f"no tool is called {name}")
+    kind, count, control = found[1], int(found[2] or 1), found[3]
+    if kind == "gridftp":
+        return GridFtp(count)
+    if kind == "nfs":
+        return Nfs(count)
+    return Copy(control) if kind == "cp" else Iperf3(count, control or "cubic")
+
+
+def words(name: str | None) -> str:
+    return "nobody" if name is None else WORDS.get(name, name)
