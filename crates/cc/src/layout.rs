@@ -5,7 +5,7 @@ use std::{mem, net::IpAddr, ptr};
 use serde::Serialize;
 
 /// Of all layouts here and of the programs' parameters. A loaded program of another one is not touched.
-pub(crate) const ABI: u32 = 2;
+pub(crate) const ABI: u32 = 3;
 
 pub(crate) const RULES_MAX: u32 = 2048;
 pub(crate) const RANGES_MAX: usize = 32;
@@ -167,10 +167,29 @@ pub(crate) struct Share {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Use {
+    pub lock: u32,
     pub connections: u32,
+    pub epoch: u32,
     pub active: u32,
+    pub active_before: u32,
+    pub unused: u32,
+    pub epoch_began_ns: u64,
+    pub epoch_lasts_ns: u64,
     pub sent_bytes: u64,
     pub acked_bytes: u64,
+    pub beside_bytes: u64,
+}
+
+impl Use {
+    /// Those that wait for their turn, of what was said in this epoch and the last.
+    pub(crate) fn active(&self, now_ns: u64) -> u32 {
+        let since_ns = now_ns.saturating_sub(self.epoch_began_ns);
+        match since_ns.checked_div(self.epoch_lasts_ns) {
+            Some(0) => self.active + self.active_before,
+            Some(1) => self.active,
+            _ => 0,
+        }
+    }
 }
 
 /// What is in the kernel under one of our names; kept beside its link.
@@ -214,7 +233,7 @@ const _: () = {
     assert!(mem::size_of::<Ranges>() == 4 + 8 * RANGES_MAX);
     assert!(mem::size_of::<Rule>() == 104 + CGROUP_PATH_MAX);
     assert!(mem::size_of::<Share>() == 160);
-    assert!(mem::size_of::<Use>() == 24);
+    assert!(mem::size_of::<Use>() == 64);
     assert!(mem::size_of::<About>() == 104);
 };
 

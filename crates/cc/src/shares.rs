@@ -36,7 +36,7 @@ pub struct Share {
     pub left_s: f64,
     /// Under `hd_hold` now.
     pub connections: u32,
-    /// Those that divide it: they send, or wait for nothing but their turn.
+    /// Those that divide it: they have data that waits for nothing but its turn.
     pub active: u32,
     /// On the wire, by all of its connections, since it was defined.
     pub sent_bytes: u64,
@@ -261,7 +261,8 @@ impl Maps {
 
     fn share(&self, number: u32) -> Result<Share, Error> {
         let granted: layout::Share = read(&self.shares, number, MapFlags::LOCK)?;
-        let used: Use = read(&self.uses, number, MapFlags::ANY)?;
+        let used: Use = read(&self.uses, number, MapFlags::LOCK)?;
+        let now_ns = now_ns();
         Ok(Share {
             number,
             owner: layout::text(&granted.owner),
@@ -269,9 +270,9 @@ impl Maps {
             rate_bps: granted.rate_bps,
             minimum_bps: granted.minimum_bps,
             until_ns: granted.until_ns,
-            left_s: granted.until_ns.saturating_sub(now_ns()) as f64 / 1e9,
+            left_s: granted.until_ns.saturating_sub(now_ns) as f64 / 1e9,
             connections: used.connections,
-            active: used.active,
+            active: used.active(now_ns),
             sent_bytes: used.sent_bytes,
             acked_bytes: used.acked_bytes,
         })
@@ -282,7 +283,7 @@ impl Maps {
         for number in 1..=SHARES_MAX {
             let share = self.share(number)?;
             if share.name.is_empty() && share.connections == 0 {
-                write(&self.uses, number, Use::zero().bytes(), MapFlags::ANY)?;
+                write(&self.uses, number, Use::zero().bytes(), MapFlags::LOCK)?;
                 return Ok(number);
             }
         }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use howdah_cc::{Share, Shares};
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use own::{Own, place, said};
 use path::{Path, privileged, send};
 use rustix::net::sockopt::tcp_congestion;
@@ -17,7 +18,7 @@ const FOR_EVER: u64 = u64::MAX;
 
 /// The only share of an owner, once `what` is true of it.
 fn once(shares: &Shares, what: impl Fn(&Share) -> bool) -> Share {
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         let all = shares.all().unwrap();
         assert_eq!(all.len(), 1);
@@ -140,11 +141,56 @@ fn a_connection_that_ends_or_cannot_send_leaves_the_share_to_others() {
     once(&shares, |share| share.connections == 0);
 
     // Nobody answers any more.
-    let (mut near, _far) = path.connection_to(&listener, "reno");
+    let (near, _far) = path.connection_to(&listener, "reno");
+    near.set_nonblocking(true).unwrap();
     drop(path);
-    std::io::Write::write_all(&mut near, &block[..10_000]).unwrap();
+    while std::io::Write::write(&mut &near, &block).is_ok() {}
     assert_eq!(once(&shares, |share| share.active == 1).active, 1);
     let silent = once(&shares, |share| share.active == 0);
     assert_eq!((silent.connections, silent.active), (1, 0));
+    shares.place(&[]).unwrap();
+}
+
+/// What a kernel leaves that skipped the program which should have counted a connection out.
+#[test]
+fn one_that_went_uncounted_takes_no_part_for_long() {
+    if !privileged() {
+        return;
+    }
+    let own = Own::new('u');
+    own.load("hold", &[]).unwrap();
+    let mut shares = Shares::open(&own.store, "one").unwrap();
+    let number = shares.define("images", 20_000_000).unwrap().number;
+    let path = Path::new(100_000_000, 2_000_000, 0.0);
+    let listener = path.listener(4);
+    let port = listener.local_addr().unwrap().port().to_string();
+    shares
+        .place(&[(place("10.78.0.2/32", &port), "images".to_owned())])
+        .unwrap();
+    let (mut near, mut far) = path.connection_to(&listener, "reno");
+    let sender = thread::spawn(move || {
+        let block = vec![0; 1 << 16];
+        while std::io::Write::write_all(&mut near, &block).is_ok() {}
+    });
+    let reader = thread::spawn(move || {
+        let until = Instant::now() + Duration::from_secs(3);
+        let mut block = vec![0; 1 << 16];
+        while Instant::now() < until {
+            std::io::Read::read_exact(&mut far, &mut block).unwrap();
+        }
+    });
+    assert_eq!(once(&shares, |share| share.active == 1).active, 1);
+    let counted_in = own.root.join(own.name("hold")).join("uses");
+    let uses = MapHandle::from_pinned_path(counted_in).unwrap();
+    let key = (number - 1).to_ne_bytes();
+    let mut counted = uses.lookup(&key, MapFlags::LOCK).unwrap().unwrap();
+    // `active` of struct use; two that are no more.
+    let active = u32::from_ne_bytes(counted[12..16].try_into().unwrap());
+    counted[12..16].copy_from_slice(&(active + 2).to_ne_bytes());
+    uses.update(&key, &counted, MapFlags::LOCK).unwrap();
+    assert_eq!(once(&shares, |share| share.active == 1).active, 1);
+    reader.join().unwrap();
+    sender.join().unwrap();
+    assert_eq!(once(&shares, |share| share.active == 0).active, 0);
     shares.place(&[]).unwrap();
 }

@@ -30,7 +30,7 @@ class Share(msgspec.Struct, frozen=True):
     connections: int
     """Under hold now."""
     active: int
-    """Those that divide it: they send, or wait for nothing but their turn."""
+    """Those that divide it: they have data that waits for nothing but its turn."""
     sent_bytes: int
     """On the wire, by all of its connections since it was defined."""
     acked_bytes: int

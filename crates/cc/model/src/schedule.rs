@@ -4,7 +4,7 @@
 //! wait (6.18 `net/ipv4/tcp_output.c`, `tcp_update_skb_after_send`). The rest would be lost for good, so it is
 //! made up for: n packets behind, n times as fast, [`CATCH_UP_MAX`] at most. What is later than the depth, [`LATE_US`] or two
 //! packets where these take longer, is given up, so that in any time t no more than rate × t, the depth and
-//! two packets leave.
+//! two packets leave. n packets ahead, it sends an n-th as fast, so that it is on time with the next.
 
 /// So late timers and ACKs may be, µs.
 pub const LATE_US: u64 = 10_000;
@@ -82,7 +82,7 @@ impl Schedule {
         self.sent_bytes = look.sent_bytes;
         self.written = look.written;
         match self.behind_ns {
-            behind_ns if behind_ns < -packet_ns => rate / 2,
+            ahead_ns if ahead_ns < -packet_ns => rate * packet_ns as u64 / -ahead_ns as u64,
             behind_ns if behind_ns <= packet_ns => rate,
             behind_ns => (behind_ns as u64 * rate / packet_ns as u64).min(CATCH_UP_MAX * rate),
         }

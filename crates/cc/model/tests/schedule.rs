@@ -168,7 +168,7 @@ fn who_has_sent_ahead_waits() {
     assert_eq!(schedule.follow(&look(2 * MS, 1_000)), 1_000_000);
     // Nine packets of a millisecond at once, then one.
     assert_eq!(schedule.follow(&look(2 * MS, 10_000)), 1_000_000);
-    assert_eq!(schedule.follow(&look(3 * MS, 11_000)), 500_000);
+    assert_eq!(schedule.follow(&look(3 * MS, 11_000)), 111_111);
     // What is due is sent, then five of them were missed.
     assert_eq!(schedule.follow(&look(11 * MS, 11_000)), 1_000_000);
     assert_eq!(schedule.follow(&look(16 * MS, 11_000)), 4_000_000);

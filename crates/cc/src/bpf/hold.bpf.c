@@ -51,7 +51,6 @@ enum {
 struct hold {
 	struct schedule schedule;
 	__u32 window_target; /* 0: the schedule's rate is the target */
-	__u32 window;        /* what the target comes to */
 	__u32 looked_us;
 	__u32 round_us;
 	__u32 round_delivered;
@@ -99,8 +98,8 @@ static __always_inline __u32 overhead(const struct sock *sk)
 	return tcp_sk(sk)->tcp_header_len + ip + parameters.frame_overhead;
 }
 
-/* The target in packets, and on the wire, by the base RTT. */
-static __always_inline void reckon(const struct sock *sk, struct hold *hold)
+/* The target in packets, and for the schedule on the wire, by the base RTT. */
+static __always_inline __u32 reckon(const struct sock *sk, struct hold *hold)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	__u64 rtt_us = max(base_rtt_us(tp, hold), 1U);
@@ -113,7 +112,7 @@ static __always_inline void reckon(const struct sock *sk, struct hold *hold)
 		window = hold->schedule.rate_Bps * (rtt_us + LATE_US) / 1000000 / wire;
 		window += window * parameters.headroom / 1000 + 1;
 	}
-	hold->window = max((__u32)min(window, (__u64)tp->snd_cwnd_clamp), (__u32)WINDOW_MIN);
+	return max((__u32)min(window, (__u64)tp->snd_cwnd_clamp), (__u32)WINDOW_MIN);
 }
 
 static __always_inline void pace(struct sock *sk, __u64 rate_Bps)
@@ -134,10 +133,8 @@ static __always_inline void pace_it(struct sock *sk, struct hold *hold)
 static __always_inline void hold_it(struct sock *sk, struct hold *hold)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	__u32 in_flight = tcp_packets_in_flight(tp), window;
+	__u32 in_flight = tcp_packets_in_flight(tp), window = reckon(sk, hold);
 
-	reckon(sk, hold);
-	window = hold->window;
 	/* A window cut below the flight would silence the sender until that has drained. */
 	if (in_flight > window)
 		window = max(window, min(tp->snd_cwnd, in_flight + AHEAD));
@@ -180,12 +177,13 @@ static __always_inline void look_at_target(struct sock *sk, struct hold *hold, c
 		change_target(sk, hold, to->rate_bps, to->window, false);
 }
 
-/* Its own target, else the default; and whether it is `active`, for the others of its share. */
-static __always_inline void look(struct sock *sk, struct hold *hold, const struct flow *flow, bool active)
+/* Its own target, else the default; and, for the others of its share, whether it is active. */
+static __always_inline void look(struct sock *sk, struct hold *hold, const struct flow *flow)
 {
 	__u32 share = flow ? flow->target.share : 0;
 	struct member *member = &hold->member;
 	bool joins = share != member->share;
+	struct part part;
 	struct use *use;
 
 	hold->looked_us = now_us(tcp_sk(sk));
@@ -198,9 +196,17 @@ static __always_inline void look(struct sock *sk, struct hold *hold, const struc
 		look_at_target(sk, hold, flow);
 		return;
 	}
-	count_bytes(sk, member, use, overhead(sk));
-	count_active(member, use, active);
-	change_target(sk, hold, part_of_share(member, use), 0, !joins);
+	part = take_part(sk, member, use, rate_of_share(member), waits(sk), overhead(sk));
+	change_target(sk, hold, part.rate_bps, 0, !joins);
+	forgo(&hold->schedule, part.forgo_ns);
+}
+
+/* Whether it has begun or ceased to wait, or not looked for so long that its share may have changed. */
+static __always_inline bool is_to_look(const struct sock *sk, const struct hold *hold)
+{
+	if (hold->member.share && waits(sk) != (hold->member.epoch != 0))
+		return true;
+	return now_us(tcp_sk(sk)) - hold->looked_us >= LOOK_EVERY_US;
 }
 
 static __always_inline void fall(struct tcp_sock *tp, struct hold *hold)
@@ -248,8 +254,9 @@ static __always_inline void begin_round(const struct tcp_sock *tp, struct hold *
 	hold->round_lost = tp->lost;
 }
 
-static __always_inline void end_round(struct tcp_sock *tp, struct hold *hold, struct flow *flow)
+static __always_inline void end_round(struct sock *sk, struct hold *hold, struct flow *flow)
 {
+	struct tcp_sock *tp = tcp_sk(sk);
 	__u32 lost = tp->lost - hold->round_lost;
 	__u64 packets = (__u64)(tp->delivered - hold->round_delivered) + lost;
 	bool told = packets >= ROUND_LEAST_PACKETS;
@@ -262,7 +269,7 @@ static __always_inline void end_round(struct tcp_sock *tp, struct hold *hold, st
 		if (hold->state == HOLD_HELD)
 			flow->rounds_held++;
 		flow->state = hold->state;
-		flow->window = hold->window;
+		flow->window = reckon(sk, hold);
 		flow->base_rtt_us = base_rtt_us(tp, hold);
 		if (told)
 			flow->loss_ppm = loss_ppm;
@@ -280,8 +287,7 @@ static __always_inline void ordinary(struct sock *sk, struct hold *hold, __u32 a
 	if (acked && state != TCP_CA_CWR && state != TCP_CA_Recovery)
 		tcp_reno_cong_avoid(sk, 0, acked);
 	if (hold->state == HOLD_FALLBACK) {
-		reckon(sk, hold);
-		tp->snd_cwnd = min(tp->snd_cwnd, hold->window);
+		tp->snd_cwnd = min(tp->snd_cwnd, reckon(sk, hold));
 	}
 	/* sysctl_tcp_pacing_ss_ratio and _ca_ratio: 200 % and 120 %. */
 	__u64 percent = tp->snd_cwnd < tp->snd_ssthresh / 2 ? 200 : 120;
@@ -313,7 +319,7 @@ void BPF_PROG(hold_init, struct sock *sk)
 	hold->seen_delivered = tp->delivered;
 	hold->epoch_us = now_us(tp);
 	begin_round(tp, hold);
-	look(sk, hold, flow, is_sending(sk));
+	look(sk, hold, flow);
 	act(sk, hold, 0);
 	if (flow)
 		flow->state = hold->state;
@@ -341,16 +347,14 @@ void BPF_PROG(hold_cong_control, struct sock *sk)
 	__u32 now = now_us(tp);
 	__u32 acked = tp->delivered - hold->seen_delivered;
 	bool round_over = now - hold->round_us >= max(tp->srtt_us >> 3, 1U);
-	bool active = is_sending(sk);
-	bool turned = hold->member.share && active != hold->member.active;
 
 	hold->seen_delivered = tp->delivered;
-	if (round_over || turned || now - hold->looked_us >= LOOK_EVERY_US) {
+	if (round_over || is_to_look(sk, hold)) {
 		struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
 
-		look(sk, hold, flow, active);
+		look(sk, hold, flow);
 		if (round_over)
-			end_round(tp, hold, flow);
+			end_round(sk, hold, flow);
 	}
 	act(sk, hold, acked);
 }
@@ -361,6 +365,8 @@ __u32 BPF_PROG(hold_min_tso_segs, struct sock *sk)
 {
 	struct hold *hold = private_of(sk);
 
+	if (hold->member.share && is_to_look(sk, hold))
+		look(sk, hold, bpf_sk_storage_get(&flows, sk, 0, 0));
 	if (hold->state == HOLD_HELD)
 		pace_it(sk, hold);
 	return MIN_TSO_SEGS;
@@ -381,7 +387,7 @@ void BPF_PROG(hold_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 
 	if (event != CA_EVENT_TX_START)
 		return;
-	look(sk, hold, bpf_sk_storage_get(&flows, sk, 0, 0), !is_stalled(sk));
+	look(sk, hold, bpf_sk_storage_get(&flows, sk, 0, 0));
 	act(sk, hold, 0);
 	begin_round(tcp_sk(sk), hold);
 }
@@ -394,7 +400,7 @@ void BPF_PROG(hold_set_state, struct sock *sk, __u8 new_state)
 
 	/* So long without an ACK, a lease may have run out. */
 	if (new_state == TCP_CA_Loss)
-		look(sk, hold, bpf_sk_storage_get(&flows, sk, 0, 0), is_sending(sk));
+		look(sk, hold, bpf_sk_storage_get(&flows, sk, 0, 0));
 	/* A timeout has set the window to what is in flight, a recovery of Reno's begins at ssthresh. */
 	if (hold->state == HOLD_HELD) {
 		if (new_state == TCP_CA_Loss)

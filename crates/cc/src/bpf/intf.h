@@ -25,12 +25,19 @@ struct share {
 	char name[SHARE_NAME_MAX]; /* none: no share */
 };
 
-/* What they do; written by hd_hold. */
+/* What they do; written by hd_hold. Who is active says so in each epoch. */
 struct use {
+	struct bpf_spin_lock lock;
 	__u32 connections;
-	__u32 active; /* of them, those that send or wait for their turn to */
+	__u32 epoch;
+	__u32 active; /* of them, those that wait for their turn, as said in this epoch */
+	__u32 active_before; /* in the last one, and not in this yet */
+	__u32 unused;
+	__u64 epoch_began_ns; /* CLOCK_BOOTTIME */
+	__u64 epoch_lasts_ns;
 	__u64 sent_bytes; /* on the wire */
 	__u64 acked_bytes; /* of payload */
+	__u64 beside_bytes; /* on the wire, by those that were not active */
 };
 
 enum hold_state {

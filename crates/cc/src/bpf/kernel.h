@@ -144,6 +144,7 @@ struct tcp_sock {
 	__u32 mss_cache;
 	__u32 write_seq;
 	__u32 snd_nxt;
+	__u32 snd_una;
 	__u32 snd_wnd;
 	__u32 data_segs_out;
 	__u64 bytes_sent;

@@ -8,7 +8,7 @@
  * So what is behind is made up for: n packets behind, n times as fast, CATCH_UP_MAX at most. It is a token bucket: in
  * any time t at most rate × t + depth leaves, and the depth is LATE_US, or two packets of segmentation offload where these
  * take longer. What is later than that is given up. Nothing is due while there is nothing to send: who has
- * sent all it had begins anew.
+ * sent all it had begins anew. n packets ahead, it sends an n-th as fast, so that it is on time with the next.
  */
 #ifndef HOWDAH_SCHEDULE_H
 #define HOWDAH_SCHEDULE_H
@@ -35,6 +35,12 @@ static __always_inline void begin(struct schedule *schedule)
 	schedule->now_ns = 0;
 }
 
+/* So much of its time is another's. */
+static __always_inline void forgo(struct schedule *schedule, __u64 ns)
+{
+	schedule->behind_ns -= ns;
+}
+
 /* The rate for the packet that leaves next, bytes per second on the wire. */
 static __always_inline __u64 follow(struct schedule *schedule, const struct tcp_sock *tp, __u32 sent_bytes)
 {
@@ -59,7 +65,7 @@ static __always_inline __u64 follow(struct schedule *schedule, const struct tcp_
 	schedule->sent_bytes = sent_bytes;
 	schedule->written = tp->write_seq;
 	if (behind_ns < -packet_ns)
-		return rate_Bps / 2;
+		return rate_Bps * (__u64)packet_ns / (__u64)-behind_ns;
 	if (behind_ns <= packet_ns)
 		return rate_Bps;
 	return min((__u64)behind_ns * rate_Bps / (__u64)packet_ns, CATCH_UP_MAX * rate_Bps);

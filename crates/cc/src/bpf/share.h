@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Shares: rates that several connections hold together, each for as long as its lease lasts.
  *
- * A share is divided equally among its active connections. Active is one whose data is on its way, or waits
- * for nothing but its turn: at a low rate and a short RTT nothing is on its way most of the time, and
- * counted by that alone, each would take the whole. One that the receiver holds up, or that hears
- * nothing for timeouts in a row, is not.
+ * A share is divided equally among its active connections: those whose data waits for nothing but its turn. One that
+ * has all it had to send on its way, that the receiver holds up, or that hears nothing for timeouts in a row, is not.
+ * What those send that are not active, a word now and then or less than their part, is counted, and all others go
+ * without it: each takes its part of that as sent by itself (schedule.h). So the sum never exceeds the share.
  *
- * A connection is counted in its private part, under its socket's lock, and counted out by release, which the kernel
- * calls however the connection or the program ends. So counts need nobody's care.
+ * A connection is counted in its private part, under its socket's lock, and says again in each epoch that it is
+ * active. So one that ended or fell silent unseen, where a kernel skipped the program that should have said so
+ * (ARCHITECTURE.md), is counted for two epochs at most. Epochs are long enough for the slowest of the active: one that
+ * sends looks before each packet.
  */
 #ifndef HOWDAH_SHARE_H
 #define HOWDAH_SHARE_H
@@ -31,14 +33,25 @@ struct {
 enum {
 	STALLED_TIMEOUTS = 2, /* in a row, with no word from the receiver */
 	SHARE_LEAST_BPS = 8,  /* of one connection; 0 would be no target */
+	LEAVES_AT_ONCE = 2,   /* segments; more waits for its turn */
+	HELD_NS = 1000000,    /* pacing holds back for less where only timers are coarse */
+	EPOCH_NS = 1 << 27,   /* at least */
+	EPOCH_PACKETS = 4,    /* of LEAVES_AT_ONCE segments */
 };
 
 /* A connection of a share; in its private part. */
 struct member {
 	__u16 share; /* 0: of none */
-	__u8 active;
+	__u32 epoch; /* in which it said that it is active; 0: it is not */
 	__u32 sent_bytes; /* what is counted of the connection's, modulo 2^32, as below */
 	__u32 acked_bytes;
+	__u32 beside_bytes; /* what it knows of the share's */
+};
+
+/* What the others of a share leave to a connection. */
+struct part {
+	__u64 rate_bps; /* 0: nothing to hold */
+	__u64 forgo_ns; /* so much of its time others have used */
 };
 
 /* On the wire, modulo 2^32. `overhead`: bytes beside a packet's payload. */
@@ -56,14 +69,22 @@ static __always_inline bool is_stalled(const struct sock *sk)
 	return icsk->icsk_retransmits >= STALLED_TIMEOUTS || icsk->icsk_probes_out >= STALLED_TIMEOUTS;
 }
 
-static __always_inline bool is_sending(const struct sock *sk)
+static __always_inline bool waits(const struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	__u32 unsent = tp->write_seq - tp->snd_nxt;
+	__u32 mss = max(tp->mss_cache, 1U), waiting = tp->write_seq - tp->snd_nxt;
+	__s32 room = tp->snd_una + tp->snd_wnd - tp->snd_nxt;
 
 	if (is_stalled(sk))
 		return false;
-	return tp->packets_out || (unsent && tp->snd_wnd >= min(unsent, tp->mss_cache));
+	if (room < (__s32)min(waiting, mss))
+		waiting = 0;
+	if (tp->lost_out > tp->retrans_out)
+		waiting += (tp->lost_out - tp->retrans_out) * mss;
+	if (!waiting)
+		return false;
+	return waiting > LEAVES_AT_ONCE * mss || tp->tcp_wstamp_ns > tp->tcp_clock_cache + HELD_NS ||
+	       tcp_packets_in_flight(tp) >= tp->snd_cwnd;
 }
 
 static __always_inline struct use *use_of(const struct member *member)
@@ -73,57 +94,72 @@ static __always_inline struct use *use_of(const struct member *member)
 	return bpf_map_lookup_elem(&uses, &place);
 }
 
-static __always_inline void count_bytes(const struct sock *sk, struct member *member, struct use *use,
-					__u32 overhead)
+/* Under the lock. `rate_bps`: the share's, of which a segment of `segment_bytes` may take long. */
+static __always_inline void begin_epoch(struct use *use, __u64 now_ns, __u64 rate_bps, __u64 segment_bytes)
+{
+	__u64 active = use->active + use->active_before + 1ULL;
+	__u64 packet_ns = LEAVES_AT_ONCE * segment_bytes * active * 8000000000ULL / max(rate_bps, 1ULL);
+	__u64 lasts_ns = rate_bps ? max(EPOCH_PACKETS * packet_ns, (__u64)EPOCH_NS) : EPOCH_NS;
+	__u64 since_ns = now_ns - use->epoch_began_ns;
+
+	use->epoch_lasts_ns = lasts_ns;
+	if ((__s64)since_ns < (__s64)lasts_ns)
+		return;
+	use->active_before = since_ns < 2 * lasts_ns ? use->active : 0;
+	use->epoch += since_ns < 2 * lasts_ns ? 1 : 2;
+	use->active = 0;
+	use->epoch_began_ns = now_ns;
+}
+
+/* Under the lock. Whether it counted until now. */
+static __always_inline bool say_active(struct member *member, struct use *use, bool active)
+{
+	bool now = member->epoch && member->epoch == use->epoch;
+	bool before = member->epoch && member->epoch + 1 == use->epoch;
+
+	if (before)
+		use->active_before--;
+	if (now && !active)
+		use->active--;
+	if (active && !now)
+		use->active++;
+	member->epoch = active ? use->epoch : 0;
+	return now || before;
+}
+
+/* Counts what it has sent, and whether it is active from now on; what is its part then. */
+static __always_inline struct part take_part(const struct sock *sk, struct member *member, struct use *use,
+					     __u64 rate_bps, bool active, __u32 overhead)
 {
 	__u32 sent = wire_bytes(sk, overhead), acked = tcp_sk(sk)->bytes_acked;
+	__u32 new_sent = sent - member->sent_bytes, new_acked = acked - member->acked_bytes;
+	__u64 now_ns = bpf_ktime_get_boot_ns();
+	__u32 others, among;
+	struct part part = {};
+	bool counted;
 
-	if (sent != member->sent_bytes)
-		__sync_fetch_and_add(&use->sent_bytes, (__u64)(sent - member->sent_bytes));
-	if (acked != member->acked_bytes)
-		__sync_fetch_and_add(&use->acked_bytes, (__u64)(acked - member->acked_bytes));
+	bpf_spin_lock(&use->lock);
+	begin_epoch(use, now_ns, rate_bps, tcp_sk(sk)->mss_cache + overhead);
+	counted = say_active(member, use, active);
+	use->sent_bytes += new_sent;
+	use->acked_bytes += new_acked;
+	others = (__u32)use->beside_bytes - member->beside_bytes;
+	if (!counted)
+		use->beside_bytes += new_sent;
+	member->beside_bytes = use->beside_bytes;
+	among = use->active + use->active_before + !active;
+	bpf_spin_unlock(&use->lock);
 	member->sent_bytes = sent;
 	member->acked_bytes = acked;
-}
-
-static __always_inline void count_active(struct member *member, struct use *use, bool active)
-{
-	if (active == member->active)
-		return;
-	__sync_fetch_and_add(&use->active, active ? 1 : -1);
-	member->active = active;
-}
-
-static __always_inline void leave_share(const struct sock *sk, struct member *member, __u32 overhead)
-{
-	struct use *use = use_of(member);
-
-	if (!use)
-		return;
-	count_bytes(sk, member, use, overhead);
-	count_active(member, use, false);
-	__sync_fetch_and_add(&use->connections, -1);
-	member->share = 0;
-}
-
-static __always_inline void join_share(const struct sock *sk, struct member *member, __u32 share,
-					      __u32 overhead)
-{
-	struct use *use;
-
-	member->share = share;
-	use = use_of(member);
-	if (!use) {
-		member->share = 0;
-		return;
+	if (rate_bps) {
+		part.rate_bps = max(rate_bps / max(among, 1U), (__u64)SHARE_LEAST_BPS);
+		part.forgo_ns = others * 8000000000ULL / rate_bps;
 	}
-	__sync_fetch_and_add(&use->connections, 1);
-	member->sent_bytes = wire_bytes(sk, overhead);
-	member->acked_bytes = tcp_sk(sk)->bytes_acked;
+	return part;
 }
 
-/* What the lease and the other active connections leave to one. */
-static __always_inline __u64 part_of_share(const struct member *member, const struct use *use)
+/* What the lease leaves to all of them. */
+static __always_inline __u64 rate_of_share(const struct member *member)
 {
 	__u32 place = member->share - 1;
 	struct share *share = bpf_map_lookup_elem(&shares, &place);
@@ -136,11 +172,40 @@ static __always_inline __u64 part_of_share(const struct member *member, const st
 	minimum_bps = share->minimum_bps;
 	until_ns = share->until_ns;
 	bpf_spin_unlock(&share->lock);
-	if (bpf_ktime_get_boot_ns() >= until_ns)
-		rate_bps = minimum_bps;
-	if (!rate_bps)
-		return 0;
-	return max(rate_bps / max(use->active, 1U), (__u64)SHARE_LEAST_BPS);
+	return bpf_ktime_get_boot_ns() < until_ns ? rate_bps : minimum_bps;
+}
+
+static __always_inline void leave_share(const struct sock *sk, struct member *member, __u32 overhead)
+{
+	struct use *use = use_of(member);
+
+	if (!use)
+		return;
+	take_part(sk, member, use, rate_of_share(member), false, overhead);
+	bpf_spin_lock(&use->lock);
+	use->connections--;
+	bpf_spin_unlock(&use->lock);
+	member->share = 0;
+}
+
+static __always_inline void join_share(const struct sock *sk, struct member *member, __u32 share,
+				       __u32 overhead)
+{
+	struct use *use;
+
+	member->share = share;
+	use = use_of(member);
+	if (!use) {
+		member->share = 0;
+		return;
+	}
+	member->epoch = 0;
+	member->sent_bytes = wire_bytes(sk, overhead);
+	member->acked_bytes = tcp_sk(sk)->bytes_acked;
+	bpf_spin_lock(&use->lock);
+	use->connections++;
+	member->beside_bytes = use->beside_bytes;
+	bpf_spin_unlock(&use->lock);
 }
 
 #endif
