@@ -201,10 +201,15 @@ static __always_inline void look(struct sock *sk, struct hold *hold, const struc
 	forgo(&hold->schedule, part.forgo_ns);
 }
 
-/* Whether it has begun or ceased to wait, or not looked for so long that its share may have changed. */
+/* Whether it has begun or ceased to wait, all is acknowledged, or it is long ago that it looked. */
 static __always_inline bool is_to_look(const struct sock *sk, const struct hold *hold)
 {
-	if (hold->member.share && waits(sk) != (hold->member.epoch != 0))
+	const struct member *member = &hold->member;
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (member->share && waits(sk) != (member->epoch != 0))
+		return true;
+	if (member->share && !tp->packets_out && (__u32)tp->bytes_acked != member->acked_bytes)
 		return true;
 	return now_us(tcp_sk(sk)) - hold->looked_us >= LOOK_EVERY_US;
 }
