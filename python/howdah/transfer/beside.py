@@ -6,7 +6,7 @@ from howdah.paths.shared.choose.background import Belief
 from howdah.paths.shared.choose.measured import Had, Look
 from howdah.paths.shared.choose.policy import SURE, Situation
 from howdah.paths.shared.choose.share import Choice
-from howdah.paths.shared.choose.steer import Period, Steer, Wanted
+from howdah.paths.shared.choose.steer import Period, Steer, Wanted, Way
 from howdah.paths.shared.choose.weigh import Weigh
 from howdah.paths.shared.hear.ears import Ear
 from howdah.paths.shared.hear.hearing import Hearing
@@ -42,7 +42,7 @@ class Beside:
             stream_most_bps=wish.stream_most_bps,
             streams_fixed=wish.streams_fixed,
         )
-        self._steer = Steer(Weigh(wish.fairness), situation, rtt_s)
+        self._steer = Steer(Weigh(wish.fairness), situation)
         self._settled_s = max(_SETTLED_S, _SETTLED_ROUND_TRIPS * rtt_s)
         self._hearing = Hearing(ear, recogniser or shipped(), wish.rtt_s)
         self._hearing.begin(now_s)
@@ -67,7 +67,8 @@ class Beside:
             self._steer.new_path()
         self._ask(now.elapsed_s)
         look = Look(now.elapsed_s, now.bytes_done, now.retransmissions, now.rtt_s, self._meter.left_s(now))
-        wanted = self._steer.look(look, self._hearing.queue_bdp)
+        way = Way(self._hearing.base_rtt_s or ASSUMED_RTT_S, self._hearing.queue_bdp)
+        wanted = self._steer.look(look, way)
         return None if wanted is None else _steering(wanted)
 
     def back(self, why: str) -> Steering | None:
@@ -95,6 +96,8 @@ class Beside:
 
     def _ask(self, now_s: float) -> None:
         choice = self._steer.current
+        if not self._steer.hears:
+            return
         ours = {choice.congestion_control.removeprefix("hd_"): choice.streams}
         verdict = self._hearing.verdict(now_s, ours)
         if verdict is None:

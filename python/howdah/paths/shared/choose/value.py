@@ -3,8 +3,8 @@
     value = (1 - fairness) × our share + fairness × Jain's index × (1 - harm)
 
 Jain's index is over this transfer, however many streams it has, and each stream of others (Jain, Chiu, Hawe,
-DEC-TR-301, 1984). Harm is what the others lose beyond what they would lose to one more that takes an
-equal share (after Ware, Mukerjee, Seshan, Sherry, *Beyond Jain's fairness index*, HotNets 2019), on average.
+DEC-TR-301, 1984). Harm is what others lose beyond what they would lose to one more that takes an equal share
+(after Ware, Mukerjee, Seshan, Sherry, *Beyond Jain's fairness index*, HotNets 2019), of whoever loses most.
 
 ``fairness`` is the knob: 0, nothing but our own rate; 1, nothing but fairness. From 0.4 on an equal share is
 best beside one stream that yields; up to 0.3 the whole path is.
@@ -23,14 +23,14 @@ def jain(rates: Sequence[float]) -> float:
 
 
 def harm(with_us: Sequence[float], without: Sequence[float]) -> float:
-    """What others lose beyond what a fair newcomer takes, of what that leaves them: 0..1, on average."""
+    """What others lose beyond what a fair newcomer takes, of what that leaves them: the most, 0..1."""
     left = len(without) / (len(without) + 1)
     lost = [
         max(0.0, 1 - now / (before * left))
         for now, before in zip(with_us, without, strict=True)
         if before > 0
     ]
-    return sum(lost) / len(lost) if lost else 0.0
+    return max(lost, default=0.0)
 
 
 def value(found: Shares, before: Shares, background: Background, fairness: float) -> float:

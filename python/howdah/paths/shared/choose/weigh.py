@@ -68,7 +68,7 @@ def _candidates(likely: dict[Background, float], now: Situation) -> Iterator[Cho
     yield now.default
     beside = sum(who.streams * each for who, each in likely.items())
     somebody = any(who.streams or who.udp for who in likely)
-    counts = list(stream_counts(now)) if beside else [now.default.streams]
+    counts = list(stream_counts(now))
     bounded = beside and now.capacity_bps and counts[0] > 1 and now.default.pacing_bps is None
     for control in now.controls if somebody else ():
         for streams in counts:
@@ -80,10 +80,15 @@ def _candidates(likely: dict[Background, float], now: Situation) -> Iterator[Cho
 def _shares(choice: Choice, who: Background, now: Situation) -> Shares:
     expected = shares(choice, who, now.queue_bdp, now.capacity_bps)
     rate_bps = now.measured.get(choice)
-    if rate_bps is None or not now.capacity_bps:
+    if rate_bps is None or not now.capacity_bps or (who.udp and not _all_measured(now)):
         return expected
     measured = min(1.0, max(_LEAST_SHARE, rate_bps / now.capacity_bps))
     return expected.with_ours(math.sqrt(max(_LEAST_SHARE, expected.ours) * measured))
+
+
+def _all_measured(now: Situation) -> bool:
+    """What senders that do not yield leave free is known only by trying."""
+    return {choice.congestion_control for choice in now.measured} >= set(now.controls)
 
 
 def _capacity(likely: dict[Background, float], now: Situation) -> float | None:
