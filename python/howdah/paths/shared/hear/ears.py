@@ -32,6 +32,8 @@ class Ear(Protocol):
 
     by: By
     step_s: float
+    begun_s: float
+    """One round trip in each step since then."""
 
     def take(self, now_s: float, rtt_s: float | None) -> list[Sound]:
         """What was heard since this was last asked; ``rtt_s`` is what the streams say now."""
@@ -54,16 +56,17 @@ class Echo:
         self._address = address
         self._prober: _native.Prober | None = _native.Prober(msgspec.json.encode(probing))
         self._taken: Taken | None = None
-        self._begun_s: float | None = None
+        self.begun_s = 0.0
 
     def take(self, now_s: float, rtt_s: float | None) -> list[Sound]:
         """Probes whose fate is known."""
         if self._prober is None:
             return []
-        self._taken = taken = msgspec.json.decode(self._prober.take(0.0), type=Taken)
-        if self._begun_s is None:
-            self._begun_s = now_s - taken.elapsed_s
-        return [Sound(self._begun_s + look.sent_s, look.rtt_s) for look in taken.looks]
+        taken = msgspec.json.decode(self._prober.take(0.0), type=Taken)
+        if self._taken is None:
+            self.begun_s = now_s - taken.elapsed_s
+        self._taken = taken
+        return [Sound(self.begun_s + look.sent_s, look.rtt_s) for look in taken.looks]
 
     def deaf(self) -> str | None:
         """Silence from the beginning, or an end."""
@@ -83,6 +86,7 @@ class Streams:
 
     by: By = "tcp_info"
     step_s = STREAMS_STEP_S
+    begun_s = 0.0
 
     def take(self, now_s: float, rtt_s: float | None) -> list[Sound]:
         """One a call."""

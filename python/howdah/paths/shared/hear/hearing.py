@@ -21,6 +21,8 @@ EVERY_S = 1.0
 EVENTS_S = 2.0
 """Between two looks for changes of route."""
 LEAST_S = 2.0
+_MOVED_S = EVENTS_S + 4 * HOLD_S
+"""A change of route is found within it."""
 _HIGH = 0.98
 _LEAST_SOUNDS = 10
 
@@ -99,7 +101,7 @@ class Hearing:
         times_s, rtt_s = self._known(self._route_s)
         if np.isfinite(rtt_s).sum() < _LEAST_SOUNDS:
             return None
-        moved = self._move(times_s, rtt_s) if times_s[-1] - times_s[0] > 2 * HOLD_S else None
+        moved = self._move(times_s, rtt_s)
         if moved is not None:
             self._route_s, self.base_rtt_s = moved.at_s, moved.after_s
             self.moved.append(moved)
@@ -109,19 +111,24 @@ class Hearing:
         return moved
 
     def _move(self, times_s: Floats, rtt_s: Floats) -> Moved | None:
-        changes = events(_stepped(times_s, rtt_s, self._ear.step_s)).changes
+        lately = times_s > times_s[-1] - _MOVED_S
+        series = _stepped(times_s[lately], rtt_s[lately], self._ear)
+        if not np.isfinite(series.rtt_s).any():
+            return None
+        changes = events(series).changes
         if not changes:
             return None
-        last = changes[-1]
-        return Moved(float(times_s[0]) + last.at_s, last.before_s, last.after_s)
+        begun_s, last = float(times_s[lately][0]), changes[-1]
+        return Moved(begun_s + last.at_s, last.before_s, last.after_s)
 
 
-def _stepped(times_s: Floats, rtt_s: Floats, step_s: float) -> Series:
-    """As a series of regular steps from the first look on."""
-    place = np.floor((times_s - times_s[0]) / step_s).astype(np.int64)
+def _stepped(times_s: Floats, rtt_s: Floats, ear: Ear) -> Series:
+    """As a series of regular steps, whose clock begins with the first look."""
+    place = np.floor((times_s - ear.begun_s) / ear.step_s).astype(np.int64)
+    place -= place[0]
     steps = int(place[-1]) + 1
-    sent_s: Floats = (np.arange(steps, dtype=np.float64) + 0.5) * step_s
+    sent_s: Floats = np.arange(steps, dtype=np.float64) * ear.step_s
     stepped = np.full(steps, np.nan)
     sent_s[place] = times_s - times_s[0]
     stepped[place] = rtt_s
-    return Series(step_s, sent_s, stepped)
+    return Series(ear.step_s, sent_s, stepped)
