@@ -61,8 +61,10 @@ class Beside:
         self._meter.add(now)
         if now.latest is not None and now.latest != self._latest:
             self._latest = now.latest
+            heard, control = self._steer.hears, self._steer.current.congestion_control
             self._steer.made(now.latest.t_s, now.latest.refused)
-            self._hearing.begin(now.latest.t_s + self._settled_s)
+            if not heard or control != self._steer.current.congestion_control:
+                self._hearing.begin(now.latest.t_s + self._settled_s)
         if self._hearing.take(now.elapsed_s, now.rtt_s) is not None:
             self._steer.new_path()
         self._ask(now.elapsed_s)

@@ -28,7 +28,7 @@ def copy(arguments: Arguments) -> int:
     """Copies and returns the exit code; what went wrong is one line on standard error."""
     interrupt.install()
     json, quiet = "--json" in arguments.flags, "--quiet" in arguments.flags
-    done = run(_request(arguments), _display(silent=json or quiet), Archive())
+    done = run(request(arguments), _display(silent=json or quiet), Archive())
     if json:
         document.show(done.record)
     elif not quiet and done.record.outcome is not None:
@@ -40,7 +40,8 @@ def copy(arguments: Arguments) -> int:
     return done.exit_code
 
 
-def _request(arguments: Arguments) -> Request:
+def request(arguments: Arguments) -> Request:
+    """What the arguments of ``howdah cp`` ask for. Raises HowdahError for what cannot be."""
     values = arguments.values
     memory, plan_file = values.get("--memory"), values.get("--plan")
     memory_bytes, memory_s = (None, None) if memory is None else memory_of(memory)

@@ -119,6 +119,11 @@ class Steer:
         return self._now.current
 
     @property
+    def _heard_for(self) -> bool:
+        """Whether the last change was made for somebody, and not to hear."""
+        return bool(self.periods) and (self._trial is None or self._trial.preference.probability > 0)
+
+    @property
     def hears(self) -> bool:
         """Whether who is there can be told beside what we send now."""
         return self.current.streams <= HEARS_WITH or self._now.streams_fixed
@@ -169,7 +174,7 @@ class Steer:
             )
             self._target = self.current
             return
-        before = self._lately(t_s)
+        before = self._lately(t_s) or self._meter.over(max(self._since_s, t_s - _LOOKED_BACK_S), t_s)
         going_on = target == self._target and preference is None
         if self.current == self._now.default and before is not None:
             self._default_bps = before.rate_bps
@@ -240,14 +245,14 @@ class Steer:
 
     def _failed(self, trial: _Trial, had: Had) -> str | None:
         before, preference = trial.before, trial.preference
-        if before is None or before.rate_bps <= 0:
-            return None
-        usual_bps = self._default_bps or before.rate_bps
+        usual_bps = self._default_bps or (before.rate_bps if before else 0.0)
         fair_bps = preference.fair_share * (self._meter.peak_bps or usual_bps)
         if had.rate_bps < HELD * min(usual_bps, fair_bps):
             return f"it gave {had.rate_bps / usual_bps:.0%} of what there was before"
         kind = sure_kind(self.belief)
-        if preference.growth <= 1.1 or kind is None or kind[0] != preference.kind:
+        if preference.growth <= 1.1 or kind is None or kind[0] != preference.kind or not before:
+            return None
+        if before.rate_bps <= 0:
             return None
         grown = had.rate_bps / before.rate_bps
         if grown < 1 + _BROUGHT * min(1.0, preference.growth - 1) and had.rate_bps < fair_bps:
@@ -267,7 +272,7 @@ class Steer:
             return None
         times = 1 + (self._preferred[1] if self._preferred and self._preferred[0] == preference.choice else 0)
         self._preferred = preference.choice, times
-        soon = self.periods and t_s - self._since_s < max(DWELL_S, self._settle_s + JUDGED_S)
+        soon = self._heard_for and t_s - self._since_s < max(DWELL_S, self._settle_s + JUDGED_S)
         held = preference.choice != self._now.default and t_s < self._held_until_s
         if times < AGAIN or soon or held:
             return None
@@ -290,6 +295,8 @@ class Steer:
     def _quiet(self, t_s: float) -> tuple[Wanted, Choice, Preference] | None:
         """Few streams, so that others can be heard."""
         if self.hears or self._target != self.current or t_s < self._held_until_s:
+            return None
+        if self.current != self._now.default and t_s - self._since_s < AGAIN_S:
             return None
         target = self.current._replace(streams=next(stream_counts(self._now)))
         if target == self.current:
