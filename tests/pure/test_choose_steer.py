@@ -179,7 +179,7 @@ PATHS = st.tuples(st.floats(0.3, 3.0), st.floats(0.1, 2.0), st.floats(0.25, 4.0)
 """Our true share beside the expected one, by CUBIC and by BBR; the queue in bandwidth × delay."""
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     truth=st.sampled_from(CLASSES[:-1]),
     said=BELIEFS,
@@ -199,7 +199,7 @@ def test_no_ear_costs_more_than_the_bound(
     def bent(choice: Choice, who: Background) -> float:
         return bbr if choice.is_bbr else loss
 
-    length_s = 300.0
+    length_s = 200.0
     ran = run(Simulated(lambda t_s: truth, ear, bent, queue_bdp), Weigh(fairness), length_s)
     least = min(ran.mean(ran.default_bps), ran.mean(ran.fair_bps))
     lost = min(1.0, TRIAL_S * trials(length_s) / length_s)

@@ -154,6 +154,17 @@ def test_what_is_like_nothing_seen_changes_no_control(echo: Echo, monkeypatch: p
     assert [each.background for each in transfer.pilot.told().heard] == [None]
 
 
+def test_where_nobody_can_tell_all_streams_stay(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
+    why = "no model knows a path with cubic of our own on it"
+    monkeypatch.setattr(beside, "shipped", lambda: lambda *asked: SimpleNamespace(why=why))
+    transfer = Transfer(Listening(wish()))
+    transfer.go(30)
+    assert transfer.steerings == []
+    assert in_words(transfer.pilot.told(), PLAN) == [
+        f"Listened by ICMP echo, could not tell who is there: {why}; stayed as planned"
+    ]
+
+
 def test_without_a_model_it_goes_on_as_planned_and_says_so(
     echo: Echo, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,6 +46,7 @@ class Beside:
         self._settled_s = max(_SETTLED_S, _SETTLED_ROUND_TRIPS * rtt_s)
         self._hearing = Hearing(ear, recogniser or shipped(), wish.rtt_s)
         self._hearing.begin(now_s)
+        self._steer.able = False
         self._meter = Meter()
         self._latest: Change | None = None
         self._heard: list[HeardThen] = []
@@ -97,20 +98,18 @@ class Beside:
         )
 
     def _ask(self, now_s: float) -> None:
-        choice = self._steer.current
-        if not self._steer.hears:
-            return
-        ours = {choice.congestion_control.removeprefix("hd_"): choice.streams}
-        verdict = self._hearing.verdict(now_s, ours)
+        choice, hears = self._steer.current, self._steer.hears
+        control = choice.congestion_control.removeprefix("hd_")
+        # Behind many streams it is only asked whether it could tell beside one.
+        verdict = self._hearing.verdict(now_s, {control: choice.streams if hears else 1})
         if verdict is None:
             return
-        if isinstance(verdict, Verdict):
+        self._steer.able = isinstance(verdict, Verdict)
+        self._cannot = None if isinstance(verdict, Verdict) else verdict.why
+        if hears and isinstance(verdict, Verdict):
             self._verdicts += 1
-            self._cannot = None
             self._steer.hear(Belief({} if verdict.new else dict(verdict.classes)))
             self._note(now_s)
-        else:
-            self._cannot = verdict.why
 
     def _note(self, now_s: float) -> None:
         belief = self._steer.belief

@@ -97,6 +97,8 @@ class Steer:
         self._policy, self._now = policy, now
         self._meter = Meter()
         self._way = Way(0.0, now.queue_bdp)
+        self.able = True
+        """Somebody could tell who is there, if we sent by few streams."""
         self.belief = NOT_KNOWN
         self._verdicts, self._asked = 0, 0
         self._preferred: tuple[Choice, int] | None = None
@@ -294,7 +296,7 @@ class Steer:
 
     def _quiet(self, t_s: float) -> tuple[Wanted, Choice, Preference] | None:
         """Few streams, so that others can be heard."""
-        if self.hears or self._target != self.current or t_s < self._held_until_s:
+        if self.hears or not self.able or self._target != self.current or t_s < self._held_until_s:
             return None
         if self.current != self._now.default and t_s - self._since_s < AGAIN_S:
             return None
