@@ -13,7 +13,7 @@
   leave the path empty, for the windows of those that stay are small.
 - Who is there is not known for ``UNSURE_S``: back to the fair default.
 
-So what a wrong ear can cost is bounded: see ``docs/shared.md``. Pure: times and counts are arguments.
+So what a wrong ear can cost is bounded: see ``docs/choosing.md``. Pure: times and counts are arguments.
 """
 
 from typing import NamedTuple
