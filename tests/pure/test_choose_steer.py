@@ -189,7 +189,7 @@ PATHS = st.tuples(st.floats(0.3, 3.0), st.floats(0.1, 2.0), st.floats(0.25, 4.0)
 def test_no_ear_costs_more_than_the_bound(
     truth: str, said: list[tuple[str, float, int]], path: tuple[float, float, float], fairness: float
 ) -> None:
-    """Whatever it believes, however a path differs from theory: docs/choosing.md, *What a wrong ear costs*."""
+    """Whatever it believes, however a path differs from theory (docs/choosing.md)."""
     words = [Belief({label: sure}) for label, sure, times in said for _ in range(times)]
     loss, bbr, queue_bdp = path
 

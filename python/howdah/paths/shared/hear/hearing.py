@@ -12,6 +12,7 @@ import numpy as np
 
 from howdah.paths.shared.events import HOLD_S, events
 from howdah.paths.shared.hear.ears import Ear, Sound
+from howdah.paths.shared.hear.overload import overloads
 from howdah.paths.shared.hear.recogniser import CannotTell, Recogniser, Verdict
 from howdah.paths.shared.series import Floats, Series
 
@@ -24,6 +25,7 @@ LEAST_S = 2.0
 _MOVED_S = EVENTS_S + 4 * HOLD_S
 """A change of route is found within it."""
 _HIGH = 0.98
+_SURE_OVERLOADS = 2
 _LEAST_SOUNDS = 10
 
 
@@ -33,6 +35,18 @@ class Moved(NamedTuple):
     at_s: float
     before_s: float
     after_s: float
+
+
+class Unyielding(NamedTuple):
+    """The verdict where the queue tells of a sender that does not yield; no model is trained on these."""
+
+    heard_s: float
+    new: bool = False
+
+    @property
+    def classes(self) -> dict[str, float]:
+        """One class, and what is left to doubt."""
+        return {"1 udp": 0.9}
 
 
 class Hearing:
@@ -87,6 +101,8 @@ class Hearing:
         if len(times_s) < _LEAST_SOUNDS or times_s[-1] - times_s[0] < LEAST_S:
             return None
         self._judged_s = now_s
+        if self._ear.by == "icmp" and overloads(times_s, rtt_s, base_s) >= _SURE_OVERLOADS:
+            return Unyielding(heard_s=float(times_s[-1] - times_s[0]))
         return self._recognise(times_s, rtt_s, base_s, ours)
 
     def _known(self, from_s: float) -> tuple[Floats, Floats]:
