@@ -42,7 +42,7 @@ class Beside:
             stream_most_bps=wish.stream_most_bps,
             streams_fixed=wish.streams_fixed,
         )
-        self._steer = Steer(Weigh(wish.fairness), situation)
+        self._steer = Steer(wish.policy or Weigh(wish.fairness), situation)
         self._settled_s = max(_SETTLED_S, _SETTLED_ROUND_TRIPS * rtt_s)
         self._hearing = Hearing(ear, recogniser or shipped(), wish.rtt_s)
         self._hearing.begin(now_s)

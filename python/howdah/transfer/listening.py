@@ -14,6 +14,7 @@ from howdah.record import Listened
 from howdah.transfer.messages import Progress, Steering
 
 if TYPE_CHECKING:
+    from howdah.paths.shared.choose.policy import Policy
     from howdah.transfer.beside import Beside
 
 WAIT_S = 2.0
@@ -35,6 +36,8 @@ class Wish(NamedTuple):
     rtt_s: float | None
     addresses: list[str]
     """Where the data goes, the likeliest first."""
+    policy: "Policy | None" = None
+    """Null: the one that weighs by ``fairness``."""
 
 
 class Listening:
@@ -62,7 +65,7 @@ class Listening:
             return None
         try:
             return self._listen(now, self._ear)
-        except HowdahError as error:
+        except (HowdahError, ValueError) as error:
             self._ended = str(error)
             self._ear.close()
             return self._beside.back(self._ended) if self._beside else None

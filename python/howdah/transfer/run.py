@@ -26,6 +26,7 @@ from howdah.transfer.pilot import Pilot, Schedule
 
 if TYPE_CHECKING:
     from howdah.paths.guaranteed.asking import Asking
+    from howdah.paths.shared.choose.policy import Policy
     from howdah.transfer.listening import Listening
 
 
@@ -65,6 +66,8 @@ class Request(NamedTuple):
     fairness: float | None = None
     """By which it changes its streams beside those it hears on a shared path (``paths.shared.choose.value``);
     null: it does not listen."""
+    policy: "Policy | None" = None
+    """Chooses in its place; null: howdah's own (``paths.shared.choose``)."""
     sweep: record.Swept | None = None
     keeps_far_end: bool = True
     """One is made ready for the next copy. Its start would disturb a measurement that follows at once."""
@@ -298,6 +301,7 @@ def _pilot(run: _Run, data_address: str | None) -> Pilot:
             ),
             rtt_s=far.rtt_s,
             addresses=[each for each in (data_address, *far.addresses) if each],
+            policy=request.policy,
         )
     )
     return run.listening
