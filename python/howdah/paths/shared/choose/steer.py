@@ -1,17 +1,16 @@
 """When a transfer changes how it sends: late enough, sure enough, and back when it brought nothing.
 
 - Who is there cannot be heard behind many streams of our own: models are trained beside one. So it first
-  sends by as few as can do, which is fair in any case, and goes back to the fair default when that lets it
-  hear nothing or is not enough for the path; then it listens again after a while.
+  sends by as few as can do, which is fair in any case, and stays so while that has enough and who is there is
+  not known. Only after ``UNSURE_S`` is it judged for that.
 - Nothing is changed in the first ``FIRST_S``, nor where less than ``LAST_S`` is left.
 - A change is made when two verdicts in a row prefer it by ``GAIN``, ``DWELL_S`` after the last one or later.
 - It is measured once it has settled. One that was to bring more and did not, or that has sent much again for
-  little, is undone; so is one with less than ``HELD`` of the lesser of what there was before and an equal
-  share of the path, as long as the same kind of background is heard. Then nothing is tried beside that kind
-  for ``HOLD_S``, after the next failure for twice as long.
+  little, is undone; so is one with less than ``HELD`` of the lesser of what the fair default gave and an
+  equal share of the path. Then nothing is tried for ``HOLD_S``, after the next failure for twice as long.
 - Fewer streams of the same control are reached by halves, the next when the queue is back: all at once would
   leave the path empty, for the windows of those that stay are small.
-- Who is there is not known for ``UNSURE_S``: back to the fair default.
+- Who is there is not known any more for ``UNSURE_S``: back to the fair default.
 
 So what a wrong ear can cost is bounded: see ``docs/choosing.md``. Pure: times and counts are arguments.
 """
@@ -234,9 +233,12 @@ class Steer:
         known = self.current != self._target or sure_kind(self.belief) is not None
         if known or self._sure_s is None:
             self._sure_s = t_s
-        failed = self._failed(self._trial, had) if had is not None and self._trial is not None else None
-        if failed is None and t_s - self._sure_s > UNSURE_S:
-            failed = "who is there cannot be told"
+        unsure = t_s - self._sure_s > UNSURE_S
+        failed = None
+        if had is not None and self._trial is not None and (known or unsure or self._heard_for):
+            failed = self._failed(self._trial, had)
+        if failed is None and unsure and self._heard_for:
+            failed = "who is there cannot be told any more"
         if failed is None:
             return None
         self._held_until_s = t_s + min(HOLD_MOST_S, HOLD_S * 2**self._failures)
