@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import sys
 from collections.abc import Mapping
 from types import SimpleNamespace
 
@@ -12,7 +13,7 @@ from howdah import HowdahError
 from howdah.paths.shared.hear import ears
 from howdah.paths.shared.hear.ears import Sound, Streams
 from howdah.paths.shared.hear.hearing import KEPT_S, Hearing
-from howdah.paths.shared.hear.recogniser import CannotTell, Verdict
+from howdah.paths.shared.hear.recogniser import CannotTell, Verdict, shipped
 from howdah.paths.shared.series import Floats
 
 STEP_S = 0.01
@@ -147,3 +148,33 @@ def test_where_no_echo_may_be_sent_the_streams_are_listened_to(monkeypatch: pyte
     assert why == "127.0.0.1: no"
     assert ear.take(1.5, 0.04) == [Sound(1.5, 0.04)]
     assert ears.best([])[1] == "the address of the far host is not known"
+
+
+def test_a_howdah_without_a_recogniser_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "howdah.paths.shared.listen", None)
+    with pytest.raises(HowdahError, match="no model comes with this howdah"):
+        shipped()
+
+
+def test_the_recogniser_is_asked_as_agreed(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted = Noted()
+    monkeypatch.setitem(sys.modules, "howdah.paths.shared.listen", SimpleNamespace(listen=noted))
+    hearing = Hearing(Played(played(queued(600))), shipped(), None)
+    listened(hearing, 0, 6)
+    times_s, rtt_s, base_s, ours = noted.asked[-1]
+    assert times_s.dtype == rtt_s.dtype == np.float64
+    assert times_s.shape == rtt_s.shape
+    assert (base_s, ours) == (pytest.approx(0.05, abs=1e-3), {"cubic": 1})
+
+
+def test_bursts_that_do_not_yield_are_told_without_a_model() -> None:
+    on = np.arange(1200) % 400 < 120
+    rtt_s = np.where(on, 0.08, 0.04) + np.arange(1200) % 7 * 1e-5
+    rtt_s[on & (np.arange(1200) % 4 == 0)] = math.nan
+    noted = Noted()
+    hearing = Hearing(Played(played(rtt_s.tolist())), noted, None)
+    verdicts = []
+    for tick in range(1, 121):
+        hearing.take(tick / 10, None)
+        verdicts.append(hearing.verdict(tick / 10, {"cubic": 1}))
+    assert {"1 udp": 0.9} in [each.classes for each in verdicts if isinstance(each, Verdict)]
