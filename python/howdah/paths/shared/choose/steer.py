@@ -6,8 +6,9 @@
 - Nothing is changed in the first ``FIRST_S``, nor where less than ``LAST_S`` is left.
 - A change is made when two verdicts in a row prefer it by ``GAIN``, ``DWELL_S`` after the last one or later.
 - It is measured once it has settled. One that was to bring more and did not, or that has sent much again for
-  little, is undone; so is one with less than ``HELD`` of the lesser of what the fair default gave and an
-  equal share of the path. Then nothing is tried for ``HOLD_S``, after the next failure for twice as long.
+  little, is undone; so is one with less than ``HELD`` of what the fair default gave, or of an equal share of
+  the path if that is less and somebody is known to be there. Then nothing is tried for ``HOLD_S``, after the
+  next failure for twice as long.
 - Fewer streams of the same control are reached by halves, the next when the queue is back: all at once would
   leave the path empty, for the windows of those that stay are small.
 - Who is there is not known any more for ``UNSURE_S``: back to the fair default.
@@ -250,10 +251,12 @@ class Steer:
     def _failed(self, trial: _Trial, had: Had) -> str | None:
         before, preference = trial.before, trial.preference
         usual_bps = self._default_bps or (before.rate_bps if before else 0.0)
-        fair_bps = preference.fair_share * (self._meter.peak_bps or usual_bps)
+        kind = sure_kind(self.belief)
+        # An equal share is less only where others are known to be there.
+        beside = kind is not None and kind[0] != "nobody"
+        fair_bps = preference.fair_share * (self._meter.peak_bps or usual_bps) if beside else usual_bps
         if had.rate_bps < HELD * min(usual_bps, fair_bps):
             return f"it gave {had.rate_bps / usual_bps:.0%} of what there was before"
-        kind = sure_kind(self.belief)
         if preference.growth <= 1.1 or kind is None or kind[0] != preference.kind or not before:
             return None
         if before.rate_bps <= 0:
