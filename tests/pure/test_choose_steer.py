@@ -13,7 +13,7 @@ from howdah.paths.shared.choose.measured import Look
 from howdah.paths.shared.choose.paper import Paper
 from howdah.paths.shared.choose.policy import Situation
 from howdah.paths.shared.choose.share import Choice
-from howdah.paths.shared.choose.steer import FIRST_S, HELD, HOLD_MOST_S, HOLD_S, LAST_S, Steer, Way
+from howdah.paths.shared.choose.steer import FIRST_S, HELD, HOLD_MOST_S, HOLD_S, LAST_S, PROVEN_S, Steer, Way
 from howdah.paths.shared.choose.weigh import Weigh
 
 CLASSES = ("nobody", "1 cubic", "2 cubic", "1 bbr", "2 bbr", "1 bbr, 1 cubic", "1 udp")
@@ -124,8 +124,8 @@ def test_it_goes_back_when_it_does_not_know_any_more() -> None:
     def ear(t_s: float, choice: Choice) -> Belief:
         return Belief({"1 bbr": 0.95} if t_s < 40 else {})
 
-    ran = run(Simulated(lambda t_s: "1 bbr", ear), Weigh(0.5), 80)
-    assert ran.share_of(lambda choice: choice.is_bbr, 20, 40) == 1
+    ran = run(Simulated(lambda t_s: "1 bbr", ear), Weigh(0.5), 120)
+    assert ran.share_of(lambda choice: choice.is_bbr, 20, 38 + PROVEN_S) == 1, "it has brought much"
     assert ran.choices[-1] == DEFAULT
 
 

@@ -11,7 +11,8 @@
   next failure for twice as long.
 - Fewer streams of the same control are reached by halves, the next when the queue is back: all at once would
   leave the path empty, for the windows of those that stay are small.
-- Who is there is not known any more for ``UNSURE_S``: back to the fair default.
+- Who is there is not known any more for ``UNSURE_S``, or ``PROVEN_S`` where the change has brought much: back
+  to the fair default.
 
 So what a wrong ear can cost is bounded: see ``docs/choosing.md``. Pure: times and counts are arguments.
 """
@@ -42,6 +43,8 @@ EASED_QUEUE = 0.5
 HELD = 0.6
 HOLD_S, HOLD_MOST_S = 30.0, 480.0
 UNSURE_S = 20.0
+PROVEN_S, _PROVEN = 60.0, 1.5
+"""Likewise of a change that has brought so many times as much."""
 HEARS_WITH = 2
 """Streams of our own at most."""
 AGAIN_S = 60.0
@@ -124,6 +127,13 @@ class Steer:
     def _heard_for(self) -> bool:
         """Whether the last change was made for somebody, and not to hear."""
         return bool(self.periods) and (self._trial is None or self._trial.preference.probability > 0)
+
+    @property
+    def _proven(self) -> bool:
+        latest = self.periods[-1] if self._heard_for else None
+        if latest is None or latest.before is None or latest.after is None:
+            return False
+        return latest.after.rate_bps >= _PROVEN * latest.before.rate_bps
 
     @property
     def hears(self) -> bool:
@@ -234,7 +244,7 @@ class Steer:
         known = self.current != self._target or sure_kind(self.belief) is not None
         if known or self._sure_s is None:
             self._sure_s = t_s
-        unsure = t_s - self._sure_s > UNSURE_S
+        unsure = t_s - self._sure_s > (PROVEN_S if self._proven else UNSURE_S)
         failed = None
         if had is not None and self._trial is not None and (known or unsure or self._heard_for):
             failed = self._failed(self._trial, had)
