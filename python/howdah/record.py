@@ -22,6 +22,7 @@ Record
     outcome    Outcome; null when there was none (see error)
     probe      Probe (howdah.measure.probed); null for all that is no probe
     share      Shared: the share of a guaranteed path that it had; null on other paths
+    listened   Listened: whom it heard on a shared path and what it made of that; null where it did not listen
     sweep      Swept: of which sweep the run is; null for a run of its own
     traffic    what background traffic did (howdah.traffic.account.Traffic); null for all else
     near_cpu_busy_fraction
@@ -35,7 +36,7 @@ Record
     ========== ======================================================================================
 Environment
     near, far: HostLimits; near_sysctls: raw text by name; link: the lab's link (howdah.lab.link) or null
-HostLimits, Outcome, StreamOutcome, FileAction, Sample, Change, Shared, ShareSample
+HostLimits, Outcome, StreamOutcome, FileAction, Sample, Change, Shared, ShareSample, Listened
     see each class.
 """
 
@@ -282,6 +283,80 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True, rename={"traffic_class":
         return statistics.median(sent) if sent else None
 
 
+class HeardThen(msgspec.Struct, frozen=True, kw_only=True):
+    """Who was taken to be on a shared path from an instant on."""
+
+    t_s: float
+    """Since the session's start."""
+    background: str | None
+    """The likeliest class, as ``1 bbr, 1 cubic``; null: something never seen, or not known."""
+    probability: float
+    """Of it; of null, that it is no class that is known."""
+
+
+class Had(msgspec.Struct, frozen=True, kw_only=True):
+    """What a way to send gave."""
+
+    rate_bps: float
+    rtt_s: float | None = None
+    """Of the streams, on average."""
+    resent_fraction: float
+    """Of the segments, about."""
+
+
+class SentThen(msgspec.Struct, frozen=True, kw_only=True):
+    """A change that was made for who was heard, and what it gave."""
+
+    t_s: float
+    congestion_control: str
+    streams: int
+    pacing_bps: int | None = None
+    """Of each stream; null: without a bound."""
+    why: str
+    background: str | None = None
+    """Who was heard; null: the fair default is back for another reason."""
+    probability: float | None = None
+    before: Had | None = None
+    """The last 10 s before it; null: not known."""
+    after: Had | None = None
+    """The last 10 s of it, once it had settled; null: it was too short."""
+    undone: str | None = None
+    """Why it was not kept; null: it was."""
+
+
+class RouteMoved(msgspec.Struct, frozen=True, kw_only=True):
+    """The base RTT moved for good."""
+
+    t_s: float
+    before_s: float
+    after_s: float
+
+
+class Listened(msgspec.Struct, frozen=True, kw_only=True):
+    """What a transfer on a shared path heard of others, and what it made of it."""
+
+    by: Literal["icmp", "tcp_info"] | None
+    """Null: nothing was listened to."""
+    not_by_icmp: str | None = None
+    """Why its own streams had to do."""
+    ended: str | None = None
+    """Why listening ended before the transfer did; the fair default stayed from then on."""
+    fairness: float
+    """The knob it chose by: 0, its own rate; 1, fairness."""
+    base_rtt_s: float | None = None
+    queue_bdp: float | None = None
+    """The queue of the bottleneck as it was seen, in bandwidth × delay."""
+    capacity_bps: float | None = None
+    """The most that arrived in a second: what the path carries, at least."""
+    verdicts: int = 0
+    """How often it was asked who is there and something could be said."""
+    cannot_tell: str | None = None
+    """Why nothing could be said when it was asked last; null: something could."""
+    heard: list[HeardThen] = []
+    sent: list[SentThen] = []
+    moved: list[RouteMoved] = []
+
+
 class Swept(msgspec.Struct, frozen=True, kw_only=True):
     """The place of a run in a sweep (howdah.measure)."""
 
@@ -315,6 +390,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome | None = None
     probe: Probe | None = None
     share: Shared | None = None
+    listened: Listened | None = None
     sweep: Swept | None = None
     traffic: dict[str, Any] | None = None
     near_cpu_busy_fraction: float | None = None

@@ -66,6 +66,15 @@ def cp(
         str | None,
         typer.Option("--class", metavar="NAME", help="Whose share of a guaranteed path it asks for."),
     ] = None,
+    fairness: Annotated[
+        str | None,
+        typer.Option(
+            metavar="0..1", help="On a shared path: 0, its own rate; 1, what others lose; default 0.5."
+        ),
+    ] = None,
+    no_listen: Annotated[
+        bool, typer.Option("--no-listen", help="Listen to nobody on a shared path, and change nothing.")
+    ] = False,
     far_howdah: Annotated[
         str | None, typer.Option(metavar="PATH", help="Where howdah is on the far host, if not in its PATH.")
     ] = None,
@@ -81,8 +90,15 @@ def cp(
         "--plan": plan,
         "--path": path,
         "--class": traffic_class,
+        "--fairness": fairness,
         "--far-howdah": far_howdah,
     }
-    flags = {"--plaintext": plaintext, "--dry-run": dry_run, "--json": json, "--quiet": quiet}
+    flags = {
+        "--plaintext": plaintext,
+        "--dry-run": dry_run,
+        "--no-listen": no_listen,
+        "--json": json,
+        "--quiet": quiet,
+    }
     given = {option: value for option, value in values.items() if value is not None}
     raise typer.Exit(command.copy(Arguments(names, given, {option for option, on in flags.items() if on})))

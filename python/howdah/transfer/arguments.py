@@ -8,11 +8,14 @@ whatever asks for help, is left to ``howdah.cli``. A test holds the two against 
 from collections import namedtuple
 
 VALUES = frozenset(
-    {"--memory", "--streams", "--cc", "--buffer", "--pace", "--plan", "--path", "--class", "--far-howdah"}
+    {
+        *("--memory", "--streams", "--cc", "--buffer", "--pace", "--plan", "--path", "--class"),
+        *("--fairness", "--far-howdah"),
+    }
 )
 """Options that take a value."""
 
-FLAGS = frozenset({"--plaintext", "--dry-run", "--json", "--quiet"})
+FLAGS = frozenset({"--plaintext", "--dry-run", "--no-listen", "--json", "--quiet"})
 
 _SHORT = {"-q": "--quiet"}
 

@@ -6,14 +6,21 @@ from pathlib import Path
 from typing import get_args
 
 from howdah import HowdahError, document, interrupt
-from howdah._native import format_bytes, format_rate, parse_bytes, parse_duration, parse_rate
+from howdah._native import (
+    format_bytes,
+    format_rate,
+    parse_bytes,
+    parse_duration,
+    parse_fraction,
+    parse_rate,
+)
 from howdah.archive import Archive
 from howdah.plan import PathKind
 from howdah.record import printable_command
 from howdah.transfer.arguments import Arguments
 from howdah.transfer.display import Lines, Quiet
 from howdah.transfer.endpoints import route
-from howdah.transfer.run import Display, Given, Request, run
+from howdah.transfer.run import FAIRNESS, Display, Given, Request, run
 from howdah.transfer.summary import summary
 
 
@@ -21,7 +28,7 @@ def copy(arguments: Arguments) -> int:
     """Copies and returns the exit code; what went wrong is one line on standard error."""
     interrupt.install()
     json, quiet = "--json" in arguments.flags, "--quiet" in arguments.flags
-    done = run(_request(arguments), _display(silent=json or quiet), Archive())
+    done = run(request(arguments), _display(silent=json or quiet), Archive())
     if json:
         document.show(done.record)
     elif not quiet and done.record.outcome is not None:
@@ -33,10 +40,12 @@ def copy(arguments: Arguments) -> int:
     return done.exit_code
 
 
-def _request(arguments: Arguments) -> Request:
+def request(arguments: Arguments) -> Request:
+    """What the arguments of ``howdah cp`` ask for. Raises HowdahError for what cannot be."""
     values = arguments.values
     memory, plan_file = values.get("--memory"), values.get("--plan")
     memory_bytes, memory_s = (None, None) if memory is None else memory_of(memory)
+    path = _kind(values.get("--path", "shared"))
     return Request(
         command=printable_command(sys.argv),
         route=route(arguments.names, memory=memory is not None),
@@ -44,10 +53,11 @@ def _request(arguments: Arguments) -> Request:
         memory_s=memory_s,
         dry_run="--dry-run" in arguments.flags,
         encrypt="--plaintext" not in arguments.flags,
-        path=_kind(values.get("--path", "shared")),
+        path=path,
         traffic_class=values.get("--class"),
         plan_file=None if plan_file is None else Path(plan_file),
         given=tuple(_given(values)),
+        fairness=_fairness(values, path, listens="--no-listen" not in arguments.flags),
         far_howdah=values.get("--far-howdah"),
     )
 
@@ -68,6 +78,24 @@ def _kind(text: str) -> PathKind:
         if text == kind:
             return kind
     raise HowdahError(f"--path {text} is no kind of path; it is one of {', '.join(kinds)}")
+
+
+def _fairness(values: dict[str, str], path: PathKind, *, listens: bool) -> float | None:
+    """The knob; None: nobody is listened to. Raises HowdahError where it would change nothing."""
+    text = values.get("--fairness")
+    if text is None:
+        return FAIRNESS if listens and path == "shared" and not {"--cc", "--plan"} & set(values) else None
+    for option, against in (
+        (f"--path {path}", path != "shared"),
+        ("--no-listen", not listens),
+        *((option, option in values) for option in ("--cc", "--plan")),
+    ):
+        if against:
+            raise HowdahError(f"--fairness {text} changes nothing with {option}; leave one of them out")
+    try:
+        return parse_fraction(text)
+    except HowdahError:
+        raise HowdahError(f"--fairness {text} is not from 0 to 1; give for example --fairness 0.5") from None
 
 
 def _given(values: dict[str, str]) -> list[Given]:

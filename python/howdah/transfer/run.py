@@ -26,6 +26,12 @@ from howdah.transfer.pilot import Pilot, Schedule
 
 if TYPE_CHECKING:
     from howdah.paths.guaranteed.asking import Asking
+    from howdah.paths.shared.choose.policy import Policy
+    from howdah.transfer.listening import Listening
+
+
+FAIRNESS = 0.5
+"""The knob of a copy on a shared path unless it is given: 0, its own rate; 1, fairness to others."""
 
 
 class Given(NamedTuple):
@@ -57,6 +63,11 @@ class Request(NamedTuple):
     sample_every_s: float = SAMPLE_EVERY_S
     pilot: Pilot | None = None
     """Changes the streams on their way; null: the plan's schedule does."""
+    fairness: float | None = None
+    """By which it changes its streams beside those it hears on a shared path (``paths.shared.choose.value``);
+    null: it does not listen."""
+    policy: "Policy | None" = None
+    """Chooses in its place; null: howdah's own (``paths.shared.choose``)."""
     sweep: record.Swept | None = None
     keeps_far_end: bool = True
     """One is made ready for the next copy. Its start would disturb a measurement that follows at once."""
@@ -108,6 +119,7 @@ class _Run:
         self.link_stats: dict[str, Any] | None = None
         self.near_cpu_busy_fraction: float | None = None
         self.asking: Asking | None = None
+        self.listening: Listening | None = None
 
     def record(self, error: str | None, flags: list[str]) -> Record:
         near = HostLimits.here()
@@ -123,6 +135,7 @@ class _Run:
             plan=self.plan,
             outcome=self.outcome,
             share=self.asking.told() if self.asking else None,
+            listened=self.listening.told() if self.listening else None,
             sweep=self.request.sweep,
             near_cpu_busy_fraction=self.near_cpu_busy_fraction,
             digests=self._digests(),
@@ -212,7 +225,7 @@ def _transfer(run: _Run, display: Display, archive: Archive) -> None:
         _watch(
             started,
             display,
-            request.pilot or Schedule(run.plan),
+            _pilot(run, started.far.login.data_address),
             held_port=None if run.asking is None else run.far.port,
         )
         run.outcome = msgspec.json.decode(started.session.result(), type=Outcome)
@@ -222,6 +235,8 @@ def _transfer(run: _Run, display: Display, archive: Archive) -> None:
         if request.keeps_far_end:
             standby.leave(started.far.login, request.far_howdah)
     finally:
+        if run.listening is not None:
+            run.listening.close()
         if started is not None and not finished:
             started.session.cancel()
             started.session.wait(CANCEL_S)
@@ -260,6 +275,36 @@ def _watch(started: Started, display: Display, pilot: Pilot, *, held_port: int |
             asked.check_held(held_port)
     display.progress(_progress(started))
     display.far_says(started.far.stderr())
+
+
+def _pilot(run: _Run, data_address: str | None) -> Pilot:
+    """Who changes the streams: whoever the request names, who listens, or the plan's schedule."""
+    request, plan, far = run.request, run.plan, run.far
+    if plan is None or far is None:
+        raise ValueError("there is no plan yet")
+    if request.pilot is not None or request.fairness is None or plan.path != "shared" or plan.changes:
+        return request.pilot or Schedule(plan)
+    # Not loaded by transfers that do not listen.
+    from howdah.transfer import listening  # noqa: PLC0415
+
+    path = _path(request, far, None)
+    window_bytes = plan.buffer_bytes or paths.limits.windows(path).autotuned_bytes
+    run.listening = listening.Listening(
+        listening.Wish(
+            plan=plan,
+            fairness=request.fairness,
+            control_default=path.sender.congestion_control_default,
+            controls=tuple(path.sender.congestion_controls_usable),
+            streams_fixed=any(choice.key == "streams" for choice in request.given),
+            stream_most_bps=paths.limits.window_rate_bps(
+                1, window_bytes, far.rtt_s or paths.limits.ASSUMED_RTT_S
+            ),
+            rtt_s=far.rtt_s,
+            addresses=[each for each in (data_address, *far.addresses) if each],
+            policy=request.policy,
+        )
+    )
+    return run.listening
 
 
 def _progress(started: Started) -> Progress:

@@ -9,6 +9,7 @@ from howdah.record import FileAction, Outcome, Record, Shared
 from howdah.transfer.comparison import comparison
 from howdah.transfer.display import change_in_words
 from howdah.transfer.endpoints import printable
+from howdah.transfer.heard import in_words as in_words_heard
 from howdah.words import count
 
 
@@ -18,7 +19,7 @@ def summary(record: Record, file: Path | None) -> str:
         return ""
     if record.outcome.dry_run_plan is not None:
         return "\n".join([record.plan.in_words(), "", *_would(record.outcome.dry_run_plan)])
-    lines = [*_moved(record.outcome), *_plan_in_use(record), *_changes(record.outcome)]
+    lines = [*_moved(record.outcome), *_plan_in_use(record), *_changes(record)]
     lines += _shared(record.share)
     lines += _warnings(record.outcome)
     if "lateness" in record.flags:
@@ -71,8 +72,14 @@ def _plan_in_use(record: Record) -> list[str]:
     ]
 
 
-def _changes(outcome: Outcome) -> list[str]:
-    return [change_in_words(change) for change in outcome.changes]
+def _changes(record: Record) -> list[str]:
+    """Of one that listened what it heard, and of the changes only those that were refused."""
+    outcome, plan, listened = record.outcome, record.plan, record.listened
+    if outcome is None:
+        return []
+    heard = [] if listened is None or plan is None else in_words_heard(listened, plan)
+    told = [each for each in outcome.changes if listened is None or each.refused is not None]
+    return [*heard, *(change_in_words(change) for change in told)]
 
 
 def _shared(share: Shared | None) -> list[str]:
@@ -130,7 +137,7 @@ def details(record: Record, archive: Path) -> str:
     if record.probe is not None:
         lines += ["", in_words(record.probe, record.host or record.probe.address)]
     if record.outcome is not None:
-        lines += ["", *_moved(record.outcome), *_plan_in_use(record), *_changes(record.outcome)]
+        lines += ["", *_moved(record.outcome), *_plan_in_use(record), *_changes(record)]
         lines += _shared(record.share)
         lines += _warnings(record.outcome)
         lines += [f"left out: {why}" for why in record.outcome.left_out]

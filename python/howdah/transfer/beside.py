@@ -1,0 +1,159 @@
+"""Hearing and choosing put together, for one transfer (``listening``)."""
+
+import msgspec
+
+from howdah.paths.shared.choose.background import Belief
+from howdah.paths.shared.choose.measured import Had, Look
+from howdah.paths.shared.choose.policy import SURE, Situation
+from howdah.paths.shared.choose.share import Choice
+from howdah.paths.shared.choose.steer import Period, Steer, Wanted, Way
+from howdah.paths.shared.choose.weigh import Weigh
+from howdah.paths.shared.hear.ears import Ear
+from howdah.paths.shared.hear.hearing import Hearing
+from howdah.paths.shared.hear.recogniser import Recogniser, Verdict, shipped
+from howdah.record import Change, HeardThen, Listened, RouteMoved, SentThen
+from howdah.record import Had as HadThen
+from howdah.transfer.display import Meter
+from howdah.transfer.listening import Wish
+from howdah.transfer.messages import Progress, Steering
+
+KNOWN = ("cubic", "bbr")
+"""The controls that policies know of."""
+ASSUMED_RTT_S = 0.1
+_SETTLED_S, _SETTLED_ROUND_TRIPS = 1.0, 10
+"""What is sent in another way is heard in another way so much later."""
+_LIKELY = 0.6
+_MOST = 1000
+"""Changes of mind that are kept."""
+
+
+class Beside:
+    """Who is there, and how to send beside them. Raises HowdahError when nobody can be asked."""
+
+    def __init__(self, wish: Wish, ear: Ear, now_s: float, recogniser: Recogniser | None = None) -> None:
+        plan = wish.plan
+        control = plan.congestion_control or wish.control_default
+        self._default = Choice(control, plan.streams, plan.pacing_bps)
+        rtt_s = wish.rtt_s or ASSUMED_RTT_S
+        situation = Situation(
+            current=self._default,
+            default=self._default,
+            controls=tuple(dict.fromkeys([control, *(each for each in KNOWN if each in wish.controls)])),
+            stream_most_bps=wish.stream_most_bps,
+            streams_fixed=wish.streams_fixed,
+        )
+        self._steer = Steer(wish.policy or Weigh(wish.fairness), situation)
+        self._settled_s = max(_SETTLED_S, _SETTLED_ROUND_TRIPS * rtt_s)
+        self._hearing = Hearing(ear, recogniser or shipped(), wish.rtt_s)
+        self._hearing.begin(now_s)
+        self._steer.able = False
+        self._meter = Meter()
+        self._latest: Change | None = None
+        self._heard: list[HeardThen] = []
+        self._verdicts = 0
+        self._cannot: str | None = None
+
+    def listen_by(self, ear: Ear) -> None:
+        """By another ear from now on."""
+        self._hearing.listen_by(ear)
+
+    def look(self, now: Progress) -> Steering | None:
+        """What to change now. Raises HowdahError when nobody can be asked who is there."""
+        self._meter.add(now)
+        if now.latest is not None and now.latest != self._latest:
+            self._latest = now.latest
+            heard, control = self._steer.hears, self._steer.current.congestion_control
+            self._steer.made(now.latest.t_s, now.latest.refused)
+            if not heard or control != self._steer.current.congestion_control:
+                self._hearing.begin(now.latest.t_s + self._settled_s)
+        if self._hearing.take(now.elapsed_s, now.rtt_s) is not None:
+            self._steer.new_path()
+        self._ask(now.elapsed_s)
+        look = Look(now.elapsed_s, now.bytes_done, now.retransmissions, now.rtt_s, self._meter.left_s(now))
+        way = Way(self._hearing.base_rtt_s or ASSUMED_RTT_S, self._hearing.queue_bdp)
+        wanted = self._steer.look(look, way)
+        return None if wanted is None else _steering(wanted)
+
+    def back(self, why: str) -> Steering | None:
+        """To the fair default, for good."""
+        if self._steer.current == self._default:
+            return None
+        return _steering(Wanted(self._default, why))
+
+    def told(self, told: Listened) -> Listened:
+        """With what was heard and done."""
+        return msgspec.structs.replace(
+            told,
+            base_rtt_s=self._hearing.base_rtt_s,
+            queue_bdp=self._hearing.queue_bdp if self._verdicts else None,
+            capacity_bps=self._steer.capacity_bps,
+            verdicts=self._verdicts,
+            cannot_tell=self._cannot,
+            heard=self._heard,
+            sent=[_sent(period) for period in self._steer.periods[:_MOST]],
+            moved=[
+                RouteMoved(t_s=moved.at_s, before_s=moved.before_s, after_s=moved.after_s)
+                for moved in self._hearing.moved[:_MOST]
+            ],
+        )
+
+    def _ask(self, now_s: float) -> None:
+        choice, hears = self._steer.current, self._steer.hears
+        control = choice.congestion_control.removeprefix("hd_")
+        # Behind many streams it is only asked whether it could tell beside one.
+        verdict = self._hearing.verdict(now_s, {control: choice.streams if hears else 1})
+        if verdict is None:
+            return
+        self._steer.able = isinstance(verdict, Verdict)
+        self._cannot = None if isinstance(verdict, Verdict) else verdict.why
+        if hears and isinstance(verdict, Verdict):
+            self._verdicts += 1
+            self._steer.hear(Belief({} if verdict.new else dict(verdict.classes)))
+            self._note(now_s)
+
+    def _note(self, now_s: float) -> None:
+        belief = self._steer.belief
+        label, probability = belief.likeliest if belief.classes else (None, 0.0)
+        if 1 - belief.known >= _LIKELY:
+            label, probability = None, 1 - belief.known
+        if probability < _LIKELY or len(self._heard) >= _MOST:
+            return
+        latest = self._heard[-1] if self._heard else None
+        if latest is not None and latest.background == label:
+            surer = latest.probability < SURE <= probability
+            if not surer:
+                return
+            self._heard.pop()
+            now_s = latest.t_s
+        self._heard.append(HeardThen(t_s=now_s, background=label, probability=probability))
+
+
+def _steering(wanted: Wanted) -> Steering:
+    choice = wanted.choice
+    return Steering(
+        congestion_control=choice.congestion_control,
+        streams=choice.streams,
+        pacing_bps=choice.pacing_bps,
+        why=wanted.why,
+    )
+
+
+def _sent(period: Period) -> SentThen:
+    return SentThen(
+        t_s=period.t_s,
+        congestion_control=period.choice.congestion_control,
+        streams=period.choice.streams,
+        pacing_bps=period.choice.pacing_bps,
+        why=period.why,
+        background=period.background,
+        probability=period.probability,
+        before=_had(period.before),
+        after=_had(period.after),
+        undone=period.undone,
+    )
+
+
+def _had(had: Had | None) -> HadThen | None:
+    if had is None:
+        return None
+    return HadThen(rate_bps=had.rate_bps, rtt_s=had.rtt_s, resent_fraction=had.resent)

@@ -1,0 +1,98 @@
+"""A transfer that listens to who else is on its path, and changes how it sends.
+
+It begins with its plan, the fair default, and nothing waits for it. What judges takes a while to load, so
+that is done only when the transfer has lasted for ``WAIT_S`` (``beside``); until then a thread of the native
+module gathers round trips. Whatever goes wrong with listening ends it and never the transfer.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from howdah import HowdahError
+from howdah.paths.shared.hear.ears import Ear, Streams, best
+from howdah.plan import Plan
+from howdah.record import Listened
+from howdah.transfer.messages import Progress, Steering
+
+if TYPE_CHECKING:
+    from howdah.paths.shared.choose.policy import Policy
+    from howdah.transfer.beside import Beside
+
+WAIT_S = 2.0
+"""Of payload on its way."""
+
+
+class Wish(NamedTuple):
+    """What was asked for, and what can be had."""
+
+    plan: Plan
+    fairness: float
+    control_default: str
+    """The sender's."""
+    controls: tuple[str, ...]
+    """That the sender may use."""
+    streams_fixed: bool
+    stream_most_bps: float
+    """What the window of one stream carries at most."""
+    rtt_s: float | None
+    addresses: list[str]
+    """Where the data goes, the likeliest first."""
+    policy: "Policy | None" = None
+    """Null: the one that weighs by ``fairness``."""
+
+
+class Listening:
+    """The pilot of one transfer."""
+
+    def __init__(self, wish: Wish) -> None:
+        self._wish = wish
+        self._ear: Ear | None = None
+        self._not_by_icmp: str | None = None
+        self._moving_s: float | None = None
+        self._beside: Beside | None = None
+        self._ended: str | None = None
+
+    def __call__(self, now: Progress) -> Steering | None:
+        """How to send from now on; None: as before."""
+        if self._ended is not None:
+            return None
+        if self._ear is None:
+            self._ear, self._not_by_icmp = best(self._wish.addresses)
+        if now.phase != "moving":
+            return None
+        if self._moving_s is None:
+            self._moving_s = now.elapsed_s
+        if now.elapsed_s - self._moving_s < WAIT_S:
+            return None
+        try:
+            return self._listen(now, self._ear)
+        except (HowdahError, ValueError) as error:
+            self._ended = str(error)
+            self._ear.close()
+            return self._beside.back(self._ended) if self._beside else None
+
+    def close(self) -> None:
+        """Listens no more."""
+        if self._ear is not None:
+            self._ear.close()
+
+    def told(self) -> Listened:
+        """For the record."""
+        told = Listened(
+            by=self._ear.by if self._beside and self._ear else None,
+            not_by_icmp=self._not_by_icmp,
+            ended=self._ended,
+            fairness=self._wish.fairness,
+        )
+        return self._beside.told(told) if self._beside else told
+
+    def _listen(self, now: Progress, ear: Ear) -> Steering | None:
+        if self._beside is None:
+            from howdah.transfer.beside import Beside  # noqa: PLC0415
+
+            self._beside = Beside(self._wish, ear, now.elapsed_s)
+        steering = self._beside.look(now)
+        if (why := ear.deaf()) is not None:
+            ear.close()
+            self._ear, self._not_by_icmp = Streams(), why
+            self._beside.listen_by(self._ear)
+        return steering

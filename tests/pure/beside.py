@@ -1,0 +1,101 @@
+"""A path in virtual time: others, a bottleneck whose shares follow known rules, and a steered transfer.
+
+Shares are those of ``choose.share`` bent by factors that the steering does not know, and windows come to
+them with a time constant. It is no TCP; it is what the steering can be held to for any ear and any such path.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from howdah.paths.shared.choose.background import Background, Belief, background
+from howdah.paths.shared.choose.measured import Look
+from howdah.paths.shared.choose.policy import Policy, Situation
+from howdah.paths.shared.choose.share import Choice, Shares, alone, shares
+from howdah.paths.shared.choose.steer import Steer, Way
+from howdah.paths.shared.choose.value import value
+
+TICK_S = 0.2
+VERDICT_S = 1.0
+DEFAULT = Choice("cubic", 8)
+CAPACITY_BPS = 200e6
+
+Ear = Callable[[float, Choice], Belief | None]
+"""What is heard at an instant while we send so."""
+
+
+class Simulated(NamedTuple):
+    """A path."""
+
+    others: Callable[[float], str]
+    """Who is there, by time."""
+    ear: Ear
+    bent: Callable[[Choice, Background], float] = lambda choice, who: 1.0
+    """Our true share beside the expected one."""
+    queue_bdp: float = 1.0
+    base_rtt_s: float = 0.04
+    comes_s: float = 1.0
+    """Time constant with which a rate comes to its share."""
+
+
+class Ran(NamedTuple):
+    """What came of it."""
+
+    steer: Steer
+    times_s: list[float]
+    choices: list[Choice]
+    rates_bps: list[float]
+    default_bps: list[float]
+    """What the fair default would have had."""
+    fair_bps: list[float]
+    """An equal share."""
+    values: list[float]
+
+    def mean(self, of: list[float], from_s: float = 0.0) -> float:
+        """From an instant on."""
+        kept = [each for t_s, each in zip(self.times_s, of, strict=True) if t_s >= from_s]
+        return sum(kept) / len(kept)
+
+    def share_of(self, wanted: Callable[[Choice], bool], from_s: float, until_s: float) -> float:
+        """Of that time."""
+        kept = [c for t_s, c in zip(self.times_s, self.choices, strict=True) if from_s <= t_s < until_s]
+        return sum(map(wanted, kept)) / len(kept)
+
+
+def true_shares(path: Simulated, choice: Choice, who: Background) -> Shares:
+    """As the path has them."""
+    expected = shares(choice, who, path.queue_bdp, CAPACITY_BPS)
+    return expected.with_ours(min(0.98, expected.ours * path.bent(choice, who)))
+
+
+def run(path: Simulated, policy: Policy, length_s: float, fairness: float = 0.5) -> Ran:
+    """A transfer of so long."""
+    now = Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9)
+    steer = Steer(policy, now)
+    ran = Ran(steer, [], [], [], [], [], [])
+    rate_bps, bytes_done, heard_s = 0.0, 0.0, 2.0
+    for tick in range(1, round(length_s / TICK_S) + 1):
+        t_s = tick * TICK_S
+        who = background(path.others(t_s))
+        found = true_shares(path, steer.current, who)
+        rate_bps += (found.ours * CAPACITY_BPS - rate_bps) * min(1.0, TICK_S / path.comes_s)
+        bytes_done += rate_bps * TICK_S / 8
+        if t_s - heard_s >= VERDICT_S:
+            heard_s = t_s
+            if steer.hears and (belief := path.ear(t_s, steer.current)) is not None:
+                steer.hear(belief)
+        rtt_s = path.base_rtt_s * (1 + 0.8 * path.queue_bdp)
+        look = Look(t_s, round(bytes_done), 0, rtt_s, length_s - t_s)
+        if steer.look(look, Way(path.base_rtt_s, path.queue_bdp)) is not None:
+            steer.made(t_s, None)
+        ran.times_s.append(t_s)
+        ran.choices.append(steer.current)
+        ran.rates_bps.append(rate_bps)
+        ran.default_bps.append(true_shares(path, DEFAULT, who).ours * CAPACITY_BPS)
+        ran.fair_bps.append(CAPACITY_BPS / (who.streams + 1))
+        ran.values.append(value(found, alone(who, path.queue_bdp), who, fairness))
+    return ran
+
+
+def right(others: Callable[[float], str], late_s: float = 3.0, sure: float = 0.94) -> Ear:
+    """Who is right, some seconds late."""
+    return lambda t_s, choice: Belief({others(max(0.0, t_s - late_s)): sure})

@@ -1,0 +1,214 @@
+"""When streams are changed, kept and changed back, over paths in virtual time."""
+
+import math
+from itertools import pairwise
+
+import pytest
+from beside import CAPACITY_BPS, DEFAULT, TICK_S, Simulated, right, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from howdah.paths.shared.choose.background import Background, Belief
+from howdah.paths.shared.choose.measured import Look
+from howdah.paths.shared.choose.paper import Paper
+from howdah.paths.shared.choose.policy import Situation
+from howdah.paths.shared.choose.share import Choice
+from howdah.paths.shared.choose.steer import FIRST_S, HELD, HOLD_MOST_S, HOLD_S, LAST_S, PROVEN_S, Steer, Way
+from howdah.paths.shared.choose.weigh import Weigh
+
+CLASSES = ("nobody", "1 cubic", "2 cubic", "1 bbr", "2 bbr", "1 bbr, 1 cubic", "1 udp")
+ONE = Choice("cubic", 1)
+BBR = Choice("bbr", 1)
+TRIAL_S = 40.0
+"""A failed trial lasts no longer: halving, settling, judging, and windows of the default that come back."""
+WAY = Way(0.04, 1.0)
+
+
+def always(label: str) -> Simulated:
+    return Simulated(lambda t_s: label, right(lambda t_s: label))
+
+
+@pytest.mark.parametrize(
+    ("label", "choice"),
+    [
+        ("nobody", ONE),
+        ("1 cubic", ONE),
+        ("2 cubic", ONE),
+        ("1 bbr", BBR),
+        ("2 bbr", BBR),
+        ("1 bbr, 1 cubic", BBR),
+        ("1 udp", BBR),
+    ],
+)
+def test_a_transfer_ends_up_with_what_suits_who_is_there(label: str, choice: Choice) -> None:
+    ran = run(always(label), Weigh(0.5), 60)
+    assert ran.choices[-1] == choice
+    assert ran.share_of(lambda choice: choice == DEFAULT, 0, FIRST_S) == 1
+
+
+def test_where_one_stream_is_too_little_a_path_of_its_own_gets_its_streams_back() -> None:
+    def bent(choice: Choice, who: Background) -> float:
+        return 1.0 if choice.streams > 2 else 0.4
+
+    ran = run(Simulated(lambda t_s: "nobody", right(lambda t_s: "nobody"), bent), Weigh(0.5), 200)
+    assert ran.choices[-1] == DEFAULT
+    assert ran.mean(ran.rates_bps) > 0.8 * ran.mean(ran.default_bps)
+
+
+def test_the_paper_takes_bbr_beside_any_bbr() -> None:
+    found = {label: run(always(label), Paper(), 40).choices[-1] for label in CLASSES}
+    bbr = {label for label, choice in found.items() if choice.is_bbr}
+    assert bbr == {"1 bbr", "2 bbr", "1 bbr, 1 cubic"}
+
+
+def test_streams_of_one_control_are_halved_to_listen_and_then_stay() -> None:
+    ran = run(always("1 cubic"), Weigh(0.5), 60)
+    assert [choice.streams for choice in dict.fromkeys(ran.choices)] == [8, 4, 2, 1]
+    (period,) = ran.steer.periods
+    assert (period.choice, period.undone) == (ONE, None)
+    assert period.after is not None
+    assert period.after.rate_bps == pytest.approx(CAPACITY_BPS / 2, rel=0.05)
+
+
+def test_a_change_says_for_whom_it_was_made_and_what_it_gave() -> None:
+    period = run(always("1 bbr"), Weigh(0.5), 60).steer.periods[-1]
+    assert (period.choice, period.background, period.undone) == (BBR, "1 bbr", None)
+    assert period.probability == pytest.approx(0.94)
+    assert period.before is not None
+    assert period.after is not None
+    assert period.after.rate_bps > 3 * period.before.rate_bps
+
+
+def test_a_short_transfer_is_left_alone() -> None:
+    ran = run(always("1 bbr"), Weigh(0.5), FIRST_S + LAST_S - 2 * TICK_S)
+    assert set(ran.choices) == {DEFAULT}
+
+
+def test_it_changes_its_mind_with_the_background_and_gets_most_of_what_an_oracle_would() -> None:
+    order = ["1 cubic", "1 bbr", "nobody", "2 cubic", "1 bbr, 1 cubic", "2 bbr"]
+
+    def others(t_s: float) -> str:
+        return order[int(t_s // 60) % len(order)]
+
+    ran = run(Simulated(others, right(others)), Weigh(0.5), 600)
+    best = {label: run(always(label), Weigh(0.5), 60).values[-1] for label in order}
+    assert ran.mean(ran.values) > 0.8 * ran.mean([best[others(t_s)] for t_s in ran.times_s])
+    assert len(ran.steer.periods) <= 2 * 600 / 60
+
+
+def test_a_mind_that_wavers_changes_nothing_for_it() -> None:
+    def ear(t_s: float, choice: Choice) -> Belief:
+        return Belief({"1 bbr": 0.9} if int(t_s) % 2 else {"1 cubic": 0.9})
+
+    ran = run(Simulated(lambda t_s: "1 cubic", ear), Weigh(0.5), 120)
+    assert {choice.congestion_control for choice in ran.choices} == {"cubic"}
+
+
+@pytest.mark.parametrize("belief", [Belief({}), Belief({"1 bbr": 0.5, "1 cubic": 0.4}), None])
+def test_who_cannot_tell_stays_fair_and_with_its_control(belief: Belief | None) -> None:
+    def bent(choice: Choice, who: Background) -> float:
+        return 1.0 if choice.streams > 2 else 0.5
+
+    ran = run(Simulated(lambda t_s: "1 cubic", lambda t_s, choice: belief, bent), Weigh(0.5), 200)
+    assert {choice.congestion_control for choice in ran.choices} == {"cubic"}
+    assert ran.share_of(lambda choice: choice == DEFAULT, 0, 200) > 0.5
+    assert "of what there was before" in str(ran.steer.periods[0].undone)
+
+
+def test_where_few_streams_have_enough_they_stay_though_nobody_can_be_told() -> None:
+    ran = run(Simulated(lambda t_s: "nobody", lambda t_s, choice: Belief({})), Weigh(0.5), 60)
+    assert ran.choices[-1] == ONE
+
+
+def test_it_goes_back_when_it_does_not_know_any_more() -> None:
+    def ear(t_s: float, choice: Choice) -> Belief:
+        return Belief({"1 bbr": 0.95} if t_s < 40 else {})
+
+    ran = run(Simulated(lambda t_s: "1 bbr", ear), Weigh(0.5), 120)
+    assert ran.share_of(lambda choice: choice.is_bbr, 20, 38 + PROVEN_S) == 1, "it has brought much"
+    assert ran.choices[-1] == DEFAULT
+
+
+def test_a_change_that_brings_nothing_is_undone_and_tried_again_later_and_later() -> None:
+    def bent(choice: Choice, who: Background) -> float:
+        return 0.05 if choice.is_bbr else 3.0
+
+    ran = run(Simulated(lambda t_s: "1 bbr", right(lambda t_s: "1 bbr"), bent), Weigh(0.5), 400)
+    tried = [period for period in ran.steer.periods if period.choice.is_bbr]
+    assert len(tried) >= 2
+    assert all(period.undone for period in tried[:-1])
+    gaps = [two.t_s - one.t_s for one, two in pairwise(tried)]
+    assert all(gap >= HOLD_S * 2**number for number, gap in enumerate(gaps))
+
+
+def test_a_control_that_the_kernel_refuses_is_not_asked_for_again() -> None:
+    steer = Steer(Weigh(0.5), Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9))
+    asked = []
+    for tick in range(1, 600):
+        if tick % 10 == 0 and steer.hears:
+            steer.hear(Belief({"1 bbr": 0.94}))
+        wanted = steer.look(Look(tick / 10, tick * 10**6, 0, 0.07), WAY)
+        if wanted is not None:
+            asked.append(wanted.choice)
+            steer.made(tick / 10, "no" if wanted.choice.is_bbr else None)
+    assert [choice for choice in asked if choice.is_bbr] == [BBR]
+
+
+def test_streams_that_the_user_asked_for_stay() -> None:
+    fixed = Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9, streams_fixed=True)
+    steer = Steer(Weigh(0.5), fixed)
+    for tick in range(1, 400):
+        if tick % 10 == 0:
+            steer.hear(Belief({"1 bbr": 0.94}))
+        if steer.look(Look(tick / 10, tick * 10**6, 0, 0.07), WAY) is not None:
+            steer.made(tick / 10, None)
+    assert steer.periods
+    assert {period.choice.streams for period in steer.periods} == {DEFAULT.streams}
+
+
+def test_another_route_is_another_path() -> None:
+    ran = run(always("1 bbr"), Weigh(0.5), 60)
+    assert ran.steer.capacity_bps is not None
+    ran.steer.new_path()
+    assert ran.steer.capacity_bps is None
+    assert ran.steer.belief == Belief({})
+
+
+def trials(length_s: float) -> float:
+    """How many can fail in so long: each after twice the time of the one before, up to a limit."""
+    doubled = math.log2(1 + min(length_s, HOLD_MOST_S) / HOLD_S)
+    return 1 + doubled + max(0.0, length_s - HOLD_MOST_S) / HOLD_MOST_S
+
+
+BELIEFS = st.lists(
+    st.tuples(st.sampled_from(CLASSES), st.floats(0.5, 1.0), st.integers(1, 40)), min_size=1, max_size=30
+)
+PATHS = st.tuples(st.floats(0.3, 3.0), st.floats(0.1, 2.0), st.floats(0.25, 4.0))
+"""Our true share beside the expected one, by CUBIC and by BBR; the queue in bandwidth × delay."""
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    truth=st.sampled_from(CLASSES[:-1]),
+    said=BELIEFS,
+    path=PATHS,
+    fairness=st.sampled_from([0.0, 0.3, 0.5, 0.8, 1.0]),
+)
+def test_no_ear_costs_more_than_the_bound(
+    truth: str, said: list[tuple[str, float, int]], path: tuple[float, float, float], fairness: float
+) -> None:
+    """Whatever it believes, however a path differs from theory (docs/choosing.md)."""
+    words = [Belief({label: sure}) for label, sure, times in said for _ in range(times)]
+    loss, bbr, queue_bdp = path
+
+    def ear(t_s: float, choice: Choice) -> Belief:
+        return words[int(t_s) % len(words)]
+
+    def bent(choice: Choice, who: Background) -> float:
+        return bbr if choice.is_bbr else loss
+
+    length_s = 200.0
+    ran = run(Simulated(lambda t_s: truth, ear, bent, queue_bdp), Weigh(fairness), length_s)
+    least = min(ran.mean(ran.default_bps), ran.mean(ran.fair_bps))
+    lost = min(1.0, TRIAL_S * trials(length_s) / length_s)
+    assert ran.mean(ran.rates_bps) >= HELD * least * (1 - lost)

@@ -1,0 +1,301 @@
+"""A transfer that listens, from its progress to its steerings, its record and its summary."""
+
+from types import SimpleNamespace
+
+import pytest
+from samples import LIMITS, record
+
+from howdah import HowdahError
+from howdah.paths.shared.hear import ears
+from howdah.paths.shared.hear.ears import Sound, Streams
+from howdah.plan import Plan
+from howdah.record import Change, Had, HeardThen, Listened, RouteMoved, SentThen
+from howdah.transfer import beside, command, listening
+from howdah.transfer.arguments import parse
+from howdah.transfer.heard import in_words
+from howdah.transfer.listening import Listening, Wish
+from howdah.transfer.messages import Progress, Steering
+from howdah.transfer.run import FAIRNESS
+
+PLAN = Plan(congestion_control="cubic", streams=4, block_bytes=2**20)
+RTT_S = 0.04
+
+
+class Echo:
+    """Answers as long as it is alive."""
+
+    by: ears.By = "icmp"
+    step_s = 0.01
+    begun_s = 0.0
+
+    def __init__(self, *, answers: bool = True) -> None:
+        self.answers, self.next, self.closed, self.now_s = answers, 0, False, 0.0
+
+    def take(self, now_s: float, rtt_s: float | None) -> list[Sound]:
+        self.now_s = now_s
+        made = []
+        while self.next * self.step_s < now_s:
+            t_s = (self.next + 0.5) * self.step_s
+            made.append(Sound(t_s, RTT_S * (1 + t_s % 1) if self.answers else None))
+            self.next += 1
+        return made
+
+    def deaf(self) -> str | None:
+        return None if self.answers or self.now_s < 2 else "192.0.2.7 answers no ICMP echo"
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Transfer:
+    """Moves as fast as its way to send lets it, and takes up each steering at once."""
+
+    def __init__(self, pilot: Listening, refuse: str | None = None) -> None:
+        self.pilot, self.refuse = pilot, refuse
+        self.control, self.streams, self.latest = "cubic", 4, None
+        self.steerings: list[Steering] = []
+        self.bytes = 0.0
+
+    def go(self, until_s: float, from_s: float = 0.0) -> None:
+        for tick in range(round(from_s * 10) + 1, round(until_s * 10) + 1):
+            self.bytes += 0.1 / 8 * (100e6 if self.control == "bbr" else 10e6)
+            steering = self.pilot(self.progress(tick / 10))
+            if steering is not None:
+                self.take(tick / 10, steering)
+
+    def take(self, t_s: float, steering: Steering) -> None:
+        self.steerings.append(steering)
+        refused = "not here" if steering.congestion_control == self.refuse else None
+        if refused is None:
+            self.control, self.streams = steering.congestion_control or self.control, steering.streams
+        self.latest = Change(
+            t_s=t_s,
+            congestion_control=steering.congestion_control,
+            streams=steering.streams,
+            why=steering.why,
+            refused=refused,
+        )
+
+    def progress(self, elapsed_s: float) -> Progress:
+        return Progress(
+            phase="moving",
+            elapsed_s=elapsed_s,
+            bytes_done=round(self.bytes),
+            scan_complete=True,
+            files_done=0,
+            files_skipped=0,
+            bytes_skipped=0,
+            streams=self.streams,
+            retransmissions=0,
+            rtt_s=RTT_S * 1.8,
+            latest=self.latest,
+        )
+
+
+def wish() -> Wish:
+    return Wish(
+        plan=PLAN,
+        fairness=0.5,
+        control_default="cubic",
+        controls=("reno", "cubic", "bbr"),
+        streams_fixed=False,
+        stream_most_bps=1e9,
+        rtt_s=RTT_S,
+        addresses=["192.0.2.7"],
+    )
+
+
+@pytest.fixture
+def echo(monkeypatch: pytest.MonkeyPatch) -> Echo:
+    made = Echo()
+    monkeypatch.setattr(listening, "best", lambda addresses: (made, None))
+    return made
+
+
+def heard(monkeypatch: pytest.MonkeyPatch, label: str, *, new: bool = False) -> None:
+    said = SimpleNamespace(classes={label: 0.95, "nobody": 0.05}, new=new, heard_s=2.5)
+    monkeypatch.setattr(beside, "shipped", lambda: lambda *asked: said)
+
+
+def test_it_hears_bbr_and_changes_to_it(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard(monkeypatch, "1 bbr")
+    transfer = Transfer(Listening(wish()))
+    transfer.go(4.9)
+    assert transfer.steerings == []
+    transfer.go(40, 4.9)
+    sent = [(each.congestion_control, each.streams) for each in transfer.steerings]
+    assert (sent[0], sent[-1]) == (("cubic", 2), ("bbr", 1))
+    assert set(sent[1:-1]) <= {("cubic", 1)}
+    told = transfer.pilot.told()
+    assert (told.by, told.ended, told.fairness) == ("icmp", None, 0.5)
+    assert told.base_rtt_s == pytest.approx(RTT_S, rel=0.05)
+    assert [each.background for each in told.heard] == ["1 bbr"]
+    assert told.sent[-1].after is not None
+    lines = in_words(told, PLAN)
+    assert any(line.startswith("Heard 1 BBR (0.95) after") for line in lines)
+    assert any("changed to bbr, 1 stream: 10.0 Mb/s -> 100 Mb/s" in line for line in lines)
+    transfer.pilot.close()
+    assert echo.closed
+
+
+def test_a_refused_control_leaves_all_as_it_is(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard(monkeypatch, "1 bbr")
+    transfer = Transfer(Listening(wish()), refuse="bbr")
+    transfer.go(60)
+    assert sum(each.congestion_control == "bbr" for each in transfer.steerings) == 1
+    assert transfer.control == "cubic"
+
+
+def test_what_is_like_nothing_seen_changes_no_control(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard(monkeypatch, "1 bbr", new=True)
+    transfer = Transfer(Listening(wish()))
+    transfer.go(60)
+    assert {each.congestion_control for each in transfer.steerings} == {"cubic"}
+    assert [each.background for each in transfer.pilot.told().heard] == [None]
+
+
+def test_where_nobody_can_tell_all_streams_stay(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
+    why = "no model knows a path with cubic of our own on it"
+    monkeypatch.setattr(beside, "shipped", lambda: lambda *asked: SimpleNamespace(why=why))
+    transfer = Transfer(Listening(wish()))
+    transfer.go(30)
+    assert transfer.steerings == []
+    assert in_words(transfer.pilot.told(), PLAN) == [
+        f"Listened by ICMP echo, could not tell who is there: {why}; stayed as planned"
+    ]
+
+
+def test_without_a_model_it_goes_on_as_planned_and_says_so(
+    echo: Echo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none() -> None:
+        raise HowdahError("model.npz is a model of schema 9; train one: howdah shared train")
+
+    monkeypatch.setattr(beside, "shipped", none)
+    transfer = Transfer(Listening(wish()))
+    transfer.go(30)
+    assert transfer.steerings == []
+    assert echo.closed
+    assert in_words(transfer.pilot.told(), PLAN) == [
+        "Listened to nobody: model.npz is a model of schema 9; train one: howdah shared train; "
+        "stayed as planned"
+    ]
+
+
+def test_a_model_that_fails_on_the_way_brings_the_fair_default_back(
+    echo: Echo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = SimpleNamespace(classes={"1 bbr": 0.95}, new=False, heard_s=2.5)
+    calls = []
+
+    def fails(*asked: object) -> SimpleNamespace:
+        calls.append(asked)
+        if len(calls) > 6:
+            raise HowdahError("it is damaged")
+        return said
+
+    monkeypatch.setattr(beside, "shipped", lambda: fails)
+    transfer = Transfer(Listening(wish()))
+    transfer.go(60)
+    assert (transfer.control, transfer.streams) == ("cubic", 4)
+    assert transfer.steerings[-1].why == "it is damaged"
+    assert in_words(transfer.pilot.told(), PLAN)[-1].startswith("Listened no more: it is damaged")
+
+
+def test_a_far_end_that_answers_no_echo_is_heard_by_the_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = Echo(answers=False)
+    monkeypatch.setattr(listening, "best", lambda addresses: (silent, None))
+    heard(monkeypatch, "nobody")
+    transfer = Transfer(Listening(wish()))
+    transfer.go(30)
+    told = transfer.pilot.told()
+    assert (told.by, told.not_by_icmp) == ("tcp_info", "192.0.2.7 answers no ICMP echo")
+    assert told.verdicts > 5
+    assert silent.closed
+    assert "Listened by its own streams: 192.0.2.7 answers no ICMP echo" in in_words(told, PLAN)
+
+
+def test_a_transfer_that_ends_soon_loads_nothing(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beside, "shipped", pytest.fail)
+    transfer = Transfer(Listening(wish()))
+    transfer.go(1.9)
+    assert in_words(transfer.pilot.told(), PLAN) == []
+
+
+def test_what_could_not_be_told_and_routes_that_moved_are_said() -> None:
+    listened = Listened(
+        by="icmp",
+        fairness=0.5,
+        cannot_tell="only 20% of the last 10 s were answered",
+        moved=[RouteMoved(t_s=12.0, before_s=0.02, after_s=0.05)],
+    )
+    assert in_words(listened, PLAN) == [
+        "Listened by ICMP echo, could not tell who is there: only 20% of the last 10 s were answered; "
+        "stayed as planned",
+        "After 12 s the route changed: base RTT 20 -> 50 ms",
+    ]
+
+
+def test_a_change_that_was_not_kept_says_why() -> None:
+    listened = Listened(
+        by="icmp",
+        fairness=0.5,
+        heard=[HeardThen(t_s=6.0, background="1 bbr", probability=0.94)],
+        sent=[
+            SentThen(
+                t_s=7.2,
+                congestion_control="bbr",
+                streams=1,
+                why="heard 1 bbr (0.94)",
+                background="1 bbr",
+                probability=0.94,
+                before=Had(rate_bps=112e6, resent_fraction=0.0),
+                after=Had(rate_bps=50e6, resent_fraction=0.0),
+                undone="it gave 45% of what there was before",
+            )
+        ],
+    )
+    assert in_words(listened, PLAN) == [
+        "Heard 1 BBR (0.94) after 7 s; changed to bbr, 1 stream: 112 Mb/s -> 50.0 Mb/s; "
+        "not kept: it gave 45% of what there was before"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "fairness"),
+    [
+        ("a far:", FAIRNESS),
+        ("--fairness 0.8 a far:", 0.8),
+        ("--path shared --fairness 100% a far:", 1.0),
+        ("--cc bbr a far:", None),
+        ("--plan p.json a far:", None),
+        ("--no-listen a far:", None),
+        ("--path dedicated a far:", None),
+    ],
+)
+def test_who_listens(line: str, fairness: float | None) -> None:
+    given = parse(line.split())
+    assert given is not None
+    assert command.request(given).fairness == fairness
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("--fairness 2 a far:", "--fairness 2 is not from 0 to 1"),
+        ("--fairness 0.5 --cc bbr a far:", "changes nothing with --cc"),
+        ("--fairness 0.5 --path dedicated a far:", "changes nothing with --path dedicated"),
+        ("--fairness 0.5 --no-listen a far:", "changes nothing with --no-listen"),
+    ],
+)
+def test_a_knob_that_cannot_be_is_refused(line: str, problem: str) -> None:
+    given = parse(line.split())
+    assert given is not None
+    with pytest.raises(HowdahError, match=problem):
+        command.request(given)
+
+
+def test_the_streams_can_be_listened_to() -> None:
+    assert Streams().deaf() is None
+    assert record().listened is None
+    assert "cubic" in LIMITS.congestion_controls_usable
