@@ -14,7 +14,8 @@ from howdah.paths.shared.recognise.recording import Floats, Recording
 SENT = ("nothing", "cubic", "bbr", "other")
 """What we sent in a step; ``Windows.sent`` holds indices of it."""
 LEAST_STEPS = 4
-_LEAST_ANSWERED = 0.5
+LEAST_ANSWERED = 0.5
+"""Of the steps of a window."""
 _LEAST_STEP_S = 0.1
 _ROUNDED = 1e-6
 
@@ -145,7 +146,7 @@ def cut(recording: Recording, length_s: float, step_s: float) -> tuple[Windows, 
     shape = len(rtt) // (steps * times), steps, times
     used = shape[0] * steps * times
     answered = means(rtt[:used].reshape(shape))
-    heard = np.mean(np.isfinite(answered), axis=1) >= _LEAST_ANSWERED
+    heard = np.mean(np.isfinite(answered), axis=1) >= LEAST_ANSWERED
     starts_s = recording.times_s[0] + recording.step_s * steps * times * np.flatnonzero(heard)
     windows = Windows(
         answered[heard],
