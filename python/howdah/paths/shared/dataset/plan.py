@@ -16,7 +16,7 @@ Streams = dict[str, int]
 QUIET_S = 2.0
 """Before the first stream of a run."""
 _AROUND_S = 3.0
-_CORES, _CORES_PER_GBPS = 0.05, 0.5
+_CORES, _CORES_PER_GBPS = 0.04, 0.45
 """Of probes, and of an emulator with both ends of what it carries; measured at 50 to 500 Mb/s."""
 
 
@@ -31,6 +31,8 @@ class PathSpec(msgspec.Struct, frozen=True):
     """Of each class, alone."""
     beside_ours: int
     """Of each class, beside each kind of streams of ours."""
+    settle_s: float
+    """Before a recording."""
 
     @property
     def rtt_s(self) -> float:
@@ -53,7 +55,6 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     path: PathSpec
     background: Streams
     ours: Streams
-    settle_s: float
     length_s: float
     seed: int
     attempt: int = 0
@@ -61,7 +62,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lasts_s(self) -> float:
         """From making the lab to its end, about."""
-        return _AROUND_S + QUIET_S + self.settle_s + self.length_s
+        return _AROUND_S + QUIET_S + self.path.settle_s + self.length_s
 
     @property
     def cores(self) -> float:
@@ -86,7 +87,6 @@ class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
     classes: tuple[Streams, ...]
     ours: tuple[Streams, ...]
     length_s: float
-    settle_s: float
     seed: int
     late_again: int
 
@@ -103,7 +103,7 @@ class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     def _runs(self) -> Iterator[tuple[int, Run]]:
         for path, background, ours in itertools.product(self.paths, self.classes, self.ours):
-            made = (path.link, path.lan_bps, self.length_s, self.settle_s, self.seed)
+            made = (path.link, path.lan_bps, path.settle_s, self.length_s, self.seed)
             digest = hashlib.blake2b(msgspec.json.encode(made), digest_size=4).hexdigest()
             for repeat in range(path.beside_ours if ours else path.runs):
                 file = f"{path.name}.{_short(background)}.beside-{_short(ours)}.{repeat + 1}"
@@ -115,7 +115,6 @@ class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
                         path=path,
                         background=background,
                         ours=ours,
-                        settle_s=self.settle_s,
                         length_s=self.length_s,
                         seed=self.seed,
                     ),

@@ -18,7 +18,7 @@ For example::
     rtt = "128ms"
     queue = "6MB"                  # or "0.75BDP"; default one
     lan_rate = "1Gbit"             # of each host's cable; absent: not shaped
-    runs = 5                       # and runs_beside_ours; absent: as above
+    runs = 5                       # and runs_beside_ours, settle; absent: as above
 """
 
 from collections import Counter
@@ -50,6 +50,7 @@ class _PathText(msgspec.Struct, forbid_unknown_fields=True):
     rtt: str
     queue: str | None = None
     lan_rate: str | None = None
+    settle: str | None = None
     runs: _Count | None = None
     runs_beside_ours: _Count | None = None
 
@@ -84,7 +85,6 @@ def loads(text: str, where: str) -> DatasetPlan:
         classes=_streams(given.classes, f"{where}: classes"),
         ours=_streams(given.ours, f"{where}: ours"),
         length_s=_within(given.length, _SHORTEST_S, _LONGEST_S, f"{where}: length"),
-        settle_s=_within(given.settle, 0.0, _LONGEST_SETTLE_S, f"{where}: settle"),
         seed=given.seed,
         late_again=given.late_again,
     )
@@ -110,6 +110,7 @@ def _path(given: _PathText, plan: _PlanText, where: str) -> PathSpec:
         lan_bps=lan_bps,
         runs=runs,
         beside_ours=next(each for each in beside if each is not None),
+        settle_s=_within(given.settle or plan.settle, 0.0, _LONGEST_SETTLE_S, f"{where}: settle"),
     )
 
 

@@ -48,7 +48,7 @@ def make(run: Run, controls: Mapping[str, str]) -> Outcome:
     topology = lab.dumbbell(pairs, pairs, lan_rate_bps=run.path.lan_bps)
     link = msgspec.structs.replace(run.path.link, seed=chance.randrange(1, 2**31))
     # Half of the time to settle is left to each stream, whenever it begins.
-    offset_s = run.settle_s / 2
+    offset_s = run.path.settle_s / 2
     with lab.started(link, topology) as wan, contextlib.ExitStack() as stack:
         prober = stack.enter_context(_killed(_prober(wan, run)))
         running: list[Process] = []
@@ -79,7 +79,7 @@ def _placed(run: Run) -> Iterator[tuple[int, str]]:
 
 
 def _prober(wan: lab.Lab, run: Run) -> Process:
-    for_s = QUIET_S + run.settle_s + run.length_s
+    for_s = QUIET_S + run.path.settle_s + run.length_s
     probing = Probing(way="icmp", to=endpoint(wan.addresses["right1"], 0), for_ns=round(for_s * 1e9))
     pipe = subprocess.PIPE
     argv = [sys.executable, "-P", "-m", "howdah.paths.shared.dataset.prober"]
@@ -111,7 +111,7 @@ def _recording(run: Run, seed: int, seen: Probed, stats: LinkStats) -> Recording
     quiet = series.rtt_s[times_s < QUIET_S]
     if not np.isfinite(quiet).mean() > _LEAST_ANSWERED:
         raise HowdahError(f"run {run.name}: the far host answered too few probes before anybody sent")
-    chosen = times_s >= QUIET_S + run.settle_s
+    chosen = times_s >= QUIET_S + run.path.settle_s
     late_ns = stats.lateness.p99_ns
     rate_bps, ways = run.path.rate_bps, run.path.link.near_to_far
     return Recording(
