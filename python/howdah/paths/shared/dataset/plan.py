@@ -16,8 +16,8 @@ Streams = dict[str, int]
 QUIET_S = 2.0
 """Before the first stream of a run."""
 _AROUND_S = 3.0
-_CORES, _CORES_PER_GBPS = 0.04, 0.45
-"""Of probes, and of an emulator with both ends of what it carries; measured at 50 to 500 Mb/s."""
+_CORES, _CORES_SENDING, _CORES_PER_GBPS = 0.05, 0.12, 0.4
+"""Of probes; of an emulator and both ends of what it carries: in larger pieces at higher rates."""
 
 
 class PathSpec(msgspec.Struct, frozen=True):
@@ -67,7 +67,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cores(self) -> float:
         """Of this machine, what its lab takes, about."""
-        return _CORES + _CORES_PER_GBPS * self.path.rate_bps / 1e9
+        sends = bool(self.background or self.ours)
+        return _CORES + sends * (_CORES_SENDING + _CORES_PER_GBPS * self.path.rate_bps / 1e9)
 
     def again(self) -> "Run":
         """The same with other offsets, because the lab was late."""

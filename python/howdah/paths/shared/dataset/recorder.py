@@ -7,6 +7,7 @@ import contextlib
 import selectors
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,9 +108,10 @@ class _Working:
         """Ends those that still run, with their labs."""
         for process, _run in self.running.values():
             process.terminate()
+        until_s = time.monotonic() + _END_S
         for process, _run in self.running.values():
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_END_S)
+                process.wait(max(0.0, until_s - time.monotonic()))
             process.kill()
         self._selector.close()
 
