@@ -40,8 +40,10 @@ svm and mlp of the paper are trained by scikit-learn: pip install 'howdah[train]
 """
 _RECOGNISE_EPILOG = """\b
 Examples:
-  howdah shared recognise run7.npz --model model.npz
+  howdah shared recognise run7.npz
   howdah shared recognise recordings/ --model model.npz --json
+
+Without --model it is the one that comes with howdah, or one of yours in its place: docs/shared.md.
 """
 
 Recordings = Annotated[
@@ -153,7 +155,9 @@ def compare(
 def recognise(
     recordings: Recordings,
     *,
-    model: Annotated[Path, typer.Option(metavar="MODEL", help="As trained.", show_default=False)],
+    model: Annotated[
+        Path | None, typer.Option(metavar="MODEL", help="As trained.", show_default=False)
+    ] = None,
     json: Json = False,
 ) -> None:
     """Say who is there in each window of recordings, how sure that is, or that it is like nothing seen."""

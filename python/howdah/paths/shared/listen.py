@@ -18,6 +18,9 @@ from howdah.paths.shared.recognise.windows import LEAST_ANSWERED, Windows
 MODELS = Path(__file__).parent / "models"
 """Those that come with howdah, a file for each situation."""
 
+_ROUNDED = 1e-6
+"""Of a step: so that samples which are whole steps apart are counted as that."""
+
 
 class CannotTell(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing can be said, and why, in words that end no sentence."""
@@ -91,7 +94,7 @@ def own(name: str) -> Path:
 
 def _window(times_s: Floats, rtt_s: Floats, base_rtt_s: float, steps: int, step_s: float) -> Windows:
     """The last ``steps`` of ``step_s``, as one window."""
-    place = steps - 1 - np.floor((times_s[-1] - times_s) / step_s).astype(np.int64)
+    place = steps - 1 - np.floor((times_s[-1] - times_s) / step_s + _ROUNDED).astype(np.int64)
     inside = place >= 0
     place, heard = place[inside], rtt_s[inside]
     there = np.isfinite(heard)

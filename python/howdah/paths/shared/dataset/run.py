@@ -22,6 +22,7 @@ from howdah.measure.target import endpoint
 from howdah.paths.shared.dataset import streams
 from howdah.paths.shared.dataset.plan import QUIET_S, Run
 from howdah.paths.shared.recognise.recording import Made, Recording
+from howdah.paths.shared.series import looked
 
 _PORT = 7021
 _MOST_SKIPPED = 0.5
@@ -104,11 +105,8 @@ def _probed(prober: Process, run: Run) -> Probed:
 
 
 def _recording(run: Run, seed: int, seen: Probed, stats: LinkStats) -> Recording:
-    # As a probe's record has it, each in the middle of its step; what this machine did not send is no loss.
-    looks = [look for look in seen.looks if look.kind == "step"]
     step_s = Rhythm().step_s
-    times_s = (np.array([look.index for look in looks], np.float64) + 0.5) * np.float64(step_s)
-    rtt_s = np.array([np.nan if look.rtt_s is None else look.rtt_s for look in looks], np.float64)
+    times_s, rtt_s = looked(seen.looks, step_s)
     quiet = rtt_s[times_s < QUIET_S]
     if np.isfinite(quiet).sum() < _LEAST_ANSWERED * QUIET_S / step_s:
         raise HowdahError(f"run {run.name}: the far host answered too few probes before anybody sent")
