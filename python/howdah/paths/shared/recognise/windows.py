@@ -16,7 +16,7 @@ SENT = ("nothing", "cubic", "bbr", "other")
 LEAST_STEPS = 4
 LEAST_ANSWERED = 0.5
 """Of the steps of a window."""
-_LEAST_STEP_S = 0.1
+_LEAST_STEP_S = 0.02
 _ROUNDED = 1e-6
 
 
@@ -60,6 +60,17 @@ class Windows:
     def queue(self) -> Floats:
         """RTT beyond the base RTT, in base RTTs, gaps filled along straight lines: shape (n, m)."""
         return filled(self.rtt_s / self.base_rtt_s[:, None], nothing=1.0) - 1
+
+    def twice(self) -> "Windows":
+        """All as they are, and once more as if the base RTT were not known: the least of each then is it."""
+        least = np.nanmin(self.rtt_s, axis=1)
+        return Windows(
+            np.tile(self.rtt_s, (2, 1)),
+            np.tile(self.lost, (2, 1)),
+            np.tile(self.sent, (2, 1)),
+            np.concatenate([self.base_rtt_s, least]),
+            self.step_s,
+        )
 
     def first(self, length_s: float) -> "Windows":
         """The beginning of each, as if no more had been heard yet."""
@@ -159,7 +170,7 @@ def cut(recording: Recording, length_s: float, step_s: float) -> tuple[Windows, 
 
 
 def default_step_s(recordings: Sequence[Recording]) -> float:
-    """The least multiple of the recordings' coarsest step that is 0.1 s or more."""
+    """The least multiple of the recordings' coarsest step that is 20 ms or more."""
     coarsest = max(each.step_s for each in recordings)
     return coarsest * max(1, math.ceil(_LEAST_STEP_S / coarsest - 1e-6))
 
