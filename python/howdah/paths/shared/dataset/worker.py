@@ -3,6 +3,7 @@
 A Task comes on standard input as JSON, and an Event leaves on standard output.
 """
 
+import signal
 import sys
 from pathlib import Path
 
@@ -43,6 +44,8 @@ Event = Made | Failed
 def main() -> None:
     """Reads a Task, makes it, and says what became of it."""
     interrupt.install()
+    # They were held while this process was made, and a process begins with what is held.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupt.SIGNALS)
     task = msgspec.json.decode(sys.stdin.buffer.read(), type=Task)
     try:
         _say(_made(task))

@@ -94,21 +94,18 @@ def train(
     classes, codes = np.unique(whole.labels, return_inverse=True)
     judged = [judge(kind, _first(whole, length_s), parts, tick) for length_s in stage_s]
     rows, known, fold = judged[-1].rows, judged[-1].codes, judged[-1].fold
-    size = len(codes)
-    # What is familiar is learnt with the base RTT and without it, as a window is by a classifier.
-    twice = [(np.r_[train, train + size], np.r_[test, test + size]) for train, test in parts]
     stages, limits = [], []
     for length_s, each in zip(stage_s, judged, strict=True):
         tick(f"{kind.name}, {length_s:g} s, all runs")
         seen = _first(whole, length_s)
-        columns = features(seen.windows.twice())
-        limits.append(novelty.limits(columns, np.tile(codes, 2), classes.tolist(), twice))
+        columns = features(seen.windows)
+        limits.append(novelty.limits(columns, codes, classes.tolist(), parts))
         stages.append(
             Stage(
                 length_s=length_s,
                 classifier=kind().fit(seen.windows, seen.labels, seen.runs),
                 temperature=calibration.temperature(each.probabilities, known),
-                familiar=Familiar.of(columns, np.tile(codes, 2)),
+                familiar=Familiar.of(columns, codes),
                 new=limits[-1].new,
                 near=limits[-1].near,
             )
