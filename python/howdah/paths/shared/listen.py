@@ -42,10 +42,11 @@ def listen(
     """Who is there, by the end of a series of RTTs.
 
     ``times_s`` ascends, on any clock; ``rtt_s`` has NaN where no answer came: shape (samples,) each. As much
-    of its end is judged as the model has a length for, 10 s at most; what lies before does not count. Samples
-    every 10 ms are what ``howdah probe`` takes and what was learnt; every 20 ms is the least. ``base_rtt_s`` is
-    the least RTT known of this route; that of the series itself where no better is known. ``ours`` are streams of this host's own that run beside all the time, by
-    congestion control; there is a model for none, for CUBIC and for BBR, and the answer is only of others.
+    of its end is judged as the model has a length for, 10 s at most; what lies before does not count.
+    Samples every 10 ms are what ``howdah probe`` takes and what was learnt; every 20 ms is the least.
+    ``base_rtt_s`` is the least RTT known of this route; that of the series itself where no better is known.
+    ``ours`` are streams of this host's own that run beside all the time, by congestion control; there is a
+    model for none, for CUBIC and for BBR, and the answer is only of others.
 
     ``Heard.classes`` has a probability for each class, ``new`` says that it is like nothing trained on (the
     classes then say what is nearest, no more), and ``sure`` that to listen longer is of no use. Pure but for
