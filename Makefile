@@ -40,10 +40,12 @@ lint: build ## formatters, linters and type checks, warnings as errors
 
 BENCHES := bench-link bench-cc bench-peers bench-archive bench-select bench-dynamics bench-profile bench-models bench-bus \
 	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17 bench-ops
-.PHONY: bench $(BENCHES)
+.PHONY: bench bench-shared $(BENCHES)
 bench: $(BENCHES) ## all benches
 bench-link: build ## the emulated link against what it must reach
 	$(RUN) -m bench.link $(ARGS)
+bench-shared: build ## who is there, of recordings: ARGS=FOLDER, against what it must reach
+	$(RUN) -m bench.shared $(ARGS)
 bench-dumbbell: build ## labs of many hosts against what they must reach, routers beside a pair
 	$(RUN) -m bench.dumbbell $(ARGS)
 bench-cc: build ## congestion control as programs against what it must reach, beside the LSST paper

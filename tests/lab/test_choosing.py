@@ -25,7 +25,7 @@ def recognise(times_s, rtt_s, base_rtt_s, ours):
     assert len(times_s) == len(rtt_s) and base_rtt_s > 0 and len(ours) == 1
     return SimpleNamespace(classes={"1 bbr": 0.95, "nobody": 0.05}, new=False, heard_s=2.5)
 
-beside.shipped = lambda: recognise
+beside.listen = recognise
 places = route(["far:"], memory=True)
 plan = Plan(congestion_control="cubic", streams=2, block_bytes=1 << 20)
 asked = Request(command=["x"], route=places, memory_s=11.0, plan=plan, fairness=0.5)

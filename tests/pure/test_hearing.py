@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import sys
 from collections.abc import Mapping
 from types import SimpleNamespace
 
@@ -13,7 +12,7 @@ from howdah import HowdahError
 from howdah.paths.shared.hear import ears
 from howdah.paths.shared.hear.ears import Sound, Streams
 from howdah.paths.shared.hear.hearing import KEPT_S, Hearing
-from howdah.paths.shared.hear.recogniser import CannotTell, Verdict, shipped
+from howdah.paths.shared.hear.recogniser import CannotTell, Verdict
 from howdah.paths.shared.series import Floats
 
 STEP_S = 0.01
@@ -150,16 +149,9 @@ def test_where_no_echo_may_be_sent_the_streams_are_listened_to(monkeypatch: pyte
     assert ears.best([])[1] == "the address of the far host is not known"
 
 
-def test_a_howdah_without_a_recogniser_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "howdah.paths.shared.listen", None)
-    with pytest.raises(HowdahError, match="no model comes with this howdah"):
-        shipped()
-
-
-def test_the_recogniser_is_asked_as_agreed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recogniser_is_asked_as_agreed() -> None:
     noted = Noted()
-    monkeypatch.setitem(sys.modules, "howdah.paths.shared.listen", SimpleNamespace(listen=noted))
-    hearing = Hearing(Played(played(queued(600))), shipped(), None)
+    hearing = Hearing(Played(played(queued(600))), noted, None)
     listened(hearing, 0, 6)
     times_s, rtt_s, base_s, ours = noted.asked[-1]
     assert times_s.dtype == rtt_s.dtype == np.float64

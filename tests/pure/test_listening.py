@@ -114,7 +114,7 @@ def echo(monkeypatch: pytest.MonkeyPatch) -> Echo:
 
 def heard(monkeypatch: pytest.MonkeyPatch, label: str, *, new: bool = False) -> None:
     said = SimpleNamespace(classes={label: 0.95, "nobody": 0.05}, new=new, heard_s=2.5)
-    monkeypatch.setattr(beside, "shipped", lambda: lambda *asked: said)
+    monkeypatch.setattr(beside, "listen", lambda *asked: said)
 
 
 def test_it_hears_bbr_and_changes_to_it(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +156,7 @@ def test_what_is_like_nothing_seen_changes_no_control(echo: Echo, monkeypatch: p
 
 def test_where_nobody_can_tell_all_streams_stay(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
     why = "no model knows a path with cubic of our own on it"
-    monkeypatch.setattr(beside, "shipped", lambda: lambda *asked: SimpleNamespace(why=why))
+    monkeypatch.setattr(beside, "listen", lambda *asked: SimpleNamespace(why=why))
     transfer = Transfer(Listening(wish()))
     transfer.go(30)
     assert transfer.steerings == []
@@ -165,13 +165,13 @@ def test_where_nobody_can_tell_all_streams_stay(echo: Echo, monkeypatch: pytest.
     ]
 
 
-def test_without_a_model_it_goes_on_as_planned_and_says_so(
+def test_with_a_model_of_another_version_it_goes_on_as_planned_and_says_so(
     echo: Echo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def none() -> None:
+    def damaged(*asked: object) -> None:
         raise HowdahError("model.npz is a model of schema 9; train one: howdah shared train")
 
-    monkeypatch.setattr(beside, "shipped", none)
+    monkeypatch.setattr(beside, "listen", damaged)
     transfer = Transfer(Listening(wish()))
     transfer.go(30)
     assert transfer.steerings == []
@@ -194,7 +194,7 @@ def test_a_model_that_fails_on_the_way_brings_the_fair_default_back(
             raise HowdahError("it is damaged")
         return said
 
-    monkeypatch.setattr(beside, "shipped", lambda: fails)
+    monkeypatch.setattr(beside, "listen", fails)
     transfer = Transfer(Listening(wish()))
     transfer.go(60)
     assert (transfer.control, transfer.streams) == ("cubic", 4)
@@ -216,7 +216,7 @@ def test_a_far_end_that_answers_no_echo_is_heard_by_the_streams(monkeypatch: pyt
 
 
 def test_a_transfer_that_ends_soon_loads_nothing(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beside, "shipped", pytest.fail)
+    monkeypatch.setattr(beside, "Beside", pytest.fail)
     transfer = Transfer(Listening(wish()))
     transfer.go(1.9)
     assert in_words(transfer.pilot.told(), PLAN) == []

@@ -14,7 +14,7 @@ from howdah.paths.shared.recognise import kernels, logistic, paper, trees
 from howdah.paths.shared.recognise.arrays import Arrays
 from howdah.paths.shared.recognise.classifiers import CLASSIFIERS, classifier
 from howdah.paths.shared.recognise.contract import Classifier
-from howdah.paths.shared.recognise.features import features
+from howdah.paths.shared.recognise.features import features, names
 from howdah.paths.shared.recognise.windows import Examples, examples
 
 KINDS = ["nobody", "cubic", "bbr"]
@@ -103,7 +103,7 @@ def test_arrays_that_do_not_fit_together_are_refused(name: str) -> None:
     [
         ("left", 0, 0),
         ("left", 0, 1 << 30),
-        ("feature", 0, 105),
+        ("feature", 0, len(names())),
         ("feature", 0, -2),
         ("roots", 0, -1),
         ("share", -1, 0),

@@ -31,7 +31,7 @@ def sawtooth(period_s: float, length_s: float = 20.0, step_s: float = 0.1) -> np
 
 
 def test_every_feature_has_a_name_of_its_own() -> None:
-    assert len(set(names())) == len(names()) == 105
+    assert len(set(names())) == len(names()) == 135
 
 
 @settings(max_examples=25)

@@ -227,7 +227,7 @@ def test_what_is_not_a_model_is_refused_in_one_line(
 
 def test_numbers_that_are_none_are_refused(file: Path) -> None:
     stages = [
-        stage._replace(familiar=models.Familiar(**stage.familiar.arrays()))
+        stage._replace(familiar=models.Familiar.restored(stage.familiar.arrays()))
         for stage in trained().model.stages
     ]
     stages[0].familiar.mean = stages[0].familiar.mean * np.nan

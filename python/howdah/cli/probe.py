@@ -11,7 +11,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 _EPILOG = """\b
 Examples
-  howdah probe dtn2                        base RTT, its spread, queueing and room, in seven seconds
+  howdah probe dtn2                        base RTT, its spread, queueing and room, who is there: ten seconds
   howdah probe --for 60s dtn2              for longer: a queue that is seldom empty, a route that changes
   howdah probe --udp me@dtn2               by UDP, answered by howdah there, which ssh starts
   howdah probe 2001:db8::7 --json          the record, with the whole series
@@ -27,7 +27,7 @@ def probe(
         str, typer.Argument(metavar="HOST", help="As ssh knows it, or an address.", show_default=False)
     ],
     *,
-    lasting: Annotated[str, typer.Option("--for", metavar="TIME", help="From 1s to 1h.")] = "7s",
+    lasting: Annotated[str, typer.Option("--for", metavar="TIME", help="From 1s to 1h.")] = "10s",
     udp: Annotated[bool, typer.Option("--udp", help="By UDP and not by ICMP echo.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the record, and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,

@@ -15,6 +15,15 @@ Examples:
   howdah shared keep last --others nobody -o quiet.npz
   howdah shared keep last -o unknown.npz        who was there is not known
 """
+_DATASET_EPILOG = """\b
+Examples:
+  howdah shared dataset scenarios/shared-dataset-short.toml -o recordings     in labs on this machine
+  howdah shared dataset scenarios/shared-dataset.toml -o recordings --dry-run what it is, how long it takes
+  howdah shared train recordings/nothing -o model.npz                         of nothing of ours on the path
+
+One that was stopped, however that was, goes on when the same command is given again. A plan is TOML; every
+key is in docs/shared.md.
+"""
 _TRAIN_EPILOG = """\b
 Examples:
   howdah shared train recordings/ -o model.npz
@@ -31,8 +40,10 @@ svm and mlp of the paper are trained by scikit-learn: pip install 'howdah[train]
 """
 _RECOGNISE_EPILOG = """\b
 Examples:
-  howdah shared recognise run7.npz --model model.npz
+  howdah shared recognise run7.npz
   howdah shared recognise recordings/ --model model.npz --json
+
+Without --model it is the one that comes with howdah, or one of yours in its place: docs/shared.md.
 """
 
 Recordings = Annotated[
@@ -75,6 +86,29 @@ def keep(
     from howdah.paths.shared.recognise import command  # noqa: PLC0415
 
     command.keep(name, others, output, json=json)
+
+
+@app.command("dataset", epilog=_DATASET_EPILOG)
+def dataset(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN.toml", help="What to record.", show_default=False)],
+    *,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Of the recordings.", show_default=False)
+    ],
+    cores: Annotated[
+        float | None,
+        typer.Option(metavar="NUMBER", help="Of processors to use; all by default.", show_default=False),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be recorded and how long it takes.")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Record what is to be learnt from in labs on this machine, several at once."""
+    from howdah.paths.shared.dataset import command  # noqa: PLC0415
+
+    raise typer.Exit(command.dataset(plan, output, cores, dry_run=dry_run, json=json, quiet=quiet))
 
 
 @app.command("train", epilog=_TRAIN_EPILOG)
@@ -121,7 +155,9 @@ def compare(
 def recognise(
     recordings: Recordings,
     *,
-    model: Annotated[Path, typer.Option(metavar="MODEL", help="As trained.", show_default=False)],
+    model: Annotated[
+        Path | None, typer.Option(metavar="MODEL", help="As trained.", show_default=False)
+    ] = None,
     json: Json = False,
 ) -> None:
     """Say who is there in each window of recordings, how sure that is, or that it is like nothing seen."""

@@ -5,12 +5,14 @@ import sys
 from typing import TextIO
 
 from howdah._native import format_duration
-from howdah.measure.probed import Probe
+from howdah.measure.probed import Others, Probe
 from howdah.measure.probing import Taken
 from howdah.words import count, some
 
 LINE_S = 10.0
 """Without a terminal: how often a line is written."""
+LEAST_TOLD = 0.5
+"""Probability of a class that is told; below it another may be as likely."""
 _BY = {"icmp": "ICMP echo", "udp": "UDP"}
 
 
@@ -111,6 +113,8 @@ def in_words(probe: Probe, host: str) -> str:
         f"Queue     {_queue(probe)}",
         f"Room      {_room(probe)}",
     ]
+    if probe.others:
+        lines.append(f"Others    {others(probe.others)}")
     lines += [
         f"Route     changed after {change.at_s:.2f} s: base RTT {ms(change.before_s)} before, "
         f"{ms(change.after_s)} since"
@@ -120,6 +124,23 @@ def in_words(probe: Probe, host: str) -> str:
         gaps = some(f"{gap.from_s:.2f} to {gap.until_s:.2f} s" for gap in probe.gaps)
         lines.append(f"warning: no answers from {gaps}")
     return "\n".join([*lines, *(f"warning: {note}" for note in probe.notes)])
+
+
+def others(heard: Others) -> str:
+    """Who else is there: ``1 BBR, 1 CUBIC (0.94)``, or why that cannot be told."""
+    if heard.background is None or heard.probability is None:
+        return f"cannot tell: {heard.why}"
+    likely = sorted(heard.classes.items(), key=lambda item: -item[1])
+    if heard.new:
+        return f"something I have not seen; nearest to it is {_class(*likely[0])}"
+    if heard.probability >= LEAST_TOLD:
+        return _class(*likely[0])
+    bbr = "" if heard.bbr is None else f"; any BBR ({heard.bbr:.2f})"
+    return f"cannot tell: perhaps {' or '.join(_class(*each) for each in likely[:2])}{bbr}"
+
+
+def _class(name: str, probability: float) -> str:
+    return f"{name if name == 'nobody' else name.upper()} ({probability:.2f})"
 
 
 def ms(seconds: float) -> str:

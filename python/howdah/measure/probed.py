@@ -20,6 +20,25 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
     until_s: float
 
 
+class Others(msgspec.Struct, frozen=True, kw_only=True):
+    """Who else was there at the end of a probing, as a model tells it."""
+
+    background: str | None = None
+    """The likeliest class, as ``1 bbr, 1 cubic``; null: cannot be told."""
+    probability: float | None = None
+    bbr: float | None = None
+    """Probability that there is any BBR."""
+    new: bool = False
+    """Like nothing the model was trained on; the class is the nearest one known, and no more."""
+    heard_s: float | None = None
+    """Of the series, what was judged."""
+    classes: dict[str, float] = {}
+    model: str | None = None
+    """Digest of its file."""
+    why: str | None = None
+    """Why it cannot be told."""
+
+
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
     """One probing. Instants count from its begin."""
 
@@ -52,5 +71,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     """One look in each step, at a random instant of it; null: lost, or not sent."""
     mean_of_ten_rtt_s: list[float | None]
     """Once a second the mean of ten probes 1 ms apart; null: none was answered."""
+    others: Others | None = None
+    """Null in records of a howdah that told nobody."""
     notes: list[str] = []
     """What makes the figures worse than they look."""

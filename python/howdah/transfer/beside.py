@@ -10,7 +10,8 @@ from howdah.paths.shared.choose.steer import Period, Steer, Wanted, Way
 from howdah.paths.shared.choose.weigh import Weigh
 from howdah.paths.shared.hear.ears import Ear
 from howdah.paths.shared.hear.hearing import Hearing
-from howdah.paths.shared.hear.recogniser import Recogniser, Verdict, shipped
+from howdah.paths.shared.hear.recogniser import Recogniser, Verdict
+from howdah.paths.shared.listen import listen
 from howdah.record import Change, HeardThen, Listened, RouteMoved, SentThen
 from howdah.record import Had as HadThen
 from howdah.transfer.display import Meter
@@ -44,7 +45,7 @@ class Beside:
         )
         self._steer = Steer(wish.policy or Weigh(wish.fairness), situation)
         self._settled_s = max(_SETTLED_S, _SETTLED_ROUND_TRIPS * rtt_s)
-        self._hearing = Hearing(ear, recogniser or shipped(), wish.rtt_s)
+        self._hearing = Hearing(ear, recogniser or listen, wish.rtt_s)
         self._hearing.begin(now_s)
         self._steer.able = False
         self._meter = Meter()

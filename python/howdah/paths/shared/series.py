@@ -52,6 +52,16 @@ def fine(looks: Iterable[Look], step_s: float) -> Series:
     return Series(step_s, sent_s, rtt_s)
 
 
+def looked(looks: Iterable[Look], step_s: float) -> tuple[Floats, Floats]:
+    """When and what: shape (looks,) each, NaN where no answer came.
+
+    Each look is said to be in the middle of its step, and what was not sent is left out, for that is no loss.
+    """
+    kept = [look for look in looks if look.kind == "step"]
+    times_s: Floats = (np.array([look.index for look in kept], np.float64) + 0.5) * np.float64(step_s)
+    return times_s, np.array([np.nan if look.rtt_s is None else look.rtt_s for look in kept], np.float64)
+
+
 def means(looks: Iterable[Look], every_s: float) -> Series:
     """The mean of each burst's answers; a gap where it has none."""
     bursts: dict[int, list[Look]] = {}

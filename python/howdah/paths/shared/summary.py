@@ -6,7 +6,9 @@ from howdah import HowdahError
 from howdah.measure import probed
 from howdah.measure.probing import Counts, Probed, Rhythm, Way
 from howdah.paths.shared.events import BLOCK_S, events
-from howdah.paths.shared.series import Floats, fine, means
+from howdah.paths.shared.listen import CannotTell, find, listen
+from howdah.paths.shared.recognise.recording import NOTHING
+from howdah.paths.shared.series import Floats, fine, looked, means
 from howdah.words import count
 
 LEAST_LOOKS = 10
@@ -52,7 +54,24 @@ def showed(seen: Probed, rhythm: Rhythm, way: Way, address: str) -> probed.Probe
         step_s=series.step_s,
         rtt_s=_kept(series.rtt_s),
         mean_of_ten_rtt_s=_kept(slow.rtt_s) if slow else [],
+        others=_others(seen, rhythm.step_s, float(found.base_s[-1])),
         notes=_notes(seen.counts),
+    )
+
+
+def _others(seen: Probed, step_s: float, base_rtt_s: float) -> probed.Others:
+    heard = listen(*looked(seen.looks, step_s), base_rtt_s)
+    if isinstance(heard, CannotTell):
+        return probed.Others(why=heard.why)
+    kept = find(NOTHING)
+    return probed.Others(
+        background=heard.background,
+        probability=heard.probability,
+        bbr=heard.bbr,
+        new=heard.new,
+        heard_s=heard.heard_s,
+        classes=heard.classes,
+        model=kept.digest if kept else None,
     )
 
 

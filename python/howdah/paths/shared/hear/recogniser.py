@@ -1,10 +1,8 @@
-"""Who tells who is there: what it is asked, what it answers, and the one that howdah has."""
+"""Who tells who is there: what it is asked, and what it answers."""
 
-import importlib
 from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
-from howdah import HowdahError
 from howdah.paths.shared.series import Floats
 
 
@@ -36,12 +34,3 @@ class CannotTell(Protocol):
 Recogniser = Callable[[Floats, Floats, float, Mapping[str, int]], Verdict | CannotTell]
 """Called with the times and RTTs of the last samples (NaN: no answer), the base RTT, and our own streams by
 congestion control. Raises HowdahError when what it has learnt from is damaged."""
-
-
-def shipped() -> Recogniser:
-    """The one that howdah has. Raises HowdahError when there is none."""
-    try:
-        found: Recogniser = importlib.import_module("howdah.paths.shared.listen").listen
-    except ModuleNotFoundError:
-        raise HowdahError("no model comes with this howdah") from None
-    return found

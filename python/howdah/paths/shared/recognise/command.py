@@ -9,6 +9,7 @@ from rich.table import Table
 
 from howdah import HowdahError, document, interrupt
 from howdah.archive import Archive
+from howdah.paths.shared.listen import find
 from howdah.paths.shared.recognise import model as models
 from howdah.paths.shared.recognise import recording
 from howdah.paths.shared.recognise.classifiers import CLASSIFIERS, classifier
@@ -130,12 +131,13 @@ def compare(
     Console(soft_wrap=True).print(table, highlight=False)
 
 
-def recognise(places: list[Path], model: Path, *, json: bool) -> None:
+def recognise(places: list[Path], model: Path | None, *, json: bool) -> None:
     """Prints who is there in recordings, window by window. Raises HowdahError."""
-    judge, digest = models.load(model)
+    given = models.load(model) if model else None
     found = []
     for file in recording.files(places):
         heard, _ = recording.read(file)
+        judge, digest = given or _default(heard, file)
         found.append(
             Recognised(
                 file=str(file),
@@ -157,6 +159,15 @@ def recognise(places: list[Path], model: Path, *, json: bool) -> None:
             when = f"{each.start_s - one.heard[0].start_s:8.1f} s"
             who = f"{new}{each.background} ({each.probability:.2f})"
             print(f"  {when}  {who} after {each.heard_s:g} s; any bbr {each.bbr:.2f}")
+
+
+def _default(heard: recording.Recording, file: Path) -> tuple[models.Model, str]:
+    kept = find(heard.situation)
+    if kept is None:
+        raise HowdahError(
+            f"{file}: no model comes with howdah for {heard.situation} of ours on the path; give one: --model"
+        )
+    return kept.model, kept.digest
 
 
 def _readable(places: list[Path]) -> list[tuple[recording.Recording, str]]:

@@ -30,6 +30,9 @@ class Classifier(ABC):
     own_step_s: ClassVar[float] = 0.0
     """Windows are judged in steps of at least this: the paper's classifiers know one RTT a second."""
 
+    learns_twice: ClassVar[bool] = False
+    """With the base RTT known, and with the least RTT of a window for it, as where nobody knows better."""
+
     def __init__(self) -> None:
         self.classes: list[str] = []
         self.steps = 0
@@ -52,7 +55,10 @@ class Classifier(ABC):
             )
         seen = windows.coarser(self.own_step_s)
         self.classes, self.steps, self.step_s = known.tolist(), seen.rtt_s.shape[1], seen.step_s
-        self._fit(seen, codes.astype(np.int64), groups, np.random.default_rng(seed))
+        codes = codes.astype(np.int64)
+        if self.learns_twice:
+            seen, codes, groups = seen.twice(), np.tile(codes, 2), np.tile(groups, 2)
+        self._fit(seen, codes, groups, np.random.default_rng(seed))
         return self
 
     def predict_proba(self, windows: Windows) -> Floats:

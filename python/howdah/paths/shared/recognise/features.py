@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,11 @@ _BINS = 8
 _NEAR_BASE = 0.1
 _DRAINED = 0.3
 """Of the range, lost within a lag."""
+
+_PIPE_ROUNDS = (1, 2, 4, 8, 16)
+_CYCLE_ROUNDS = 8
+_LOSS = 0.1
+"""Of what is on its way, lost at once."""
 
 Named = Iterator[tuple[str, Floats]]
 Mask = NDArray[np.bool_]
@@ -188,6 +194,43 @@ def _periods(seen: _Seen) -> Named:
     yield "power_entropy", entropy / np.log(max(2, share.shape[1]))
 
 
+def _pipe(seen: _Seen) -> Named:
+    """What is on its way, in bandwidth-delay products: 1 + queue.
+
+    A loss takes 0.3 of CUBIC's (RFC 9438), and half of that where only one of two like streams has lost; BBR
+    asks for a quarter more in one round trip of eight.
+    """
+    pipe = 1 + np.maximum(seen.queue, 0)
+    base = seen.windows.base_rtt_s / seen.windows.step_s
+    most = np.maximum.accumulate(pipe, axis=1)
+    yield "pipe_lost_most", (1 - pipe / most).max(axis=1)
+    yield "pipe_span", 1 - (1 + seen.quantiles[1]) / np.maximum(1 + seen.quantiles[7], 1e-3)
+    for rounds in _PIPE_ROUNDS:
+        change = _changes(pipe, np.maximum(np.rint(rounds * base), 1).astype(int))
+        name = f"pipe_{rounds}rtt"
+        yield f"{name}_lost_most", -change.least
+        yield f"{name}_won_most", change.most
+        yield f"{name}_change", change.mean
+        yield f"{name}_lost_rate_hz", change.drops / seen.windows.length_s
+
+
+def _pulses(seen: _Seen) -> Named:
+    """The queue as it moves within BBR's cycle, and from cycle to cycle."""
+    cycle = np.maximum(np.rint(_CYCLE_ROUNDS * seen.windows.base_rtt_s / seen.windows.step_s), 2).astype(int)
+    slow = _smooth(seen.queue, cycle)
+    pulse = seen.queue - slow
+    spread, long_spread = pulse.std(axis=1), slow.std(axis=1)
+    yield "pulse_sd", spread
+    yield "pulse_sd_log", np.log10(spread + 1e-4)
+    yield "pulse_slow_sd", long_spread
+    yield "pulse_share", _over(spread, spread + long_spread)
+    low, high = np.quantile(pulse, (0.05, 0.95), axis=1)
+    yield "pulse_up", high
+    yield "pulse_down", -low
+    yield "pulse_lopsided", _over(high + low, high - low)
+    yield "pulse_to_queue", _over(spread, np.abs(seen.quantiles[4]) + _LEAST_RANGE)
+
+
 def _roughness(seen: _Seen) -> Named:
     """How jagged the series is, from step to step."""
     steps = np.diff(seen.shape, axis=1)
@@ -240,11 +283,51 @@ _PARTS: tuple[Callable[[_Seen], Named], ...] = (
     _slopes,
     _drains,
     _periods,
+    _pipe,
+    _pulses,
     _roughness,
     _trend,
     _losses,
     _answers,
 )
+
+
+class _Change(NamedTuple):
+    """By what part a series changes within a lag: shape (n,) each."""
+
+    least: Floats
+    most: Floats
+    mean: Floats
+    """How much it moves, whichever way."""
+    drops: Floats
+    """How often it begins to lose ``_LOSS``."""
+
+
+def _changes(series: Floats, lags: NDArray[np.int_]) -> _Change:
+    """Of rows of shape (n, m) within lags of (n,) steps, half a window at most."""
+    found = np.zeros((4, len(series)))
+    lags = np.minimum(lags, series.shape[1] // 2)
+    for lag in np.unique(lags):
+        rows = lags == lag
+        change = series[rows, lag:] / series[rows, :-lag] - 1
+        found[:, rows] = (
+            change.min(axis=1),
+            change.max(axis=1),
+            np.abs(change).mean(axis=1),
+            _begins(change < -_LOSS).sum(axis=1),
+        )
+    return _Change(*found)
+
+
+def _smooth(series: Floats, widths: NDArray[np.int_]) -> Floats:
+    """Means of so many steps about each, of fewer at the ends: shape (n, m)."""
+    steps = series.shape[1]
+    place = np.arange(steps)
+    half = np.minimum(widths, steps)[:, None] // 2
+    low, high = np.maximum(place - half, 0), np.minimum(place + half + 1, steps)
+    summed = np.concatenate([np.zeros((len(series), 1)), np.cumsum(series, axis=1)], axis=1)
+    found: Floats = (np.take_along_axis(summed, high, 1) - np.take_along_axis(summed, low, 1)) / (high - low)
+    return found
 
 
 def _over(above: Floats, below: Floats) -> Floats:

@@ -20,7 +20,7 @@ from howdah.paths.shared.recognise.arrays import Arrays
 from howdah.paths.shared.recognise.classifiers import CLASSIFIERS
 from howdah.paths.shared.recognise.contract import Classifier
 from howdah.paths.shared.recognise.novelty import Familiar
-from howdah.paths.shared.recognise.recording import Floats, Recording, holds, label
+from howdah.paths.shared.recognise.recording import NOTHING, Floats, Recording, holds, label, situation
 from howdah.paths.shared.recognise.windows import LEAST_STEPS, Windows, cut, steps_in
 
 SCHEMA = 1
@@ -65,6 +65,8 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     heard_s: float
     new: bool
     """The class is then the nearest one known, and no more."""
+    sure: bool
+    """To listen longer is of no use."""
     background: str
     """The likeliest class, as ``1 bbr, 1 cubic``."""
     probability: float
@@ -84,6 +86,7 @@ class _Stage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class _Manifest(arrays.Manifest, kw_only=True, forbid_unknown_fields=True):
+    ours: str = NOTHING
     classifier: str
     classes: list[str]
     step_s: float
@@ -99,6 +102,8 @@ class Model:
     step_s: float
     stages: list[Stage]
     sure: float
+    ours: str = NOTHING
+    """The situation it was trained in: what of ours ran beside those it tells of."""
 
     @property
     def length_s(self) -> float:
@@ -146,19 +151,29 @@ class Model:
             raise HowdahError(
                 f"run {recording.run!r} holds no whole window of {self.length_s:g} s; record for longer"
             )
-        answers = self.answer(windows)
+        if situation(recording.ours) != self.ours:
+            raise HowdahError(
+                f"run {recording.run!r} was recorded with {situation(recording.ours)} of ours on the path, "
+                f"this model trained with {self.ours}; take the model of that situation"
+            )
+        return self.said(self.answer(windows), starts_s.tolist())
+
+    def said(self, answers: Answers, starts_s: Sequence[float]) -> list[Heard]:
+        """Answers as people and programs read them, of windows that begin at ``starts_s``."""
         bbr = np.array([holds(name, "bbr") for name in self.classes])
+        sure = self.is_sure(answers)
         return [
             Heard(
                 start_s=float(start_s),
                 heard_s=float(heard_s),
                 new=bool(new),
+                sure=bool(enough),
                 background=self.classes[int(likely.argmax())],
                 probability=float(likely.max()),
                 bbr=float(likely[bbr].sum()),
                 classes=dict(zip(self.classes, likely.tolist(), strict=True)),
             )
-            for start_s, likely, new, _, heard_s in zip(starts_s, *answers, strict=True)
+            for start_s, enough, likely, new, _, heard_s in zip(starts_s, sure, *answers, strict=True)
         ]
 
 
@@ -171,6 +186,7 @@ def save(model: Model, file: Path) -> str:
     manifest = _Manifest(
         schema=SCHEMA,
         howdah=__version__,
+        ours=model.ours,
         classifier=model.stages[0].classifier.name,
         classes=model.classes,
         step_s=model.step_s,
@@ -201,7 +217,7 @@ def load(file: Path) -> tuple[Model, str]:
             raise ValueError(f"array {min(held)} belongs to no stage")
     except ValueError as error:
         raise HowdahError(f"{file} is not a model: {error}; {_MEND}") from None
-    return Model(manifest.classes, manifest.step_s, stages, manifest.sure), digest
+    return Model(manifest.classes, manifest.step_s, stages, manifest.sure, manifest.ours), digest
 
 
 _FAMILIAR = "familiar_"

@@ -69,8 +69,9 @@ class Familiar:
         return found
 
     def arrays(self) -> Arrays:
-        """All of it."""
-        return {name: getattr(self, name) for name in LEARNT}
+        """All of it; of the whitening, which is lower triangular, what is not zero."""
+        held = {name: getattr(self, name) for name in LEARNT}
+        return {**held, "whitening": self.whitening[np.tril_indices(len(self.mean))]}
 
     @classmethod
     def restored(cls, held: Arrays) -> Self:
@@ -81,12 +82,14 @@ class Familiar:
             and has(held["mean"], np.float64, columns)
             and has(held["sd"], np.float64, columns)
             and bool((held["sd"] > 0).all())
-            and has(held["whitening"], np.float64, columns, columns)
+            and has(held["whitening"], np.float64, columns * (columns + 1) // 2)
             and has(held["centres"], np.float64, None, columns)
         )
         if not sound:
             raise ValueError("the arrays of what is familiar do not fit together")
-        return cls(**held)
+        whitening = np.zeros((columns, columns))
+        whitening[np.tril_indices(columns)] = held["whitening"]
+        return cls(**{**held, "whitening": whitening})
 
 
 class Limits(NamedTuple):

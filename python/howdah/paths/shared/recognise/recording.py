@@ -5,7 +5,7 @@ Other pieces (probing, data sets) convert to it; everything here reads nothing e
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 
 SCHEMA = 1
 NOBODY = "nobody"
+NOTHING = "nothing"
+"""Of ours."""
 SHORTEST_S, LONGEST_S = 1e-6, 60.0
 """Of RTTs and steps."""
 _MEND = "record it again, or leave it out"
@@ -40,6 +42,19 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     congestion_control: str
 
 
+class Made(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a lab made it: what the link was, and whether the machine kept up with it."""
+
+    rate_bps: int
+    rtt_s: float
+    queue_bytes: int
+    seed: int
+    late_fraction: float
+    """Of the wire bytes, those that left later than the lab may be."""
+    late_p99_s: float | None
+    """Null: nothing left."""
+
+
 class _Manifest(arrays.Manifest, kw_only=True, forbid_unknown_fields=True):
     base_rtt_s: float
     step_s: float
@@ -47,6 +62,8 @@ class _Manifest(arrays.Manifest, kw_only=True, forbid_unknown_fields=True):
     path: str
     background: dict[str, int] | None
     bursts: list[Burst]
+    ours: dict[str, int] | None = None
+    made: Made | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,6 +84,10 @@ class Recording:
     background: dict[str, int] | None
     """Streams of others by congestion control (or ``udp``); {} is nobody, None is not known."""
     bursts: tuple[Burst, ...] = ()
+    ours: dict[str, int] | None = None
+    """Streams of our own beside them all the time, by congestion control; None is none. Not in the label."""
+    made: Made | None = None
+    """None: on a real path."""
 
     def __post_init__(self) -> None:
         if problem := next(self._problems(), None):
@@ -90,19 +111,33 @@ class Recording:
         for name in (self.run, self.path):
             if not (name.isprintable() and 0 < len(name) <= _LONGEST_NAME):
                 yield "its run or its path has no name fit to print"
-        for name, streams in (self.background or {}).items():
-            if not (_NAME.fullmatch(name) and 1 <= streams <= _MOST_STREAMS):
-                yield f"{streams} streams of {name!r} are no background"
+        for what, held in (("background", self.background), ("streams of ours", self.ours)):
+            for name, streams in (held or {}).items():
+                if not (_NAME.fullmatch(name) and 1 <= streams <= _MOST_STREAMS):
+                    yield f"{streams} streams of {name!r} are no {what}"
 
     @property
     def label(self) -> str | None:
         """Its class, as ``1 bbr, 2 cubic``; None when not known."""
         return None if self.background is None else label(self.background)
 
+    @property
+    def situation(self) -> str:
+        """What of ours ran beside them: a congestion control, as a rule, or ``nothing``."""
+        return situation(self.ours)
+
 
 def label(background: dict[str, int]) -> str:
     """The name of a class: ``1 bbr, 2 cubic``, or ``nobody``."""
     return ", ".join(f"{background[name]} {name}" for name in sorted(background)) or NOBODY
+
+
+def situation(ours: Mapping[str, int] | None) -> str:
+    """Of streams of ours by congestion control: its name, those of several, or ``nothing``.
+
+    There is a model for each.
+    """
+    return "+".join(sorted(ours or {})) or NOTHING
 
 
 def background(text: str) -> dict[str, int]:
@@ -135,6 +170,8 @@ def write(recording: Recording, file: Path) -> None:
         path=recording.path,
         background=recording.background,
         bursts=list(recording.bursts),
+        ours=recording.ours or None,
+        made=recording.made,
     )
     arrays.write(file, manifest, {"times_s": recording.times_s, "rtt_s": recording.rtt_s})
 
@@ -170,4 +207,6 @@ def _recording(manifest: _Manifest, held: dict[str, NDArray[Any]]) -> Recording:
         path=manifest.path,
         background=manifest.background,
         bursts=tuple(manifest.bursts),
+        ours=manifest.ours or None,
+        made=manifest.made,
     )

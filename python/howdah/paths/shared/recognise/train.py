@@ -50,6 +50,8 @@ class Training(msgspec.Struct, frozen=True, kw_only=True):
     took_s: float
     window_s: float
     step_s: float
+    ours: str
+    """What of ours ran beside those that it tells of."""
     classes: list[str]
     windows: int
     scores: list[Scores]
@@ -80,6 +82,7 @@ def train(
     Raises HowdahError when they are not enough.
     """
     began = time.monotonic()
+    ours = _one_situation([each for each, _ in recordings])
     step_s = step_s or default_step_s([each for each, _ in recordings])
     whole = examples([each for each, _ in recordings], window_s, step_s)
     stage_s = lengths(whole.windows.length_s, step_s, kind, PARTS)
@@ -116,13 +119,14 @@ def train(
     stopped = stopping.cross_fitted(heard, fold)
     others = [each for each in possible(whole) if each != "runs"]
     return Trained(
-        Model(classes.tolist(), step_s, stages, stopped.threshold),
+        Model(classes.tolist(), step_s, stages, stopped.threshold, ours),
         Training(
             model="",
             classifier=kind.name,
             took_s=time.monotonic() - began,
             window_s=whole.windows.length_s,
             step_s=step_s,
+            ours=ours,
             classes=classes.tolist(),
             windows=len(whole.windows),
             scores=[score(judged[-1], classes.tolist(), "runs"), *evaluate(kind, whole, others, tick)],
@@ -141,6 +145,17 @@ def train(
             ],
         ),
     )
+
+
+def _one_situation(recordings: Sequence[Recording]) -> str:
+    found = {each.situation: each.run for each in recordings}
+    if len(found) > 1:
+        (one, run), (two, other), *_ = found.items()
+        raise HowdahError(
+            f"run {run!r} has {one} of ours beside the others, run {other!r} {two}; "
+            "each needs a model of its own"
+        )
+    return next(iter(found))
 
 
 def record_file(model: Path) -> Path:

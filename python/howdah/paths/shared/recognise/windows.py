@@ -14,8 +14,9 @@ from howdah.paths.shared.recognise.recording import Floats, Recording
 SENT = ("nothing", "cubic", "bbr", "other")
 """What we sent in a step; ``Windows.sent`` holds indices of it."""
 LEAST_STEPS = 4
-_LEAST_ANSWERED = 0.5
-_LEAST_STEP_S = 0.1
+LEAST_ANSWERED = 0.5
+"""Of the steps of a window."""
+_LEAST_STEP_S = 0.02
 _ROUNDED = 1e-6
 
 
@@ -59,6 +60,17 @@ class Windows:
     def queue(self) -> Floats:
         """RTT beyond the base RTT, in base RTTs, gaps filled along straight lines: shape (n, m)."""
         return filled(self.rtt_s / self.base_rtt_s[:, None], nothing=1.0) - 1
+
+    def twice(self) -> "Windows":
+        """All as they are, and once more as if the base RTT were not known: the least of each then is it."""
+        least = np.nanmin(self.rtt_s, axis=1)
+        return Windows(
+            np.tile(self.rtt_s, (2, 1)),
+            np.tile(self.lost, (2, 1)),
+            np.tile(self.sent, (2, 1)),
+            np.concatenate([self.base_rtt_s, least]),
+            self.step_s,
+        )
 
     def first(self, length_s: float) -> "Windows":
         """The beginning of each, as if no more had been heard yet."""
@@ -145,7 +157,7 @@ def cut(recording: Recording, length_s: float, step_s: float) -> tuple[Windows, 
     shape = len(rtt) // (steps * times), steps, times
     used = shape[0] * steps * times
     answered = means(rtt[:used].reshape(shape))
-    heard = np.mean(np.isfinite(answered), axis=1) >= _LEAST_ANSWERED
+    heard = np.mean(np.isfinite(answered), axis=1) >= LEAST_ANSWERED
     starts_s = recording.times_s[0] + recording.step_s * steps * times * np.flatnonzero(heard)
     windows = Windows(
         answered[heard],
@@ -158,7 +170,7 @@ def cut(recording: Recording, length_s: float, step_s: float) -> tuple[Windows, 
 
 
 def default_step_s(recordings: Sequence[Recording]) -> float:
-    """The least multiple of the recordings' coarsest step that is 0.1 s or more."""
+    """The least multiple of the recordings' coarsest step that is 20 ms or more."""
     coarsest = max(each.step_s for each in recordings)
     return coarsest * max(1, math.ceil(_LEAST_STEP_S / coarsest - 1e-6))
 

@@ -1,0 +1,83 @@
+"""Who is there, against what the issue asks and the OPS paper reached: ``make bench-shared ARGS=RECORDINGS``.
+
+RECORDINGS is a folder that ``howdah shared dataset scenarios/shared-dataset-short.toml`` has made. What is
+told is of windows that the classifier had not seen, by the protocol that the row names; the last rows are of
+recordings beside streams of ours. The paper is Computers 2021, 10, 76; its best is 1-NN.
+"""
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from bench.report import Row, Target, publish
+from howdah.paths.shared.recognise import recording
+from howdah.paths.shared.recognise.evaluate import Scores, evaluate
+from howdah.paths.shared.recognise.logistic import Logistic
+from howdah.paths.shared.recognise.paper import NearestNeighbour
+from howdah.paths.shared.recognise.train import Training, train
+from howdah.paths.shared.recognise.windows import default_step_s, examples
+
+Read = list[tuple[recording.Recording, str]]
+
+
+def read(folder: Path) -> Read:
+    """All recordings of one situation."""
+    return [recording.read(file) for file in recording.files([folder])]
+
+
+def by(record: Training, protocol: str) -> Scores:
+    """The scores of one protocol."""
+    return next(each for each in record.scores if each.protocol == protocol)
+
+
+def alone(found: Read) -> tuple[list[Row], Training]:
+    """The rows of the issue, nothing of ours on the path."""
+    heard = [each for each, _ in found]
+    step_s = default_step_s(heard)
+    record = train(found, Logistic, 10.0).record
+    (short,) = evaluate(Logistic, examples(heard, 5.0, step_s), ["runs"])
+    (paper,) = evaluate(NearestNeighbour, examples(heard, 10.0, step_s), ["random"])
+    runs, paths, random = (by(record, name) for name in ("runs", "paths", "random"))
+    six, bbr = "six classes, 10 s", "is there BBR, 10 s"
+    return [
+        Row(f"{six}, random folds", random.accuracy, "", Target.at_least(0.95), "paper 0.80 on Overlay-1"),
+        Row(f"{six}, random folds, the paper's 1-NN here", paper.accuracy, "", None, "paper 0.80"),
+        Row(f"{six}, whole runs left out", runs.accuracy, "", Target.at_least(0.92)),
+        Row("six classes, 5 s, whole runs left out", short.accuracy, "", Target.at_least(0.88)),
+        Row(f"{bbr}, whole runs left out", runs.accuracy_bbr, "", Target.at_least(0.98)),
+        Row(f"{six}, whole paths left out", paths.accuracy, "", Target.at_least(0.80)),
+        Row(f"{bbr}, whole paths left out", paths.accuracy_bbr, "", Target.at_least(0.93)),
+        Row("expected calibration error, runs", runs.calibration_error, "", Target.at_most(0.05)),
+        Row("expected calibration error, paths", paths.calibration_error, "", Target.at_most(0.05)),
+        Row("time to decide, early stopping", record.stopped.mean_s, "s", Target.at_most(5.0)),
+    ], record
+
+
+def beside(name: str, found: Read) -> tuple[list[Row], Training]:
+    """What is told of others while a stream of ours runs."""
+    record = train(found, Logistic, 10.0).record
+    rows = []
+    for protocol, left_out in (("runs", "whole runs"), ("paths", "whole paths")):
+        scores = by(record, protocol)
+        what = f"beside one {name} of ours, 10 s, {left_out} left out"
+        rows.append(Row(f"{what}: six classes", scores.accuracy, ""))
+        rows.append(Row(f"{what}: is there BBR", scores.accuracy_bbr, ""))
+    return rows, record
+
+
+def main(folder: Path) -> int:
+    """Prints and keeps the table; 1 when a target is not met."""
+    rows, record = alone(read(folder / "nothing"))
+    records = [record]
+    for name in ("cubic", "bbr"):
+        more, record = beside(name, read(folder / name))
+        rows += more
+        records.append(record)
+    return 0 if publish("shared", rows, [msgspec.to_builtins(each) for each in records]) else 1
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("give the folder of recordings: make bench-shared ARGS=RECORDINGS")
+    sys.exit(main(Path(sys.argv[1])))

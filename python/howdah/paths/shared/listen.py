@@ -1,0 +1,112 @@
+"""Listening: who is there, by the last seconds of a series of RTTs, whoever measured them."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from howdah import HowdahError
+from howdah.archive import default_root
+from howdah.paths.shared.recognise import model
+from howdah.paths.shared.recognise.model import Heard, Model
+from howdah.paths.shared.recognise.recording import Floats, situation
+from howdah.paths.shared.recognise.windows import LEAST_ANSWERED, Windows
+
+MODELS = Path(__file__).parent / "models"
+"""Those that come with howdah, a file for each situation."""
+
+_ROUNDED = 1e-6
+"""Of a step: so that samples which are whole steps apart are counted as that."""
+
+
+class CannotTell(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing can be said, and why, in words that end no sentence."""
+
+    why: str
+
+
+class Kept(NamedTuple):
+    """A model and where it is from."""
+
+    model: Model
+    file: Path
+    digest: str
+
+
+def listen(
+    times_s: Floats, rtt_s: Floats, base_rtt_s: float, ours: Mapping[str, int] | None = None
+) -> Heard | CannotTell:
+    """Who is there, by the end of a series of RTTs.
+
+    ``times_s`` ascends, on any clock; ``rtt_s`` has NaN where no answer came: shape (samples,) each. As much
+    of its end is judged as the model has a length for, 10 s at most; what lies before does not count.
+    Samples every 10 ms are what ``howdah probe`` takes and what was learnt; every 20 ms is the least.
+    ``base_rtt_s`` is the least RTT known of this route; that of the series itself where no better is known.
+    ``ours`` are streams of this host's own that run beside all the time, by congestion control; a model
+    is for none, for CUBIC or for BBR, and the answer is only of others.
+
+    ``Heard.classes`` has a probability for each class, ``new`` says that it is like nothing trained on (the
+    classes then say what is nearest, no more), and ``sure`` that to listen longer is of no use. Pure but for
+    reading the model once. Raises HowdahError when a model of the user's is damaged.
+    """
+    kept = find(situation(ours))
+    if kept is None:
+        return CannotTell(why=f"no model knows a path with {situation(ours)} of our own on it")
+    return judged(kept.model, times_s, rtt_s, base_rtt_s)
+
+
+def judged(by: Model, times_s: Floats, rtt_s: Floats, base_rtt_s: float) -> Heard | CannotTell:
+    """The same by this model."""
+    if not (np.isfinite(base_rtt_s) and base_rtt_s > 0):
+        return CannotTell(why="the RTT without a queue is not known")
+    span_s = float(times_s[-1] - times_s[0]) + by.step_s if times_s.size else 0.0
+    lengths = [stage.length_s for stage in by.stages if stage.length_s <= span_s * (1 + 1e-6)]
+    if not lengths:
+        return CannotTell(why=f"{span_s:.1f} s are too short; it takes {by.stages[0].length_s:g} s")
+    windows = _window(times_s, rtt_s, base_rtt_s, round(lengths[-1] / by.step_s), by.step_s)
+    answered = float(np.isfinite(windows.rtt_s).mean())
+    if answered < LEAST_ANSWERED:
+        return CannotTell(why=f"only {answered:.0%} of the last {lengths[-1]:g} s were answered")
+    return by.said(by.at(windows), [float(times_s[-1]) - lengths[-1]])[0]
+
+
+@cache
+def find(name: str) -> Kept | None:
+    """The model of a situation: the user's own, else what comes with howdah, else none.
+
+    Raises HowdahError for a file that is no model.
+    """
+    for file in (own(name), MODELS / f"{name}.npz"):
+        if file.exists():
+            loaded, digest = model.load(file)
+            if loaded.ours != name:
+                raise HowdahError(f"{file} was trained with {loaded.ours} of ours on the path; take it away")
+            return Kept(loaded, file, digest)
+    return None
+
+
+def own(name: str) -> Path:
+    """Where a model of the user's own is looked for first."""
+    return default_root().parent / "models" / f"{name}.npz"
+
+
+def _window(times_s: Floats, rtt_s: Floats, base_rtt_s: float, steps: int, step_s: float) -> Windows:
+    """The last ``steps`` of ``step_s``, as one window."""
+    place = steps - 1 - np.floor((times_s[-1] - times_s) / step_s + _ROUNDED).astype(np.int64)
+    inside = place >= 0
+    place, heard = place[inside], rtt_s[inside]
+    there = np.isfinite(heard)
+    probed = np.bincount(place, minlength=steps)
+    answered = np.bincount(place[there], minlength=steps)
+    summed = np.bincount(place[there], heard[there], minlength=steps)
+    rtt = np.where(answered > 0, summed / np.maximum(answered, 1), np.nan)
+    return Windows(
+        rtt[None],
+        ((probed - answered) / np.maximum(probed, 1))[None],
+        np.zeros((1, steps), np.int8),
+        np.array([base_rtt_s]),
+        step_s,
+    )

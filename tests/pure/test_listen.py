@@ -1,0 +1,168 @@
+"""Listening to a series: who is there, or why that cannot be told. On synthetic series (no measurements)."""
+
+import functools
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from rtts import recording, recordings
+from samples import PROBE
+
+from howdah import HowdahError
+from howdah.measure.probe_words import others
+from howdah.measure.probed import Others
+from howdah.paths.shared import listen as listening
+from howdah.paths.shared.listen import MODELS, CannotTell, judged, listen
+from howdah.paths.shared.recognise import evaluate
+from howdah.paths.shared.recognise.model import Heard, Model, save
+from howdah.paths.shared.recognise.recording import Recording
+from howdah.paths.shared.recognise.train import train
+from howdah.paths.shared.recognise.trees import Trees
+from howdah.paths.shared.recognise.windows import cut
+
+SHIPPED_BYTES_MAX = 1_000_000
+
+
+class Few(Trees):
+    """Enough for these tests."""
+
+    trees = 10
+
+
+@functools.cache
+def model(ours: str = "nothing") -> Model:
+    streams = None if ours == "nothing" else {ours: 1}
+    made = [beside(each, streams) for each in recordings(["nobody", "cubic", "bbr"], 3, duration_s=24.0)]
+    folds, evaluate.FOLDS = evaluate.FOLDS, 3
+    try:
+        return train([(each, "") for each in made], Few, 4.0).model
+    finally:
+        evaluate.FOLDS = folds
+
+
+def beside(made: Recording, ours: dict[str, int] | None) -> Recording:
+    return replace(made, ours=ours)
+
+
+@pytest.fixture(autouse=True)
+def _forget(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    listening.find.cache_clear()
+    yield
+    listening.find.cache_clear()
+
+
+def heard(answer: Heard | CannotTell) -> Heard:
+    assert isinstance(answer, Heard)
+    return answer
+
+
+def test_the_end_of_a_series_is_judged_as_a_window_of_a_recording_is() -> None:
+    made = recording("bbr", "run", 7, duration_s=12.0, lost=0.0)
+    windows, _ = cut(made, 4.0, model().step_s)
+    answers = model().at(windows[np.array([2])])
+    said = heard(judged(model(), made.times_s, made.rtt_s, made.base_rtt_s))
+    assert list(said.classes.values()) == pytest.approx(answers.probabilities[0].tolist(), abs=1e-6)
+    assert said.heard_s == 4.0
+    assert said.background == "1 bbr"
+    assert said.bbr == pytest.approx(said.classes["1 bbr"])
+    # What lies before does not count, nor does which clock it is.
+    later = heard(judged(model(), made.times_s[-60:] + 1e6, made.rtt_s[-60:], made.base_rtt_s))
+    assert later.classes == pytest.approx(said.classes)
+
+
+def test_a_finer_series_says_the_same() -> None:
+    made = recording("cubic", "run", 7, duration_s=8.0, lost=0.0)
+    fine_s = np.repeat(made.times_s, 4) + np.tile(np.arange(-3, 1) * 0.02, made.times_s.size)
+    coarse = heard(judged(model(), made.times_s, made.rtt_s, made.base_rtt_s))
+    fine = heard(judged(model(), fine_s, np.repeat(made.rtt_s, 4), made.base_rtt_s))
+    assert fine.classes == pytest.approx(coarse.classes)
+
+
+def test_less_time_is_judged_by_what_is_there_for_it() -> None:
+    made = recording("nobody", "run", 7, duration_s=2.6, lost=0.0)
+    assert heard(judged(model(), made.times_s, made.rtt_s, made.base_rtt_s)).heard_s == 2.0
+
+
+@pytest.mark.parametrize(
+    ("samples", "lost", "base_rtt_s", "why"),
+    [
+        (5, 0.0, 0.05, "0.5 s are too short; it takes 1 s"),
+        (0, 0.0, 0.05, "0.0 s are too short"),
+        (40, 0.7, 0.05, "of the last 4 s were answered"),
+        (40, 0.0, float("nan"), "the RTT without a queue is not known"),
+    ],
+)
+def test_what_cannot_be_told_is_said(samples: int, lost: float, base_rtt_s: float, why: str) -> None:
+    made = recording("bbr", "run", 7, duration_s=10.0, lost=lost)
+    answer = judged(model(), made.times_s[:samples], made.rtt_s[:samples], base_rtt_s)
+    assert isinstance(answer, CannotTell)
+    assert why in answer.why
+
+
+def test_a_model_of_the_users_goes_before_ours(tmp_path: Path) -> None:
+    made = recording("bbr", "run", 7, duration_s=12.0)
+    series = made.times_s, made.rtt_s, made.base_rtt_s
+    assert isinstance(listen(*series, {"hd_scalable": 1}), CannotTell)
+    folder = tmp_path / "howdah" / "models"
+    folder.mkdir(parents=True)
+    save(model("cubic"), folder / "cubic.npz")
+    listening.find.cache_clear()
+    assert set(heard(listen(*series, {"cubic": 3})).classes) == {"nobody", "1 cubic", "1 bbr"}
+    # One that was trained in another situation would mislead.
+    save(model("cubic"), folder / "nothing.npz")
+    with pytest.raises(HowdahError, match="was trained with cubic of ours on the path"):
+        listen(*series)
+
+
+@pytest.mark.parametrize("situation", ["nothing", "cubic", "bbr"])
+def test_a_model_comes_with_howdah(situation: str) -> None:
+    kept = listening.find(situation)
+    assert kept is not None
+    assert kept.file == MODELS / f"{situation}.npz"
+    assert kept.file.stat().st_size < SHIPPED_BYTES_MAX
+    assert kept.model.length_s == 10.0
+    record = msgspec.json.decode(kept.file.with_suffix(".json").read_bytes())
+    assert (record["model"], record["ours"]) == (kept.digest, situation)
+    assert sorted(kept.model.classes) == ["1 bbr", "1 bbr, 1 cubic", "1 cubic", "2 bbr", "2 cubic", "nobody"]
+
+
+def test_nobody_is_heard_on_a_quiet_path() -> None:
+    rng = np.random.default_rng(1)
+    times_s = (np.arange(1000) + 0.5) * 0.01
+    rtt_s = 0.08 * (1 + 0.002 * rng.random(1000))
+    said = heard(listen(times_s, rtt_s, float(rtt_s.min())))
+    assert said.background == "nobody"
+    assert said.bbr < 0.5
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (
+            {"background": "1 bbr, 1 cubic", "probability": 0.94, "classes": {"1 bbr, 1 cubic": 0.94}},
+            "1 BBR, 1 CUBIC (0.94)",
+        ),
+        ({"background": "nobody", "probability": 1.0, "classes": {"nobody": 1.0}}, "nobody (1.00)"),
+        (
+            {"background": "2 bbr", "probability": 0.9, "new": True, "classes": {"2 bbr": 0.9}},
+            "something I have not seen; nearest to it is 2 BBR (0.90)",
+        ),
+        (
+            {
+                "background": "1 bbr",
+                "probability": 0.4,
+                "bbr": 0.75,
+                "classes": {"1 bbr": 0.4, "2 bbr": 0.35},
+            },
+            "cannot tell: perhaps 1 BBR (0.40) or 2 BBR (0.35); any BBR (0.75)",
+        ),
+        ({"why": "2.0 s are too short; it takes 2.5 s"}, "cannot tell: 2.0 s are too short; it takes 2.5 s"),
+    ],
+)
+def test_who_is_there_in_words(told: dict[str, object], words: str) -> None:
+    assert others(msgspec.structs.replace(Others(), **told)) == words
+    assert PROBE.others is None
