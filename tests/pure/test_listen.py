@@ -18,7 +18,6 @@ from howdah.paths.shared import listen as listening
 from howdah.paths.shared.listen import MODELS, CannotTell, judged, listen
 from howdah.paths.shared.recognise import evaluate
 from howdah.paths.shared.recognise.model import Heard, Model, save
-from howdah.paths.shared.recognise.recording import Recording
 from howdah.paths.shared.recognise.train import train
 from howdah.paths.shared.recognise.trees import Trees
 from howdah.paths.shared.recognise.windows import cut
@@ -33,9 +32,8 @@ class Few(Trees):
 
 
 @functools.cache
-def model(ours: str = "nothing") -> Model:
-    streams = None if ours == "nothing" else {ours: 1}
-    made = [beside(each, streams) for each in recordings(["nobody", "cubic", "bbr"], 3, duration_s=24.0)]
+def model() -> Model:
+    made = recordings(["nobody", "cubic", "bbr"], 3, duration_s=16.0)
     folds, evaluate.FOLDS = evaluate.FOLDS, 3
     try:
         return train([(each, "") for each in made], Few, 4.0).model
@@ -43,8 +41,13 @@ def model(ours: str = "nothing") -> Model:
         evaluate.FOLDS = folds
 
 
-def beside(made: Recording, ours: dict[str, int] | None) -> Recording:
-    return replace(made, ours=ours)
+def test_a_model_is_of_one_situation() -> None:
+    made = recordings(["nobody", "cubic"], 2, duration_s=8.0)
+    mixed = [replace(each, ours={"cubic": 1} if number else None) for number, each in enumerate(made)]
+    with pytest.raises(HowdahError, match="each needs a model of its own"):
+        train([(each, "") for each in mixed], Few, 4.0)
+    with pytest.raises(HowdahError, match="take the model of that situation"):
+        model().hear(mixed[1])
 
 
 @pytest.fixture(autouse=True)
@@ -109,11 +112,11 @@ def test_a_model_of_the_users_goes_before_ours(tmp_path: Path) -> None:
     assert isinstance(listen(*series, {"hd_scalable": 1}), CannotTell)
     folder = tmp_path / "howdah" / "models"
     folder.mkdir(parents=True)
-    save(model("cubic"), folder / "cubic.npz")
+    save(replace(model(), ours="cubic"), folder / "cubic.npz")
     listening.find.cache_clear()
     assert set(heard(listen(*series, {"cubic": 3})).classes) == {"nobody", "1 cubic", "1 bbr"}
     # One that was trained in another situation would mislead.
-    save(model("cubic"), folder / "nothing.npz")
+    save(replace(model(), ours="cubic"), folder / "nothing.npz")
     with pytest.raises(HowdahError, match="was trained with cubic of ours on the path"):
         listen(*series)
 
