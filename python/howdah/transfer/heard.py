@@ -10,8 +10,10 @@ _BY = {"icmp": "ICMP echo", "tcp_info": "its own streams"}
 
 def in_words(listened: Listened, plan: Plan) -> list[str]:
     """Each change with what it gave, and who else was heard; nothing of a transfer too short to listen."""
+    if listened.ended and not (listened.sent or listened.heard):
+        return [f"Listened to nobody: {listened.ended}; stayed as planned"]
     if listened.by is None:
-        return [f"Listened to nobody: {listened.ended}; stayed as planned"] if listened.ended else []
+        return []
     lines = []
     told: set[float] = set()
     for sent in listened.sent:
