@@ -42,7 +42,7 @@ class Target:
         return cls(low, high, text or f"{low:g} … {high:g}")
 
     def met_by(self, value: float) -> bool:
-        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
+        return bool((self.low is None or value >= self.low) and (self.high is None or value <= self.high))
 
 
 @dataclasses.dataclass(frozen=True)
