@@ -15,7 +15,8 @@ from howdah import HowdahError
 from howdah.measure.probe_words import others
 from howdah.measure.probed import Others
 from howdah.paths.shared import listen as listening
-from howdah.paths.shared.listen import MODELS, CannotTell, judged, listen
+from howdah.paths.shared import models
+from howdah.paths.shared.listen import CannotTell, judged, listen
 from howdah.paths.shared.recognise import evaluate
 from howdah.paths.shared.recognise.model import Heard, Model, save
 from howdah.paths.shared.recognise.train import train
@@ -125,7 +126,7 @@ def test_a_model_comes_with_howdah() -> None:
     situation = "nothing"
     kept = listening.find(situation)
     assert kept is not None
-    assert kept.file == MODELS / f"{situation}.npz"
+    assert kept.file == models.SHIPPED / f"{situation}.npz"
     assert kept.file.stat().st_size < SHIPPED_BYTES_MAX
     assert kept.model.length_s == 10.0
     record = msgspec.json.decode(kept.file.with_suffix(".json").read_bytes())

@@ -19,6 +19,8 @@ def in_words(listened: Listened, plan: Plan) -> list[str]:
     for sent in listened.sent:
         lines.append(_change(sent, listened, told))
     lines += [_who(heard) for heard in listened.heard if heard.t_s not in told]
+    if not lines and listened.cannot_tell is None and not listened.moved:
+        return []
     if not lines:
         why = f": {listened.cannot_tell}" if listened.cannot_tell else ""
         lines.append(f"Listened by {_BY[listened.by]}, could not tell who is there{why}; stayed as planned")

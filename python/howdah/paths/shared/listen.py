@@ -9,14 +9,11 @@ import msgspec
 import numpy as np
 
 from howdah import HowdahError
-from howdah.archive import default_root
+from howdah.paths.shared import models
 from howdah.paths.shared.recognise import model
 from howdah.paths.shared.recognise.model import Heard, Model
 from howdah.paths.shared.recognise.recording import Floats, situation
 from howdah.paths.shared.recognise.windows import LEAST_ANSWERED, Windows
-
-MODELS = Path(__file__).parent / "models"
-"""Those that come with howdah, a file for each situation."""
 
 _ROUNDED = 1e-6
 """Of a step: so that samples which are whole steps apart are counted as that."""
@@ -75,22 +72,14 @@ def judged(by: Model, times_s: Floats, rtt_s: Floats, base_rtt_s: float) -> Hear
 
 @cache
 def find(name: str) -> Kept | None:
-    """The model of a situation: the user's own, else what comes with howdah, else none.
-
-    Raises HowdahError for a file that is no model.
-    """
-    for file in (own(name), MODELS / f"{name}.npz"):
-        if file.exists():
-            loaded, digest = model.load(file)
-            if loaded.ours != name:
-                raise HowdahError(f"{file} was trained with {loaded.ours} of ours on the path; take it away")
-            return Kept(loaded, file, digest)
-    return None
-
-
-def own(name: str) -> Path:
-    """Where a model of the user's own is looked for first."""
-    return default_root().parent / "models" / f"{name}.npz"
+    """The model of a situation, if there is one. Raises HowdahError for a file that is no model."""
+    file = models.file(name)
+    if file is None:
+        return None
+    loaded, digest = model.load(file)
+    if loaded.ours != name:
+        raise HowdahError(f"{file} was trained with {loaded.ours} of ours on the path; take it away")
+    return Kept(loaded, file, digest)
 
 
 def _window(times_s: Floats, rtt_s: Floats, base_rtt_s: float, steps: int, step_s: float) -> Windows:
