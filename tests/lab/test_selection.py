@@ -17,7 +17,7 @@ pytestmark = pytest.mark.lab
 PLAN = """
 name = "fork"
 repeats = 1
-late_again = 4
+late_again = 20
 [lab]
 rate = "200Mbit"
 rtt = ["10ms", "40ms"]
@@ -45,7 +45,7 @@ def howdah(folder: Path, *arguments: str) -> str:
         env={**os.environ, "XDG_DATA_HOME": str(folder)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=160,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -15,9 +15,10 @@ from howdah.record import Change, Had, HeardThen, Listened, RouteMoved, SentThen
 from howdah.transfer import beside, command, listening
 from howdah.transfer.arguments import parse
 from howdah.transfer.heard import in_words
-from howdah.transfer.listening import Listening, Wish
+from howdah.transfer.listening import Listening
 from howdah.transfer.messages import Progress, Steering
 from howdah.transfer.run import FAIRNESS
+from howdah.transfer.wish import Wish
 
 PLAN = Plan(congestion_control="cubic", streams=4, block_bytes=2**20)
 RTT_S = 0.04

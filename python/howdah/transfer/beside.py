@@ -15,8 +15,8 @@ from howdah.paths.shared.listen import listen
 from howdah.record import Change, HeardThen, Listened, RouteMoved, SentThen
 from howdah.record import Had as HadThen
 from howdah.transfer.display import Meter
-from howdah.transfer.listening import Wish
 from howdah.transfer.messages import Progress, Steering
+from howdah.transfer.wish import Wish
 
 KNOWN = ("cubic", "bbr")
 """The controls that policies know of."""

@@ -5,39 +5,19 @@ that is done only when the transfer has lasted for ``WAIT_S`` (``beside``); unti
 module gathers round trips. Whatever goes wrong with listening ends it and never the transfer.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from howdah import HowdahError
 from howdah.paths.shared.hear.ears import Ear, Streams, best
-from howdah.plan import Plan
 from howdah.record import Listened
 from howdah.transfer.messages import Progress, Steering
+from howdah.transfer.wish import Wish
 
 if TYPE_CHECKING:
-    from howdah.paths.shared.choose.policy import Policy
     from howdah.transfer.beside import Beside
 
 WAIT_S = 2.0
 """Of payload on its way."""
-
-
-class Wish(NamedTuple):
-    """What was asked for, and what can be had."""
-
-    plan: Plan
-    fairness: float
-    control_default: str
-    """The sender's."""
-    controls: tuple[str, ...]
-    """That the sender may use."""
-    streams_fixed: bool
-    stream_most_bps: float
-    """What the window of one stream carries at most."""
-    rtt_s: float | None
-    addresses: list[str]
-    """Where the data goes, the likeliest first."""
-    policy: "Policy | None" = None
-    """Null: the one that weighs by ``fairness``."""
 
 
 class Listening:

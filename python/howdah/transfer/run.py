@@ -285,12 +285,12 @@ def _pilot(run: _Run, data_address: str | None) -> Pilot:
     if request.pilot is not None or request.fairness is None or plan.path != "shared" or plan.changes:
         return request.pilot or Schedule(plan)
     # Not loaded by transfers that do not listen.
-    from howdah.transfer import listening  # noqa: PLC0415
+    from howdah.transfer import listening, wish  # noqa: PLC0415
 
     path = _path(request, far, None)
     window_bytes = plan.buffer_bytes or paths.limits.windows(path).autotuned_bytes
     run.listening = listening.Listening(
-        listening.Wish(
+        wish.Wish(
             plan=plan,
             fairness=request.fairness,
             control_default=path.sender.congestion_control_default,
