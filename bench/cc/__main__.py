@@ -5,19 +5,17 @@ long as all are of one commit; the first part run on another commit begins a new
 """
 
 import argparse
-import json
 import signal
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 import rich
 
-from bench import report
+from bench import parts, report
 from bench.cc import cpu, crowd, figure, judge, rate, table
+from bench.parts import Run
 from howdah import HowdahError
 
-Run = dict[str, Any]
 NAME = "cc"
 KEYS = ("part", "series", "falling", "rtt_ms", "loss")
 """What tells a run from all others."""
@@ -27,13 +25,8 @@ def main() -> int:
     options = _options()
     # Programs and labs are taken away again.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    runs = _kept() if options.keep else []
     try:
-        for run in _measured(options):
-            print(_line(run), file=sys.stderr)
-            runs = [each for each in runs if _key(each) != _key(run)] + [run]
-            if options.keep:
-                report.write(NAME, judge.rows(runs), runs)
+        runs = parts.gather(NAME, KEYS, _measured(options), judge.rows, _line, keep=options.keep)
     except HowdahError as error:
         print(f"bench cc: {error}", file=sys.stderr)
         return 1
@@ -57,20 +50,9 @@ def _measured(options: argparse.Namespace) -> Iterator[Run]:
             yield from table.measure(table.places(options.rtt, options.falling), options.at_once)
 
 
-def _kept() -> list[Run]:
-    """The runs of the record, if they are of this commit."""
-    path = report.RESULTS / f"{NAME}.json"
-    record = json.loads(path.read_text()) if path.exists() else {}
-    return list(record["runs"]) if record.get("commit") == report.commit() else []
-
-
-def _key(run: Run) -> tuple[Any, ...]:
-    return tuple(run.get(name) for name in KEYS)
-
-
 def _line(run: Run) -> str:
     if run["part"] != "table":
-        return " ".join(str(word) for word in _key(run) if word is not None)
+        return " ".join(str(word) for word in parts.key(run, KEYS) if word is not None)
     cell = judge.cell(run)
     late = judge.spoilt(run)
     where = f"{cell.rtt_ms} ms, {100 * cell.loss:g} %, {judge.FALLS[run['falling']]}"
@@ -81,9 +63,9 @@ def _line(run: Run) -> str:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.cc", description=__doc__)
-    parts = list(judge.PARTS)
+    choices = list(judge.PARTS)
     rtts = sorted({cell.rtt_ms for cell in table.paper()})
-    parser.add_argument("--only", nargs="+", choices=parts, default=parts)
+    parser.add_argument("--only", nargs="+", choices=choices, default=choices)
     parser.add_argument(
         "--rtt", type=int, nargs="+", choices=rtts, default=rtts, help="rows of the table, ms"
     )

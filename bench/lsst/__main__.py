@@ -6,18 +6,16 @@ http://127.0.0.1:7310. The record holds the last run of every part, as long as a
 """
 
 import argparse
-import json
 import signal
 import sys
 from collections.abc import Iterator
-from typing import Any
 
-from bench import report
+from bench import parts, report
 from bench.cc import judge as cc_judge
 from bench.lsst import experiment, figure, judge, scenario, tables
+from bench.parts import Run
 from howdah import HowdahError
 
-Run = dict[str, Any]
 NAME = "lsst"
 PARTS = {"figure": experiment.figure, "leader": experiment.leader, "longer": experiment.longer}
 KEYS = ("part", "rtt_ms", "loss")
@@ -28,13 +26,8 @@ def main() -> int:
     options = _options()
     # Programs, labs and servers are taken away again.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    runs = _kept() if options.keep else []
     try:
-        for run in _measured(options):
-            print(_line(run), file=sys.stderr)
-            runs = [each for each in runs if _key(each) != _key(run)] + [run]
-            if options.keep:
-                report.write(NAME, judge.rows(runs), runs)
+        runs = parts.gather(NAME, KEYS, _measured(options), judge.rows, _line, keep=options.keep)
     except HowdahError as error:
         print(f"bench lsst: {error}", file=sys.stderr)
         return 1
@@ -53,26 +46,15 @@ def _measured(options: argparse.Namespace) -> Iterator[Run]:
             yield from tables.measure(options.rtt, options.at_once)
 
 
-def _kept() -> list[Run]:
-    """The runs of the record, if they are of this commit."""
-    path = report.RESULTS / f"{NAME}.json"
-    record = json.loads(path.read_text()) if path.exists() else {}
-    return list(record["runs"]) if record.get("commit") == report.commit() else []
-
-
-def _key(run: Run) -> tuple[Any, ...]:
-    return tuple(run.get(name) for name in KEYS)
-
-
 def _line(run: Run) -> str:
     return tables.line(run) if run["part"] == "table1" else f"{run['part']} {cc_judge.spoilt(run)}"
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.lsst", description=__doc__)
-    parts = [*PARTS, "table1"]
+    choices = [*PARTS, "table1"]
     rtts = sorted({cell.rtt_ms for cell in tables.paper()})
-    parser.add_argument("--only", nargs="+", choices=parts, default=parts)
+    parser.add_argument("--only", nargs="+", choices=choices, default=choices)
     parser.add_argument("--rtt", type=int, nargs="+", choices=rtts, default=rtts, help="rows of Table 1, ms")
     parser.add_argument("--at-once", type=int, default=2, help="cells of the table measured at a time")
     parser.add_argument("--no-keep", dest="keep", action="store_false", help="do not write bench/results")

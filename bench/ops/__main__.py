@@ -6,13 +6,12 @@ length takes some two hours, the whole one the paper's spans and days. See docs/
 """
 
 import argparse
-import json
 import os
 import signal
 import sys
 from typing import get_args
 
-from bench import report
+from bench import parts, report
 from bench.ops import experiment, figure, judge, plan, tables
 from bench.ops.plan import Length, Run
 from howdah import HowdahError
@@ -23,7 +22,7 @@ NAME = "ops"
 
 def main() -> int:
     options = _options()
-    runs = _kept() if options.keep else []
+    runs = parts.kept(NAME) if options.keep else []
     todo = plan.left(runs, options.only, options.length)[: options.most]
     took = format_duration(sum(plan.takes_s(case, options.length) for case in todo))
     print(f"{len(todo)} runs, about {took}", file=sys.stderr)
@@ -51,13 +50,6 @@ def main() -> int:
     if options.keep:
         figure.draw()
     return 0 if met else 1
-
-
-def _kept() -> list[Run]:
-    """The runs of the record, if they are of this commit."""
-    path = report.RESULTS / f"{NAME}.json"
-    record = json.loads(path.read_text()) if path.exists() else {}
-    return list(record["runs"]) if record.get("commit") == report.commit() else []
 
 
 def _line(run: Run) -> str:

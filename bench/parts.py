@@ -1,0 +1,44 @@
+"""Records that are measured in parts: the last run of each, as long as all are of one commit."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from bench import report
+
+Run = dict[str, Any]
+
+
+def kept(name: str) -> list[Run]:
+    """The runs of ``results/NAME.json``, if they are of this commit."""
+    path = report.RESULTS / f"{name}.json"
+    record = json.loads(path.read_text()) if path.exists() else {}
+    return list(record["runs"]) if record.get("commit") == report.commit() else []
+
+
+def key(run: Run, names: Sequence[str]) -> tuple[Any, ...]:
+    """What tells a run from all others."""
+    return tuple(run.get(name) for name in names)
+
+
+def gather(
+    name: str,
+    names: Sequence[str],
+    measured: Iterable[Run],
+    rows: Callable[[list[Run]], list[report.Row]],
+    line: Callable[[Run], str],
+    *,
+    keep: bool,
+) -> list[Run]:
+    """All runs, those measured now in the place of kept ones with the same ``key``.
+
+    Each is told by its ``line`` and, if ``keep``, written at once: whatever stops the bench costs one.
+    """
+    runs = kept(name) if keep else []
+    for run in measured:
+        print(line(run), file=sys.stderr)
+        runs = [each for each in runs if key(each, names) != key(run, names)] + [run]
+        if keep:
+            report.write(name, rows(runs), runs)
+    return runs
