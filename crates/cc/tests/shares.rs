@@ -4,11 +4,12 @@ mod own;
 mod path;
 
 use std::{
+    net::TcpListener,
     thread,
     time::{Duration, Instant},
 };
 
-use howdah_cc::{Share, Shares};
+use howdah_cc::{Placing, Share, Shares};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use own::{Own, place, said};
 use path::{Path, privileged, send};
@@ -27,6 +28,22 @@ fn once(shares: &Shares, what: impl Fn(&Share) -> bool) -> Share {
         }
         thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// An owner of one share, and its number.
+fn images(own: &Own) -> (Shares, u32) {
+    own.load("hold", &[]).unwrap();
+    let mut shares = Shares::open(&own.store, "one").unwrap();
+    let number = shares.define("images", 20_000_000).unwrap().number;
+    (shares, number)
+}
+
+/// Connections to a listener get it, and no others.
+fn place_images(shares: &Shares, to: &str, listener: &TcpListener) -> Placing {
+    let port = listener.local_addr().unwrap().port().to_string();
+    shares
+        .place(&[(place(to, &port), "images".to_owned())])
+        .unwrap()
 }
 
 #[test]
@@ -73,17 +90,13 @@ fn connections_are_counted_where_their_rule_says_and_while_they_live() {
         return;
     }
     let own = Own::new('b');
-    own.load("hold", &[]).unwrap();
-    let mut shares = Shares::open(&own.store, "one").unwrap();
-    let number = shares.define("images", 20_000_000).unwrap().number;
+    let (mut shares, number) = images(&own);
     let path = Path::new(100_000_000, 2_000_000, 0.0);
     for (family, to) in [(4, "10.78.0.2/32"), (6, "fd78::2/128")] {
         let before = once(&shares, |_| true);
         let listener = path.listener(family);
-        let port = listener.local_addr().unwrap().port().to_string();
-        let wanted = [(place(to, &port), "images".to_owned())];
         let (mut near, mut far) = path.connection_to(&listener, "reno");
-        assert_eq!(shares.place(&wanted).unwrap().moved, 1);
+        assert_eq!(place_images(&shares, to, &listener).moved, 1);
         let (idle, _far) = path.connection_to(&listener, "reno");
         let (other, _far_other) = path.connection("reno", family);
         assert_eq!(tcp_congestion(&idle).unwrap(), own.name("hold"));
@@ -115,15 +128,10 @@ fn a_connection_that_ends_or_cannot_send_leaves_the_share_to_others() {
         return;
     }
     let own = Own::new('e');
-    own.load("hold", &[]).unwrap();
-    let mut shares = Shares::open(&own.store, "one").unwrap();
-    shares.define("images", 20_000_000).unwrap();
+    let (shares, _) = images(&own);
     let path = Path::new(100_000_000, 2_000_000, 0.0);
     let listener = path.listener(4);
-    let port = listener.local_addr().unwrap().port().to_string();
-    shares
-        .place(&[(place("10.78.0.2/32", &port), "images".to_owned())])
-        .unwrap();
+    place_images(&shares, "10.78.0.2/32", &listener);
     let (mut near, mut far) = path.connection_to(&listener, "reno");
     send(&mut near, &mut far, 10_000);
     assert_eq!(once(&shares, |share| share.connections == 1).connections, 1);
@@ -160,15 +168,10 @@ fn one_that_went_uncounted_takes_no_part_for_long() {
         return;
     }
     let own = Own::new('u');
-    own.load("hold", &[]).unwrap();
-    let mut shares = Shares::open(&own.store, "one").unwrap();
-    let number = shares.define("images", 20_000_000).unwrap().number;
+    let (shares, number) = images(&own);
     let path = Path::new(100_000_000, 2_000_000, 0.0);
     let listener = path.listener(4);
-    let port = listener.local_addr().unwrap().port().to_string();
-    shares
-        .place(&[(place("10.78.0.2/32", &port), "images".to_owned())])
-        .unwrap();
+    place_images(&shares, "10.78.0.2/32", &listener);
     let (mut near, mut far) = path.connection_to(&listener, "reno");
     let sender = thread::spawn(move || {
         let block = vec![0; 1 << 16];
