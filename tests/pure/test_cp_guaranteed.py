@@ -229,6 +229,29 @@ def test_a_dry_run_asks_for_nothing(lsst: Controlled) -> None:
         assert mine.share.rate_bps == 8000
 
 
+def test_an_agent_that_is_not_heard_of_yet_is_waited_for(
+    lsst: Controlled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, looks = Here("base20", PORTS, "/", None), 0
+
+    def find(seen: Status) -> FlowStatus:
+        nonlocal looks
+        looks += 1
+        if looks < 3:
+            seen = msgspec.structs.replace(
+                seen, hosts=[msgspec.structs.replace(each, lease_left_s=0.0) for each in seen.hosts]
+            )
+        return own.flow(seen, "images", FAR, here)
+
+    with Asking(Client(lsst.url), "images", find) as mine:
+        assert mine.share.rate_bps == 470_000_000
+    assert looks == 3
+    monkeypatch.setattr(asking, "FOUND_S", 0.0)
+    looks = 0
+    with pytest.raises(HowdahError, match="base20 is not heard of"), Asking(Client(lsst.url), "images", find):
+        pass
+
+
 def test_what_a_share_gave() -> None:
     samples = [ShareSample(t_s=t, share_bps=60 - 10 * (t > 3), sent_bps=50 + t) for t in range(6)]
     shared = Shared(

@@ -48,54 +48,49 @@ static __always_inline void remote_of(struct bpf_sock_ops *ctx, struct prefix *k
 	}
 }
 
-static __always_inline struct range *range_of(struct ranges *ranges, __u32 one, __u32 other)
+/* The number of the rule for a prefix and the ports of both ends, from 1; 0: there is none. A global function, so
+ * that the verifier goes through it once and not for every cgroup, which took half a second.
+ */
+__noinline __u32 number_of(const struct prefix *key, __u32 one, __u32 other)
 {
-#pragma unroll
-	for (__u32 i = 0; i < RANGES_MAX; i++) {
+	struct ranges *ranges = key ? bpf_map_lookup_elem(&prefixes, key) : NULL;
+
+	for (__u32 i = 0; ranges && i < RANGES_MAX && i < ranges->count; i++) {
 		struct range *range = &ranges->of[i];
 
-		if (i >= ranges->count)
-			break;
 		if ((one >= range->least && one <= range->most) ||
 		    (other >= range->least && other <= range->most))
-			return range;
+			return range->rule + 1;
 	}
-	return NULL;
+	return 0;
 }
 
-static __always_inline struct range *find(const struct bpf_sock_ops *ctx, const struct prefix *key)
+static __always_inline __u32 number_in(struct bpf_sock_ops *ctx, struct prefix *key, __u64 cgroup)
 {
-	struct ranges *ranges = bpf_map_lookup_elem(&prefixes, key);
-
-	return ranges ? range_of(ranges, bpf_ntohl(ctx->remote_port), ctx->local_port) : NULL;
-}
-
-static __always_inline struct range *find_in(struct bpf_sock_ops *ctx, struct prefix *key, __u64 cgroup)
-{
-	struct range *range;
+	__u32 one = bpf_ntohl(ctx->remote_port), other = ctx->local_port, number;
 
 	key->cgroup = cgroup;
 	key->namespace = bpf_get_netns_cookie(ctx);
-	range = find(ctx, key);
-	if (range)
-		return range;
+	number = number_of(key, one, other);
+	if (number)
+		return number;
 	key->namespace = 0;
-	return find(ctx, key);
+	return number_of(key, one, other);
 }
 
-static __always_inline struct range *find_any(struct bpf_sock_ops *ctx, struct prefix *key)
+static __always_inline __u32 number_any(struct bpf_sock_ops *ctx, struct prefix *key)
 {
 	struct bpf_sock *sk = ctx->sk;
 	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
 
 	for (int level = CGROUPS_MAX - 1; tp && level >= 0; level--) {
 		__u64 cgroup = cgroup_at(tp, level);
-		struct range *range = cgroup ? find_in(ctx, key, cgroup) : NULL;
+		__u32 number = cgroup ? number_in(ctx, key, cgroup) : 0;
 
-		if (range)
-			return range;
+		if (number)
+			return number;
 	}
-	return find_in(ctx, key, 0);
+	return number_in(ctx, key, 0);
 }
 
 static __always_inline void give(struct bpf_sock_ops *ctx, struct rule *rule, __u32 number)
@@ -126,7 +121,6 @@ SEC("sockops")
 int choose(struct bpf_sock_ops *ctx)
 {
 	struct prefix key = {};
-	struct range *range;
 	struct rule *rule;
 	__u32 number;
 
@@ -135,10 +129,10 @@ int choose(struct bpf_sock_ops *ctx)
 		return 1;
 	remote_of(ctx, &key);
 	key.bits = 64 + 64 + 32 + (key.family == 4 ? 32 : 128);
-	range = find_any(ctx, &key);
-	if (!range)
+	number = number_any(ctx, &key);
+	if (!number)
 		return 1;
-	number = range->rule;
+	number--;
 	rule = bpf_map_lookup_elem(&rules, &number);
 	if (rule && rule->used)
 		give(ctx, rule, number);

@@ -17,7 +17,7 @@ from typing import Self
 
 from howdah import HowdahError
 from howdah.paths.guaranteed.http.client import Client
-from howdah.paths.guaranteed.own import Unheld
+from howdah.paths.guaranteed.own import NotYet
 from howdah.paths.guaranteed.status import FlowStatus, Status
 from howdah.paths.path import Share
 from howdah.record import Shared, ShareSample
@@ -33,7 +33,7 @@ SOON_S = 0.01
 PATIENCE_S = 5.0
 """A host that has to give something up first, and is silent, is waited for no longer: what it gives up later
 comes to a transfer that runs."""
-RULES_S = 2.0
+FOUND_S = 2.0
 """An agent that has just begun, or whose controller has, is waited for no longer."""
 CONNECT_BPS = 250_000
 """With less, logins and handshakes wait for pacing, which then puts 50 ms between two full segments."""
@@ -113,12 +113,12 @@ class Asking:
 
     def _found(self) -> Status:
         """The status in which the flow was found, if need be after a while."""
-        until_s = time.monotonic() + RULES_S
+        until_s = time.monotonic() + FOUND_S
         while True:
             status = self._client.status()
             try:
                 self._flow = self._find(status)
-            except Unheld:
+            except NotYet:
                 if time.monotonic() >= until_s:
                     raise
                 time.sleep(LOOK_S / 10)

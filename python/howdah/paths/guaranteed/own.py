@@ -21,8 +21,8 @@ class Here(NamedTuple):
     """Flows to whose share a rule here would hold them; null: only root can see the rules."""
 
 
-class Unheld(HowdahError):
-    """No rule is there that would hold it, or none yet: rules come a moment after shares."""
+class NotYet(HowdahError):
+    """Nothing holds it, or not yet: rules come after shares, and a new controller has heard of nobody."""
 
 
 def flow(status: Status, name: str, addresses: Sequence[str], here: Here) -> FlowStatus:
@@ -51,7 +51,7 @@ def _found(
         for each in fitting:
             if each.flow in here.held:
                 return each
-        raise Unheld(
+        raise NotYet(
             f"--class {name}: no rule on this host holds connections to {where} to a share of {name}. "
             f"{status.policy} means {members}; is its agent running here?"
         )
@@ -86,7 +86,7 @@ def is_below(cgroup: str, wanted: str | None) -> bool:
 
 def _check_host(host: HostStatus, status: Status) -> None:
     if host.heard_s is None or not host.lease_left_s:
-        raise HowdahError(
+        raise NotYet(
             f"the agent of {host.name} is not heard of by {status.controller}, so nothing there has more "
             "than its minimum; on it: howdah control agent"
         )
