@@ -176,12 +176,14 @@ class World:
                 self.timeline.at(self.timeline.now_ns + self.pause_ns(), seat.kill, self.pause_ns() // 2)
 
     def _draw_order(self) -> None:
-        """Somebody asks for the images or no longer, drains a host or no longer, or sets terms."""
+        """Somebody asks for the images, for all hosts or one, or no longer, drains a host, or sets terms."""
         random, old = self.random, self.orders
-        asked, drained, changed = old.asked, old.drained, old.changed
+        asked, drained, changed, hosts = old.asked, old.drained, old.changed, old.hosts
         draw = random.random()
-        if draw < 0.6:
+        if draw < 0.5:
             asked ^= {"images"}
+        elif draw < 0.6:
+            hosts = {} if hosts else {"images": frozenset({random.choice(list(self.hosts))})}
         elif draw < 0.75:
             drained ^= {random.choice(list(self.hosts))}
         else:
@@ -190,7 +192,8 @@ class World:
                 if random.random() < 0.5
                 else {"maximum": f"{random.randint(20, 90)}%"}
             }
-        self.order(Orders(revision=old.revision + 1, asked=asked, drained=drained, changed=changed))
+        revision = old.revision + 1
+        self.order(Orders(revision=revision, asked=asked, hosts=hosts, drained=drained, changed=changed))
 
     def _spread(self) -> None:
         for seat in self.seats:

@@ -4,6 +4,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -146,23 +147,40 @@ def _fullness(before: Look, after: Look) -> float:
 
 
 def _by_nuttcp(scenario: Scenario, wan: Lab, controls: Control, words: Callable[[str], list[str]]) -> Run:
-    """As a scheduler would: it asks for the class and starts the programs, and gives it back after them."""
+    """As a scheduler would: for each host it starts a program, asks for its part, and gives that back."""
     client = controls.clients[controls.leader()]
-    asked_s = time.monotonic()
-    running = {host: senders.start(wan, host, words(host)) for host in scenario.images}
-    client.ask(CLASS, WHO)
-    try:
-        said = {host: senders.said_by_nuttcp(senders.finish(each)) for host, each in running.items()}
-    finally:
-        client.release(CLASS, WHO)
-    return {"asked_s": asked_s, "released_s": time.monotonic(), "said": said}
+
+    def send(host: str) -> Run:
+        running, who = senders.start(wan, host, words(host)), f"{WHO}-{host}"
+        client.ask(CLASS, who, host=host)
+        try:
+            return senders.said_by_nuttcp(senders.finish(running))
+        finally:
+            client.release(CLASS, who)
+
+    return _by_each(scenario, send)
 
 
 def _by_cp(scenario: Scenario, wan: Lab) -> Run:
+    def send(host: str) -> Run:
+        return senders.said_by_cp(senders.finish(senders.start(wan, host, senders.copy(scenario))))
+
+    return _by_each(scenario, send)
+
+
+def _by_each(scenario: Scenario, send: Callable[[str], Run]) -> Run:
+    """All hosts of images at once; when they were asked to, and when each was done."""
+    ends_s: list[float] = []
+
+    def timed(host: str) -> Run:
+        said = send(host)
+        ends_s.append(time.monotonic())
+        return said
+
     asked_s = time.monotonic()
-    running = {host: senders.start(wan, host, senders.copy(scenario)) for host in scenario.images}
-    said = {host: senders.said_by_cp(senders.finish(each)) for host, each in running.items()}
-    return {"asked_s": asked_s, "released_s": time.monotonic(), "said": said}
+    with ThreadPoolExecutor(len(scenario.images)) as pool:
+        said = dict(zip(scenario.images, pool.map(timed, scenario.images), strict=True))
+    return {"asked_s": asked_s, "released_s": max(ends_s), "ends_s": ends_s, "said": said}
 
 
 def _kill_leader(controls: Control, killed: Run) -> None:
@@ -206,11 +224,13 @@ def _recorded(run: Run, sampler: Sampler) -> Run:
     finely = [
         (at_s - FINELY_S, at_s + FINELY_S)
         for images in run["images"]
-        for at_s in (images["asked_s"], images["released_s"])
+        for at_s in (images["asked_s"], *images["ends_s"])
     ]
     for each in (run, *run["images"]):
         for name in MOMENTS & each.keys():
             each[name] = None if each[name] is None else each[name] - zero_s
+    for each in run["images"]:
+        each["ends_s"] = [at_s - zero_s for at_s in each["ends_s"]]
     if "standby" in run:
         run["standby"] = [f"{at_s - zero_s:.2f} {count}" for at_s, count in run["standby"]]
     flows = {}

@@ -172,7 +172,8 @@ def _images(run: Run, images: Run, late: str) -> list[Row]:
     in_rtt = UNDER_USED_RTT * run["rtt_s"] * 1e3
     limit = Target.at_most(in_rtt, f"≤ {in_rtt:g}")
     begin_ms = 1e3 * under_used_s(run, fell_s - 0.1, fell_s + _AROUND_S)
-    end_ms = 1e3 * under_used_s(run, rose_s - _AROUND_S, rose_s + 1)
+    # The first host may be done long before the last: what it leaves is the other's.
+    end_ms = 1e3 * under_used_s(run, min(rose_s - _AROUND_S, *done_s.values()), rose_s + 1)
     return [
         Row(
             f"images by {by}: payload of all flows meanwhile, of 117.6 MB/s",

@@ -92,6 +92,22 @@ def test_a_class_asked_for_gets_its_share_and_gives_it_back(client: Client) -> N
     assert shares(status) == before
 
 
+def test_of_two_hosts_the_one_that_is_not_done_has_the_part_of_both(client: Client) -> None:
+    client.ask("images", "night-20", host="base20")
+    revision = client.ask("images", "night-21", host="base21") or 0
+    status = until(client, lambda status: status.settled and status.revision >= revision)
+    assert shares(status)["images/base20"] == shares(status)["images/base21"] == 470_000_000
+    assert {each.host for each in status.asked} == {"base20", "base21"}
+    client.release("images", "night-20")
+    status = until(client, lambda status: status.settled and len(status.asked) == 1)
+    left = {flow.flow: flow.minimum_bps for flow in status.flows}["images/base20"]
+    assert shares(status)["images/base20"] == left
+    assert shares(status)["images/base21"] == 940_000_000 - left
+    assert shares(status)["background/base23"] == 10_000_000
+    client.release("images", "night-21")
+    until(client, lambda status: status.settled and not status.asked)
+
+
 def test_the_status_says_what_can_be_asked_for(client: Client) -> None:
     assert client.status().askable == ["images"]
 

@@ -493,6 +493,7 @@ def test_a_watch_tells_soon_of_news_rarely_of_none_and_never_more_than_ten_times
         (lambda it: it.ask("background", "me"), "class background of lsst is always active"),
         (lambda it: it.ask("images", "a.b"), "who asks for images, 'a.b': give up to 64 letters"),
         (lambda it: it.ask("images", "me", 0), "images for 0 s: give 1 s to"),
+        (lambda it: it.ask("images", "me", host="base23"), "class images of lsst has no host base23; it has"),
         (lambda it: it.release("images", ""), "who asks for images, ''"),
         (lambda it: it.change("videos", {"weight": 2}), "lsst has no class videos"),
         (lambda it: it.change("images", {}), "nothing to change for images: give fixed"),

@@ -166,13 +166,13 @@ def who_asks(lsst: Controlled) -> list[AskedStatus]:
 
 def test_a_share_is_in_force_when_it_begins_and_given_back_when_it_ends(lsst: Controlled) -> None:
     with ask(lsst) as mine:
-        assert (mine.share.flow, mine.share.rate_bps) == ("images/base20", 470_000_000)
+        assert (mine.share.flow, mine.share.rate_bps) == ("images/base20", 939_992_000)
         assert mine.share.most_bps == 10**9
         assert [each.traffic_class for each in who_asks(lsst)] == ["images"]
     assert who_asks(lsst) == []
     told = mine.told()
     assert (told.flow, told.policy, told.asked) == ("images/base20", "lsst", True)
-    assert told.range_bps == (470_000_000, 470_000_000)
+    assert told.range_bps == (939_992_000, 939_992_000)
 
 
 def test_it_is_given_back_after_an_error_too(lsst: Controlled) -> None:
@@ -213,7 +213,7 @@ def test_where_there_is_enough_to_connect_it_is_asked_for_when_payload_comes() -
             assert time.monotonic() < deadline
             time.sleep(0.01)
         assert len(who_asks(here)) == 1
-        assert mine.told().range_bps == (470_000_000, 470_000_000)
+        assert mine.told().range_bps == (939_500_000, 939_500_000)
 
 
 def test_a_class_that_always_has_its_share_is_not_asked_for(lsst: Controlled) -> None:
@@ -244,7 +244,7 @@ def test_an_agent_that_is_not_heard_of_yet_is_waited_for(
         return own.flow(seen, "images", FAR, here)
 
     with Asking(Client(lsst.url), "images", find) as mine:
-        assert mine.share.rate_bps == 470_000_000
+        assert mine.share.rate_bps == 939_992_000
     assert looks == 3
     monkeypatch.setattr(asking, "FOUND_S", 0.0)
     looks = 0

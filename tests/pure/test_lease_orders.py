@@ -73,6 +73,22 @@ def test_a_class_is_asked_for_as_long_as_anybody_asks() -> None:
     assert book.orders() == Orders(revision=4)
 
 
+def test_a_class_may_be_asked_for_on_behalf_of_single_hosts() -> None:
+    book = OrderBook()
+    book.note("order.asked/images/cp-1", b'{"host":"base20"}', 1)
+    orders = book.orders()
+    assert orders == Orders(revision=1, asked=frozenset({"images"}), hosts={"images": frozenset({"base20"})})
+    book.note("order.asked/images/cp-2", b'{"host":"base21"}', 2)
+    assert book.orders().hosts == {"images": frozenset({"base20", "base21"})}
+    book.note("order.asked/images/all", b"{}", 3)
+    assert book.orders().hosts == {}
+    one = percents(orders)
+    both = percents(Orders(asked=frozenset({"images"})))
+    assert one["base21"] == percents(Orders())["base21"]
+    assert one["base20"] == both["base20"] + both["base21"] - one["base21"]
+    assert (one["base22"], one["base23"]) == (both["base22"], both["base23"])
+
+
 def test_all_kinds_of_order() -> None:
     book = OrderBook()
     book.note("order.drained/dtn1.site.org", b"{}", 1)

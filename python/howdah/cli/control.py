@@ -203,6 +203,9 @@ def start(
         str | None,
         typer.Option("--for", metavar="TIME", help="As 90s. Default: until stopped", show_default=False),
     ] = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="HOST", help="Only for this one. Default: all", show_default=False)
+    ] = None,
     who: Who = None,
     wait: Annotated[bool, typer.Option("--wait", help="Return when it is in force")] = False,
     at: Address = None,
@@ -214,13 +217,14 @@ def start(
     Examples:
       howdah control urgent start images
       howdah control urgent start images --for 60s --wait
+      howdah control urgent start images --host base20 --who night42
     """
     for_s = None if lasting is None else ceil(parse_duration(lasting) / 1e9)
     client, asking = Client(at), who or _myself()
-    revision = client.ask(name, asking, for_s)
+    revision = client.ask(name, asking, for_s, host)
     if wait and revision is not None:
         _await(client, revision)
-    _done(json, revision, f"{name} is asked for by {asking}")
+    _done(json, revision, f"{name}{f' on {host}' if host else ''} is asked for by {asking}")
 
 
 @urgent.command(epilog=_ADDRESSES)

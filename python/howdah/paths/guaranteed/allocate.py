@@ -33,7 +33,8 @@ def allocate(
 ) -> dict[str, int]:
     """The share of every flow in b/s on the wire, while the classes ``asked`` are asked for.
 
-    ``demand_bps`` is what single flows can use, so that others get the rest: 0 for those of a drained host.
+    ``demand_bps`` is what single flows can use, so that others get the rest: 0 for those of a drained host,
+    or of one that its class is not asked for.
     Each keeps its minimum. Names that the policy does not know count for nothing, because an order may
     outlive a change of the policy. The sum is never above ``policy.trusted_bps``; rounding leaves less than
     1 b/s a flow over.

@@ -130,7 +130,7 @@ class Asking:
             self._asked_s = time.monotonic()
         # Before the answer: an order that is broken off may have been taken.
         self._asked = True
-        self._revision = self._client.ask(self._name, self._who, ASKED_S)
+        self._revision = self._client.ask(self._name, self._who, ASKED_S, self._flow.host)
 
     def _wait(self) -> None:
         """Until the flow has what it is to have, or patience ends."""

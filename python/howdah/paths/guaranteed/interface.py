@@ -13,7 +13,7 @@ from contextlib import suppress
 import msgspec
 
 from howdah import HowdahError
-from howdah.paths.guaranteed.orders import Terms
+from howdah.paths.guaranteed.orders import Asked, Terms
 from howdah.paths.guaranteed.running import keys
 from howdah.paths.guaranteed.running.controller import RunningController
 from howdah.paths.guaranteed.running.picture import picture
@@ -42,12 +42,17 @@ class Operations:
         self._last: tuple[int, Status] | None = None
         self._made_s = 0.0
 
-    async def ask(self, name: str, who: str, for_s: int | None = None) -> int:
-        """``who`` asks for a class, for that long or until it is released; asking again prolongs."""
+    async def ask(self, name: str, who: str, for_s: int | None = None, host: str | None = None) -> int:
+        """``who`` asks for a class, for that long or until it is released; asking again prolongs.
+
+        On behalf of one ``host`` of the class, the others have no more than their minimums of it.
+        """
         self._check_asking(name, who)
+        if host is not None:
+            self._policy.check_member(name, host)
         if for_s is not None and not 1 <= for_s <= ASKED_S_MAX:
             raise HowdahError(f"{name} for {for_s} s: give 1 s to {ASKED_S_MAX} s, or no time at all")
-        asked = keys.Asked(None if for_s is None else time.time() + for_s)
+        asked = Asked(None if for_s is None else time.time() + for_s, host)
         return await self._put(keys.asked(name, who), msgspec.json.encode(asked), ttl_s=for_s)
 
     async def release(self, name: str, who: str) -> None:

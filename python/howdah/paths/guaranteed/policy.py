@@ -84,6 +84,12 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
             names = ", ".join(each.name for each in self.classes if each.asked) or "none"
             raise HowdahError(f"class {name} of {self.name} is always active; to be asked for: {names}")
 
+    def check_member(self, name: str, host: str) -> None:
+        """Raises HowdahError unless the class has a flow of that host."""
+        hosts = sorted({flow.member.agent for flow in self._find(name).flows})
+        if host not in hosts:
+            raise HowdahError(f"class {name} of {self.name} has no host {host}; it has {', '.join(hosts)}")
+
     def changed(self, given: Mapping[str, Mapping[str, str | int]]) -> "Policy":
         """With other terms for some classes, by class and key, written as in the file.
 

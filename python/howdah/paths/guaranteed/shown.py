@@ -42,7 +42,8 @@ def _leader(status: Status) -> str:
 
 
 def _asked(asked: AskedStatus, now_unix_s: float) -> str:
-    text = f"{asked.traffic_class} by {asked.who}"
+    host = f" on {asked.host}" if asked.host else ""
+    text = f"{asked.traffic_class}{host} by {asked.who}"
     if asked.until_unix_s is None:
         return text
     return f"{text} for {format_duration(max(0, round(asked.until_unix_s - now_unix_s)))} more"

@@ -17,6 +17,8 @@ class AskedStatus(msgspec.Struct, frozen=True, kw_only=True, rename={"traffic_cl
     who: str
     until_unix_s: float | None
     """By the clock of who took the order; null: until it is released."""
+    host: str | None = None
+    """For whom; null: for every host of the class."""
 
 
 class HostStatus(msgspec.Struct, frozen=True, kw_only=True):

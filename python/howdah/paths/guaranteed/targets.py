@@ -29,6 +29,10 @@ class Targets:
                 policy = self._changed({**kept, name: terms})
                 kept[name] = terms
         nothing = {flow: 0 for flow, agent in self._agents.items() if agent in orders.drained}
+        for each in self.policy.classes:
+            hosts = orders.hosts.get(each.name)
+            if hosts is not None:
+                nothing |= {flow.id: 0 for flow in each.flows if flow.member.agent not in hosts}
         return self._by_agent(allocate(policy, orders.asked, nothing))
 
     def check(self, orders: Orders, name: str, terms: Terms) -> None:

@@ -50,13 +50,13 @@ class Client:
                     yield self._status(line.removeprefix(_EVENT))
         raise HowdahError(f"the controller at {self.address} has ended")
 
-    def ask(self, name: str, who: str, for_s: int | None = None) -> int | None:
-        """``who`` asks for a class, for that long or until it is released.
+    def ask(self, name: str, who: str, for_s: int | None = None, host: str | None = None) -> int | None:
+        """``who`` asks for a class, for that long or until it is released, on behalf of one host or of all.
 
         This and all that follow give the revision of the order: it is in force once the status is settled at
         that.
         """
-        return self._order(endpoints.ASK, {"class": name, "who": who}, Wish(for_s))
+        return self._order(endpoints.ASK, {"class": name, "who": who}, Wish(for_s, host))
 
     def release(self, name: str, who: str) -> int | None:
         """``who`` asks for it no longer."""

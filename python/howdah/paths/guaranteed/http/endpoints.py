@@ -27,6 +27,8 @@ class Wish(msgspec.Struct, forbid_unknown_fields=True):
 
     for_s: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """Seconds after which it ends by itself; null: when it is released."""
+    host: str | None = None
+    """On whose behalf; null: on that of every host of the class."""
 
 
 class Ordered(msgspec.Struct, frozen=True):
@@ -73,7 +75,7 @@ ASK = Endpoint(
     id="ask",
     method="PUT",
     path="/v1/asked/{class}/{who}",
-    says="Asks for a class, for as long as is said. Asking again prolongs it.",
+    says="Asks for a class, for all its hosts or for one, for as long as is said. Asking again prolongs it.",
     role="operate",
     body=Wish,
     answer=Ordered,

@@ -20,7 +20,9 @@ Order = Callable[[Names, Any], Awaitable[int | None]]
 def orders(operations: Operations) -> dict[Endpoint, Order]:
     """What each endpoint that changes something does, with the names of its path and its body."""
     return {
-        endpoints.ASK: lambda names, wish: operations.ask(names["class"], names["who"], wish.for_s),
+        endpoints.ASK: lambda names, wish: operations.ask(
+            names["class"], names["who"], wish.for_s, wish.host
+        ),
         endpoints.RELEASE: lambda names, _: operations.release(names["class"], names["who"]),
         endpoints.CHANGE: lambda names, terms: operations.change(names["class"], _given(terms)),
         endpoints.RESTORE: lambda names, _: operations.restore(names["class"]),

@@ -13,11 +13,11 @@ from howdah.paths.guaranteed.controller import Controller
 from howdah.paths.guaranteed.members import Member
 from howdah.paths.guaranteed.messages import BEATS_PER_LEASE, Call, Grant, Places, Report
 from howdah.paths.guaranteed.orders import PREFIX as ORDERS
-from howdah.paths.guaranteed.orders import OrderBook, Orders
+from howdah.paths.guaranteed.orders import Asked, OrderBook, Orders, read_asked
 from howdah.paths.guaranteed.policy import Policy
 from howdah.paths.guaranteed.running import keys
 from howdah.paths.guaranteed.running.complaints import Complaints, Tell
-from howdah.paths.guaranteed.running.keys import Asked, Leading
+from howdah.paths.guaranteed.running.keys import Leading
 from howdah.paths.guaranteed.running.outbox import PACE_S, Outbox
 from howdah.paths.guaranteed.running.sightings import Sighting
 from howdah.paths.guaranteed.running.together import together
@@ -203,9 +203,7 @@ class RunningController:
         if change.value is None:
             self.asked.pop(change.key, None)
         elif change.key.startswith(keys.ASKED):
-            self.asked[change.key] = Asked()
-            with suppress(msgspec.DecodeError):
-                self.asked[change.key] = msgspec.json.decode(change.value, type=Asked)
+            self.asked[change.key] = read_asked(change.value)
 
     def _hear(self, changes: Iterable[Change]) -> None:
         now_ns = self.clock_ns()

@@ -24,12 +24,6 @@ class Leading(msgspec.Struct, frozen=True):
     epoch: int
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """The value of an order that asks for a class. Its time to live ends it; this is for people."""
-
-    until_unix_s: float | None = None
-
-
 Message = Report | Grant | Call | Places
 
 

@@ -3,6 +3,7 @@
 import time
 
 from howdah.paths.guaranteed.messages import Share
+from howdah.paths.guaranteed.orders import Asked
 from howdah.paths.guaranteed.policy import Flow
 from howdah.paths.guaranteed.running import keys
 from howdah.paths.guaranteed.running.controller import RunningController
@@ -47,9 +48,9 @@ def _other(controller: RunningController) -> keys.Leading | None:
     return leading if leading and leading.controller != controller.name else None
 
 
-def _asked(key: str, value: keys.Asked) -> AskedStatus:
+def _asked(key: str, value: Asked) -> AskedStatus:
     name, _, who = key.removeprefix(keys.ASKED).partition("/")
-    return AskedStatus(traffic_class=name, who=who, until_unix_s=value.until_unix_s)
+    return AskedStatus(traffic_class=name, who=who, until_unix_s=value.until_unix_s, host=value.host)
 
 
 def _hosts(controller: RunningController, now_ns: int) -> list[HostStatus]:

@@ -84,7 +84,8 @@ function showAsked(list, status, stop) {
   entries.forEach((entry, index) => {
     const each = status.asked[index];
     const left = each?.until_unix_s == null ? "until stopped" : `${Math.max(0, Math.ceil(each.until_unix_s - now))} s left`;
-    const words = each ? `${each.class}, by ${each.who}, ${left}` : "nothing";
+    const host = each?.host ? ` on ${each.host}` : "";
+    const words = each ? `${each.class}${host}, by ${each.who}, ${left}` : "nothing";
     if (entry.firstChild.textContent !== words) entry.firstChild.textContent = words;
   });
 }
