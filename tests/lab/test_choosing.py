@@ -28,7 +28,7 @@ def recognise(times_s, rtt_s, base_rtt_s, ours):
 beside.listen = recognise
 places = route(["far:"], memory=True)
 plan = Plan(congestion_control="cubic", streams=2, block_bytes=1 << 20)
-asked = Request(command=["x"], route=places, memory_s=11.0, plan=plan, fairness=0.5)
+asked = Request(command=["x"], route=places, memory_s=13.0, plan=plan, fairness=0.5)
 done = run(asked, Quiet(), Archive())
 sys.stdout.buffer.write(msgspec.json.encode(done.record))
 """

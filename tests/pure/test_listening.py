@@ -58,6 +58,7 @@ class Transfer:
         self.control, self.streams, self.latest = "cubic", 4, None
         self.steerings: list[Steering] = []
         self.bytes = 0.0
+        self.total: int | None = None
 
     def go(self, until_s: float, from_s: float = 0.0) -> None:
         for tick in range(round(from_s * 10) + 1, round(until_s * 10) + 1):
@@ -84,6 +85,7 @@ class Transfer:
             phase="moving",
             elapsed_s=elapsed_s,
             bytes_done=round(self.bytes),
+            bytes_total=self.total,
             scan_complete=True,
             files_done=0,
             files_skipped=0,
@@ -218,10 +220,18 @@ def test_a_far_end_that_answers_no_echo_is_heard_by_the_streams(monkeypatch: pyt
     assert "Listened by its own streams: 192.0.2.7 answers no ICMP echo" in in_words(told, PLAN)
 
 
-def test_a_transfer_that_ends_soon_loads_nothing(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("ends_s", "for_s", "total"),
+    [(1.9, None, None), (10.0, 10.0, None), (9.0, None, round(9 * 10e6 / 8))],
+    ids=["not known", "a time", "a size"],
+)
+def test_a_transfer_that_ends_soon_loads_nothing(
+    echo: Echo, monkeypatch: pytest.MonkeyPatch, ends_s: float, for_s: float | None, total: int | None
+) -> None:
     monkeypatch.setattr(beside, "Beside", pytest.fail)
-    transfer = Transfer(Listening(wish()))
-    transfer.go(1.9)
+    transfer = Transfer(Listening(wish()._replace(for_s=for_s)))
+    transfer.total = total
+    transfer.go(ends_s)
     assert in_words(transfer.pilot.told(), PLAN) == []
 
 

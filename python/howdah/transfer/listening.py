@@ -1,8 +1,9 @@
 """A transfer that listens to who else is on its path, and changes how it sends.
 
 It begins with its plan, the fair default, and nothing waits for it. What judges takes a while to load, so
-that is done only when the transfer has lasted for ``WAIT_S`` (``beside``); until then a thread of the native
-module gathers round trips. Whatever goes wrong with listening ends it and never the transfer.
+that is done only when the transfer has lasted for ``WAIT_S`` and is to last on (``beside``); until then a
+thread of the native module gathers round trips. Whatever goes wrong with listening ends it and never the
+transfer.
 """
 
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 WAIT_S = 2.0
 """Of payload on its way."""
+LEAST_LEFT_S = 10.0
+"""What has less left is over before anybody was heard and a change has brought anything."""
 
 
 class Listening:
@@ -41,7 +44,7 @@ class Listening:
             return None
         if self._moving_s is None:
             self._moving_s = now.elapsed_s
-        if now.elapsed_s - self._moving_s < WAIT_S:
+        if now.elapsed_s - self._moving_s < WAIT_S or not (self._beside or self._lasts(now)):
             return None
         try:
             return self._listen(now, self._ear)
@@ -64,6 +67,15 @@ class Listening:
             fairness=self._wish.fairness,
         )
         return self._beside.told(told) if self._beside else told
+
+    def _lasts(self, now: Progress) -> bool:
+        """Whether there is enough left; also where that is not known."""
+        moved_s = now.elapsed_s - (self._moving_s or 0.0)
+        if self._wish.for_s is not None:
+            return self._wish.for_s - moved_s >= LEAST_LEFT_S
+        if now.bytes_total is None or not now.scan_complete or not now.bytes_done:
+            return True
+        return (now.bytes_total - now.bytes_done) * moved_s / now.bytes_done >= LEAST_LEFT_S
 
     def _listen(self, now: Progress, ear: Ear) -> Steering | None:
         if self._beside is None:

@@ -301,6 +301,7 @@ def _pilot(run: _Run, data_address: str | None) -> Pilot:
             ),
             rtt_s=far.rtt_s,
             addresses=[each for each in (data_address, *far.addresses) if each],
+            for_s=request.memory_s,
             policy=request.policy,
         )
     )

@@ -23,5 +23,7 @@ class Wish(NamedTuple):
     rtt_s: float | None
     addresses: list[str]
     """Where the data goes, the likeliest first."""
+    for_s: float | None = None
+    """How long it is to send; null: until all is there."""
     policy: "Policy | None" = None
     """Null: the one that weighs by ``fairness``."""
