@@ -122,8 +122,8 @@ def test_a_model_of_the_users_goes_before_ours(tmp_path: Path) -> None:
         listen(*series)
 
 
-def test_a_model_comes_with_howdah() -> None:
-    situation = "nothing"
+@pytest.mark.parametrize("situation", ["nothing", "cubic", "bbr"])
+def test_models_come_with_howdah(situation: str) -> None:
     kept = listening.find(situation)
     assert kept is not None
     assert kept.file == models.SHIPPED / f"{situation}.npz"

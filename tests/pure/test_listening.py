@@ -1,13 +1,11 @@
 """A transfer that listens, from its progress to its steerings, its record and its summary."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from samples import LIMITS, record
 
 from howdah import HowdahError
-from howdah.paths.shared import models
 from howdah.paths.shared.hear import ears
 from howdah.paths.shared.hear.ears import Sound, Streams
 from howdah.plan import Plan
@@ -286,28 +284,10 @@ def test_a_change_that_was_not_kept_says_why() -> None:
         ("--path dedicated a far:", None),
     ],
 )
-def test_who_listens(line: str, fairness: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "file", lambda situation: Path(f"{situation}.npz"))
+def test_who_listens(line: str, fairness: float | None) -> None:
     given = parse(line.split())
     assert given is not None
     assert command.request(given).fairness == fairness
-
-
-def test_without_a_model_of_its_own_streams_it_listens_only_when_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-
-    def fairness(line: str) -> float | None:
-        given = parse(line.split())
-        assert given is not None
-        return command.request(given).fairness
-
-    assert (fairness("a far:"), fairness("--fairness 0.4 a far:")) == (None, 0.4)
-    own = models.own("cubic")
-    own.parent.mkdir(parents=True)
-    own.touch()
-    assert fairness("a far:") == FAIRNESS
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def sawtooth(period_s: float, length_s: float = 20.0, step_s: float = 0.1) -> np
 
 
 def test_every_feature_has_a_name_of_its_own() -> None:
-    assert len(set(names())) == len(names()) == 135
+    assert len(set(names())) == len(names()) == 181
 
 
 @settings(max_examples=25)
@@ -100,6 +100,19 @@ def test_a_full_queue_neither_drains_nor_empties() -> None:
     assert nobody["base_share"] > 0.5
     assert full["queue_mean"] == pytest.approx(1, abs=0.05)
     assert full["queue_range_log"] < -1 < of_kind("cubic")["queue_range_log"]
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_streams_of_cubic_are_counted_by_what_they_grow(streams: int) -> None:
+    times_s, packet_s = np.arange(1000) * 0.01, 12_000 / 500e6
+    grown = sum(0.4 * (times_s - 8 + 3 * each) ** 3 for each in range(streams)) * packet_s
+    queue = 0.5 + grown / BASE_S
+    found = of_queue(np.concatenate([queue + 0.2, queue]), step_s=0.01)
+    assert found["growth_s"] == pytest.approx(10, abs=0.3)
+    assert found["growth_cubic_log"] == pytest.approx(np.log10(streams * 0.4 * packet_s), abs=0.05)
+    if streams == 1:
+        assert found["law_log"] == pytest.approx(np.log10(0.4 * packet_s), abs=0.02)
+        assert found["law_turn_s"] == pytest.approx(8, abs=0.5)
 
 
 def test_queues_in_base_round_trips_are_alike_on_all_paths() -> None:

@@ -55,7 +55,7 @@ Step = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="Between RTTs; without it 100ms, or the recordings' own.",
+        help="Between RTTs; without it 20ms, or the recordings' own.",
         show_default=False,
     ),
 ]

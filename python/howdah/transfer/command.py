@@ -15,7 +15,6 @@ from howdah._native import (
     parse_rate,
 )
 from howdah.archive import Archive
-from howdah.paths.shared import models
 from howdah.plan import PathKind
 from howdah.record import printable_command
 from howdah.transfer.arguments import Arguments
@@ -23,9 +22,6 @@ from howdah.transfer.display import Lines, Quiet
 from howdah.transfer.endpoints import route
 from howdah.transfer.run import FAIRNESS, Display, Given, Request, run
 from howdah.transfer.summary import summary
-
-OURS = "cubic"
-"""What a copy on a shared path begins with."""
 
 
 def copy(arguments: Arguments) -> int:
@@ -85,15 +81,11 @@ def _kind(text: str) -> PathKind:
 
 
 def _fairness(values: dict[str, str], path: PathKind, *, listens: bool) -> float | None:
-    """The knob; None: nobody is listened to. Raises HowdahError where it would change nothing.
-
-    Unless asked for it listens only where a model knows what its own streams do: without one it costs a
-    transfer on two cores some 8 % of its rate, and tells nothing.
-    """
+    """The knob; None: nobody is listened to. Raises HowdahError where it would change nothing."""
     text = values.get("--fairness")
     if text is None:
         may = listens and path == "shared" and not {"--cc", "--plan"} & set(values)
-        return FAIRNESS if may and models.file(OURS) else None
+        return FAIRNESS if may else None
     for option, against in (
         (f"--path {path}", path != "shared"),
         ("--no-listen", not listens),

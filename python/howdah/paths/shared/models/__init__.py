@@ -1,4 +1,4 @@
-"""Where models of who is there are: the user's own and howdah's. Light, because each copy asks."""
+"""Where models of who is there are: the user's own and howdah's."""
 
 from pathlib import Path
 

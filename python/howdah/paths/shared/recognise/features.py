@@ -15,7 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from howdah.paths.shared.recognise.growth import growth
 from howdah.paths.shared.recognise.recording import Floats
+from howdah.paths.shared.recognise.rows import Mask, apart, begins, longest, mean, over
 from howdah.paths.shared.recognise.windows import SENT, Windows
 
 _LEAST_RANGE = 0.01
@@ -38,7 +40,6 @@ _LOSS = 0.1
 """Of what is on its way, lost at once."""
 
 Named = Iterator[tuple[str, Floats]]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,7 @@ class _Seen:
         centred = self.queue - self.queue.mean(axis=1, keepdims=True)
         power = np.abs(np.fft.rfft(centred, 2 * centred.shape[1], axis=1)) ** 2
         found = np.fft.irfft(power, axis=1)[:, : centred.shape[1]]
-        return _over(found, found[:, :1])
+        return over(found, found[:, :1])
 
     def lag(self, length_s: float) -> int:
         """In steps: at least one, at most half a window."""
@@ -111,7 +112,7 @@ def _level(seen: _Seen) -> Named:
     yield "queue_mean", seen.queue.mean(axis=1)
     yield "queue_sd", seen.queue.std(axis=1)
     yield "queue_range_log", np.log10(seen.range)
-    yield "queue_least_to_most", _over(seen.quantiles[1], np.abs(seen.quantiles[7]) + _LEAST_RANGE)
+    yield "queue_least_to_most", over(seen.quantiles[1], np.abs(seen.quantiles[7]) + _LEAST_RANGE)
 
 
 def _form(seen: _Seen) -> Named:
@@ -138,10 +139,10 @@ def _slopes(seen: _Seen) -> Named:
         for share, values in zip((5, 50, 95), np.quantile(rate, (0.05, 0.5, 0.95), axis=1), strict=True):
             yield f"{name}_q{share}", values
         yield f"{name}_rising", up.mean(axis=1)
-        rising, falling = _mean(rate, up), -_mean(rate, down)
+        rising, falling = mean(rate, up), -mean(rate, down)
         yield f"{name}_up", rising
         yield f"{name}_down", falling
-        yield f"{name}_lopsided", _over(falling - rising, falling + rising)
+        yield f"{name}_lopsided", over(falling - rising, falling + rising)
 
 
 def _drains(seen: _Seen) -> Named:
@@ -150,19 +151,19 @@ def _drains(seen: _Seen) -> Named:
         lag = seen.lag(length_s)
         lost = (seen.queue[:, :-lag] - seen.queue[:, lag:]) / seen.range[:, None]
         drained = lost > _DRAINED
-        begins = _begins(drained)
+        begun = begins(drained)
         name = f"drain_{length_s:g}s"
         yield f"{name}_deepest", lost.max(axis=1)
-        yield f"{name}_rate_hz", begins.sum(axis=1) / seen.windows.length_s
+        yield f"{name}_rate_hz", begun.sum(axis=1) / seen.windows.length_s
         yield f"{name}_share", drained.mean(axis=1)
-        yield f"{name}_apart_s", _apart(begins) * seen.windows.step_s
+        yield f"{name}_apart_s", apart(begun) * seen.windows.step_s
     near = seen.near_base
-    begins = _begins(near)
+    begun = begins(near)
     yield "base_share", near.mean(axis=1)
-    yield "base_rate_hz", begins.sum(axis=1) / seen.windows.length_s
-    yield "base_longest_s", _longest(near) * seen.windows.step_s
-    yield "base_apart_s", _apart(begins) * seen.windows.step_s
-    yield "away_longest_s", _longest(~near) * seen.windows.step_s
+    yield "base_rate_hz", begun.sum(axis=1) / seen.windows.length_s
+    yield "base_longest_s", longest(near) * seen.windows.step_s
+    yield "base_apart_s", apart(begun) * seen.windows.step_s
+    yield "away_longest_s", longest(~near) * seen.windows.step_s
 
 
 def _periods(seen: _Seen) -> Named:
@@ -184,7 +185,7 @@ def _periods(seen: _Seen) -> Named:
     residue = seen.queue - seen.queue.mean(axis=1, keepdims=True)
     residue = residue - (residue @ line / (line @ line))[:, None] * line
     power = np.abs(np.fft.rfft(residue, axis=1)[:, 1:]) ** 2
-    share = _over(power, power.sum(axis=1, keepdims=True))
+    share = over(power, power.sum(axis=1, keepdims=True))
     rounds_of = steps / np.arange(1, share.shape[1] + 1) / base[:, None]
     edges = (0.0, *_BANDS_ROUNDS, np.inf)
     for low, high in pairwise(edges):
@@ -223,12 +224,12 @@ def _pulses(seen: _Seen) -> Named:
     yield "pulse_sd", spread
     yield "pulse_sd_log", np.log10(spread + 1e-4)
     yield "pulse_slow_sd", long_spread
-    yield "pulse_share", _over(spread, spread + long_spread)
+    yield "pulse_share", over(spread, spread + long_spread)
     low, high = np.quantile(pulse, (0.05, 0.95), axis=1)
     yield "pulse_up", high
     yield "pulse_down", -low
-    yield "pulse_lopsided", _over(high + low, high - low)
-    yield "pulse_to_queue", _over(spread, np.abs(seen.quantiles[4]) + _LEAST_RANGE)
+    yield "pulse_lopsided", over(high + low, high - low)
+    yield "pulse_to_queue", over(spread, np.abs(seen.quantiles[4]) + _LEAST_RANGE)
 
 
 def _roughness(seen: _Seen) -> Named:
@@ -256,12 +257,17 @@ def _trend(seen: _Seen) -> Named:
     yield "trend_left", (seen.shape - (design @ found).T).std(axis=1)
 
 
+def _growth(seen: _Seen) -> Named:
+    """How it grows between losses."""
+    return growth(seen.queue, seen.windows.base_rtt_s, seen.windows.step_s)
+
+
 def _losses(seen: _Seen) -> Named:
     """Probes without an answer: a queue that overflows loses some, now and then or for a while."""
     lossy = seen.windows.lost > 0
     yield "lost_share", seen.windows.lost.mean(axis=1)
-    yield "lost_rate_hz", _begins(lossy).sum(axis=1) / seen.windows.length_s
-    yield "lost_longest_s", _longest(lossy) * seen.windows.step_s
+    yield "lost_rate_hz", begins(lossy).sum(axis=1) / seen.windows.length_s
+    yield "lost_longest_s", longest(lossy) * seen.windows.step_s
 
 
 def _answers(seen: _Seen) -> Named:
@@ -271,10 +277,10 @@ def _answers(seen: _Seen) -> Named:
         share = while_sent.mean(axis=1)
         yield f"sent_{name}_share", share
         if code:
-            beside = _mean(seen.queue, while_sent) - _mean(seen.queue, ~while_sent)
+            beside = mean(seen.queue, while_sent) - mean(seen.queue, ~while_sent)
             yield f"sent_{name}_queue", np.where((share > 0) & (share < 1), beside, 0.0)
             slope = np.diff(seen.queue, axis=1) / seen.windows.step_s
-            yield f"sent_{name}_slope", _mean(slope, while_sent[:, 1:])
+            yield f"sent_{name}_slope", mean(slope, while_sent[:, 1:])
 
 
 _PARTS: tuple[Callable[[_Seen], Named], ...] = (
@@ -287,6 +293,7 @@ _PARTS: tuple[Callable[[_Seen], Named], ...] = (
     _pulses,
     _roughness,
     _trend,
+    _growth,
     _losses,
     _answers,
 )
@@ -314,7 +321,7 @@ def _changes(series: Floats, lags: NDArray[np.int_]) -> _Change:
             change.min(axis=1),
             change.max(axis=1),
             np.abs(change).mean(axis=1),
-            _begins(change < -_LOSS).sum(axis=1),
+            begins(change < -_LOSS).sum(axis=1),
         )
     return _Change(*found)
 
@@ -327,43 +334,6 @@ def _smooth(series: Floats, widths: NDArray[np.int_]) -> Floats:
     low, high = np.maximum(place - half, 0), np.minimum(place + half + 1, steps)
     summed = np.concatenate([np.zeros((len(series), 1)), np.cumsum(series, axis=1)], axis=1)
     found: Floats = (np.take_along_axis(summed, high, 1) - np.take_along_axis(summed, low, 1)) / (high - low)
-    return found
-
-
-def _over(above: Floats, below: Floats) -> Floats:
-    """The quotient, 0 where there is nothing below."""
-    found: Floats = np.divide(
-        above, below, out=np.zeros(np.broadcast_shapes(above.shape, below.shape)), where=below > 0
-    )
-    return found
-
-
-def _mean(values: Floats, counted: Mask) -> Floats:
-    """Along rows of what counts, 0 where nothing does."""
-    return _over(np.where(counted, values, 0).sum(axis=1), counted.sum(axis=1).astype(float))
-
-
-def _begins(there: Mask) -> Mask:
-    """Where a stretch begins; one that is there at the start counts."""
-    before = np.zeros_like(there)
-    before[:, 1:] = there[:, :-1]
-    found: Mask = there & ~before
-    return found
-
-
-def _apart(begins: Mask) -> Floats:
-    """Mean steps between events, the whole window with fewer than two: shape (n,)."""
-    steps = begins.shape[1]
-    number = begins.sum(axis=1)
-    first, last = begins.argmax(axis=1), steps - 1 - begins[:, ::-1].argmax(axis=1)
-    return np.where(number > 1, (last - first) / np.maximum(number - 1, 1), float(steps))
-
-
-def _longest(there: Mask) -> Floats:
-    """Steps of the longest stretch: shape (n,)."""
-    place = np.arange(1, there.shape[1] + 1)
-    ended = np.maximum.accumulate(np.where(there, 0, place), axis=1)
-    found: Floats = (place - ended).max(axis=1).astype(float)
     return found
 
 
