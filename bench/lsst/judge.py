@@ -74,10 +74,13 @@ def full_s(run: Run, images: Run) -> float:
 
 
 def _full_s(own: Sequence[Look]) -> float:
-    most_bps = max(each.share_bps for each in own)
+    least_bps = own[0].share_bps
     for place, each in enumerate(own):
         before = next((b for b in own[place::-1] if each.t_s - b.t_s >= 0.2), None)
-        if before and (each.sent_bytes - before.sent_bytes) * 8 > _FULL * most_bps * (each.t_s - before.t_s):
+        if before is None or before.share_bps <= least_bps:
+            continue
+        most_bps = max(each.share_bps, before.share_bps)
+        if (each.sent_bytes - before.sent_bytes) * 8 > _FULL * most_bps * (each.t_s - before.t_s):
             return each.t_s
     return own[-1].t_s
 
