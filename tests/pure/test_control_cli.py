@@ -53,6 +53,24 @@ def test_a_class_is_asked_for_waited_for_and_released(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.usefixtures("served")
+def test_each_host_is_asked_for_and_released_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    for host in ("base20", "base21"):
+        _run("urgent", "start", "images", "--host", host, "--wait")
+        assert capsys.readouterr().out.startswith(f"images on {host} is asked for by ")
+    assert [each.host for each in _status(capsys).asked] == ["base20", "base21"]
+    _run("status")
+    assert re.search(
+        r"^asked for: images on base20 by \S+, images on base21 by ", capsys.readouterr().out, re.M
+    )
+    _run("urgent", "stop", "images", "--host", "base20")
+    capsys.readouterr()
+    assert [each.host for each in _status(capsys).asked] == ["base21"]
+    _run("urgent", "stop", "images", "--host", "base21")
+    capsys.readouterr()
+    assert _status(capsys).asked == []
+
+
+@pytest.mark.usefixtures("served")
 def test_terms_are_set_and_restored(capsys: pytest.CaptureFixture[str]) -> None:
     _run("set", "background", "--maximum", "50%", "--weight", "3")
     assert capsys.readouterr().out == "background has maximum 50%, weight 3\n"

@@ -54,6 +54,10 @@ Who = Annotated[
         metavar="NAME", help="Who asks; each who does must stop. Default: user and host", show_default=False
     ),
 ]
+OnlyHost = Annotated[
+    str | None,
+    typer.Option("--host", metavar="HOST", help="Only for this one. Default: all", show_default=False),
+]
 Hosts = Annotated[
     list[str] | None,
     typer.Option(
@@ -203,9 +207,7 @@ def start(
         str | None,
         typer.Option("--for", metavar="TIME", help="As 90s. Default: until stopped", show_default=False),
     ] = None,
-    host: Annotated[
-        str | None, typer.Option(metavar="HOST", help="Only for this one. Default: all", show_default=False)
-    ] = None,
+    host: OnlyHost = None,
     who: Who = None,
     wait: Annotated[bool, typer.Option("--wait", help="Return when it is in force")] = False,
     at: Address = None,
@@ -217,10 +219,10 @@ def start(
     Examples:
       howdah control urgent start images
       howdah control urgent start images --for 60s --wait
-      howdah control urgent start images --host base20 --who night42
+      howdah control urgent start images --host base20
     """
     for_s = None if lasting is None else ceil(parse_duration(lasting) / 1e9)
-    client, asking = Client(at), who or _myself()
+    client, asking = Client(at), who or _myself(host)
     revision = client.ask(name, asking, for_s, host)
     if wait and revision is not None:
         _await(client, revision)
@@ -228,14 +230,17 @@ def start(
 
 
 @urgent.command(epilog=_ADDRESSES)
-def stop(name: ClassName, *, who: Who = None, at: Address = None, json: Json = False) -> None:
+def stop(
+    name: ClassName, *, host: OnlyHost = None, who: Who = None, at: Address = None, json: Json = False
+) -> None:
     """Ask for CLASS no longer; others may still.
 
     \b
-    Example:
+    Examples:
       howdah control urgent stop images
+      howdah control urgent stop images --host base20
     """
-    asking = who or _myself()
+    asking = who or _myself(host)
     _done(json, Client(at).release(name, asking), f"{name} is not asked for by {asking} any more")
 
 
@@ -333,5 +338,7 @@ def _await(client: Client, revision: int) -> None:
             return
 
 
-def _myself() -> str:
-    return re.sub(r"[^-_A-Za-z0-9]", "-", f"{getpass.getuser()}-{socket.gethostname()}")
+def _myself(host: str | None) -> str:
+    """Who asks, apart for each host that is asked for."""
+    me = f"{getpass.getuser()}-{socket.gethostname()}" + (f"={host}" if host else "")
+    return re.sub(r"[^-_=A-Za-z0-9]", "-", me)[:64]
