@@ -142,7 +142,8 @@ fn memory_moves_for_a_time_and_all_that_was_sent_arrives() {
             job["encrypt"] = json!(encrypt);
             let outcome = Ends::run(&job).unwrap();
             let moving_s = outcome["moving_s"].as_f64().unwrap();
-            assert!((0.3..1.0).contains(&moving_s), "{moving_s}");
+            // The time for sending begins a moment before the first block, with which moving begins.
+            assert!((0.28..1.0).contains(&moving_s), "{moving_s}");
             let streams = outcome["streams"].as_array().unwrap();
             let sent: u64 = streams.iter().filter_map(|one| one["bytes"].as_u64()).sum();
             assert!(sent > 0 && outcome["bytes"] == sent, "{outcome}");
