@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from controls import clean_kernel, take_all_away
+from controls import clean_kernel, in_kernel, take_all_away
 from copying import alive
 from streams import PORT, Samples, streams, wire_bps
 
@@ -62,6 +62,16 @@ host.hold("images/base20", Held(60_000_000, 10_000_000, int(sys.argv[3])))
 host.place({"images/base20": Member("base20", "10.78.0.0/16", (1, 65535))})
 print("held", flush=True)
 time.sleep(3600)
+"""
+
+TWO_HOSTS = """
+from howdah.paths.guaranteed.agent import Held
+from howdah.paths.guaranteed.host import Host
+hosts = [Host("base20", 1), Host("base21", 2)]
+for host in hosts:
+    host.hold("images", Held(60_000_000, 10_000_000, 0))
+for host in hosts:
+    host.leave()
 """
 
 
@@ -159,3 +169,9 @@ def test_a_flow_that_is_released_is_left_to_ordinary_control(wan: Lab) -> None:
     host.release("b")
     assert sorted(host.held()) == ["a", "c"]
     assert [rule.to for rule in programs.status().rules] == ["10.70.0.0/16", "10.72.0.0/16"]
+
+
+def test_the_last_host_of_a_process_takes_the_program_with_it(kernel: None) -> None:
+    take_all_away()
+    subprocess.run([sys.executable, "-c", TWO_HOSTS], check=True)
+    assert not in_kernel()

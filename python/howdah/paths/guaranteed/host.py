@@ -19,13 +19,17 @@ _PROGRAM = "hold"
 class Host:
     """One host, or one network namespace that stands for a host."""
 
+    _loaded = False
+    """Whether this process loaded the program, for whichever of its hosts."""
+
     def __init__(self, name: str, namespace: int | None = None) -> None:
         """``namespace`` is the inode of the only network namespace it is for.
 
         Raises HowdahError where ``hd_hold`` cannot be loaded, which needs root.
         """
         self._namespace = namespace
-        self._loaded = programs.load(_PROGRAM).action == "loaded"
+        if programs.load(_PROGRAM).action == "loaded":
+            Host._loaded = True
         self._shares = Shares(name if namespace is None else f"{name}@{namespace}")
         self._defined = {share.name for share in self._shares.all()}
         self._members: Mapping[str, Member] = {}
@@ -78,13 +82,14 @@ class Host:
         return [path for path, number in ids.items() if number is None]
 
     def leave(self) -> None:
-        """Ends rules and shares, and unloads the program if this loaded it and nothing else uses it."""
+        """Ends rules and shares; unloads the program if this process loaded it and nothing else uses it."""
         self._shares.place([])
         for flow in self._defined:
             self._shares.remove(flow)
         self._defined, self._placed = set(), None
-        if self._loaded and not _used():
+        if Host._loaded and not _used():
             programs.unload(_PROGRAM)
+            Host._loaded = False
 
 
 def _measured(share: Share) -> Measured:
