@@ -6,7 +6,7 @@ eight), in seconds where it counts seconds (CUBIC's growth, BBR's search for the
 queue, every 10 s; draft-ietf-ccwg-bbr, ProbeRTT).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from howdah.paths.shared.recognise.growth import growth
+from howdah.paths.shared.recognise.growth import Named, growth
 from howdah.paths.shared.recognise.recording import Floats
 from howdah.paths.shared.recognise.rows import Mask, apart, begins, longest, mean, over
 from howdah.paths.shared.recognise.windows import SENT, Windows
@@ -38,8 +38,6 @@ _PIPE_ROUNDS = (1, 2, 4, 8, 16)
 _CYCLE_ROUNDS = 8
 _LOSS = 0.1
 """Of what is on its way, lost at once."""
-
-Named = Iterator[tuple[str, Floats]]
 
 
 @dataclass(frozen=True, eq=False)

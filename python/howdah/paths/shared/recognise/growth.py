@@ -18,7 +18,7 @@ Named = Iterator[tuple[str, Floats]]
 
 _CUT = 0.04
 """Of what is on its way, lost within half a second; in a queue that only grows nothing is."""
-ENVELOPE_S = 0.25
+_ENVELOPE_S = 0.25
 _CUBIC, _CUBIC_NOT_KNOWN = (1e-8, 1e-3), 1e-5
 """In s/s³: of one stream from 5 Mb/s to 500 Gb/s."""
 _LAW_BUMPS, _LAW_WIDTH = np.arange(-6.5, -2.8, 0.15), 0.1
@@ -40,7 +40,7 @@ def growth(queue: Floats, base_rtt_s: Floats, step_s: float) -> Named:
 
     ``queue`` in base RTTs, of shape (n, m) in steps of ``step_s``; ``base_rtt_s`` of shape (n,).
     """
-    wide = max(1, round(ENVELOPE_S / step_s))
+    wide = max(1, round(_ENVELOPE_S / step_s))
     count = max(1, queue.shape[1] // wide)
     used = min(count * wide, queue.shape[1])
     pipe = 1 + np.maximum(queue[:, :used], 0).reshape(len(queue), count, -1).max(axis=2)
@@ -99,8 +99,7 @@ def _law(stretch: _Stretch) -> Named:
     yield "law_left", law.left / span
     yield "law_turn_s", np.where(fits, np.clip(law.turn * stretch.length_s, -_SUREST, _SUREST), 0.0)
     yield "law_log", rise_log
-    for centre in _LAW_BUMPS:
-        yield f"law_near_{centre:.2f}", fits * np.exp(-0.5 * ((rise_log - centre) / _LAW_WIDTH) ** 2)
+    yield from _bumps("law_near", rise_log, fits, _LAW_BUMPS, _LAW_WIDTH)
 
 
 def _cutting(pipe: Floats, cut: Mask, length_s: float) -> Named:
@@ -108,12 +107,17 @@ def _cutting(pipe: Floats, cut: Mask, length_s: float) -> Named:
     number = begins(cut).sum(axis=1)
     fallen = np.maximum(0, np.where(cut[:, 1:], 1 - pipe[:, 1:] / pipe[:, :-1], 0)).sum(axis=1)
     depth = over(fallen, number.astype(float))
-    lag = min(round(1 / ENVELOPE_S), pipe.shape[1] - 1)
+    lag = min(round(1 / _ENVELOPE_S), pipe.shape[1] - 1)
     yield "cut_rate_hz", number / length_s
     yield "cut_depth", depth
     yield "cut_deepest", (1 - pipe[:, lag:] / pipe[:, : pipe.shape[1] - lag]).max(axis=1)
-    for centre in _CUT_BUMPS:
-        yield f"cut_near_{centre:.2f}", (number > 0) * np.exp(-0.5 * ((depth - centre) / _CUT_WIDTH) ** 2)
+    yield from _bumps("cut_near", depth, number > 0, _CUT_BUMPS, _CUT_WIDTH)
+
+
+def _bumps(name: str, values: Floats, known: Mask, centres: Floats, width: float) -> Named:
+    """How near values are to each centre, 1 to 0; 0 where nothing is known."""
+    for centre in centres:
+        yield f"{name}_{centre:.2f}", known * np.exp(-0.5 * ((values - centre) / width) ** 2)
 
 
 class _Law(NamedTuple):
