@@ -74,8 +74,7 @@ void BPF_PROG(highspeed_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct highspeed *flow = private_of(sk);
 
-	if (was_skipped(tp, &flow->had))
-		make_up(tp, after_loss(flow, flow->had.window));
+	mend_or_note(tp, &flow->had, after_loss(flow, flow->had.window));
 
 	__u32 cwnd = tp->snd_cwnd;
 
@@ -105,6 +104,15 @@ __u32 BPF_PROG(highspeed_ssthresh, struct sock *sk)
 }
 
 SEC("struct_ops")
+__u32 BPF_PROG(highspeed_min_tso_segs, struct sock *sk)
+{
+	struct highspeed *flow = private_of(sk);
+
+	mend(tcp_sk(sk), &flow->had, after_loss(flow, flow->had.window));
+	return MIN_TSO_SEGS;
+}
+
+SEC("struct_ops")
 __u32 BPF_PROG(highspeed_undo_cwnd, struct sock *sk)
 {
 	return tcp_reno_undo_cwnd(sk);
@@ -115,6 +123,7 @@ struct tcp_congestion_ops control = {
 	.init = (void *)highspeed_init,
 	.ssthresh = (void *)highspeed_ssthresh,
 	.cong_avoid = (void *)highspeed_cong_avoid,
+	.min_tso_segs = (void *)highspeed_min_tso_segs,
 	.undo_cwnd = (void *)highspeed_undo_cwnd,
 	.name = "hd_highspeed",
 };

@@ -45,7 +45,6 @@ enum {
 	WAITS_MAX = 6,           /* doublings */
 	WINDOW_MIN = 2,
 	AHEAD = 64,          /* a packet of segmentation offload holds less */
-	MIN_TSO_SEGS = 2,    /* as sysctl_tcp_min_tso_segs has it */
 };
 
 struct hold {
@@ -113,6 +112,15 @@ static __always_inline __u32 reckon(const struct sock *sk, struct hold *hold)
 		window += window * parameters.headroom / 1000 + 1;
 	}
 	return max((__u32)min(window, (__u64)tp->snd_cwnd_clamp), (__u32)WINDOW_MIN);
+}
+
+/* Again at each look: a kernel may skip what begins a connection (ARCHITECTURE.md). */
+static __always_inline void begin_pacing(struct sock *sk, struct hold *hold)
+{
+	if (sk->sk_pacing_status == SK_PACING_NONE) {
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+		hold->paced = 1;
+	}
 }
 
 static __always_inline void pace(struct sock *sk, __u64 rate_Bps)
@@ -186,6 +194,7 @@ static __always_inline void look(struct sock *sk, struct hold *hold, const struc
 	struct part part;
 	struct use *use;
 
+	begin_pacing(sk, hold);
 	hold->looked_us = now_us(tcp_sk(sk));
 	if (joins) {
 		leave_share(sk, member, overhead(sk));
@@ -316,10 +325,6 @@ void BPF_PROG(hold_init, struct sock *sk)
 	struct flow *flow;
 
 	__builtin_memset(hold, 0, sizeof(*hold));
-	if (sk->sk_pacing_status == SK_PACING_NONE) {
-		sk->sk_pacing_status = SK_PACING_NEEDED;
-		hold->paced = 1;
-	}
 	flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	hold->seen_delivered = tp->delivered;
 	hold->epoch_us = now_us(tp);

@@ -56,16 +56,19 @@ static __always_inline __u64 clock_us(void)
 	return bpf_ktime_get_ns() / 1000;
 }
 
-SEC("struct_ops")
-void BPF_PROG(htcp_init, struct sock *sk)
+static __always_inline void begin(struct htcp *flow)
 {
-	struct htcp *flow = private_of(sk);
-
 	__builtin_memset(flow, 0, sizeof(*flow));
 	flow->alpha = ONE;
 	flow->beta = BETA_MIN;
 	flow->acked = 1;
 	flow->last_us = clock_us();
+}
+
+SEC("struct_ops")
+void BPF_PROG(htcp_init, struct sock *sk)
+{
+	begin(private_of(sk));
 }
 
 static __always_inline void measure_rtt(struct htcp *flow, __u8 state, __u32 rtt_us)
@@ -102,6 +105,8 @@ void BPF_PROG(htcp_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	__u8 state = ca_state(sk);
 	__u64 now = clock_us();
 
+	if (!flow->beta) /* the kernel skipped the program that begins it */
+		begin(flow);
 	if (state == TCP_CA_Open)
 		flow->acked = sample->pkts_acked;
 	if (sample->rtt_us > 0)
@@ -190,8 +195,7 @@ void BPF_PROG(htcp_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct htcp *flow = private_of(sk);
 
-	if (was_skipped(tp, &flow->had))
-		make_up(tp, after_loss(flow, flow->had.window));
+	mend_or_note(tp, &flow->had, after_loss(flow, flow->had.window));
 	if (!tcp_is_cwnd_limited(sk))
 		return;
 	if (tcp_in_slow_start(tp)) {
@@ -228,6 +232,15 @@ void BPF_PROG(htcp_set_state, struct sock *sk, __u8 new_state)
 }
 
 SEC("struct_ops")
+__u32 BPF_PROG(htcp_min_tso_segs, struct sock *sk)
+{
+	struct htcp *flow = private_of(sk);
+
+	mend(tcp_sk(sk), &flow->had, after_loss(flow, flow->had.window));
+	return MIN_TSO_SEGS;
+}
+
+SEC("struct_ops")
 __u32 BPF_PROG(htcp_undo_cwnd, struct sock *sk)
 {
 	struct htcp *flow = private_of(sk);
@@ -248,6 +261,7 @@ struct tcp_congestion_ops control = {
 	.cong_avoid = (void *)htcp_cong_avoid,
 	.set_state = (void *)htcp_set_state,
 	.pkts_acked = (void *)htcp_pkts_acked,
+	.min_tso_segs = (void *)htcp_min_tso_segs,
 	.undo_cwnd = (void *)htcp_undo_cwnd,
 	.name = "hd_htcp",
 };

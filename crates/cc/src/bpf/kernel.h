@@ -77,6 +77,8 @@ enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, T
 
 enum tcp_ca_event { CA_EVENT_TX_START };
 
+enum { MIN_TSO_SEGS = 2 }; /* as sysctl_tcp_min_tso_segs has it */
+
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>

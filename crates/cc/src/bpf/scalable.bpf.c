@@ -26,8 +26,7 @@ void BPF_PROG(scalable_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct had *had = private_of(sk);
 
-	if (was_skipped(tp, had))
-		make_up(tp, after_loss(had->window));
+	mend_or_note(tp, had, after_loss(had->window));
 	if (!tcp_is_cwnd_limited(sk))
 		return;
 	if (tcp_in_slow_start(tp)) {
@@ -45,6 +44,15 @@ __u32 BPF_PROG(scalable_ssthresh, struct sock *sk)
 }
 
 SEC("struct_ops")
+__u32 BPF_PROG(scalable_min_tso_segs, struct sock *sk)
+{
+	struct had *had = private_of(sk);
+
+	mend(tcp_sk(sk), had, after_loss(had->window));
+	return MIN_TSO_SEGS;
+}
+
+SEC("struct_ops")
 __u32 BPF_PROG(scalable_undo_cwnd, struct sock *sk)
 {
 	return tcp_reno_undo_cwnd(sk);
@@ -54,6 +62,7 @@ SEC(".struct_ops.link")
 struct tcp_congestion_ops control = {
 	.ssthresh = (void *)scalable_ssthresh,
 	.cong_avoid = (void *)scalable_cong_avoid,
+	.min_tso_segs = (void *)scalable_min_tso_segs,
 	.undo_cwnd = (void *)scalable_undo_cwnd,
 	.name = "hd_scalable",
 };
