@@ -1,22 +1,24 @@
 """Calibration, early stopping, what is new, and the three ways to leave examples out."""
 
 import functools
+from typing import Self
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from rtts import recording, recordings
 
 from howdah import HowdahError
 from howdah.paths.shared.recognise import calibration, folds, novelty, stopping
-from howdah.paths.shared.recognise.evaluate import evaluate, folds_of, possible
+from howdah.paths.shared.recognise.evaluate import Protocol, evaluate, fit, folds_of, possible
 from howdah.paths.shared.recognise.features import features
 from howdah.paths.shared.recognise.logistic import softmax
 from howdah.paths.shared.recognise.novelty import Familiar
 from howdah.paths.shared.recognise.paper import NearestNeighbour
 from howdah.paths.shared.recognise.trees import Trees
-from howdah.paths.shared.recognise.windows import Examples, examples
+from howdah.paths.shared.recognise.windows import Examples, Windows, examples
 
 
 class Few(Trees):
@@ -149,6 +151,40 @@ def test_what_was_left_out_is_told_from_what_was_seen() -> None:
     assert (familiar.distance(strange) > limits.new).all()
     again = examples([recording("udp", "other", 78)], 10.0, 0.1).windows
     assert np.mean(familiar.distance(again) > limits.new) < 0.5
+
+
+@pytest.mark.parametrize("protocol", ["random", "runs"])
+def test_what_is_learnt_from_between_windows_was_not_kept_for_a_test(protocol: Protocol) -> None:
+    whole = some()
+    more = 0
+    for train, test in folds_of(whole, protocol):
+        learnt, tested = whole.to_learn(train, test), whole.take(test)
+        more += len(learnt.labels) - len(train)
+        np.testing.assert_array_equal(learnt.starts_s[: len(train)], whole.starts_s[train])
+        assert set(learnt.runs) == set(whole.runs[train])
+        for run, start_s in zip(tested.runs, tested.starts_s, strict=True):
+            apart_s = np.abs(learnt.starts_s[learnt.runs == run] - start_s)
+            assert (apart_s > 9.9).all(), "windows of 10 s in steps of 0.1 s"
+        for run, label in zip(learnt.runs, learnt.labels, strict=True):
+            assert label == whole.labels[whole.runs == run][0]
+    assert more > len(whole.labels)
+
+
+def test_the_papers_classifiers_learn_from_what_is_judged_alone() -> None:
+    train, test = folds_of(some(), "runs")[0]
+    seen: list[int] = []
+
+    class Counts(NearestNeighbour):
+        def fit(self, windows: Windows, *rest: NDArray[np.str_]) -> Self:
+            seen.append(len(windows))
+            return super().fit(windows, *rest)
+
+    class CountsBetween(Counts):
+        learns_between = True
+
+    fit(Counts, some(), train, test)
+    fit(CountsBetween, some(), train, test)
+    assert seen[0] == len(train) < seen[1]
 
 
 def test_random_folds_flatter() -> None:

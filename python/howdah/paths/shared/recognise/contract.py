@@ -30,6 +30,9 @@ class Classifier(ABC):
     own_step_s: ClassVar[float] = 0.0
     """Windows are judged in steps of at least this: the paper's classifiers know one RTT a second."""
 
+    learns_between: ClassVar[bool] = False
+    """From windows that overlap, too. The paper's learn from those that are judged alone, as they did."""
+
     learns_twice: ClassVar[bool] = False
     """With the base RTT known, and with the least RTT of a window for it, as where nobody knows better."""
 

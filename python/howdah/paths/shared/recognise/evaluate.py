@@ -81,12 +81,21 @@ def judge(
     probabilities, fold = np.zeros((len(codes), len(classes))), np.full(len(codes), -1)
     for number, (train, test) in enumerate(parts):
         tick(f"{make.name}, {examples.windows.length_s:g} s, fold {number + 1} of {len(parts)}")
-        fitted = make().fit(examples.windows[train], examples.labels[train], examples.runs[train])
+        fitted = fit(make, examples, train, test)
         known = np.searchsorted(classes, fitted.classes)
         probabilities[np.ix_(test, known)] = fitted.predict_proba(examples.windows[test])
         fold[test] = number
     rows = np.flatnonzero(fold >= 0)
     return Judged(rows, codes[rows].astype(np.int64), probabilities[rows], fold[rows])
+
+
+def fit(
+    make: type[Classifier], examples: Examples, train: NDArray[np.intp], test: NDArray[np.intp]
+) -> Classifier:
+    """One that has learnt from ``train`` and, if it can, from what is between, but nothing of ``test``."""
+    own = examples if make.learns_between else examples._replace(between=None)
+    learnt = own.to_learn(train, test)
+    return make().fit(learnt.windows, learnt.labels, learnt.runs)
 
 
 def score(judged: Judged, classes: Sequence[str], protocol: Protocol) -> Scores:

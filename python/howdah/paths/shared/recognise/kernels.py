@@ -39,6 +39,7 @@ class Kernels(Classifier):
 
     name = "kernels"
     what = "convolution kernels (MiniRocket) and ridge regression"
+    learns_between = True
     biases: Floats
     """Shape (dilations, 84, biases of each)."""
     mean: Floats

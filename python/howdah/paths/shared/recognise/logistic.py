@@ -91,6 +91,7 @@ class Logistic(Classifier):
 
     name = "logistic"
     what = "multinomial logistic regression on features"
+    learns_between = True
     learns_twice = True
     mean: Floats
     sd: Floats

@@ -15,13 +15,22 @@ import numpy as np
 from howdah import HowdahError, __version__
 from howdah.paths.shared.recognise import calibration, novelty, stopping
 from howdah.paths.shared.recognise.contract import SEED, Classifier
-from howdah.paths.shared.recognise.evaluate import Scores, Tick, evaluate, folds_of, judge, possible, score
+from howdah.paths.shared.recognise.evaluate import (
+    Scores,
+    Tick,
+    evaluate,
+    fit,
+    folds_of,
+    judge,
+    possible,
+    score,
+)
 from howdah.paths.shared.recognise.features import features
 from howdah.paths.shared.recognise.model import Model, Stage, lengths
 from howdah.paths.shared.recognise.novelty import Familiar, Told
 from howdah.paths.shared.recognise.recording import Recording
 from howdah.paths.shared.recognise.stopping import Stopped
-from howdah.paths.shared.recognise.windows import Examples, default_step_s, examples
+from howdah.paths.shared.recognise.windows import default_step_s, examples
 
 SCHEMA = 1
 PARTS = (0.25, 0.5, 0.75, 1.0)
@@ -92,18 +101,19 @@ def train(
         )
     parts = folds_of(whole, "runs")
     classes, codes = np.unique(whole.labels, return_inverse=True)
-    judged = [judge(kind, _first(whole, length_s), parts, tick) for length_s in stage_s]
+    everything, nothing = np.arange(len(codes)), np.arange(0)
+    judged = [judge(kind, whole.first(length_s), parts, tick) for length_s in stage_s]
     rows, known, fold = judged[-1].rows, judged[-1].codes, judged[-1].fold
     stages, limits = [], []
     for length_s, each in zip(stage_s, judged, strict=True):
         tick(f"{kind.name}, {length_s:g} s, all runs")
-        seen = _first(whole, length_s)
+        seen = whole.first(length_s)
         columns = features(seen.windows)
         limits.append(novelty.limits(columns, codes, classes.tolist(), parts))
         stages.append(
             Stage(
                 length_s=length_s,
-                classifier=kind().fit(seen.windows, seen.labels, seen.runs),
+                classifier=fit(kind, seen, everything, nothing),
                 temperature=calibration.temperature(each.probabilities, known),
                 familiar=Familiar.of(columns, codes),
                 new=limits[-1].new,
@@ -161,7 +171,3 @@ def _one_situation(recordings: Sequence[Recording]) -> str:
 def record_file(model: Path) -> Path:
     """Where the training record of a model is."""
     return model.with_suffix(".json")
-
-
-def _first(whole: Examples, length_s: float) -> Examples:
-    return whole._replace(windows=whole.windows.first(length_s))

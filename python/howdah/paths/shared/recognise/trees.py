@@ -33,6 +33,7 @@ class Trees(Classifier):
     name = "trees"
     what = f"{TREES} extremely randomised trees on features"
     trees = TREES
+    learns_between = True
     learns_twice = True
     roots: NDArray[np.int32]
     """Where each tree begins: shape (trees,)."""

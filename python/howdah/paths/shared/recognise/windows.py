@@ -16,6 +16,8 @@ SENT = ("nothing", "cubic", "bbr", "other")
 LEAST_STEPS = 4
 LEAST_ANSWERED = 0.5
 """Of the steps of a window."""
+BEGIN = 4
+"""Windows to learn from begin so many times in the length of one."""
 _LEAST_STEP_S = 0.02
 _ROUNDED = 1e-6
 
@@ -107,43 +109,91 @@ class Examples(NamedTuple):
     """Shape (n,), as are the others."""
     runs: NDArray[np.str_]
     paths: NDArray[np.str_]
+    starts_s: Floats
+    """On the clock of the run."""
+    between: "Examples | None" = None
+    """Of the same recordings, windows that begin between these: more to learn from, and never judged."""
 
     def take(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> "Examples":
-        """Some of them."""
-        return Examples(self.windows[chosen], self.labels[chosen], self.runs[chosen], self.paths[chosen])
+        """Some of them; what is between stays."""
+        return Examples(
+            self.windows[chosen],
+            self.labels[chosen],
+            self.runs[chosen],
+            self.paths[chosen],
+            self.starts_s[chosen],
+            self.between,
+        )
+
+    def first(self, length_s: float) -> "Examples":
+        """The beginning of each window, as if no more had been heard yet."""
+        between = self.between and self.between.first(length_s)
+        return self._replace(windows=self.windows.first(length_s), between=between)
+
+    def to_learn(self, train: NDArray[np.intp], test: NDArray[np.intp]) -> "Examples":
+        """Those of ``train``, and of their runs what is between and shares no time with any of ``test``."""
+        own = self.take(train)._replace(between=None)
+        if self.between is None:
+            return own
+        more = self.between
+        clear = np.isin(more.runs, own.runs)
+        for run in np.unique(self.runs[test]):
+            rows, kept = np.flatnonzero(more.runs == run), test[self.runs[test] == run]
+            apart_s = np.abs(more.starts_s[rows, None] - self.starts_s[kept]).min(axis=1)
+            clear[rows] &= apart_s > more.windows.length_s - more.windows.step_s / 2
+        return _joined([own, more.take(clear)])
 
 
 def examples(recordings: Sequence[Recording], length_s: float, step_s: float) -> Examples:
-    """Windows of all, not overlapping. Raises HowdahError without a class, or when no window is whole."""
+    """Windows of all, not overlapping, with those between.
+
+    Raises HowdahError without a class, or when no window is whole.
+    """
     unknown = [each.run for each in recordings if each.label is None]
     if unknown:
         raise HowdahError(
             f"who was there in run {unknown[0]!r} is not said; leave it out, or say it when recording"
         )
-    pieces = [cut(each, length_s, step_s)[0] for each in recordings]
-    counts = [len(piece) for piece in pieces]
-    if not sum(counts):
+    steps = steps_in(length_s, step_s)
+    own = _joined([_examples(each, length_s, step_s, 0) for each in recordings])
+    if not len(own.labels):
         raise HowdahError(
             f"no recording holds a window of {length_s:g} s; record longer, or take shorter ones"
         )
+    late = sorted({steps * part // BEGIN for part in range(1, BEGIN)} - {0})
+    between = [_examples(each, length_s, step_s, skipped) for each in recordings for skipped in late]
+    return own._replace(between=_joined(between))
+
+
+def _examples(recording: Recording, length_s: float, step_s: float, skipped: int) -> Examples:
+    windows, starts_s = cut(recording, length_s, step_s, skipped)
+    label, run, path = (
+        np.full(len(windows), str(text)) for text in (recording.label, recording.run, recording.path)
+    )
+    return Examples(windows, label, run, path, starts_s)
+
+
+def _joined(parts: Sequence[Examples]) -> Examples:
+    windows = [each.windows for each in parts]
     return Examples(
         Windows(
-            np.concatenate([each.rtt_s for each in pieces]),
-            np.concatenate([each.lost for each in pieces]),
-            np.concatenate([each.sent for each in pieces]),
-            np.concatenate([each.base_rtt_s for each in pieces]),
-            step_s,
+            np.concatenate([each.rtt_s for each in windows]),
+            np.concatenate([each.lost for each in windows]),
+            np.concatenate([each.sent for each in windows]),
+            np.concatenate([each.base_rtt_s for each in windows]),
+            windows[0].step_s,
         ),
-        np.repeat([str(each.label) for each in recordings], counts),
-        np.repeat([each.run for each in recordings], counts),
-        np.repeat([each.path for each in recordings], counts),
+        np.concatenate([each.labels for each in parts]),
+        np.concatenate([each.runs for each in parts]),
+        np.concatenate([each.paths for each in parts]),
+        np.concatenate([each.starts_s for each in parts]),
     )
 
 
-def cut(recording: Recording, length_s: float, step_s: float) -> tuple[Windows, Floats]:
+def cut(recording: Recording, length_s: float, step_s: float, skipped: int = 0) -> tuple[Windows, Floats]:
     """Windows of one recording from its beginning, not overlapping, and when each begins, on its clock.
 
-    Those with too many gaps are left out.
+    Those with too many gaps are left out, and so many steps at the beginning.
     ``step_s`` is a multiple of the recording's step; finer samples are averaged. Raises HowdahError.
     """
     times = round(step_s / recording.step_s)
@@ -153,12 +203,14 @@ def cut(recording: Recording, length_s: float, step_s: float) -> tuple[Windows, 
             "multiple of that; ask for one, or record in finer steps"
         )
     steps = steps_in(length_s, step_s)
+    begin = skipped * times
     rtt, lost, sent = _grid(recording)
+    rtt, lost, sent = rtt[begin:], lost[begin:], sent[begin:]
     shape = len(rtt) // (steps * times), steps, times
     used = shape[0] * steps * times
     answered = means(rtt[:used].reshape(shape))
     heard = np.mean(np.isfinite(answered), axis=1) >= LEAST_ANSWERED
-    starts_s = recording.times_s[0] + recording.step_s * steps * times * np.flatnonzero(heard)
+    starts_s = recording.times_s[0] + recording.step_s * (begin + steps * times * np.flatnonzero(heard))
     windows = Windows(
         answered[heard],
         lost[:used].reshape(shape).mean(axis=2)[heard],
