@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from bench.leases.clock import Clock
 from howdah.paths.guaranteed.agent import Agent, Held
+from howdah.paths.guaranteed.idle import AFTER_NS
 from howdah.paths.guaranteed.messages import Call, Grant, Measured, Report
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class Host:
         self._world = world
         self._clock = clock
         self._table: dict[str, Held] = {}
+        self._silent: frozenset[str] = frozenset()
+        """Flows with nothing to send."""
 
     def may_fall_to(self, minimums_bps: Mapping[str, int]) -> None:
         """A policy with these minimums may come to be in force, or not yet."""
@@ -58,6 +61,15 @@ class Host:
             world = self._world
             self.agent = world.variant.agent(self.name, world.number(), self, world.lease_ns)
             self._beat(self.agent)
+            self._look(self.agent)
+
+    def idle(self) -> frozenset[str]:
+        """Flows whose shares are lent."""
+        return self._silent & self._world.lent
+
+    def speak(self, silent: frozenset[str]) -> None:
+        """These have nothing to send from now on, all others do."""
+        self._silent = silent & self.minimums_bps.keys()
 
     def kill(self, again_ns: int) -> None:
         """Ends the agent, and starts another one after a while. The kernel keeps what it has."""
@@ -90,6 +102,11 @@ class Host:
             self._send(agent.tick(self._shown_ns()))
             self._world.timeline.at(self._clock.when(agent.wake_ns), self._beat, agent)
 
+    def _look(self, agent: Agent) -> None:
+        if self.agent is agent:
+            self._send(agent.look(self._world.lent & self.minimums_bps.keys(), self._shown_ns()))
+            self._world.timeline.at(self._clock.when(self._shown_ns() + AFTER_NS), self._look, agent)
+
     def _send(self, report: Report | None) -> None:
         if report is not None:
             self._world.put(self.name, report)
@@ -114,4 +131,4 @@ class Host:
         self._world.watch.changed()
 
     def measured(self) -> dict[str, Measured]:
-        return {}
+        return {flow: Measured(0, 0, 1, flow not in self._silent) for flow in self._table}

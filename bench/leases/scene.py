@@ -80,7 +80,7 @@ def _policies(random: Random) -> tuple[Policy, Policy]:
         policy_of(
             [
                 class_of("background", background, _terms(random, (1, 5, 20))),
-                class_of("images", imaging, _terms(random, (1, 20)), change),
+                class_of("images", imaging, _terms(random, (1, 20)), change, lent=random.random() < 0.5),
                 *([class_of("replication", fixed, _fixed(random))] if fixed else []),
             ],
             LEASE_NS,
@@ -116,11 +116,16 @@ def policy_of(classes: Sequence[TrafficClass], lease_ns: int) -> Policy:
 
 
 def class_of(
-    name: str, agents: Sequence[str], terms: Terms, others: dict[str, Change] | None = None
+    name: str,
+    agents: Sequence[str],
+    terms: Terms,
+    others: dict[str, Change] | None = None,
+    *,
+    lent: bool = False,
 ) -> TrafficClass:
     """A class with a flow on each of these agents; the images are asked for."""
     flows = tuple(Flow(f"{name}/{agent}", Member(agent, "10.0.0.0/8", (1, 65535))) for agent in agents)
-    return TrafficClass(name, terms, flows, asked=name == "images", others=others or {})
+    return TrafficClass(name, terms, flows, asked=name == "images", lent=lent, others=others or {})
 
 
 def _clock(random: Random) -> Clock:
@@ -141,6 +146,7 @@ def _weather(random: Random) -> Weather:
 
 _KINDS = {
     "orders": 4,
+    "fell silent or spoke": 3,
     "agent killed": 2,
     "host rebooted": 1,
     "leader killed": 2,

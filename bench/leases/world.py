@@ -5,7 +5,7 @@ knows only what messages and kernels show.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from random import Random
 from typing import NamedTuple
 
@@ -78,7 +78,7 @@ class World:
         self.hosts = {name: Host(self, name, minimums[name], scene.clocks()) for name in minimums}
         self.seats = [Seat(self, f"control{number}", scene.clocks()) for number in range(scene.seats)]
         self._numbers = 0
-        self._rates: dict[tuple[Targets, int], Rates] = {}
+        self._rates: dict[tuple[Targets, int, frozenset[str]], Rates] = {}
         self._values: dict[str, Grant | Report] = {}
 
     def start(self) -> None:
@@ -101,16 +101,23 @@ class World:
         self.orders = orders
         self._spread()
 
-    def rates_bps(self, targets: Targets, orders: Orders) -> Rates:
+    @property
+    def lent(self) -> frozenset[str]:
+        """Flows whose shares others have while they have nothing to send."""
+        classes = self.targets.policy.classes
+        return frozenset(flow.id for each in classes if each.lent for flow in each.flows)
+
+    def rates_bps(self, targets: Targets, orders: Orders, idle: Collection[str]) -> Rates:
         """What all controllers of one policy would find alike."""
-        key = (targets, orders.revision)
+        key = (targets, orders.revision, frozenset(idle))
         if key not in self._rates:
-            self._rates[key] = targets(orders)
+            self._rates[key] = targets(orders, idle)
         return self._rates[key]
 
     def goal_bps(self, host: str) -> Mapping[str, int]:
         """What a host is to have in the end."""
-        return self.rates_bps(self.targets, self.orders)[host]
+        idle = frozenset[str]().union(*(each.idle() for each in self.hosts.values()))
+        return self.rates_bps(self.targets, self.orders, idle)[host]
 
     def put(self, source: str, message: Grant | Report) -> None:
         """What lies on the bus is kept there, if it got there."""
@@ -140,6 +147,8 @@ class World:
         match event.kind:
             case "orders":
                 self._draw_order()
+            case "fell silent or spoke":
+                self._fall_silent()
             case "agent killed":
                 self.random.choice(list(self.hosts.values())).kill(event.again_ns)
             case "host rebooted":
@@ -154,6 +163,10 @@ class World:
                 self._part(event.again_ns)
             case "policy file changed":
                 self._change_policy()
+
+    def _fall_silent(self) -> None:
+        host = self.random.choice(list(self.hosts.values()))
+        host.speak(frozenset(flow for flow in host.minimums_bps if self.random.random() < 0.5))
 
     def _cut(self, again_ns: int) -> None:
         names = [*self.hosts, *(seat.name for seat in self.seats)]

@@ -12,6 +12,7 @@ from bench.carrying import output
 from bench.lsst.relay import relayed
 from bench.lsst.scenario import Scenario
 from howdah import HowdahError
+from howdah.cc import programs
 from howdah.lab import Lab
 from howdah.paths.guaranteed.bus.server import NatsServer
 from howdah.paths.guaranteed.http.address import DEFAULT_PORT
@@ -62,6 +63,7 @@ def over_nats(scenario: Scenario, wan: Lab) -> Iterator[Control]:
     with (
         tempfile.TemporaryDirectory(prefix="howdah-bench-", dir=MEMORY) as folder,
         NatsServer(Path(folder)) as server,
+        _unloaded_again(),
         _running(
             [
                 ["control", "agent", "--controller", server.url, "--host", host, "--json"]
@@ -80,6 +82,16 @@ def over_nats(scenario: Scenario, wan: Lab) -> Iterator[Control]:
         relayed(_namespaces(wan), ports),
     ):
         yield _settled(Control(ports, controllers))
+
+
+@contextlib.contextmanager
+def _unloaded_again() -> Iterator[None]:
+    """``hd_hold``, which is left loaded when the agent that loaded it ends before those that use it."""
+    there = any(each.name == "hold" and each.loaded for each in programs.listed())
+    yield
+    if not there:
+        with contextlib.suppress(HowdahError):
+            programs.unload("hold")
 
 
 def _hosts(wan: Lab) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from bench import bpffs
 from bench.lsst import control, postgres, senders
 from bench.lsst.control import Control
 from bench.lsst.sampler import COARSELY_S, FINELY_S, Look, Sampler, sampling
@@ -120,7 +121,7 @@ def longer(scenario: Scenario) -> Run:
 
 @contextlib.contextmanager
 def _lab(scenario: Scenario) -> Iterator[Lab]:
-    with lab.started(scenario.link, scenario.topology, sshd=True) as wan:
+    with bpffs.mounted(), lab.started(scenario.link, scenario.topology, sshd=True) as wan:
         senders.open_window(scenario, wan)
         touch.sockets(TOUCHED_BYTES)
         yield wan

@@ -11,6 +11,7 @@ from copying import wait_until
 from requirement import missing
 from traces import HOWDAH
 
+from bench import bpffs
 from howdah._native import HowdahError
 from howdah.cc import programs
 
@@ -48,7 +49,7 @@ def clean_kernel() -> Iterator[None]:
         wait_until(lambda: not in_kernel(), LEAVING_S)
     if used := in_kernel():
         missing(f"{', '.join(used)} in use on this machine; unload with: howdah cc unload")
-    with bpf_fs():
+    with bpffs.mounted():
         try:
             programs.status()
         except HowdahError as error:
@@ -58,19 +59,6 @@ def clean_kernel() -> Iterator[None]:
         finally:
             take_all_away()
         assert not PINS.exists()
-
-
-@contextlib.contextmanager
-def bpf_fs() -> Iterator[None]:
-    """The BPF file system is mounted, as most systems do at boot: hosts of a lab then see the same pins."""
-    if subprocess.run(["mountpoint", "--quiet", PINS.parent], check=False).returncode == 0:
-        yield
-        return
-    subprocess.run(["mount", "-t", "bpf", "bpf", PINS.parent], check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", PINS.parent], check=True)
 
 
 def take_all_away() -> None:

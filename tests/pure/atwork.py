@@ -27,10 +27,11 @@ def now_ns() -> int:
 
 
 class Table:
-    """A kernel whose flows always have data, and which outlives its agents."""
+    """A kernel whose flows have data unless they are ``silent``, and which outlives its agents."""
 
     def __init__(self, clock_ns: Callable[[], int] = now_ns) -> None:
         self.placed: dict[str, Member] = {}
+        self.silent: set[str] = set()
         self._clock_ns = clock_ns
         self._held: dict[str, Held] = {}
         self._sent_bits: dict[str, float] = {}
@@ -49,7 +50,10 @@ class Table:
 
     def measured(self) -> dict[str, Measured]:
         self._send()
-        return {flow: Measured(int(bits // 8), int(bits // 16), 3) for flow, bits in self._sent_bits.items()}
+        return {
+            flow: Measured(int(bits // 8), int(bits // 16), 3, 0 if flow in self.silent else 2)
+            for flow, bits in self._sent_bits.items()
+        }
 
     def place(self, members: Mapping[str, Member]) -> None:
         self.placed = dict(members)
@@ -67,7 +71,7 @@ class Table:
     def _send(self) -> None:
         at_ns = self._clock_ns()
         for flow, held in self._held.items():
-            bits = self._rate_bps(held, at_ns) * (at_ns - self._last_ns) / 1e9
+            bits = (flow not in self.silent) * self._rate_bps(held, at_ns) * (at_ns - self._last_ns) / 1e9
             self._sent_bits[flow] = self._sent_bits.get(flow, 0) + bits
         self._last_ns = at_ns
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from howdah import HowdahError, __version__
 from howdah.paths.guaranteed.allocate import allocate
+from howdah.paths.guaranteed.idle import AFTER_NS, LOOK_NS
 from howdah.paths.guaranteed.interface import Operations
 from howdah.paths.guaranteed.members import Member
 from howdah.paths.guaranteed.messages import BEATS_PER_LEASE, SCHEMA, Report, encode
@@ -56,6 +57,34 @@ def test_an_order_is_in_force_within_some_paces_and_ends_in_time() -> None:
             assert path.rates_bps() == allocate(LSST)
 
     played(LSST, play, never_too_much)
+
+
+LENDING = loads(POLICY.replace('active = "asked"', 'active = "asked"\nidle = "lent"'), "lsst.toml")
+NOTICED_S = (AFTER_NS + 3 * LOOK_NS) / 1e9 + SEVERAL_PACES_S
+
+
+def test_a_share_is_lent_while_its_flow_has_nothing_to_send() -> None:
+    async def play(path: Path) -> None:
+        operations = path.controller("one")
+        path.agents()
+        one, other = (path.tables[name] for name in ("base20", "base21"))
+        one.silent, other.silent = {"images/base20"}, {"images/base21"}
+        await path.settle(operations)
+        await operations.ask("images", "me")
+        await asyncio.sleep(NOTICED_S)
+        assert path.rates_bps() == allocate(LENDING)
+        assert {flow.flow for flow in operations.status().flows if flow.idle} == one.silent | other.silent
+        one.silent = set()
+        await asyncio.sleep(LOOK_NS / 1e9 + SEVERAL_PACES_S)
+        assert path.rates_bps() == allocate(LENDING, {"images"}, {"images/base21": 0})
+        other.silent = set()
+        await asyncio.sleep(LOOK_NS / 1e9 + SEVERAL_PACES_S)
+        assert path.rates_bps() == allocate(LENDING, {"images"})
+        one.silent, other.silent = {"images/base20"}, {"images/base21"}
+        await asyncio.sleep(NOTICED_S)
+        assert path.rates_bps() == allocate(LENDING)
+
+    played(LENDING, play, never_too_much)
 
 
 TWO_HOSTS = """

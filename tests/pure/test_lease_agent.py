@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah.paths.guaranteed.agent import Agent, Held
+from howdah.paths.guaranteed.idle import AFTER_NS
 from howdah.paths.guaranteed.messages import BEATS_PER_LEASE, Call, Grant, Measured, Report, Share
 from howdah.paths.guaranteed.policy import Alone
 
@@ -20,6 +21,7 @@ class Table:
         self.table = dict(held or {})
         self.states = [dict(self.table)]
         self.full = False
+        self.waiting = 0
 
     def held(self) -> dict[str, Held]:
         return dict(self.table)
@@ -35,7 +37,7 @@ class Table:
         self.states.append(dict(self.table))
 
     def measured(self) -> dict[str, Measured]:
-        return {flow: Measured(10, 5, 1) for flow in self.table}
+        return {flow: Measured(10, 5, 1, self.waiting) for flow in self.table}
 
     def sums_bps(self, now_ns: int) -> list[int]:
         return [
@@ -144,6 +146,22 @@ def test_one_that_starts_again_says_what_the_kernel_has_and_raises_nothing() -> 
     assert report.shares == {"f": Share(70, 1), "g": Share(2, 2)}
     assert report.left_ns == 250
     assert len(table.states) == 1
+
+
+def test_it_says_at_once_who_has_nothing_to_send_and_who_has_again() -> None:
+    table = Table()
+    agent, _ = agent_of(table)
+    assert agent.look(["f"], 1) is None, "no Grant has said what its minimum is"
+    agent.hear(grant_of({"f": 50, "g": 50}), 2)
+    assert agent.look(["f"], 3) is None
+    idle = agent.look(["f"], 3 + AFTER_NS)
+    assert idle is not None
+    assert idle.idle == {"f"}
+    assert agent.look(["f"], 4 + AFTER_NS) is None
+    table.waiting = 1
+    busy = agent.look(["f"], 5 + AFTER_NS)
+    assert busy is not None
+    assert busy.idle == frozenset()
 
 
 def test_flows_no_longer_granted_are_let_go() -> None:

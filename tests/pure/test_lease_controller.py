@@ -1,6 +1,6 @@
 """A controller: what it says, to whom, and what it waits for."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 from hypothesis import given
@@ -22,7 +22,7 @@ def targets(a: int, b: int) -> Rates:
     return {"a": {"f/a": a}, "b": {"f/b": b}}
 
 
-def by_asked(orders: Orders) -> Rates:
+def by_asked(orders: Orders, _: Collection[str]) -> Rates:
     return targets(10, 90) if orders.asked else targets(90, 10)
 
 
@@ -31,7 +31,7 @@ class Played:
 
     def __init__(
         self,
-        allocate: Callable[[Orders], Rates] = by_asked,
+        allocate: Callable[[Orders, Collection[str]], Rates] = by_asked,
         minimums: Rates = MINIMUMS,
         held: Mapping[str, dict[str, Share]] | None = None,
     ) -> None:
@@ -40,7 +40,15 @@ class Played:
         self.seqs = {"a": 0, "b": 0}
         self.beat = 0
 
-    def report(self, agent: str, *, epoch: int = 1, left_ns: int = LEASE_NS, incarnation: int = 1) -> Report:
+    def report(
+        self,
+        agent: str,
+        *,
+        epoch: int = 1,
+        left_ns: int = LEASE_NS,
+        incarnation: int = 1,
+        idle: frozenset[str] = frozenset(),
+    ) -> Report:
         self.beat += 1
         return Report(
             agent=agent,
@@ -50,6 +58,7 @@ class Played:
             seq=self.seqs[agent],
             left_ns=left_ns,
             shares=self.held[agent],
+            idle=idle,
         )
 
     def obey(self, messages: Messages) -> list[str]:
@@ -187,7 +196,7 @@ def test_minimums_of_another_policy_are_raised_only_where_others_were_lowered() 
     """The former policy left 60 to ``a`` for ever; this one leaves them to ``b``."""
     minimums = {"a": {"f/a": 10}, "b": {"f/b": 60}}
     held = {"a": {"f/a": Share(60, 60)}, "b": {"f/b": Share(40, 10)}}
-    played = Played(lambda _: targets(20, 80), minimums, held)
+    played = Played(lambda *_: targets(20, 80), minimums, held)
     controller = played.controller
     controller.lead(1, FAR_NS, 0)
     played.obey(controller.hear(played.report("b"), 1))
@@ -232,7 +241,7 @@ def test_it_resigns_when_somebody_follows_a_later_epoch() -> None:
 def test_any_target_is_reached_and_the_sum_is_never_above(
     order: list[str], target: int, lost: int, doubled: bool
 ) -> None:
-    played = Played(lambda orders: targets(target, 100 - target) if orders.asked else targets(50, 50))
+    played = Played(lambda orders, _: targets(target, 100 - target) if orders.asked else targets(50, 50))
     played.begin()
     controller = played.controller
     waiting = controller.order(Orders(revision=1, asked=frozenset({"f"})), 1)[lost:]
@@ -268,3 +277,16 @@ def test_grants_carry_what_the_policy_says() -> None:
     (grant,) = controller.hear(msgspec.structs.replace(played.report("a", epoch=3), beat=17), 1)
     assert isinstance(grant, Grant)
     assert (grant.alone, grant.lease_ns, grant.epoch, grant.beat) == ("ordinary", LEASE_NS, 3, 17)
+
+
+def test_who_has_nothing_to_send_is_lowered_before_others_are_raised() -> None:
+    played = Played(lambda _, idle: targets(5, 95) if "f/a" in idle else targets(90, 10))
+    played.begin()
+    controller, idle = played.controller, frozenset({"f/a"})
+    assert played.obey(controller.hear(played.report("a", idle=idle), BEAT_NS)) == ["a"]
+    assert played.rates() == [5, 10]
+    assert played.obey(controller.hear(played.report("a", idle=idle), BEAT_NS + 1)) == ["b"]
+    assert played.rates() == [5, 95]
+    assert played.obey(controller.hear(played.report("a"), BEAT_NS + 2)) == ["b"]
+    played.obey(controller.hear(played.report("b"), BEAT_NS + 3))
+    assert played.rates() == [90, 10]

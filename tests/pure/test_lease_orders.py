@@ -1,5 +1,7 @@
 """Orders as values on the bus, and what they make of a policy."""
 
+from collections.abc import Collection
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,8 +39,11 @@ PERCENT = 10_000_000
 TARGETS = Targets(loads(POLICY, "lsst.toml"))
 
 
-def percents(orders: Orders) -> dict[str, float]:
-    return {agent: sum(flows.values()) / PERCENT for agent, flows in TARGETS(orders).items()}
+LENDING = Targets(loads(POLICY.replace('active = "asked"', 'active = "asked"\nidle = "lent"'), "lsst.toml"))
+
+
+def percents(orders: Orders, targets: Targets = TARGETS, idle: Collection[str] = ()) -> dict[str, float]:
+    return {agent: sum(flows.values()) / PERCENT for agent, flows in targets(orders, idle).items()}
 
 
 def test_the_papers_figure_2() -> None:
@@ -50,6 +55,24 @@ def test_the_papers_figure_2() -> None:
 def test_a_drained_host_has_its_minimums_and_the_others_the_rest() -> None:
     orders = Orders(asked=frozenset({"images"}), drained=frozenset({"base20"}))
     assert percents(orders) == {"base20": 1, "base21": 93, "base22": 5, "base23": 1}
+
+
+def test_a_class_that_lends_has_its_share_as_far_as_it_sends() -> None:
+    nobody, asked = Orders(), Orders(asked=frozenset({"images"}))
+    idle = ["images/base20", "images/base21"]
+    assert percents(asked, LENDING, idle) == percents(nobody)
+    assert percents(asked, LENDING, idle[:1]) == {"base20": 1, "base21": 93, "base22": 5, "base23": 1}
+    assert percents(asked, LENDING) == percents(asked)
+    assert percents(asked, TARGETS, idle) == percents(asked), "it keeps what it has"
+    assert percents(asked, LENDING, ["background/base23"]) == percents(asked), "that class does not lend"
+
+
+def test_what_a_class_changes_for_others_is_theirs_again_while_it_has_nothing_to_send() -> None:
+    lends = 'active = "asked"\nidle = "lent"\nothers.background.maximum = "50%"'
+    targets = Targets(loads(POLICY.replace('active = "asked"', lends), "lsst.toml"))
+    one = Orders(asked=frozenset({"images"}), hosts={"images": frozenset({"base20"})})
+    assert percents(one, targets)["base20"] == 93
+    assert percents(one, targets, ["images/base20"])["base23"] == 93
 
 
 def test_terms_change_what_is_above_the_minimum_and_never_the_minimum() -> None:

@@ -25,6 +25,7 @@ def test_schedules_meet_all_that_can_go_wrong() -> None:
         "agent killed while it wrote",
         "controller killed",
         "doubled",
+        "fell silent or spoke",
         "host rebooted",
         "late",
         "leader killed",

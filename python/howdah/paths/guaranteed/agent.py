@@ -8,9 +8,10 @@ No input or output but the kernel's table of shares: messages and times come as 
 one clock of the host, which counts suspension too: CLOCK_BOOTTIME, as in the kernel's table.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple, Protocol
 
+from howdah.paths.guaranteed.idle import Idle
 from howdah.paths.guaranteed.messages import BEATS_PER_LEASE, Call, Grant, Measured, Report, Share
 
 
@@ -55,10 +56,19 @@ class Agent:
         self._beat = 0
         self._answered = 0
         self._sent: dict[int, int] = {}
+        self._minimums_bps: dict[str, int] = {}
+        self._looks = Idle()
+        self._idle: frozenset[str] = frozenset()
 
     def tick(self, now_ns: int) -> Report | None:
         """At every beat a Report."""
         return self._report(now_ns) if now_ns >= self.wake_ns else None
+
+    def look(self, lent: Collection[str], now_ns: int) -> Report | None:
+        """Looks which of these flows have nothing to send; a Report when others have than before."""
+        before = self._idle
+        self._idle = self._looks.look(lent, self._kernel.measured(), self._minimums_bps, now_ns)
+        return self._report(now_ns) if self._idle != before else None
 
     def hear(self, message: Grant | Call, now_ns: int) -> Report | None:
         """Does as told, unless it is out of date, and says so if anything is different now.
@@ -94,6 +104,7 @@ class Agent:
             held = Held(share.rate_bps, minimum_bps, until_ns)
             self._kernel.hold(flow, held)
             self._held[flow] = held
+        self._minimums_bps = {flow: share.minimum_bps for flow, share in grant.shares.items()}
         self._seq, self._answered, self._lease_ns = grant.seq, grant.beat, grant.lease_ns
         return before != _in_force(self._held, now_ns)
 
@@ -120,6 +131,7 @@ class Agent:
             left_ns=max([0, *(held.until_ns - now_ns for held in self._held.values())]),
             shares=_in_force(self._held, now_ns),
             measured=self._kernel.measured(),
+            idle=self._idle,
         )
 
 

@@ -13,7 +13,7 @@ No input or output: messages and times come in as arguments, messages go out as 
 clock of this host, which counts suspension too: CLOCK_BOOTTIME.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from howdah.paths.guaranteed.ledger import DRIFT_MARGIN, Account, Ledger, longest_ns
 from howdah.paths.guaranteed.messages import BEATS_PER_LEASE, Call, Grant, Report, Share
@@ -36,13 +36,14 @@ class Controller:
         self,
         trusted_bps: int,
         minimums_bps: Rates,
-        allocate: Callable[[Orders], Rates],
+        allocate: Callable[[Orders, Collection[str]], Rates],
         *,
         lease_ns: int,
         alone: Alone = "minimum",
         drift_margin: float = DRIFT_MARGIN,
     ) -> None:
-        """``allocate`` gives every flow at least its minimum, and all together no more than ``trusted_bps``.
+        """``allocate`` is given the orders and which flows have nothing to send. It gives every flow at least
+        its minimum, and all together no more than ``trusted_bps``.
 
         A minimum is what a host falls back to, so it is fixed for the life of a controller; orders change
         only what is above.
@@ -94,8 +95,11 @@ class Controller:
         peer = self._peers.get(report.agent) or self._add(report.agent)
         if report.epoch == self.epoch:
             self._learn(peer, report, now_ns)
+        idle = peer.idle
         if not peer.hear(report, now_ns):
             return self._advance(now_ns)
+        if peer.idle != idle:
+            self._aim()
         if not self._is_known(peer, now_ns):
             return [Call(agent=peer.name, epoch=self.epoch)]
         due = peer.is_due(self._lease_ns // BEATS_PER_LEASE // 2)
@@ -156,8 +160,9 @@ class Controller:
         return peer
 
     def _aim(self) -> None:
-        """Sets the targets by the orders."""
-        rates = self._allocate(self._orders)
+        """Sets the targets by the orders, and by who has something to send."""
+        idle = frozenset[str]().union(*(peer.idle for peer in self._peers.values()))
+        rates = self._allocate(self._orders, idle)
         for name, peer in self._peers.items():
             minimums = self._minimums_bps.get(name, {})
             peer.target = {flow: Share(rate, minimums[flow]) for flow, rate in rates.get(name, {}).items()}

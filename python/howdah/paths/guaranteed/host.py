@@ -93,7 +93,7 @@ class Host:
 
 
 def _measured(share: Share) -> Measured:
-    return Measured(share.sent_bytes, share.acked_bytes, share.connections)
+    return Measured(share.sent_bytes, share.acked_bytes, share.connections, share.active)
 
 
 def _used() -> bool:

@@ -41,6 +41,8 @@ class Measured(msgspec.Struct, frozen=True, array_like=True):
     """Payload."""
     connections: Natural
     """Open now."""
+    waiting: Natural = 0
+    """Those of them with data that waits for nothing but its turn."""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +63,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     shares: dict[str, Share]
     """By flow, with the rates in force now."""
     measured: dict[str, Measured] = {}
+    idle: frozenset[str] = frozenset()
+    """Flows with nothing to send, of those that it was told to watch for that."""
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +98,8 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     members: dict[str, Member]
     """By flow."""
+    lent: frozenset[str] = frozenset()
+    """Flows whose shares others have while they are idle."""
 
 
 def encode(message: Report | Grant | Call | Places) -> bytes:

@@ -71,6 +71,11 @@ class Peer:
         return incarnation != self.report.incarnation or self.heard_ns - heard_ns >= pause_ns
 
     @property
+    def idle(self) -> frozenset[str]:
+        """Flows of it that have nothing to send, as it said last."""
+        return self.report.idle if self.report else frozenset()
+
+    @property
     def settled(self) -> bool:
         """Whether it has, as far as it said, what it is to have."""
         return self.sent == self.target and self._confirmed >= self._change

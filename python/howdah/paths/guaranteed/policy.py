@@ -37,6 +37,8 @@ class TrafficClass(msgspec.Struct, frozen=True):
     flows: tuple[Flow, ...]
     asked: bool = False
     """It has more than its minimum only while somebody asks for it."""
+    lent: bool = False
+    """What it is to have is others' while it has nothing to send."""
     others: dict[str, Change] = {}
     """By class: what changes for it meanwhile. Only of a class that is asked for."""
 

@@ -28,6 +28,7 @@ The paper's own experiment, for example::
     [class.images]
     priority = 1                   # higher first: 0 to 100; default 0
     active = "asked"               # more than its minimum only while asked for; default "always"
+    idle = "lent"                  # others have its share while it has nothing to send; default "kept"
 
     [class.images.others.background]
     maximum = "1%"                 # meanwhile: fixed, minimum, maximum, weight or priority
@@ -67,6 +68,7 @@ OTHERS_MAX = 8
 
 class _ClassText(TermsText, forbid_unknown_fields=True):
     active: Literal["always", "asked"] = "always"
+    idle: Literal["kept", "lent"] = "kept"
     others: dict[str, Any] = msgspec.field(default_factory=dict)
     member: list[MemberText] = msgspec.field(default_factory=list)
 
@@ -174,6 +176,7 @@ def _class(name: str, texts: _Texts, trusted_bps: int, where: str) -> TrafficCla
         terms=least.changed([terms.read(text, len(flows), trusted_bps, here)]),
         flows=flows,
         asked=asked,
+        lent=text.idle == "lent",
         others=others,
     )
 

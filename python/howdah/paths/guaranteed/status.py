@@ -55,6 +55,8 @@ class FlowStatus(msgspec.Struct, frozen=True, kw_only=True, rename={"traffic_cla
     acked_bps: int | None
     """Of payload, likewise."""
     connections: int | None
+    idle: bool = False
+    """It has nothing to send, so that others have what it would have; only of a class that lends it."""
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):

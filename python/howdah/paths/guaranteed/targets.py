@@ -1,7 +1,7 @@
 """What a controller aims at: a policy's allocation under the orders that stand."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 
 from howdah import HowdahError
@@ -21,19 +21,27 @@ class Targets:
         self.minimums_bps = self._by_agent(self._safe_bps)
         """What a host falls back to. Orders never change it."""
 
-    def __call__(self, orders: Orders) -> dict[str, dict[str, int]]:
-        """What every flow is to have. Changed terms that cannot be kept count for nothing (see ``check``)."""
+    def __call__(self, orders: Orders, idle: Collection[str] = ()) -> dict[str, dict[str, int]]:
+        """What every flow is to have, while those of ``idle`` have nothing to send.
+
+        Changed terms that cannot be kept count for nothing (see ``check``).
+        """
         policy, kept = self.policy, dict[str, Terms]()
         for name, terms in sorted(orders.changed.items()):
             with suppress(HowdahError):
                 policy = self._changed({**kept, name: terms})
                 kept[name] = terms
-        nothing = {flow: 0 for flow, agent in self._agents.items() if agent in orders.drained}
+        wants = {flow for flow, agent in self._agents.items() if agent not in orders.drained}
+        asked = set(orders.asked)
         for each in self.policy.classes:
+            own = {flow.id: flow.member.agent for flow in each.flows}
             hosts = orders.hosts.get(each.name)
-            if hosts is not None:
-                nothing |= {flow.id: 0 for flow in each.flows if flow.member.agent not in hosts}
-        return self._by_agent(allocate(policy, orders.asked, nothing))
+            wants -= {flow for flow, agent in own.items() if hosts is not None and agent not in hosts}
+            if each.lent:
+                wants -= own.keys() & set(idle)
+                if not wants & own.keys():
+                    asked.discard(each.name)
+        return self._by_agent(allocate(policy, asked, dict.fromkeys(self._agents.keys() - wants, 0)))
 
     def check(self, orders: Orders, name: str, terms: Terms) -> None:
         """Raises HowdahError when a class cannot be given these terms beside the orders that stand."""

@@ -10,6 +10,7 @@ from howdah import HowdahError
 from howdah.paths.guaranteed.agent import Agent, Kernel
 from howdah.paths.guaranteed.bus import Bus, Watch
 from howdah.paths.guaranteed.bus.leadership import boottime_ns
+from howdah.paths.guaranteed.idle import LOOK_NS
 from howdah.paths.guaranteed.members import Member
 from howdah.paths.guaranteed.messages import Call, Grant, Places, Report
 from howdah.paths.guaranteed.running import keys
@@ -54,6 +55,8 @@ class RunningAgent:
         self._kernel = kernel
         self._core = Agent(name, secrets.randbits(53), kernel, FIRST_LEASE_NS)
         self._members: Mapping[str, Member] | None = None
+        self._lent: frozenset[str] = frozenset()
+        self._lends = asyncio.Event()
         self._clock_ns = clock_ns
         self._complaints = Complaints(tell)
         self._outbox = Outbox(bus, _PATIENCE_S)
@@ -61,7 +64,7 @@ class RunningAgent:
     async def run(self) -> None:
         """Reports, and does as it is told. Raises HowdahError when the bus refuses."""
         async with self._bus.watch(keys.told(self.name)) as told:
-            await together(self._outbox.run(), self._beat(), self._obey(told))
+            await together(self._outbox.run(), self._beat(), self._look(), self._obey(told))
 
     async def leave(self) -> None:
         """Once ``run`` has ended: puts everything back, and says that nothing of it is in force any more."""
@@ -77,6 +80,12 @@ class RunningAgent:
             self._place()
             await asyncio.sleep((self._core.wake_ns - self._clock_ns()) / _S)
 
+    async def _look(self) -> None:
+        while True:
+            await self._lends.wait()
+            self._say(self._core.look(self._lent, self._clock_ns()))
+            await asyncio.sleep(LOOK_NS / _S)
+
     async def _obey(self, told: Watch) -> None:
         async for change in told:
             if change.value is None:
@@ -90,7 +99,10 @@ class RunningAgent:
     def _take(self, key: str, value: bytes) -> None:
         match key.rpartition(".")[2]:
             case "places":
-                self._members = keys.read(key, value, Places).members
+                places = keys.read(key, value, Places)
+                self._members, self._lent = places.members, places.lent
+                if self._lent:
+                    self._lends.set()
             case "grant":
                 self._say(self._core.hear(keys.read(key, value, Grant), self._clock_ns()))
             case "call":

@@ -91,6 +91,7 @@ def _flow(controller: RunningController, name: str, flow: Flow, leads: bool, now
         sent_bps=rates.sent_bps if rates else None,
         acked_bps=rates.acked_bps if rates else None,
         connections=measured.connections if measured else None,
+        idle=bool(seen and seen.report and flow.id in seen.report.idle),
     )
 
 
