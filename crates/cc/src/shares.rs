@@ -252,11 +252,24 @@ impl Maps {
     }
 
     fn all(&self) -> Result<Vec<Share>, Error> {
-        let numbers = 1..=SHARES_MAX;
-        let found = numbers.map(|number| self.share(number));
+        let found = self.named()?.into_iter().map(|number| self.share(number));
         found
             .filter(|share| share.as_ref().map_or(true, |share| !share.name.is_empty()))
             .collect()
+    }
+
+    /// The numbers that are somebody's, read at once: one by one, all that there can be take 15 ms.
+    fn named(&self) -> Result<Vec<u32>, Error> {
+        let all = self
+            .shares
+            .lookup_batch(SHARES_MAX, MapFlags::ANY, MapFlags::ANY)
+            .map_err(|error| system("read the shares", &error))?;
+        let number = |(key, value): (Vec<u8>, Vec<u8>)| {
+            let place = u32::from_ne_bytes(key.try_into().ok()?);
+            let share = layout::Share::read(&value)?;
+            (!layout::text(&share.name).is_empty()).then_some(place + 1)
+        };
+        Ok(all.filter_map(number).collect())
     }
 
     fn share(&self, number: u32) -> Result<Share, Error> {
