@@ -252,7 +252,7 @@ def _longer(run: Run) -> list[Row]:
             spoilt(run),
         ),
         Row("the same: longest below 90 % after the change", 1e3 * _below_s(run, change_s, end_s), "ms"),
-        Row("the same: of the share", 100 * sent["after"] / _shares_bps(run, end_s), "%"),
+        Row("the same: of the share", 100 * sent["after"] / _shares_bps(run, change_s + _NEW_RTT_S), "%"),
     ]
 
 
@@ -264,7 +264,7 @@ def _below_s(run: Run, begin_s: float, end_s: float) -> float:
             sums[look.t_s] = sums.get(look.t_s, 0.0) + rate_bps
     longest, since_s = 0.0, begin_s
     for t_s, rate_bps in sorted(sums.items()):
-        if rate_bps > _FULL * _shares_bps(run, end_s):
+        if rate_bps > _FULL * _shares_bps(run, begin_s):
             since_s = t_s
         longest = max(longest, t_s - since_s)
     return longest

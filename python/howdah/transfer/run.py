@@ -218,8 +218,8 @@ def _transfer(run: _Run, display: Display, archive: Archive) -> None:
             run.digests = archive.new_digests(run.id)
         job = _job(request, run.plan, started.far.login.data_address, run.digests)
         if run.asking and not request.dry_run:
-            # Payload comes after the handshakes of TCP and of TLS; half a round trip is left for the answer.
-            run.asking.begin((1.5 if run.plan.encrypt else 0.5) * (run.far.rtt_s or 0.0))
+            # Payload comes after the handshakes of TCP and of TLS.
+            run.asking.begin((2 if run.plan.encrypt else 1) * (run.far.rtt_s or 0.0))
         processors = record.ProcessorTime.now()
         started.session.start(msgspec.json.encode(job), msgspec.json.encode(run.plan))
         _watch(

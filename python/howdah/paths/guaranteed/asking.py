@@ -33,6 +33,8 @@ SOON_S = 0.01
 PATIENCE_S = 5.0
 """A host that has to give something up first, and is silent, is waited for no longer: what it gives up later
 comes to a transfer that runs."""
+ANSWER_S = 0.05
+"""From asking until it is in force, on a machine with other things to do."""
 FOUND_S = 2.0
 """An agent that has just begun, or whose controller has, is waited for no longer."""
 CONNECT_BPS = 250_000
@@ -87,9 +89,9 @@ class Asking:
         if not self._thread.is_alive():
             self._give_back()
 
-    def begin(self, after_s: float) -> None:
-        """The transfer begins; it is asked for so much later, unless it has been."""
-        self._after_s = after_s
+    def begin(self, payload_s: float) -> None:
+        """The transfer begins, its payload so much later; unless it has been, it is asked for in time."""
+        self._after_s = max(0.0, payload_s - ANSWER_S)
         self._thread.start()
 
     @property

@@ -12,7 +12,7 @@ from howdah.paths.guaranteed.messages import Measured
 
 LOOK_NS = 20_000_000
 """Between two looks."""
-AFTER_NS = 100_000_000
+AFTER_NS = 60_000_000
 """Pauses of a handshake or a disk may be longer: then a share is lent and given back. The longer, the more of
 the path is nobody's when a transfer ends."""
 _S_BITS = 8_000_000_000
