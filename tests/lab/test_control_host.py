@@ -135,6 +135,39 @@ def held(images: FlowStatus) -> bool:
     return images.connections == 4 and LEAST < (images.sent_bps or 0) / SHARE_BPS < MOST
 
 
+def test_a_share_is_others_before_the_first_byte_and_after_the_last(wan: Lab) -> None:
+    policy = loads(
+        POLICY.replace("ADDRESS", f"{wan.far_address}/32")
+        .replace("PORT", str(PORT))
+        .replace('active = "asked"', 'active = "asked"\nidle = "lent"'),
+        "small.toml",
+    )
+    seen: list[int | None] = []
+
+    async def share(operations: Operations, *, idle: bool) -> None:
+        """What the images have once they are said to be idle, or not."""
+        async with asyncio.timeout(SOON_S):
+            async for status in operations.watch():
+                (images,) = (flow for flow in status.flows if flow.traffic_class == "images")
+                if status.asked and status.settled and images.idle == idle:
+                    seen.append(images.share_bps)
+                    return
+
+    async def attend(operations: Operations) -> None:
+        await operations.ask("images", "test")
+        await share(operations, idle=True)
+        opened.send(*range(4))
+        await share(operations, idle=False)
+        opened.send()
+        await share(operations, idle=True)
+
+    with streams(wan, 4, 60) as opened:
+        asyncio.run(
+            serve("test", policy, LocalBus(), {NAME: Host(NAME, namespace(wan))}, attend, lambda line: None)
+        )
+    assert seen == [10_000_000, SHARE_BPS, 10_000_000]
+
+
 def test_what_a_killed_agent_had_in_force_is_found_as_it_was(wan: Lab) -> None:
     until_ns = now_ns() + 3600 * 10**9
     words = [sys.executable, "-c", HOLD_AND_WAIT, NAME, str(namespace(wan)), str(until_ns)]
