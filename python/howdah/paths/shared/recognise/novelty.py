@@ -4,7 +4,7 @@ Distance to the nearest class in feature space: Mahalanobis', with one covarianc
 towards its diagonal (Lee, Lee, Lee and Shin, NeurIPS 2018, take the same of a network's features). How far is
 too far is set by classes left out in turn: where they are told best from windows of known classes in runs not
 seen, but no nearer than what would call more than 5 % of those new. To stop listening early a window has to
-be as near as three quarters of those are: what is left out next may be nearer than what was left out here,
+be as near as nine in ten of those are: what is left out next may be nearer than what was left out here,
 and going on costs a known window no more than time.
 """
 
@@ -23,7 +23,7 @@ from howdah.paths.shared.recognise.recording import Floats
 from howdah.paths.shared.recognise.windows import Windows
 
 MOST_FALSE = 0.05
-NEAR = 0.75
+NEAR = 0.9
 _SHRUNK = 0.2
 LEARNT = ("mean", "sd", "whitening", "centres")
 
