@@ -66,6 +66,14 @@ def _text(status: Status) -> list[str]:
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
 
+def test_who_lends_is_said_while_it_is_asked_for() -> None:
+    (images, other) = LEADING.flows
+    idle = msgspec.structs.replace(LEADING, flows=[msgspec.structs.replace(images, idle=True), other])
+    line = "nothing to send, so others have what is theirs: images/base20"
+    assert line in _text(idle)
+    assert line not in _text(msgspec.structs.replace(idle, asked=[]))
+
+
 def test_a_status_in_words() -> None:
     assert _text(LEADING) == [
         "lsst: 1.00 Gb/s guaranteed, 990 Mb/s used, 0 b/s free",

@@ -130,6 +130,11 @@ def test_flows_are_named_after_class_and_host_and_counted_where_a_host_has_sever
             "p.toml: all minimums while images are asked for are together 10.4 Mb/s more",
         ),
         ([("priority = 1", 'fixed = "1%"')], "p.toml: class.images: fixed is always had"),
+        (
+            [('fixed = "50Mbit"', 'fixed = "50Mbit"\nidle = "lent"')],
+            'fixed is always had, and idle = "lent" is not',
+        ),
+        ([('active = "asked"', 'idle = "given"')], "class.images: key idle"),
         ([('active = "asked"', "")], "p.toml: class.images: others change only while it is asked for"),
         (
             [("others.background", "others.images")],

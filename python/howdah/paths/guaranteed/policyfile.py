@@ -161,6 +161,8 @@ def _class(name: str, texts: _Texts, trusted_bps: int, where: str) -> TrafficCla
     asked = text.active == "asked"
     if asked and text.fixed is not None:
         raise HowdahError(f'{here}: fixed is always had, and active = "asked" is not; give a minimum instead')
+    if text.idle == "lent" and text.fixed is not None:
+        raise HowdahError(f'{here}: fixed is always had, and idle = "lent" is not; give a minimum instead')
     if text.others and not asked:
         raise HowdahError(f'{here}: others change only while it is asked for; add active = "asked"')
     flows = tuple(_flows(name, text.member, here))

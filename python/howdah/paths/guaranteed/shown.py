@@ -27,7 +27,8 @@ def _lines(status: Status) -> Iterator[str]:
         yield f"drained: {', '.join(drained)}"
     if silent := [host.name for host in status.hosts if host.heard_s is None]:
         yield f"never heard of: {', '.join(silent)}"
-    if idle := [flow.flow for flow in status.flows if flow.idle]:
+    resting = set(status.askable) - {each.traffic_class for each in status.asked}
+    if idle := [flow.flow for flow in status.flows if flow.idle and flow.traffic_class not in resting]:
         yield f"nothing to send, so others have what is theirs: {', '.join(idle)}"
     for host in status.hosts:
         if not host.lease_left_s and host.heard_s is not None:
