@@ -18,9 +18,8 @@ TRUSTED_BPS = 1_000_000_000
 _PERCENT = TRUSTED_BPS // 100
 ROUGH_NS = 7 * NS_PER_S // 2
 """Faults happen until then in a drawn scene."""
-SETTLED_LEASES = 2.5 + 2 * TERM_PER_LEASE
-"""So long after the last fault all must have what they are to have. Half a lease of it is for what is lent:
-an agent that started again knows of no flow that it is idle before its first Grant has told the minimum."""
+SETTLED_LEASES = 2 + 2 * TERM_PER_LEASE
+"""So long after the last fault all must have what they are to have."""
 
 
 class Event(NamedTuple):
