@@ -65,7 +65,7 @@ class Host:
 
     def idle(self) -> frozenset[str]:
         """Flows whose shares are lent."""
-        return self._silent & self._world.lent
+        return self._silent & self._world.targets.policy.lent
 
     def speak(self, silent: frozenset[str]) -> None:
         """These have nothing to send from now on, all others do."""
@@ -104,7 +104,8 @@ class Host:
 
     def _look(self, agent: Agent) -> None:
         if self.agent is agent:
-            self._send(agent.look(self._world.lent & self.minimums_bps.keys(), self._shown_ns()))
+            lent = self._world.targets.policy.lent & self.minimums_bps.keys()
+            self._send(agent.look(lent, self._shown_ns()))
             self._world.timeline.at(self._clock.when(self._shown_ns() + AFTER_NS), self._look, agent)
 
     def _send(self, report: Report | None) -> None:

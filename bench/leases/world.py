@@ -101,12 +101,6 @@ class World:
         self.orders = orders
         self._spread()
 
-    @property
-    def lent(self) -> frozenset[str]:
-        """Flows whose shares others have while they have nothing to send."""
-        classes = self.targets.policy.classes
-        return frozenset(flow.id for each in classes if each.lent for flow in each.flows)
-
     def rates_bps(self, targets: Targets, orders: Orders, idle: Collection[str]) -> Rates:
         """What all controllers of one policy would find alike."""
         key = (targets, orders.revision, frozenset(idle))

@@ -61,6 +61,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         """Of all classes."""
         return [flow for each in self.classes for flow in each.flows]
 
+    @property
+    def lent(self) -> frozenset[str]:
+        """Flows whose shares others have while they have nothing to send."""
+        return frozenset(flow.id for each in self.classes if each.lent for flow in each.flows)
+
     def terms(self, asked: Collection[str]) -> list[Terms]:
         """Of each class, while the classes ``asked`` are asked for."""
         asking = [each.others for each in self.classes if each.name in asked]

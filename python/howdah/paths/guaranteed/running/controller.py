@@ -136,10 +136,9 @@ class RunningController:
         members: dict[str, dict[str, Member]] = {}
         for flow in self.policy.flows:
             members.setdefault(flow.member.agent, {})[flow.id] = flow.member
-        lent = {flow.id for each in self.policy.classes if each.lent for flow in each.flows}
         for name in self.core.peers:
             own = members.get(name, {})
-            self._outbox.put(Places(agent=name, members=own, lent=frozenset(lent & own.keys())))
+            self._outbox.put(Places(agent=name, members=own, lent=self.policy.lent & own.keys()))
         with suppress(HowdahError):
             await self.bus.put(keys.LEADER, msgspec.json.encode(Leading(self.name, epoch)))
 
