@@ -113,7 +113,8 @@ impl DataPath {
             // What is due goes first: a packet read late only matters when the server ran dry.
             let mut moved = self.release(clock);
             if moved > 0 {
-                steering.follow(&self.idle, &self.shared);
+                let hosts = self.shared.hosts.iter();
+                steering.follow(&self.idle, hosts.filter_map(|host| host.steering.as_ref()));
             }
             for way in 0..2 {
                 moved += self.take(way, clock)?;

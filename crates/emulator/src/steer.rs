@@ -13,7 +13,6 @@ use std::io::Write as _;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 use crate::idle::Idle;
-use crate::stats::Shared;
 
 /// Packets that a busy link releases in a span of [`Idle`].
 const BUSY_RELEASES: u64 = 100;
@@ -40,8 +39,8 @@ impl Steering {
         }
     }
 
-    /// After packets have left.
-    pub fn follow(&mut self, idle: &Idle, shared: &Shared) {
+    /// After packets have left: `settings` are those of the devices they are written to.
+    pub fn follow<'a>(&mut self, idle: &Idle, settings: impl Iterator<Item = &'a File>) {
         let (now_ns, releases) = idle.span();
         if releases >= BUSY_RELEASES {
             self.busy_ns = now_ns;
@@ -49,11 +48,11 @@ impl Steering {
         let busy = self.busy_ns > 0 && now_ns - self.busy_ns < QUIET_NS;
         if busy != self.on {
             self.on = busy;
-            self.turn(shared);
+            self.turn(settings);
         }
     }
 
-    fn turn(&self, shared: &Shared) {
+    fn turn<'a>(&self, settings: impl Iterator<Item = &'a File>) {
         let Some(allowed) = &self.allowed else {
             return;
         };
@@ -63,10 +62,8 @@ impl Steering {
             false => (*allowed, CpuSet::new()),
         };
         let _ = sched_setaffinity(None, &mine);
-        for host in &shared.hosts {
-            if let Some(mut file) = host.steering.as_ref() {
-                let _: Result<(), _> = file.write_all(mask(&others).as_bytes());
-            }
+        for mut setting in settings {
+            let _: Result<(), _> = setting.write_all(mask(&others).as_bytes());
         }
     }
 }

@@ -19,6 +19,7 @@ use rustls::{CertificateError, ClientConfig, ServerConfig, version};
 
 use crate::stream::StreamError;
 
+use super::error::unusable;
 use super::identity::{Identity, Pinned};
 use super::record::{HEADER_BYTES, MAX_BODY_BYTES, TrafficKey};
 use super::stream::{Rekey, TlsStream};
@@ -45,10 +46,6 @@ pub(super) fn provider() -> Arc<CryptoProvider> {
         kx_groups: vec![aws_lc_rs::kx_group::X25519MLKEM768],
         ..aws_lc_rs::default_provider()
     })
-}
-
-pub(super) fn unusable(error: rustls::Error) -> StreamError {
-    StreamError::Handshake(error.to_string())
 }
 
 impl Connector {

@@ -18,7 +18,7 @@ use rustls::{
     SignatureScheme,
 };
 
-use super::handshake::unusable;
+use super::error::unusable;
 use crate::stream::StreamError;
 
 /// An Ed25519 key made for one session and never written anywhere.

@@ -6,6 +6,7 @@
 //! our own, because it can do without copies: files are read into the records they leave in, and
 //! lent to the reader where they were decrypted.
 
+mod error;
 mod handshake;
 mod identity;
 mod record;
