@@ -124,7 +124,7 @@ class World:
         return self._values.values()
 
     def number(self) -> int:
-        """Never the same twice."""
+        """Larger each time."""
         self._numbers += 1
         return self._numbers
 

@@ -164,6 +164,14 @@ def test_it_says_at_once_who_has_nothing_to_send_and_who_has_again() -> None:
     assert busy.idle == frozenset()
 
 
+def test_one_that_starts_again_knows_from_the_kernel_what_is_left_to_who_is_idle() -> None:
+    agent, _ = agent_of(Table({"f": Held(50, 10, LEASE_NS), "ordinary": Held(50, 0, LEASE_NS)}))
+    assert agent.look(["f", "ordinary"], 1) is None
+    idle = agent.look(["f", "ordinary"], 1 + AFTER_NS)
+    assert idle is not None
+    assert idle.idle == {"f"}
+
+
 def test_flows_no_longer_granted_are_let_go() -> None:
     table = Table({"old": Held(70, 1, 500)})
     agent, _ = agent_of(table)

@@ -133,6 +133,25 @@ def test_an_agent_that_began_anew_is_answered_at_once() -> None:
     assert played.obey(played.controller.hear(played.report("a", epoch=0, incarnation=2), 1)) == ["a"]
 
 
+def test_a_late_report_of_a_forerunner_is_not_news() -> None:
+    played = Played()
+    played.begin()
+    late = played.report("a", idle=frozenset({"f/a"}))
+    played.seqs["a"] = 0
+    played.obey(played.controller.hear(played.report("a", epoch=0, incarnation=2), 1))
+    assert played.controller.hear(late, 2 * BEAT_NS) == []
+    assert played.controller.peers["a"].idle == frozenset()
+    assert played.obey(played.controller.hear(played.report("a", incarnation=2), 2 * BEAT_NS)) == ["a"]
+
+
+def test_whose_clock_was_set_back_is_heard_once_its_forerunner_has_been_silent_for_two_beats() -> None:
+    played = Played()
+    played.begin()
+    again = played.report("a", incarnation=0)
+    assert played.controller.hear(again, 2 * BEAT_NS) == []
+    assert played.obey(played.controller.hear(again, 2 * BEAT_NS + 1)) == ["a"]
+
+
 def test_a_new_leader_calls_leaves_what_is_and_raises_nothing_until_all_have_answered() -> None:
     played = Played(held={"a": {"f/a": Share(60, 5)}, "b": {"f/b": Share(40, 5)}})
     controller = played.controller

@@ -43,7 +43,10 @@ class Agent:
     """One process of one host."""
 
     def __init__(self, name: str, incarnation: int, kernel: Kernel, lease_ns: int) -> None:
-        """``incarnation`` is new for every process; ``lease_ns`` sets the beat until a Grant does."""
+        """``incarnation`` is larger for every later process, as a rule, and never the same.
+
+        ``lease_ns`` sets the beat until a Grant does.
+        """
         self.wake_ns = 0
         """When ``tick`` has something to do."""
         self._name = name
@@ -56,7 +59,8 @@ class Agent:
         self._beat = 0
         self._answered = 0
         self._sent: dict[int, int] = {}
-        self._minimums_bps: dict[str, int] = {}
+        self._minimums_bps = {flow: held.minimum_bps for flow, held in self._held.items() if held.minimum_bps}
+        """In the kernel only where a lease's end leaves it, but then known before any Grant."""
         self._looks = Idle()
         self._idle: frozenset[str] = frozenset()
 

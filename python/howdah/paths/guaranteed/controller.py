@@ -96,7 +96,7 @@ class Controller:
         if report.epoch == self.epoch:
             self._learn(peer, report, now_ns)
         idle = peer.idle
-        if not peer.hear(report, now_ns):
+        if not peer.hear(report, now_ns, self._patience_ns):
             return self._advance(now_ns)
         if peer.idle != idle:
             self._aim()
@@ -204,9 +204,14 @@ class Controller:
             return []
         return [self._send(peer, report, shares, now_ns)]
 
+    @property
+    def _patience_ns(self) -> int:
+        """Who has missed two beats may be dead."""
+        return 2 * self._lease_ns // BEATS_PER_LEASE
+
     def _is_lively(self, peer: Peer, now_ns: int) -> bool:
-        """Whether it has missed no two beats; who has may not live to use what it gets."""
-        return now_ns - peer.heard_ns <= 2 * self._lease_ns // BEATS_PER_LEASE
+        """Who is not may not live to use what it gets."""
+        return now_ns - peer.heard_ns <= self._patience_ns
 
     def _send(self, peer: Peer, report: Report, shares: Shares, now_ns: int) -> Grant:
         peer.send(shares, now_ns, peer.heard_ns + longest_ns(self._lease_ns, self._margin))

@@ -51,7 +51,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     schema: int = SCHEMA
     agent: str
     incarnation: Natural
-    """Of the agent's process; no two of a host have the same."""
+    """Of the agent's process: when it began, in µs of the wall clock. No two of a host have the same."""
     beat: Natural
     """Counts the Reports of this incarnation."""
     epoch: Natural

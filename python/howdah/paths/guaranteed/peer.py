@@ -40,11 +40,17 @@ class Peer:
         self._answered: tuple[int, int] | None = None
         self._change = self._confirmed = 0
 
-    def hear(self, report: Report, now_ns: int) -> bool:
-        """Whether the Report is news; of one incarnation a later beat is."""
+    def hear(self, report: Report, now_ns: int, patience_ns: int) -> bool:
+        """Whether the Report is news: of a process begun later, or a later beat of the same one.
+
+        Of a process begun earlier too, once the one known has been silent for ``patience_ns``: it may be that
+        the clock of its host was set back.
+        """
         last = self.report
-        if last and last.incarnation == report.incarnation and last.beat >= report.beat:
-            return False
+        if last and (report.incarnation, report.beat) <= (last.incarnation, last.beat):
+            silent = now_ns - self.heard_ns > patience_ns
+            if report.incarnation == last.incarnation or not silent:
+                return False
         self.report, self.heard_ns = report, now_ns
         return True
 

@@ -1,7 +1,7 @@
 """An agent at work: its core joined to the bus, the clock and the kernel of its host."""
 
 import asyncio
-import secrets
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Protocol
@@ -53,7 +53,7 @@ class RunningAgent:
         self.name = name
         self._bus = bus
         self._kernel = kernel
-        self._core = Agent(name, secrets.randbits(53), kernel, FIRST_LEASE_NS)
+        self._core = Agent(name, time.time_ns() // 1000, kernel, FIRST_LEASE_NS)
         self._members: Mapping[str, Member] | None = None
         self._lent: frozenset[str] = frozenset()
         self._lends = asyncio.Event()
