@@ -1,0 +1,181 @@
+"""The loads of a pattern at work: their far ends, the one clock, the watch, the account.
+
+Each load runs on a thread of its own, and one more looks how far they are. Signals reach the main thread
+alone, because the others are started while they are held; it stops the loads and keeps what there is.
+"""
+
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import Protocol
+
+from howdah import HowdahError, interrupt
+from howdah.measure.controls import had
+from howdah.record import HostLimits
+from howdah.traffic.account import LoadAccount, LoadSample, Traffic
+from howdah.traffic.clock import Clock
+from howdah.traffic.far import FarSink
+from howdah.traffic.pattern import Pattern, Rbudp, Tcp, Udp
+from howdah.traffic.tcp import TcpLoad
+from howdah.traffic.udp import UdpLoad, addresses_of
+
+LINGER_S = 10.0
+"""What is on its way at the end may still arrive, and be sent again, for so long."""
+
+_SAMPLE_S = 1.0
+_TICK_S = 0.1
+
+Progress = Callable[[float, dict[str, LoadSample]], None]
+"""Is given the time and the last sample of each load, by name."""
+
+
+class AtWork(Protocol):
+    """A load at work. What fails raises HowdahError."""
+
+    name: str
+
+    def run(self, clock: Clock, duration_s: float) -> None:
+        """Sends by the pattern, on a thread of its own."""
+
+    def stop(self) -> None:
+        """``run`` returns soon."""
+
+    def sample(self, t_s: float) -> LoadSample | None:
+        """How far it is; null when that cannot be told now."""
+
+    def settle(self) -> None:
+        """Asks for the last counts, once ``run`` has returned."""
+
+    def account(self) -> LoadAccount:
+        """What has become of it."""
+
+
+class Loads:
+    """All of a pattern: entered, they are ready to begin; left, they have ended."""
+
+    def __init__(self, pattern: Pattern, host: str, far_howdah: str | None) -> None:
+        self.pattern = pattern
+        self.clock = Clock()
+        self.failures: list[HowdahError] = []
+        self.far_limits: HostLimits | None = None
+        self.rtt_s: float | None = None
+        self._host, self._far_howdah = host, far_howdah
+        self._ends = ExitStack()
+        self._far: FarSink | None = None
+        self._loads: list[AtWork] = []
+        self._threads: list[threading.Thread] = []
+        """One for each load."""
+        self._watching: threading.Thread | None = None
+        """Looks how far they are."""
+        self._samples: dict[str, LoadSample] = {}
+        self._over = threading.Event()
+
+    def __enter__(self) -> "Loads":
+        """Has every load ready to begin. Raises HowdahError."""
+        with ExitStack() as ends:
+            controls = ends.enter_context(had(self.pattern.controls()))
+            addresses = self._open_far(ends)
+            # What waits for its time must not outlive a failure of the next.
+            ends.callback(self._settle_waiting)
+            for place, load in enumerate(self.pattern.loads):
+                if isinstance(load, Tcp):
+                    self._loads.append(self._tcp(load, controls))
+                elif self._far is not None:
+                    self._loads.append(UdpLoad(load, place, self._far, addresses))
+            self._ends = ends.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._threads and not self._over.is_set():
+            self.end()
+        self._ends.close()
+
+    def begin(self) -> None:
+        """They send from now on."""
+        for load in self._loads:
+            work = partial(load.run, self.clock, self.pattern.duration_s)
+            self._threads.append(threading.Thread(target=self._guarded(work), name=load.name))
+        self._watching = threading.Thread(target=self._guarded(self._sample), name="samples")
+        with interrupt.Held():
+            self.clock.begin()
+            for thread in [*self._threads, self._watching]:
+                thread.start()
+
+    def watch(self, progress: Progress) -> None:
+        """Until all have ended by themselves, or one has failed; ``progress`` is called often."""
+        until_s = self.pattern.duration_s + LINGER_S
+        for thread in self._threads:
+            while thread.is_alive() and not self.clock.stopped:
+                thread.join(_TICK_S)
+                progress(self.clock.now_s(), dict(self._samples))
+                if self.clock.now_s() > until_s:
+                    return
+
+    def end(self) -> Traffic:
+        """Stops what still runs and takes the account. What fails then is in ``failures``."""
+        if self._far is not None and any(thread.is_alive() for thread in self._threads):
+            self._far.hurry()
+        self._over.set()
+        self.clock.stop()
+        for load in self._loads:
+            load.stop()
+        for thread in [*self._threads, self._watching]:
+            if thread is not None and thread.ident is not None:
+                thread.join()
+        elapsed_s = self.clock.now_s()
+        for load in self._loads:
+            try:
+                load.settle()
+            except HowdahError as error:
+                self.failures.append(error)
+        return Traffic(
+            pattern=self.pattern, elapsed_s=elapsed_s, loads=[load.account() for load in self._loads]
+        )
+
+    def _open_far(self, ends: ExitStack) -> list[str]:
+        """The far end of loads over UDP, if there are any, and where it may be reached."""
+        if not any(isinstance(load, Udp | Rbudp) for load in self.pattern.loads):
+            return []
+        with interrupt.Held():
+            self._far = FarSink(self._host, self._far_howdah)
+            ends.callback(self._far.close)
+        hello = self._far.hello()
+        self.far_limits = hello.limits
+        return addresses_of(self._host, [self._far.data_address, hello.address])
+
+    def _tcp(self, load: Tcp, controls: dict[str, str]) -> TcpLoad:
+        named = load.congestion_control
+        made = TcpLoad(load, controls[named] if named else None, self._host, self._far_howdah)
+        self.far_limits, self.rtt_s = made.far_limits, made.rtt_s
+        return made
+
+    def _settle_waiting(self) -> None:
+        for load in self._loads:
+            if isinstance(load, TcpLoad):
+                load.settle()
+
+    def _guarded(self, work: Callable[[], None]) -> Callable[[], None]:
+        """What a thread does: the first failure of any ends the run."""
+
+        def guarded() -> None:
+            try:
+                work()
+            except HowdahError as error:
+                self.failures.append(error)
+                self.clock.stop()
+            except BaseException as error:
+                self.failures.append(HowdahError(f"a mistake of ours in the traffic, {error!r}"))
+                self.clock.stop()
+                raise
+
+        return guarded
+
+    def _sample(self) -> None:
+        number = 1
+        while self.clock.wait_until(number * _SAMPLE_S) and not self._over.is_set():
+            for load in self._loads:
+                made = load.sample(self.clock.now_s())
+                if made is not None:
+                    self._samples[load.name] = made
+            number = int(self.clock.now_s() / _SAMPLE_S) + 1
