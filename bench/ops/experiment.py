@@ -117,7 +117,7 @@ def _watched(case: Case, span: Span, stage: Stage, sides: dict[str, Side]) -> di
         "rtt": _rtt(watch, begin_s + span.settle_s, end_s),
         "said": said_by,
         "begin_s": round(begin_s - first_s, 3),
-        **({"samples": _samples(watch, sides, first_s, end_s)} if case.part.startswith("table") else {}),
+        **({"samples": _samples(watch, sides, first_s, end_s)} if plan.has_course(case) else {}),
     }
 
 

@@ -9,7 +9,7 @@ import json
 import matplotlib as mpl
 
 from bench.ops.cells import Cell, cells
-from bench.ops.plan import PARTS, TABLE_BACKGROUNDS, Run, counts
+from bench.ops.plan import CHANGING, PARTS, TABLE_BACKGROUNDS, Run, counts
 from bench.ops.tables import NUMBERS
 from bench.ops.tools import words
 from bench.report import RESULTS
@@ -27,6 +27,7 @@ def draw() -> None:
     record = json.loads((RESULTS / "ops.json").read_text())
     runs = [run for run in record["runs"] if run["error"] is None]
     _courses(runs, record["commit"])
+    _changing(runs, record["commit"])
     _bars(runs, record["commit"])
 
 
@@ -58,6 +59,22 @@ def _courses(runs: list[Run], commit: str) -> None:
         plt.close(figure)
 
 
+def _changing(runs: list[Run], commit: str) -> None:
+    """The course of a copy beside a background that changes, the last that counts."""
+    run = _best(runs, CHANGING, CHANGING)
+    if run is None:
+        return
+    figure, (rates, trips) = plt.subplots(2, 1, figsize=(10, 4.6), layout="constrained", sharex=True)
+    _course(rates, trips, run)
+    rates.set_ylabel("payload, Mb/s")
+    trips.set_ylabel("round trip, ms")
+    figure.suptitle(
+        f"Overlay-{PARTS[CHANGING]}: who else is there changes every minute ({commit})", fontsize=9
+    )
+    figure.savefig(RESULTS / "ops-changing.png", dpi=110, metadata={"Software": None})
+    plt.close(figure)
+
+
 def _best(runs: list[Run], part: str, background: str) -> Run | None:
     """The last of a cell that counts; if none does, the last."""
     own = [
@@ -68,7 +85,7 @@ def _best(runs: list[Run], part: str, background: str) -> Run | None:
 
 def _course(rates: Axes, trips: Axes, run: Run) -> None:
     samples = run["samples"]
-    names = {"foreground": "one CUBIC stream", "background": words(run["background"])}
+    names = {side: words(run[side]) for side in ("foreground", "background")}
     for side, name in names.items():
         seen = samples[f"{side}_kbps"]
         colour = _OURS if run[side] == "cp" else _COLOURS[side]
@@ -88,7 +105,8 @@ def _course(rates: Axes, trips: Axes, run: Run) -> None:
 
 def _bars(runs: list[Run], commit: str) -> None:
     """A panel for each figure of rates: a group for each background, a bar for each foreground."""
-    parts = [part for part in PARTS if part not in NUMBERS and any(run["part"] == part for run in runs)]
+    others = [part for part in PARTS if part not in (*NUMBERS, CHANGING)]
+    parts = [part for part in others if any(run["part"] == part for run in runs)]
     if not parts:
         return
     figure, axes = plt.subplots(

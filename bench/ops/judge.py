@@ -1,10 +1,11 @@
 """The rows of the bench, from the runs alone."""
 
+import statistics
 from collections.abc import Iterator, Sequence
 
-from bench.ops import tables
+from bench.ops import changing, tables
 from bench.ops.cells import LAST_S, Cell, cells
-from bench.ops.plan import ADAPTIVE, FIXED, PARTS, Case, Run
+from bench.ops.plan import ADAPTIVE, CHANGING, FIXED, PARTS, PHASES, Case, Run
 from bench.ops.tools import words
 from bench.report import Row, Target
 
@@ -12,6 +13,7 @@ JAIN = 0.95
 """Of ``howdah cp`` beside one CUBIC stream, in Tables 2 and 3."""
 JAIN_ADAPTIVE = {"cubic": 0.99, "bbr": 0.97}
 TIMES_WRONG, OF_RIGHT = 4.0, 95.0
+OF_ORACLE, JAIN_CHANGING = 90.0, 0.95
 BACKGROUNDS = {"cubic": "iperf", "bbr": "iperf-bbr"}
 
 
@@ -21,6 +23,8 @@ def rows(runs: Sequence[Run]) -> list[Row]:
         own = [run for run in runs if run["part"] == part]
         if part in tables.NUMBERS:
             found += _table(part, own)
+        elif part == CHANGING:
+            found += _changing(own)
         else:
             found += [row for cell in cells(own).values() for row in _rates(cell)]
         if part == "figure29":
@@ -90,6 +94,21 @@ def _adaptive(runs: Sequence[Run]) -> Iterator[Row]:
             "%",
             Target.at_least(OF_RIGHT),
         )
+
+
+def _changing(runs: Sequence[Run]) -> Iterator[Row]:
+    for case, cell in cells(runs).items():
+        what = f"{words(case.foreground)} beside {words(case.background)}"
+        found = [list(changing.phases(run)) for run in cell.runs]
+        shares = [100 * changing.of_oracle(each, case.overlay) for each in found]
+        indices = [index for each in found if (index := changing.fairness(each)) is not None]
+        share, index = (statistics.median(each) if each else None for each in (shares, indices))
+        yield Row(f"{what}: its rate, of an oracle's", share, "%", Target.at_least(OF_ORACLE), cell.note)
+        yield Row(f"{what}: Jain's index beside others", index, "", Target.at_least(JAIN_CHANGING))
+        for background in PHASES:
+            own = [phase for each in found for phase in each if phase.background == background]
+            rates = [phase.foreground_bps for phase in own]
+            yield Row(f"{what}: with {background}", _mbps(statistics.mean(rates) if rates else None), "Mb/s")
 
 
 def _over(mine: float | None, other: float | None) -> float | None:

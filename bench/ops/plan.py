@@ -25,6 +25,8 @@ TABLE_BACKGROUNDS = ("iperf", "gridftp-16", "udt", "cp")
 PATTERNS = ("square-udp", "square-rbudp", "square-tcp", "bursty-udp-1-2", "bursty-udp-1-5", "bursty-udp-1-10")
 MIXES = {"cubic": ("iperf", "square-tcp"), "bbr": ("iperf-bbr", "square-bbr")}
 """Backgrounds of Figures 17 and 18 by congestion control: all the time, and as a square wave."""
+CHANGING, PHASE_S, PHASES = "changing", 60.0, ("cubic", "bbr", "nobody")
+"""Of no figure: a background whose class changes every minute (scenarios/traffic-changing.toml), for ten."""
 ADAPTIVE, FIXED = "cp", {"cubic": "cp-cubic", "bbr": "cp-bbr"}
 
 
@@ -64,6 +66,8 @@ class Scale(NamedTuple):
     """By part, of what shares the path; else one."""
     clients: Sequence[int]
     """Of NFS in Figure 15."""
+    patterns: Sequence[str]
+    """Of Figures 13 and 14."""
     streams: Sequence[int]
     """Of iperf3 in Figures 17 and 18."""
 
@@ -71,11 +75,12 @@ class Scale(NamedTuple):
 SCALES: dict[Length, Scale] = {
     "short": Scale(
         tables=Span(90, 30),
-        alone=Span(30, 10),
+        alone=Span(20, 10),
         figures=Span(20, 0),
         adaptive=Span(60, 20),
         repeats={"table2": 3},
-        clients=(1, 4, 16),
+        clients=(1, 16),
+        patterns=[name for name in PATTERNS if name != "bursty-udp-1-5"],
         streams=(1, 16),
     ),
     "whole": Scale(
@@ -85,6 +90,7 @@ SCALES: dict[Length, Scale] = {
         adaptive=Span(1800, 0),
         repeats={},
         clients=(1, 2, 4, 8, 16),
+        patterns=PATTERNS,
         streams=(1, 8, 16),
     ),
 }
@@ -110,6 +116,7 @@ PARTS: dict[str, int] = {
     "figure18": 2,
     "figure19": 1,
     "figure29": 1,
+    CHANGING: 1,
 }
 """Each part's overlay."""
 
@@ -120,7 +127,7 @@ def _sides(part: str, scale: Scale) -> Iterator[tuple[str | None, str | None]]:
         yield from ((None, each) for each in TABLE_BACKGROUNDS)
         yield from (("iperf", each) for each in TABLE_BACKGROUNDS)
     elif part in ("figure13", "figure14"):
-        for background in (None, "iperf", *PATTERNS):
+        for background in (None, "iperf", *scale.patterns):
             yield from ((each, background) for each in FOREGROUNDS)
     elif part == "figure15":
         for clients in scale.clients:
@@ -132,6 +139,8 @@ def _sides(part: str, scale: Scale) -> Iterator[tuple[str | None, str | None]]:
                 yield "udt", background
     elif part == "figure19":
         yield from (("nfs-16", each) for each in (None, "iperf", "gridftp-8", "gridftp-16", "udt", "cp"))
+    elif part == CHANGING:
+        yield ADAPTIVE, CHANGING
     else:
         for background in ("iperf", "iperf-bbr"):
             yield from ((each, background) for each in (*FIXED.values(), ADAPTIVE))
@@ -146,11 +155,18 @@ def _tcp(streams: Iterable[int]) -> Iterator[str]:
 def span(case: Case, length: Length) -> Span:
     """How long a run of it is looked at."""
     scale = SCALES[length]
+    if case.part == CHANGING:
+        return Span(10 * PHASE_S, 0)
     if case.part == "figure29":
         return scale.adaptive
     if not case.part.startswith("table"):
         return scale.figures
     return scale.tables if case.foreground else scale.alone
+
+
+def has_course(case: Case) -> bool:
+    """Whether its record keeps a sample a second."""
+    return case.part.startswith("table") or case.part == CHANGING
 
 
 def repeats(case: Case, length: Length) -> int:

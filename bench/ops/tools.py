@@ -6,7 +6,7 @@ from bench.ops.gridftp import GridFtp
 from bench.ops.howdah import Copy, Pattern
 from bench.ops.iperf3 import Iperf3
 from bench.ops.nfs import Nfs
-from bench.ops.plan import PATTERNS
+from bench.ops.plan import CHANGING, PATTERNS
 from bench.ops.tool import Tool
 from bench.ops.udt import Udt
 
@@ -20,6 +20,7 @@ WORDS = {
     "cp": "howdah cp",
     "cp-cubic": "howdah cp --cc cubic",
     "cp-bbr": "howdah cp --cc bbr",
+    CHANGING: "one CUBIC stream, one BBR stream, nobody, a minute each",
 }
 """For people, where the name does not say it."""
 
@@ -28,7 +29,7 @@ def tool(name: str) -> Tool:
     """As ``iperf``, ``iperf-16-bbr``, ``gridftp-8``, ``nfs-4``, ``cp-cubic``, ``udt``, ``square-tcp``."""
     if name == "udt":
         return Udt()
-    if name in (*PATTERNS, "square-bbr"):
+    if name in (*PATTERNS, "square-bbr", CHANGING):
         return Pattern(name)
     found = _NAMED.fullmatch(name)
     if found is None:

@@ -1,16 +1,19 @@
 """The OPS paper's experiments: fairness, which runs are made, what is read, and the tables from a record."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.ops import judge, overlay, plan, tables
+from bench.ops import changing, judge, overlay, plan, tables
 from bench.ops.cells import cell, cells
 from bench.ops.experiment import Side, rate
 from bench.ops.fairness import harm, jain
-from bench.ops.plan import PARTS, SCALES, Case, case_of
+from bench.ops.plan import CHANGING, PARTS, PHASE_S, PHASES, SCALES, Case, case_of
 from bench.ops.tools import tool
 from bench.ops.watch import Look, echoes, read
+from howdah.traffic.pattern import Tcp, Wave
+from howdah.traffic.patternfile import load
 
 MBPS = 1e6
 
@@ -226,6 +229,45 @@ def test_an_adaptive_copy_is_held_against_the_right_and_the_wrong_choice() -> No
         pytest.approx(value) for value in (1, 4.5, 100 * 225 / 230, jain([100, 350]), 2, 100 * 100 / 230)
     ]
     assert judged == list(zip(values, [True, True, True, False, False, False], strict=True))
+
+
+def changing_run(mine: dict[str, int], others: dict[str, int]) -> dict[str, Any]:
+    """Ten phases, before which a login takes 7 s; kb/s by who is there."""
+    who = [PHASES[second // 60 % 3] for second in range(600)]
+    samples = {
+        "foreground_kbps": [0] * 10 + [mine[each] for each in who[3:]],
+        "background_kbps": [8] * 7 + [others[each] for each in who],
+    }
+    return run("cp", CHANGING, part=CHANGING, begin_s=10.0, samples=samples)
+
+
+def test_a_changing_background_is_held_against_an_oracle_by_phases() -> None:
+    path = round(overlay.load(1).rate_bps * overlay.PAYLOAD_OF_WIRE / 1e3)
+    fair = {"cubic": path // 2, "bbr": path // 2, "nobody": path}
+    made = changing_run(fair, {**fair, "nobody": 0})
+    found = list(changing.phases(made))
+    assert [phase.background for phase in found] == [*PHASES] * 3 + ["cubic"]
+    assert [phase.seconds for phase in found] == [57, *[60] * 9]
+    judged = {row.what.rpartition(": ")[2]: row for row in judge.rows([made])}
+    assert judged["its rate, of an oracle's"].value == pytest.approx(100, abs=0.01)
+    assert judged["Jain's index beside others"].value == pytest.approx(1)
+    assert judged["with nobody"].value == pytest.approx(path / 1e3)
+    greedy = {"cubic": path, "bbr": path // 10, "nobody": path}
+    taken = changing_run(greedy, {"cubic": path // 100, "bbr": path, "nobody": 0})
+    met = {row.what.rpartition(": ")[2]: row.met for row in judge.rows([taken]) if row.target}
+    assert met == {"its rate, of an oracle's": True, "Jain's index beside others": False}
+    failed = run("cp", CHANGING, part=CHANGING, error="no")
+    assert [row.met for row in judge.rows([failed]) if row.target] == [False, False]
+
+
+def test_the_scenario_changes_as_the_phases_do() -> None:
+    file = Path(__file__).parents[2] / "scenarios" / "traffic-changing.toml"
+    found = load(file)
+    assert found.duration_s == plan.span(Case(CHANGING, 1, "cp", CHANGING), "short").total_s
+    for each in found.loads:
+        assert isinstance(each, Tcp)
+        begins = PHASES.index(each.congestion_control or "") * PHASE_S
+        assert each.wave == Wave(start_s=begins, on_s=PHASE_S, every_s=len(PHASES) * PHASE_S)
 
 
 COUNTERS = """Inter-|   Receive                            |  Transmit
