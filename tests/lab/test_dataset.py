@@ -64,3 +64,38 @@ def test_a_data_set_is_recorded_after_it_was_stopped(privilege: None, tmp_path: 
         assert (held.made.rate_bps, held.made.queue_bytes) == (2_000_000, 100_000)
         assert held.base_rtt_s >= 0.2
         assert np.isfinite(held.rtt_s).any()
+
+
+ACTIVE = """
+name = "active"
+length = "12s"
+settle = "1s"
+runs = 1
+late_again = 3
+classes = ["nobody"]
+bursts = true
+[[path]]
+name = "slow"
+rate = "2Mbit"
+rtt = "50ms"
+queue = "2BDP"
+"""
+
+
+def test_bursts_of_active_probing_are_in_the_recording_when_they_are_on_the_path(
+    privilege: None, tmp_path: Path
+) -> None:
+    plan, folder = tmp_path / "active.toml", tmp_path / "out"
+    plan.write_text(ACTIVE)
+    argv = [sys.executable, "-P", "-m", "howdah", "shared", "dataset", str(plan), "-o", str(folder)]
+    subprocess.run([*argv, "--quiet"], check=True, timeout=120)
+    assert found(folder) == {"bursts/slow.nobody.beside-bursts.1.npz"}
+    held, _ = recording.read(folder / "bursts/slow.nobody.beside-bursts.1.npz")
+    assert held.situation == "bursts"
+    first_s = held.times_s[0]
+    sent = [(each.congestion_control, round(each.start_s - first_s)) for each in held.bursts]
+    assert sent == [("cubic", 0), ("bbr", 5), ("cubic", 10)]
+    # CUBIC fills the queue of 100 ms, and nobody else sends; its first round trips do not.
+    cubic = held.bursts[0]
+    busy = (held.times_s > cubic.start_s + 2) & (held.times_s < cubic.start_s + 5)
+    assert np.nanmedian(held.rtt_s[busy]) > held.base_rtt_s + 0.03

@@ -145,3 +145,33 @@ def test_a_link_without_answers_ends_with_the_reason(four: dict[str, Ended]) -> 
     first, last = dead.err.splitlines()
     assert first == "howdah: far (10.77.0.2) answers no ICMP echo within 1.5 s; asking by UDP, over ssh"
     assert last.startswith(f"{first.partition(';')[0]}, and by UDP: ssh to far did not answer")
+
+
+BURSTS = """
+name = "short"
+duration = "2s"
+[[load]]
+kind = "tcp"
+congestion_control = "cubic"
+on = "1s"
+every = "3s"
+"""
+
+
+def test_bursts_are_sent_beside_the_probes_and_their_cost_is_told(wan: lab.Lab, tmp_path: Path) -> None:
+    (tmp_path / "short.toml").write_text(BURSTS)
+    words = ["--active", "--bursts", str(tmp_path / "short.toml"), "far"]
+    before = wan.stats().directions["near_to_far"].ip_bytes
+    probe = Running(wan, tmp_path, "--json", *words).end().probe()
+    carried = wan.stats().directions["near_to_far"].ip_bytes - before
+    (burst,) = probe.bursts
+    assert burst.congestion_control == "cubic"
+    assert 2.0 <= burst.start_s < 2.5
+    assert 1.0 < burst.end_s - burst.start_s < 2.0
+    assert 0.5 * carried < burst.bytes < carried
+    # Before the first burst nothing of ours was on the path, so the base RTT is its own.
+    assert 0.020 <= probe.base_rtt_s < 0.0205
+    assert probe.elapsed_s == pytest.approx(4.0, abs=1.0)
+    said = Running(wan, tmp_path, *words).end()
+    assert (said.code, said.err) == (0, "")
+    assert "Sent      " in said.out

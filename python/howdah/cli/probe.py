@@ -1,5 +1,6 @@
 """``howdah probe``."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,10 +15,12 @@ Examples
   howdah probe dtn2                        base RTT, its spread, queueing and room, who is there: ten seconds
   howdah probe --for 60s dtn2              for longer: a queue that is seldom empty, a route that changes
   howdah probe --udp me@dtn2               by UDP, answered by howdah there, which ssh starts
+  howdah probe --active dtn2               with bursts of TCP beside the probes, 22 s: tells more, and costs
   howdah probe 2001:db8::7 --json          the record, with the whole series
 
 ICMP echo needs nothing at the far end. Where it is not answered, UDP is tried over ssh. Either way some
-110 probes a second of 64 bytes each go out, and as many come back.
+110 probes a second of 64 bytes each go out, and as many come back. With --active, CUBIC, BBR, CUBIC and
+nothing are sent to howdah there, 5 s each as fast as they can; the summary says how much that was.
 """
 
 
@@ -27,7 +30,15 @@ def probe(
         str, typer.Argument(metavar="HOST", help="As ssh knows it, or an address.", show_default=False)
     ],
     *,
-    lasting: Annotated[str, typer.Option("--for", metavar="TIME", help="From 1s to 1h.")] = "10s",
+    lasting: Annotated[
+        str | None,
+        typer.Option("--for", metavar="TIME", help="From 1s to 1h.  [default: 10s, or what bursts take]"),
+    ] = None,
+    active: Annotated[bool, typer.Option("--active", help="Send bursts beside the probes.")] = False,
+    bursts: Annotated[
+        Path | None,
+        typer.Option(metavar="PATTERN.toml", help="Other bursts than the default; see scenarios/."),
+    ] = None,
     udp: Annotated[bool, typer.Option("--udp", help="By UDP and not by ICMP echo.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the record, and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
@@ -36,5 +47,6 @@ def probe(
     ] = None,
 ) -> None:
     """Measure the round trip to a host: without a queue, how it spreads, how much of it is queueing."""
-    asked = command.Asked(host, parse_duration(lasting) / 1e9, udp, json, quiet, far_howdah)
+    for_s = None if lasting is None else parse_duration(lasting) / 1e9
+    asked = command.Asked(host, for_s, udp, json, quiet, far_howdah, active or bursts is not None, bursts)
     raise typer.Exit(command.run(asked))

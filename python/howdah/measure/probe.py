@@ -1,13 +1,15 @@
 """``howdah probe`` from its arguments to its exit code: by ICMP echo, and by UDP where asked or needed."""
 
 import sys
+from contextlib import nullcontext
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from howdah import HowdahError, document, interrupt, record
 from howdah.archive import Archive
 from howdah.measure.probe_words import Lines, Quiet, Terminal, in_words
-from howdah.measure.probed import Probe
+from howdah.measure.probed import Burst, Probe
 from howdah.measure.probing import Probed, Probing, Rhythm, Taken, Way, probe
 from howdah.measure.responder import FarResponder, Greeting
 from howdah.measure.target import Target, endpoint, resolved
@@ -15,6 +17,10 @@ from howdah.record import HostLimits, Record
 from howdah.transfer import ssh
 from howdah.transfer.run import link_of_a_lab
 
+if TYPE_CHECKING:
+    from howdah.paths.shared.bursts import Bursts
+
+FOR_S = 10.0
 SILENT_S = 1.5
 """Without an answer for so long, none will come."""
 _SSH_S = 5.0
@@ -26,11 +32,16 @@ class Asked(NamedTuple):
     """The command line."""
 
     host: str
-    for_s: float
+    for_s: float | None
+    """None: ten seconds, or as long as the bursts take."""
     udp: bool
     json: bool
     quiet: bool
     far_howdah: str | None
+    active: bool = False
+    """Send bursts beside the probes."""
+    bursts: Path | None = None
+    """Which; None: the paper's."""
 
 
 class _Seen(NamedTuple):
@@ -41,21 +52,27 @@ class _Seen(NamedTuple):
 
 def run(asked: Asked) -> int:
     """Probes and returns the exit code. Raises HowdahError when nothing answers."""
-    if not 1.0 <= asked.for_s <= _LONGEST_S:
+    if asked.for_s is not None and not 1.0 <= asked.for_s <= _LONGEST_S:
         raise HowdahError(f"--for {asked.for_s:g}s is not between 1s and 1h")
     # Loaded when the arguments are known to be right, and before the first probe: numpy takes a while.
     from howdah.paths.shared.summary import showed  # noqa: PLC0415
 
     interrupt.install()
     began = datetime.now(UTC)
-    run = _Run(asked)
+    bursts = _bursts(asked) if asked.active else None
+    run = _Run(asked, bursts)
     with interrupt.Held():
         close_account = link_of_a_lab()
+    sent: list[Burst] = []
     try:
-        seen = run.by_udp(asks=True) if asked.udp else run.by_any()
+        with bursts or nullcontext():
+            seen = run.by_udp(asks=True) if asked.udp else run.by_any()
+            if bursts:
+                with interrupt.Held():
+                    sent = bursts.end()
     finally:
         run.display.close()
-    shown = showed(seen.probed, run.rhythm, seen.way, seen.address)
+    shown = showed(seen.probed, run.rhythm, seen.way, seen.address, sent)
     kept = _record(shown, began, run.target.name, close_account(), seen.probed.interrupted)
     problem = None
     try:
@@ -75,9 +92,18 @@ def run(asked: Asked) -> int:
     return 128 + seen.probed.interrupted if seen.probed.interrupted else 0
 
 
+def _bursts(asked: Asked) -> "Bursts":
+    """Loaded only where they are asked for: it brings all that a copy does."""
+    from howdah.paths.shared.active import profile  # noqa: PLC0415
+    from howdah.paths.shared.bursts import Bursts  # noqa: PLC0415
+
+    return Bursts(profile(asked.bursts, asked.for_s), asked.host, asked.far_howdah)
+
+
 class _Run:
-    def __init__(self, asked: Asked) -> None:
-        self.asked = asked
+    def __init__(self, asked: Asked, bursts: "Bursts | None") -> None:
+        self.asked, self.bursts = asked, bursts
+        self.for_s = asked.for_s or (bursts.lasts_s if bursts else FOR_S)
         self.target = Target(asked.host)
         self.rhythm = Rhythm()
         self.display = _display(asked)
@@ -129,15 +155,16 @@ class _Run:
         return seen
 
     def _watch(self, taken: Taken) -> bool:
-        self.display.look(taken, self.asked.for_s)
-        return taken.elapsed_s > SILENT_S and not taken.counts.answered
+        self.display.look(taken, self.for_s)
+        silent = taken.elapsed_s > SILENT_S and not taken.counts.answered
+        return silent or not (self.bursts is None or self.bursts.look(taken.elapsed_s))
 
     def _refusal(self, seen: Probed) -> str:
         said = f" ({seen.refused})" if seen.refused else ""
-        return f"{said} within {min(SILENT_S, self.asked.for_s):.1f} s"
+        return f"{said} within {min(SILENT_S, self.for_s):.1f} s"
 
     def _for_ns(self) -> int:
-        return round(self.asked.for_s * 1e9)
+        return round(self.for_s * 1e9)
 
 
 class _NoEchoError(HowdahError):

@@ -4,8 +4,8 @@ import math
 import sys
 from typing import TextIO
 
-from howdah._native import format_duration
-from howdah.measure.probed import Others, Probe
+from howdah._native import format_bytes, format_duration
+from howdah.measure.probed import Burst, Others, Probe
 from howdah.measure.probing import Taken
 from howdah.words import count, some
 
@@ -113,6 +113,8 @@ def in_words(probe: Probe, host: str) -> str:
         f"Queue     {_queue(probe)}",
         f"Room      {_room(probe)}",
     ]
+    if probe.bursts:
+        lines.append(f"Sent      {_sent(probe.bursts)}; RTT, Queue and Room are beside that")
     if probe.others:
         lines.append(f"Others    {others(probe.others)}")
     lines += [
@@ -141,6 +143,12 @@ def others(heard: Others) -> str:
 
 def _class(name: str, probability: float) -> str:
     return f"{name if name == 'nobody' else name.upper()} ({probability:.2f})"
+
+
+def _sent(bursts: list[Burst]) -> str:
+    """As ``1.9 GB: cubic 5.1 s, bbr 5.1 s, cubic 5 s``."""
+    each = some(f"{burst.congestion_control} {burst.end_s - burst.start_s:.1f} s" for burst in bursts)
+    return f"{format_bytes(sum(burst.bytes for burst in bursts))}: {each}"
 
 
 def ms(seconds: float) -> str:

@@ -20,6 +20,17 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
     until_s: float
 
 
+class Burst(msgspec.Struct, frozen=True, kw_only=True):
+    """What active probing sent at one time: one TCP connection or several of one kind."""
+
+    start_s: float
+    end_s: float
+    """All of it had arrived."""
+    congestion_control: str
+    bytes: int
+    """Payload that arrived."""
+
+
 class Others(msgspec.Struct, frozen=True, kw_only=True):
     """Who else was there at the end of a probing, as a model tells it."""
 
@@ -71,6 +82,8 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     """One look in each step, at a random instant of it; null: lost, or not sent."""
     mean_of_ten_rtt_s: list[float | None]
     """Once a second the mean of ten probes 1 ms apart; null: none was answered."""
+    bursts: list[Burst] = []
+    """Of active probing; the queue is then also theirs."""
     others: Others | None = None
     """Null in records of a howdah that told nobody."""
     notes: list[str] = []

@@ -1,19 +1,20 @@
 """Listening: who is there, by the last seconds of a series of RTTs, whoever measured them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from howdah import HowdahError
 from howdah.paths.shared import models
 from howdah.paths.shared.recognise import model
 from howdah.paths.shared.recognise.model import Heard, Model
-from howdah.paths.shared.recognise.recording import Floats, situation
-from howdah.paths.shared.recognise.windows import LEAST_ANSWERED, Windows
+from howdah.paths.shared.recognise.recording import Burst, Floats, situation
+from howdah.paths.shared.recognise.windows import LEAST_ANSWERED, Windows, sent_at
 
 _ROUNDED = 1e-6
 """Of a step: so that samples which are whole steps apart are counted as that."""
@@ -34,7 +35,11 @@ class Kept(NamedTuple):
 
 
 def listen(
-    times_s: Floats, rtt_s: Floats, base_rtt_s: float, ours: Mapping[str, int] | None = None
+    times_s: Floats,
+    rtt_s: Floats,
+    base_rtt_s: float,
+    ours: Mapping[str, int] | None = None,
+    bursts: Sequence[Burst] = (),
 ) -> Heard | CannotTell:
     """Who is there, by the end of a series of RTTs.
 
@@ -42,20 +47,24 @@ def listen(
     of its end is judged as the model has a length for, 10 s at most; what lies before does not count.
     Samples every 10 ms are what ``howdah probe`` takes and what was learnt; every 20 ms is the least.
     ``base_rtt_s`` is the least RTT known of this route; that of the series itself where no better is known.
-    ``ours`` are streams of this host's own that run beside all the time, by congestion control; a model
-    is for none, for CUBIC or for BBR, and the answer is only of others.
+    ``ours`` are streams of this host's own that run beside all the time, by congestion control, and
+    ``bursts`` those of active probing, on the clock of ``times_s``; a model is for none, for CUBIC, for
+    BBR or for bursts, and the answer is only of others.
 
     ``Heard.classes`` has a probability for each class, ``new`` says that it is like nothing trained on (the
     classes then say what is nearest, no more), and ``sure`` that to listen longer is of no use. Pure but for
     reading the model once. Raises HowdahError when a model of the user's is damaged.
     """
-    kept = find(situation(ours))
+    name = situation(ours, bursts=bool(bursts))
+    kept = find(name)
     if kept is None:
-        return CannotTell(why=f"no model knows a path with {situation(ours)} of our own on it")
-    return judged(kept.model, times_s, rtt_s, base_rtt_s)
+        return CannotTell(why=f"no model knows a path with {name} of our own on it")
+    return judged(kept.model, times_s, rtt_s, base_rtt_s, bursts)
 
 
-def judged(by: Model, times_s: Floats, rtt_s: Floats, base_rtt_s: float) -> Heard | CannotTell:
+def judged(
+    by: Model, times_s: Floats, rtt_s: Floats, base_rtt_s: float, bursts: Sequence[Burst] = ()
+) -> Heard | CannotTell:
     """The same by this model."""
     if not (np.isfinite(base_rtt_s) and base_rtt_s > 0):
         return CannotTell(why="the RTT without a queue is not known")
@@ -63,7 +72,9 @@ def judged(by: Model, times_s: Floats, rtt_s: Floats, base_rtt_s: float) -> Hear
     lengths = [stage.length_s for stage in by.stages if stage.length_s <= span_s * (1 + 1e-6)]
     if not lengths:
         return CannotTell(why=f"{span_s:.1f} s are too short; it takes {by.stages[0].length_s:g} s")
-    windows = _window(times_s, rtt_s, base_rtt_s, round(lengths[-1] / by.step_s), by.step_s)
+    steps = round(lengths[-1] / by.step_s)
+    sent = sent_at(times_s[-1] - by.step_s * np.arange(steps)[::-1], bursts)
+    windows = _window(times_s, rtt_s, base_rtt_s, by.step_s, sent)
     answered = float(np.isfinite(windows.rtt_s).mean())
     if answered < LEAST_ANSWERED:
         return CannotTell(why=f"only {answered:.0%} of the last {lengths[-1]:g} s were answered")
@@ -82,8 +93,11 @@ def find(name: str) -> Kept | None:
     return Kept(loaded, file, digest)
 
 
-def _window(times_s: Floats, rtt_s: Floats, base_rtt_s: float, steps: int, step_s: float) -> Windows:
-    """The last ``steps`` of ``step_s``, as one window."""
+def _window(
+    times_s: Floats, rtt_s: Floats, base_rtt_s: float, step_s: float, sent: NDArray[np.int8]
+) -> Windows:
+    """The last steps of ``step_s``, as many as there is in ``sent``, as one window."""
+    steps = len(sent)
     place = steps - 1 - np.floor((times_s[-1] - times_s) / step_s + _ROUNDED).astype(np.int64)
     inside = place >= 0
     place, heard = place[inside], rtt_s[inside]
@@ -95,7 +109,7 @@ def _window(times_s: Floats, rtt_s: Floats, base_rtt_s: float, steps: int, step_
     return Windows(
         rtt[None],
         ((probed - answered) / np.maximum(probed, 1))[None],
-        np.zeros((1, steps), np.int8),
+        sent[None],
         np.array([base_rtt_s]),
         step_s,
     )

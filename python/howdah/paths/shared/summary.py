@@ -1,5 +1,7 @@
 """From the looks of a probing to what it showed."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from howdah import HowdahError
@@ -7,7 +9,8 @@ from howdah.measure import probed
 from howdah.measure.probing import Counts, Probed, Rhythm, Way
 from howdah.paths.shared.events import BLOCK_S, events
 from howdah.paths.shared.listen import CannotTell, find, listen
-from howdah.paths.shared.recognise.recording import NOTHING
+from howdah.paths.shared.recognise.kept import of_bursts
+from howdah.paths.shared.recognise.recording import situation
 from howdah.paths.shared.series import Floats, fine, looked, means
 from howdah.words import count
 
@@ -16,8 +19,13 @@ _MANY = 0.1
 """Of the answers."""
 
 
-def showed(seen: Probed, rhythm: Rhythm, way: Way, address: str) -> probed.Probe:
-    """What a probing showed. Raises HowdahError when too few looks were answered to tell anything."""
+def showed(
+    seen: Probed, rhythm: Rhythm, way: Way, address: str, bursts: Sequence[probed.Burst] = ()
+) -> probed.Probe:
+    """What a probing showed, beside bursts of ours.
+
+    Raises HowdahError when too few looks were answered to tell anything.
+    """
     series = fine(seen.looks, rhythm.step_s)
     if np.sum(~np.isnan(series.rtt_s)) < LEAST_LOOKS:
         raise HowdahError(
@@ -54,16 +62,18 @@ def showed(seen: Probed, rhythm: Rhythm, way: Way, address: str) -> probed.Probe
         step_s=series.step_s,
         rtt_s=_kept(series.rtt_s),
         mean_of_ten_rtt_s=_kept(slow.rtt_s) if slow else [],
-        others=_others(seen, rhythm.step_s, float(found.base_s[-1])),
+        bursts=list(bursts),
+        others=_others(seen, rhythm.step_s, float(found.base_s[-1]), bursts),
         notes=_notes(seen.counts),
     )
 
 
-def _others(seen: Probed, step_s: float, base_rtt_s: float) -> probed.Others:
-    heard = listen(*looked(seen.looks, step_s), base_rtt_s)
+def _others(seen: Probed, step_s: float, base_rtt_s: float, sent: Sequence[probed.Burst]) -> probed.Others:
+    bursts = of_bursts(sent)
+    heard = listen(*looked(seen.looks, step_s), base_rtt_s, bursts=bursts)
     if isinstance(heard, CannotTell):
         return probed.Others(why=heard.why)
-    kept = find(NOTHING)
+    kept = find(situation(None, bursts=bool(bursts)))
     return probed.Others(
         background=heard.background,
         probability=heard.probability,

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.paths.shared.dataset.plan import DatasetPlan, Run
 from howdah.paths.shared.dataset.worker import Made
-from howdah.paths.shared.recognise.recording import label
+from howdah.paths.shared.recognise.recording import BURSTS, label
 from howdah.words import count
 
 
@@ -47,7 +47,8 @@ class Lines(Quiet):
 
     def made(self, run: Run, made: Made, *, again: bool) -> None:
         """The run, and the time left, by what the runs so far took."""
-        ours = f" beside {label(run.ours)} of ours" if run.ours else ""
+        sent = BURSTS if run.bursts else label(run.ours)
+        ours = f" beside {sent} of ours" if run.ours or run.bursts else ""
         what = f"{run.path.name}, {label(run.background)}{ours}, run {run.file.split('.')[-2]}"
         if made.spoilt is None or not again:
             self._made += 1

@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 
 from howdah.lab.link import LinkSpec
-from howdah.paths.shared.recognise.recording import label, situation
+from howdah.paths.shared.active import PROFILE
+from howdah.paths.shared.recognise.recording import BURSTS, label, situation
 
 Streams = dict[str, int]
 """By congestion control; {} is none."""
@@ -55,6 +56,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     path: PathSpec
     background: Streams
     ours: Streams
+    bursts: bool
+    """Active probing: those of ``howdah probe --active``, from the beginning of the recording on."""
     length_s: float
     seed: int
     attempt: int = 0
@@ -67,7 +70,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cores(self) -> float:
         """Of this machine, what its lab takes, about."""
-        sends = bool(self.background or self.ours)
+        sends = bool(self.background or self.ours or self.bursts)
         return _CORES + sends * (_CORES_SENDING + _CORES_PER_GBPS * self.path.rate_bps / 1e9)
 
     def again(self) -> "Run":
@@ -87,6 +90,7 @@ class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
     paths: tuple[PathSpec, ...]
     classes: tuple[Streams, ...]
     ours: tuple[Streams, ...]
+    bursts: bool
     length_s: float
     seed: int
     late_again: int
@@ -100,22 +104,27 @@ class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     def controls(self) -> list[str]:
         """The congestion controls, each once."""
-        return list(dict.fromkeys(name for streams in (*self.classes, *self.ours) for name in streams))
+        bursts = PROFILE.controls() if self.bursts else []
+        streams = (name for each in (*self.classes, *self.ours) for name in each)
+        return list(dict.fromkeys([*streams, *bursts]))
 
     def _runs(self) -> Iterator[tuple[int, Run]]:
         for path, background, ours in itertools.product(self.paths, self.classes, self.ours):
-            made = (path.link, path.lan_bps, path.settle_s, self.length_s, self.seed)
+            bursts = (PROFILE,) if self.bursts else ()
+            made = (path.link, path.lan_bps, path.settle_s, self.length_s, self.seed, *bursts)
             digest = hashlib.blake2b(msgspec.json.encode(made), digest_size=4).hexdigest()
             for repeat in range(path.beside_ours if ours else path.runs):
-                file = f"{path.name}.{_short(background)}.beside-{_short(ours)}.{repeat + 1}"
+                beside = BURSTS if self.bursts else _short(ours)
+                file = f"{path.name}.{_short(background)}.beside-{beside}.{repeat + 1}"
                 yield (
                     repeat,
                     Run(
                         name=f"{self.name}-{digest}.{file}",
-                        file=str(Path(situation(ours)) / f"{file}.npz"),
+                        file=str(Path(situation(ours, bursts=self.bursts)) / f"{file}.npz"),
                         path=path,
                         background=background,
                         ours=ours,
+                        bursts=self.bursts,
                         length_s=self.length_s,
                         seed=self.seed,
                     ),

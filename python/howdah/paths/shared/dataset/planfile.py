@@ -11,6 +11,7 @@ For example::
     late_again = 1                 # a run the machine was too slow for is made again at most so often
     classes = ["nobody", "1 cubic", "1 bbr", "1 bbr, 1 cubic", "2 bbr", "2 cubic"]   # the default
     ours = ["nobody", "1 cubic"]   # beside them, streams of this host; default: ["nobody"]
+    bursts = true                  # or those of active probing; default: false
 
     [[path]]                       # in any number
     name = "overlay-1"
@@ -67,6 +68,7 @@ class _PlanText(msgspec.Struct, forbid_unknown_fields=True):
     late_again: Annotated[int, msgspec.Meta(ge=0, le=100)] = 1
     classes: tuple[str, ...] = CLASSES
     ours: tuple[str, ...] = ("nobody",)
+    bursts: bool = False
 
 
 def load(file: Path) -> DatasetPlan:
@@ -84,11 +86,14 @@ def loads(text: str, where: str) -> DatasetPlan:
         paths=tuple(_path(each, given, f"{where}: path {each.name}") for each in given.path),
         classes=_streams(given.classes, f"{where}: classes"),
         ours=_streams(given.ours, f"{where}: ours"),
+        bursts=given.bursts,
         length_s=_within(given.length, _SHORTEST_S, _LONGEST_S, f"{where}: length"),
         seed=given.seed,
         late_again=given.late_again,
     )
     _once((path.name for path in plan.paths), f"{where}: path")
+    if plan.bursts and any(plan.ours):
+        raise HowdahError(f"{where}: with bursts, no other streams of ours can be; leave ours out")
     if not plan.runs():
         raise HowdahError(f"{where} records nothing; it needs a [[path]], classes, and runs; {SEE}")
     return plan

@@ -1,10 +1,11 @@
 """Probes from a host of a lab: ``python -m howdah.paths.shared.dataset.prober``.
 
-A Probing comes on standard input as JSON. An empty line leaves on standard output when it begins, and what it
-saw (Probed) as JSON at its end.
+A Probing comes on standard input as JSON. When it has begun, a line on standard output says since when, in
+seconds of CLOCK_MONOTONIC; what it saw (Probed) leaves as JSON at its end.
 """
 
 import sys
+import time
 
 import msgspec
 
@@ -22,7 +23,7 @@ def main() -> None:
         nonlocal begun
         if not begun:
             begun = True
-            _say(b"")
+            _say(str(time.monotonic() - taken.elapsed_s).encode())
         return False
 
     _say(msgspec.json.encode(probe(probing, watch)))

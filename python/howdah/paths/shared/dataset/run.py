@@ -5,9 +5,10 @@ The base RTT is the least of what was seen before anybody sent.
 """
 
 import contextlib
+import itertools
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -19,12 +20,14 @@ from howdah.lab.enter import Process
 from howdah.lab.link import LinkStats
 from howdah.measure.probing import Probed, Probing, Rhythm
 from howdah.measure.target import endpoint
+from howdah.paths.shared.active import PROFILE
 from howdah.paths.shared.dataset import streams
 from howdah.paths.shared.dataset.plan import QUIET_S, Run
-from howdah.paths.shared.recognise.recording import Made, Recording
+from howdah.paths.shared.recognise.recording import Burst, Made, Recording
 from howdah.paths.shared.series import looked
+from howdah.traffic.pattern import Tcp
 
-_PORT = 7021
+_PORT, _PORT_OF_BURSTS = 7021, 7921
 _MOST_SKIPPED = 0.5
 """Of the probes; with more this machine has been asleep."""
 _LATE, _LATE_S = 0.25, 0.005
@@ -50,7 +53,8 @@ def make(run: Run, controls: Mapping[str, str]) -> Outcome:
     # Half of the time to settle is left to each stream, whenever it begins.
     offset_s = run.path.settle_s / 2
     with lab.started(link, topology) as wan, contextlib.ExitStack() as stack:
-        prober = stack.enter_context(_killed(_prober(wan, run)))
+        prober, begun_s = _prober(wan, run)
+        stack.enter_context(_killed(prober))
         running: list[Process] = []
         for port, (place, name) in enumerate(_placed(run), start=_PORT):
             delay_s = QUIET_S + chance.uniform(0, offset_s)
@@ -58,12 +62,23 @@ def make(run: Run, controls: Mapping[str, str]) -> Outcome:
             source = ["source", wan.addresses[receiver[0]], str(port), controls[name], f"{delay_s:.3f}"]
             for host, words in (receiver, (f"left{place}", source)):
                 running.append(stack.enter_context(_killed(_stream(wan, host, words))))
+        sending: dict[str, Process] = {}
+        first_s = begun_s + QUIET_S + run.path.settle_s
+        for port, (name, times_s) in enumerate(_bursts(run), start=_PORT_OF_BURSTS):
+            running.append(stack.enter_context(_killed(_stream(wan, "right1", ["catch", str(port)]))))
+            at = [str(first_s + each_s) for each_s in times_s]
+            words = ["bursts", wan.addresses["right1"], str(port), controls[name], *at]
+            sending[name] = stack.enter_context(_killed(_stream(wan, "left1", words)))
         seen = _probed(prober, run)
-        for each in running:
-            if each.poll() is not None:
+        for each in (*running, *sending.values()):
+            # Bursts end by themselves; nothing else does.
+            if each.poll():
                 raise HowdahError(f"run {run.name}: a stream of the lab ended: {_last(_pipe(each.stderr))}")
         stats = wan.stats()
-    return Outcome(_recording(run, link.seed, seen, stats), _spoilt(run, seen, stats))
+        sent = [
+            burst for name, each in sending.items() for burst in _sent(name, each, begun_s, seen.elapsed_s)
+        ]
+    return Outcome(_recording(run, link.seed, seen, sent, stats), _spoilt(run, seen, stats))
 
 
 def _placed(run: Run) -> Iterator[tuple[int, str]]:
@@ -78,7 +93,24 @@ def _placed(run: Run) -> Iterator[tuple[int, str]]:
             yield 1, name
 
 
-def _prober(wan: lab.Lab, run: Run) -> Process:
+def _bursts(run: Run) -> Iterator[tuple[str, list[float]]]:
+    """Each congestion control, and when its bursts begin and end, from the beginning of the recording on."""
+    for load in PROFILE.loads if run.bursts else ():
+        if isinstance(load, Tcp) and load.congestion_control:
+            periods = load.wave.periods(run.length_s)
+            yield load.congestion_control, [each_s for period in periods for each_s in period]
+
+
+def _sent(name: str, sender: Process, begun_s: float, elapsed_s: float) -> Iterator[Burst]:
+    """What it says it sent; of what it is still sending, until the end of the probing."""
+    sender.kill()
+    said = [float(line) - begun_s for line in _pipe(sender.stdout)]
+    for start_s, end_s in itertools.zip_longest(said[::2], said[1::2], fillvalue=elapsed_s):
+        yield Burst(start_s=start_s, end_s=max(start_s, end_s), congestion_control=name)
+
+
+def _prober(wan: lab.Lab, run: Run) -> tuple[Process, float]:
+    """Probing, and since when, by CLOCK_MONOTONIC."""
     for_s = QUIET_S + run.path.settle_s + run.length_s
     probing = Probing(way="icmp", to=endpoint(wan.addresses["right1"], 0), for_ns=round(for_s * 1e9))
     pipe = subprocess.PIPE
@@ -87,14 +119,13 @@ def _prober(wan: lab.Lab, run: Run) -> Process:
     stdin, stdout = _pipe(prober.stdin), _pipe(prober.stdout)
     stdin.write(msgspec.json.encode(probing))
     stdin.close()
-    stdout.readline()
-    return prober
+    return prober, float(stdout.readline() or "nan")
 
 
 def _stream(wan: lab.Lab, host: str, words: list[str]) -> Process:
     """One end of a stream."""
     argv = [sys.executable, "-I", "-S", str(Path(streams.__file__)), *words]
-    return wan.popen(host, argv, stderr=subprocess.PIPE, tied=True)
+    return wan.popen(host, argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, tied=True)
 
 
 def _probed(prober: Process, run: Run) -> Probed:
@@ -104,7 +135,7 @@ def _probed(prober: Process, run: Run) -> Probed:
     return msgspec.json.decode(out, type=Probed)
 
 
-def _recording(run: Run, seed: int, seen: Probed, stats: LinkStats) -> Recording:
+def _recording(run: Run, seed: int, seen: Probed, sent: Sequence[Burst], stats: LinkStats) -> Recording:
     step_s = Rhythm().step_s
     times_s, rtt_s = looked(seen.looks, step_s)
     quiet = rtt_s[times_s < QUIET_S]
@@ -121,6 +152,7 @@ def _recording(run: Run, seed: int, seen: Probed, stats: LinkStats) -> Recording
         run=run.name,
         path=run.path.name,
         background=run.background,
+        bursts=tuple(sorted(sent, key=lambda burst: burst.start_s)),
         ours=run.ours or None,
         made=Made(
             rate_bps=rate_bps,

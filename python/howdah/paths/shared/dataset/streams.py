@@ -2,8 +2,13 @@
 
 python streams.py sink PORT                              takes one connection, until it is killed
 python streams.py source ADDRESS PORT CONTROL DELAY_S    sends after that, until it is killed
+python streams.py catch PORT                             takes one connection after another
+python streams.py bursts ADDRESS PORT CONTROL BEGIN END... sends, each over a connection of its own, between
+
+BEGIN and END are seconds of CLOCK_MONOTONIC. It says when each really began, and when all of it had arrived.
 """
 
+import contextlib
 import socket
 import sys
 import time
@@ -16,26 +21,62 @@ _PAUSE_S = 0.002
 
 def _sink(port: int) -> None:
     with socket.create_server(("", port), backlog=1) as server:
-        taken, _ = server.accept()
-        buffer = bytearray(_DISCARDED)
+        _take(server)
+    sys.exit("its stream has ended")
+
+
+def _catch(port: int) -> None:
+    with socket.create_server(("", port), backlog=1) as server:
+        while True:
+            _take(server)
+
+
+def _take(server: socket.socket) -> None:
+    taken, _ = server.accept()
+    buffer = bytearray(_DISCARDED)
+    with taken:
         # With MSG_TRUNC the kernel drops what came and copies nothing (tcp(7)).
         while taken.recv_into(buffer, _DISCARDED, socket.MSG_TRUNC):
             time.sleep(_PAUSE_S)
-    sys.exit("its stream has ended")
 
 
 def _source(address: str, port: int, control: str, delay_s: float) -> None:
     time.sleep(delay_s)
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as stream:
-        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
-        stream.connect((address, port))
+    with _connected(address, port, control) as stream:
         while True:
             stream.send(_BLOCK)
+
+
+def _burst(address: str, port: int, control: str, begin_s: float, end_s: float) -> None:
+    time.sleep(max(0.0, begin_s - time.monotonic()))
+    print(time.monotonic(), flush=True)
+    with _connected(address, port, control) as stream:
+        while (left_s := end_s - time.monotonic()) > 0:
+            stream.settimeout(left_s)
+            with contextlib.suppress(TimeoutError):
+                stream.send(_BLOCK)
+        stream.settimeout(None)
+        stream.shutdown(socket.SHUT_WR)
+        stream.recv(1)
+    print(time.monotonic(), flush=True)
+
+
+def _connected(address: str, port: int, control: str) -> socket.socket:
+    stream = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
+    stream.connect((address, port))
+    return stream
 
 
 if __name__ == "__main__":
     what, *rest = sys.argv[1:]
     if what == "sink":
         _sink(int(rest[0]))
-    else:
+    elif what == "catch":
+        _catch(int(rest[0]))
+    elif what == "source":
         _source(rest[0], int(rest[1]), rest[2], float(rest[3]))
+    else:
+        times_s = list(map(float, rest[3:]))
+        for place in range(0, len(times_s), 2):
+            _burst(rest[0], int(rest[1]), rest[2], times_s[place], times_s[place + 1])

@@ -1,9 +1,12 @@
 """A probe's record as a recording."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from howdah import HowdahError
-from howdah.paths.shared.recognise.recording import Recording
+from howdah.measure import probed
+from howdah.paths.shared.recognise.recording import Burst, Recording
 from howdah.record import Record
 
 
@@ -24,4 +27,13 @@ def of_probe(record: Record, background: dict[str, int] | None) -> Recording:
         run=record.id,
         path=record.host or probe.address,
         background=background,
+        bursts=of_bursts(probe.bursts),
+    )
+
+
+def of_bursts(sent: Iterable[probed.Burst]) -> tuple[Burst, ...]:
+    """What active probing sent."""
+    return tuple(
+        Burst(start_s=each.start_s, end_s=each.end_s, congestion_control=each.congestion_control)
+        for each in sent
     )

@@ -20,7 +20,7 @@ from howdah.paths.shared.recognise.arrays import Arrays
 from howdah.paths.shared.recognise.classifiers import CLASSIFIERS
 from howdah.paths.shared.recognise.contract import Classifier
 from howdah.paths.shared.recognise.novelty import Familiar
-from howdah.paths.shared.recognise.recording import NOTHING, Floats, Recording, holds, label, situation
+from howdah.paths.shared.recognise.recording import NOTHING, Floats, Recording, holds, label
 from howdah.paths.shared.recognise.windows import LEAST_STEPS, Windows, cut, steps_in
 
 SCHEMA = 1
@@ -151,9 +151,9 @@ class Model:
             raise HowdahError(
                 f"run {recording.run!r} holds no whole window of {self.length_s:g} s; record for longer"
             )
-        if situation(recording.ours) != self.ours:
+        if recording.situation != self.ours:
             raise HowdahError(
-                f"run {recording.run!r} was recorded with {situation(recording.ours)} of ours on the path, "
+                f"run {recording.run!r} was recorded with {recording.situation} of ours on the path, "
                 f"this model trained with {self.ours}; take the model of that situation"
             )
         return self.said(self.answer(windows), starts_s.tolist())

@@ -23,6 +23,8 @@ SCHEMA = 1
 NOBODY = "nobody"
 NOTHING = "nothing"
 """Of ours."""
+BURSTS = "bursts"
+"""Of active probing."""
 SHORTEST_S, LONGEST_S = 1e-6, 60.0
 """Of RTTs and steps."""
 _MEND = "record it again, or leave it out"
@@ -123,8 +125,8 @@ class Recording:
 
     @property
     def situation(self) -> str:
-        """What of ours ran beside them: a congestion control, as a rule, or ``nothing``."""
-        return situation(self.ours)
+        """What of ours ran beside them: a congestion control, as a rule, ``bursts`` or ``nothing``."""
+        return situation(self.ours, bursts=bool(self.bursts))
 
 
 def label(background: dict[str, int]) -> str:
@@ -132,12 +134,12 @@ def label(background: dict[str, int]) -> str:
     return ", ".join(f"{background[name]} {name}" for name in sorted(background)) or NOBODY
 
 
-def situation(ours: Mapping[str, int] | None) -> str:
-    """Of streams of ours by congestion control: its name, those of several, or ``nothing``.
+def situation(ours: Mapping[str, int] | None, *, bursts: bool = False) -> str:
+    """Of streams of ours by congestion control: its name, those of several, ``bursts``, or ``nothing``.
 
     There is a model for each.
     """
-    return "+".join(sorted(ours or {})) or NOTHING
+    return "+".join([*[BURSTS] * bursts, *sorted(ours or {})]) or NOTHING
 
 
 def background(text: str) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """Windows: pieces of recordings, all of one length in equal steps, that classifiers judge one by one."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howdah import HowdahError
-from howdah.paths.shared.recognise.recording import Floats, Recording
+from howdah.paths.shared.recognise.recording import Burst, Floats, Recording
 
 SENT = ("nothing", "cubic", "bbr", "other")
 """What we sent in a step; ``Windows.sent`` holds indices of it."""
@@ -227,6 +227,16 @@ def default_step_s(recordings: Sequence[Recording]) -> float:
     return coarsest * max(1, math.ceil(_LEAST_STEP_S / coarsest - 1e-6))
 
 
+def sent_at(times_s: Floats, bursts: Iterable[Burst]) -> NDArray[np.int8]:
+    """Which of ``SENT`` was sent when: shape (times,)."""
+    sent = np.zeros(len(times_s), np.int8)
+    for burst in bursts:
+        name = burst.congestion_control
+        code = SENT.index(name if name in SENT else "other")
+        sent[(burst.start_s <= times_s) & (times_s < burst.end_s)] = code
+    return sent
+
+
 def steps_in(length_s: float, step_s: float) -> int:
     """Whole steps in a time, however it was rounded."""
     return int(length_s / step_s + _ROUNDED)
@@ -261,9 +271,5 @@ def _grid(recording: Recording) -> tuple[Floats, Floats, NDArray[np.int8]]:
     answered = np.bincount(place[there], minlength=size)
     probed = np.bincount(place, minlength=size)
     rtt = np.where(answered > 0, summed / np.maximum(answered, 1), np.nan)
-    sent = np.zeros(size, np.int8)
-    clock = recording.times_s[0] + recording.step_s * np.arange(size)
-    for burst in recording.bursts:
-        name = burst.congestion_control
-        sent[(burst.start_s <= clock) & (clock < burst.end_s)] = SENT.index(name if name in SENT else "other")
+    sent = sent_at(recording.times_s[0] + recording.step_s * np.arange(size), recording.bursts)
     return rtt, (probed - answered) / np.maximum(probed, 1), sent
