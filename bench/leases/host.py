@@ -1,15 +1,12 @@
 """A sending host: its clock, its kernel's table of shares, and its agent, which may die alone."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from bench.leases.clock import Clock
+from bench.leases.ground import Ground
 from howdah.paths.guaranteed.agent import Agent, Held
 from howdah.paths.guaranteed.idle import AFTER_NS
 from howdah.paths.guaranteed.messages import Call, Grant, Measured, Report
-
-if TYPE_CHECKING:
-    from bench.leases.world import World
 
 KILLED_WRITING = 0.01
 
@@ -21,13 +18,14 @@ class Killed(Exception):
 class Host:
     """A host; to its agent, its kernel."""
 
-    def __init__(self, world: "World", name: str, minimums_bps: Mapping[str, int], clock: Clock) -> None:
+    def __init__(self, ground: Ground, name: str, minimums_bps: Mapping[str, int], clock: Clock) -> None:
         self.name = name
         self.minimums_bps = minimums_bps
         self.agent: Agent | None = None
         self.obeys: Grant | None = None
         """What its agent is being told."""
-        self._world = world
+        self._ground = ground
+        ground.agents[name] = self.deliver
         self._clock = clock
         self._table: dict[str, Held] = {}
         self._silent: frozenset[str] = frozenset()
@@ -58,14 +56,14 @@ class Host:
     def start(self) -> None:
         """Starts an agent unless there is one."""
         if self.agent is None:
-            world = self._world
-            self.agent = world.variant.agent(self.name, world.number(), self, world.lease_ns)
+            ground = self._ground
+            self.agent = ground.variant.agent(self.name, ground.number(), self, ground.lease_ns)
             self._beat(self.agent)
             self._look(self.agent)
 
     def idle(self) -> frozenset[str]:
         """Flows whose shares are lent."""
-        return self._silent & self._world.targets.policy.lent
+        return self._silent & self._ground.targets.policy.lent
 
     def speak(self, silent: frozenset[str]) -> None:
         """These have nothing to send from now on, all others do."""
@@ -74,14 +72,14 @@ class Host:
     def kill(self, again_ns: int) -> None:
         """Ends the agent, and starts another one after a while. The kernel keeps what it has."""
         self.agent = None
-        self._world.timeline.at(self._world.timeline.now_ns + again_ns, self.start)
+        self._ground.timeline.at(self._ground.timeline.now_ns + again_ns, self.start)
 
     def reboot(self, again_ns: int) -> None:
         """The kernel too begins anew, with a clock that shows another time."""
         self.kill(again_ns)
         self._table.clear()
-        self._clock = self._world.clock()
-        self._world.watch.changed()
+        self._clock = self._ground.clock()
+        self._ground.watch.changed()
 
     def deliver(self, message: Grant | Call) -> None:
         """A message reaches the host."""
@@ -92,44 +90,44 @@ class Host:
         try:
             report = agent.hear(message, self._shown_ns())
         except Killed:
-            self._world.met["agent killed while it wrote"] += 1
-            self.kill(self._world.pause_ns())
+            self._ground.met["agent killed while it wrote"] += 1
+            self.kill(self._ground.pause_ns())
         else:
             self._send(report)
 
     def _beat(self, agent: Agent) -> None:
         if self.agent is agent:
             self._send(agent.tick(self._shown_ns()))
-            self._world.timeline.at(self._clock.when(agent.wake_ns), self._beat, agent)
+            self._ground.timeline.at(self._clock.when(agent.wake_ns), self._beat, agent)
 
     def _look(self, agent: Agent) -> None:
         if self.agent is agent:
-            lent = self._world.targets.policy.lent & self.minimums_bps.keys()
+            lent = self._ground.targets.policy.lent & self.minimums_bps.keys()
             self._send(agent.look(lent, self._shown_ns()))
-            self._world.timeline.at(self._clock.when(self._shown_ns() + AFTER_NS), self._look, agent)
+            self._ground.timeline.at(self._clock.when(self._shown_ns() + AFTER_NS), self._look, agent)
 
     def _send(self, report: Report | None) -> None:
         if report is not None:
-            self._world.put(self.name, report)
-            for seat in self._world.seats:
-                self._world.network.carry(self.name, seat.name, seat.hear, report)
+            self._ground.put(self.name, report)
+            for name, hear in self._ground.controllers.items():
+                self._ground.network.carry(self.name, name, hear, report)
 
     def _shown_ns(self) -> int:
-        return self._clock.read(self._world.timeline.now_ns)
+        return self._clock.read(self._ground.timeline.now_ns)
 
     def held(self) -> dict[str, Held]:
         return dict(self._table)
 
     def hold(self, flow: str, held: Held) -> None:
-        world = self._world
-        if world.rough and world.random.random() < KILLED_WRITING:
+        ground = self._ground
+        if ground.rough and ground.random.random() < KILLED_WRITING:
             raise Killed
         self._table[flow] = held
-        world.watch.held(self, flow, held)
+        ground.watch.held(self.name, flow, held)
 
     def release(self, flow: str) -> None:
         del self._table[flow]
-        self._world.watch.changed()
+        self._ground.watch.changed()
 
     def measured(self) -> dict[str, Measured]:
         return {flow: Measured(0, 0, 1, flow not in self._silent) for flow in self._table}

@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from bench.leases.world import Variant, run
+from bench.leases.ground import Variant
+from bench.leases.world import run
 from howdah.paths.guaranteed.agent import Agent
 from howdah.paths.guaranteed.controller import Controller, Messages
 from howdah.paths.guaranteed.ledger import Account, Ledger

@@ -1,44 +1,26 @@
-"""A host for a controller, and the bus's record of who leads, for which controllers stand."""
+"""A host for a controller, which stands for leadership."""
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from bench.leases.clock import Clock
+from bench.leases.ground import Ground
 from bench.leases.network import STORE
 from howdah.paths.guaranteed.bus.election import Claim, Election, Record
 from howdah.paths.guaranteed.controller import Controller, Messages
 from howdah.paths.guaranteed.messages import Grant, Report
 from howdah.paths.guaranteed.orders import Orders
 
-if TYPE_CHECKING:
-    from bench.leases.world import World
-
 _REPLY_PER_TERM = 0.3
-
-
-class Store:
-    """What the bus knows of the election: one record, replaced only by who has seen it."""
-
-    def __init__(self) -> None:
-        self.record: Record | None = None
-        self.revision = 0
-
-    def swap(self, claim: Claim) -> bool:
-        """Writes the record if nobody else has."""
-        if claim.expected != self.revision:
-            return False
-        self.record = claim.record
-        self.revision += 1
-        return True
 
 
 class Seat:
     """The host, and the controller on it while one lives."""
 
-    def __init__(self, world: "World", name: str, clock: Clock) -> None:
+    def __init__(self, ground: Ground, name: str, clock: Clock) -> None:
         self.name = name
         self.controller: Controller | None = None
-        self._world = world
+        self._ground = ground
+        ground.controllers[name] = self.hear
         self._clock = clock
         self._election: Election
         self._look = 0
@@ -48,23 +30,23 @@ class Seat:
         """Starts a controller unless there is one. It knows the policy, and reads the orders from the bus."""
         if self.controller is not None:
             return
-        world, targets = self._world, self._world.targets
-        self.controller = world.variant.controller(
+        ground, targets = self._ground, self._ground.targets
+        self.controller = ground.variant.controller(
             targets.policy.trusted_bps,
             targets.minimums_bps,
-            partial(world.rates_bps, targets),
-            lease_ns=world.lease_ns,
-            drift_margin=world.variant.drift_margin,
+            partial(ground.rates_bps, targets),
+            lease_ns=ground.lease_ns,
+            drift_margin=ground.variant.drift_margin,
         )
-        self.controller.order(world.orders, self.shown_ns())
-        self._election = Election(f"{self.name} {world.number()}", world.term_ns, forgets=False)
+        self.controller.order(ground.orders, self.shown_ns())
+        self._election = Election(f"{self.name} {ground.number()}", ground.term_ns, forgets=False)
         self._begin_look()
 
     def kill(self, again_ns: int) -> None:
         """Ends the controller, and starts another one after a while."""
         self.controller = None
         self._look += 1
-        self._world.timeline.at(self._world.timeline.now_ns + again_ns, self.start)
+        self._ground.timeline.at(self._ground.timeline.now_ns + again_ns, self.start)
 
     def hear(self, report: Report) -> None:
         """A Report reaches the host."""
@@ -85,16 +67,16 @@ class Seat:
 
     def shown_ns(self) -> int:
         """What its clock shows."""
-        return self._clock.read(self._world.timeline.now_ns)
+        return self._clock.read(self._ground.timeline.now_ns)
 
     def _begin_look(self) -> None:
         self._look += 1
-        self._world.network.carry(self.name, STORE, self._read, self._look)
-        self._later(2 * int(self._world.term_ns * _REPLY_PER_TERM), self._look)
+        self._ground.network.carry(self.name, STORE, self._read, self._look)
+        self._later(2 * int(self._ground.term_ns * _REPLY_PER_TERM), self._look)
 
     def _read(self, look: int) -> None:
-        store = self._world.store
-        self._world.network.carry(STORE, self.name, self._seen, look, store.record, store.revision)
+        store = self._ground.store
+        self._ground.network.carry(STORE, self.name, self._seen, look, store.record, store.revision)
 
     def _seen(self, look: int, record: Record | None, revision: int) -> None:
         if look != self._look:
@@ -104,13 +86,13 @@ class Seat:
             self._pause()
             return
         self._election.sending(claim, 0, self.shown_ns())
-        self._world.network.carry(self.name, STORE, self._claim, look, claim)
+        self._ground.network.carry(self.name, STORE, self._claim, look, claim)
 
     def _claim(self, look: int, claim: Claim) -> None:
-        done = self._world.store.swap(claim)
+        done = self._ground.store.swap(claim)
         if done and claim.record.beat == 0:
-            self._world.met["takeover"] += 1
-        self._world.network.carry(STORE, self.name, self._claimed, look, done)
+            self._ground.met["takeover"] += 1
+        self._ground.network.carry(STORE, self.name, self._claimed, look, done)
 
     def _claimed(self, look: int, done: bool) -> None:
         if look == self._look:
@@ -123,25 +105,25 @@ class Seat:
         shown_ns = self.shown_ns()
         epoch = self._election.epoch(shown_ns)
         if epoch is not None and self.controller is not None:
-            former = self._world.values
+            former = self._ground.values
             self._say(self.controller.lead(epoch, self._election.until_ns, shown_ns, former))
         self._look += 1
         self._later(self._election.pause_ns(shown_ns), self._look)
 
     def _later(self, pause_ns: int, look: int) -> None:
-        self._world.timeline.at(self._clock.when(self.shown_ns() + pause_ns), self._again, look)
+        self._ground.timeline.at(self._clock.when(self.shown_ns() + pause_ns), self._again, look)
 
     def _again(self, look: int) -> None:
         if look == self._look:
             self._begin_look()
 
     def _say(self, messages: Messages) -> None:
-        world = self._world
+        ground = self._ground
         for message in messages:
-            world.watch.said(message)
+            ground.watch.said(message)
             if isinstance(message, Grant):
-                world.put(self.name, message)
-            world.network.carry(self.name, message.agent, world.hosts[message.agent].deliver, message)
+                ground.put(self.name, message)
+            ground.network.carry(self.name, message.agent, ground.agents[message.agent], message)
         self._set_alarm()
 
     def _set_alarm(self) -> None:
@@ -150,7 +132,7 @@ class Seat:
         wake_ns = self.controller.wake_ns(self.shown_ns())
         if wake_ns is not None and (self._wake_ns is None or wake_ns < self._wake_ns):
             self._wake_ns = wake_ns
-            self._world.timeline.at(self._clock.when(wake_ns), self._alarm, wake_ns)
+            self._ground.timeline.at(self._clock.when(wake_ns), self._alarm, wake_ns)
 
     def _alarm(self, wake_ns: int) -> None:
         if wake_ns == self._wake_ns:

@@ -4,15 +4,14 @@ Between such instants rates only fall, because a lease that runs out leaves a fl
 force is below that: so the sum is largest just after a write to some kernel, or a start of one.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from bench.leases.clock import PPM_MAX
+from bench.leases.ground import Ground
+from bench.leases.host import Host
+from bench.leases.seat import Seat
+from howdah.paths.guaranteed.agent import Held
 from howdah.paths.guaranteed.messages import Call, Grant
-
-if TYPE_CHECKING:
-    from bench.leases.host import Host
-    from bench.leases.world import World
-    from howdah.paths.guaranteed.agent import Held
 
 SUM = "more in force than there is to give away"
 MINIMUM = "less in force than a minimum"
@@ -27,54 +26,51 @@ NEVER = (SUM, MINIMUM, RATE, LEASE, LEDGER, TERM)
 class Watch:
     """Sees all hosts at once, and true time."""
 
-    def __init__(self, world: "World") -> None:
+    def __init__(self, ground: Ground, hosts: Mapping[str, Host], seats: Sequence[Seat]) -> None:
         self.broken: dict[str, int] = {}
         """What was, and when first, in ns."""
         self.looks = 0
-        self._world = world
+        self._ground, self._hosts, self._seats = ground, hosts, seats
         self._said: dict[tuple[str, int, int], int] = {}
 
     def changed(self) -> None:
         """Something in force is different."""
-        world = self._world
-        now_ns = world.timeline.now_ns
+        now_ns = self._ground.timeline.now_ns
         self.looks += 1
-        total_bps = sum(host.total_bps(now_ns) for host in world.hosts.values())
-        if total_bps > world.targets.policy.trusted_bps:
+        total_bps = sum(host.total_bps(now_ns) for host in self._hosts.values())
+        if total_bps > self._ground.targets.policy.trusted_bps:
             self._note(SUM)
-        for seat in world.seats:
+        for seat in self._seats:
             for name, bound_bps in seat.bounds_bps().items():
-                if world.hosts[name].total_bps(now_ns) > bound_bps:
+                if self._hosts[name].total_bps(now_ns) > bound_bps:
                     self._note(LEDGER)
 
-    def held(self, host: "Host", flow: str, held: "Held") -> None:
+    def held(self, host: str, flow: str, held: Held) -> None:
         """An agent has given a flow a share."""
-        if held.rate_bps < host.minimums_bps[flow] or held.minimum_bps < host.minimums_bps[flow]:
+        there = self._hosts[host]
+        if held.rate_bps < there.minimums_bps[flow] or held.minimum_bps < there.minimums_bps[flow]:
             self._note(MINIMUM)
-        grant = host.obeys
-        said_ns = self._said.get((host.name, grant.epoch, grant.seq)) if grant else None
+        grant = there.obeys
+        said_ns = self._said.get((host, grant.epoch, grant.seq)) if grant else None
         if grant is None or said_ns is None or grant.shares[flow].rate_bps != held.rate_bps:
             self._note(RATE)
-        elif host.ends_ns(held.until_ns) > said_ns + grant.lease_ns * 1_000_000 // (1_000_000 - PPM_MAX) + 1:
+        elif there.ends_ns(held.until_ns) > said_ns + grant.lease_ns * 1_000_000 // (1_000_000 - PPM_MAX) + 1:
             self._note(LEASE)
         self.changed()
 
     def said(self, message: Grant | Call) -> None:
         """A controller has spoken."""
-        record = self._world.store.record
+        record = self._ground.store.record
         if record is not None and message.epoch < record.epoch:
             self._note(TERM)
         if isinstance(message, Grant):
-            self._said[message.agent, message.epoch, message.seq] = self._world.timeline.now_ns
+            self._said[message.agent, message.epoch, message.seq] = self._ground.timeline.now_ns
 
-    def ended(self) -> None:
-        """Nothing will change any more."""
-        world = self._world
-        if any(
-            host.rates_bps(world.timeline.now_ns) != world.goal_bps(name)
-            for name, host in world.hosts.items()
-        ):
+    def ended(self, goals_bps: Mapping[str, Mapping[str, int]]) -> None:
+        """Nothing will change any more: ``goals_bps`` are what hosts are to have by then."""
+        now_ns = self._ground.timeline.now_ns
+        if any(self._hosts[name].rates_bps(now_ns) != goal for name, goal in goals_bps.items()):
             self._note(GOAL)
 
     def _note(self, what: str) -> None:
-        self.broken.setdefault(what, self._world.timeline.now_ns)
+        self.broken.setdefault(what, self._ground.timeline.now_ns)

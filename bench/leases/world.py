@@ -1,38 +1,22 @@
 """One schedule: hosts, controllers, the bus between them, and all that happens to them.
 
-Whoever runs here runs for real too: the agent, the controller, the election, the allocator. Of them the world
-knows only what messages and kernels show.
+Of who plays the world knows only what messages and kernels show.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from random import Random
 from typing import NamedTuple
 
-from bench.leases.clock import Clock
+from bench.leases.ground import SOUND, Ground, Variant
 from bench.leases.host import Host
-from bench.leases.network import STORE, Network
+from bench.leases.network import STORE
 from bench.leases.scene import SETTLED_LEASES, Event, Scene, drawn
-from bench.leases.seat import Seat, Store
-from bench.leases.timeline import NS_PER_S, Timeline
+from bench.leases.seat import Seat
+from bench.leases.timeline import NS_PER_S
 from bench.leases.watch import Watch
-from howdah.paths.guaranteed.agent import Agent
-from howdah.paths.guaranteed.controller import Controller, Rates
-from howdah.paths.guaranteed.ledger import DRIFT_MARGIN
-from howdah.paths.guaranteed.messages import Grant, Report
 from howdah.paths.guaranteed.orders import Orders
 from howdah.paths.guaranteed.targets import Targets
-
-
-class Variant(NamedTuple):
-    """Who plays; mutants replace one."""
-
-    agent: type[Agent] = Agent
-    controller: type[Controller] = Controller
-    drift_margin: float = DRIFT_MARGIN
-
-
-SOUND = Variant()
 
 
 class Outcome(NamedTuple):
@@ -53,33 +37,21 @@ def run(seed: int, variant: Variant = SOUND) -> Outcome:
     world = World(drawn(random), random, variant)
     world.start()
     done = world.timeline.run(world.scene.rough_ns + int(SETTLED_LEASES * world.lease_ns))
-    world.watch.ended()
+    world.watch.ended({name: world.goal_bps(name) for name in world.hosts})
     return Outcome(world.watch.broken, done, world.watch.looks, world.met)
 
 
-class World:
+class World(Ground):
     """All there is."""
 
+    watch: Watch
+
     def __init__(self, scene: Scene, random: Random, variant: Variant = SOUND) -> None:
-        self.scene = scene
-        self.random = random
-        self.variant = variant
-        self.timeline = Timeline()
-        self.network = Network(self.timeline, random, scene.weather)
-        self.met = self.network.met
-        self.targets = Targets(scene.policy)
-        self.lease_ns = scene.lease_ns
-        self.term_ns = scene.term_ns
-        self.orders = Orders()
-        self.store = Store()
-        self.rough = True
-        self.watch = Watch(self)
+        super().__init__(scene, random, variant)
         minimums = self.targets.minimums_bps
         self.hosts = {name: Host(self, name, minimums[name], scene.clocks()) for name in minimums}
         self.seats = [Seat(self, f"control{number}", scene.clocks()) for number in range(scene.seats)]
-        self._numbers = 0
-        self._rates: dict[tuple[Targets, int, frozenset[str]], Rates] = {}
-        self._values: dict[str, Grant | Report] = {}
+        self.watch = Watch(self, self.hosts, self.seats)
 
     def start(self) -> None:
         """Plans all that the scene says."""
@@ -101,40 +73,10 @@ class World:
         self.orders = orders
         self._spread()
 
-    def rates_bps(self, targets: Targets, orders: Orders, idle: Collection[str]) -> Rates:
-        """What all controllers of one policy would find alike."""
-        key = (targets, orders.revision, frozenset(idle))
-        if key not in self._rates:
-            self._rates[key] = targets(orders, idle)
-        return self._rates[key]
-
     def goal_bps(self, host: str) -> Mapping[str, int]:
         """What a host is to have in the end."""
         idle = frozenset[str]().union(*(each.idle() for each in self.hosts.values()))
         return self.rates_bps(self.targets, self.orders, idle)[host]
-
-    def put(self, source: str, message: Grant | Report) -> None:
-        """What lies on the bus is kept there, if it got there."""
-        if source not in self.network.cut:
-            self._values[f"{type(message).__name__} {message.agent}"] = message
-
-    @property
-    def values(self) -> Iterable[Grant | Report]:
-        """What lies on the bus."""
-        return self._values.values()
-
-    def number(self) -> int:
-        """Larger each time."""
-        self._numbers += 1
-        return self._numbers
-
-    def clock(self) -> Clock:
-        """Of a host that has just begun."""
-        return self.scene.clocks()
-
-    def pause_ns(self) -> int:
-        """Until something that died is started again."""
-        return self.random.randrange(NS_PER_S)
 
     def _happen(self, event: Event) -> None:
         self.met[event.kind] += 1
