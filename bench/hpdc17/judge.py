@@ -1,5 +1,6 @@
 """The rows of the bench: the sweep, the papers' statements, RTTs left out, and the other benches."""
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import numpy as np
 from bench.report import RESULTS, Row, Target
 from howdah import HowdahError
 from howdah.archive import Archive
+from howdah.archive.runs import Runs
 from howdah.measure import kept
 from howdah.measure.plan import SweepPlan
 from howdah.paths.dedicated.evaluate import draw, evaluate
@@ -69,6 +71,23 @@ def of_selection(material: Material) -> Iterator[Row]:
     )
     for (what, target), value in zip(asked, values, strict=True):
         yield Row(what, None if value is None else 100 * value, "%", target, note)
+    if values[0] is not None:
+        yield from _every_three(runs)
+
+
+def _every_three(runs: Runs) -> Iterator[Row]:
+    """The same whichever three inner RTTs are left out: how much it was the luck of the draw."""
+    inner = np.unique(runs.rtt_s)[1:-1].tolist()
+    found = [evaluate(runs, three) for three in itertools.combinations(inner, 3)]
+    predictions = [each for one in found for each in one.predictions]
+    inside = sum(each.runs_inside for each in predictions) / sum(each.runs for each in predictions)
+    for what, value in (
+        ("choice, mean", np.mean([one.share_mean for one in found])),
+        ("choice, worst", min(one.share_worst for one in found)),
+        ("prediction, median error", np.median([each.error for each in predictions])),
+        ("runs inside the 90 % interval", inside),
+    ):
+        yield Row(f"over all {len(found)} draws: {what}", 100 * float(value), "%")
 
 
 def of_parts(folder: Path = RESULTS) -> Iterator[Row]:

@@ -72,6 +72,13 @@ def test_choice_and_prediction_can_fail() -> None:
     assert [row.met for row in good[:3]] == [True, True, True]
     bad = list(judge.of_selection(Material(sweep(uneven, spread=0.03, repeats=5))))
     assert [row.met for row in bad[:3]] == [False, False, False]
+    # Of five inner RTTs there are ten draws of three; what they say beside the one that counts.
+    for mine, other in zip(good[4:], bad[4:], strict=True):
+        assert mine.what.startswith("over all 10 draws: ")
+        assert mine.met is None
+        assert mine.value is not None
+        assert other.value is not None
+    assert (good[4].value or 0) > 90 > (bad[4].value or 0)
 
 
 def test_too_few_rtts_to_leave_out_are_rows_that_are_not_met() -> None:
