@@ -53,6 +53,14 @@ def test_of_copies_at_once_one_takes_it_and_all_go_well(cp: Copier, waiting: int
     wait_until(lambda: waiting not in far_ends(cp) and len(holders(cp)) == 1, STOP_S + SLACK_S)
 
 
+def test_of_first_copies_at_once_one_keeps_the_login_and_none_complains(cp: Copier) -> None:
+    argv = [*cp.argv("--memory", "1MiB", "far:"), "--quiet"]
+    copies = [cp.lab.popen("near", argv, env=cp.env, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    said = [copy.communicate(timeout=30)[1] for copy in copies]
+    assert [(copy.returncode, text) for copy, text in zip(copies, said, strict=True)] == [(0, "")] * 3
+    assert len([args for args in cp.processes().values() if "[mux]" in args]) == 1
+
+
 @contextmanager
 def copying(cp: Copier, waiting: int) -> Iterator[Process]:
     """A copy on its way that has taken the far end that waited."""

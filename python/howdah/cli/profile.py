@@ -58,7 +58,7 @@ Buffers = Annotated[
 ]
 Sweeps = Annotated[
     list[str] | None,
-    typer.Option("--sweep", metavar="ID", help="Runs of this sweep.", show_default=False),
+    typer.Option("--sweep", metavar="NAME", help="Runs of this sweep.", show_default=False),
 ]
 
 

@@ -25,6 +25,8 @@ KEEP_S = 300
 CONNECT_TIMEOUT_S = 20
 LOST = 255
 """What ssh exits with when its connection fails."""
+_OVERTAKEN = "already exists, disabling multiplexing"
+"""Said by an ssh that began as another one did; it goes on by itself, and nobody need do anything."""
 _ALIVE_S = 5
 _HASH_LENGTH = 40
 _SOCKET_PATH_MAX = 108 - 18
@@ -113,7 +115,8 @@ class Far:
                 break
             self._stderr += piece
         text, self._stderr = self._stderr, b""
-        return text.decode(errors="backslashreplace").replace("\r\n", "\n")
+        lines = text.decode(errors="backslashreplace").replace("\r\n", "\n").splitlines(keepends=True)
+        return "".join(line for line in lines if _OVERTAKEN not in line)
 
     def end(self) -> None:
         """Ends ssh, and the kept login with its last session. Not needed when all went well."""
