@@ -1,8 +1,9 @@
 """Who is there, against what the issue asks and the OPS paper reached: ``make bench-shared ARGS=RECORDINGS``.
 
-RECORDINGS is a folder that ``howdah shared dataset scenarios/shared-dataset-short.toml`` has made. What is
-told is of windows that the classifier had not seen, by the protocol that the row names; the last rows are of
-recordings beside streams of ours. The paper is Computers 2021, 10, 76; its best is 1-NN.
+RECORDINGS is a folder that ``howdah shared dataset scenarios/shared-dataset-short.toml`` has made, and
+``scenarios/shared-dataset-active.toml`` as well. What is told is of windows that the classifier had not seen,
+by the protocol that the row names; the last rows are of recordings beside streams of ours. The paper is
+Computers 2021, 10, 76; its best is 1-NN.
 """
 
 import sys
@@ -16,6 +17,7 @@ from howdah.paths.shared.recognise.contract import Classifier
 from howdah.paths.shared.recognise.evaluate import Protocol, Scores, evaluate
 from howdah.paths.shared.recognise.logistic import Logistic
 from howdah.paths.shared.recognise.paper import NearestNeighbour
+from howdah.paths.shared.recognise.recording import BURSTS
 from howdah.paths.shared.recognise.train import Training, train
 from howdah.paths.shared.recognise.windows import default_step_s, examples
 
@@ -83,10 +85,24 @@ def beside(name: str, found: Read) -> tuple[list[Row], Training]:
     return rows, record
 
 
+def active(folder: Path) -> tuple[list[Row], list[Training]]:
+    """What is told beside the bursts of active probing, by the paper's protocol."""
+    found = read(folder) if folder.is_dir() else []
+    rows = []
+    for length_s, least, paper in ((50.0, 0.99, "paper 0.96"), (10.0, 0.96, "")):
+        what = f"Overlay-1: six classes, active, {length_s:g} s, random folds"
+        value = on(PAPERS, found, Logistic, length_s, "random").accuracy if found else None
+        rows.append(Row(what, value, "", Target.at_least(least), paper if found else f"no {folder}"))
+    return rows, [train(found, Logistic, 10.0).record] if found else []
+
+
 def main(folder: Path) -> int:
     """Prints and keeps the table; 1 when a target is not met."""
     rows, record = alone(read(folder / "nothing"))
     records = [record]
+    more, others = active(folder / BURSTS)
+    rows += more
+    records += others
     for name in ("cubic", "bbr"):
         more, record = beside(name, read(folder / name))
         rows += more
