@@ -1,8 +1,8 @@
 """The measurements of the HPDC 2017 paper in the lab, and what becomes of them: ``make bench-hpdc17``.
 
-Runs a sweep into an archive of its own below ``.bench``, going on where it was stopped; then judges what
-the archive has: each statement of the papers by its rule, choice and prediction at RTTs left out, and the
-other benches of dedicated paths by their records. The page of it is kept beside the record.
+Runs two sweeps into an archive of their own below ``.bench``, going on where they were stopped; then judges
+what the archive has: each statement of the papers by its rule, choice and prediction at RTTs left out, and
+the other benches of dedicated paths by their records. The page of it is kept beside the record.
 """
 
 import argparse
@@ -20,24 +20,27 @@ from howdah.report.material import Material
 
 ROOT = Path(__file__).parents[2]
 HOME = ROOT / ".bench" / "hpdc17"
-PLAN = ROOT / "scenarios" / "hpdc17-two-hours.toml"
+PLANS = [ROOT / "scenarios" / f"hpdc17-{name}.toml" for name in ("two-hours", "sizes")]
 
 
 def main() -> int:
     interrupt.install()
     options = _options()
-    plan = load(options.plan)
-    if options.sweep and (code := _sweep(options.plan)):
-        return code
+    files: list[Path] = [options.plan] if options.plan else PLANS
+    plans = [load(file) for file in files]
+    for file in files if options.sweep else ():
+        if code := _sweep(file):
+            return code
     if options.parts:
         for part in judge.PARTS:
             subprocess.run([sys.executable, "-m", f"bench.{part}"], cwd=ROOT, check=False)
     archive = Archive(HOME / "howdah" / "records")
-    runs = archive.runs().where(sweep=plan.name)
+    runs = archive.runs().where(sweep=[plan.name for plan in plans])
     try:
         material = Material(runs)
         rows = [
-            *judge.of_sweep(plan, archive, material),
+            *(judge.of_sweep(plan, archive) for plan in plans),
+            judge.of_lateness(material),
             *judge.of_selection(material),
             *judge.of_parts(),
             *judge.of_statements(material),
@@ -66,7 +69,7 @@ def _sweep(plan: Path) -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.hpdc17", description=__doc__)
-    parser.add_argument("--plan", type=Path, default=PLAN, metavar="TOML", help="another sweep")
+    parser.add_argument("--plan", type=Path, metavar="TOML", help="another sweep")
     parser.add_argument("--no-sweep", dest="sweep", action="store_false", help="judge what the archive has")
     parser.add_argument(
         "--no-parts", dest="parts", action="store_false", help="take the other benches' records as they are"

@@ -29,14 +29,18 @@ PARTS = {
 """Other benches, each with a record of its own, which answer for the rest of the table."""
 
 
-def of_sweep(plan: SweepPlan, archive: Archive, material: Material) -> Iterator[Row]:
-    """Whether the sweep ran to its end, and how many runs the machine spoilt."""
+def of_sweep(plan: SweepPlan, archive: Archive) -> Row:
+    """Whether the sweep ran to its end."""
     planned = sum(plan.repeats().values())
     left = sum(len(runs) for _, runs in kept.left(plan, kept.in_archive(archive, plan)))
-    yield Row(f"runs of {plan.name} made", planned - left, f"of {planned}", Target.at_least(planned))
+    return Row(f"runs of {plan.name} made", planned - left, f"of {planned}", Target.at_least(planned))
+
+
+def of_lateness(material: Material) -> Row:
+    """How many runs the machine spoilt."""
     late = {f"{1e3 * rtt_s:g} ms": found.late for rtt_s, found in material.late.items() if found.late}
     where = ", ".join(f"{count} at {rtt}" for rtt, count in late.items())
-    yield Row("of all runs, left out as late", sum(late.values()), "runs", note=where)
+    return Row("of all runs, left out as late", sum(late.values()), "runs", note=where)
 
 
 def of_statements(material: Material) -> Iterator[Row]:

@@ -52,9 +52,9 @@ def fill(root: Path, repeats: int) -> Archive:
 @pytest.mark.parametrize(("made", "met"), [(2, False), (3, True)])
 def test_a_sweep_that_was_stopped_is_not_at_its_end(tmp_path: Path, made: int, met: bool) -> None:
     archive = fill(tmp_path, made)
-    row, late = judge.of_sweep(loads(PLAN, "tiny.toml"), archive, Material(archive.runs()))
+    row = judge.of_sweep(loads(PLAN, "tiny.toml"), archive)
     assert (row.value, row.unit, row.met) == (made, "of 3", met)
-    assert late.value == 0
+    assert judge.of_lateness(Material(archive.runs())).value == 0
 
 
 def smooth(point: Point) -> float:

@@ -101,7 +101,7 @@ def test_every_figure_is_there_or_says_why_not(page: str, made: tuple[Contents, 
         assert each.ours or each.lacking
     (sizes,) = [each for each in found.figures if each.lacking]
     assert sizes.lacking == (
-        "needs one configuration measured with two transfer sizes: howdah sweep scenarios/hpdc17-10gige.toml"
+        "needs one configuration measured with two transfer sizes: howdah sweep scenarios/hpdc17-sizes.toml"
     )
 
 

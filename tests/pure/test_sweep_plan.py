@@ -157,5 +157,7 @@ def test_two_hours_are_two_hours_and_a_quarter_is_a_quarter() -> None:
         ]
         assert sorted((cell.rtt_ns or 0) / 1e6 for cell in cells) == PAPER_RTTS_MS
         assert len({cell.memory_s for cell in cells}) == 1, "a profile is a mean over one time"
-    assert 80 < minutes(plan) < 110
+    sizes = load(SCENARIOS / "hpdc17-sizes.toml")
+    assert sizes.links.items() <= plan.links.items(), "it is the same path"
+    assert 80 < minutes(plan) + minutes(sizes) < 120
     assert minutes(load(SCENARIOS / "hpdc17-quick.toml")) < 15

@@ -39,7 +39,6 @@ FAMILIES: dict[str, Family] = {
 
 _BUFFERS = ("default", "normal", "large")
 _TWO_RTTS_S = (0.0118, 0.183)
-_WHOLE = "howdah sweep scenarios/hpdc17-10gige.toml"
 _TWO_HOURS = "howdah sweep scenarios/hpdc17-two-hours.toml"
 
 
@@ -130,7 +129,7 @@ COUNTERPARTS = (
         "cubic",
         lambda cells: nearest(cells, "cubic", buffer="large"),
         ("rises-with-size", "flatter-with-size"),
-        _WHOLE,
+        "howdah sweep scenarios/hpdc17-sizes.toml",
     ),
     Counterpart(
         "7",
