@@ -4,6 +4,7 @@ An oracle knows at every instant who is there, and takes an equal share at once:
 stream, all of it beside nobody.
 """
 
+import itertools
 import statistics
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -32,14 +33,12 @@ def phases(run: Run) -> Iterator[Phase]:
     samples = run["samples"]
     mine, others = samples["foreground_kbps"], samples["background_kbps"]
     begun = next((second for second, kbps in enumerate(others) if kbps > _BEGUN_KBPS), len(others))
-    number, first = 0, begun
-    while (first := begun + round(number * PHASE_S)) < len(mine):
-        last = min(len(mine), first + round(PHASE_S))
-        span = slice(max(first, round(run["begin_s"])), last)
-        if last - span.start >= _LEAST_S:
+    lasts = round(PHASE_S)
+    for background, first in zip(itertools.cycle(PHASES), range(begun, len(mine), lasts), strict=False):
+        span = slice(max(first, round(run["begin_s"])), min(len(mine), first + lasts))
+        if span.stop - span.start >= _LEAST_S:
             rates = (1e3 * statistics.mean(side[span]) for side in (mine, others))
-            yield Phase(PHASES[number % len(PHASES)], last - span.start, *rates)
-        number += 1
+            yield Phase(background, span.stop - span.start, *rates)
 
 
 def of_oracle(found: Sequence[Phase], overlay_number: int) -> float:
