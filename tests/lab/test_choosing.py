@@ -1,11 +1,14 @@
 """A copy that listens and changes how it sends, over a real link; who is there is told by a stand-in."""
 
 import sys
+import time
+from pathlib import Path
 
 import msgspec
 import pytest
-from copying import Copier
+from copying import Copier, alive
 
+from howdah import lab
 from howdah.record import Record
 
 pytestmark = pytest.mark.lab
@@ -32,6 +35,26 @@ asked = Request(command=["x"], route=places, memory_s=13.0, plan=plan, fairness=
 done = run(asked, Quiet(), Archive())
 sys.stdout.buffer.write(msgspec.json.encode(done.record))
 """
+
+
+def test_a_copy_that_comes_later_begins_with_one_stream(privilege: None, tmp_path: Path) -> None:
+    """Beside streams that have filled the queue; alone with all of its plan."""
+    with lab.started(lab.symmetric(200_000_000, 60_000_000), sshd=True) as wan:
+        cp = Copier(wan, tmp_path)
+        alone = [cp.good("--memory", "1s", "far:").outcome for _ in range(3)]
+        assert any(outcome is not None and not outcome.changes for outcome in alone), "but for a busy machine"
+        begun = [*cp.argv("--memory", "9s", "--no-listen", "--quiet", "far:")]
+        with alive(wan.popen("near", begun, env=cp.env)) as other:
+            time.sleep(4)
+            later = cp.good("--memory", "2s", "far:")
+            assert other.wait(20) == 0
+    assert later.plan is not None
+    assert later.plan.streams > 1
+    assert later.outcome is not None
+    (change,) = later.outcome.changes
+    assert (change.streams, change.refused) == (1, None)
+    assert change.why == "others were heard before the first byte"
+    assert sum(stream.bytes > 0 for stream in later.outcome.streams) == 1
 
 
 def test_a_copy_hears_by_icmp_and_changes_its_live_streams(cp: Copier) -> None:

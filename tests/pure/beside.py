@@ -35,6 +35,8 @@ class Simulated(NamedTuple):
     base_rtt_s: float = 0.04
     comes_s: float = 1.0
     """Time constant with which a rate comes to its share."""
+    queue_of: Callable[[Choice], float] = lambda choice: 0.8
+    """How full the queue is while we send so."""
 
 
 class Ran(NamedTuple):
@@ -67,9 +69,11 @@ def true_shares(path: Simulated, choice: Choice, who: Background) -> Shares:
     return expected.with_ours(min(0.98, expected.ours * path.bent(choice, who)))
 
 
-def run(path: Simulated, policy: Policy, length_s: float, fairness: float = 0.5) -> Ran:
-    """A transfer of so long."""
-    now = Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9)
+def run(
+    path: Simulated, policy: Policy, length_s: float, fairness: float = 0.5, began: Choice = DEFAULT
+) -> Ran:
+    """A transfer of so long, begun so."""
+    now = Situation(began, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9)
     steer = Steer(policy, now)
     ran = Ran(steer, [], [], [], [], [], [])
     rate_bps, bytes_done, heard_s = 0.0, 0.0, 2.0
@@ -83,7 +87,7 @@ def run(path: Simulated, policy: Policy, length_s: float, fairness: float = 0.5)
             heard_s = t_s
             if steer.hears and (belief := path.ear(t_s, steer.current)) is not None:
                 steer.hear(belief)
-        rtt_s = path.base_rtt_s * (1 + 0.8 * path.queue_bdp)
+        rtt_s = path.base_rtt_s * (1 + path.queue_of(steer.current) * path.queue_bdp)
         look = Look(t_s, round(bytes_done), 0, rtt_s, length_s - t_s)
         if steer.look(look, Way(path.base_rtt_s, path.queue_bdp)) is not None:
             steer.made(t_s, None)

@@ -55,6 +55,41 @@ def test_where_one_stream_is_too_little_a_path_of_its_own_gets_its_streams_back(
     assert ran.mean(ran.rates_bps) > 0.8 * ran.mean(ran.default_bps)
 
 
+@pytest.mark.parametrize("label", ["1 cubic", "2 cubic", "nobody"])
+def test_what_begins_with_one_stream_keeps_it_while_the_path_is_full(label: str) -> None:
+    ran = run(always(label), Weigh(0.5), 120, began=ONE)
+    assert set(ran.choices) == {ONE}
+
+
+def test_who_is_heard_beside_one_that_began_alone_is_answered_as_ever() -> None:
+    ran = run(always("1 bbr"), Weigh(0.5), 60, began=ONE)
+    assert list(dict.fromkeys(ran.choices)) == [ONE, BBR]
+
+
+def test_where_there_is_room_the_streams_of_the_plan_come_at_once() -> None:
+    def empty(choice: Choice) -> float:
+        return 0.0 if choice == ONE else 0.8
+
+    path = Simulated(lambda t_s: "nobody", lambda t_s, choice: None, queue_of=empty)
+    ran = run(path, Weigh(0.5), 30, began=ONE)
+    assert ran.choices[-1] == DEFAULT
+    assert ran.times_s[ran.choices.index(DEFAULT)] < FIRST_S
+    assert ran.steer.periods[-1].why == "there is room for them"
+
+
+def test_one_stream_with_less_than_most_of_an_equal_share_is_given_up() -> None:
+    """Its capacity is known by a second in which others were silent; who is there is not told."""
+
+    def bent(choice: Choice, who: Background) -> float:
+        return 0.3 if choice == ONE and who.loss else 1.0
+
+    path = Simulated(lambda t_s: "nobody" if t_s < 5 else "1 cubic", lambda t_s, choice: None, bent)
+    ran = run(path, Weigh(0.5), 60, began=ONE)
+    assert ran.steer.periods[0].undone is not None
+    assert "of an equal share" in ran.steer.periods[0].undone
+    assert ran.choices[-1] == DEFAULT
+
+
 def test_the_paper_takes_bbr_beside_any_bbr() -> None:
     found = {label: run(always(label), Paper(), 40).choices[-1] for label in CLASSES}
     bbr = {label for label, choice in found.items() if choice.is_bbr}

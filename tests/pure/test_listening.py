@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from samples import LIMITS, record
 
@@ -37,9 +38,12 @@ class Echo:
         made = []
         while self.next * self.step_s < now_s:
             t_s = (self.next + 0.5) * self.step_s
-            made.append(Sound(t_s, RTT_S * (1 + t_s % 1) if self.answers else None))
+            made.append(Sound(t_s, self.rtt_of(t_s) if self.answers else None))
             self.next += 1
         return made
+
+    def rtt_of(self, t_s: float) -> float:
+        return RTT_S * (1 + t_s % 1)
 
     def deaf(self) -> str | None:
         return None if self.answers or self.now_s < 2 else "192.0.2.7 answers no ICMP echo"
@@ -58,6 +62,13 @@ class Transfer:
         self.bytes = 0.0
         self.total: int | None = None
 
+    def connect(self, until_s: float) -> None:
+        """Before the first byte."""
+        for tick in range(1, round(until_s * 10) + 1):
+            now = msgspec.structs.replace(self.progress(tick / 10), phase="connecting")
+            if (steering := self.pilot(now)) is not None:
+                self.take(tick / 10, steering)
+
     def go(self, until_s: float, from_s: float = 0.0) -> None:
         for tick in range(round(from_s * 10) + 1, round(until_s * 10) + 1):
             self.bytes += 0.1 / 8 * (100e6 if self.control == "bbr" else 10e6)
@@ -67,7 +78,7 @@ class Transfer:
 
     def take(self, t_s: float, steering: Steering) -> None:
         self.steerings.append(steering)
-        refused = "not here" if steering.congestion_control == self.refuse else None
+        refused = "not here" if self.refuse and steering.congestion_control == self.refuse else None
         if refused is None:
             self.control, self.streams = steering.congestion_control or self.control, steering.streams
         self.latest = Change(
@@ -139,6 +150,33 @@ def test_it_hears_bbr_and_changes_to_it(echo: Echo, monkeypatch: pytest.MonkeyPa
     assert any("changed to bbr, 1 stream: 10.0 Mb/s -> 100 Mb/s" in line for line in lines)
     transfer.pilot.close()
     assert echo.closed
+
+
+def test_where_others_are_heard_before_the_first_byte_it_begins_with_one_stream(
+    echo: Echo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard(monkeypatch, "1 bbr")
+    transfer = Transfer(Listening(wish()))
+    transfer.connect(0.5)
+    assert [(each.congestion_control, each.streams) for each in transfer.steerings] == [(None, 1)]
+    transfer.go(40, 0.5)
+    assert [(each.congestion_control, each.streams) for each in transfer.steerings[1:]] == [("bbr", 1)]
+    told = transfer.pilot.told()
+    began = told.sent[0]
+    assert (began.t_s, began.streams, began.why) == (0.0, 1, "others were heard before the first byte")
+    assert in_words(told, PLAN)[0].startswith("Began with cubic, 1 stream: others were heard")
+
+
+@pytest.mark.parametrize("why_not", ["streams", "model", "quiet"])
+def test_it_begins_as_planned(echo: Echo, monkeypatch: pytest.MonkeyPatch, why_not: str) -> None:
+    """Where the streams are the user's, no model could tell who is there, or nobody is heard."""
+    if why_not == "model":
+        monkeypatch.setattr(listening.models, "file", lambda situation: None)
+    if why_not == "quiet":
+        monkeypatch.setattr(echo, "rtt_of", lambda t_s: RTT_S)
+    transfer = Transfer(Listening(wish()._replace(streams_fixed=why_not == "streams")))
+    transfer.connect(1.0)
+    assert transfer.steerings == []
 
 
 def test_a_refused_control_leaves_all_as_it_is(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:

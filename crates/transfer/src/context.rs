@@ -1,5 +1,6 @@
 //! What all threads of one end of a transfer share.
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -170,8 +171,10 @@ pub struct Notes {
     pub streams: u16,
     /// Segments sent again, all streams.
     pub retransmissions: u64,
-    /// Mean of the streams' round trips.
+    /// Mean round trip of the streams that carry something.
     pub rtt: Option<Duration>,
+    /// What each stream had acknowledged when it was sampled last.
+    pub acked: HashMap<u16, u64>,
     /// What the user should know.
     pub warnings: Lines,
     /// Why each file or folder that could not be read is not at the receiver.

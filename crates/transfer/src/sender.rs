@@ -269,19 +269,37 @@ impl Run<'_> {
     }
 }
 
-/// Puts what the latest samples say on the board.
+/// Notes what a round of samples says of the path. The round trip is of the streams that carried something since
+/// the round before, if any did: that of an idle one is of the time when it last did.
 pub fn note_samples(context: &Context, round: &[Sample]) {
-    let Ok(count) = u32::try_from(round.len()) else {
-        return;
-    };
-    if count == 0 {
+    if round.is_empty() {
         return;
     }
-    let sum: Duration = round
-        .iter()
-        .map(|sample| Duration::from_micros(u64::from(sample.rtt_us)))
-        .sum();
     let mut notes = lock(&context.board.notes);
-    notes.rtt = Some(sum / count);
+    let busy = |sample: &&Sample| {
+        let before = notes.acked.get(&sample.stream);
+        before.is_some_and(|&acked| acked < sample.bytes_acked)
+    };
+    let mut rtts: Vec<u32> = round
+        .iter()
+        .filter(busy)
+        .map(|sample| sample.rtt_us)
+        .collect();
+    if rtts.is_empty() && notes.rtt.is_none() {
+        rtts.extend(round.iter().map(|sample| sample.rtt_us));
+    }
+    if let Ok(count) = u32::try_from(rtts.len())
+        && count > 0
+    {
+        let sum: Duration = rtts
+            .iter()
+            .map(|&us| Duration::from_micros(us.into()))
+            .sum();
+        notes.rtt = Some(sum / count);
+    }
+    notes.acked = round
+        .iter()
+        .map(|sample| (sample.stream, sample.bytes_acked))
+        .collect();
     notes.retransmissions = round.iter().map(|sample| sample.retransmissions).sum();
 }

@@ -31,25 +31,33 @@ _MOST = 1000
 class Beside:
     """Who is there, and how to send beside them. Raises HowdahError when nobody can be asked."""
 
-    def __init__(self, wish: Wish, ear: Ear, now_s: float, recogniser: Recogniser | None = None) -> None:
+    def __init__(
+        self,
+        wish: Wish,
+        ear: Ear,
+        now_s: float,
+        began: Change | None = None,
+        recogniser: Recogniser | None = None,
+    ) -> None:
+        """``began`` is what was changed before the first byte."""
         plan = wish.plan
         control = plan.congestion_control or wish.control_default
         self._default = Choice(control, plan.streams, plan.pacing_bps)
         rtt_s = wish.rtt_s or ASSUMED_RTT_S
         situation = Situation(
-            current=self._default,
+            current=self._default._replace(streams=began.streams if began else plan.streams),
             default=self._default,
             controls=tuple(dict.fromkeys([control, *(each for each in KNOWN if each in wish.controls)])),
             stream_most_bps=wish.stream_most_bps,
             streams_fixed=wish.streams_fixed,
         )
-        self._steer = Steer(wish.policy or Weigh(wish.fairness), situation)
+        self._steer = Steer(wish.policy or Weigh(wish.fairness), situation, began.why if began else None)
         self._settled_s = max(_SETTLED_S, _SETTLED_ROUND_TRIPS * rtt_s)
         self._hearing = Hearing(ear, recogniser or listen, wish.rtt_s)
         self._hearing.begin(now_s)
         self._steer.able = False
         self._meter = Meter()
-        self._latest: Change | None = None
+        self._latest = began
         self._heard: list[HeardThen] = []
         self._verdicts = 0
         self._cannot: str | None = None

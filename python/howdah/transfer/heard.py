@@ -58,7 +58,8 @@ def _change(sent: SentThen, listened: Listened, told: set[float]) -> str:
         gave = f": {format_rate(sent.before.rate_bps)} -> {format_rate(sent.after.rate_bps)}"
     kept = f"; not kept: {sent.undone}" if sent.undone else ""
     if sent.background is None or sent.probability is None:
-        return f"After {format_duration(sent.t_s)} {', '.join(how)}: {sent.why}{gave}{kept}"
+        when = f"After {format_duration(sent.t_s)}" if sent.t_s else "Began with"
+        return f"{when} {', '.join(how)}: {sent.why}{gave}{kept}"
     told.update(
         heard.t_s for heard in listened.heard if heard.background == sent.background and heard.t_s <= sent.t_s
     )

@@ -1,16 +1,19 @@
 """A transfer that listens to who else is on its path, and changes how it sends.
 
-It begins with its plan, the fair default, and nothing waits for it. What judges takes a while to load, so
-that is done only when the transfer has lasted for ``WAIT_S`` and is to last on (``beside``); until then a
-thread of the native module gathers round trips. Whatever goes wrong with listening ends it and never the
-transfer.
+It begins with its plan, the fair default; with one stream of it where somebody was heard before the first
+byte, for many would take from others what they are long in getting back. Nothing waits for it: round trips
+are gathered by a thread of the native module while the transfer connects. What judges takes a while to load,
+so that is done only when the transfer has lasted for ``WAIT_S`` and is to last on (``beside``). Whatever goes
+wrong with listening ends it and never the transfer.
 """
 
 from typing import TYPE_CHECKING
 
 from howdah import HowdahError
-from howdah.paths.shared.hear.ears import Ear, Streams, best
-from howdah.record import Listened
+from howdah.paths.shared import models
+from howdah.paths.shared.hear.before import somebody
+from howdah.paths.shared.hear.ears import Ear, Sound, Streams, best
+from howdah.record import Change, Listened
 from howdah.transfer.messages import Progress, Steering
 from howdah.transfer.wish import Wish
 
@@ -21,15 +24,22 @@ WAIT_S = 2.0
 """Of payload on its way."""
 LEAST_LEFT_S = 10.0
 """What has less left is over before anybody was heard and a change has brought anything."""
+FEW = 1
+"""Streams beside others, until it is known who they are."""
 
 
 class Listening:
     """The pilot of one transfer."""
 
-    def __init__(self, wish: Wish) -> None:
+    def __init__(self, wish: Wish, ear: Ear | None = None) -> None:
+        """``ear`` is one that listens already, if there is."""
         self._wish = wish
-        self._ear: Ear | None = None
+        self._ear = ear
         self._not_by_icmp: str | None = None
+        self._before: list[Sound] = []
+        self._before_s = 0.0
+        """Nothing had been sent yet."""
+        self._few: Steering | None = None
         self._moving_s: float | None = None
         self._beside: Beside | None = None
         self._ended: str | None = None
@@ -40,11 +50,10 @@ class Listening:
             return None
         if self._ear is None:
             self._ear, self._not_by_icmp = best(self._wish.addresses)
-        if now.phase != "moving":
-            return None
         if self._moving_s is None:
-            self._moving_s = now.elapsed_s
-        if now.elapsed_s - self._moving_s < WAIT_S or not (self._beside or self._lasts(now)):
+            return self._begin(now, self._ear)
+        waits = now.phase != "moving" or now.elapsed_s - self._moving_s < WAIT_S
+        if waits or not (self._beside or self._lasts(now)):
             return None
         try:
             return self._listen(now, self._ear)
@@ -68,6 +77,27 @@ class Listening:
         )
         return self._beside.told(told) if self._beside else told
 
+    def _begin(self, now: Progress, ear: Ear) -> Steering | None:
+        """Few streams, as soon as somebody is heard, where who it is could be told."""
+        if now.phase == "connecting":
+            self._before_s = now.elapsed_s
+        elif now.phase == "moving":
+            self._moving_s = now.elapsed_s
+        wish, plan = self._wish, self._wish.plan
+        control = plan.congestion_control or wish.control_default
+        able = plan.streams > FEW and not wish.streams_fixed and models.file(control) is not None
+        self._before += [each for each in ear.take(now.elapsed_s, None) if each.t_s <= self._before_s]
+        if self._few or not able or ear.by != "icmp" or not somebody(self._before, wish.rtt_s):
+            return None
+        self._few = Steering(
+            streams=FEW, pacing_bps=plan.pacing_bps, why="others were heard before the first byte"
+        )
+        return self._few
+
+    def _began(self, now: Progress) -> Change | None:
+        """What came of that."""
+        return now.latest if self._few and now.latest and now.latest.refused is None else None
+
     def _lasts(self, now: Progress) -> bool:
         """Whether there is enough left; also where that is not known."""
         moved_s = now.elapsed_s - (self._moving_s or 0.0)
@@ -81,7 +111,9 @@ class Listening:
         if self._beside is None:
             from howdah.transfer.beside import Beside  # noqa: PLC0415
 
-            self._beside = Beside(self._wish, ear, now.elapsed_s)
+            known = [self._wish.rtt_s, *(sound.rtt_s for sound in self._before)]
+            base_s = min((each for each in known if each is not None), default=None)
+            self._beside = Beside(self._wish._replace(rtt_s=base_s), ear, now.elapsed_s, self._began(now))
         steering = self._beside.look(now)
         if (why := ear.deaf()) is not None:
             ear.close()

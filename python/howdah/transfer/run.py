@@ -27,6 +27,7 @@ from howdah.transfer.pilot import Pilot, Schedule
 if TYPE_CHECKING:
     from howdah.paths.guaranteed.asking import Asking
     from howdah.paths.shared.choose.policy import Policy
+    from howdah.paths.shared.hear.ears import Ear
     from howdah.transfer.listening import Listening
 
 
@@ -204,12 +205,13 @@ def _transfer(run: _Run, display: Display, archive: Archive) -> None:
     request = run.request
     _check_sources(request.route)
     handed = plan.load(request.plan_file) if request.plan_file else request.plan
-    started, finished = None, False
+    started, ear, finished = None, None, False
     try:
         with interrupt.Held():
             started = take(request.route.host, request.far_howdah)
             # Before the first data, and while ssh connects.
             close_account = link_of_a_lab()
+        ear = _early_ear(request, started.far.login.data_address)
         run.far = hello(started, display.far_says)
         run.connect_s = record.since_process_start_s()
         run.plan = _plan(request, run.far, handed, run.asking.share if run.asking else None)
@@ -225,7 +227,7 @@ def _transfer(run: _Run, display: Display, archive: Archive) -> None:
         _watch(
             started,
             display,
-            _pilot(run, started.far.login.data_address),
+            _pilot(run, started.far.login.data_address, ear),
             held_port=None if run.asking is None else run.far.port,
         )
         run.outcome = msgspec.json.decode(started.session.result(), type=Outcome)
@@ -235,8 +237,9 @@ def _transfer(run: _Run, display: Display, archive: Archive) -> None:
         if request.keeps_far_end:
             standby.leave(started.far.login, request.far_howdah)
     finally:
-        if run.listening is not None:
-            run.listening.close()
+        for listens in (run.listening, ear):
+            if listens is not None:
+                listens.close()
         if started is not None and not finished:
             started.session.cancel()
             started.session.wait(CANCEL_S)
@@ -277,7 +280,17 @@ def _watch(started: Started, display: Display, pilot: Pilot, *, held_port: int |
     display.far_says(started.far.stderr())
 
 
-def _pilot(run: _Run, data_address: str | None) -> Pilot:
+def _early_ear(request: Request, data_address: str | None) -> "Ear | None":
+    """Hears while ssh connects; None where nobody is to be listened to, or the address is not known yet."""
+    if request.pilot is not None or request.fairness is None or request.dry_run or data_address is None:
+        return None
+    from howdah.paths.shared.hear import ears  # noqa: PLC0415
+
+    ear, why_not = ears.best([data_address])
+    return ear if why_not is None else None
+
+
+def _pilot(run: _Run, data_address: str | None, ear: "Ear | None") -> Pilot:
     """Who changes the streams: whoever the request names, who listens, or the plan's schedule."""
     request, plan, far = run.request, run.plan, run.far
     if plan is None or far is None:
@@ -303,7 +316,8 @@ def _pilot(run: _Run, data_address: str | None) -> Pilot:
             addresses=[each for each in (data_address, *far.addresses) if each],
             for_s=request.memory_s,
             policy=request.policy,
-        )
+        ),
+        ear,
     )
     return run.listening
 

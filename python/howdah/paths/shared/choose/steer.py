@@ -3,6 +3,8 @@
 - Who is there cannot be heard behind many streams of our own: models are trained beside one. So it first
   sends by as few as can do, which is fair in any case, and stays so while that has enough and who is there is
   not known. Only after ``UNSURE_S`` is it judged for that.
+- Where others were heard before the first byte it begins so. What the fair default would have is not known
+  then: it is tried where there is room (for ``ROOM_S`` hardly any queue), or where few have too little.
 - Nothing is changed in the first ``FIRST_S``, nor where less than ``LAST_S`` is left.
 - A change is made when two verdicts in a row prefer it by ``GAIN``, ``DWELL_S`` after the last one or later.
 - It is measured once it has settled. One that was to bring more and did not, or that has sent much again for
@@ -40,6 +42,8 @@ EASED_S, EASED_ROUND_TRIPS, EASED_MOST_S = 1.0, 15, 8.0
 """Between two halvings."""
 EASED_QUEUE = 0.5
 """Of the queue that there is at most; with so much of it back the next halving leaves the path full."""
+ROOM_S, ROOM, _ROOM_LEAST_S = 1.5, 0.05, 0.001
+"""So long round trips are no longer than so, beyond the base RTT and of it, where there is room."""
 HELD = 0.6
 HOLD_S, HOLD_MOST_S = 30.0, 480.0
 UNSURE_S = 20.0
@@ -96,7 +100,8 @@ class _Trial(NamedTuple):
 class Steer:
     """Decides for one transfer."""
 
-    def __init__(self, policy: Policy, now: Situation) -> None:
+    def __init__(self, policy: Policy, now: Situation, began: str | None = None) -> None:
+        """``began`` is why the transfer has begun with ``now.current``, where that is not the default."""
         self._policy, self._now = policy, now
         self._meter = Meter()
         self._way = Way(0.0, now.queue_bdp)
@@ -107,7 +112,7 @@ class Steer:
         self._preferred: tuple[Choice, int] | None = None
         self._sure_s: float | None = None
         self._since_s = 0.0
-        self._target = now.default
+        self._target = now.current
         """Where halving leads; else what there is."""
         self._trial: _Trial | None = None
         self._pending: tuple[Wanted, Choice, Preference | None] | None = None
@@ -117,6 +122,9 @@ class Steer:
         self._failures = 0
         self._held_until_s = 0.0
         self.periods: list[Period] = []
+        if now.current != now.default:
+            self._trial = _Trial(_to_hear(now.current, now.default), None)
+            self.periods.append(Period(0.0, now.current, began or "", None, None, None, None, None))
 
     @property
     def current(self) -> Choice:
@@ -166,11 +174,16 @@ class Steer:
         self._now = self._now._replace(queue_bdp=way.queue_bdp, capacity_bps=self._meter.peak_bps)
         had = self._settled(look.t_s)
         self._note(had)
-        if look.t_s < FIRST_S or (look.left_s is not None and look.left_s < LAST_S):
+        if look.left_s is not None and look.left_s < LAST_S:
             return None
-        self._pending = (
-            self._undo(look.t_s, had) or self._prefer(look.t_s) or self._ease(look) or self._quiet(look.t_s)
-        )
+        self._pending = self._room(look.t_s)
+        if self._pending is None and look.t_s >= FIRST_S:
+            self._pending = (
+                self._undo(look.t_s, had)
+                or self._prefer(look.t_s)
+                or self._ease(look)
+                or self._quiet(look.t_s)
+            )
         return self._pending[0] if self._pending else None
 
     def made(self, t_s: float, refused: str | None) -> None:
@@ -260,13 +273,16 @@ class Steer:
 
     def _failed(self, trial: _Trial, had: Had) -> str | None:
         before, preference = trial.before, trial.preference
-        usual_bps = self._default_bps or (before.rate_bps if before else 0.0)
+        usual_bps = self._default_bps or (before.rate_bps if before else None)
         kind = sure_kind(self.belief)
-        # An equal share is less only where others are known to be there.
+        # An equal share is less only where others are known to be there; after few there is nothing else.
         beside = kind is not None and kind[0] != "nobody"
-        fair_bps = preference.fair_share * (self._meter.peak_bps or usual_bps) if beside else usual_bps
-        if had.rate_bps < HELD * min(usual_bps, fair_bps):
-            return f"it gave {had.rate_bps / usual_bps:.0%} of what there was before"
+        equal_bps = preference.fair_share * (self._meter.peak_bps or usual_bps or 0.0)
+        fair_bps = equal_bps if beside or usual_bps is None else usual_bps
+        before_bps = fair_bps if usual_bps is None else usual_bps
+        if had.rate_bps < HELD * min(before_bps, fair_bps):
+            what = "an equal share" if usual_bps is None else "what there was before"
+            return f"it gave {had.rate_bps / before_bps:.0%} of {what}"
         if preference.growth <= 1.1 or kind is None or kind[0] != preference.kind or not before:
             return None
         if before.rate_bps <= 0:
@@ -318,14 +334,32 @@ class Steer:
         target = self.current._replace(streams=next(stream_counts(self._now)))
         if target == self.current:
             return None
-        # Somebody may be there, who is then due half.
-        preference = Preference(target, "nobody", 0.0, 0.0, target.streams / self.current.streams, 0.5)
-        return Wanted(_step(self.current, target), "to hear who is there"), target, preference
+        wanted = Wanted(_step(self.current, target), "to hear who is there")
+        return wanted, target, _to_hear(target, self.current)
+
+    def _room(self, t_s: float) -> tuple[Wanted, Choice, None] | None:
+        """The fair default, where it has not been had yet and the path is not full."""
+        default, kind = self._now.default, sure_kind(self.belief)
+        if self._default_bps is not None or self.current == default or self._heard_for:
+            return None
+        if kind is not None and kind[0] != "nobody":
+            return None
+        lately, base_s = self._meter.over(t_s - ROOM_S, t_s), self._way.base_rtt_s
+        if lately is None or lately.rtt_s is None:
+            return None
+        if lately.rtt_s - base_s > max(_ROOM_LEAST_S, ROOM * base_s):
+            return None
+        return Wanted(default, "there is room for them"), default, None
 
     def _situation(self) -> Situation:
         kind = sure_kind(self.belief)
         measured = self._measured.get(kind[0], {}) if kind else {}
         return self._now._replace(measured=dict(measured))
+
+
+def _to_hear(few: Choice, before: Choice) -> Preference:
+    """Nobody is known yet; somebody may be there, who is then due half."""
+    return Preference(few, "nobody", 0.0, 0.0, few.streams / before.streams, 0.5)
 
 
 def _step(now: Choice, target: Choice) -> Choice:
