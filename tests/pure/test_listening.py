@@ -83,7 +83,7 @@ class Transfer:
             self.control, self.streams = steering.congestion_control or self.control, steering.streams
         self.latest = Change(
             t_s=t_s,
-            congestion_control=steering.congestion_control,
+            congestion_control=self.control,
             streams=steering.streams,
             why=steering.why,
             refused=refused,
@@ -165,6 +165,29 @@ def test_where_others_are_heard_before_the_first_byte_it_begins_with_one_stream(
     began = told.sent[0]
     assert (began.t_s, began.streams, began.why) == (0.0, 1, "others were heard before the first byte")
     assert in_words(told, PLAN)[0].startswith("Began with cubic, 1 stream: others were heard")
+
+
+def test_a_short_copy_that_began_with_one_stream_says_so(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beside, "Beside", pytest.fail)
+    transfer = Transfer(Listening(wish()._replace(for_s=3.0)))
+    transfer.connect(0.5)
+    transfer.go(3.0, 0.5)
+    assert in_words(transfer.pilot.told(), PLAN) == [
+        "Began with cubic, 1 stream: others were heard before the first byte"
+    ]
+
+
+def test_where_listening_fails_one_that_began_with_one_stream_gets_its_plan(
+    echo: Echo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*asked: object) -> None:
+        raise HowdahError("it is damaged")
+
+    monkeypatch.setattr(beside, "Beside", fails)
+    transfer = Transfer(Listening(wish()))
+    transfer.connect(0.5)
+    transfer.go(5.0, 0.5)
+    assert [(each.streams, each.why) for each in transfer.steerings][1:] == [(4, "it is damaged")]
 
 
 @pytest.mark.parametrize("why_not", ["streams", "model", "quiet"])

@@ -9,11 +9,13 @@ wrong with listening ends it and never the transfer.
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from howdah import HowdahError
 from howdah.paths.shared import models
 from howdah.paths.shared.hear.before import somebody
 from howdah.paths.shared.hear.ears import Ear, Sound, Streams, best
-from howdah.record import Change, Listened
+from howdah.record import Change, Listened, SentThen
 from howdah.transfer.messages import Progress, Steering
 from howdah.transfer.wish import Wish
 
@@ -40,6 +42,7 @@ class Listening:
         self._before_s = 0.0
         """Nothing had been sent yet."""
         self._few: Steering | None = None
+        self._began: Change | None = None
         self._moving_s: float | None = None
         self._beside: Beside | None = None
         self._ended: str | None = None
@@ -50,17 +53,18 @@ class Listening:
             return None
         if self._ear is None:
             self._ear, self._not_by_icmp = best(self._wish.addresses)
-        if self._moving_s is None:
-            return self._begin(now, self._ear)
-        waits = now.phase != "moving" or now.elapsed_s - self._moving_s < WAIT_S
-        if waits or not (self._beside or self._lasts(now)):
-            return None
+        self._began = self._began or self._came_of_few(now)
         try:
+            if self._moving_s is None:
+                return self._begin(now, self._ear)
+            waits = now.phase != "moving" or now.elapsed_s - self._moving_s < WAIT_S
+            if waits or not (self._beside or self._lasts(now)):
+                return None
             return self._listen(now, self._ear)
         except (HowdahError, ValueError) as error:
             self._ended = str(error)
             self._ear.close()
-            return self._beside.back(self._ended) if self._beside else None
+            return self._back(self._ended)
 
     def close(self) -> None:
         """Listens no more."""
@@ -70,12 +74,14 @@ class Listening:
     def told(self) -> Listened:
         """For the record."""
         told = Listened(
-            by=self._ear.by if self._beside and self._ear else None,
+            by=self._ear.by if self._ear and (self._beside or self._began) else None,
             not_by_icmp=self._not_by_icmp,
             ended=self._ended,
             fairness=self._wish.fairness,
         )
-        return self._beside.told(told) if self._beside else told
+        if self._beside:
+            return self._beside.told(told)
+        return msgspec.structs.replace(told, sent=[_sent(self._began)]) if self._began else told
 
     def _begin(self, now: Progress, ear: Ear) -> Steering | None:
         """Few streams, as soon as somebody is heard, where who it is could be told."""
@@ -94,9 +100,15 @@ class Listening:
         )
         return self._few
 
-    def _began(self, now: Progress) -> Change | None:
-        """What came of that."""
+    def _came_of_few(self, now: Progress) -> Change | None:
         return now.latest if self._few and now.latest and now.latest.refused is None else None
+
+    def _back(self, why: str) -> Steering | None:
+        """To the plan, for good."""
+        if self._beside:
+            return self._beside.back(why)
+        plan = self._wish.plan
+        return self._few and Steering(streams=plan.streams, pacing_bps=plan.pacing_bps, why=why)
 
     def _lasts(self, now: Progress) -> bool:
         """Whether there is enough left; also where that is not known."""
@@ -113,10 +125,21 @@ class Listening:
 
             known = [self._wish.rtt_s, *(sound.rtt_s for sound in self._before)]
             base_s = min((each for each in known if each is not None), default=None)
-            self._beside = Beside(self._wish._replace(rtt_s=base_s), ear, now.elapsed_s, self._began(now))
+            self._beside = Beside(self._wish._replace(rtt_s=base_s), ear, now.elapsed_s, self._began)
         steering = self._beside.look(now)
         if (why := ear.deaf()) is not None:
             ear.close()
             self._ear, self._not_by_icmp = Streams(), why
             self._beside.listen_by(self._ear)
         return steering
+
+
+def _sent(began: Change) -> SentThen:
+    """Of a transfer that was over before more could be heard."""
+    return SentThen(
+        t_s=0.0,
+        congestion_control=began.congestion_control or "",
+        streams=began.streams,
+        pacing_bps=began.pacing_bps,
+        why=began.why,
+    )

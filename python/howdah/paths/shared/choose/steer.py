@@ -5,7 +5,7 @@
   not known. Only after ``UNSURE_S`` is it judged for that.
 - Where others were heard before the first byte it begins so. What the fair default would have is not known
   then: it is tried where there is room (for ``ROOM_S`` hardly any queue), or where few have too little.
-- Nothing is changed in the first ``FIRST_S``, nor where less than ``LAST_S`` is left.
+- Nothing else is changed in the first ``FIRST_S``, and nothing where less than ``LAST_S`` is left.
 - A change is made when two verdicts in a row prefer it by ``GAIN``, ``DWELL_S`` after the last one or later.
 - It is measured once it has settled. One that was to bring more and did not, or that has sent much again for
   little, is undone; so is one with less than ``HELD`` of what the fair default gave, or of an equal share of
