@@ -59,7 +59,7 @@ class Pattern:
 
 
 def said(output: bytes) -> dict[str, Any]:
-    """What the bench keeps of a copy's record: the plan and what became of it."""
+    """What the bench keeps of a copy's record: the plan, whom it heard and what became of it."""
     record = msgspec.json.decode(output, type=Record)
     kept: dict[str, Any] = {}
     if record.plan is not None:
@@ -67,6 +67,8 @@ def said(output: bytes) -> dict[str, Any]:
             key: getattr(record.plan, key) for key in ("congestion_control", "streams", "buffer_bytes")
         }
         kept["why"] = record.plan.why.summary
+    if record.listened is not None:
+        kept["listened"] = msgspec.to_builtins(record.listened)
     if record.outcome is not None:
         kept |= {
             "congestion_control": record.outcome.congestion_control,
