@@ -326,6 +326,22 @@ class SentThen(msgspec.Struct, frozen=True, kw_only=True):
     """Why it was not kept; null: it was."""
 
 
+class Dip(msgspec.Struct, frozen=True, kw_only=True):
+    """A moment of sending less, to measure what the path carries (howdah.paths.shared.choose.gauge)."""
+
+    begin_s: float
+    end_s: float
+    rate_bps: float
+    """Before it."""
+    bound_bps: float
+    """In it."""
+    rtt_s: float | None = None
+    """What the round trip would have been at its least, by how it grew before."""
+    least_rtt_s: float | None = None
+    capacity_bps: float | None = None
+    """Of payload; null: it told nothing."""
+
+
 class RouteMoved(msgspec.Struct, frozen=True, kw_only=True):
     """The base RTT moved for good."""
 
@@ -349,13 +365,14 @@ class Listened(msgspec.Struct, frozen=True, kw_only=True):
     queue_bdp: float | None = None
     """The queue of the bottleneck as it was seen, in bandwidth × delay."""
     capacity_bps: float | None = None
-    """The most that arrived in a second: what the path carries, at least."""
+    """What the path carries: as measured by ``dips``, or the most that arrived in three seconds in a row."""
     verdicts: int = 0
     """How often it was asked who is there and something could be said."""
     cannot_tell: str | None = None
     """Why nothing could be said when it was asked last; null: something could."""
     heard: list[HeardThen] = []
     sent: list[SentThen] = []
+    dips: list[Dip] = []
     moved: list[RouteMoved] = []
 
 

@@ -25,16 +25,23 @@ from howdah.transfer.endpoints import route
 from howdah.transfer.run import Request, run
 
 def recognise(times_s, rtt_s, base_rtt_s, ours):
-    assert len(times_s) == len(rtt_s) and base_rtt_s > 0 and len(ours) == 1
-    return SimpleNamespace(classes={"1 bbr": 0.95, "nobody": 0.05}, new=False, heard_s=2.5)
+    assert len(times_s) == len(rtt_s) and base_rtt_s > 0 and len(ours) <= 1
+    return SimpleNamespace(classes={sys.argv[1]: 0.95, "nobody": 0.05}, new=False, heard_s=2.5)
 
 beside.listen = recognise
 places = route(["far:"], memory=True)
-plan = Plan(congestion_control="cubic", streams=2, block_bytes=1 << 20)
-asked = Request(command=["x"], route=places, memory_s=13.0, plan=plan, fairness=0.5)
+plan = Plan(congestion_control="cubic", streams=int(sys.argv[2]), block_bytes=1 << 20)
+asked = Request(command=["x"], route=places, memory_s=float(sys.argv[3]), plan=plan, fairness=0.5)
 done = run(asked, Quiet(), Archive())
 sys.stdout.buffer.write(msgspec.json.encode(done.record))
 """
+
+
+def listening(cp: Copier, heard: str, streams: int, for_s: float) -> Record:
+    argv = [sys.executable, "-c", LISTENING, heard, str(streams), str(for_s)]
+    done = cp.lab.run("near", argv, env=cp.env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return msgspec.json.decode(done.stdout, type=Record)
 
 
 def test_a_copy_that_comes_later_begins_with_one_stream(privilege: None, tmp_path: Path) -> None:
@@ -58,9 +65,7 @@ def test_a_copy_that_comes_later_begins_with_one_stream(privilege: None, tmp_pat
 
 
 def test_a_copy_hears_by_icmp_and_changes_its_live_streams(cp: Copier) -> None:
-    done = cp.lab.run("near", [sys.executable, "-c", LISTENING], env=cp.env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    record = msgspec.json.decode(done.stdout, type=Record)
+    record = listening(cp, "1 bbr", streams=2, for_s=13)
     outcome, listened = record.outcome, record.listened
     assert record.error is None
     assert outcome is not None
@@ -77,3 +82,30 @@ def test_a_copy_hears_by_icmp_and_changes_its_live_streams(cp: Copier) -> None:
     assert change.t_s == pytest.approx(sent.t_s)
     assert {stream.congestion_control for stream in outcome.streams} == {"bbr"}
     assert outcome.bytes == sum(stream.bytes for stream in outcome.streams)
+
+
+def test_a_copy_measures_what_the_path_carries_beside_another_and_takes_an_equal_share(
+    privilege: None, tmp_path: Path
+) -> None:
+    """CUBIC that comes late to CUBIC would take a minute to come to it."""
+    with lab.started(lab.symmetric(100_000_000, 60_000_000), sshd=True) as wan:
+        cp = Copier(wan, tmp_path)
+        begun = [*cp.argv("--memory", "40s", "--streams", "1", "--no-listen", "--quiet", "far:")]
+        with alive(wan.popen("near", begun, env=cp.env)):
+            time.sleep(6)
+            record = listening(cp, "1 cubic", streams=8, for_s=28)
+    listened, outcome = record.listened, record.outcome
+    assert listened is not None
+    assert outcome is not None
+    carries_bps = 100e6 * 1448 / 1514
+    told = [dip.capacity_bps for dip in listened.dips if dip.capacity_bps is not None]
+    assert len(told) >= 2
+    assert listened.capacity_bps == pytest.approx(carries_bps, rel=0.3)
+    held = listened.sent[-1]
+    assert (held.congestion_control, held.streams, held.undone) == ("cubic", 8, None)
+    assert held.pacing_bps is not None
+    assert held.pacing_bps * 8 == pytest.approx(listened.capacity_bps / 2, rel=0.15)
+    assert held.after is not None
+    assert 0.3 < held.after.rate_bps / carries_bps < 0.65
+    dips = [change for change in outcome.changes if change.why == "to measure what the path carries"]
+    assert len(dips) == 2 * len(listened.dips), "each bound is lifted again"

@@ -70,9 +70,15 @@ def true_shares(path: Simulated, choice: Choice, who: Background) -> Shares:
 
 
 def run(
-    path: Simulated, policy: Policy, length_s: float, fairness: float = 0.5, began: Choice = DEFAULT
+    path: Simulated,
+    policy: Policy,
+    length_s: float,
+    fairness: float = 0.5,
+    began: Choice = DEFAULT,
+    *,
+    gauged: Callable[[float], float] | None = None,
 ) -> Ran:
-    """A transfer of so long, begun so."""
+    """A transfer of so long, begun so; ``gauged`` is what the path is measured to carry, of what it does."""
     now = Situation(began, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9)
     steer = Steer(policy, now)
     ran = Ran(steer, [], [], [], [], [], [])
@@ -89,6 +95,8 @@ def run(
                 steer.hear(belief)
         rtt_s = path.base_rtt_s * (1 + path.queue_of(steer.current) * path.queue_bdp)
         look = Look(t_s, round(bytes_done), 0, rtt_s, length_s - t_s)
+        if gauged is not None and steer.wonders(t_s):
+            steer.gauged(gauged(t_s) * CAPACITY_BPS)
         if steer.look(look, Way(path.base_rtt_s, path.queue_bdp)) is not None:
             steer.made(t_s, None)
         ran.times_s.append(t_s)

@@ -1,6 +1,7 @@
 """When streams are changed, kept and changed back, over paths in virtual time."""
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -9,11 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howdah.paths.shared.choose.background import Background, Belief
-from howdah.paths.shared.choose.measured import Look
+from howdah.paths.shared.choose.measured import Look, Meter
 from howdah.paths.shared.choose.paper import Paper
 from howdah.paths.shared.choose.policy import Situation
 from howdah.paths.shared.choose.share import Choice
-from howdah.paths.shared.choose.steer import FIRST_S, HELD, HOLD_MOST_S, HOLD_S, LAST_S, PROVEN_S, Steer, Way
+from howdah.paths.shared.choose.steer import (
+    DOUBT_S,
+    FIRST_S,
+    HELD,
+    HOLD_MOST_S,
+    HOLD_S,
+    LAST_S,
+    PROVEN_S,
+    ROOM_S,
+    Steer,
+    Way,
+)
 from howdah.paths.shared.choose.weigh import Weigh
 
 CLASSES = ("nobody", "1 cubic", "2 cubic", "1 bbr", "2 bbr", "1 bbr, 1 cubic", "1 udp")
@@ -66,28 +78,163 @@ def test_who_is_heard_beside_one_that_began_alone_is_answered_as_ever() -> None:
     assert list(dict.fromkeys(ran.choices)) == [ONE, BBR]
 
 
-def test_where_there_is_room_the_streams_of_the_plan_come_at_once() -> None:
-    def empty(choice: Choice) -> float:
-        return 0.0 if choice == ONE else 0.8
+def roomy(queue_s: Callable[[float, int], float], length_s: float) -> Steer:
+    """A transfer that began with one stream, over a path of 40 ms and a queue by time and streams."""
+    steer = Steer(Weigh(0.5), Situation(ONE, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9))
+    for tick in range(10, round(length_s / TICK_S)):
+        t_s = tick * TICK_S
+        rtt_s = WAY.base_rtt_s + queue_s(t_s, steer.current.streams)
+        if steer.look(Look(t_s, round(t_s * 1e7), 0, rtt_s, 100.0), WAY) is not None:
+            steer.made(t_s, None)
+    return steer
 
-    path = Simulated(lambda t_s: "nobody", lambda t_s, choice: None, queue_of=empty)
-    ran = run(path, Weigh(0.5), 30, began=ONE)
-    assert ran.choices[-1] == DEFAULT
-    assert ran.times_s[ran.choices.index(DEFAULT)] < FIRST_S
-    assert ran.steer.periods[-1].why == "there is room for them"
+
+def test_where_there_is_room_the_streams_of_the_plan_come_by_doubling() -> None:
+    steer = roomy(lambda t_s, streams: 0.0 if streams < DEFAULT.streams else 0.03, 12)
+    assert [(period.choice.streams, period.why) for period in steer.periods[1:]] == [
+        (2, "there is room for more"),
+        (4, "there is room for more"),
+        (8, "there is room for more"),
+    ]
+    times_s = [period.t_s for period in steer.periods[1:]]
+    assert 3.5 <= times_s[0] <= 4
+    assert all(ROOM_S <= two - one <= ROOM_S + 2 * TICK_S for one, two in pairwise(times_s))
+    assert steer.current == DEFAULT
+
+
+def test_a_queue_that_moves_leaves_no_room_though_it_comes_by_its_least() -> None:
+    """Beside a CUBIC stream whose queue never empties; the base RTT known is one of its least."""
+    steer = roomy(lambda t_s, streams: 0.01 * ((t_s / 4) % 1) ** 0.3, 60)
+    assert steer.current == ONE
+
+
+def test_what_finds_no_more_room_on_its_way_up_goes_back_to_hear() -> None:
+    steer = roomy(lambda t_s, streams: 0.0 if t_s < 6 else 0.03, 30)
+    assert [period.choice.streams for period in steer.periods] == [1, 2, 4, 1]
+    assert steer.periods[-1].t_s - steer.periods[-2].t_s < 10
+
+
+def late(choice: Choice, who: Background) -> float:
+    """One stream that comes late to others that yield to loss is long in coming to its share."""
+    return 0.3 if choice == ONE and who.loss else 1.0
+
+
+def late_beside(ear: Callable[[float, Choice], Belief], others: Callable[[float], str]) -> Simulated:
+    return Simulated(others, ear, late)
+
+
+def test_where_the_capacity_is_known_streams_are_held_to_an_equal_share() -> None:
+    ran = run(
+        late_beside(right(lambda t_s: "1 cubic"), lambda t_s: "1 cubic"),
+        Weigh(0.5),
+        60,
+        began=ONE,
+        gauged=lambda t_s: 1.0,
+    )
+    held = ran.choices[-1]
+    assert held == DEFAULT._replace(pacing_bps=round(CAPACITY_BPS / 2 / DEFAULT.streams))
+    assert ran.steer.held
+    assert ran.steer.hears
+    assert ran.mean(ran.rates_bps, 20) == pytest.approx(CAPACITY_BPS / 2, rel=0.05)
+
+
+def test_without_the_capacity_nothing_is_held() -> None:
+    ran = run(late_beside(right(lambda t_s: "1 cubic"), lambda t_s: "1 cubic"), Weigh(0.5), 60, began=ONE)
+    assert {choice.pacing_bps for choice in ran.choices} == {None}
+
+
+def test_how_many_of_a_kind_there_are_is_not_believed_behind_held_streams() -> None:
+    def ear(t_s: float, choice: Choice) -> Belief:
+        return Belief({"1 cubic" if choice.pacing_bps is None else "2 cubic": 0.95})
+
+    ran = run(late_beside(ear, lambda t_s: "1 cubic"), Weigh(0.5), 120, began=ONE, gauged=lambda t_s: 1.0)
+    assert ran.choices[-1].pacing_bps == round(CAPACITY_BPS / 2 / DEFAULT.streams)
+    assert len({choice for choice in ran.choices if choice.pacing_bps}) == 1
+
+
+@pytest.mark.parametrize(("label", "choice"), [("1 bbr", BBR), ("nobody", DEFAULT)])
+def test_held_streams_answer_to_others_that_come_and_go(label: str, choice: Choice) -> None:
+    def others(t_s: float) -> str:
+        return "1 cubic" if t_s < 60 else label
+
+    path = late_beside(right(others), others)._replace(
+        queue_of=lambda choice: 0.0 if choice.pacing_bps else 0.8
+    )
+    ran = run(path, Weigh(0.5), 80, began=ONE, gauged=lambda t_s: 1.0)
+    assert any(each.pacing_bps for each in ran.choices)
+    assert ran.choices[-1] == choice
+
+
+def test_what_is_not_ours_of_a_full_path_is_somebodys() -> None:
+    """The ear doubts; the capacity is known from a time alone."""
+
+    def ear(t_s: float, choice: Choice) -> Belief:
+        return Belief({"1 cubic": 0.95} if choice.pacing_bps else {"nobody": 0.6, "1 cubic": 0.35})
+
+    path = late_beside(ear, lambda t_s: "nobody" if t_s < 30 else "1 cubic")
+    ran = run(path, Weigh(0.5), 60, began=ONE, gauged=lambda t_s: 1.0)
+    assert ran.share_of(lambda choice: choice == ONE, 0, 30) == 1
+    assert ran.choices[-1].pacing_bps == round(CAPACITY_BPS / 2 / DEFAULT.streams)
+
+
+def test_somebody_who_cannot_be_told_is_left_an_equal_share() -> None:
+    path = late_beside(lambda t_s, choice: Belief({}), lambda t_s: "1 cubic")
+    ran = run(path, Weigh(0.5), 120, began=ONE, gauged=lambda t_s: 1.0)
+    held = DEFAULT._replace(pacing_bps=round(CAPACITY_BPS / 2 / DEFAULT.streams))
+    assert list(dict.fromkeys(ran.choices)) == [ONE, held]
+    period = ran.steer.periods[-1]
+    assert (period.why, period.background, period.undone) == ("somebody is there", None, None)
+    assert period.t_s >= DOUBT_S
+
+
+def test_who_may_be_bbr_is_not_taken_for_one_that_yields() -> None:
+    path = late_beside(lambda t_s, choice: Belief({"1 bbr": 0.5, "1 cubic": 0.3}), lambda t_s: "1 bbr")
+    ran = run(path, Weigh(0.5), 60, began=ONE, gauged=lambda t_s: 1.0)
+    assert not any(choice.pacing_bps for choice in ran.choices)
+
+
+def test_all_of_a_path_that_was_measured_is_nobodys_but_ours() -> None:
+    steer = Steer(Weigh(0.5), Situation(ONE, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9))
+    for tick in range(1, 100):
+        steer.look(Look(tick / 10, round(tick * 1e7 / 8), 0, 0.06), WAY)
+    steer.gauged(1e8)
+    steer.hear(Belief({"nobody": 0.2, "1 cubic": 0.75}))
+    assert steer.belief.likeliest == ("nobody", pytest.approx(0.95))
+
+
+def test_a_better_measurement_moves_the_bound_and_is_no_change_of_mind() -> None:
+    ran = run(
+        late_beside(right(lambda t_s: "1 cubic"), lambda t_s: "1 cubic"),
+        Weigh(0.5),
+        60,
+        began=ONE,
+        gauged=lambda t_s: 0.6 if t_s < 30 else 1.0,
+    )
+    bounds = list(dict.fromkeys(choice.pacing_bps for choice in ran.choices if choice.pacing_bps))
+    assert bounds == [round(part * CAPACITY_BPS / 2 / DEFAULT.streams) for part in (0.6, 1.0)]
+    assert [period.choice.pacing_bps for period in ran.steer.periods] == [None, bounds[-1]]
 
 
 def test_one_stream_with_less_than_most_of_an_equal_share_is_given_up() -> None:
-    """Its capacity is known by a second in which others were silent; who is there is not told."""
+    """Its capacity is known by seconds in which others were silent; who is there is not told."""
 
     def bent(choice: Choice, who: Background) -> float:
         return 0.3 if choice == ONE and who.loss else 1.0
 
-    path = Simulated(lambda t_s: "nobody" if t_s < 5 else "1 cubic", lambda t_s, choice: None, bent)
+    path = Simulated(lambda t_s: "nobody" if t_s < 8 else "1 cubic", lambda t_s, choice: None, bent)
     ran = run(path, Weigh(0.5), 60, began=ONE)
     assert ran.steer.periods[0].undone is not None
     assert "of an equal share" in ran.steer.periods[0].undone
     assert ran.choices[-1] == DEFAULT
+
+
+def test_what_a_hole_held_back_is_no_capacity() -> None:
+    meter = Meter()
+    for tick in range(100):
+        # Nothing for a second, and then all of it at once.
+        moved_s = 3.0 if 30 <= tick < 40 else tick / 10
+        meter.add(Look(tick / 10, round(moved_s * 1e7), 0, 0.05))
+    assert meter.peak_bps == pytest.approx(8e7)
 
 
 def test_the_paper_takes_bbr_beside_any_bbr() -> None:
@@ -228,9 +375,14 @@ PATHS = st.tuples(st.floats(0.3, 3.0), st.floats(0.1, 2.0), st.floats(0.25, 4.0)
     said=BELIEFS,
     path=PATHS,
     fairness=st.sampled_from([0.0, 0.3, 0.5, 0.8, 1.0]),
+    gauged=st.none() | st.floats(0.75, 1.3),
 )
 def test_no_ear_costs_more_than_the_bound(
-    truth: str, said: list[tuple[str, float, int]], path: tuple[float, float, float], fairness: float
+    truth: str,
+    said: list[tuple[str, float, int]],
+    path: tuple[float, float, float],
+    fairness: float,
+    gauged: float | None,
 ) -> None:
     """Whatever it believes, however a path differs from theory (docs/choosing.md)."""
     words = [Belief({label: sure}) for label, sure, times in said for _ in range(times)]
@@ -243,7 +395,8 @@ def test_no_ear_costs_more_than_the_bound(
         return bbr if choice.is_bbr else loss
 
     length_s = 200.0
-    ran = run(Simulated(lambda t_s: truth, ear, bent, queue_bdp), Weigh(fairness), length_s)
+    measured = None if gauged is None else lambda t_s: gauged
+    ran = run(Simulated(lambda t_s: truth, ear, bent, queue_bdp), Weigh(fairness), length_s, gauged=measured)
     least = min(ran.mean(ran.default_bps), ran.mean(ran.fair_bps))
     lost = min(1.0, TRIAL_S * trials(length_s) / length_s)
     assert ran.mean(ran.rates_bps) >= HELD * least * (1 - lost)

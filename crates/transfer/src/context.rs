@@ -175,6 +175,8 @@ pub struct Notes {
     pub rtt: Option<Duration>,
     /// What each stream had acknowledged when it was sampled last.
     pub acked: HashMap<u16, u64>,
+    /// When that was, in nanoseconds since the sender's start of the job.
+    pub acked_at_ns: u64,
     /// What the user should know.
     pub warnings: Lines,
     /// Why each file or folder that could not be read is not at the receiver.

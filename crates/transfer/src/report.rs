@@ -190,6 +190,8 @@ pub fn progress(
         streams: u16,
         retransmissions: u64,
         rtt_s: Option<f64>,
+        acked_bytes: u64,
+        acked_s: f64,
         current: Option<String>,
         latest: Option<&'a Change>,
     }
@@ -220,6 +222,8 @@ pub fn progress(
         streams: notes.streams,
         retransmissions: notes.retransmissions,
         rtt_s: notes.rtt.map(|rtt| rtt.as_secs_f64()),
+        acked_bytes: notes.acked.values().sum(),
+        acked_s: Duration::from_nanos(notes.acked_at_ns).as_secs_f64(),
         current: notes
             .current
             .as_ref()

@@ -297,9 +297,10 @@ pub fn note_samples(context: &Context, round: &[Sample]) {
             .sum();
         notes.rtt = Some(sum / count);
     }
-    notes.acked = round
+    let acked = round
         .iter()
-        .map(|sample| (sample.stream, sample.bytes_acked))
-        .collect();
+        .map(|sample| (sample.stream, sample.bytes_acked));
+    notes.acked.extend(acked);
+    notes.acked_at_ns = round.iter().map(|sample| sample.at_ns).max().unwrap_or(0);
     notes.retransmissions = round.iter().map(|sample| sample.retransmissions).sum();
 }

@@ -1,8 +1,10 @@
 """Hearing and choosing put together, for one transfer (``listening``)."""
 
 import msgspec
+import numpy as np
 
 from howdah.paths.shared.choose.background import Belief
+from howdah.paths.shared.choose.gauge import Bound, Gauge
 from howdah.paths.shared.choose.measured import Had, Look
 from howdah.paths.shared.choose.policy import SURE, Situation
 from howdah.paths.shared.choose.share import Choice
@@ -12,7 +14,7 @@ from howdah.paths.shared.hear.ears import Ear
 from howdah.paths.shared.hear.hearing import Hearing
 from howdah.paths.shared.hear.recogniser import Recogniser, Verdict
 from howdah.paths.shared.listen import listen
-from howdah.record import Change, HeardThen, Listened, RouteMoved, SentThen
+from howdah.record import Change, Dip, HeardThen, Listened, RouteMoved, SentThen
 from howdah.record import Had as HadThen
 from howdah.transfer.display import Meter
 from howdah.transfer.messages import Progress, Steering
@@ -24,6 +26,10 @@ ASSUMED_RTT_S = 0.1
 _SETTLED_S, _SETTLED_ROUND_TRIPS = 1.0, 10
 """What is sent in another way is heard in another way so much later."""
 _LIKELY = 0.6
+_LATELY_S = 0.5
+_LOOKED_BACK_S = 10.0
+_LEAST_LEFT_S = 10.0
+"""With less it is not worth while to measure what the path carries."""
 _MOST = 1000
 """Changes of mind that are kept."""
 
@@ -56,6 +62,7 @@ class Beside:
         self._hearing = Hearing(ear, recogniser or listen, wish.rtt_s)
         self._hearing.begin(now_s)
         self._steer.able = False
+        self._gauge = Gauge()
         self._meter = Meter()
         self._latest = began
         self._heard: list[HeardThen] = []
@@ -69,23 +76,63 @@ class Beside:
     def look(self, now: Progress) -> Steering | None:
         """What to change now. Raises HowdahError when nobody can be asked who is there."""
         self._meter.add(now)
+        self._gauge.acked(now.acked_s, now.acked_bytes)
         if now.latest is not None and now.latest != self._latest:
             self._latest = now.latest
-            heard, control = self._steer.hears, self._steer.current.congestion_control
-            self._steer.made(now.latest.t_s, now.latest.refused)
-            if not heard or control != self._steer.current.congestion_control:
-                self._hearing.begin(now.latest.t_s + self._settled_s)
+            if self._gauge.asked:
+                self._gauge.made(now.latest.t_s, now.latest.refused)
+            else:
+                self._changed(now.latest)
         if self._hearing.take(now.elapsed_s, now.rtt_s) is not None:
             self._steer.new_path()
+            self._gauge.new_path()
+        if self._gauge.dipping:
+            known = self._hearing.known(now.elapsed_s - _LOOKED_BACK_S)
+            bound = self._dip(self._gauge.look(now.elapsed_s, *known))
+            # What was sent in a dip is not to be judged by the ear.
+            self._hearing.begin(now.elapsed_s + self._settled_s)
+            return bound
         self._ask(now.elapsed_s)
         look = Look(now.elapsed_s, now.bytes_done, now.retransmissions, now.rtt_s, self._meter.left_s(now))
-        way = Way(self._hearing.base_rtt_s or ASSUMED_RTT_S, self._hearing.queue_bdp)
-        wanted = self._steer.look(look, way)
-        return None if wanted is None else _steering(wanted)
+        base_s = self._hearing.base_rtt_s or ASSUMED_RTT_S
+        wanted = self._steer.look(look, Way(base_s, self._hearing.queue_bdp))
+        if wanted is not None:
+            return _steering(wanted)
+        return self._wonder(look)
+
+    def _changed(self, latest: Change) -> None:
+        heard, held = self._steer.hears, self._steer.held
+        control = self._steer.current.congestion_control
+        self._steer.made(latest.t_s, latest.refused)
+        same = control == self._steer.current.congestion_control and held == self._steer.held
+        if not heard or not same:
+            self._hearing.begin(latest.t_s + self._settled_s)
+
+    def _wonder(self, look: Look) -> Steering | None:
+        """A moment of less, where it helps to know what the path carries."""
+        base_s, lasts = self._hearing.base_rtt_s, look.left_s is None or look.left_s >= _LEAST_LEFT_S
+        if not (self._steer.wonders(look.t_s) and lasts and self._hearing.by == "icmp") or base_s is None:
+            return None
+        _, rtts = self._hearing.known(look.t_s - _LATELY_S)
+        if not np.isfinite(rtts).any():
+            return None
+        return self._dip(
+            self._gauge.wants(look.t_s, float(np.nanmedian(rtts)), base_s, self._steer.capacity_bps)
+        )
+
+    def _dip(self, bound: Bound | None) -> Steering | None:
+        """Bounds are of all streams together."""
+        if (capacity_bps := self._gauge.capacity_bps) is not None:
+            self._steer.gauged(capacity_bps)
+        if bound is None:
+            return None
+        choice = self._steer.current
+        each_bps = choice.pacing_bps if bound.rate_bps is None else round(bound.rate_bps / choice.streams)
+        return _steering(Wanted(choice._replace(pacing_bps=each_bps), "to measure what the path carries"))
 
     def back(self, why: str) -> Steering | None:
         """To the fair default, for good."""
-        if self._steer.current == self._default:
+        if self._steer.current == self._default and not self._gauge.dipping:
             return None
         return _steering(Wanted(self._default, why))
 
@@ -100,6 +147,7 @@ class Beside:
             cannot_tell=self._cannot,
             heard=self._heard,
             sent=[_sent(period) for period in self._steer.periods[:_MOST]],
+            dips=[Dip(**dip._asdict()) for dip in self._gauge.dips[:_MOST]],
             moved=[
                 RouteMoved(t_s=moved.at_s, before_s=moved.before_s, after_s=moved.after_s)
                 for moved in self._hearing.moved[:_MOST]
@@ -109,8 +157,9 @@ class Beside:
     def _ask(self, now_s: float) -> None:
         choice, hears = self._steer.current, self._steer.hears
         control = choice.congestion_control.removeprefix("hd_")
-        # Behind many streams it is only asked whether it could tell beside one.
-        verdict = self._hearing.verdict(now_s, {control: choice.streams if hears else 1})
+        # Behind many streams it is only asked whether it could tell beside one; those held are as none.
+        ours = {} if self._steer.held else {control: choice.streams if hears else 1}
+        verdict = self._hearing.verdict(now_s, ours)
         if verdict is None:
             return
         self._steer.able = isinstance(verdict, Verdict)

@@ -19,6 +19,10 @@ def in_words(listened: Listened, plan: Plan) -> list[str]:
     for sent in listened.sent:
         lines.append(_change(sent, listened, told))
     lines += [_who(heard) for heard in listened.heard if heard.t_s not in told]
+    told_by = sum(dip.capacity_bps is not None for dip in listened.dips)
+    if told_by and listened.capacity_bps and any(sent.pacing_bps for sent in listened.sent):
+        moments = count(told_by, "moment")
+        lines.append(f"The path carries {format_rate(listened.capacity_bps)}, by {moments} of sending less")
     if not lines and listened.cannot_tell is None and not listened.moved:
         return []
     if not lines:

@@ -79,6 +79,10 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     retransmissions: int
     """Segments, over all streams."""
     rtt_s: float | None = None
+    acked_bytes: int = 0
+    """By the far kernel, of payload and what goes with it, over all streams; as of ``acked_s``."""
+    acked_s: float = 0.0
+    """On the sender's clock; only differences mean anything."""
     current: str | None = None
     """Printable name of a file on its way."""
     latest: Change | None = None

@@ -69,6 +69,14 @@ class Belief(NamedTuple):
             found[kind] = found.get(kind, 0.0) + probability
         return found
 
+    def without(self, label: str) -> "Belief":
+        """The same where it cannot be this class; not known where nothing else was likely."""
+        left = {each: probability for each, probability in self.classes.items() if each != label}
+        whole = sum(left.values())
+        return Belief(
+            {each: self.known * probability / whole for each, probability in left.items()} if whole else {}
+        )
+
     def mixed(self, verdict: "Belief", weight: float) -> "Belief":
         """This one with a new verdict, which counts ``weight`` of one."""
         labels = {**self.classes, **verdict.classes}

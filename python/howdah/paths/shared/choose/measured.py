@@ -4,8 +4,9 @@ from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 KEPT_S = 60.0
-PEAK_S = 1.0
-"""The capacity is at least what arrived in so long. Less, and data held back by a hole would come at once."""
+PEAK_S, PEAKS, LONG_S = 1.0, 3, 10.0
+"""The capacity is at least the least that arrived in each of so many seconds in a row, if nothing had to be
+sent again in them and as long before: else what a hole had held back may be in it, and a long mean counts."""
 _SEGMENT_BYTES = 1448
 _SHORTEST_S = 0.5
 _ROUNDED = 1e-9
@@ -39,7 +40,7 @@ class Meter:
         self._looks: list[Look] = []
         self._times: list[float] = []
         self.peak_bps: float | None = None
-        """The most that arrived within PEAK_S."""
+        """The most that arrived, for long enough."""
 
     def add(self, look: Look) -> None:
         """Takes the next look; one from before the last is left out."""
@@ -50,9 +51,22 @@ class Meter:
         if look.t_s - self._times[0] > 2 * KEPT_S:
             kept = bisect_left(self._times, look.t_s - KEPT_S)
             del self._looks[:kept], self._times[:kept]
+        self.peak_bps = max(self.peak_bps or 0.0, self._arrives(look)) or None
+
+    def _arrives(self, look: Look) -> float:
+        """What arrives now, without what was held back before; 0 where that is not known."""
         # Only over a whole span: of a shorter one the begin of a burst may be missing.
-        if self._times[0] <= look.t_s - PEAK_S and (had := self.over(look.t_s - PEAK_S, look.t_s)):
-            self.peak_bps = max(self.peak_bps or 0.0, had.rate_bps) or None
+        known_s, clean_s = look.t_s - self._times[0], 2 * PEAKS * PEAK_S
+        if known_s >= clean_s and self._resent(look.t_s - clean_s) == 0:
+            ends_s = [look.t_s - PEAK_S * each for each in range(PEAKS)]
+            seconds = [had.rate_bps for end_s in ends_s if (had := self.over(end_s - PEAK_S, end_s))]
+            return min(seconds, default=0.0)
+        had = self.over(look.t_s - LONG_S, look.t_s) if known_s >= LONG_S else None
+        return had.rate_bps if had else 0.0
+
+    def _resent(self, since_s: float) -> int:
+        first = max(0, bisect_right(self._times, since_s + _ROUNDED) - 1)
+        return self._looks[-1].retransmissions - self._looks[first].retransmissions
 
     def over(self, begin_s: float, end_s: float) -> Had | None:
         """What was had between these; None where that is too short, or nothing is known of it."""
@@ -70,6 +84,19 @@ class Meter:
             sum(rtts) / len(rtts) if rtts else None,
             again / segments if segments else 0.0,
         )
+
+    def lately(self, span_s: float) -> Had | None:
+        """In the last seconds; None where that is not known."""
+        return self.over(self._times[-1] - span_s, self._times[-1]) if self._times else None
+
+    def longest_rtt_s(self, begin_s: float, end_s: float) -> float | None:
+        """The longest round trip between these; None where looks do not reach back so far, or have none."""
+        times = self._times
+        if not times or times[0] > begin_s + _ROUNDED:
+            return None
+        first, last = bisect_left(times, begin_s - _ROUNDED), bisect_right(times, end_s + _ROUNDED)
+        rtts = [look.rtt_s for look in self._looks[first:last] if look.rtt_s is not None]
+        return max(rtts, default=None)
 
     def forget_peak(self) -> None:
         """The path is another one."""

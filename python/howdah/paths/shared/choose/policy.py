@@ -33,6 +33,8 @@ class Situation(NamedTuple):
     """How much queue the bottleneck holds, in bandwidth × delay."""
     capacity_bps: float | None = None
     """Of the bottleneck, at least; None: not known yet."""
+    gauged: bool = False
+    """The capacity was measured beside others (``gauge``), and is no mere lower bound."""
     measured: Mapping[Choice, float] = {}
     """The rate each choice has had beside the same kind of background."""
 

@@ -4,7 +4,11 @@
   sends by as few as can do, which is fair in any case, and stays so while that has enough and who is there is
   not known. Only after ``UNSURE_S`` is it judged for that.
 - Where others were heard before the first byte it begins so. What the fair default would have is not known
-  then: it is tried where there is room (for ``ROOM_S`` hardly any queue), or where few have too little.
+  then: it is tried where few have too little, and come to by doubling where there is room (each time for
+  ``ROOM_S`` hardly any queue), for others who were just cut leave some for a moment.
+- Where those who are there yield to loss, and what the path carries was measured beside them (``gauge``), the
+  policy may hold streams to an equal share. Others are heard behind such streams as if nothing were sent.
+  Somebody who cannot be told, but has what is not ours, is taken for one that yields.
 - Nothing else is changed in the first ``FIRST_S``, and nothing where less than ``LAST_S`` is left.
 - A change is made when two verdicts in a row prefer it by ``GAIN``, ``DWELL_S`` after the last one or later.
 - It is measured once it has settled. One that was to bring more and did not, or that has sent much again for
@@ -21,12 +25,14 @@ So what a wrong ear can cost is bounded: see ``docs/choosing.md``. Pure: times a
 
 from typing import NamedTuple
 
-from howdah.paths.shared.choose.background import NOT_KNOWN, Belief, Kind
+from howdah.paths.shared.choose.background import NOBODY, NOT_KNOWN, Belief, Kind
 from howdah.paths.shared.choose.measured import Had, Look, Meter
-from howdah.paths.shared.choose.policy import Policy, Preference, Situation, stream_counts, sure_kind
+from howdah.paths.shared.choose.policy import SURE, Policy, Preference, Situation, stream_counts, sure_kind
 from howdah.paths.shared.choose.share import Choice
 
 FIRST_S = 5.0
+DOUBT_S = 10.0
+"""Who has not been told by then may not be told at all; what the path carries is measured beside them too."""
 LAST_S = 5.0
 GAIN = 0.05
 AGAIN = 2
@@ -43,7 +49,8 @@ EASED_S, EASED_ROUND_TRIPS, EASED_MOST_S = 1.0, 15, 8.0
 EASED_QUEUE = 0.5
 """Of the queue that there is at most; with so much of it back the next halving leaves the path full."""
 ROOM_S, ROOM, _ROOM_LEAST_S = 1.5, 0.05, 0.001
-"""So long round trips are no longer than so, beyond the base RTT and of it, where there is room."""
+"""So long no round trip is longer than so, beyond the base RTT and of it, where there is room. The base RTT
+may be one of a queue that others never let empty; the queue does not stand still then."""
 HELD = 0.6
 HOLD_S, HOLD_MOST_S = 30.0, 480.0
 UNSURE_S = 20.0
@@ -56,9 +63,15 @@ AGAIN_S = 60.0
 WEIGHT = 0.4
 """Of a new verdict in what is believed; verdicts of overlapping windows come once a second."""
 _LOOKED_BACK_S = 10.0
+_PART_S, _SOMEBODYS, _OURS = 3.0, 0.85, 0.97
+"""Of what the path carries: with less the rest is somebody's, with more it is nobody's."""
 _RESENT, _RESENT_MORE, _RESENT_FOR = 0.1, 4.0, 1.25
 _BROUGHT = 0.2
 """Of the growth expected, so much at least."""
+
+
+SOMEBODY = Belief({"1 cubic": SURE})
+"""Who cannot be told is taken for one that yields: beside any other an equal share of two is not too much."""
 
 
 class Way(NamedTuple):
@@ -95,6 +108,8 @@ class Period(NamedTuple):
 class _Trial(NamedTuple):
     preference: Preference
     before: Had | None
+    lately_bps: float | None = None
+    """In the last seconds of that; others may have changed."""
 
 
 class Steer:
@@ -118,6 +133,9 @@ class Steer:
         self._pending: tuple[Wanted, Choice, Preference | None] | None = None
         self._default_bps: float | None = None
         """What the fair default gave when it was in use last."""
+        self._gauged_bps: float | None = None
+        self._others = NOT_KNOWN
+        """Who was there when our streams were held to a share."""
         self._measured: dict[Kind, dict[Choice, float]] = {}
         self._failures = 0
         self._held_until_s = 0.0
@@ -146,15 +164,34 @@ class Steer:
     @property
     def hears(self) -> bool:
         """Whether who is there can be told beside what we send now."""
-        return self.current.streams <= HEARS_WITH or self._now.streams_fixed
+        return self.current.streams <= HEARS_WITH or self._now.streams_fixed or self.held
+
+    @property
+    def held(self) -> bool:
+        """Whether our streams are held to a share, and so do not answer to the queue."""
+        return self._is_held(self.current)
+
+    def wonders(self, t_s: float) -> bool:
+        """Whether to know what the path carries would help, and nothing else changes now."""
+        kind = sure_kind(self.belief)
+        settled = self.current == self._target and t_s - self._begun() >= 0
+        yields = kind[0] == "loss" if kind else t_s >= DOUBT_S and self._full() and self._doubtful
+        # BBR keeps no window: neither ours nor another's answers to a dip as the rest does.
+        return self._pending is None and settled and self.hears and yields and not self.current.is_bbr
 
     @property
     def capacity_bps(self) -> float | None:
         """What the path carries, at least."""
-        return self._meter.peak_bps
+        return max(self._meter.peak_bps or 0.0, self._gauged_bps or 0.0) or None
+
+    def gauged(self, capacity_bps: float) -> None:
+        """What the path carries has been measured; the verdicts there were are judged anew."""
+        if capacity_bps != self._gauged_bps:
+            self._gauged_bps, self._asked = capacity_bps, -1
 
     def hear(self, verdict: Belief) -> None:
         """A new verdict on who is there; what it gives no class is something never seen."""
+        verdict = self._by_rate(verdict)
         self.belief = verdict if not self._verdicts else self.belief.mixed(verdict, WEIGHT)
         self._verdicts += 1
 
@@ -163,7 +200,7 @@ class Steer:
         self._meter.forget_peak()
         self._measured.clear()
         self.belief, self._verdicts, self._asked = NOT_KNOWN, 0, 0
-        self._trial = self._preferred = self._sure_s = self._default_bps = None
+        self._trial = self._preferred = self._sure_s = self._default_bps = self._gauged_bps = None
 
     def look(self, look: Look, way: Way) -> Wanted | None:
         """What to change now."""
@@ -171,15 +208,19 @@ class Steer:
         self._way = way
         if self._pending is not None:
             return None
-        self._now = self._now._replace(queue_bdp=way.queue_bdp, capacity_bps=self._meter.peak_bps)
+        self._now = self._now._replace(
+            queue_bdp=way.queue_bdp, capacity_bps=self.capacity_bps, gauged=self._gauged_bps is not None
+        )
         had = self._settled(look.t_s)
-        self._note(had)
+        anew = self._asked < 0
+        self._note(had or (self._meter.lately(_PART_S) if anew else None))
         if look.left_s is not None and look.left_s < LAST_S:
             return None
         self._pending = self._room(look.t_s)
         if self._pending is None and look.t_s >= FIRST_S:
             self._pending = (
-                self._undo(look.t_s, had)
+                (self._prefer(look.t_s) if anew else None)
+                or self._undo(look.t_s, had)
                 or self._prefer(look.t_s)
                 or self._ease(look)
                 or self._quiet(look.t_s)
@@ -203,19 +244,66 @@ class Steer:
         going_on = target == self._target and preference is None
         if self.current == self._now.default and before is not None:
             self._default_bps = before.rate_bps
+        held, heard_for = self.held, preference is not None and preference.probability > 0
         self._now, self._since_s, self._target = self._now._replace(current=wanted.choice), t_s, target
         if going_on:
             return
+        if held and self.held:
+            self.periods[-1] = self.periods[-1]._replace(choice=target)
+            return
+        doubted = heard_for and sure_kind(self.belief) is None
+        self._others = (SOMEBODY if doubted else self.belief) if self.held else NOT_KNOWN
         self._sure_s = None
         if target == self._now.default:
             # What was heard is not heard any more behind so many streams.
             self.belief = NOT_KNOWN if not self.hears else self.belief
             self._verdicts, self._asked = (self._verdicts, self._asked) if self.hears else (0, 0)
             self._held_until_s = max(self._held_until_s, t_s + (0.0 if self.hears else AGAIN_S))
-        self._trial = None if preference is None else _Trial(preference, before)
-        heard = preference is not None and preference.probability > 0
-        label, probability = self.belief.likeliest if heard else (None, None)
+        lately = self._meter.lately(_PART_S)
+        lately_bps = lately and lately.rate_bps
+        self._trial = None if preference is None else _Trial(preference, before, lately_bps)
+        label, probability = self.belief.likeliest if heard_for and not doubted else (None, None)
         self.periods.append(Period(t_s, target, wanted.why, label, probability, before, None, None))
+
+    def _is_held(self, choice: Choice) -> bool:
+        return choice.pacing_bps not in {None, self._now.default.pacing_bps} and not choice.is_bbr
+
+    @property
+    def _believed(self) -> Belief:
+        """Who is there. Behind streams that are held kinds are told, but not how many there are of one."""
+        now, then = sure_kind(self.belief), sure_kind(self._others)
+        if now is None and self._gauged_bps and self._doubtful and self._part < _SOMEBODYS:
+            return SOMEBODY
+        same = self.held and now is not None and then is not None and now[0] == then[0]
+        return self._others if same else self.belief
+
+    def _by_rate(self, verdict: Belief) -> Belief:
+        """A verdict, with what our part of a full path says: all is ours, or some of it is somebody's."""
+        part = self._part
+        if part < _SOMEBODYS:
+            return verdict.without(NOBODY)
+        return Belief({NOBODY: verdict.known}) if part > _OURS and self._gauged_bps else verdict
+
+    @property
+    def _doubtful(self) -> bool:
+        """Whether nothing was chosen yet for somebody, and nobody who does not yield is likely."""
+        return (
+            not self._heard_for
+            and self.belief.kinds().get("bbr", 0.0) + self.belief.kinds().get("udp", 0.0) <= 1 - SURE
+        )
+
+    def _full(self) -> bool:
+        """Whether there is a queue."""
+        had = self._meter.lately(_PART_S)
+        queue_s = had.rtt_s - self._way.base_rtt_s if had and had.rtt_s is not None else 0.0
+        return queue_s > max(_ROOM_LEAST_S, ROOM * self._way.base_rtt_s)
+
+    @property
+    def _part(self) -> float:
+        """Of what a full path carries, what is ours; _OURS where that is not known, which says nothing."""
+        had, capacity_bps = self._meter.lately(_PART_S), self.capacity_bps
+        known = self._full() and had is not None and capacity_bps
+        return had.rate_bps / capacity_bps if known and had and capacity_bps else _OURS
 
     @property
     def _settle_s(self) -> float:
@@ -245,7 +333,7 @@ class Steer:
             self._default_bps = had.rate_bps
         if self.periods and self.periods[-1].undone is None:
             self.periods[-1] = self.periods[-1]._replace(after=had)
-        kind = sure_kind(self.belief)
+        kind = sure_kind(self._believed)
         if kind is not None:
             self._measured.setdefault(kind[0], {})[self.current] = had.rate_bps
 
@@ -255,6 +343,8 @@ class Steer:
         if self._target == default:
             return None
         known = self.current != self._target or sure_kind(self.belief) is not None
+        # Who is held does not fill a queue.
+        known = known or (self.held and self._full())
         if known or self._sure_s is None:
             self._sure_s = t_s
         unsure = t_s - self._sure_s > (PROVEN_S if self._proven else UNSURE_S)
@@ -277,7 +367,7 @@ class Steer:
         kind = sure_kind(self.belief)
         # An equal share is less only where others are known to be there; after few there is nothing else.
         beside = kind is not None and kind[0] != "nobody"
-        equal_bps = preference.fair_share * (self._meter.peak_bps or usual_bps or 0.0)
+        equal_bps = preference.fair_share * (self.capacity_bps or usual_bps or 0.0)
         fair_bps = equal_bps if beside or usual_bps is None else usual_bps
         before_bps = fair_bps if usual_bps is None else usual_bps
         if had.rate_bps < HELD * min(before_bps, fair_bps):
@@ -285,9 +375,9 @@ class Steer:
             return f"it gave {had.rate_bps / before_bps:.0%} of {what}"
         if preference.growth <= 1.1 or kind is None or kind[0] != preference.kind or not before:
             return None
-        if before.rate_bps <= 0:
+        if before.rate_bps <= 0 or trial.lately_bps == 0:
             return None
-        grown = had.rate_bps / before.rate_bps
+        grown = had.rate_bps / min(before.rate_bps, trial.lately_bps or before.rate_bps)
         if grown < 1 + _BROUGHT * min(1.0, preference.growth - 1) and had.rate_bps < fair_bps:
             return f"it gave {grown:.0%} of what there was before, and was to give more"
         if had.resent > max(_RESENT, _RESENT_MORE * before.resent) and grown < _RESENT_FOR:
@@ -298,19 +388,23 @@ class Steer:
         """What the policy would have, when it has wanted that for long enough."""
         if self._verdicts == self._asked:
             return None
-        self._asked = self._verdicts
-        preference = self._policy(self.belief, self._situation())
+        anew, self._asked = self._asked < 0, self._verdicts
+        believed = self._believed
+        preference = self._policy(believed, self._situation())
         if preference is None or preference.choice == self._target or preference.gain < GAIN:
             self._preferred = None
             return None
         times = 1 + (self._preferred[1] if self._preferred and self._preferred[0] == preference.choice else 0)
         self._preferred = preference.choice, times
-        soon = self._heard_for and t_s - self._since_s < max(DWELL_S, self._settle_s + JUDGED_S)
+        rebound = anew and self.held
+        soon = (
+            self._heard_for and not rebound and t_s - self._since_s < max(DWELL_S, self._settle_s + JUDGED_S)
+        )
         held = preference.choice != self._now.default and t_s < self._held_until_s
-        if times < AGAIN or soon or held:
+        if (times < AGAIN and not anew) or soon or held:
             return None
         label, probability = self.belief.likeliest
-        why = f"heard {label} ({probability:.2f})"
+        why = "somebody is there" if believed == SOMEBODY else f"heard {label} ({probability:.2f})"
         return Wanted(_step(self.current, preference.choice), why), preference.choice, preference
 
     def _ease(self, look: Look) -> tuple[Wanted, Choice, None] | None:
@@ -329,7 +423,9 @@ class Steer:
         """Few streams, so that others can be heard."""
         if self.hears or not self.able or self._target != self.current or t_s < self._held_until_s:
             return None
-        if self.current != self._now.default and t_s - self._since_s < AGAIN_S:
+        # Between few and the default it is on its way to it, and the path has no more room.
+        kept_s = AGAIN_S if self._heard_for else self._settle_s + JUDGED_S
+        if self.current != self._now.default and t_s - self._since_s < kept_s:
             return None
         target = self.current._replace(streams=next(stream_counts(self._now)))
         if target == self.current:
@@ -337,22 +433,23 @@ class Steer:
         wanted = Wanted(_step(self.current, target), "to hear who is there")
         return wanted, target, _to_hear(target, self.current)
 
-    def _room(self, t_s: float) -> tuple[Wanted, Choice, None] | None:
-        """The fair default, where it has not been had yet and the path is not full."""
+    def _room(self, t_s: float) -> tuple[Wanted, Choice, Preference | None] | None:
+        """Twice the streams, where the fair default has not been had yet and the path is not full."""
         default, kind = self._now.default, sure_kind(self.belief)
         if self._default_bps is not None or self.current == default or self._heard_for:
             return None
         if kind is not None and kind[0] != "nobody":
             return None
-        lately, base_s = self._meter.over(t_s - ROOM_S, t_s), self._way.base_rtt_s
-        if lately is None or lately.rtt_s is None:
+        longest_s, base_s = self._meter.longest_rtt_s(t_s - ROOM_S, t_s), self._way.base_rtt_s
+        waits = t_s - self._since_s < ROOM_S
+        if waits or longest_s is None or longest_s - base_s > max(_ROOM_LEAST_S, ROOM * base_s):
             return None
-        if lately.rtt_s - base_s > max(_ROOM_LEAST_S, ROOM * base_s):
-            return None
-        return Wanted(default, "there is room for them"), default, None
+        target = self.current._replace(streams=min(default.streams, 2 * self.current.streams))
+        trial = None if target == default else _to_hear(target, default)
+        return Wanted(target, "there is room for more"), target, trial
 
     def _situation(self) -> Situation:
-        kind = sure_kind(self.belief)
+        kind = sure_kind(self._believed)
         measured = self._measured.get(kind[0], {}) if kind else {}
         return self._now._replace(measured=dict(measured))
 

@@ -1,11 +1,14 @@
 """The policy that howdah uses: the way to send whose shares are worth most, over all that may be there.
 
 Shares are expected ones (``share``) until a choice has been measured beside the same kind of background; then
-ours is the geometric mean of both, for neither the theory nor what a path is taken to carry is exact. What it
+ours is the geometric mean of both, for neither the theory nor what a path is taken to carry is exact; where
+that has been measured beside others (``gauge``) ours is what it was. Else what it
 carries is at least what has arrived in a second; where all streams are of one kind, and so share equally, our
 part tells the whole.
 
 A bound of the rate is considered only where fewer streams cannot do: it needs the capacity, they do not.
+Where that was measured beside others (``gauge``), so many streams as come to an equal share at once are held
+to it: one stream that comes late to CUBIC on a long path needs minutes.
 """
 
 import math
@@ -54,7 +57,7 @@ class Weigh:
         )
 
     def _worth(self, choice: Choice, likely: dict[Background, float], now: Situation) -> float:
-        paced = _PACED if choice.pacing_bps != now.default.pacing_bps else 0.0
+        paced = _PACED if choice.pacing_bps != now.default.pacing_bps and not now.gauged else 0.0
         return (
             sum(
                 probability * value(_shares(choice, who, now), alone(who, now.queue_bdp), who, self.fairness)
@@ -70,6 +73,10 @@ def _candidates(likely: dict[Background, float], now: Situation) -> Iterator[Cho
     somebody = any(who.streams or who.udp for who in likely)
     counts = list(stream_counts(now))
     bounded = beside and now.capacity_bps and counts[0] > 1 and now.default.pacing_bps is None
+    if beside and now.gauged and now.capacity_bps and now.default.pacing_bps is None:
+        likeliest = max(likely, key=lambda who: likely[who])
+        share_bps = now.capacity_bps / (likeliest.streams + 1)
+        yield now.default._replace(pacing_bps=round(share_bps / now.default.streams))
     for control in now.controls if somebody else ():
         for streams in counts:
             yield Choice(control, streams, now.default.pacing_bps)
@@ -83,6 +90,8 @@ def _shares(choice: Choice, who: Background, now: Situation) -> Shares:
     if rate_bps is None or not now.capacity_bps or (who.udp and not _all_measured(now)):
         return expected
     measured = min(1.0, max(_LEAST_SHARE, rate_bps / now.capacity_bps))
+    if now.gauged:
+        return expected.with_ours(measured)
     return expected.with_ours(math.sqrt(max(_LEAST_SHARE, expected.ours) * measured))
 
 
@@ -93,6 +102,8 @@ def _all_measured(now: Situation) -> bool:
 
 def _capacity(likely: dict[Background, float], now: Situation) -> float | None:
     """What the path carries, from the most that was had and from shares that are equal."""
+    if now.gauged:
+        return now.capacity_bps
     who = max(likely, key=lambda each: likely[each])
     known = [now.capacity_bps] if now.capacity_bps else []
     if who.streams and not who.udp:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from howdah.paths.shared.events import HOLD_S, events
-from howdah.paths.shared.hear.ears import Ear, Sound
+from howdah.paths.shared.hear.ears import By, Ear, Sound
 from howdah.paths.shared.hear.overload import overloads
 from howdah.paths.shared.hear.recogniser import CannotTell, Recogniser, Verdict
 from howdah.paths.shared.series import Floats, Series
@@ -64,6 +64,11 @@ class Hearing:
         """How much queue the bottleneck has been seen to hold, in bandwidth × delay."""
         self.moved: list[Moved] = []
 
+    @property
+    def by(self) -> By:
+        """What it hears by."""
+        return self._ear.by
+
     def take(self, now_s: float, rtt_s: float | None) -> Moved | None:
         """Listens; a change of route if one has just been noticed."""
         fresh = sorted(self._ear.take(now_s, rtt_s), key=lambda sound: sound.t_s)
@@ -97,7 +102,7 @@ class Hearing:
         base_s = self.base_rtt_s
         if now_s - self._judged_s < EVERY_S or base_s is None:
             return None
-        times_s, rtt_s = self._known(max(self._from_s, self._route_s))
+        times_s, rtt_s = self.known(max(self._from_s, self._route_s))
         if len(times_s) < _LEAST_SOUNDS or times_s[-1] - times_s[0] < LEAST_S:
             return None
         self._judged_s = now_s
@@ -105,8 +110,8 @@ class Hearing:
             return Unyielding(heard_s=float(times_s[-1] - times_s[0]))
         return self._recognise(times_s, rtt_s, base_s, ours)
 
-    def _known(self, from_s: float) -> tuple[Floats, Floats]:
-        """Times and RTTs up to the last answer: what is still out is not lost."""
+    def known(self, from_s: float) -> tuple[Floats, Floats]:
+        """Times and RTTs since then, up to the last answer: what is still out is not lost."""
         sounds = [sound for sound in self._sounds if sound.t_s >= from_s]
         while sounds and sounds[-1].rtt_s is None:
             sounds.pop()
@@ -114,7 +119,7 @@ class Hearing:
         return times_s, np.array([np.nan if sound.rtt_s is None else sound.rtt_s for sound in sounds])
 
     def _look(self) -> Moved | None:
-        times_s, rtt_s = self._known(self._route_s)
+        times_s, rtt_s = self.known(self._route_s)
         if np.isfinite(rtt_s).sum() < _LEAST_SOUNDS:
             return None
         moved = self._move(times_s, rtt_s)

@@ -1,0 +1,206 @@
+"""What a path carries that others fill as well: told by sending a little less for a moment.
+
+While a bottleneck has a queue, a round trip is what all have on its way, over what the path carries (Little's
+law). Others keep what they have there, but for their growth, which is known from the moment before. So where
+ours is ``freed`` bits less, round trips are shorter by freed / capacity. Ours is its rate × RTT: of what it
+had before, and of the bound that it is held to.
+
+No more is freed than most of the queue, by what part of the path may be ours, and for no longer than it takes
+to show. Others that lose something meanwhile spoil a dip; so two must agree. More follow, for the more
+of the path is ours the clearer they are. The first does not count: a stream that has once been bounded is
+paced from then on (``sk_setsockopt``, net/core/sock.c), and its bursts, which were part of the queue, are no
+more. Pure: times and round trips are arguments.
+"""
+
+import math
+import statistics
+from collections import deque
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from howdah.paths.shared.series import Floats
+
+MOST_FREED, QUEUE_FREED = 0.5, 0.8
+"""Of what is ours on its way, and of the queue."""
+ASSUMED_OURS = 0.6
+"""Of the path, as long as what it carries is not known."""
+ROUND_TRIPS, LEAST_S = 2.0, 0.2
+"""Of a dip."""
+BEFORE_ROUND_TRIPS, BEFORE_S = 3.0, 0.4
+"""In which the growth of others is seen."""
+RATE_S = 0.4
+"""Or so many round trips before a dip its rate is taken from."""
+APART_S, APART_ROUND_TRIPS = 0.6, 3
+"""From a dip to the next: rates are what they were, and known to be."""
+AGREE, MOST_DIPS = 0.2, 4
+CLEAR = 0.25
+"""Of the largest drop there was: only such dips count, for what is the same for all spoils the small ones."""
+LEAST_QUEUE_S, LEAST_DROP_S, LEAST_ANSWERS = 0.002, 0.001, 10
+_MEDIAN_OF, _MEDIAN_FROM = 5, 4
+_PLATEAU = 0.5
+"""Of a round trip, that the least of a dip lasts."""
+_NOISES, _MOVED = 4.0, 2.0
+_KEPT_S = 5.0
+_LATE_S = 0.1
+"""After their time the last round trips of a dip are known."""
+
+
+class Dip(NamedTuple):
+    """A moment in which less was sent, and what it showed."""
+
+    begin_s: float
+    end_s: float
+    rate_bps: float
+    """Before."""
+    bound_bps: float
+    rtt_s: float | None
+    """What the round trip would have been at its least, by how it grew before."""
+    least_rtt_s: float | None
+    capacity_bps: float | None
+    """Null: it told nothing, for round trips did not answer to it."""
+
+
+class Bound(NamedTuple):
+    """To be set now."""
+
+    rate_bps: float | None
+    """Of all streams; None: no bound."""
+
+
+class Gauge:
+    """Measures one path."""
+
+    def __init__(self) -> None:
+        self.dips: list[Dip] = []
+        self._first = 0
+        """Those before were of another path."""
+        self._acked: deque[tuple[float, int]] = deque()
+        self._rate_bps = self._bound_bps = 0.0
+        self._begin_s: float | None = None
+        self._end_s: float | None = None
+        self._lasts_s = 0.0
+        self._free_s = 0.0
+        self.asked = False
+        """A bound is on its way to the streams."""
+
+    @property
+    def capacity_bps(self) -> float | None:
+        """What the path carries, in bits of payload a second; None as long as that is not known."""
+        told = self._told_clearly()
+        if len(told) >= _MEDIAN_FROM:
+            return statistics.median(told)
+        # Two that are both spoilt differ.
+        pairs = [(high / low, (low + high) / 2) for low, high in pairwise(sorted(told))]
+        ratio, mean_bps = min(pairs, default=(math.inf, 0.0))
+        if ratio <= 1 + AGREE:
+            return mean_bps
+        return None
+
+    @property
+    def done(self) -> bool:
+        """Another dip would tell no more."""
+        enough = len(self._told_clearly()) >= MOST_DIPS
+        return enough or len(self.dips) - self._first >= 2 * MOST_DIPS
+
+    @property
+    def dipping(self) -> bool:
+        """Less is sent, or its round trips are not all known yet."""
+        return self.asked or self._begin_s is not None
+
+    def new_path(self) -> None:
+        """The route has changed for good. A dip there is ends as it would."""
+        self._first = len(self.dips)
+
+    def acked(self, t_s: float, acked_bytes: int) -> None:
+        """What all streams have had acknowledged by then, on a clock of its own."""
+        if not self._acked or t_s > self._acked[-1][0]:
+            self._acked.append((t_s, acked_bytes))
+        while self._acked[-1][0] - self._acked[0][0] > _KEPT_S:
+            self._acked.popleft()
+
+    def wants(
+        self, t_s: float, rtt_s: float, base_rtt_s: float, capacity_bps: float | None = None
+    ) -> Bound | None:
+        """The next dip, where the round trip is ``rtt_s`` and the path carries ``capacity_bps`` at least."""
+        queue_s = rtt_s - base_rtt_s
+        if self.done or self.dipping or t_s < self._free_s or queue_s < LEAST_QUEUE_S:
+            return None
+        rate_bps = self._rate(max(RATE_S, ROUND_TRIPS * rtt_s))
+        if not rate_bps:
+            return None
+        known_bps = self.capacity_bps and max(self.capacity_bps, capacity_bps or 0.0)
+        ours = min(1.0, rate_bps / known_bps) if known_bps else ASSUMED_OURS
+        freed = min(MOST_FREED, QUEUE_FREED * queue_s / rtt_s / ours)
+        self._rate_bps, self._bound_bps = rate_bps, (1 - freed) * rate_bps
+        self._lasts_s = max(LEAST_S, ROUND_TRIPS * rtt_s)
+        self.asked = True
+        return Bound(self._bound_bps)
+
+    def made(self, t_s: float, refused: str | None) -> None:
+        """What came of the bound asked for last."""
+        self.asked = False
+        if refused is not None:
+            self._begin_s = self._end_s = None
+            self._free_s = float("inf")
+        elif self._begin_s is None:
+            self._begin_s = t_s
+        else:
+            self._end_s = t_s
+
+    def look(self, t_s: float, times_s: Floats, rtt_s: Floats) -> Bound | None:
+        """During a dip: its end, when it is due. The round trips are those known so far, by when sent."""
+        if self.asked or self._begin_s is None:
+            return None
+        if self._end_s is None:
+            if t_s - self._begin_s < self._lasts_s:
+                return None
+            self.asked = True
+            return Bound(None)
+        if t_s - self._end_s >= self._lasts_s / ROUND_TRIPS + _LATE_S:
+            self.dips.append(self._told(self._begin_s, self._end_s, times_s, rtt_s))
+            self._begin_s = self._end_s = None
+            self._free_s = t_s + max(APART_S, APART_ROUND_TRIPS * self._lasts_s / ROUND_TRIPS)
+        return None
+
+    def _rate(self, span_s: float) -> float | None:
+        """Of late."""
+        newest_s, newest = self._acked[-1] if self._acked else (0.0, 0)
+        oldest = next((each for each in reversed(self._acked) if newest_s - each[0] >= span_s), None)
+        return oldest and (newest - oldest[1]) * 8 / (newest_s - oldest[0])
+
+    def _told_clearly(self) -> list[float]:
+        told = [
+            (dip.rtt_s - dip.least_rtt_s, dip.capacity_bps)
+            for dip in self.dips[max(1, self._first) :]
+            if dip.capacity_bps is not None and dip.rtt_s is not None and dip.least_rtt_s is not None
+        ]
+        most_s = max((drop_s for drop_s, _ in told), default=0.0)
+        return [capacity_bps for drop_s, capacity_bps in told if drop_s >= CLEAR * most_s]
+
+    def _told(self, begin_s: float, end_s: float, times_s: Floats, rtt_s: Floats) -> Dip:
+        none = Dip(begin_s, end_s, self._rate_bps, self._bound_bps, None, None, None)
+        answered = np.isfinite(rtt_s)
+        times_s, rtt_s = times_s[answered], rtt_s[answered]
+        trip_s = self._lasts_s / ROUND_TRIPS
+        before = (times_s >= begin_s - max(BEFORE_S, BEFORE_ROUND_TRIPS * trip_s)) & (times_s < begin_s)
+        during = (times_s >= begin_s) & (times_s <= end_s + trip_s)
+        if min(before.sum(), during.sum()) < LEAST_ANSWERS:
+            return none
+        at_s = times_s - begin_s
+        slope, level_s = np.polyfit(at_s[before], rtt_s[before], 1)
+        noise_s = float(np.median(np.abs(rtt_s[before] - level_s - slope * at_s[before])))
+        # The least of single round trips would be that of their noise.
+        median_of = max(_MEDIAN_OF, round(_PLATEAU * trip_s * during.sum() / (end_s + trip_s - begin_s)))
+        windows = np.lib.stride_tricks.sliding_window_view(rtt_s[during], median_of)
+        smooth_s = np.median(windows, axis=1)
+        place = int(np.argmin(smooth_s))
+        least_s = float(smooth_s[place])
+        expected_s = float(level_s + slope * at_s[during][place + median_of // 2])
+        drop_s = expected_s - least_s
+        moved_s = abs(expected_s - float(level_s))
+        if drop_s < max(LEAST_DROP_S, _NOISES * noise_s, _MOVED * moved_s):
+            return none._replace(rtt_s=expected_s, least_rtt_s=least_s)
+        freed_bits = self._rate_bps * float(level_s) - self._bound_bps * least_s
+        return none._replace(rtt_s=expected_s, least_rtt_s=least_s, capacity_bps=freed_bits / drop_s)

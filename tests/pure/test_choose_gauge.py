@@ -1,0 +1,179 @@
+"""What a path carries, by moments of sending less: over a path in virtual time that keeps Little's law."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from howdah.paths.shared.choose.gauge import (
+    APART_S,
+    LEAST_DROP_S,
+    LEAST_S,
+    MOST_DIPS,
+    MOST_FREED,
+    QUEUE_FREED,
+    ROUND_TRIPS,
+    Gauge,
+)
+
+STEP_S = 0.01
+TICK = 10
+"""Steps between two looks."""
+
+
+class Path(NamedTuple):
+    """Others and we on it, by what each has on its way."""
+
+    capacity_bps: float = 500e6
+    base_rtt_s: float = 0.1
+    ours: float = 0.3
+    """Of what is on its way."""
+    queue_bdp: float = 0.6
+    grows: float = 0.01
+    """What others have on their way, a second."""
+    noise_s: float = 0.0001
+    cut_s: Callable[[float], bool] = lambda t_s: False
+    """Whether others lose something at that instant."""
+
+
+def steps(path: Path, gauge: Gauge, lasts_s: float, known_base_s: float | None = None) -> Iterator[float]:
+    """The total bound in force, at each look."""
+    chance = np.random.default_rng(1)
+    whole = path.capacity_bps * path.base_rtt_s * (1 + path.queue_bdp)
+    mine = window = path.ours * whole
+    others = whole - window
+    rtt_s, acked, bound_bps = path.base_rtt_s * (1 + path.queue_bdp), 0.0, float("inf")
+    times: list[float] = []
+    rtts: list[float] = []
+    for step in range(round(lasts_s / STEP_S)):
+        t_s = step * STEP_S
+        others *= 0.7 if path.cut_s(t_s) else 1 + path.grows * STEP_S
+        # What is on its way comes to the window, or to what a bound lets out, within a round trip.
+        wanted = min(window, bound_bps * rtt_s)
+        mine += (wanted - mine) * min(1.0, 2 * STEP_S / rtt_s)
+        rtt_s = max(path.base_rtt_s, (mine + others) / path.capacity_bps)
+        acked += mine / rtt_s / 8 * STEP_S
+        times.append(t_s)
+        rtts.append(rtt_s + chance.normal(0, path.noise_s))
+        if step % TICK:
+            continue
+        gauge.acked(t_s, round(acked))
+        if gauge.dipping:
+            wish = gauge.look(t_s, np.array(times), np.array(rtts))
+        else:
+            wish = gauge.wants(t_s, rtts[-1], known_base_s or path.base_rtt_s)
+        if wish is not None:
+            bound_bps = float("inf") if wish.rate_bps is None else wish.rate_bps
+            gauge.made(t_s, None)
+        yield bound_bps
+
+
+def gauged(path: Path, lasts_s: float = 30.0, known_base_s: float | None = None) -> Gauge:
+    gauge = Gauge()
+    for _ in steps(path, gauge, lasts_s, known_base_s):
+        pass
+    return gauge
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.floats(20e6, 20e9),
+    st.floats(0.02, 0.3),
+    st.floats(0.08, 0.6),
+    st.floats(0.3, 2.0),
+    st.floats(0.0, 0.02),
+)
+def test_what_a_path_carries_is_told_beside_others(
+    capacity_bps: float, base_rtt_s: float, ours: float, queue_bdp: float, grows: float
+) -> None:
+    path = Path(capacity_bps, base_rtt_s, ours, queue_bdp, grows, noise_s=2e-5)
+    freed = min(MOST_FREED, QUEUE_FREED * queue_bdp / (1 + queue_bdp))
+    rtt_s = base_rtt_s * (1 + queue_bdp)
+    assume(freed * ours * rtt_s > 2 * LEAST_DROP_S)
+    # Others must not grow by as much as is held back meanwhile.
+    assume(grows * ROUND_TRIPS * rtt_s < 0.3 * freed * ours)
+    assert gauged(path).capacity_bps == pytest.approx(capacity_bps, rel=0.25)
+
+
+def test_what_hardly_shows_tells_nothing() -> None:
+    assert gauged(Path(20e6, 0.02, ours=0.02, queue_bdp=0.3)).capacity_bps is None
+
+
+def test_a_base_rtt_that_is_too_long_costs_no_more_than_precision() -> None:
+    """Others never let the queue empty, so the least that was seen has some of it."""
+    assert gauged(Path(), known_base_s=0.13).capacity_bps == pytest.approx(500e6, rel=0.2)
+
+
+def test_dips_that_others_spoil_do_not_count() -> None:
+    cuts = {4.0, 9.5}
+    gauge = gauged(Path(grows=0.04, cut_s=lambda t_s: round(t_s, 6) in cuts))
+    assert gauge.capacity_bps == pytest.approx(500e6, rel=0.25)
+
+
+def test_a_dip_is_short_and_moderate_and_ends() -> None:
+    gauge = Gauge()
+    bounds = list(steps(Path(), gauge, 30))
+    assert gauge.done
+    assert len(gauge.dips) <= 2 * MOST_DIPS
+    assert bounds[-1] == float("inf")
+    for dip in gauge.dips:
+        assert 0.5 * dip.rate_bps <= dip.bound_bps < dip.rate_bps
+        assert dip.end_s - dip.begin_s <= max(LEAST_S, ROUND_TRIPS * 0.17) + 3 * TICK * STEP_S
+    begins = [dip.begin_s for dip in gauge.dips]
+    ends = [dip.end_s for dip in gauge.dips]
+    assert all(begin - end >= APART_S for begin, end in zip(begins[1:], ends, strict=False))
+
+
+def test_the_first_dip_does_not_count() -> None:
+    gauge = Gauge()
+    for _ in steps(Path(), gauge, 30):
+        if len(gauge.dips) < 3:
+            assert gauge.capacity_bps is None
+    assert gauge.capacity_bps is not None
+
+
+def test_without_a_queue_nothing_is_asked() -> None:
+    gauge = Gauge()
+    gauge.acked(0.0, 0)
+    gauge.acked(1.0, 1_000_000)
+    assert gauge.wants(1.0, 0.1005, 0.1) is None
+    assert gauge.wants(1.0, 0.15, 0.1) is not None
+
+
+def test_round_trips_that_do_not_answer_tell_nothing_and_it_gives_up() -> None:
+    """The queue is of others that fill it whatever we do."""
+    gauge = Gauge()
+    rtts: list[float] = []
+    chance = np.random.default_rng(2)
+    for step in range(6000):
+        rtts.append(0.15 + chance.normal(0, 0.0003))
+        if step % TICK:
+            continue
+        t_s = step * STEP_S
+        gauge.acked(t_s, step * 10_000)
+        times = STEP_S * np.arange(len(rtts))
+        wish = gauge.look(t_s, times, np.array(rtts)) if gauge.dipping else gauge.wants(t_s, 0.15, 0.1)
+        if wish is not None:
+            gauge.made(t_s, None)
+    assert gauge.done
+    assert gauge.capacity_bps is None
+
+
+def test_another_path_is_measured_anew() -> None:
+    gauge = gauged(Path())
+    gauge.new_path()
+    assert gauge.capacity_bps is None
+    assert not gauge.done
+
+
+def test_where_bounds_are_refused_it_asks_no_more() -> None:
+    gauge = Gauge()
+    gauge.acked(0.0, 0)
+    gauge.acked(1.0, 1_000_000)
+    assert gauge.wants(1.0, 0.15, 0.1) is not None
+    gauge.made(1.1, "not here")
+    assert not gauge.dipping
+    assert gauge.wants(100.0, 0.15, 0.1) is None
