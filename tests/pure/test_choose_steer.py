@@ -187,6 +187,18 @@ def test_somebody_who_cannot_be_told_is_left_an_equal_share() -> None:
     assert period.t_s >= DOUBT_S
 
 
+def test_what_is_held_to_a_share_is_not_judged_by_a_time_alone() -> None:
+    """The default had the whole path when nobody was there; who has come since cannot be told."""
+
+    def ear(t_s: float, choice: Choice) -> Belief:
+        return Belief({"nobody": 0.94} if t_s < 60 else {})
+
+    path = late_beside(ear, lambda t_s: "nobody" if t_s < 60 else "1 cubic")
+    ran = run(path, Weigh(0.5), 120, gauged=lambda t_s: 1.0)
+    assert ran.choices[-1].pacing_bps == round(CAPACITY_BPS / 2 / DEFAULT.streams)
+    assert ran.steer.periods[-1].undone is None
+
+
 def test_who_may_be_bbr_is_not_taken_for_one_that_yields() -> None:
     path = late_beside(lambda t_s, choice: Belief({"1 bbr": 0.5, "1 cubic": 0.3}), lambda t_s: "1 bbr")
     ran = run(path, Weigh(0.5), 60, began=ONE, gauged=lambda t_s: 1.0)
@@ -226,6 +238,17 @@ def test_one_stream_with_less_than_most_of_an_equal_share_is_given_up() -> None:
     assert ran.steer.periods[0].undone is not None
     assert "of an equal share" in ran.steer.periods[0].undone
     assert ran.choices[-1] == DEFAULT
+
+
+@pytest.mark.parametrize("resent", [0, 1])
+def test_it_goes_down_to_few_only_when_it_knows_how_many_can_do(resent: int) -> None:
+    """The window of one stream carries a third of this path, with or without loss."""
+    steer = Steer(Weigh(0.5), Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9))
+    for tick in range(20, 300):
+        steer.look(Look(tick / 10, round(tick * 3e8 / 8), resent * tick, 0.07), WAY)
+    assert steer.capacity_bps == pytest.approx(3e9)
+    assert steer.current == DEFAULT
+    assert not steer.periods
 
 
 def test_what_a_hole_held_back_is_no_capacity() -> None:

@@ -4,9 +4,9 @@ from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 KEPT_S = 60.0
-PEAK_S, PEAKS, LONG_S = 1.0, 3, 10.0
+PEAK_S, PEAKS, HOLE_S, LONG_S = 1.0, 3, 2.0, 10.0
 """The capacity is at least the least that arrived in each of so many seconds in a row, if nothing had to be
-sent again in them and as long before: else what a hole had held back may be in it, and a long mean counts."""
+sent again in them and shortly before: else what a hole had held back may be in it, and a long mean counts."""
 _SEGMENT_BYTES = 1448
 _SHORTEST_S = 0.5
 _ROUNDED = 1e-9
@@ -56,7 +56,7 @@ class Meter:
     def _arrives(self, look: Look) -> float:
         """What arrives now, without what was held back before; 0 where that is not known."""
         # Only over a whole span: of a shorter one the begin of a burst may be missing.
-        known_s, clean_s = look.t_s - self._times[0], 2 * PEAKS * PEAK_S
+        known_s, clean_s = look.t_s - self._times[0], PEAKS * PEAK_S + HOLE_S
         if known_s >= clean_s and self._resent(look.t_s - clean_s) == 0:
             ends_s = [look.t_s - PEAK_S * each for each in range(PEAKS)]
             seconds = [had.rate_bps for end_s in ends_s if (had := self.over(end_s - PEAK_S, end_s))]

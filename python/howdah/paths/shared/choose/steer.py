@@ -366,7 +366,7 @@ class Steer:
         usual_bps = self._default_bps or (before.rate_bps if before else None)
         kind = sure_kind(self.belief)
         # An equal share is less only where others are known to be there; after few there is nothing else.
-        beside = kind is not None and kind[0] != "nobody"
+        beside = self.held or (kind is not None and kind[0] != "nobody")
         equal_bps = preference.fair_share * (self.capacity_bps or usual_bps or 0.0)
         fair_bps = equal_bps if beside or usual_bps is None else usual_bps
         before_bps = fair_bps if usual_bps is None else usual_bps
@@ -422,6 +422,9 @@ class Steer:
     def _quiet(self, t_s: float) -> tuple[Wanted, Choice, Preference] | None:
         """Few streams, so that others can be heard."""
         if self.hears or not self.able or self._target != self.current or t_s < self._held_until_s:
+            return None
+        if self.capacity_bps is None:
+            # How many can do is not known yet.
             return None
         # Between few and the default it is on its way to it, and the path has no more room.
         kept_s = AGAIN_S if self._heard_for else self._settle_s + JUDGED_S
