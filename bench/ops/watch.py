@@ -3,6 +3,7 @@
 import contextlib
 import re
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -85,9 +86,11 @@ def watching(wan: Lab, hosts: Sequence[int]) -> Iterator[Watch]:
     """While the block lasts; echoes, between the last of the pairs ``hosts``, are there after it."""
     pair = hosts[-1]
     words = ["ping", "-D", "-n", "-i", str(PING_EVERY_S), wan.addresses[right(pair)]]
+    # In a pipe that nobody reads there is room for three minutes.
     with (
+        tempfile.TemporaryFile("w+") as said,
         wan.popen(ROUTERS["far"], ["sleep", "infinity"]) as holder,
-        wan.popen(left(pair), words, stdout=subprocess.PIPE, text=True) as ping,
+        wan.popen(left(pair), words, stdout=said) as ping,
     ):
         try:
             watch = Watch(Path(f"/proc/{_inside(holder)}/net/dev"))
@@ -100,9 +103,10 @@ def watching(wan: Lab, hosts: Sequence[int]) -> Iterator[Watch]:
                 thread.join()
         finally:
             ping.terminate()
-            said, _ = ping.communicate()
+            ping.wait()
             holder.kill()
-    watch.echoes += echoes(said, time.monotonic() - time.time())
+            said.seek(0)
+            watch.echoes += echoes(said.read(), time.monotonic() - time.time())
 
 
 def _inside(holder: "subprocess.Popen[str]") -> int:
