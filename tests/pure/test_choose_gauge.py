@@ -107,6 +107,13 @@ def test_a_base_rtt_that_is_too_long_costs_no_more_than_precision() -> None:
     assert gauged(Path(), known_base_s=0.13).capacity_bps == pytest.approx(500e6, rel=0.2)
 
 
+def test_dips_that_empty_the_queue_do_not_count() -> None:
+    """Nearly all of the path is ours, and the gauge takes it for less."""
+    gauge = gauged(Path(ours=0.95, queue_bdp=0.3))
+    assert any(dip.least_rtt_s and dip.least_rtt_s < 0.102 for dip in gauge.dips)
+    assert gauge.capacity_bps is None or gauge.capacity_bps == pytest.approx(500e6, rel=0.25)
+
+
 def test_dips_that_others_spoil_do_not_count() -> None:
     cuts = {4.0, 9.5}
     gauge = gauged(Path(grows=0.04, cut_s=lambda t_s: round(t_s, 6) in cuts))

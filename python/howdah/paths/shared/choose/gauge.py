@@ -24,8 +24,10 @@ from howdah.paths.shared.series import Floats
 
 MOST_FREED, QUEUE_FREED = 0.5, 0.8
 """Of what is ours on its way, and of the queue."""
-ASSUMED_OURS = 0.6
-"""Of the path, as long as what it carries is not known."""
+ASSUMED_OURS = 0.4
+"""Of the path, as long as what it carries is not known; of the rest half is taken for ours as well after each
+dip that has emptied the queue."""
+_MOST_OURS = 0.95
 ROUND_TRIPS, LEAST_S = 2.0, 0.2
 """Of a dip."""
 BEFORE_ROUND_TRIPS, BEFORE_S = 3.0, 0.4
@@ -39,6 +41,8 @@ CLEAR = 0.25
 """Of the largest drop there was: only such dips count, for what is the same for all spoils the small ones."""
 LEAST_QUEUE_S, LEAST_DROP_S, LEAST_ANSWERS = 0.002, 0.001, 10
 _MEDIAN_OF, _MEDIAN_FROM = 5, 4
+_EMPTY = 0.1
+"""Of the queue there was, so little is none."""
 _PLATEAU = 0.5
 """Of a round trip, that the least of a dip lasts."""
 _NOISES, _MOVED = 4.0, 2.0
@@ -77,7 +81,8 @@ class Gauge:
         self._first = 0
         """Those before were of another path."""
         self._acked: deque[tuple[float, int]] = deque()
-        self._rate_bps = self._bound_bps = 0.0
+        self._rate_bps = self._bound_bps = self._base_rtt_s = 0.0
+        self._emptied = 0
         self._begin_s: float | None = None
         self._end_s: float | None = None
         self._lasts_s = 0.0
@@ -131,9 +136,13 @@ class Gauge:
         if not rate_bps:
             return None
         known_bps = self.capacity_bps and max(self.capacity_bps, capacity_bps or 0.0)
-        ours = min(1.0, rate_bps / known_bps) if known_bps else ASSUMED_OURS
-        freed = min(MOST_FREED, QUEUE_FREED * queue_s / rtt_s / ours)
+        assumed = 1 - (1 - ASSUMED_OURS) / 2**self._emptied
+        ours = min(_MOST_OURS, rate_bps / known_bps if known_bps else assumed)
+        # With the round trip what a bound has on its way gets less too: the drop is more than what is freed.
+        drop_s = QUEUE_FREED * queue_s
+        freed = min(MOST_FREED, drop_s * (1 - ours) / (ours * (rtt_s - drop_s)))
         self._rate_bps, self._bound_bps = rate_bps, (1 - freed) * rate_bps
+        self._base_rtt_s = base_rtt_s
         self._lasts_s = max(LEAST_S, ROUND_TRIPS * rtt_s)
         self.asked = True
         return Bound(self._bound_bps)
@@ -200,7 +209,10 @@ class Gauge:
         expected_s = float(level_s + slope * at_s[during][place + median_of // 2])
         drop_s = expected_s - least_s
         moved_s = abs(expected_s - float(level_s))
-        if drop_s < max(LEAST_DROP_S, _NOISES * noise_s, _MOVED * moved_s):
+        # Where the queue was empty, what was freed does not all show.
+        empty_s = self._base_rtt_s + _EMPTY * (expected_s - self._base_rtt_s)
+        self._emptied += least_s <= empty_s
+        if least_s <= empty_s or drop_s < max(LEAST_DROP_S, _NOISES * noise_s, _MOVED * moved_s):
             return none._replace(rtt_s=expected_s, least_rtt_s=least_s)
         freed_bits = self._rate_bps * float(level_s) - self._bound_bps * least_s
         return none._replace(rtt_s=expected_s, least_rtt_s=least_s, capacity_bps=freed_bits / drop_s)
