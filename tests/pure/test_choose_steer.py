@@ -123,9 +123,12 @@ def late_beside(ear: Callable[[float, Choice], Belief], others: Callable[[float]
     return Simulated(others, ear, late)
 
 
+LATE = late_beside(right(lambda t_s: "1 cubic"), lambda t_s: "1 cubic")
+
+
 def test_where_the_capacity_is_known_streams_are_held_to_an_equal_share() -> None:
     ran = run(
-        late_beside(right(lambda t_s: "1 cubic"), lambda t_s: "1 cubic"),
+        LATE,
         Weigh(0.5),
         60,
         began=ONE,
@@ -139,7 +142,7 @@ def test_where_the_capacity_is_known_streams_are_held_to_an_equal_share() -> Non
 
 
 def test_without_the_capacity_nothing_is_held() -> None:
-    ran = run(late_beside(right(lambda t_s: "1 cubic"), lambda t_s: "1 cubic"), Weigh(0.5), 60, began=ONE)
+    ran = run(LATE, Weigh(0.5), 60, began=ONE)
     assert {choice.pacing_bps for choice in ran.choices} == {None}
 
 
@@ -216,7 +219,7 @@ def test_all_of_a_path_that_was_measured_is_nobodys_but_ours() -> None:
 
 def test_a_better_measurement_moves_the_bound_and_is_no_change_of_mind() -> None:
     ran = run(
-        late_beside(right(lambda t_s: "1 cubic"), lambda t_s: "1 cubic"),
+        LATE,
         Weigh(0.5),
         60,
         began=ONE,

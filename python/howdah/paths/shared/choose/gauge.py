@@ -99,9 +99,7 @@ class Gauge:
         # Two that are both spoilt differ.
         pairs = [(high / low, (low + high) / 2) for low, high in pairwise(sorted(told))]
         ratio, mean_bps = min(pairs, default=(math.inf, 0.0))
-        if ratio <= 1 + AGREE:
-            return mean_bps
-        return None
+        return mean_bps if ratio <= 1 + AGREE else None
 
     @property
     def done(self) -> bool:

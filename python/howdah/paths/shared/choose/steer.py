@@ -169,7 +169,8 @@ class Steer:
     @property
     def held(self) -> bool:
         """Whether our streams are held to a share, and so do not answer to the queue."""
-        return self._is_held(self.current)
+        pacing_bps = self.current.pacing_bps
+        return pacing_bps not in {None, self._now.default.pacing_bps} and not self.current.is_bbr
 
     def wonders(self, t_s: float) -> bool:
         """Whether to know what the path carries would help, and nothing else changes now."""
@@ -265,9 +266,6 @@ class Steer:
         label, probability = self.belief.likeliest if heard_for and not doubted else (None, None)
         self.periods.append(Period(t_s, target, wanted.why, label, probability, before, None, None))
 
-    def _is_held(self, choice: Choice) -> bool:
-        return choice.pacing_bps not in {None, self._now.default.pacing_bps} and not choice.is_bbr
-
     @property
     def _believed(self) -> Belief:
         """Who is there. Behind streams that are held kinds are told, but not how many there are of one."""
@@ -287,23 +285,26 @@ class Steer:
     @property
     def _doubtful(self) -> bool:
         """Whether nothing was chosen yet for somebody, and nobody who does not yield is likely."""
-        return (
-            not self._heard_for
-            and self.belief.kinds().get("bbr", 0.0) + self.belief.kinds().get("udp", 0.0) <= 1 - SURE
-        )
+        kinds = self.belief.kinds()
+        return not self._heard_for and kinds.get("bbr", 0.0) + kinds.get("udp", 0.0) <= 1 - SURE
 
     def _full(self) -> bool:
         """Whether there is a queue."""
         had = self._meter.lately(_PART_S)
-        queue_s = had.rtt_s - self._way.base_rtt_s if had and had.rtt_s is not None else 0.0
-        return queue_s > max(_ROOM_LEAST_S, ROOM * self._way.base_rtt_s)
+        return had is not None and had.rtt_s is not None and self._queues(had.rtt_s)
+
+    def _queues(self, rtt_s: float) -> bool:
+        """Whether a round trip is one through a queue."""
+        base_s = self._way.base_rtt_s
+        return rtt_s - base_s > max(_ROOM_LEAST_S, ROOM * base_s)
 
     @property
     def _part(self) -> float:
         """Of what a full path carries, what is ours; _OURS where that is not known, which says nothing."""
         had, capacity_bps = self._meter.lately(_PART_S), self.capacity_bps
-        known = self._full() and had is not None and capacity_bps
-        return had.rate_bps / capacity_bps if known and had and capacity_bps else _OURS
+        if had is None or capacity_bps is None or not self._full():
+            return _OURS
+        return had.rate_bps / capacity_bps
 
     @property
     def _settle_s(self) -> float:
@@ -342,9 +343,9 @@ class Steer:
         default = self._now.default
         if self._target == default:
             return None
-        known = self.current != self._target or sure_kind(self.belief) is not None
         # Who is held does not fill a queue.
-        known = known or (self.held and self._full())
+        others = self.held and self._full()
+        known = others or self.current != self._target or sure_kind(self.belief) is not None
         if known or self._sure_s is None:
             self._sure_s = t_s
         unsure = t_s - self._sure_s > (PROVEN_S if self._proven else UNSURE_S)
@@ -443,9 +444,8 @@ class Steer:
             return None
         if kind is not None and kind[0] != "nobody":
             return None
-        longest_s, base_s = self._meter.longest_rtt_s(t_s - ROOM_S, t_s), self._way.base_rtt_s
-        waits = t_s - self._since_s < ROOM_S
-        if waits or longest_s is None or longest_s - base_s > max(_ROOM_LEAST_S, ROOM * base_s):
+        longest_s = self._meter.longest_rtt_s(t_s - ROOM_S, t_s)
+        if t_s - self._since_s < ROOM_S or longest_s is None or self._queues(longest_s):
             return None
         target = self.current._replace(streams=min(default.streams, 2 * self.current.streams))
         trial = None if target == default else _to_hear(target, default)

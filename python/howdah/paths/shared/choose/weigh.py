@@ -2,9 +2,9 @@
 
 Shares are expected ones (``share``) until a choice has been measured beside the same kind of background; then
 ours is the geometric mean of both, for neither the theory nor what a path is taken to carry is exact; where
-that has been measured beside others (``gauge``) ours is what it was. Else what it
-carries is at least what has arrived in a second; where all streams are of one kind, and so share equally, our
-part tells the whole.
+that has been measured beside others (``gauge``) ours is what it was. Else what it carries is at least what
+has arrived for some seconds; where all streams are of one kind, and so share equally, our part tells the
+whole.
 
 A bound of the rate is considered only where fewer streams cannot do: it needs the capacity, they do not.
 Where that was measured beside others (``gauge``), so many streams as come to an equal share at once are held
@@ -72,16 +72,16 @@ def _candidates(likely: dict[Background, float], now: Situation) -> Iterator[Cho
     beside = sum(who.streams * each for who, each in likely.items())
     somebody = any(who.streams or who.udp for who in likely)
     counts = list(stream_counts(now))
-    bounded = beside and now.capacity_bps and counts[0] > 1 and now.default.pacing_bps is None
-    if beside and now.gauged and now.capacity_bps and now.default.pacing_bps is None:
+    capacity_bps = now.capacity_bps if beside and now.default.pacing_bps is None else None
+    if capacity_bps and now.gauged:
         likeliest = max(likely, key=lambda who: likely[who])
-        share_bps = now.capacity_bps / (likeliest.streams + 1)
+        share_bps = capacity_bps / (likeliest.streams + 1)
         yield now.default._replace(pacing_bps=round(share_bps / now.default.streams))
     for control in now.controls if somebody else ():
         for streams in counts:
             yield Choice(control, streams, now.default.pacing_bps)
-            if bounded and now.capacity_bps:
-                yield Choice(control, streams, _rounded(now.capacity_bps / (beside + 1) / streams))
+            if capacity_bps and counts[0] > 1:
+                yield Choice(control, streams, _rounded(capacity_bps / (beside + 1) / streams))
 
 
 def _shares(choice: Choice, who: Background, now: Situation) -> Shares:
