@@ -198,7 +198,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     streams: list[StreamOutcome] = []
     samples: list[Sample] = []
     changes: list[Change] = []
-    """Of the streams on the way, in time."""
+    """Of the streams on the way, in time: the first 1,000."""
+    changes_more: int = 0
+    """Changes beyond those."""
     near_peak_memory_bytes: int | None = None
     """Growth of the resident set, beyond socket buffers."""
     far_peak_memory_bytes: int | None = None
@@ -314,6 +316,8 @@ class SentThen(msgspec.Struct, frozen=True, kw_only=True):
     streams: int
     pacing_bps: int | None = None
     """Of each stream; null: without a bound."""
+    held: bool = False
+    """To ``pacing_bps`` at least: to more where others left more."""
     why: str
     background: str | None = None
     """Who was heard; null: the fair default is back for another reason."""

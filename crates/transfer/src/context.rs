@@ -16,7 +16,7 @@ use crate::digests::Digests;
 use crate::error::TransferError;
 use crate::lines::Lines;
 use crate::naming::Naming;
-use crate::steer::Change;
+use crate::steer::Changes;
 use crate::tuning::Tuning;
 
 /// One end of one transfer.
@@ -182,7 +182,7 @@ pub struct Notes {
     /// Why each file or folder that could not be read is not at the receiver.
     pub left_out: Lines,
     /// What came of each steering.
-    pub changes: Vec<Change>,
+    pub changes: Changes,
 }
 
 impl Board {

@@ -252,7 +252,7 @@ impl Run<'_> {
             Message::Steered(steered) => {
                 if let Some(wish) = self.wishes.pop_front() {
                     let change = wish.came_to(steered);
-                    lock(&self.context.board.notes).changes.push(change);
+                    lock(&self.context.board.notes).changes.add(change);
                 }
             }
             Message::Finished(finished) => self.peer = Some(*finished),

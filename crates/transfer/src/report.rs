@@ -228,7 +228,7 @@ pub fn progress(
             .current
             .as_ref()
             .map(|(_, path)| printable(path.as_bytes())),
-        latest: notes.changes.last(),
+        latest: notes.changes.latest(),
     })
 }
 
@@ -303,6 +303,7 @@ struct OutcomeJson<'a> {
     streams: Vec<StreamJson>,
     samples: Vec<SampleJson>,
     changes: &'a [Change],
+    changes_more: u64,
     near_peak_memory_bytes: Option<u64>,
     far_peak_memory_bytes: Option<u64>,
     dry_run_plan: Option<Vec<ActionJson>>,
@@ -348,7 +349,8 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         congestion_control: in_use.and_then(|summary| summary.congestion_control.as_deref()),
         streams,
         samples: trace.samples().map(sample).collect(),
-        changes: &notes.changes,
+        changes: notes.changes.kept(),
+        changes_more: notes.changes.more(),
         near_peak_memory_bytes: account.near_peak_memory_bytes,
         far_peak_memory_bytes: account.far_peak_memory_bytes,
         dry_run_plan: job.dry_run.then(|| listed.collect()),

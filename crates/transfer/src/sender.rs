@@ -178,7 +178,7 @@ impl Run<'_> {
                 Some(Input::Steer(wish)) => {
                     let steered = self.steer(&wish.steering);
                     let change = wish.came_to(steered);
-                    lock(&self.context.board.notes).changes.push(change);
+                    lock(&self.context.board.notes).changes.add(change);
                 }
                 Some(Input::InPlace) | None => {}
             }

@@ -25,6 +25,44 @@ pub struct Change {
     refused: Option<String>,
 }
 
+/// What came of all steerings of a transfer: the first ones, and how it sends now.
+#[derive(Debug, Default)]
+pub struct Changes {
+    kept: Vec<Change>,
+    more: u64,
+    latest: Option<Change>,
+}
+
+impl Changes {
+    /// So many are kept of those that may come for as long as a transfer lasts.
+    const MOST: usize = 1000;
+
+    /// Takes the next one.
+    pub fn add(&mut self, change: Change) {
+        if self.kept.len() < Self::MOST {
+            self.kept.push(change.clone());
+        } else {
+            self.more += 1;
+        }
+        self.latest = Some(change);
+    }
+
+    /// The first ones, in order.
+    pub fn kept(&self) -> &[Change] {
+        &self.kept
+    }
+
+    /// How many there were beyond those.
+    pub fn more(&self) -> u64 {
+        self.more
+    }
+
+    /// The last one.
+    pub fn latest(&self) -> Option<&Change> {
+        self.latest.as_ref()
+    }
+}
+
 impl Wish {
     /// Reads a Steering.
     ///
@@ -65,5 +103,34 @@ impl Wish {
             why,
             refused,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Change, Changes};
+
+    fn change(t_s: f64) -> Change {
+        Change {
+            t_s,
+            congestion_control: None,
+            streams: 1,
+            pacing_bps: None,
+            why: String::new(),
+            refused: None,
+        }
+    }
+
+    #[test]
+    fn of_many_changes_the_first_are_kept_and_the_last_is_known() {
+        let mut changes = Changes::default();
+        assert_eq!(changes.latest(), None);
+        for number in 0..Changes::MOST + 5 {
+            changes.add(change(number as f64));
+        }
+        assert_eq!(changes.kept().len(), Changes::MOST);
+        assert_eq!(changes.kept()[0], change(0.0));
+        assert_eq!(changes.more(), 5);
+        assert_eq!(changes.latest(), Some(&change((Changes::MOST + 4) as f64)));
     }
 }
