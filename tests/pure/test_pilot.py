@@ -11,7 +11,7 @@ from howdah.plan import Later, Plan
 from howdah.record import Change
 from howdah.transfer.congestion import Sender, scheduled
 from howdah.transfer.display import Lines
-from howdah.transfer.messages import Progress, Steering
+from howdah.transfer.messages import GAUGING, HOLDING, Progress, Steering
 from howdah.transfer.pilot import Schedule
 
 WHY = "the plan's schedule"
@@ -79,3 +79,16 @@ def test_without_a_terminal_each_change_is_a_line() -> None:
     for elapsed_s, latest in ((1.0, None), (1.3, change), (1.4, change)):
         lines.progress(progress(elapsed_s, latest))
     assert stream.getvalue() == "howdah: After 1.23 s: bbr, 4 streams, unbounded (BBR heard)\n"
+
+
+def test_bounds_that_move_again_and_again_are_said_once() -> None:
+    stream = io.StringIO()
+    lines = Lines(stream)
+    bounds = [(HOLDING, 8, None), (HOLDING, 9, None), (GAUGING, 5, None), (HOLDING, 9, None)]
+    refused = (HOLDING, 7, "no such control")
+    for number, (why, megabits, why_not) in enumerate([*bounds, refused], 1):
+        change = Change(t_s=number, streams=1, pacing_bps=megabits * 10**6, why=why, refused=why_not)
+        lines.progress(progress(float(number), change))
+    said = stream.getvalue().splitlines()
+    assert [line.split()[2] for line in said] == ["1.00", "3.00", "5.00"]
+    assert said[-1].endswith("no such control")

@@ -7,7 +7,7 @@ from typing import TextIO
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.plan import Plan, paced
 from howdah.record import Change
-from howdah.transfer.messages import FarHello, Progress
+from howdah.transfer.messages import GAUGING, HOLDING, FarHello, Progress
 from howdah.words import count
 
 WINDOW_S = 1.0
@@ -57,6 +57,26 @@ def _rate(one: tuple[float, int], two: tuple[float, int]) -> float | None:
     return max(0, two[1] - one[1]) * 8 / elapsed_s if elapsed_s >= SHORTEST_S else None
 
 
+class Changes:
+    """What is said of changes on the way."""
+
+    def __init__(self) -> None:
+        self._latest: Change | None = None
+        self._said: set[str] = set()
+
+    def next(self, now: Progress) -> str | None:
+        """The change that is new, in words; of bounds that move again and again only the first."""
+        change = now.latest
+        if change is None or change == self._latest:
+            return None
+        self._latest = change
+        if change.why in {GAUGING, HOLDING} and change.refused is None:
+            if change.why in self._said:
+                return None
+            self._said.add(change.why)
+        return change_in_words(change)
+
+
 class Quiet:
     """Shows nothing but what the far end says."""
 
@@ -83,14 +103,13 @@ class Lines(Quiet):
     def __init__(self, stream: TextIO | None = None) -> None:
         super().__init__(stream)
         self._meter, self._next_s = Meter(), LINE_S
-        self._latest: Change | None = None
+        self._changes = Changes()
 
     def progress(self, now: Progress) -> None:
         """Writes a line when it is time, and when the streams have been changed."""
         self._meter.add(now)
-        if now.latest is not None and now.latest != self._latest:
-            print("howdah:", change_in_words(now.latest), file=self._stream)
-            self._latest = now.latest
+        if (said := self._changes.next(now)) is not None:
+            print("howdah:", said, file=self._stream)
         if now.elapsed_s >= self._next_s and now.phase in {"scanning", "moving"}:
             self._next_s = now.elapsed_s + LINE_S
             parts = [f"{amount(now)} in {format_duration(now.elapsed_s)}", *rates(self._meter)]

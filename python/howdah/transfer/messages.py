@@ -47,6 +47,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Between two samples of a stream, 0.01 to 10."""
 
 
+GAUGING, HOLDING = "to measure what the path carries", "as much as others leave"
+"""Why bounds move that are no change of mind; they do so again and again."""
+
+
 class Steering(msgspec.Struct, frozen=True, kw_only=True):
     """How the open streams shall send from now on, whole: the last one counts."""
 

@@ -8,8 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from howdah.plan import Plan
-from howdah.record import Change
-from howdah.transfer.display import Meter, amount, change_in_words, rates
+from howdah.transfer.display import Changes, Meter, amount, rates
 from howdah.transfer.messages import FarHello, Progress
 from howdah.words import count
 
@@ -23,7 +22,7 @@ class Terminal:
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, highlight=False)
         self._meter = Meter()
-        self._latest: Change | None = None
+        self._changes = Changes()
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
 
     def planned(self, decided: Plan, far: FarHello) -> None:
@@ -34,9 +33,8 @@ class Terminal:
     def progress(self, now: Progress) -> None:
         """Draws the three lines."""
         self._meter.add(now)
-        if now.latest is not None and now.latest != self._latest:
-            self.far_says(change_in_words(now.latest))
-            self._latest = now.latest
+        if (said := self._changes.next(now)) is not None:
+            self.far_says(said)
         if now.phase not in {"done", "failed"}:
             self._live.update(view(now, self._meter, self._console.width), refresh=True)
 
