@@ -128,6 +128,16 @@ def test_another_route_has_another_base_and_only_its_own_round_trips_are_judged(
     assert noted.asked[-1][2] == pytest.approx(0.05, abs=1e-3)
 
 
+def test_a_small_queue_that_moves_from_one_level_to_another_is_no_other_route() -> None:
+    """As beside senders that are all paced, for a while."""
+    rng = np.random.default_rng(1)
+    rtts = np.where(np.arange(1600) < 800, 0.0342, 0.0354) + np.abs(rng.normal(0, 2e-5, 1600))
+    hearing = Hearing(Played(played([0.03, *rtts.tolist()])), Noted(), None)
+    listened(hearing, 0, 16)
+    assert hearing.moved == []
+    assert hearing.base_rtt_s == 0.03
+
+
 def test_only_the_last_minute_is_kept() -> None:
     noted = Noted()
     hearing = Hearing(Played(played(queued(9000))), noted, None)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from howdah.paths.shared.events import HOLD_S, events
+from howdah.paths.shared.events import HOLD_S, RouteChange, events
 from howdah.paths.shared.hear.ears import By, Ear, Sound
 from howdah.paths.shared.hear.overload import overloads
 from howdah.paths.shared.hear.recogniser import CannotTell, Recogniser, Verdict
@@ -27,6 +27,8 @@ _MOVED_S = EVENTS_S + 4 * HOLD_S
 _HIGH = 0.98
 _SURE_OVERLOADS = 2
 _LEAST_SOUNDS = 10
+_NEAR, _NEAR_LEAST_S = 0.02, 0.001
+"""Of the base RTT, beyond it: what moves from further away was no base."""
 
 
 class Moved(NamedTuple):
@@ -137,10 +139,16 @@ class Hearing:
         if not np.isfinite(series.rtt_s).any():
             return None
         changes = events(series).changes
-        if not changes:
+        if not changes or not self._from_base(changes[0]):
             return None
         begun_s, last = float(times_s[lately][0]), changes[-1]
         return Moved(begun_s + last.at_s, last.before_s, last.after_s)
+
+    def _from_base(self, change: RouteChange) -> bool:
+        """A small queue beside senders that are paced stays at one level, and moves to another at once."""
+        base_s = self.base_rtt_s
+        near_s = max(_NEAR * (base_s or 0.0), _NEAR_LEAST_S)
+        return base_s is None or min(change.before_s, change.after_s) <= base_s + near_s
 
 
 def _stepped(times_s: Floats, rtt_s: Floats, ear: Ear) -> Series:
