@@ -16,6 +16,7 @@ from howdah.paths.shared.choose.gauge import (
     MOST_FREED,
     QUEUE_FREED,
     ROUND_TRIPS,
+    Dip,
     Gauge,
 )
 
@@ -118,6 +119,23 @@ def test_dips_that_others_spoil_do_not_count() -> None:
     cuts = {4.0, 9.5}
     gauge = gauged(Path(grows=0.04, cut_s=lambda t_s: round(t_s, 6) in cuts))
     assert gauge.capacity_bps == pytest.approx(500e6, rel=0.25)
+
+
+def test_of_dips_that_differ_those_with_the_larger_drops_count_more() -> None:
+    """The first ones of a copy that had little yet, beside CUBIC; the very first does not count."""
+    told = [
+        (0.195, 0.183, 143),
+        (0.198, 0.190, 210),
+        (0.2, 0.193, 232),
+        (0.195, 0.180, 417),
+        (0.205, 0.185, 435),
+    ]
+    gauge = Gauge()
+    gauge.dips = [
+        Dip(10.0 + each, 10.4 + each, 1e8, 7e7, rtt_s, least_s, megabits * 1e6)
+        for each, (rtt_s, least_s, megabits) in enumerate(told)
+    ]
+    assert gauge.capacity_bps == pytest.approx(417e6)
 
 
 def test_a_dip_is_short_and_moderate_and_ends() -> None:

@@ -13,9 +13,8 @@ more. Pure: times and round trips are arguments.
 """
 
 import math
-import statistics
 from collections import deque
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -93,11 +92,11 @@ class Gauge:
     @property
     def capacity_bps(self) -> float | None:
         """What the path carries, in bits of payload a second; None as long as that is not known."""
-        told = self._told_clearly()
+        told = sorted(self._told_clearly())
         if len(told) >= _MEDIAN_FROM:
-            return statistics.median(told)
+            return _median(told)
         # Two that are both spoilt differ.
-        pairs = [(high / low, (low + high) / 2) for low, high in pairwise(sorted(told))]
+        pairs = [(high / low, (low + high) / 2) for (low, _), (high, _) in pairwise(told)]
         ratio, mean_bps = min(pairs, default=(math.inf, 0.0))
         return mean_bps if ratio <= 1 + AGREE else None
 
@@ -123,6 +122,13 @@ class Gauge:
         while self._acked[-1][0] - self._acked[0][0] > _KEPT_S:
             self._acked.popleft()
 
+    def rate_bps(self, rtt_s: float) -> float | None:
+        """What was had of late; None where that is not known."""
+        span_s = max(RATE_S, ROUND_TRIPS * rtt_s)
+        newest_s, newest = self._acked[-1] if self._acked else (0.0, 0)
+        oldest = next((each for each in reversed(self._acked) if newest_s - each[0] >= span_s), None)
+        return oldest and (newest - oldest[1]) * 8 / (newest_s - oldest[0])
+
     def wants(
         self, t_s: float, rtt_s: float, base_rtt_s: float, capacity_bps: float | None = None
     ) -> Bound | None:
@@ -130,7 +136,7 @@ class Gauge:
         queue_s = rtt_s - base_rtt_s
         if self.done or self.dipping or t_s < self._free_s or queue_s < LEAST_QUEUE_S:
             return None
-        rate_bps = self._rate(max(RATE_S, ROUND_TRIPS * rtt_s))
+        rate_bps = self.rate_bps(rtt_s)
         if not rate_bps:
             return None
         known_bps = self.capacity_bps and max(self.capacity_bps, capacity_bps or 0.0)
@@ -171,20 +177,15 @@ class Gauge:
             self._free_s = t_s + max(APART_S, APART_ROUND_TRIPS * self._lasts_s / ROUND_TRIPS)
         return None
 
-    def _rate(self, span_s: float) -> float | None:
-        """Of late."""
-        newest_s, newest = self._acked[-1] if self._acked else (0.0, 0)
-        oldest = next((each for each in reversed(self._acked) if newest_s - each[0] >= span_s), None)
-        return oldest and (newest - oldest[1]) * 8 / (newest_s - oldest[0])
-
-    def _told_clearly(self) -> list[float]:
+    def _told_clearly(self) -> list[tuple[float, float]]:
+        """What dips have told, and by what drop."""
         told = [
-            (dip.rtt_s - dip.least_rtt_s, dip.capacity_bps)
+            (dip.capacity_bps, dip.rtt_s - dip.least_rtt_s)
             for dip in self.dips[max(1, self._first) :]
             if dip.capacity_bps is not None and dip.rtt_s is not None and dip.least_rtt_s is not None
         ]
-        most_s = max((drop_s for drop_s, _ in told), default=0.0)
-        return [capacity_bps for drop_s, capacity_bps in told if drop_s >= CLEAR * most_s]
+        most_s = max((drop_s for _, drop_s in told), default=0.0)
+        return [each for each in told if each[1] >= CLEAR * most_s]
 
     def _told(self, begin_s: float, end_s: float, times_s: Floats, rtt_s: Floats) -> Dip:
         none = Dip(begin_s, end_s, self._rate_bps, self._bound_bps, None, None, None)
@@ -214,3 +215,9 @@ class Gauge:
             return none._replace(rtt_s=expected_s, least_rtt_s=least_s)
         freed_bits = self._rate_bps * float(level_s) - self._bound_bps * least_s
         return none._replace(rtt_s=expected_s, least_rtt_s=least_s, capacity_bps=freed_bits / drop_s)
+
+
+def _median(told: list[tuple[float, float]]) -> float:
+    """Of what was told, in its order, by what drop: a large one is less spoilt."""
+    half, sums = sum(drop_s for _, drop_s in told) / 2, accumulate(drop_s for _, drop_s in told)
+    return next(told[place][0] for place, upto in enumerate(sums) if upto >= half)
