@@ -5,19 +5,18 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from beside import CAPACITY_BPS, DEFAULT, TICK_S, Simulated, right, run
+from beside import CAPACITY_BPS, DEFAULT, TICK_S, Ran, Simulated, right, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howdah.paths.shared.choose.background import Background, Belief
-from howdah.paths.shared.choose.measured import Look, Meter
+from howdah.paths.shared.choose.measured import Look, Peak
 from howdah.paths.shared.choose.paper import Paper
 from howdah.paths.shared.choose.policy import Situation
 from howdah.paths.shared.choose.share import Choice
 from howdah.paths.shared.choose.steer import (
     DOUBT_S,
     FIRST_S,
-    HELD,
     HOLD_MOST_S,
     HOLD_S,
     LAST_S,
@@ -26,11 +25,14 @@ from howdah.paths.shared.choose.steer import (
     Steer,
     Way,
 )
+from howdah.paths.shared.choose.trial import HELD
 from howdah.paths.shared.choose.weigh import Weigh
 
 CLASSES = ("nobody", "1 cubic", "2 cubic", "1 bbr", "2 bbr", "1 bbr, 1 cubic", "1 udp")
 ONE = Choice("cubic", 1)
 BBR = Choice("bbr", 1)
+EQUAL = DEFAULT._replace(pacing_bps=round(CAPACITY_BPS / 2 / DEFAULT.streams))
+"""Held to it beside one other."""
 TRIAL_S = 40.0
 """A failed trial lasts no longer: halving, settling, judging, and windows of the default that come back."""
 WAY = Way(0.04, 1.0)
@@ -134,10 +136,11 @@ def test_where_the_capacity_is_known_streams_are_held_to_an_equal_share() -> Non
         began=ONE,
         gauged=lambda t_s: 1.0,
     )
-    held = ran.choices[-1]
-    assert held == DEFAULT._replace(pacing_bps=round(CAPACITY_BPS / 2 / DEFAULT.streams))
+    assert ran.choices[-1] == EQUAL
     assert ran.steer.held
+    assert ran.steer.free
     assert ran.steer.hears
+    assert ran.steer.share_bps == pytest.approx(CAPACITY_BPS / 2)
     assert ran.mean(ran.rates_bps, 20) == pytest.approx(CAPACITY_BPS / 2, rel=0.05)
 
 
@@ -155,38 +158,75 @@ def test_how_many_of_a_kind_there_are_is_not_believed_behind_held_streams() -> N
     assert len({choice for choice in ran.choices if choice.pacing_bps}) == 1
 
 
-@pytest.mark.parametrize(("label", "choice"), [("1 bbr", BBR), ("nobody", DEFAULT)])
-def test_held_streams_answer_to_others_that_come_and_go(label: str, choice: Choice) -> None:
-    def others(t_s: float) -> str:
-        return "1 cubic" if t_s < 60 else label
+def held_beside(ear: Callable[[float, Choice], Belief | None], others: Callable[[float], str]) -> Ran:
+    """For a minute beside one that yields, and then beside whoever."""
+    path = late_beside(ear, lambda t_s: "1 cubic" if t_s < 60 else others(t_s))
+    return run(path, Weigh(0.5), 120, began=ONE, gauged=lambda t_s: 1.0)
 
-    path = late_beside(right(others), others)._replace(
-        queue_of=lambda choice: 0.0 if choice.pacing_bps else 0.8
-    )
-    ran = run(path, Weigh(0.5), 80, began=ONE, gauged=lambda t_s: 1.0)
-    assert any(each.pacing_bps for each in ran.choices)
+
+@pytest.mark.parametrize(("label", "choice"), [("1 bbr", BBR), ("1 cubic", EQUAL), ("nobody", EQUAL)])
+def test_held_streams_stay_but_beside_who_does_not_yield(label: str, choice: Choice) -> None:
+    ran = held_beside(lambda t_s, choice: Belief({label: 0.95} if t_s > 63 else {}), lambda t_s: label)
+    assert EQUAL in ran.choices
     assert ran.choices[-1] == choice
 
 
+def test_who_takes_an_equal_share_from_held_streams_is_answered_though_nobody_can_tell() -> None:
+    ran = held_beside(lambda t_s, choice: Belief({}), lambda t_s: "1 bbr")
+    assert BBR in ran.choices
+    period = next(period for period in ran.steer.periods if period.choice == BBR)
+    assert (period.why, period.background) == ("somebody does not yield", None)
+    assert 60 < period.t_s < 75
+
+
+def test_who_is_taken_for_bbr_but_leaves_held_streams_their_share_changes_nothing() -> None:
+    ran = held_beside(lambda t_s, choice: Belief({"1 bbr": 0.95}), lambda t_s: "1 cubic")
+    assert set(ran.choices[round(70 / TICK_S) :]) == {ran.choices[-1]}
+    ran = held_beside(
+        lambda t_s, choice: Belief({"1 bbr" if t_s > 60 else "1 cubic": 0.95}), lambda t_s: "1 cubic"
+    )
+    assert set(ran.choices[round(60 / TICK_S) :]) == {EQUAL}
+
+
+def test_beside_bbr_that_is_gone_streams_are_held_again() -> None:
+    def others(t_s: float) -> str:
+        return "1 bbr" if t_s < 90 else "nobody"
+
+    ran = held_beside(right(lambda t_s: "1 cubic" if t_s < 60 else others(t_s)), others)
+    assert list(dict.fromkeys(ran.choices)) == [ONE, EQUAL, BBR]
+    assert ran.choices[-1] == EQUAL
+
+
+def test_another_route_has_another_share() -> None:
+    ran = run(LATE, Weigh(0.5), 60, began=ONE, gauged=lambda t_s: 1.0)
+    ran.steer.new_path()
+    assert not ran.steer.free
+    wanted = ran.steer.look(Look(60.2, 10**10, 0, 0.07, 100.0), WAY)
+    assert wanted is not None
+    assert (wanted.choice, wanted.why) == (DEFAULT, "the route has changed")
+
+
+@pytest.mark.parametrize("policy", [Paper(), Weigh(0.0), Weigh(0.3)])
+def test_who_wants_no_equal_share_measures_nothing_for_it(policy: Paper | Weigh) -> None:
+    ran = run(LATE, policy, 60, began=ONE, gauged=lambda t_s: 1.0)
+    assert {choice.pacing_bps for choice in ran.choices} == {None}
+
+
 def test_what_is_not_ours_of_a_full_path_is_somebodys() -> None:
-    """The ear doubts; the capacity is known from a time alone."""
-
-    def ear(t_s: float, choice: Choice) -> Belief:
-        return Belief({"1 cubic": 0.95} if choice.pacing_bps else {"nobody": 0.6, "1 cubic": 0.35})
-
-    path = late_beside(ear, lambda t_s: "nobody" if t_s < 30 else "1 cubic")
-    ran = run(path, Weigh(0.5), 60, began=ONE, gauged=lambda t_s: 1.0)
-    assert ran.share_of(lambda choice: choice == ONE, 0, 30) == 1
-    assert ran.choices[-1].pacing_bps == round(CAPACITY_BPS / 2 / DEFAULT.streams)
+    steer = Steer(Weigh(0.5), Situation(ONE, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9))
+    for tick in range(1, 100):
+        steer.look(Look(tick / 10, round(tick * 1e7 / 8), 0, 0.06), WAY)
+    steer.gauged(2e8)
+    steer.hear(Belief({"nobody": 0.8, "1 cubic": 0.15}))
+    assert steer.belief.likeliest == ("1 cubic", pytest.approx(0.95))
 
 
 def test_somebody_who_cannot_be_told_is_left_an_equal_share() -> None:
     path = late_beside(lambda t_s, choice: Belief({}), lambda t_s: "1 cubic")
     ran = run(path, Weigh(0.5), 120, began=ONE, gauged=lambda t_s: 1.0)
-    held = DEFAULT._replace(pacing_bps=round(CAPACITY_BPS / 2 / DEFAULT.streams))
-    assert list(dict.fromkeys(ran.choices)) == [ONE, held]
+    assert list(dict.fromkeys(ran.choices)) == [ONE, EQUAL]
     period = ran.steer.periods[-1]
-    assert (period.why, period.background, period.undone) == ("somebody is there", None, None)
+    assert (period.why, period.background, period.undone) == ("what the path carries is known", None, None)
     assert period.t_s >= DOUBT_S
 
 
@@ -255,12 +295,12 @@ def test_it_goes_down_to_few_only_when_it_knows_how_many_can_do(resent: int) -> 
 
 
 def test_what_a_hole_held_back_is_no_capacity() -> None:
-    meter = Meter()
+    meter = Peak()
     for tick in range(100):
         # Nothing for a second, and then all of it at once.
         moved_s = 3.0 if 30 <= tick < 40 else tick / 10
         meter.add(Look(tick / 10, round(moved_s * 1e7), 0, 0.05))
-    assert meter.peak_bps == pytest.approx(8e7)
+    assert meter.rate_bps == pytest.approx(8e7)
 
 
 def test_the_paper_takes_bbr_beside_any_bbr() -> None:

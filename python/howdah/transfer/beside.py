@@ -5,6 +5,7 @@ import numpy as np
 
 from howdah.paths.shared.choose.background import Belief
 from howdah.paths.shared.choose.gauge import Bound, Gauge
+from howdah.paths.shared.choose.hold import Hold, Path
 from howdah.paths.shared.choose.measured import Had, Look
 from howdah.paths.shared.choose.policy import SURE, Situation
 from howdah.paths.shared.choose.share import Choice
@@ -17,7 +18,7 @@ from howdah.paths.shared.listen import listen
 from howdah.record import Change, Dip, HeardThen, Listened, RouteMoved, SentThen
 from howdah.record import Had as HadThen
 from howdah.transfer.display import Meter
-from howdah.transfer.messages import Progress, Steering
+from howdah.transfer.messages import GAUGING, HOLDING, Progress, Steering
 from howdah.transfer.wish import Wish
 
 KNOWN = ("cubic", "bbr")
@@ -26,7 +27,7 @@ ASSUMED_RTT_S = 0.1
 _SETTLED_S, _SETTLED_ROUND_TRIPS = 1.0, 10
 """What is sent in another way is heard in another way so much later."""
 _LIKELY = 0.6
-_LATELY_S = 0.5
+_LATELY_S = 0.3
 _LOOKED_BACK_S = 10.0
 _LEAST_LEFT_S = 10.0
 """With less it is not worth while to measure what the path carries."""
@@ -63,6 +64,7 @@ class Beside:
         self._hearing.begin(now_s)
         self._steer.able = False
         self._gauge = Gauge()
+        self._hold: Hold | None = None
         self._meter = Meter()
         self._latest = began
         self._heard: list[HeardThen] = []
@@ -81,6 +83,8 @@ class Beside:
             self._latest = now.latest
             if self._gauge.asked:
                 self._gauge.made(now.latest.t_s, now.latest.refused)
+            elif self._hold is not None and self._hold.asked:
+                self._hold.made(now.latest.refused)
             else:
                 self._changed(now.latest)
         if self._hearing.take(now.elapsed_s, now.rtt_s) is not None:
@@ -93,17 +97,29 @@ class Beside:
             self._hearing.begin(now.elapsed_s + self._settled_s)
             return bound
         self._ask(now.elapsed_s)
-        look = Look(now.elapsed_s, now.bytes_done, now.retransmissions, now.rtt_s, self._meter.left_s(now))
+        look = Look(
+            now.elapsed_s,
+            now.bytes_done,
+            now.retransmissions,
+            now.rtt_s,
+            self._meter.left_s(now),
+            (now.acked_s, now.acked_bytes) if now.acked_bytes else None,
+        )
         base_s = self._hearing.base_rtt_s or ASSUMED_RTT_S
+        if self._hold is not None and self._hold.asked:
+            return None
         wanted = self._steer.look(look, Way(base_s, self._hearing.queue_bdp))
         if wanted is not None:
             return _steering(wanted)
-        return self._wonder(look)
+        return self._wonder(look) or self._bound(look.t_s)
 
     def _changed(self, latest: Change) -> None:
         heard, held = self._steer.hears, self._steer.held
         control = self._steer.current.congestion_control
         self._steer.made(latest.t_s, latest.refused)
+        had_bps = self._gauge.rate_bps(self._hearing.base_rtt_s or ASSUMED_RTT_S) or 0.0
+        settled_s = latest.t_s + self._settled_s
+        self._hold = Hold(self._steer.share_bps, had_bps, settled_s) if self._steer.free else None
         same = control == self._steer.current.congestion_control and held == self._steer.held
         if not heard or not same:
             self._hearing.begin(latest.t_s + self._settled_s)
@@ -113,22 +129,43 @@ class Beside:
         base_s, lasts = self._hearing.base_rtt_s, look.left_s is None or look.left_s >= _LEAST_LEFT_S
         if not (self._steer.wonders(look.t_s) and lasts and self._hearing.by == "icmp") or base_s is None:
             return None
-        _, rtts = self._hearing.known(look.t_s - _LATELY_S)
-        if not np.isfinite(rtts).any():
+        rtt_s = self._rtt_s(look.t_s)
+        if rtt_s is None:
             return None
-        return self._dip(
-            self._gauge.wants(look.t_s, float(np.nanmedian(rtts)), base_s, self._steer.capacity_bps)
-        )
+        return self._dip(self._gauge.wants(look.t_s, rtt_s, base_s, self._steer.capacity_bps))
+
+    def _rtt_s(self, now_s: float) -> float | None:
+        """Of late."""
+        _, rtts = self._hearing.known(now_s - _LATELY_S)
+        return float(np.nanmedian(rtts)) if np.isfinite(rtts).any() else None
+
+    def _bound(self, now_s: float) -> Steering | None:
+        """Another bound of streams that are held, by what others leave."""
+        base_s, carries_bps = self._hearing.base_rtt_s, self._steer.capacity_bps
+        rtt_s = self._rtt_s(now_s)
+        if self._hold is None or base_s is None or carries_bps is None or rtt_s is None:
+            return None
+        rate_bps = self._gauge.rate_bps(rtt_s)
+        if rate_bps is None:
+            return None
+        path = Path(base_s, carries_bps, self._steer.share_bps)
+        bound_bps = self._hold.look(now_s, rtt_s, rate_bps, path)
+        return None if bound_bps is None else self._bounded(bound_bps, HOLDING)
+
+    def _bounded(self, bound_bps: float | None, why: str) -> Steering:
+        """Bounds are of all streams together; None: as it was."""
+        choice = self._steer.current
+        if bound_bps is None and self._hold is not None:
+            bound_bps = self._hold.bound_bps
+        each_bps = choice.pacing_bps if bound_bps is None else round(bound_bps / choice.streams)
+        if self._default.pacing_bps is not None and each_bps is not None:
+            each_bps = min(each_bps, self._default.pacing_bps)
+        return _steering(Wanted(choice._replace(pacing_bps=each_bps), why))
 
     def _dip(self, bound: Bound | None) -> Steering | None:
-        """Bounds are of all streams together."""
         if (capacity_bps := self._gauge.capacity_bps) is not None:
             self._steer.gauged(capacity_bps)
-        if bound is None:
-            return None
-        choice = self._steer.current
-        each_bps = choice.pacing_bps if bound.rate_bps is None else round(bound.rate_bps / choice.streams)
-        return _steering(Wanted(choice._replace(pacing_bps=each_bps), "to measure what the path carries"))
+        return None if bound is None else self._bounded(bound.rate_bps, GAUGING)
 
     def back(self, why: str) -> Steering | None:
         """To the fair default, for good."""
@@ -202,6 +239,7 @@ def _sent(period: Period) -> SentThen:
         congestion_control=period.choice.congestion_control,
         streams=period.choice.streams,
         pacing_bps=period.choice.pacing_bps,
+        held=period.held,
         why=period.why,
         background=period.background,
         probability=period.probability,

@@ -55,7 +55,9 @@ def _named(background: str | None) -> str:
 def _change(sent: SentThen, listened: Listened, told: set[float]) -> str:
     """``Heard 1 BBR (0.94) after 6 s; changed to bbr, 1 stream: 112 Mb/s -> 241 Mb/s``."""
     how = [sent.congestion_control, count(sent.streams, "stream")]
-    if sent.pacing_bps is not None:
+    if sent.held and sent.pacing_bps is not None:
+        how.append(f"{format_rate(sent.pacing_bps)} a stream and what others leave")
+    elif sent.pacing_bps is not None:
         how.append(paced(sent.pacing_bps))
     gave = ""
     if sent.before and sent.after:

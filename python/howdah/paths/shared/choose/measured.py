@@ -22,6 +22,8 @@ class Look(NamedTuple):
     """Of the streams now."""
     left_s: float | None = None
     """Until its end at the rate it has; None: not known."""
+    acked: tuple[float, int] | None = None
+    """What the far kernel had acknowledged, in bytes, after a time on the sender's clock; None: not known."""
 
 
 class Had(NamedTuple):
@@ -39,8 +41,6 @@ class Meter:
     def __init__(self) -> None:
         self._looks: list[Look] = []
         self._times: list[float] = []
-        self.peak_bps: float | None = None
-        """The most that arrived, for long enough."""
 
     def add(self, look: Look) -> None:
         """Takes the next look; one from before the last is left out."""
@@ -51,22 +51,6 @@ class Meter:
         if look.t_s - self._times[0] > 2 * KEPT_S:
             kept = bisect_left(self._times, look.t_s - KEPT_S)
             del self._looks[:kept], self._times[:kept]
-        self.peak_bps = max(self.peak_bps or 0.0, self._arrives(look)) or None
-
-    def _arrives(self, look: Look) -> float:
-        """What arrives now, without what was held back before; 0 where that is not known."""
-        # Only over a whole span: of a shorter one the begin of a burst may be missing.
-        known_s, clean_s = look.t_s - self._times[0], PEAKS * PEAK_S + HOLE_S
-        if known_s >= clean_s and self._resent(look.t_s - clean_s) == 0:
-            ends_s = [look.t_s - PEAK_S * each for each in range(PEAKS)]
-            seconds = [had.rate_bps for end_s in ends_s if (had := self.over(end_s - PEAK_S, end_s))]
-            return min(seconds, default=0.0)
-        had = self.over(look.t_s - LONG_S, look.t_s) if known_s >= LONG_S else None
-        return had.rate_bps if had else 0.0
-
-    def _resent(self, since_s: float) -> int:
-        first = max(0, bisect_right(self._times, since_s + _ROUNDED) - 1)
-        return self._looks[-1].retransmissions - self._looks[first].retransmissions
 
     def over(self, begin_s: float, end_s: float) -> Had | None:
         """What was had between these; None where that is too short, or nothing is known of it."""
@@ -98,6 +82,34 @@ class Meter:
         rtts = [look.rtt_s for look in self._looks[first:last] if look.rtt_s is not None]
         return max(rtts, default=None)
 
-    def forget_peak(self) -> None:
-        """The path is another one."""
-        self.peak_bps = None
+
+class Peak(Meter):
+    """The most that arrived, for long enough.
+
+    Looks are to be of what was acknowledged: what is verified comes by blocks, which streams that rest for a
+    while leave half done.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rate_bps: float | None = None
+
+    def add(self, look: Look) -> None:
+        """Takes the next look."""
+        super().add(look)
+        self.rate_bps = max(self.rate_bps or 0.0, self._arrives(look)) or None
+
+    def _arrives(self, look: Look) -> float:
+        """What arrives now, without what was held back before; 0 where that is not known."""
+        # Only over a whole span: of a shorter one the begin of a burst may be missing.
+        known_s, clean_s = look.t_s - self._times[0], PEAKS * PEAK_S + HOLE_S
+        if known_s >= clean_s and self._resent(look.t_s - clean_s) == 0:
+            ends_s = [look.t_s - PEAK_S * each for each in range(PEAKS)]
+            seconds = [had.rate_bps for end_s in ends_s if (had := self.over(end_s - PEAK_S, end_s))]
+            return min(seconds, default=0.0)
+        had = self.over(look.t_s - LONG_S, look.t_s) if known_s >= LONG_S else None
+        return had.rate_bps if had else 0.0
+
+    def _resent(self, since_s: float) -> int:
+        first = max(0, bisect_right(self._times, since_s + _ROUNDED) - 1)
+        return self._looks[-1].retransmissions - self._looks[first].retransmissions

@@ -9,6 +9,8 @@ from howdah.paths.shared.choose.share import Choice
 class Paper:
     """Its policy."""
 
+    holds = False
+
     def __call__(self, belief: Belief, now: Situation) -> Preference | None:
         """Of the two sides, the likelier; None when neither is likely enough."""
         sides: dict[bool, dict[str, float]] = {True: {}, False: {}}

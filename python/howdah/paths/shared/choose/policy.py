@@ -22,7 +22,7 @@ class Situation(NamedTuple):
 
     current: Choice
     default: Choice
-    """The fair default: what the transfer began with."""
+    """The plan's: the fair default, as long as nothing is ``held``."""
     controls: tuple[str, ...]
     """That the sender may use, of those policies know; the default's is one of them."""
     stream_most_bps: float
@@ -33,8 +33,9 @@ class Situation(NamedTuple):
     """How much queue the bottleneck holds, in bandwidth × delay."""
     capacity_bps: float | None = None
     """Of the bottleneck, at least; None: not known yet."""
-    gauged: bool = False
-    """The capacity was measured beside others (``gauge``), and is no mere lower bound."""
+    held: Choice | None = None
+    """The plan's streams held to an equal share, the fair default where the capacity was measured beside
+    others (``gauge``), and so is no mere lower bound."""
     measured: Mapping[Choice, float] = {}
     """The rate each choice has had beside the same kind of background."""
 
@@ -57,6 +58,11 @@ class Preference(NamedTuple):
 
 class Policy(Protocol):
     """Says how to send."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether an equal share is what it would have beside others that yield."""
+        ...
 
     def __call__(self, belief: Belief, now: Situation) -> Preference | None:
         """What it would do; None: it cannot tell."""

@@ -6,15 +6,16 @@
 - Where others were heard before the first byte it begins so. What the fair default would have is not known
   then: it is tried where few have too little, and come to by doubling where there is room (each time for
   ``ROOM_S`` hardly any queue), for others who were just cut leave some for a moment.
-- Where those who are there yield to loss, and what the path carries was measured beside them (``gauge``), the
-  policy may hold streams to an equal share. Others are heard behind such streams as if nothing were sent.
-  Somebody who cannot be told, but has what is not ours, is taken for one that yields.
+- Once it was measured what the path carries beside others (``gauge``), the fair default is to hold the plan's
+  streams: to what others leave, but not below an equal share (``hold``). That is right beside all that yield
+  to loss, and alone, whoever is told; others are heard behind such streams as if nothing were sent. Only
+  where it has clearly less than that share of a full path somebody does not yield, and is answered as BBR is.
 - Nothing else is changed in the first ``FIRST_S``, and nothing where less than ``LAST_S`` is left.
 - A change is made when two verdicts in a row prefer it by ``GAIN``, ``DWELL_S`` after the last one or later.
-- It is measured once it has settled. One that was to bring more and did not, or that has sent much again for
-  little, is undone; so is one with less than ``HELD`` of what the fair default gave, or of an equal share of
-  the path if that is less and somebody is known to be there. Then nothing is tried for ``HOLD_S``, after the
-  next failure for twice as long.
+- It is measured once it has settled (``trial``). One that was to bring more and did not, or that has sent
+  much again for little, is undone; so is one with less than ``HELD`` of what the fair default gave, or of an
+  equal share of the path if that is less and somebody is known to be there. Then nothing is tried for
+  ``HOLD_S``, after the next failure for twice as long.
 - Fewer streams of the same control are reached by halves, the next when the queue is back: all at once would
   leave the path empty, for the windows of those that stay are small.
 - Who is there is not known any more for ``UNSURE_S``, or ``PROVEN_S`` where the change has brought much: back
@@ -25,14 +26,17 @@ So what a wrong ear can cost is bounded: see ``docs/choosing.md``. Pure: times a
 
 from typing import NamedTuple
 
-from howdah.paths.shared.choose.background import NOBODY, NOT_KNOWN, Belief, Kind
-from howdah.paths.shared.choose.measured import Had, Look, Meter
+from howdah.paths.shared.choose.background import NOBODY, NOT_KNOWN, Belief, Kind, background
+from howdah.paths.shared.choose.measured import Had, Look, Meter, Peak
 from howdah.paths.shared.choose.policy import SURE, Policy, Preference, Situation, stream_counts, sure_kind
 from howdah.paths.shared.choose.share import Choice
+from howdah.paths.shared.choose.trial import Trial
 
 FIRST_S = 5.0
 DOUBT_S = 10.0
 """Who has not been told by then may not be told at all; what the path carries is measured beside them too."""
+SQUEEZED, SQUEEZED_S = 0.75, 3.0
+"""Of an equal share: with less for so long, behind a queue, somebody does not yield."""
 LAST_S = 5.0
 GAIN = 0.05
 AGAIN = 2
@@ -51,7 +55,6 @@ EASED_QUEUE = 0.5
 ROOM_S, ROOM, _ROOM_LEAST_S = 1.5, 0.05, 0.001
 """So long no round trip is longer than so, beyond the base RTT and of it, where there is room. The base RTT
 may be one of a queue that others never let empty; the queue does not stand still then."""
-HELD = 0.6
 HOLD_S, HOLD_MOST_S = 30.0, 480.0
 UNSURE_S = 20.0
 PROVEN_S, _PROVEN = 60.0, 1.5
@@ -63,15 +66,11 @@ AGAIN_S = 60.0
 WEIGHT = 0.4
 """Of a new verdict in what is believed; verdicts of overlapping windows come once a second."""
 _LOOKED_BACK_S = 10.0
-_PART_S, _SOMEBODYS, _OURS = 3.0, 0.85, 0.97
-"""Of what the path carries: with less the rest is somebody's, with more it is nobody's."""
-_RESENT, _RESENT_MORE, _RESENT_FOR = 0.1, 4.0, 1.25
-_BROUGHT = 0.2
-"""Of the growth expected, so much at least."""
+_PART_S, _SOMEBODYS, _OURS = 3.0, 0.85, 0.93
+"""Of what the path carries: with less of a full path the rest is somebody's, with more it is nobody's."""
 
-
-SOMEBODY = Belief({"1 cubic": SURE})
-"""Who cannot be told is taken for one that yields: beside any other an equal share of two is not too much."""
+UNYIELDING = Belief({"1 bbr": SURE})
+"""Who leaves us clearly less than an equal share."""
 
 
 class Way(NamedTuple):
@@ -103,13 +102,8 @@ class Period(NamedTuple):
     """Null: it had no time to settle."""
     undone: str | None
     """Why it was not kept."""
-
-
-class _Trial(NamedTuple):
-    preference: Preference
-    before: Had | None
-    lately_bps: float | None = None
-    """In the last seconds of that; others may have changed."""
+    held: bool = False
+    """To that bound at least (``hold``)."""
 
 
 class Steer:
@@ -118,7 +112,7 @@ class Steer:
     def __init__(self, policy: Policy, now: Situation, began: str | None = None) -> None:
         """``began`` is why the transfer has begun with ``now.current``, where that is not the default."""
         self._policy, self._now = policy, now
-        self._meter = Meter()
+        self._meter, self._peak = Meter(), Peak()
         self._way = Way(0.0, now.queue_bdp)
         self.able = True
         """Somebody could tell who is there, if we sent by few streams."""
@@ -129,19 +123,20 @@ class Steer:
         self._since_s = 0.0
         self._target = now.current
         """Where halving leads; else what there is."""
-        self._trial: _Trial | None = None
+        self._trial: Trial | None = None
         self._pending: tuple[Wanted, Choice, Preference | None] | None = None
         self._default_bps: float | None = None
         """What the fair default gave when it was in use last."""
         self._gauged_bps: float | None = None
-        self._others = NOT_KNOWN
-        """Who was there when our streams were held to a share."""
+        self._sharers = 2
+        """This transfer, and as many streams as were told when the path was measured."""
         self._measured: dict[Kind, dict[Choice, float]] = {}
         self._failures = 0
         self._held_until_s = 0.0
+        self._moved = False
         self.periods: list[Period] = []
         if now.current != now.default:
-            self._trial = _Trial(_to_hear(now.current, now.default), None)
+            self._trial = Trial(_to_hear(now.current, now.default), None)
             self.periods.append(Period(0.0, now.current, began or "", None, None, None, None, None))
 
     @property
@@ -168,12 +163,29 @@ class Steer:
 
     @property
     def held(self) -> bool:
-        """Whether our streams are held to a share, and so do not answer to the queue."""
+        """Whether our streams are bounded to a share, and so do not answer to the queue."""
         pacing_bps = self.current.pacing_bps
         return pacing_bps not in {None, self._now.default.pacing_bps} and not self.current.is_bbr
 
+    @property
+    def free(self) -> bool:
+        """Whether they may have what others leave of the path (``hold``)."""
+        return self.current == self._now.held
+
+    @property
+    def _fair(self) -> Choice:
+        """The fair default."""
+        return self._now.held or self._now.default
+
+    @property
+    def share_bps(self) -> float:
+        """An equal share of what the path carries."""
+        return (self.capacity_bps or 0.0) / self._sharers
+
     def wonders(self, t_s: float) -> bool:
         """Whether to know what the path carries would help, and nothing else changes now."""
+        if not self._policy.holds:
+            return False
         kind = sure_kind(self.belief)
         settled = self.current == self._target and t_s - self._begun() >= 0
         yields = kind[0] == "loss" if kind else t_s >= DOUBT_S and self._full() and self._doubtful
@@ -183,12 +195,26 @@ class Steer:
     @property
     def capacity_bps(self) -> float | None:
         """What the path carries, at least."""
-        return max(self._meter.peak_bps or 0.0, self._gauged_bps or 0.0) or None
+        return max(self._peak.rate_bps or 0.0, self._gauged_bps or 0.0) or None
 
     def gauged(self, capacity_bps: float) -> None:
-        """What the path carries has been measured; the verdicts there were are judged anew."""
-        if capacity_bps != self._gauged_bps:
-            self._gauged_bps, self._asked = capacity_bps, -1
+        """What the path carries has been measured; the fair default is now to hold the plan's streams."""
+        if capacity_bps == self._gauged_bps:
+            return
+        if self._gauged_bps is None:
+            kind = sure_kind(self.belief)
+            told = background(self.belief.likeliest[0]) if kind and kind[0] == "loss" else None
+            self._sharers = 1 + (told.streams if told else 1)
+            self._default_bps = None
+        self._gauged_bps, free = capacity_bps, self.free
+        plan = self._now.default
+        each_bps = round(self.share_bps / plan.streams)
+        held = plan._replace(pacing_bps=min(each_bps, plan.pacing_bps or each_bps))
+        self._now = self._now._replace(held=held)
+        if free:
+            # No change: how much they have in fact is not decided here.
+            self._now, self._target = self._now._replace(current=held), held
+            self.periods[-1] = self.periods[-1]._replace(choice=held)
 
     def hear(self, verdict: Belief) -> None:
         """A new verdict on who is there; what it gives no class is something never seen."""
@@ -198,29 +224,30 @@ class Steer:
 
     def new_path(self) -> None:
         """The route has changed for good: what was measured and heard was of another path."""
-        self._meter.forget_peak()
+        self._peak = Peak()
         self._measured.clear()
         self.belief, self._verdicts, self._asked = NOT_KNOWN, 0, 0
         self._trial = self._preferred = self._sure_s = self._default_bps = self._gauged_bps = None
+        self._now = self._now._replace(held=None)
+        self._moved = True
 
     def look(self, look: Look, way: Way) -> Wanted | None:
         """What to change now."""
         self._meter.add(look)
+        acked_s, acked = look.acked or (look.t_s, look.bytes_done)
+        self._peak.add(look._replace(t_s=acked_s, bytes_done=acked))
         self._way = way
         if self._pending is not None:
             return None
-        self._now = self._now._replace(
-            queue_bdp=way.queue_bdp, capacity_bps=self.capacity_bps, gauged=self._gauged_bps is not None
-        )
+        self._now = self._now._replace(queue_bdp=way.queue_bdp, capacity_bps=self.capacity_bps)
         had = self._settled(look.t_s)
-        anew = self._asked < 0
-        self._note(had or (self._meter.lately(_PART_S) if anew else None))
+        self._note(had)
         if look.left_s is not None and look.left_s < LAST_S:
             return None
-        self._pending = self._room(look.t_s)
+        self._pending = self._let_go() or self._room(look.t_s)
         if self._pending is None and look.t_s >= FIRST_S:
             self._pending = (
-                (self._prefer(look.t_s) if anew else None)
+                self._hold()
                 or self._undo(look.t_s, had)
                 or self._prefer(look.t_s)
                 or self._ease(look)
@@ -243,42 +270,49 @@ class Steer:
             return
         before = self._lately(t_s) or self._meter.over(max(self._since_s, t_s - _LOOKED_BACK_S), t_s)
         going_on = target == self._target and preference is None
-        if self.current == self._now.default and before is not None:
+        if self.current == self._fair and before is not None:
             self._default_bps = before.rate_bps
-        held, heard_for = self.held, preference is not None and preference.probability > 0
+        heard_for = preference is not None and preference.probability > 0
         self._now, self._since_s, self._target = self._now._replace(current=wanted.choice), t_s, target
         if going_on:
             return
-        if held and self.held:
-            self.periods[-1] = self.periods[-1]._replace(choice=target)
-            return
-        doubted = heard_for and sure_kind(self.belief) is None
-        self._others = (SOMEBODY if doubted else self.belief) if self.held else NOT_KNOWN
         self._sure_s = None
-        if target == self._now.default:
+        if target == self._fair:
             # What was heard is not heard any more behind so many streams.
             self.belief = NOT_KNOWN if not self.hears else self.belief
             self._verdicts, self._asked = (self._verdicts, self._asked) if self.hears else (0, 0)
             self._held_until_s = max(self._held_until_s, t_s + (0.0 if self.hears else AGAIN_S))
         lately = self._meter.lately(_PART_S)
         lately_bps = lately and lately.rate_bps
-        self._trial = None if preference is None else _Trial(preference, before, lately_bps)
-        label, probability = self.belief.likeliest if heard_for and not doubted else (None, None)
-        self.periods.append(Period(t_s, target, wanted.why, label, probability, before, None, None))
+        self._trial = None if preference is None else Trial(preference, before, lately_bps)
+        told = (heard_for or self.free) and sure_kind(self.belief) is not None
+        label, probability = self.belief.likeliest if told else (None, None)
+        self.periods.append(
+            Period(t_s, target, wanted.why, label, probability, before, None, None, self.free)
+        )
 
     @property
     def _believed(self) -> Belief:
-        """Who is there. Behind streams that are held kinds are told, but not how many there are of one."""
-        now, then = sure_kind(self.belief), sure_kind(self._others)
-        if now is None and self._gauged_bps and self._doubtful and self._part < _SOMEBODYS:
-            return SOMEBODY
-        same = self.held and now is not None and then is not None and now[0] == then[0]
-        return self._others if same else self.belief
+        """Who is there. Who leaves held streams their share is answered as one that yields, whoever it is."""
+        kind = sure_kind(self.belief)
+        if not self.free or (kind is not None and kind[0] == "loss"):
+            return self.belief
+        if not self._squeezed:
+            return NOT_KNOWN
+        return self.belief if kind and kind[0] != "nobody" else UNYIELDING
+
+    @property
+    def _squeezed(self) -> bool:
+        had = self._meter.lately(SQUEEZED_S)
+        return self._full() and had is not None and had.rate_bps < SQUEEZED * self.share_bps
 
     def _by_rate(self, verdict: Belief) -> Belief:
         """A verdict, with what our part of a full path says: all is ours, or some of it is somebody's."""
-        part = self._part
-        if part < _SOMEBODYS:
+        had, capacity_bps = self._meter.lately(_PART_S), self.capacity_bps
+        if had is None or capacity_bps is None:
+            return verdict
+        part = had.rate_bps / capacity_bps
+        if part < _SOMEBODYS and self._full():
             return verdict.without(NOBODY)
         return Belief({NOBODY: verdict.known}) if part > _OURS and self._gauged_bps else verdict
 
@@ -297,14 +331,6 @@ class Steer:
         """Whether a round trip is one through a queue."""
         base_s = self._way.base_rtt_s
         return rtt_s - base_s > max(_ROOM_LEAST_S, ROOM * base_s)
-
-    @property
-    def _part(self) -> float:
-        """Of what a full path carries, what is ours; _OURS where that is not known, which says nothing."""
-        had, capacity_bps = self._meter.lately(_PART_S), self.capacity_bps
-        if had is None or capacity_bps is None or not self._full():
-            return _OURS
-        return had.rate_bps / capacity_bps
 
     @property
     def _settle_s(self) -> float:
@@ -330,7 +356,7 @@ class Steer:
     def _note(self, had: Had | None) -> None:
         if had is None:
             return
-        if self.current == self._now.default:
+        if self.current == self._fair:
             self._default_bps = had.rate_bps
         if self.periods and self.periods[-1].undone is None:
             self.periods[-1] = self.periods[-1]._replace(after=had)
@@ -340,18 +366,16 @@ class Steer:
 
     def _undo(self, t_s: float, had: Had | None) -> tuple[Wanted, Choice, None] | None:
         """Back to the fair default, if the choice has not brought what it was made for, or nobody knows."""
-        default = self._now.default
+        default = self._fair
         if self._target == default:
             return None
-        # Who is held does not fill a queue.
-        others = self.held and self._full()
-        known = others or self.current != self._target or sure_kind(self.belief) is not None
+        known = self.current != self._target or sure_kind(self.belief) is not None
         if known or self._sure_s is None:
             self._sure_s = t_s
         unsure = t_s - self._sure_s > (PROVEN_S if self._proven else UNSURE_S)
         failed = None
         if had is not None and self._trial is not None and (known or unsure or self._heard_for):
-            failed = self._failed(self._trial, had)
+            failed = self._trial.failed(had, sure_kind(self.belief), self._default_bps, self.capacity_bps)
         if failed is None and unsure and self._heard_for:
             failed = "who is there cannot be told any more"
         if failed is None:
@@ -362,51 +386,47 @@ class Steer:
             self.periods[-1] = self.periods[-1]._replace(undone=failed)
         return Wanted(default, failed), default, None
 
-    def _failed(self, trial: _Trial, had: Had) -> str | None:
-        before, preference = trial.before, trial.preference
-        usual_bps = self._default_bps or (before.rate_bps if before else None)
-        kind = sure_kind(self.belief)
-        # An equal share is less only where others are known to be there; after few there is nothing else.
-        beside = self.held or (kind is not None and kind[0] != "nobody")
-        equal_bps = preference.fair_share * (self.capacity_bps or usual_bps or 0.0)
-        fair_bps = equal_bps if beside or usual_bps is None else usual_bps
-        before_bps = fair_bps if usual_bps is None else usual_bps
-        if had.rate_bps < HELD * min(before_bps, fair_bps):
-            what = "an equal share" if usual_bps is None else "what there was before"
-            return f"it gave {had.rate_bps / before_bps:.0%} of {what}"
-        if preference.growth <= 1.1 or kind is None or kind[0] != preference.kind or not before:
-            return None
-        if before.rate_bps <= 0 or trial.lately_bps == 0:
-            return None
-        grown = had.rate_bps / min(before.rate_bps, trial.lately_bps or before.rate_bps)
-        if grown < 1 + _BROUGHT * min(1.0, preference.growth - 1) and had.rate_bps < fair_bps:
-            return f"it gave {grown:.0%} of what there was before, and was to give more"
-        if had.resent > max(_RESENT, _RESENT_MORE * before.resent) and grown < _RESENT_FOR:
-            return f"{had.resent:.1%} had to be sent again, for {grown:.0%} of what there was before"
-        return None
-
     def _prefer(self, t_s: float) -> tuple[Wanted, Choice, Preference] | None:
         """What the policy would have, when it has wanted that for long enough."""
         if self._verdicts == self._asked:
             return None
-        anew, self._asked = self._asked < 0, self._verdicts
-        believed = self._believed
-        preference = self._policy(believed, self._situation())
+        self._asked = self._verdicts
+        preference = self._policy(self._believed, self._situation())
         if preference is None or preference.choice == self._target or preference.gain < GAIN:
             self._preferred = None
             return None
         times = 1 + (self._preferred[1] if self._preferred and self._preferred[0] == preference.choice else 0)
         self._preferred = preference.choice, times
-        rebound = anew and self.held
-        soon = (
-            self._heard_for and not rebound and t_s - self._since_s < max(DWELL_S, self._settle_s + JUDGED_S)
-        )
-        held = preference.choice != self._now.default and t_s < self._held_until_s
-        if (times < AGAIN and not anew) or soon or held:
+        soon = self._heard_for and t_s - self._since_s < max(DWELL_S, self._settle_s + JUDGED_S)
+        held = preference.choice != self._fair and t_s < self._held_until_s
+        if times < AGAIN or soon or held:
             return None
+        return Wanted(_step(self.current, preference.choice), self._why()), preference.choice, preference
+
+    def _why(self) -> str:
+        """For a change made for whom is there."""
+        if sure_kind(self.belief) is None:
+            return "somebody does not yield"
         label, probability = self.belief.likeliest
-        why = "somebody is there" if believed == SOMEBODY else f"heard {label} ({probability:.2f})"
-        return Wanted(_step(self.current, preference.choice), why), preference.choice, preference
+        return f"heard {label} ({probability:.2f})"
+
+    def _hold(self) -> tuple[Wanted, Choice, None] | None:
+        """The plan's streams held, as soon as it is known how much is an equal share."""
+        held = self._now.held
+        if held is None or self.current.is_bbr or self._target == held:
+            return None
+        if held.congestion_control not in self._now.controls:
+            # It has been refused.
+            return None
+        return Wanted(held, "what the path carries is known"), held, None
+
+    def _let_go(self) -> tuple[Wanted, Choice, None] | None:
+        """Without a bound that was for another path."""
+        moved, self._moved = self._moved, False
+        if not moved or not self.held:
+            return None
+        target = self._now.default
+        return Wanted(target, "the route has changed"), target, None
 
     def _ease(self, look: Look) -> tuple[Wanted, Choice, None] | None:
         """The next halving, when the queue is back."""
@@ -429,7 +449,7 @@ class Steer:
             return None
         # Between few and the default it is on its way to it, and the path has no more room.
         kept_s = AGAIN_S if self._heard_for else self._settle_s + JUDGED_S
-        if self.current != self._now.default and t_s - self._since_s < kept_s:
+        if self.current != self._fair and t_s - self._since_s < kept_s:
             return None
         target = self.current._replace(streams=next(stream_counts(self._now)))
         if target == self.current:
@@ -440,7 +460,7 @@ class Steer:
     def _room(self, t_s: float) -> tuple[Wanted, Choice, Preference | None] | None:
         """Twice the streams, where the fair default has not been had yet and the path is not full."""
         default, kind = self._now.default, sure_kind(self.belief)
-        if self._default_bps is not None or self.current == default or self._heard_for:
+        if self._now.held or self._default_bps is not None or self.current == default or self._heard_for:
             return None
         if kind is not None and kind[0] != "nobody":
             return None

@@ -7,8 +7,9 @@ has arrived for some seconds; where all streams are of one kind, and so share eq
 whole.
 
 A bound of the rate is considered only where fewer streams cannot do: it needs the capacity, they do not.
-Where that was measured beside others (``gauge``), so many streams as come to an equal share at once are held
-to it: one stream that comes late to CUBIC on a long path needs minutes.
+Where that was measured beside others (``gauge``), the plan's streams held to an equal share come to it at
+once, and one stream that comes late to CUBIC on a long path in minutes; so nothing else is considered beside
+nobody or those that yield to loss.
 """
 
 import math
@@ -30,6 +31,15 @@ class Weigh:
     def __init__(self, fairness: float) -> None:
         self.fairness = fairness
 
+    @property
+    def holds(self) -> bool:
+        """With this ``fairness`` an equal share is worth more than all of a path."""
+        one, before = Background(loss=1), Shares(0.0, 1.0, 0.0)
+        equal, all_ours = (
+            value(Shares(part, 1 - part, 0.0), before, one, self.fairness) for part in (0.5, 1.0)
+        )
+        return equal > all_ours
+
     def __call__(self, belief: Belief, now: Situation) -> Preference | None:
         """The best choice beside the likeliest kind of background; None when no kind is likely enough."""
         found = sure_kind(belief)
@@ -41,8 +51,11 @@ class Weigh:
             for label, each in belief.classes.items()
             if background(label).kind == kind and each > 0
         }
-        now = now._replace(capacity_bps=_capacity(likely, now))
         fair_share = sum(each / (who.streams + 1) for who, each in likely.items())
+        if now.held is not None and kind in {"nobody", "loss"}:
+            gain = 0.0 if now.current == now.held else 1.0
+            return Preference(now.held, kind, probability, gain, 1.0, fair_share)
+        now = now._replace(capacity_bps=_capacity(likely, now))
         worth = {choice: self._worth(choice, likely, now) for choice in _candidates(likely, now)}
         worth.setdefault(now.current, self._worth(now.current, likely, now))
         best = max(worth, key=lambda choice: (worth[choice], choice == now.current))
@@ -57,7 +70,7 @@ class Weigh:
         )
 
     def _worth(self, choice: Choice, likely: dict[Background, float], now: Situation) -> float:
-        paced = _PACED if choice.pacing_bps != now.default.pacing_bps and not now.gauged else 0.0
+        paced = _PACED if choice.pacing_bps != now.default.pacing_bps and choice != now.held else 0.0
         return (
             sum(
                 probability * value(_shares(choice, who, now), alone(who, now.queue_bdp), who, self.fairness)
@@ -73,10 +86,8 @@ def _candidates(likely: dict[Background, float], now: Situation) -> Iterator[Cho
     somebody = any(who.streams or who.udp for who in likely)
     counts = list(stream_counts(now))
     capacity_bps = now.capacity_bps if beside and now.default.pacing_bps is None else None
-    if capacity_bps and now.gauged:
-        likeliest = max(likely, key=lambda who: likely[who])
-        share_bps = capacity_bps / (likeliest.streams + 1)
-        yield now.default._replace(pacing_bps=round(share_bps / now.default.streams))
+    if now.held is not None:
+        yield now.held
     for control in now.controls if somebody else ():
         for streams in counts:
             yield Choice(control, streams, now.default.pacing_bps)
@@ -90,7 +101,7 @@ def _shares(choice: Choice, who: Background, now: Situation) -> Shares:
     if rate_bps is None or not now.capacity_bps or (who.udp and not _all_measured(now)):
         return expected
     measured = min(1.0, max(_LEAST_SHARE, rate_bps / now.capacity_bps))
-    if now.gauged:
+    if now.held is not None:
         return expected.with_ours(measured)
     return expected.with_ours(math.sqrt(max(_LEAST_SHARE, expected.ours) * measured))
 
@@ -102,7 +113,7 @@ def _all_measured(now: Situation) -> bool:
 
 def _capacity(likely: dict[Background, float], now: Situation) -> float | None:
     """What the path carries, from the most that was had and from shares that are equal."""
-    if now.gauged:
+    if now.held is not None:
         return now.capacity_bps
     who = max(likely, key=lambda each: likely[each])
     known = [now.capacity_bps] if now.capacity_bps else []

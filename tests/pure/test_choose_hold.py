@@ -1,0 +1,130 @@
+"""Streams that are held, over a fluid path in virtual time: a queue, a round trip of delay, others."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from howdah.paths.shared.choose.hold import EVERY_S, FAST, Hold, Path
+
+TICK_S = 0.1
+CARRIES_BPS = 500e6
+SHARE_BPS = CARRIES_BPS / 2
+
+
+class Held(NamedTuple):
+    """What came of it, tick by tick."""
+
+    rates_bps: list[float]
+    bounds_bps: list[float]
+    queues_s: list[float]
+    changes_s: list[float]
+
+    def mean_bps(self, from_s: float, until_s: float) -> float:
+        """Of ours."""
+        kept = self.rates_bps[round(from_s / TICK_S) : round(until_s / TICK_S)]
+        return sum(kept) / len(kept)
+
+
+def hold(
+    others_bps: Callable[[float], float],
+    length_s: float,
+    *,
+    base_rtt_s: float = 0.128,
+    queue_bdp: float = 1.0,
+    told: float = 1.0,
+    uses_bps: float = 1e12,
+    had_bps: float = 0.0,
+) -> Held:
+    """Others send so much whatever we do; ``told`` is what the path is taken to carry, of what it does."""
+    share_bps = told * SHARE_BPS
+    path = Path(base_rtt_s, told * CARRIES_BPS, share_bps)
+    held, done = Hold(share_bps, had_bps, 0.0), Held([], [], [], [])
+    queue_bits, bound_bps, rtts, came_s = 0.0, share_bps, [base_rtt_s], None
+    for tick in range(round(length_s / TICK_S)):
+        t_s = tick * TICK_S
+        ours, theirs = min(bound_bps, uses_bps), others_bps(t_s)
+        queue_bits = queue_bits + (ours + theirs - CARRIES_BPS) * TICK_S
+        queue_bits = min(max(0.0, queue_bits), queue_bdp * CARRIES_BPS * base_rtt_s)
+        rtts.append(base_rtt_s + queue_bits / CARRIES_BPS)
+        part = min(1.0, CARRIES_BPS / (ours + theirs)) if queue_bits else 1.0
+        late = rtts[max(0, len(rtts) - 2 - round(base_rtt_s / TICK_S))]
+        asked = held.look(t_s, late, ours * part, path)
+        if came_s is not None and t_s >= came_s:
+            held.made(None)
+            bound_bps, came_s = held.bound_bps, None
+            done.changes_s.append(t_s)
+        if asked is not None:
+            came_s = t_s + TICK_S
+        done.rates_bps.append(ours * part)
+        done.bounds_bps.append(bound_bps)
+        done.queues_s.append(rtts[-1] - base_rtt_s)
+    return done
+
+
+@pytest.mark.parametrize("base_rtt_s", [0.01, 0.128, 0.25])
+@pytest.mark.parametrize("told", [0.8, 1.0, 1.2])
+def test_alone_it_comes_to_the_whole_path_and_hardly_fills_its_queue(base_rtt_s: float, told: float) -> None:
+    ran = hold(lambda t_s: 0.0, 120, base_rtt_s=base_rtt_s, told=told)
+    assert ran.mean_bps(15, 120) > 0.93 * CARRIES_BPS
+    assert sorted(ran.queues_s)[round(0.95 * len(ran.queues_s))] < 0.25 * base_rtt_s + 0.01
+
+
+def test_who_comes_finds_room_and_has_it_back_when_they_leave() -> None:
+    """They grow as CUBIC does from a small window, and lose nothing."""
+
+    def others_bps(t_s: float) -> float:
+        return min(SHARE_BPS, 60e6 + 0.4 * max(0.0, t_s - 30) ** 3 * 12e3 / 0.128) if 30 <= t_s < 90 else 0.0
+
+    ran = hold(others_bps, 120)
+    assert ran.mean_bps(20, 30) > 0.93 * CARRIES_BPS
+    assert ran.mean_bps(60, 90) == pytest.approx(SHARE_BPS, rel=0.06)
+    assert max(ran.queues_s[round(32 / TICK_S) :]) < 0.06
+    assert ran.mean_bps(102, 120) > 0.93 * CARRIES_BPS
+
+
+def test_beside_others_that_fill_the_queue_it_keeps_an_equal_share() -> None:
+    ran = hold(lambda t_s: SHARE_BPS * (1.2 if t_s < 2 else 1.0), 60)
+    assert max(ran.bounds_bps) <= 1.02 * SHARE_BPS
+
+
+def test_what_there_was_before_is_gone_on_with() -> None:
+    ran = hold(lambda t_s: 0.0, 20, had_bps=0.98 * CARRIES_BPS)
+    assert ran.mean_bps(2, 20) > 0.93 * CARRIES_BPS
+
+
+def test_who_does_not_use_its_bound_gets_no_more() -> None:
+    ran = hold(lambda t_s: 0.0, 60, uses_bps=1.1 * SHARE_BPS)
+    assert max(ran.bounds_bps) < 1.1 * SHARE_BPS / 0.8 + 0.1 * SHARE_BPS
+
+
+def test_what_is_refused_is_not_asked_for_again() -> None:
+    held, path = Hold(SHARE_BPS, 0.0, 0.0), Path(0.128, CARRIES_BPS, SHARE_BPS)
+    asked = 0
+    for tick in range(600):
+        if held.look(tick / 10, 0.128, held.bound_bps, path) is not None:
+            asked += 1
+            held.made("pacing cannot be set")
+    assert asked == 1
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    loads=st.lists(st.floats(0.0, 1.2), min_size=1, max_size=12),
+    base_rtt_s=st.floats(0.002, 0.3),
+    told=st.floats(0.7, 1.3),
+)
+def test_it_is_never_below_its_share_and_rises_slowly(
+    loads: list[float], base_rtt_s: float, told: float
+) -> None:
+    ran = hold(
+        lambda t_s: loads[int(t_s / 5) % len(loads)] * CARRIES_BPS, 60, base_rtt_s=base_rtt_s, told=told
+    )
+    assert min(ran.bounds_bps) >= told * SHARE_BPS
+    for one, two in pairwise(ran.changes_s):
+        assert two - one >= EVERY_S - 2 * TICK_S
+        before, after = (ran.bounds_bps[round(t_s / TICK_S)] for t_s in (one, two))
+        assert after - before <= FAST * told * CARRIES_BPS * (two - one + 2 * TICK_S) + 1
