@@ -141,12 +141,12 @@ class Beside:
 
     def _bound(self, now_s: float) -> Steering | None:
         """Another bound of streams that are held, by what others leave."""
+        if self._hold is None or not self._steer.free:
+            return None
         base_s, carries_bps = self._hearing.base_rtt_s, self._steer.capacity_bps
         rtt_s = self._rtt_s(now_s)
-        if self._hold is None or base_s is None or carries_bps is None or rtt_s is None:
-            return None
-        rate_bps = self._gauge.rate_bps(rtt_s)
-        if rate_bps is None:
+        rate_bps = None if rtt_s is None else self._gauge.rate_bps(rtt_s)
+        if base_s is None or carries_bps is None or rtt_s is None or rate_bps is None:
             return None
         path = Path(base_s, carries_bps, self._steer.share_bps)
         bound_bps = self._hold.look(now_s, rtt_s, rate_bps, path)

@@ -61,13 +61,13 @@ def _change(sent: SentThen, listened: Listened, told: set[float]) -> str:
         how.append(paced(sent.pacing_bps))
     gave = ""
     if sent.before and sent.after:
-        gave = f": {format_rate(sent.before.rate_bps)} -> {format_rate(sent.after.rate_bps)}"
+        gave = f"{format_rate(sent.before.rate_bps)} -> {format_rate(sent.after.rate_bps)}"
     kept = f"; not kept: {sent.undone}" if sent.undone else ""
     if sent.background is None or sent.probability is None:
         when = f"After {format_duration(sent.t_s)}" if sent.t_s else "Began with"
-        return f"{when} {', '.join(how)}: {sent.why}{gave}{kept}"
+        return f"{when} {', '.join(how)}: {sent.why}{gave and f', {gave}'}{kept}"
     told.update(
         heard.t_s for heard in listened.heard if heard.background == sent.background and heard.t_s <= sent.t_s
     )
     who = f"{_named(sent.background)} ({sent.probability:.2f}) after {sent.t_s:.0f} s"
-    return f"{who}; changed to {', '.join(how)}{gave}{kept}"
+    return f"{who}; changed to {', '.join(how)}{gave and f': {gave}'}{kept}"

@@ -35,8 +35,8 @@ from howdah.paths.shared.choose.trial import Trial
 FIRST_S = 5.0
 DOUBT_S = 10.0
 """Who has not been told by then may not be told at all; what the path carries is measured beside them too."""
-SQUEEZED, SQUEEZED_S = 0.75, 3.0
-"""Of an equal share: with less for so long, behind a queue, somebody does not yield."""
+SQUEEZED, SQUEEZED_S = 0.7, 3.0
+"""Of an equal share: with less for so long, behind a queue, somebody does not yield. Dips cost less."""
 LAST_S = 5.0
 GAIN = 0.05
 AGAIN = 2
@@ -199,15 +199,17 @@ class Steer:
 
     def gauged(self, capacity_bps: float) -> None:
         """What the path carries has been measured; the fair default is now to hold the plan's streams."""
-        if capacity_bps == self._gauged_bps:
-            return
         if self._gauged_bps is None:
             kind = sure_kind(self.belief)
             told = background(self.belief.likeliest[0]) if kind and kind[0] == "loss" else None
             self._sharers = 1 + (told.streams if told else 1)
             self._default_bps = None
-        self._gauged_bps, free = capacity_bps, self.free
-        plan = self._now.default
+        self._gauged_bps = capacity_bps
+        self._share_out()
+
+    def _share_out(self) -> None:
+        """Streams are held to an equal share of what the path is known to carry by now."""
+        plan, free = self._now.default, self.free
         each_bps = round(self.share_bps / plan.streams)
         held = plan._replace(pacing_bps=min(each_bps, plan.pacing_bps or each_bps))
         self._now = self._now._replace(held=held)
@@ -240,6 +242,8 @@ class Steer:
         if self._pending is not None:
             return None
         self._now = self._now._replace(queue_bdp=way.queue_bdp, capacity_bps=self.capacity_bps)
+        if self._gauged_bps is not None:
+            self._share_out()
         had = self._settled(look.t_s)
         self._note(had)
         if look.left_s is not None and look.left_s < LAST_S:
