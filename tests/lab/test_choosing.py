@@ -94,7 +94,7 @@ def test_a_copy_measures_what_the_path_carries_beside_another_and_takes_an_equal
         begun = [*cp.argv("--memory", "32s", "--streams", "1", "--no-listen", "--quiet", "far:")]
         with alive(wan.popen("near", begun, env=cp.env)):
             time.sleep(6)
-            record = listening(cp, "1 cubic", streams=8, for_s=48)
+            record = listening(cp, "1 cubic", streams=8, for_s=54)
     listened, outcome = record.listened, record.outcome
     assert listened is not None
     assert outcome is not None
