@@ -212,15 +212,6 @@ def test_who_wants_no_equal_share_measures_nothing_for_it(policy: Paper | Weigh)
     assert {choice.pacing_bps for choice in ran.choices} == {None}
 
 
-def test_what_is_not_ours_of_a_full_path_is_somebodys() -> None:
-    steer = Steer(Weigh(0.5), Situation(ONE, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9))
-    for tick in range(1, 100):
-        steer.look(Look(tick / 10, round(tick * 1e7 / 8), 0, 0.06), WAY)
-    steer.gauged(2e8)
-    steer.hear(Belief({"nobody": 0.8, "1 cubic": 0.15}))
-    assert steer.belief.likeliest == ("1 cubic", pytest.approx(0.95))
-
-
 def test_somebody_who_cannot_be_told_is_left_an_equal_share() -> None:
     path = late_beside(lambda t_s, choice: Belief({}), lambda t_s: "1 cubic")
     ran = run(path, Weigh(0.5), 120, began=ONE, gauged=lambda t_s: 1.0)
@@ -248,13 +239,22 @@ def test_who_may_be_bbr_is_not_taken_for_one_that_yields() -> None:
     assert not any(choice.pacing_bps for choice in ran.choices)
 
 
-def test_all_of_a_path_that_was_measured_is_nobodys_but_ours() -> None:
+@pytest.mark.parametrize(
+    ("carries_bps", "said", "whose"),
+    [
+        (1e8, Belief({"nobody": 0.2, "1 cubic": 0.75}), "nobody"),
+        (2e8, Belief({"nobody": 0.8, "1 cubic": 0.15}), "1 cubic"),
+    ],
+)
+def test_what_is_ours_of_a_full_path_that_was_measured_tells_whether_somebody_is_there(
+    carries_bps: float, said: Belief, whose: str
+) -> None:
     steer = Steer(Weigh(0.5), Situation(ONE, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9))
     for tick in range(1, 100):
         steer.look(Look(tick / 10, round(tick * 1e7 / 8), 0, 0.06), WAY)
-    steer.gauged(1e8)
-    steer.hear(Belief({"nobody": 0.2, "1 cubic": 0.75}))
-    assert steer.belief.likeliest == ("nobody", pytest.approx(0.95))
+    steer.gauged(carries_bps)
+    steer.hear(said)
+    assert steer.belief.likeliest == (whose, pytest.approx(0.95))
 
 
 def test_a_better_measurement_moves_the_bound_and_is_no_change_of_mind() -> None:

@@ -10,8 +10,8 @@ grow fast, and nobody needs to be recognised for it. Pure: times are arguments.
 import math
 from typing import NamedTuple
 
-QUEUE, _QUEUE_LEAST_S = 0.05, 0.001
-"""Of the base RTT, beyond it: so long a queue is one."""
+from howdah.paths.shared.choose.measured import queues
+
 EVERY_S, EVERY_ROUND_TRIPS = 0.5, 2.0
 """Between two bounds: what the last one did is known."""
 FAST, SLOW, DOUBLES_S = 0.05, 0.005, 3.0
@@ -55,7 +55,7 @@ class Hold:
         # After a time without looks nobody knows whether there was room all along.
         since_s = min(2 * wait_s, t_s - self._looked_s) if self._looked_s is not None else 0.0
         self._looked_s = t_s
-        if queue_s > max(_QUEUE_LEAST_S, QUEUE * path.base_rtt_s):
+        if queues(rtt_s, path.base_rtt_s):
             self._full_bps = min(self.bound_bps, rate_bps)
             if queue_s > FAST * (wait_s + 2 * rtt_s):
                 # More than our own rise can have made until it was seen.

@@ -27,7 +27,7 @@ So what a wrong ear can cost is bounded: see ``docs/choosing.md``. Pure: times a
 from typing import NamedTuple
 
 from howdah.paths.shared.choose.background import NOBODY, NOT_KNOWN, Belief, Kind, background
-from howdah.paths.shared.choose.measured import Had, Look, Meter, Peak
+from howdah.paths.shared.choose.measured import Had, Look, Meter, Peak, queues
 from howdah.paths.shared.choose.policy import SURE, Policy, Preference, Situation, stream_counts, sure_kind
 from howdah.paths.shared.choose.share import Choice
 from howdah.paths.shared.choose.trial import Trial
@@ -52,9 +52,9 @@ EASED_S, EASED_ROUND_TRIPS, EASED_MOST_S = 1.0, 15, 8.0
 """Between two halvings."""
 EASED_QUEUE = 0.5
 """Of the queue that there is at most; with so much of it back the next halving leaves the path full."""
-ROOM_S, ROOM, _ROOM_LEAST_S = 1.5, 0.05, 0.001
-"""So long no round trip is longer than so, beyond the base RTT and of it, where there is room. The base RTT
-may be one of a queue that others never let empty; the queue does not stand still then."""
+ROOM_S = 1.5
+"""So long no round trip is one through a queue, where there is room. The base RTT may be one of a queue that
+others never let empty; the queue does not stand still then."""
 HOLD_S, HOLD_MOST_S = 30.0, 480.0
 UNSURE_S = 20.0
 PROVEN_S, _PROVEN = 60.0, 1.5
@@ -329,12 +329,7 @@ class Steer:
     def _full(self) -> bool:
         """Whether there is a queue."""
         had = self._meter.lately(_PART_S)
-        return had is not None and had.rtt_s is not None and self._queues(had.rtt_s)
-
-    def _queues(self, rtt_s: float) -> bool:
-        """Whether a round trip is one through a queue."""
-        base_s = self._way.base_rtt_s
-        return rtt_s - base_s > max(_ROOM_LEAST_S, ROOM * base_s)
+        return had is not None and had.rtt_s is not None and queues(had.rtt_s, self._way.base_rtt_s)
 
     @property
     def _settle_s(self) -> float:
@@ -469,7 +464,7 @@ class Steer:
         if kind is not None and kind[0] != "nobody":
             return None
         longest_s = self._meter.longest_rtt_s(t_s - ROOM_S, t_s)
-        if t_s - self._since_s < ROOM_S or longest_s is None or self._queues(longest_s):
+        if t_s - self._since_s < ROOM_S or longest_s is None or queues(longest_s, self._way.base_rtt_s):
             return None
         target = self.current._replace(streams=min(default.streams, 2 * self.current.streams))
         trial = None if target == default else _to_hear(target, default)

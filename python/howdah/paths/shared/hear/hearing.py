@@ -6,6 +6,7 @@ in which we ourselves sent first one way and then another is like nothing anybod
 
 from collections import deque
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -114,7 +115,7 @@ class Hearing:
 
     def known(self, from_s: float) -> tuple[Floats, Floats]:
         """Times and RTTs since then, up to the last answer: what is still out is not lost."""
-        sounds = [sound for sound in self._sounds if sound.t_s >= from_s]
+        sounds = list(takewhile(lambda sound: sound.t_s >= from_s, reversed(self._sounds)))[::-1]
         while sounds and sounds[-1].rtt_s is None:
             sounds.pop()
         times_s = np.array([sound.t_s for sound in sounds])
@@ -147,8 +148,9 @@ class Hearing:
     def _from_base(self, change: RouteChange) -> bool:
         """A small queue beside senders that are paced stays at one level, and moves to another at once."""
         base_s = self.base_rtt_s
-        near_s = max(_NEAR * (base_s or 0.0), _NEAR_LEAST_S)
-        return base_s is None or min(change.before_s, change.after_s) <= base_s + near_s
+        if base_s is None:
+            return True
+        return min(change.before_s, change.after_s) <= base_s + max(_NEAR * base_s, _NEAR_LEAST_S)
 
 
 def _stepped(times_s: Floats, rtt_s: Floats, ear: Ear) -> Series:
