@@ -122,3 +122,26 @@ def test_a_copy_measures_what_the_path_carries_beside_another_and_takes_an_equal
     assert 0.8 < held.after.rate_bps / carries_bps < 1.05
     dips = [change for change in outcome.changes if change.why == GAUGING]
     assert len(dips) == 2 * len(listened.dips), "each bound is lifted again"
+
+
+def test_a_copy_alone_is_held_and_who_comes_has_an_equal_share(privilege: None, tmp_path: Path) -> None:
+    """CUBIC that comes late to streams that fill the queue would take minutes to come to it."""
+    with lab.started(lab.symmetric(100_000_000, 60_000_000), sshd=True) as wan:
+        cp = Copier(wan, tmp_path)
+        late = ["sh", "-c", 'sleep 18; exec "$@"', "late"]
+        comes = cp.argv("--memory", "16s", "--streams", "1", "--no-listen", "--quiet", "far:")
+        with alive(wan.popen("near", [*late, *comes], env=cp.env)) as other:
+            record = listening(cp, "1 cubic", streams=8, for_s=36)
+            assert other.wait(20) == 0
+    listened, outcome = record.listened, record.outcome
+    assert listened is not None
+    assert outcome is not None
+    carries_bps = 100e6 * 1448 / 1514
+    held = listened.sent[0]
+    assert (held.why, held.streams, held.held) == ("nobody else fills the path", 8, True)
+    assert held.t_s < 14
+    assert listened.capacity_bps == pytest.approx(carries_bps, rel=0.05)
+    assert (len(listened.sent), listened.dips) == (1, [])
+    assert {change.streams for change in outcome.changes} == {8}, "it is never left to few"
+    assert sent_bps(outcome, held.t_s + 3, 18) > 0.8 * carries_bps
+    assert 0.35 < sent_bps(outcome, 26, 33) / carries_bps < 0.65

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from howdah.paths.shared.choose.background import Background, Belief, background
+from howdah.paths.shared.choose.course import Way
 from howdah.paths.shared.choose.measured import Look
 from howdah.paths.shared.choose.policy import Policy, Situation
 from howdah.paths.shared.choose.share import Choice, Shares, alone, shares
-from howdah.paths.shared.choose.steer import Steer, Way
+from howdah.paths.shared.choose.steer import Steer
 from howdah.paths.shared.choose.value import value
 
 TICK_S = 0.2
@@ -86,7 +87,10 @@ def run(
     for tick in range(1, round(length_s / TICK_S) + 1):
         t_s = tick * TICK_S
         who = background(path.others(t_s))
-        found = true_shares(path, steer.current, who)
+        # Held streams have what others leave, and nobody leaves all.
+        ours = steer.free and not (who.streams or who.udp)
+        sent = steer.current._replace(pacing_bps=None) if ours else steer.current
+        found = true_shares(path, sent, who)
         rate_bps += (found.ours * CAPACITY_BPS - rate_bps) * min(1.0, TICK_S / path.comes_s)
         bytes_done += rate_bps * TICK_S / 8
         if t_s - heard_s >= VERDICT_S:
@@ -97,6 +101,8 @@ def run(
         look = Look(t_s, round(bytes_done), 0, rtt_s, length_s - t_s)
         if gauged is not None and steer.wonders(t_s):
             steer.gauged(gauged(t_s) * CAPACITY_BPS)
+        if (fills_bps := steer.fills(t_s)) is not None:
+            steer.found(None if who.streams or who.udp else fills_bps)
         if steer.look(look, Way(path.base_rtt_s, path.queue_bdp)) is not None:
             steer.made(t_s, None)
         ran.times_s.append(t_s)

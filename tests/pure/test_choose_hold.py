@@ -1,6 +1,6 @@
 """Streams that are held, over a fluid path in virtual time: a queue, a round trip of delay, others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -38,15 +38,20 @@ def hold(
     told: float = 1.0,
     uses_bps: float = 1e12,
     had_bps: float = 0.0,
+    windows: Sequence[float] = (1.0,),
 ) -> Held:
-    """Others send so much whatever we do; ``told`` is what the path is taken to carry, of what it does."""
+    """Others send so much whatever we do; ``told`` is what the path is taken to carry, of what it does.
+
+    ``windows`` are the parts of it that each of our streams has a window for.
+    """
     share_bps = told * SHARE_BPS
     path = Path(base_rtt_s, told * CARRIES_BPS, share_bps)
     held, done = Hold(share_bps, had_bps, 0.0), Held([], [], [], [])
-    queue_bits, bound_bps, rtts, came_s = 0.0, share_bps, [base_rtt_s], None
+    queue_bits, bound_bps, paced_bps, rtts, came_s = 0.0, share_bps, share_bps, [base_rtt_s], None
     for tick in range(round(length_s / TICK_S)):
         t_s = tick * TICK_S
-        ours, theirs = min(bound_bps, uses_bps), others_bps(t_s)
+        had_bps = sum(min(paced_bps / len(windows), part * uses_bps) for part in windows)
+        ours, theirs = min(had_bps, uses_bps), others_bps(t_s)
         queue_bits = queue_bits + (ours + theirs - CARRIES_BPS) * TICK_S
         queue_bits = min(max(0.0, queue_bits), queue_bdp * CARRIES_BPS * base_rtt_s)
         rtts.append(base_rtt_s + queue_bits / CARRIES_BPS)
@@ -55,7 +60,7 @@ def hold(
         asked = held.look(t_s, late, ours * part, path)
         if came_s is not None and t_s >= came_s:
             held.made(None)
-            bound_bps, came_s = held.bound_bps, None
+            bound_bps, paced_bps, came_s = held.bound_bps, held.pacing_bps, None
             done.changes_s.append(t_s)
         if asked is not None:
             came_s = t_s + TICK_S
@@ -99,6 +104,14 @@ def test_what_there_was_before_is_gone_on_with() -> None:
 def test_who_does_not_use_its_bound_gets_no_more() -> None:
     ran = hold(lambda t_s: 0.0, 60, uses_bps=1.1 * SHARE_BPS)
     assert max(ran.bounds_bps) < 1.1 * SHARE_BPS / 0.8 + 0.1 * SHARE_BPS
+
+
+def test_streams_of_unequal_windows_have_the_whole_path_nevertheless() -> None:
+    """Each has an equal part of the bound, and most could do with less."""
+    windows = (0.3, 0.25, 0.15, 0.1, 0.1, 0.05, 0.03, 0.02)
+    ran = hold(lambda t_s: 0.0, 40, had_bps=0.95 * CARRIES_BPS, uses_bps=1.4 * CARRIES_BPS, windows=windows)
+    assert ran.mean_bps(10, 40) > 0.9 * CARRIES_BPS
+    assert sorted(ran.queues_s)[round(0.95 * len(ran.queues_s))] < 0.05
 
 
 def test_what_is_refused_is_not_asked_for_again() -> None:

@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howdah.paths.shared.choose.background import Background, Belief
+from howdah.paths.shared.choose.course import Way
 from howdah.paths.shared.choose.measured import Look, Peak
 from howdah.paths.shared.choose.paper import Paper
 from howdah.paths.shared.choose.policy import Situation
 from howdah.paths.shared.choose.share import Choice
 from howdah.paths.shared.choose.steer import (
+    AGAIN_S,
     DOUBT_S,
     FIRST_S,
     HOLD_MOST_S,
@@ -23,7 +25,6 @@ from howdah.paths.shared.choose.steer import (
     PROVEN_S,
     ROOM_S,
     Steer,
-    Way,
 )
 from howdah.paths.shared.choose.trial import HELD
 from howdah.paths.shared.choose.weigh import Weigh
@@ -31,8 +32,11 @@ from howdah.paths.shared.choose.weigh import Weigh
 CLASSES = ("nobody", "1 cubic", "2 cubic", "1 bbr", "2 bbr", "1 bbr, 1 cubic", "1 udp")
 ONE = Choice("cubic", 1)
 BBR = Choice("bbr", 1)
-EQUAL = DEFAULT._replace(pacing_bps=round(CAPACITY_BPS / 2 / DEFAULT.streams))
+SHARE_BPS = round(CAPACITY_BPS / 2 / DEFAULT.streams)
+EQUAL = DEFAULT._replace(pacing_bps=SHARE_BPS)
 """Held to it beside one other."""
+OWN = DEFAULT._replace(pacing_bps=round(0.98 * SHARE_BPS))
+"""The same by the most that arrives on a path of its own."""
 TRIAL_S = 40.0
 """A failed trial lasts no longer: halving, settling, judging, and windows of the default that come back."""
 WAY = Way(0.04, 1.0)
@@ -45,7 +49,7 @@ def always(label: str) -> Simulated:
 @pytest.mark.parametrize(
     ("label", "choice"),
     [
-        ("nobody", ONE),
+        ("nobody", OWN),
         ("1 cubic", ONE),
         ("2 cubic", ONE),
         ("1 bbr", BBR),
@@ -64,7 +68,7 @@ def test_where_one_stream_is_too_little_a_path_of_its_own_gets_its_streams_back(
     def bent(choice: Choice, who: Background) -> float:
         return 1.0 if choice.streams > 2 else 0.4
 
-    ran = run(Simulated(lambda t_s: "nobody", right(lambda t_s: "nobody"), bent), Weigh(0.5), 200)
+    ran = run(Simulated(lambda t_s: "nobody", right(lambda t_s: "nobody"), bent), Weigh(0.3), 200)
     assert ran.choices[-1] == DEFAULT
     assert ran.mean(ran.rates_bps) > 0.8 * ran.mean(ran.default_bps)
 
@@ -78,6 +82,73 @@ def test_what_begins_with_one_stream_keeps_it_while_the_path_is_full(label: str)
 def test_who_is_heard_beside_one_that_began_alone_is_answered_as_ever() -> None:
     ran = run(always("1 bbr"), Weigh(0.5), 60, began=ONE)
     assert list(dict.fromkeys(ran.choices)) == [ONE, BBR]
+
+
+def test_a_path_of_its_own_is_not_left_to_few_streams_and_others_are_heard_in_it() -> None:
+    """One stream would have had 40 % of it."""
+
+    def bent(choice: Choice, who: Background) -> float:
+        return 1.0 if choice.streams > 2 else 0.4
+
+    path = Simulated(lambda t_s: "nobody", lambda t_s, choice: Belief({}), bent)
+    ran = run(path, Weigh(0.5), 120)
+    assert {choice.streams for choice in ran.choices} == {DEFAULT.streams}
+    assert ran.choices[-1] == OWN
+    assert ran.steer.hears
+    (period,) = ran.steer.periods
+    assert (period.why, period.held, period.undone) == ("nobody else fills the path", True, None)
+    assert ran.mean(ran.rates_bps) > 0.97 * ran.mean(ran.default_bps)
+
+
+@pytest.mark.parametrize(("label", "choice"), [("1 bbr", BBR), ("1 cubic", OWN)])
+@pytest.mark.parametrize("told", [True, False])
+def test_who_comes_to_a_path_of_its_own_is_left_an_equal_share_or_answered(
+    label: str, choice: Choice, told: bool
+) -> None:
+    def others(t_s: float) -> str:
+        return "nobody" if t_s < 60 else label
+
+    path = Simulated(others, right(others) if told else lambda t_s, choice: Belief({}))
+    ran = run(path, Weigh(0.5), 84)
+    assert ran.choices[round(59 / TICK_S)] == OWN
+    assert ran.choices[-1] == choice
+    assert ran.mean(ran.rates_bps, 72) > 0.9 * CAPACITY_BPS / 2
+
+
+def test_what_was_found_on_a_path_of_its_own_is_not_measured_again_beside_others() -> None:
+    def others(t_s: float) -> str:
+        return "nobody" if t_s < 60 else "1 cubic"
+
+    ran = run(Simulated(others, right(others)), Weigh(0.5), 120, gauged=lambda t_s: 1.3)
+    assert ran.choices[-1] == OWN
+    assert ran.steer.capacity_bps == pytest.approx(0.98 * CAPACITY_BPS, rel=0.01)
+
+
+def test_beside_others_it_goes_down_to_few_to_hear_them_though_it_was_held_to_find_them() -> None:
+    """Where few cannot do it asks again only later."""
+    steer = Steer(Weigh(0.5), Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9))
+    few = Steer(Weigh(0.5), Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e7))
+    asked = []
+    for tick in range(1, 1000):
+        t_s = tick / 10
+        for each in (steer, few):
+            if each.fills(t_s) is not None:
+                each.found(None)
+                asked += [t_s] if each is few else []
+            if each.look(Look(t_s, tick * 10**6, 0, 0.07), WAY) is not None:
+                each.made(t_s, None)
+    assert steer.current == ONE
+    assert few.current == DEFAULT
+    assert len(asked) == 2
+    assert asked[1] - asked[0] >= AGAIN_S
+
+
+def test_another_route_is_not_known_to_be_ours_alone() -> None:
+    ran = run(always("nobody"), Weigh(0.5), 30)
+    ran.steer.new_path()
+    wanted = ran.steer.look(Look(30.2, 10**10, 0, 0.07, 100.0), WAY)
+    assert wanted is not None
+    assert (wanted.choice, wanted.why) == (DEFAULT, "the route has changed")
 
 
 def roomy(queue_s: Callable[[float, int], float], length_s: float) -> Steer:
@@ -154,7 +225,7 @@ def test_how_many_of_a_kind_there_are_is_not_believed_behind_held_streams() -> N
         return Belief({"1 cubic" if choice.pacing_bps is None else "2 cubic": 0.95})
 
     ran = run(late_beside(ear, lambda t_s: "1 cubic"), Weigh(0.5), 120, began=ONE, gauged=lambda t_s: 1.0)
-    assert ran.choices[-1].pacing_bps == round(CAPACITY_BPS / 2 / DEFAULT.streams)
+    assert ran.choices[-1].pacing_bps == SHARE_BPS
     assert len({choice for choice in ran.choices if choice.pacing_bps}) == 1
 
 
@@ -229,7 +300,7 @@ def test_what_is_held_to_a_share_is_not_judged_by_a_time_alone() -> None:
 
     path = late_beside(ear, lambda t_s: "nobody" if t_s < 60 else "1 cubic")
     ran = run(path, Weigh(0.5), 120, gauged=lambda t_s: 1.0)
-    assert ran.choices[-1].pacing_bps == round(CAPACITY_BPS / 2 / DEFAULT.streams)
+    assert ran.choices[-1] == OWN
     assert ran.steer.periods[-1].undone is None
 
 
@@ -364,7 +435,7 @@ def test_who_cannot_tell_stays_fair_and_with_its_control(belief: Belief | None) 
 
 
 def test_where_few_streams_have_enough_they_stay_though_nobody_can_be_told() -> None:
-    ran = run(Simulated(lambda t_s: "nobody", lambda t_s, choice: Belief({})), Weigh(0.5), 60)
+    ran = run(Simulated(lambda t_s: "nobody", lambda t_s, choice: Belief({})), Weigh(0.3), 60)
     assert ran.choices[-1] == ONE
 
 
@@ -395,6 +466,8 @@ def test_a_control_that_the_kernel_refuses_is_not_asked_for_again() -> None:
     for tick in range(1, 600):
         if tick % 10 == 0 and steer.hears:
             steer.hear(Belief({"1 bbr": 0.94}))
+        if steer.fills(tick / 10) is not None:
+            steer.found(None)
         wanted = steer.look(Look(tick / 10, tick * 10**6, 0, 0.07), WAY)
         if wanted is not None:
             asked.append(wanted.choice)

@@ -15,7 +15,7 @@ from howdah.transfer import beside, command, listening
 from howdah.transfer.arguments import parse
 from howdah.transfer.heard import in_words
 from howdah.transfer.listening import Listening
-from howdah.transfer.messages import Progress, Steering
+from howdah.transfer.messages import FINDING, Progress, Steering
 from howdah.transfer.run import FAIRNESS
 from howdah.transfer.wish import Wish
 
@@ -138,8 +138,11 @@ def test_it_hears_bbr_and_changes_to_it(echo: Echo, monkeypatch: pytest.MonkeyPa
     assert transfer.steerings == []
     transfer.go(40, 4.9)
     sent = [(each.congestion_control, each.streams) for each in transfer.steerings]
-    assert (sent[0], sent[-1]) == (("cubic", 2), ("bbr", 1))
-    assert set(sent[1:-1]) <= {("cubic", 1)}
+    assert sent == [("cubic", 4), ("cubic", 4), ("cubic", 2), ("cubic", 1), ("bbr", 1)]
+    bound, lifted = transfer.steerings[:2]
+    assert bound.pacing_bps is not None
+    assert bound.pacing_bps * 4 < 10e6
+    assert (bound.why, lifted.why, lifted.pacing_bps) == (FINDING, FINDING, None)
     told = transfer.pilot.told()
     assert (told.by, told.ended, told.fairness) == ("icmp", None, 0.5)
     assert told.base_rtt_s == pytest.approx(RTT_S, rel=0.05)

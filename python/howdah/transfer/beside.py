@@ -3,13 +3,15 @@
 import msgspec
 import numpy as np
 
+from howdah.paths.shared.choose.alone import Alone
 from howdah.paths.shared.choose.background import Belief
+from howdah.paths.shared.choose.course import Period, Wanted, Way
 from howdah.paths.shared.choose.gauge import Bound, Gauge
 from howdah.paths.shared.choose.hold import Hold, Path
 from howdah.paths.shared.choose.measured import Had, Look
 from howdah.paths.shared.choose.policy import SURE, Situation
 from howdah.paths.shared.choose.share import Choice
-from howdah.paths.shared.choose.steer import Period, Steer, Wanted, Way
+from howdah.paths.shared.choose.steer import Steer
 from howdah.paths.shared.choose.weigh import Weigh
 from howdah.paths.shared.hear.ears import Ear
 from howdah.paths.shared.hear.hearing import Hearing
@@ -18,7 +20,7 @@ from howdah.paths.shared.listen import listen
 from howdah.record import Change, Dip, HeardThen, Listened, RouteMoved, SentThen
 from howdah.record import Had as HadThen
 from howdah.transfer.display import Meter
-from howdah.transfer.messages import GAUGING, HOLDING, Progress, Steering
+from howdah.transfer.messages import FINDING, GAUGING, HOLDING, Progress, Steering
 from howdah.transfer.wish import Wish
 
 KNOWN = ("cubic", "bbr")
@@ -65,6 +67,7 @@ class Beside:
         self._steer.able = False
         self._gauge = Gauge()
         self._hold: Hold | None = None
+        self._alone = Alone()
         self._meter = Meter()
         self._latest = began
         self._heard: list[HeardThen] = []
@@ -83,6 +86,10 @@ class Beside:
             self._latest = now.latest
             if self._gauge.asked:
                 self._gauge.made(now.latest.t_s, now.latest.refused)
+            elif self._alone.asked:
+                self._alone.made(now.latest.t_s, now.latest.refused)
+                if now.latest.refused is not None:
+                    self._steer.found(None)
             elif self._hold is not None and self._hold.asked:
                 self._hold.made(now.latest.refused)
             else:
@@ -90,12 +97,16 @@ class Beside:
         if self._hearing.take(now.elapsed_s, now.rtt_s) is not None:
             self._steer.new_path()
             self._gauge.new_path()
+            self._alone.new_path()
         if self._gauge.dipping:
             known = self._hearing.known(now.elapsed_s - _LOOKED_BACK_S)
             bound = self._dip(self._gauge.look(now.elapsed_s, *known))
             # What was sent in a dip is not to be judged by the ear.
             self._hearing.begin(now.elapsed_s + self._settled_s)
             return bound
+        if self._alone.finding:
+            self._hearing.begin(now.elapsed_s + self._settled_s)
+            return self._found(now.elapsed_s)
         self._ask(now.elapsed_s)
         look = Look(
             now.elapsed_s,
@@ -108,10 +119,10 @@ class Beside:
         base_s = self._hearing.base_rtt_s or ASSUMED_RTT_S
         if self._hold is not None and self._hold.asked:
             return None
-        wanted = self._steer.look(look, Way(base_s, self._hearing.queue_bdp))
+        wanted = self._steer.look(look, Way(base_s, self._hearing.queue_bdp, self._hearing.by == "icmp"))
         if wanted is not None:
-            return _steering(wanted)
-        return self._wonder(look) or self._bound(look.t_s)
+            return _steering(wanted._replace(choice=self._paced(wanted.choice, wanted.begin_bps)))
+        return self._wonder(look) or self._find(look) or self._bound(look.t_s)
 
     def _changed(self, latest: Change) -> None:
         heard, held = self._steer.hears, self._steer.held
@@ -119,7 +130,8 @@ class Beside:
         self._steer.made(latest.t_s, latest.refused)
         had_bps = self._gauge.rate_bps(self._hearing.base_rtt_s or ASSUMED_RTT_S) or 0.0
         settled_s = latest.t_s + self._settled_s
-        self._hold = Hold(self._steer.share_bps, had_bps, settled_s) if self._steer.free else None
+        begin_bps = latest.streams * latest.pacing_bps if latest.pacing_bps else self._steer.share_bps
+        self._hold = Hold(begin_bps, had_bps, settled_s) if self._steer.free else None
         same = control == self._steer.current.congestion_control and held == self._steer.held
         if not heard or not same:
             self._hearing.begin(latest.t_s + self._settled_s)
@@ -127,12 +139,29 @@ class Beside:
     def _wonder(self, look: Look) -> Steering | None:
         """A moment of less, where it helps to know what the path carries."""
         base_s, lasts = self._hearing.base_rtt_s, look.left_s is None or look.left_s >= _LEAST_LEFT_S
-        if not (self._steer.wonders(look.t_s) and lasts and self._hearing.by == "icmp") or base_s is None:
+        if not (self._steer.wonders(look.t_s) and lasts) or base_s is None:
             return None
         rtt_s = self._rtt_s(look.t_s)
         if rtt_s is None:
             return None
         return self._dip(self._gauge.wants(look.t_s, rtt_s, base_s, self._steer.capacity_bps))
+
+    def _find(self, look: Look) -> Steering | None:
+        """A little less for a moment, where nobody else may fill the path."""
+        fills_bps, lasts = self._steer.fills(look.t_s), look.left_s is None or look.left_s >= _LEAST_LEFT_S
+        base_s, rtt_s = self._hearing.base_rtt_s, self._rtt_s(look.t_s)
+        if fills_bps is None or not lasts or base_s is None or rtt_s is None:
+            return None
+        self._alone.begin(rtt_s, base_s, fills_bps)
+        return self._bounded(self._alone.bound_bps, FINDING)
+
+    def _found(self, now_s: float) -> Steering | None:
+        """Whether somebody else does: then as before."""
+        told = self._alone.look(now_s, self._rtt_s(now_s), self._hearing.base_rtt_s or ASSUMED_RTT_S)
+        if told is None:
+            return None
+        self._steer.found(self._alone.bound_bps)
+        return None if told else self._bounded(None, FINDING)
 
     def _rtt_s(self, now_s: float) -> float | None:
         """Of late."""
@@ -156,11 +185,15 @@ class Beside:
         """Bounds are of all streams together; None: as it was."""
         choice = self._steer.current
         if bound_bps is None and self._hold is not None:
-            bound_bps = self._hold.bound_bps
-        each_bps = choice.pacing_bps if bound_bps is None else round(bound_bps / choice.streams)
-        if self._default.pacing_bps is not None and each_bps is not None:
-            each_bps = min(each_bps, self._default.pacing_bps)
-        return _steering(Wanted(choice._replace(pacing_bps=each_bps), why))
+            bound_bps = self._hold.pacing_bps
+        return _steering(Wanted(self._paced(choice, bound_bps), why))
+
+    def _paced(self, choice: Choice, bound_bps: float | None) -> Choice:
+        """With that bound of all streams, or the plan's if that is less; None: as it is."""
+        if bound_bps is None:
+            return choice
+        each_bps = round(bound_bps / choice.streams)
+        return choice._replace(pacing_bps=min(each_bps, self._default.pacing_bps or each_bps))
 
     def _dip(self, bound: Bound | None) -> Steering | None:
         if (capacity_bps := self._gauge.capacity_bps) is not None:
@@ -169,7 +202,7 @@ class Beside:
 
     def back(self, why: str) -> Steering | None:
         """To the fair default, for good."""
-        if self._steer.current == self._default and not self._gauge.dipping:
+        if self._steer.current == self._default and not (self._gauge.dipping or self._alone.finding):
             return None
         return _steering(Wanted(self._default, why))
 

@@ -7,7 +7,7 @@ from typing import TextIO
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.plan import Plan, paced
 from howdah.record import Change
-from howdah.transfer.messages import GAUGING, HOLDING, FarHello, Progress
+from howdah.transfer.messages import PASSING, FarHello, Progress
 from howdah.words import count
 
 WINDOW_S = 1.0
@@ -70,7 +70,7 @@ class Changes:
         if change is None or change == self._latest:
             return None
         self._latest = change
-        if change.why in {GAUGING, HOLDING} and change.refused is None:
+        if change.why in PASSING and change.refused is None:
             if change.why in self._said:
                 return None
             self._said.add(change.why)

@@ -3,6 +3,8 @@
 - Who is there cannot be heard behind many streams of our own: models are trained beside one. So it first
   sends by as few as can do, which is fair in any case, and stays so while that has enough and who is there is
   not known. Only after ``UNSURE_S`` is it judged for that.
+- Where streams of the plan fill a path that nobody else fills (``alone``), what has arrived is what it
+  carries; they are held, which costs nothing, and it hears behind them. Only else it goes down to few.
 - Where others were heard before the first byte it begins so. What the fair default would have is not known
   then: it is tried where few have too little, and come to by doubling where there is room (each time for
   ``ROOM_S`` hardly any queue), for others who were just cut leave some for a moment.
@@ -24,10 +26,10 @@
 So what a wrong ear can cost is bounded: see ``docs/choosing.md``. Pure: times and counts are arguments.
 """
 
-from typing import NamedTuple
-
-from howdah.paths.shared.choose.background import NOBODY, NOT_KNOWN, Belief, Kind, background
-from howdah.paths.shared.choose.measured import Had, Look, Meter, Peak, queues
+from howdah.paths.shared.choose.background import NOBODY, NOT_KNOWN, Belief, Kind
+from howdah.paths.shared.choose.carries import Carries
+from howdah.paths.shared.choose.course import Period, Wanted, Way
+from howdah.paths.shared.choose.measured import Had, Look, Meter, queues
 from howdah.paths.shared.choose.policy import SURE, Policy, Preference, Situation, stream_counts, sure_kind
 from howdah.paths.shared.choose.share import Choice
 from howdah.paths.shared.choose.trial import Trial
@@ -73,46 +75,13 @@ UNYIELDING = Belief({"1 bbr": SURE})
 """Who leaves us clearly less than an equal share."""
 
 
-class Way(NamedTuple):
-    """The path, as it is known by now."""
-
-    base_rtt_s: float
-    queue_bdp: float
-    """How much queue the bottleneck has been seen to hold, in bandwidth × delay."""
-
-
-class Wanted(NamedTuple):
-    """A change to be made."""
-
-    choice: Choice
-    why: str
-
-
-class Period(NamedTuple):
-    """How it was sent from one instant on, and what that gave."""
-
-    t_s: float
-    choice: Choice
-    why: str
-    background: str | None
-    """Who was heard, when a change was made for that."""
-    probability: float | None
-    before: Had | None
-    after: Had | None
-    """Null: it had no time to settle."""
-    undone: str | None
-    """Why it was not kept."""
-    held: bool = False
-    """To that bound at least (``hold``)."""
-
-
 class Steer:
     """Decides for one transfer."""
 
     def __init__(self, policy: Policy, now: Situation, began: str | None = None) -> None:
         """``began`` is why the transfer has begun with ``now.current``, where that is not the default."""
         self._policy, self._now = policy, now
-        self._meter, self._peak = Meter(), Peak()
+        self._meter, self._carries = Meter(), Carries()
         self._way = Way(0.0, now.queue_bdp)
         self.able = True
         """Somebody could tell who is there, if we sent by few streams."""
@@ -127,9 +96,8 @@ class Steer:
         self._pending: tuple[Wanted, Choice, Preference | None] | None = None
         self._default_bps: float | None = None
         """What the fair default gave when it was in use last."""
-        self._gauged_bps: float | None = None
-        self._sharers = 2
-        """This transfer, and as many streams as were told when the path was measured."""
+        self._filled = False
+        """By others as well, when that was found out last."""
         self._measured: dict[Kind, dict[Choice, float]] = {}
         self._failures = 0
         self._held_until_s = 0.0
@@ -180,11 +148,12 @@ class Steer:
     @property
     def share_bps(self) -> float:
         """An equal share of what the path carries."""
-        return (self.capacity_bps or 0.0) / self._sharers
+        return self._carries.share_bps
 
     def wonders(self, t_s: float) -> bool:
         """Whether to know what the path carries would help, and nothing else changes now."""
-        if not self._policy.holds:
+        # What has arrived on a path of its own is known better than by dips.
+        if not (self._policy.holds and self._way.finely) or self._carries.alone_bps is not None:
             return False
         kind = sure_kind(self.belief)
         settled = self.current == self._target and t_s - self._begun() >= 0
@@ -192,26 +161,36 @@ class Steer:
         # BBR keeps no window: neither ours nor another's answers to a dip as the rest does.
         return self._pending is None and settled and self.hears and yields and not self.current.is_bbr
 
+    def fills(self, t_s: float) -> float | None:
+        """The rate of the plan's streams, where they may fill a path of their own, which is to be known."""
+        plan, had = self._now.default, self._meter.lately(_PART_S)
+        if not self._policy.holds or plan.is_bbr or self.current != plan or not self._may_quiet(t_s):
+            return None
+        tells = self._way.finely and not self._filled and self._pending is None and self._full()
+        return had.rate_bps if tells and had is not None else None
+
+    def found(self, bound_bps: float | None) -> None:
+        """Nobody else fills the path where we are held to ``bound_bps``; None: others fill it as well."""
+        self._filled, self._carries.alone_bps = bound_bps is None, bound_bps
+        if bound_bps is not None:
+            self._default_bps = None
+            self._share_out()
+
     @property
     def capacity_bps(self) -> float | None:
         """What the path carries, at least."""
-        return max(self._peak.rate_bps or 0.0, self._gauged_bps or 0.0) or None
+        return self._carries.rate_bps
 
     def gauged(self, capacity_bps: float) -> None:
         """What the path carries has been measured; the fair default is now to hold the plan's streams."""
-        if self._gauged_bps is None:
-            kind = sure_kind(self.belief)
-            told = background(self.belief.likeliest[0]) if kind and kind[0] == "loss" else None
-            self._sharers = 1 + (told.streams if told else 1)
+        if self._carries.gauged_bps is None:
             self._default_bps = None
-        self._gauged_bps = capacity_bps
+        self._carries.gauged(capacity_bps, self.belief)
         self._share_out()
 
     def _share_out(self) -> None:
         """Streams are held to an equal share of what the path is known to carry by now."""
-        plan, free = self._now.default, self.free
-        each_bps = round(self.share_bps / plan.streams)
-        held = plan._replace(pacing_bps=min(each_bps, plan.pacing_bps or each_bps))
+        free, held = self.free, self._carries.shared_by(self._now.default)
         self._now = self._now._replace(held=held)
         if free:
             # No change: how much they have in fact is not decided here.
@@ -226,23 +205,23 @@ class Steer:
 
     def new_path(self) -> None:
         """The route has changed for good: what was measured and heard was of another path."""
-        self._peak = Peak()
+        self._carries = Carries()
         self._measured.clear()
         self.belief, self._verdicts, self._asked = NOT_KNOWN, 0, 0
-        self._trial = self._preferred = self._sure_s = self._default_bps = self._gauged_bps = None
+        self._trial = self._preferred = self._sure_s = self._default_bps = None
+        self._filled = False
         self._now = self._now._replace(held=None)
         self._moved = True
 
     def look(self, look: Look, way: Way) -> Wanted | None:
         """What to change now."""
         self._meter.add(look)
-        acked_s, acked = look.acked or (look.t_s, look.bytes_done)
-        self._peak.add(look._replace(t_s=acked_s, bytes_done=acked))
+        self._carries.add(look)
         self._way = way
         if self._pending is not None:
             return None
         self._now = self._now._replace(queue_bdp=way.queue_bdp, capacity_bps=self.capacity_bps)
-        if self._gauged_bps is not None:
+        if self._now.held is not None:
             self._share_out()
         had = self._settled(look.t_s)
         self._note(had)
@@ -315,16 +294,23 @@ class Steer:
         had, capacity_bps = self._meter.lately(_PART_S), self.capacity_bps
         if had is None or capacity_bps is None:
             return verdict
-        part = had.rate_bps / capacity_bps
-        if part < _SOMEBODYS and self._full():
+        if had.rate_bps < _SOMEBODYS * capacity_bps and self._full():
             return verdict.without(NOBODY)
-        return Belief({NOBODY: verdict.known}) if part > _OURS and self._gauged_bps else verdict
+        return Belief({NOBODY: max(_OURS, verdict.known)}) if self._all_ours else verdict
 
     @property
     def _doubtful(self) -> bool:
         """Whether nothing was chosen yet for somebody, and nobody who does not yield is likely."""
         kinds = self.belief.kinds()
         return not self._heard_for and kinds.get("bbr", 0.0) + kinds.get("udp", 0.0) <= 1 - SURE
+
+    @property
+    def _all_ours(self) -> bool:
+        """Whether we have all of a path that was measured, or that nobody else filled."""
+        had, capacity_bps = self._meter.lately(_PART_S), self.capacity_bps
+        if had is None or capacity_bps is None or not self._carries.known:
+            return False
+        return had.rate_bps > _OURS * capacity_bps
 
     def _full(self) -> bool:
         """Whether there is a queue."""
@@ -417,6 +403,8 @@ class Steer:
         if held.congestion_control not in self._now.controls:
             # It has been refused.
             return None
+        if self._carries.gauged_bps is None:
+            return Wanted(held, "nobody else fills the path", self._carries.alone_bps), held, None
         return Wanted(held, "what the path carries is known"), held, None
 
     def _let_go(self) -> tuple[Wanted, Choice, None] | None:
@@ -441,20 +429,26 @@ class Steer:
 
     def _quiet(self, t_s: float) -> tuple[Wanted, Choice, Preference] | None:
         """Few streams, so that others can be heard."""
-        if self.hears or not self.able or self._target != self.current or t_s < self._held_until_s:
+        if not self._may_quiet(t_s) or self.fills(t_s) is not None:
             return None
-        if self.capacity_bps is None:
-            # How many can do is not known yet.
-            return None
-        # Between few and the default it is on its way to it, and the path has no more room.
-        kept_s = AGAIN_S if self._heard_for else self._settle_s + JUDGED_S
-        if self.current != self._fair and t_s - self._since_s < kept_s:
-            return None
+        self._filled = False
         target = self.current._replace(streams=next(stream_counts(self._now)))
         if target == self.current:
+            self._held_until_s = t_s + AGAIN_S
             return None
         wanted = Wanted(_step(self.current, target), "to hear who is there")
         return wanted, target, _to_hear(target, self.current)
+
+    def _may_quiet(self, t_s: float) -> bool:
+        """Whether it is time to hear who is there, and cannot be done by what is sent now."""
+        if self.hears or not self.able or self._target != self.current or t_s < self._held_until_s:
+            return False
+        if t_s < FIRST_S or self.capacity_bps is None:
+            # How many can do is not known yet.
+            return False
+        # Between few and the default it is on its way to it, and the path has no more room.
+        kept_s = AGAIN_S if self._heard_for else self._settle_s + JUDGED_S
+        return self.current == self._fair or t_s - self._since_s >= kept_s
 
     def _room(self, t_s: float) -> tuple[Wanted, Choice, Preference | None] | None:
         """Twice the streams, where the fair default has not been had yet and the path is not full."""
