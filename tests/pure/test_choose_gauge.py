@@ -138,6 +138,20 @@ def test_of_dips_that_differ_those_with_the_larger_drops_count_more() -> None:
     assert gauge.capacity_bps == pytest.approx(417e6)
 
 
+def test_where_only_one_drop_was_large_all_that_was_told_counts_in_the_end() -> None:
+    """As beside a CUBIC stream on 1 Gb/s × 128 ms, where the first dips emptied the queue."""
+    gauge = Gauge()
+    told = [(None, 23), (940, 15), (None, 45), (452, 2.9), (973, 1.3), (1048, 1.5), (1053, 1.8), (985, 2.2)]
+    for number, (megabits, drop_ms) in enumerate(told):
+        assert gauge.capacity_bps is None
+        assert not gauge.done
+        capacity_bps = None if megabits is None else megabits * 1e6
+        at_s = 10.0 + number
+        gauge.dips.append(Dip(at_s, at_s + 0.3, 2e8, 1.9e8, 0.15, 0.15 - drop_ms / 1e3, capacity_bps))
+    assert gauge.done
+    assert gauge.capacity_bps == 940e6
+
+
 def test_a_dip_is_short_and_moderate_and_ends() -> None:
     gauge = Gauge()
     bounds = list(steps(Path(), gauge, 30))

@@ -93,6 +93,9 @@ class Gauge:
     def capacity_bps(self) -> float | None:
         """What the path carries, in bits of payload a second; None as long as that is not known."""
         told = sorted(self._told_clearly())
+        if len(told) < 2 and self._used_up:
+            # One clear dip and some that are small: nothing better will come.
+            told = sorted(self._told_at_all())
         if len(told) >= _MEDIAN_FROM:
             return _median(told)
         # Two that are both spoilt differ.
@@ -103,8 +106,7 @@ class Gauge:
     @property
     def done(self) -> bool:
         """Another dip would tell no more."""
-        enough = len(self._told_clearly()) >= MOST_DIPS
-        return enough or len(self.dips) - self._first >= 2 * MOST_DIPS
+        return self._used_up or len(self._told_clearly()) >= MOST_DIPS
 
     @property
     def dipping(self) -> bool:
@@ -177,15 +179,23 @@ class Gauge:
             self._free_s = t_s + max(APART_S, APART_ROUND_TRIPS * self._lasts_s / ROUND_TRIPS)
         return None
 
+    @property
+    def _used_up(self) -> bool:
+        return len(self.dips) - self._first >= 2 * MOST_DIPS
+
     def _told_clearly(self) -> list[tuple[float, float]]:
+        """Without those whose drop was much smaller than the largest."""
+        told = self._told_at_all()
+        most_s = max((drop_s for _, drop_s in told), default=0.0)
+        return [each for each in told if each[1] >= CLEAR * most_s]
+
+    def _told_at_all(self) -> list[tuple[float, float]]:
         """What dips have told, and by what drop."""
-        told = [
+        return [
             (dip.capacity_bps, dip.rtt_s - dip.least_rtt_s)
             for dip in self.dips[max(1, self._first) :]
             if dip.capacity_bps is not None and dip.rtt_s is not None and dip.least_rtt_s is not None
         ]
-        most_s = max((drop_s for _, drop_s in told), default=0.0)
-        return [each for each in told if each[1] >= CLEAR * most_s]
 
     def _told(self, begin_s: float, end_s: float, times_s: Floats, rtt_s: Floats) -> Dip:
         none = Dip(begin_s, end_s, self._rate_bps, self._bound_bps, None, None, None)
