@@ -97,7 +97,9 @@ def _course(rates: Axes, trips: Axes, run: Run) -> None:
         axis.axvline(run["begin_s"] + run["settle_s"], color="0.7", linestyle="--", linewidth=0.8)
         axis.set_ylim(bottom=0)
         axis.spines[["top", "right"]].set_visible(False)
-    rates.legend(fontsize="x-small", frameon=False)
+    # Above the curves there is room for it.
+    rates.set_ylim(top=1.2e-6 * run["link"]["near_to_far"]["rate_bps"])
+    rates.legend(fontsize="x-small", frameon=False, loc="upper right", ncols=2)
     late = "" if counts(run) else ": SPOILT"
     rates.set_title(f"beside {names['background']}{late}", fontsize=9)
     trips.set_xlabel("seconds")
