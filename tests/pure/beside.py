@@ -102,7 +102,7 @@ def run(
         if gauged is not None and steer.wonders(t_s):
             steer.gauged(gauged(t_s) * CAPACITY_BPS)
         if (fills_bps := steer.fills(t_s)) is not None:
-            steer.found(None if who.streams or who.udp else fills_bps)
+            steer.found(t_s, None if who.streams or who.udp else fills_bps)
         if steer.look(look, Way(path.base_rtt_s, path.queue_bdp)) is not None:
             steer.made(t_s, None)
         ran.times_s.append(t_s)

@@ -133,7 +133,7 @@ def test_beside_others_it_goes_down_to_few_to_hear_them_though_it_was_held_to_fi
         t_s = tick / 10
         for each in (steer, few):
             if each.fills(t_s) is not None:
-                each.found(None)
+                each.found(t_s, None)
                 asked += [t_s] if each is few else []
             if each.look(Look(t_s, tick * 10**6, 0, 0.07), WAY) is not None:
                 each.made(t_s, None)
@@ -173,6 +173,22 @@ def test_where_there_is_room_the_streams_of_the_plan_come_by_doubling() -> None:
     assert 3.5 <= times_s[0] <= 4
     assert all(ROOM_S <= two - one <= ROOM_S + 2 * TICK_S for one, two in pairwise(times_s))
     assert steer.current == DEFAULT
+
+
+def test_streams_that_came_back_soon_ask_whether_the_path_is_theirs_and_go_again_where_it_is_not() -> None:
+    """They came by doubling, and were to stay for a minute before who is there is listened to again."""
+    steer = roomy(lambda t_s, streams: 0.0 if streams < DEFAULT.streams else 0.03, 12)
+    came_s = steer.periods[-1].t_s
+    for tick in range(round(12 / TICK_S), round(60 / TICK_S)):
+        t_s = tick * TICK_S
+        if steer.fills(t_s) is not None:
+            steer.found(t_s, None)
+        wanted = steer.look(Look(t_s, round(t_s * 1e7), 0, WAY.base_rtt_s + 0.03, 100.0), WAY)
+        if wanted is not None:
+            break
+    assert wanted is not None
+    assert (wanted.choice.streams, wanted.why) == (DEFAULT.streams // 2, "to hear who is there")
+    assert t_s - came_s < 10
 
 
 def test_a_queue_that_moves_leaves_no_room_though_it_comes_by_its_least() -> None:
@@ -467,7 +483,7 @@ def test_a_control_that_the_kernel_refuses_is_not_asked_for_again() -> None:
         if tick % 10 == 0 and steer.hears:
             steer.hear(Belief({"1 bbr": 0.94}))
         if steer.fills(tick / 10) is not None:
-            steer.found(None)
+            steer.found(tick / 10, None)
         wanted = steer.look(Look(tick / 10, tick * 10**6, 0, 0.07), WAY)
         if wanted is not None:
             asked.append(wanted.choice)

@@ -89,7 +89,7 @@ class Beside:
             elif self._alone.asked:
                 self._alone.made(now.latest.t_s, now.latest.refused)
                 if now.latest.refused is not None:
-                    self._steer.found(None)
+                    self._steer.found(now.elapsed_s, None)
             elif self._hold is not None and self._hold.asked:
                 self._hold.made(now.latest.refused)
             else:
@@ -160,7 +160,7 @@ class Beside:
         told = self._alone.look(now_s, self._rtt_s(now_s), self._hearing.base_rtt_s or ASSUMED_RTT_S)
         if told is None:
             return None
-        self._steer.found(self._alone.bound_bps)
+        self._steer.found(now_s, self._alone.bound_bps)
         return None if told else self._bounded(None, FINDING)
 
     def _rtt_s(self, now_s: float) -> float | None:

@@ -96,11 +96,12 @@ class Steer:
         self._pending: tuple[Wanted, Choice, Preference | None] | None = None
         self._default_bps: float | None = None
         """What the fair default gave when it was in use last."""
-        self._filled = False
-        """By others as well, when that was found out last."""
+        self._asks_s = 0.0
+        """From then on it may ask whether the path is ours alone."""
         self._measured: dict[Kind, dict[Choice, float]] = {}
         self._failures = 0
-        self._held_until_s = 0.0
+        self._held_until_s = self._quiet_s = 0.0
+        """After what failed, and after nobody was heard."""
         self._moved = False
         self.periods: list[Period] = []
         if now.current != now.default:
@@ -164,15 +165,17 @@ class Steer:
     def fills(self, t_s: float) -> float | None:
         """The rate of the plan's streams, where they may fill a path of their own, which is to be known."""
         plan, had = self._now.default, self._meter.lately(_PART_S)
-        if not self._policy.holds or plan.is_bbr or self.current != plan or not self._may_quiet(t_s):
+        if not self._policy.holds or plan.is_bbr or self.current != plan or not self._wants_to_hear(t_s):
             return None
-        tells = self._way.finely and not self._filled and self._pending is None and self._full()
-        return had.rate_bps if tells and had is not None else None
+        settled = self._pending is None and t_s >= max(self._asks_s, self._begun())
+        return had.rate_bps if settled and self._way.finely and self._full() and had is not None else None
 
-    def found(self, bound_bps: float | None) -> None:
+    def found(self, t_s: float, bound_bps: float | None) -> None:
         """Nobody else fills the path where we are held to ``bound_bps``; None: others fill it as well."""
-        self._filled, self._carries.alone_bps = bound_bps is None, bound_bps
-        if bound_bps is not None:
+        self._carries.alone_bps = bound_bps
+        if bound_bps is None:
+            self._asks_s, self._quiet_s = t_s + AGAIN_S, 0.0
+        else:
             self._default_bps = None
             self._share_out()
 
@@ -209,7 +212,7 @@ class Steer:
         self._measured.clear()
         self.belief, self._verdicts, self._asked = NOT_KNOWN, 0, 0
         self._trial = self._preferred = self._sure_s = self._default_bps = None
-        self._filled = False
+        self._asks_s = 0.0
         self._now = self._now._replace(held=None)
         self._moved = True
 
@@ -264,7 +267,7 @@ class Steer:
             # What was heard is not heard any more behind so many streams.
             self.belief = NOT_KNOWN if not self.hears else self.belief
             self._verdicts, self._asked = (self._verdicts, self._asked) if self.hears else (0, 0)
-            self._held_until_s = max(self._held_until_s, t_s + (0.0 if self.hears else AGAIN_S))
+            self._quiet_s = t_s + (0.0 if self.hears else AGAIN_S)
         lately = self._meter.lately(_PART_S)
         lately_bps = lately and lately.rate_bps
         self._trial = None if preference is None else Trial(preference, before, lately_bps)
@@ -429,18 +432,16 @@ class Steer:
 
     def _quiet(self, t_s: float) -> tuple[Wanted, Choice, Preference] | None:
         """Few streams, so that others can be heard."""
-        if not self._may_quiet(t_s) or self.fills(t_s) is not None:
+        if t_s < self._quiet_s or not self._wants_to_hear(t_s) or self.fills(t_s) is not None:
             return None
-        self._filled = False
         target = self.current._replace(streams=next(stream_counts(self._now)))
         if target == self.current:
-            self._held_until_s = t_s + AGAIN_S
             return None
         wanted = Wanted(_step(self.current, target), "to hear who is there")
         return wanted, target, _to_hear(target, self.current)
 
-    def _may_quiet(self, t_s: float) -> bool:
-        """Whether it is time to hear who is there, and cannot be done by what is sent now."""
+    def _wants_to_hear(self, t_s: float) -> bool:
+        """Whether who is there is to be heard, and cannot be beside what is sent now."""
         if self.hears or not self.able or self._target != self.current or t_s < self._held_until_s:
             return False
         if t_s < FIRST_S or self.capacity_bps is None:
