@@ -284,6 +284,19 @@ def test_beside_bbr_that_is_gone_streams_are_held_again() -> None:
     assert ran.choices[-1] == EQUAL
 
 
+def test_bbr_that_hears_nobody_any_more_is_given_up_for_the_fair_default() -> None:
+    """It was a wrong ear: one CUBIC stream is there, and has hardly anything beside BBR."""
+
+    def ear(t_s: float, choice: Choice) -> Belief:
+        return Belief({"nobody" if choice.is_bbr else "1 bbr": 0.95 if t_s < 60 else 0.0})
+
+    ran = run(Simulated(lambda t_s: "1 cubic", ear), Weigh(0.5), 60, began=ONE)
+    assert BBR in ran.choices
+    after = ran.choices[ran.choices.index(BBR) :]
+    assert DEFAULT in after
+    assert after.index(DEFAULT) * TICK_S < 30
+
+
 def test_another_route_has_another_share() -> None:
     ran = run(LATE, Weigh(0.5), 60, began=ONE, gauged=lambda t_s: 1.0)
     ran.steer.new_path()

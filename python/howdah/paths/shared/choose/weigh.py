@@ -55,6 +55,9 @@ class Weigh:
         if now.held is not None and kind in {"nobody", "loss"}:
             gain = 0.0 if now.current == now.held else 1.0
             return Preference(now.held, kind, probability, gain, 1.0, fair_share)
+        if kind == "nobody" and now.current.is_bbr and not now.default.is_bbr:
+            # Where nobody is heard behind BBR there may be some who yield, and have hardly anything left.
+            return Preference(now.default, kind, probability, 1.0, 1.0, fair_share)
         now = now._replace(capacity_bps=_capacity(likely, now))
         worth = {choice: self._worth(choice, likely, now) for choice in _candidates(likely, now)}
         worth.setdefault(now.current, self._worth(now.current, likely, now))
