@@ -4,7 +4,7 @@
   sends by as few as can do, which is fair in any case, and stays so while that has enough and who is there is
   not known. Only after ``UNSURE_S`` is it judged for that.
 - Where streams of the plan fill a path that nobody else fills (``alone``), what has arrived is what it
-  carries; they are held, which costs nothing, and it hears behind them. Only else it goes down to few.
+  carries; they are held, which costs little, and it hears behind them. Only else it goes down to few.
 - Where others were heard before the first byte it begins so. What the fair default would have is not known
   then: it is tried where few have too little, and come to by doubling where there is room (each time for
   ``ROOM_S`` hardly any queue), for others who were just cut leave some for a moment.
