@@ -98,15 +98,10 @@ class Beside:
             self._steer.new_path()
             self._gauge.new_path()
             self._alone.new_path()
-        if self._gauge.dipping:
-            known = self._hearing.known(now.elapsed_s - _LOOKED_BACK_S)
-            bound = self._dip(self._gauge.look(now.elapsed_s, *known))
-            # What was sent in a dip is not to be judged by the ear.
+        if self._sends_less:
+            # What is sent in such a moment is not to be judged by the ear.
             self._hearing.begin(now.elapsed_s + self._settled_s)
-            return bound
-        if self._alone.finding:
-            self._hearing.begin(now.elapsed_s + self._settled_s)
-            return self._found(now.elapsed_s)
+            return self._dipped(now.elapsed_s) if self._gauge.dipping else self._found(now.elapsed_s)
         self._ask(now.elapsed_s)
         look = Look(
             now.elapsed_s,
@@ -122,7 +117,7 @@ class Beside:
         wanted = self._steer.look(look, Way(base_s, self._hearing.queue_bdp, self._hearing.by == "icmp"))
         if wanted is not None:
             return _steering(wanted._replace(choice=self._paced(wanted.choice, wanted.begin_bps)))
-        return self._wonder(look) or self._find(look) or self._bound(look.t_s)
+        return self._less(look) or self._bound(look.t_s)
 
     def _changed(self, latest: Change) -> None:
         heard, held = self._steer.hears, self._steer.held
@@ -136,24 +131,29 @@ class Beside:
         if not heard or not same:
             self._hearing.begin(latest.t_s + self._settled_s)
 
-    def _wonder(self, look: Look) -> Steering | None:
-        """A moment of less, where it helps to know what the path carries."""
-        base_s, lasts = self._hearing.base_rtt_s, look.left_s is None or look.left_s >= _LEAST_LEFT_S
-        if not (self._steer.wonders(look.t_s) and lasts) or base_s is None:
-            return None
-        rtt_s = self._rtt_s(look.t_s)
-        if rtt_s is None:
-            return None
-        return self._dip(self._gauge.wants(look.t_s, rtt_s, base_s, self._steer.capacity_bps))
+    @property
+    def _sends_less(self) -> bool:
+        """Whether it does so for a moment, to know the path."""
+        return self._gauge.dipping or self._alone.finding
 
-    def _find(self, look: Look) -> Steering | None:
-        """A little less for a moment, where nobody else may fill the path."""
-        fills_bps, lasts = self._steer.fills(look.t_s), look.left_s is None or look.left_s >= _LEAST_LEFT_S
-        base_s, rtt_s = self._hearing.base_rtt_s, self._rtt_s(look.t_s)
-        if fills_bps is None or not lasts or base_s is None or rtt_s is None:
+    def _less(self, look: Look) -> Steering | None:
+        """A moment of less, where it helps to know what the path carries, or whether it is ours alone."""
+        if look.left_s is not None and look.left_s < _LEAST_LEFT_S:
             return None
+        wonders, fills_bps = self._steer.wonders(look.t_s), self._steer.fills(look.t_s)
+        base_s = self._hearing.base_rtt_s
+        if (not wonders and fills_bps is None) or base_s is None:
+            return None
+        if (rtt_s := self._rtt_s(look.t_s)) is None:
+            return None
+        if fills_bps is None:
+            return self._dip(self._gauge.wants(look.t_s, rtt_s, base_s, self._steer.capacity_bps))
         self._alone.begin(rtt_s, base_s, fills_bps)
         return self._bounded(self._alone.bound_bps, FINDING)
+
+    def _dipped(self, now_s: float) -> Steering | None:
+        """The end of a dip, when it is due, and what it told."""
+        return self._dip(self._gauge.look(now_s, *self._hearing.known(now_s - _LOOKED_BACK_S)))
 
     def _found(self, now_s: float) -> Steering | None:
         """Whether somebody else does: then as before."""
@@ -190,10 +190,7 @@ class Beside:
 
     def _paced(self, choice: Choice, bound_bps: float | None) -> Choice:
         """With that bound of all streams, or the plan's if that is less; None: as it is."""
-        if bound_bps is None:
-            return choice
-        each_bps = round(bound_bps / choice.streams)
-        return choice._replace(pacing_bps=min(each_bps, self._default.pacing_bps or each_bps))
+        return choice if bound_bps is None else choice.held_to(bound_bps, self._default.pacing_bps)
 
     def _dip(self, bound: Bound | None) -> Steering | None:
         if (capacity_bps := self._gauge.capacity_bps) is not None:
@@ -202,7 +199,7 @@ class Beside:
 
     def back(self, why: str) -> Steering | None:
         """To the fair default, for good."""
-        if self._steer.current == self._default and not (self._gauge.dipping or self._alone.finding):
+        if self._steer.current == self._default and not self._sends_less:
             return None
         return _steering(Wanted(self._default, why))
 

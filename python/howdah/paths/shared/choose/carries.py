@@ -48,5 +48,4 @@ class Carries:
 
     def shared_by(self, plan: Choice) -> Choice:
         """The streams of that plan, held to an equal share."""
-        each_bps = round(self.share_bps / plan.streams)
-        return plan._replace(pacing_bps=min(each_bps, plan.pacing_bps or each_bps))
+        return plan.held_to(self.share_bps, plan.pacing_bps)

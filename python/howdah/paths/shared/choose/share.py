@@ -32,6 +32,11 @@ class Choice(NamedTuple):
         """Whether it sends by BBR's rules."""
         return self.congestion_control.removeprefix("hd_").startswith("bbr")
 
+    def held_to(self, bound_bps: float, most_bps: int | None) -> "Choice":
+        """Paced so that all streams have ``bound_bps`` together, and each ``most_bps`` at most."""
+        each_bps = round(bound_bps / self.streams)
+        return self._replace(pacing_bps=min(each_bps, most_bps or each_bps))
+
 
 class Shares(NamedTuple):
     """Parts of a path, of 1 in all at most."""
