@@ -1,17 +1,20 @@
 """The OPS paper's experiments in the lab: who gets how much of a shared path beside whom. ``make bench-ops``.
 
 Each run is a lab of its own (scenarios/ops-overlay1.toml, ops-overlay2.toml). The record holds the runs of
-one commit and goes on where it was stopped; a run that this machine spoilt is made once more. The short
+a part as long as they are of this commit, and goes on where it was stopped; parts that are not asked for stay
+as they were, and every run says its commit. A run that this machine spoilt is made once more. The short
 length takes some two hours, the whole one the paper's spans and days. See docs/ops.md.
 """
 
 import argparse
+import json
 import os
 import signal
 import sys
+from collections.abc import Collection
 from typing import get_args
 
-from bench import parts, report
+from bench import report
 from bench.ops import experiment, figure, judge, plan, tables
 from bench.ops.plan import Length, Run
 from howdah import HowdahError
@@ -22,7 +25,7 @@ NAME = "ops"
 
 def main() -> int:
     options = _options()
-    runs = parts.kept(NAME) if options.keep else []
+    runs = kept(options.only) if options.keep else []
     todo = plan.left(runs, options.only, options.length)[: options.most]
     took = format_duration(sum(plan.takes_s(case, options.length) for case in todo))
     print(f"{len(todo)} runs, about {took}", file=sys.stderr)
@@ -50,6 +53,13 @@ def main() -> int:
     if options.keep:
         figure.draw()
     return 0 if met else 1
+
+
+def kept(only: Collection[str]) -> list[Run]:
+    """The runs of the record, but those of other commits in the parts that are measured now."""
+    path = report.RESULTS / f"{NAME}.json"
+    runs: list[Run] = json.loads(path.read_text())["runs"] if path.exists() else []
+    return [run for run in runs if run["part"] not in only or run["commit"] == report.commit()]
 
 
 def _line(run: Run) -> str:

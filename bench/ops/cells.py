@@ -82,10 +82,12 @@ def cell(case: Case, runs: Sequence[Run]) -> Cell:
         load = max(run.get("load_before", 0.0) for run in good)
         note = [
             f"{len(good)} runs" if len(good) > 1 else "once",
+            good[-1]["commit"],
             f"{spoilt} spoilt left out" if spoilt else "",
             f"machine busy with other things: {load:.0f} programs a processor" if load > BUSY else "",
         ]
         return Cell(case, good, ", ".join(filter(None, note)))
     if ended:
-        return Cell(case, ended, f"SPOILT: {ended[-1]['stats']['lateness']['why']}")
+        last = ended[-1]
+        return Cell(case, ended, f"{last['commit']}, SPOILT: {last['stats']['lateness']['why']}")
     return Cell(case, (), f"failed: {runs[-1]['error'].splitlines()[-1][-80:]}" if runs else "not run")

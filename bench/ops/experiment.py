@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from bench import report
 from bench.ops import howdah, overlay, plan
 from bench.ops.plan import Case, Length, Run, Span
 from bench.ops.tool import Stage, Tool, left, right
@@ -63,6 +64,7 @@ def measure(case: Case, length: Length) -> Run:
     beside, span = overlay.load(case.overlay), plan.span(case, length)
     sides = _sides(case)
     run: Run = {**case._asdict(), "length": length, "total_s": span.total_s, "settle_s": span.settle_s}
+    run["commit"] = report.commit()
     run["load_before"] = round(os.getloadavg()[0] / (os.cpu_count() or 1), 2)
     with tempfile.TemporaryDirectory(prefix="howdah-ops-", dir=MEMORY) as folder:
         Path(folder).chmod(0o755)

@@ -5,6 +5,7 @@
 """
 
 import json
+from collections.abc import Iterable
 
 import matplotlib as mpl
 
@@ -26,12 +27,12 @@ _OURS = "#c2571a"
 def draw() -> None:
     record = json.loads((RESULTS / "ops.json").read_text())
     runs = [run for run in record["runs"] if run["error"] is None]
-    _courses(runs, record["commit"])
-    _changing(runs, record["commit"])
-    _bars(runs, record["commit"])
+    _courses(runs)
+    _changing(runs)
+    _bars(runs)
 
 
-def _courses(runs: list[Run], commit: str) -> None:
+def _courses(runs: list[Run]) -> None:
     """A column for each background beside one CUBIC stream: rates above, the round trip below."""
     for part in NUMBERS:
         shown = [_best(runs, part, background) for background in TABLE_BACKGROUNDS]
@@ -51,15 +52,13 @@ def _courses(runs: list[Run], commit: str) -> None:
             _course(axes[0][place], axes[1][place], run)
         axes[0][0].set_ylabel("payload, Mb/s")
         axes[1][0].set_ylabel("round trip, ms")
-        figure.suptitle(
-            f"Overlay-{PARTS[part]}: one CUBIC stream beside others, as Figures 21 and 20 ({commit})",
-            fontsize=9,
-        )
+        title = f"Overlay-{PARTS[part]}: one CUBIC stream beside others, as Figures 21 and 20"
+        figure.suptitle(f"{title} ({_commits(found)})", fontsize=9)
         figure.savefig(RESULTS / f"ops-{part}.png", dpi=110, metadata={"Software": None})
         plt.close(figure)
 
 
-def _changing(runs: list[Run], commit: str) -> None:
+def _changing(runs: list[Run]) -> None:
     """The course of a copy beside a background that changes, the last that counts."""
     run = _best(runs, CHANGING, CHANGING)
     if run is None:
@@ -69,10 +68,14 @@ def _changing(runs: list[Run], commit: str) -> None:
     rates.set_ylabel("payload, Mb/s")
     trips.set_ylabel("round trip, ms")
     figure.suptitle(
-        f"Overlay-{PARTS[CHANGING]}: who else is there changes every minute ({commit})", fontsize=9
+        f"Overlay-{PARTS[CHANGING]}: who else is there changes every minute ({run['commit']})", fontsize=9
     )
     figure.savefig(RESULTS / "ops-changing.png", dpi=110, metadata={"Software": None})
     plt.close(figure)
+
+
+def _commits(runs: Iterable[Run]) -> str:
+    return ", ".join(dict.fromkeys(run["commit"] for run in runs))
 
 
 def _best(runs: list[Run], part: str, background: str) -> Run | None:
@@ -105,7 +108,7 @@ def _course(rates: Axes, trips: Axes, run: Run) -> None:
     trips.set_xlabel("seconds")
 
 
-def _bars(runs: list[Run], commit: str) -> None:
+def _bars(runs: list[Run]) -> None:
     """A panel for each figure of rates: a group for each background, a bar for each foreground."""
     others = [part for part in PARTS if part not in (*NUMBERS, CHANGING)]
     parts = [part for part in others if any(run["part"] == part for run in runs)]
@@ -116,7 +119,7 @@ def _bars(runs: list[Run], commit: str) -> None:
     )
     for (axis,), part in zip(axes, parts, strict=True):
         _panel(axis, part, list(cells(run for run in runs if run["part"] == part).values()))
-    figure.suptitle(f"Mb/s of payload; hatched: what the background has ({commit})", fontsize=9)
+    figure.suptitle("Mb/s of payload; hatched: what the background has", fontsize=9)
     figure.savefig(RESULTS / "ops.png", dpi=100, metadata={"Software": None})
     plt.close(figure)
 
@@ -142,7 +145,8 @@ def _panel(axis: Axes, part: str, found: list[Cell]) -> None:
         [place + centre for place in range(len(backgrounds))], [words(each) for each in backgrounds]
     )
     axis.tick_params(axis="x", labelsize=7)
-    axis.set_title(f"Figure {part.removeprefix('figure')}, Overlay-{PARTS[part]}", fontsize=9, loc="left")
+    number, commits = part.removeprefix("figure"), _commits(run for cell in found for run in cell.runs)
+    axis.set_title(f"Figure {number}, Overlay-{PARTS[part]} ({commits})", fontsize=9, loc="left")
     axis.legend(fontsize="x-small", frameon=False, ncols=6, loc="upper right", bbox_to_anchor=(1, 1.14))
     axis.spines[["top", "right"]].set_visible(False)
 

@@ -26,6 +26,8 @@ def _environment(stage: Stage, pair: int) -> Mapping[str, str]:
 class Copy:
     congestion_control: str | None = None
     """Null: its own choice."""
+    streams: int | None = None
+    """Null: the plan's."""
     headers_bytes: int = TCP_HEADERS_BYTES
 
     def serving(self, stage: Stage, pairs: Sequence[int]) -> contextlib.AbstractContextManager[None]:
@@ -34,6 +36,7 @@ class Copy:
     def senders(self, stage: Stage, pairs: Sequence[int]) -> Sequence[Sender]:
         (pair,) = pairs
         fixed = ["--cc", self.congestion_control] if self.congestion_control else []
+        fixed += ["--streams", str(self.streams)] if self.streams else []
         argv = [PROGRAM, "cp", "--json", *fixed, "--memory", f"{round(stage.send_s)}s", f"{right(pair)}:"]
         return [Sender(pair, Command(argv, _environment(stage, pair)))]
 

@@ -65,35 +65,43 @@ def _adaptive(runs: Sequence[Run]) -> Iterator[Row]:
     """Figure 29: its own choice beside the right and the wrong fixed one."""
     found = cells(runs)
     for control, background in BACKGROUNDS.items():
-        by = {name: found.get(Case("figure29", 1, name, background)) for name in (ADAPTIVE, *FIXED.values())}
-        adaptive, right = by[ADAPTIVE], by[FIXED[control]]
-        wrong = by[FIXED["bbr" if control == "cubic" else "cubic"]]
-        if adaptive is None or right is None or wrong is None:
+        adaptive = found.get(Case("figure29", 1, ADAPTIVE, background))
+        if adaptive is None:
             continue
         what = f"Figure 29: howdah cp beside {words(background)}"
         yield Row(
             f"{what}: Jain's index", adaptive.jain, "", Target.at_least(JAIN_ADAPTIVE[control]), adaptive.note
         )
-        # BBR takes from CUBIC: the wrong choice costs the background there, and here the foreground.
-        mine, others = (
-            (adaptive.background_bps, wrong.background_bps)
-            if control == "cubic"
-            else (adaptive.foreground_bps, wrong.foreground_bps)
-        )
-        whose = "the background's" if control == "cubic" else "its"
-        yield Row(
-            f"{what}: {whose} rate, of that with the wrong choice",
-            _over(mine, others),
-            "×",
-            Target.at_least(TIMES_WRONG),
-        )
-        share = _over(adaptive.foreground_bps, right.foreground_bps)
-        yield Row(
-            f"{what}: its rate, of that with the right choice",
-            share and 100 * share,
-            "%",
-            Target.at_least(OF_RIGHT),
-        )
+        other = "bbr" if control == "cubic" else "cubic"
+        for streams, fixed in FIXED.items():
+            right, wrong = (
+                found.get(Case("figure29", 1, fixed[each], background)) for each in (control, other)
+            )
+            if right is not None and wrong is not None:
+                yield from _beside_fixed(f"{what}: {{}}, with {streams}", control, adaptive, right, wrong)
+
+
+def _beside_fixed(what: str, control: str, adaptive: Cell, right: Cell, wrong: Cell) -> Iterator[Row]:
+    # BBR takes from CUBIC: the wrong choice costs the background there, and here the foreground.
+    mine, others = (
+        (adaptive.background_bps, wrong.background_bps)
+        if control == "cubic"
+        else (adaptive.foreground_bps, wrong.foreground_bps)
+    )
+    whose = "the background's" if control == "cubic" else "its"
+    yield Row(
+        what.format(f"{whose} rate, of that with the wrong choice"),
+        _over(mine, others),
+        "×",
+        Target.at_least(TIMES_WRONG),
+    )
+    share = _over(adaptive.foreground_bps, right.foreground_bps)
+    yield Row(
+        what.format("its rate, of that with the right choice"),
+        share and 100 * share,
+        "%",
+        Target.at_least(OF_RIGHT),
+    )
 
 
 def _changing(runs: Sequence[Run]) -> Iterator[Row]:

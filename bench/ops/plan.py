@@ -27,7 +27,13 @@ MIXES = {"cubic": ("iperf", "square-tcp"), "bbr": ("iperf-bbr", "square-bbr")}
 """Backgrounds of Figures 17 and 18 by congestion control: all the time, and as a square wave."""
 CHANGING, PHASE_S, PHASES = "changing", 60.0, ("cubic", "bbr", "nobody")
 """Of no figure: a background whose class changes every minute (scenarios/traffic-changing.toml), for ten."""
-ADAPTIVE, FIXED = "cp", {"cubic": "cp-cubic", "bbr": "cp-bbr"}
+ADAPTIVE = "cp"
+FIXED = {
+    "the plan's streams": {"cubic": "cp-cubic", "bbr": "cp-bbr"},
+    "one stream": {"cubic": "cp-1-cubic", "bbr": "cp-1-bbr"},
+}
+"""What a congestion control given beforehand comes to in Figure 29: as ``howdah cp --cc`` sends, and by one
+stream, as the paper's transfers do."""
 
 
 class Case(NamedTuple):
@@ -78,7 +84,7 @@ SCALES: dict[Length, Scale] = {
         alone=Span(20, 10),
         figures=Span(20, 0),
         adaptive=Span(60, 20),
-        repeats={"table2": 3},
+        repeats={"table2": 2},
         clients=(1, 16),
         patterns=[name for name in PATTERNS if name != "bursty-udp-1-5"],
         streams=(1, 16),
@@ -143,7 +149,8 @@ def _sides(part: str, scale: Scale) -> Iterator[tuple[str | None, str | None]]:
         yield ADAPTIVE, CHANGING
     else:
         for background in ("iperf", "iperf-bbr"):
-            yield from ((each, background) for each in (*FIXED.values(), ADAPTIVE))
+            fixed = [each for by_control in FIXED.values() for each in by_control.values()]
+            yield from ((each, background) for each in (*fixed, ADAPTIVE))
 
 
 def _tcp(streams: Iterable[int]) -> Iterator[str]:

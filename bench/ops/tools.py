@@ -20,6 +20,8 @@ WORDS = {
     "cp": "howdah cp",
     "cp-cubic": "howdah cp --cc cubic",
     "cp-bbr": "howdah cp --cc bbr",
+    "cp-1-cubic": "howdah cp --cc cubic --streams 1",
+    "cp-1-bbr": "howdah cp --cc bbr --streams 1",
     CHANGING: "one CUBIC stream, one BBR stream, nobody, a minute each",
 }
 """For people, where the name does not say it."""
@@ -34,12 +36,15 @@ def tool(name: str) -> Tool:
     found = _NAMED.fullmatch(name)
     if found is None:
         raise ValueError(f"no tool is called {name}")
-    kind, count, control = found[1], int(found[2] or 1), found[3]
+    kind, streams, control = found[1], int(found[2]) if found[2] else None, found[3]
+    if kind == "cp":
+        return Copy(control, streams)
+    count = streams or 1
     if kind == "gridftp":
         return GridFtp(count)
     if kind == "nfs":
         return Nfs(count)
-    return Copy(control) if kind == "cp" else Iperf3(count, control or "cubic")
+    return Iperf3(count, control or "cubic")
 
 
 def words(name: str | None) -> str:
