@@ -101,8 +101,8 @@ def run(
         look = Look(t_s, round(bytes_done), 0, rtt_s, length_s - t_s)
         if gauged is not None and steer.wonders(t_s):
             steer.gauged(gauged(t_s) * CAPACITY_BPS)
-        if (fills_bps := steer.fills(t_s)) is not None:
-            steer.found(t_s, None if who.streams or who.udp else fills_bps)
+        if steer.fills(t_s):
+            steer.found(t_s, alone=not (who.streams or who.udp))
         if steer.look(look, Way(path.base_rtt_s, path.queue_bdp)) is not None:
             steer.made(t_s, None)
         ran.times_s.append(t_s)

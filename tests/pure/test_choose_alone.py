@@ -16,8 +16,9 @@ def found(others: float, base_rtt_s: float, queue_bdp: float) -> tuple[bool, flo
     rtt_s = base_rtt_s * (1 + queue_bdp)
     # On its way, of others and of ours, in seconds of the path.
     theirs_s, ours_s = others * rtt_s, (1 - others) * rtt_s
-    alone.begin(rtt_s, base_rtt_s, (1 - others) * CARRIES_BPS)
+    alone.begin(rtt_s, base_rtt_s, [(1 - others) * CARRIES_BPS / 4] * 4)
     assert alone.bound_bps is not None
+    assert alone.each_bps(alone.bound_bps) == pytest.approx(alone.bound_bps / 4)
     part = alone.bound_bps / CARRIES_BPS
     assert 1 - MOST_LESS <= part / (1 - others) <= 1 - LESS + 1e-9
     assert alone.look(0.0, rtt_s, base_rtt_s) is None
@@ -48,9 +49,17 @@ def test_a_queue_that_others_fill_stays(others: float, base_rtt_s: float) -> Non
     assert not told
 
 
+def test_streams_of_unequal_windows_have_the_bound_nevertheless() -> None:
+    """Without the queue theirs are sent in half the time; only one is to be bounded."""
+    alone, rates_bps = Alone(), [100e6, 50e6, 25e6, 25e6]
+    bound_bps = alone.begin(0.2, 0.1, rates_bps)
+    each_bps = alone.each_bps(bound_bps)
+    assert sum(min(each_bps, 2 * rate_bps) for rate_bps in rates_bps) == pytest.approx(bound_bps)
+
+
 def test_what_was_refused_finds_nothing() -> None:
     alone = Alone()
-    alone.begin(0.2, 0.1, CARRIES_BPS)
+    alone.begin(0.2, 0.1, [CARRIES_BPS])
     assert alone.finding
     alone.made(1.0, "pacing cannot be set")
     assert not alone.finding
@@ -59,7 +68,7 @@ def test_what_was_refused_finds_nothing() -> None:
 
 def test_without_round_trips_nobody_is_taken_to_be_away() -> None:
     alone = Alone()
-    alone.begin(0.2, 0.1, CARRIES_BPS)
+    alone.begin(0.2, 0.1, [CARRIES_BPS])
     alone.made(0.0, None)
     told = [alone.look(tick * TICK_S, None, 0.1) for tick in range(100)]
     assert False in told
@@ -68,7 +77,7 @@ def test_without_round_trips_nobody_is_taken_to_be_away() -> None:
 
 def test_on_another_route_nobody_is_taken_to_be_away() -> None:
     alone = Alone()
-    alone.begin(0.2, 0.1, CARRIES_BPS)
+    alone.begin(0.2, 0.1, [CARRIES_BPS])
     alone.made(0.0, None)
     alone.new_path()
     told = [alone.look(tick * TICK_S, 0.1, 0.1) for tick in range(100)]

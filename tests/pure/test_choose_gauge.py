@@ -19,6 +19,7 @@ from howdah.paths.shared.choose.gauge import (
     Dip,
     Gauge,
 )
+from howdah.paths.shared.choose.rates import Rates
 
 STEP_S = 0.01
 TICK = 10
@@ -47,6 +48,7 @@ def steps(path: Path, gauge: Gauge, lasts_s: float, known_base_s: float | None =
     mine = window = path.ours * whole
     others = whole - window
     rtt_s, acked, bound_bps = path.base_rtt_s * (1 + path.queue_bdp), 0.0, float("inf")
+    rates = Rates()
     times: list[float] = []
     rtts: list[float] = []
     for step in range(round(lasts_s / STEP_S)):
@@ -61,11 +63,11 @@ def steps(path: Path, gauge: Gauge, lasts_s: float, known_base_s: float | None =
         rtts.append(rtt_s + chance.normal(0, path.noise_s))
         if step % TICK:
             continue
-        gauge.acked(t_s, round(acked))
+        rates.add(t_s, [round(acked)])
         if gauge.dipping:
             wish = gauge.look(t_s, np.array(times), np.array(rtts))
         else:
-            wish = gauge.wants(t_s, rtts[-1], known_base_s or path.base_rtt_s)
+            wish = gauge.wants(t_s, rtts[-1], known_base_s or path.base_rtt_s, rates.all_bps(rtts[-1]))
         if wish is not None:
             bound_bps = float("inf") if wish.rate_bps is None else wish.rate_bps
             gauge.made(t_s, None)
@@ -176,10 +178,9 @@ def test_the_first_dip_does_not_count() -> None:
 
 def test_without_a_queue_nothing_is_asked() -> None:
     gauge = Gauge()
-    gauge.acked(0.0, 0)
-    gauge.acked(1.0, 1_000_000)
-    assert gauge.wants(1.0, 0.1005, 0.1) is None
-    assert gauge.wants(1.0, 0.15, 0.1) is not None
+    assert gauge.wants(1.0, 0.1005, 0.1, 8e6) is None
+    assert gauge.wants(1.0, 0.15, 0.1, None) is None
+    assert gauge.wants(1.0, 0.15, 0.1, 8e6) is not None
 
 
 def test_round_trips_that_do_not_answer_tell_nothing_and_it_gives_up() -> None:
@@ -192,9 +193,8 @@ def test_round_trips_that_do_not_answer_tell_nothing_and_it_gives_up() -> None:
         if step % TICK:
             continue
         t_s = step * STEP_S
-        gauge.acked(t_s, step * 10_000)
         times = STEP_S * np.arange(len(rtts))
-        wish = gauge.look(t_s, times, np.array(rtts)) if gauge.dipping else gauge.wants(t_s, 0.15, 0.1)
+        wish = gauge.look(t_s, times, np.array(rtts)) if gauge.dipping else gauge.wants(t_s, 0.15, 0.1, 8e7)
         if wish is not None:
             gauge.made(t_s, None)
     assert gauge.done
@@ -210,9 +210,7 @@ def test_another_path_is_measured_anew() -> None:
 
 def test_where_bounds_are_refused_it_asks_no_more() -> None:
     gauge = Gauge()
-    gauge.acked(0.0, 0)
-    gauge.acked(1.0, 1_000_000)
-    assert gauge.wants(1.0, 0.15, 0.1) is not None
+    assert gauge.wants(1.0, 0.15, 0.1, 8e6) is not None
     gauge.made(1.1, "not here")
     assert not gauge.dipping
-    assert gauge.wants(100.0, 0.15, 0.1) is None
+    assert gauge.wants(100.0, 0.15, 0.1, 8e6) is None

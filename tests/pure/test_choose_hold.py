@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howdah.paths.shared.choose.hold import EVERY_S, FAST, Hold, Path
+from howdah.paths.shared.choose.rates import level_bps
 
 TICK_S = 0.1
 CARRIES_BPS = 500e6
@@ -39,28 +40,33 @@ def hold(
     uses_bps: float = 1e12,
     had_bps: float = 0.0,
     windows: Sequence[float] = (1.0,),
+    each_bps: float | None = None,
+    alone: bool = False,
 ) -> Held:
     """Others send so much whatever we do; ``told`` is what the path is taken to carry, of what it does.
 
     ``windows`` are the parts of it that each of our streams has a window for.
     """
     share_bps = told * SHARE_BPS
-    path = Path(base_rtt_s, told * CARRIES_BPS, share_bps)
-    held, done = Hold(share_bps, had_bps, 0.0), Held([], [], [], [])
-    queue_bits, bound_bps, paced_bps, rtts, came_s = 0.0, share_bps, share_bps, [base_rtt_s], None
+    path = Path(base_rtt_s, told * CARRIES_BPS, share_bps, alone)
+    begin_bps = max(share_bps, had_bps) if alone else share_bps
+    paced_bps = each_bps or begin_bps / len(windows)
+    uneven = paced_bps * len(windows) / begin_bps
+    held, done = Hold(begin_bps, had_bps, 0.0, paced_bps, uneven), Held([], [], [], [])
+    queue_bits, bound_bps, rtts, came_s = 0.0, share_bps, [base_rtt_s], None
     for tick in range(round(length_s / TICK_S)):
         t_s = tick * TICK_S
-        had_bps = sum(min(paced_bps / len(windows), part * uses_bps) for part in windows)
-        ours, theirs = min(had_bps, uses_bps), others_bps(t_s)
+        rates_bps = [min(paced_bps, part * uses_bps) for part in windows]
+        ours, theirs = sum(rates_bps), others_bps(t_s)
         queue_bits = queue_bits + (ours + theirs - CARRIES_BPS) * TICK_S
         queue_bits = min(max(0.0, queue_bits), queue_bdp * CARRIES_BPS * base_rtt_s)
         rtts.append(base_rtt_s + queue_bits / CARRIES_BPS)
         part = min(1.0, CARRIES_BPS / (ours + theirs)) if queue_bits else 1.0
         late = rtts[max(0, len(rtts) - 2 - round(base_rtt_s / TICK_S))]
-        asked = held.look(t_s, late, ours * part, path)
+        asked = held.look(t_s, late, [rate_bps * part for rate_bps in rates_bps], path)
         if came_s is not None and t_s >= came_s:
             held.made(None)
-            bound_bps, paced_bps, came_s = held.bound_bps, held.pacing_bps, None
+            bound_bps, paced_bps, came_s = held.bound_bps, held.each_bps, None
             done.changes_s.append(t_s)
         if asked is not None:
             came_s = t_s + TICK_S
@@ -114,11 +120,55 @@ def test_streams_of_unequal_windows_have_the_whole_path_nevertheless() -> None:
     assert sorted(ran.queues_s)[round(0.95 * len(ran.queues_s))] < 0.05
 
 
+def test_a_path_of_its_own_is_used_almost_whole_and_without_a_queue() -> None:
+    ran = hold(lambda t_s: 0.0, 120, had_bps=0.95 * CARRIES_BPS, alone=True)
+    assert ran.mean_bps(2, 120) > 0.97 * CARRIES_BPS
+    assert sum(queue_s > 0.0064 for queue_s in ran.queues_s) < 0.05 * len(ran.queues_s)
+
+
+def test_unequal_windows_that_are_known_cost_nothing_from_the_first_second_on() -> None:
+    windows = (0.3, 0.25, 0.15, 0.1, 0.1, 0.05, 0.03, 0.02)
+    uses_bps, begin_bps = 1.4 * CARRIES_BPS, 0.95 * CARRIES_BPS
+    each_bps = level_bps([part * uses_bps for part in windows], begin_bps)
+    ran = hold(
+        lambda t_s: 0.0,
+        40,
+        had_bps=begin_bps,
+        uses_bps=uses_bps,
+        windows=windows,
+        each_bps=each_bps,
+        alone=True,
+    )
+    assert min(ran.rates_bps) > 0.85 * CARRIES_BPS
+    assert ran.mean_bps(0, 40) > 0.95 * CARRIES_BPS
+
+
+def test_streams_that_are_all_slow_for_a_moment_are_not_let_go() -> None:
+    """A busy host sends less than it is told to, of all of them."""
+    held, path = Hold(CARRIES_BPS, 0.0, 0.0, CARRIES_BPS / 4), Path(0.128, CARRIES_BPS, SHARE_BPS, ours=True)
+    for tick in range(100):
+        asked = held.look(tick / 10, 0.128, [0.7 * held.each_bps] * 4, path)
+        assert asked is None or asked <= 1.001 * CARRIES_BPS / 4
+        if asked is not None:
+            held.made(None)
+
+
+def test_who_comes_to_a_path_of_our_own_finds_room_too() -> None:
+    """Who has little at first is not seen, and then grows as CUBIC does from a small window."""
+
+    def others_bps(t_s: float) -> float:
+        return min(SHARE_BPS, 20e6 + 0.4 * max(0.0, t_s - 30) ** 3 * 12e3 / 0.128) if t_s >= 30 else 0.0
+
+    ran = hold(others_bps, 90, had_bps=0.95 * CARRIES_BPS, alone=True)
+    assert ran.mean_bps(60, 90) == pytest.approx(SHARE_BPS, rel=0.06)
+    assert max(ran.queues_s[round(32 / TICK_S) :]) < 0.06
+
+
 def test_what_is_refused_is_not_asked_for_again() -> None:
-    held, path = Hold(SHARE_BPS, 0.0, 0.0), Path(0.128, CARRIES_BPS, SHARE_BPS)
+    held, path = Hold(SHARE_BPS, 0.0, 0.0, SHARE_BPS), Path(0.128, CARRIES_BPS, SHARE_BPS)
     asked = 0
     for tick in range(600):
-        if held.look(tick / 10, 0.128, held.bound_bps, path) is not None:
+        if held.look(tick / 10, 0.128, [held.bound_bps], path) is not None:
             asked += 1
             held.made("pacing cannot be set")
     assert asked == 1

@@ -132,8 +132,8 @@ def test_beside_others_it_goes_down_to_few_to_hear_them_though_it_was_held_to_fi
     for tick in range(1, 1000):
         t_s = tick / 10
         for each in (steer, few):
-            if each.fills(t_s) is not None:
-                each.found(t_s, None)
+            if each.fills(t_s):
+                each.found(t_s, alone=False)
                 asked += [t_s] if each is few else []
             if each.look(Look(t_s, tick * 10**6, 0, 0.07), WAY) is not None:
                 each.made(t_s, None)
@@ -181,8 +181,8 @@ def test_streams_that_came_back_soon_ask_whether_the_path_is_theirs_and_go_again
     came_s = steer.periods[-1].t_s
     for tick in range(round(12 / TICK_S), round(60 / TICK_S)):
         t_s = tick * TICK_S
-        if steer.fills(t_s) is not None:
-            steer.found(t_s, None)
+        if steer.fills(t_s):
+            steer.found(t_s, alone=False)
         wanted = steer.look(Look(t_s, round(t_s * 1e7), 0, WAY.base_rtt_s + 0.03, 100.0), WAY)
         if wanted is not None:
             break
@@ -495,8 +495,8 @@ def test_a_control_that_the_kernel_refuses_is_not_asked_for_again() -> None:
     for tick in range(1, 600):
         if tick % 10 == 0 and steer.hears:
             steer.hear(Belief({"1 bbr": 0.94}))
-        if steer.fills(tick / 10) is not None:
-            steer.found(tick / 10, None)
+        if steer.fills(tick / 10):
+            steer.found(tick / 10, alone=False)
         wanted = steer.look(Look(tick / 10, tick * 10**6, 0, 0.07), WAY)
         if wanted is not None:
             asked.append(wanted.choice)

@@ -1,5 +1,6 @@
 //! What a session tells the outside, as JSON. Paths are base64 because a name need not be UTF-8.
 
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -190,7 +191,7 @@ pub fn progress(
         streams: u16,
         retransmissions: u64,
         rtt_s: Option<f64>,
-        acked_bytes: u64,
+        acked_bytes: Vec<u64>,
         acked_s: f64,
         current: Option<String>,
         latest: Option<&'a Change>,
@@ -222,7 +223,7 @@ pub fn progress(
         streams: notes.streams,
         retransmissions: notes.retransmissions,
         rtt_s: notes.rtt.map(|rtt| rtt.as_secs_f64()),
-        acked_bytes: notes.acked.values().sum(),
+        acked_bytes: by_stream(&notes.acked),
         acked_s: Duration::from_nanos(notes.acked_at_ns).as_secs_f64(),
         current: notes
             .current
@@ -230,6 +231,14 @@ pub fn progress(
             .map(|(_, path)| printable(path.as_bytes())),
         latest: notes.changes.latest(),
     })
+}
+
+/// In the order of the streams; 0 for one that was not sampled yet.
+fn by_stream(acked: &HashMap<u16, u64>) -> Vec<u64> {
+    let streams = acked.keys().max().map_or(0, |&last| last + 1);
+    (0..streams)
+        .map(|stream| acked.get(&stream).copied().unwrap_or(0))
+        .collect()
 }
 
 /// What a session knows when its transfer has ended well.

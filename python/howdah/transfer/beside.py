@@ -10,6 +10,7 @@ from howdah.paths.shared.choose.gauge import Bound, Gauge
 from howdah.paths.shared.choose.hold import Hold, Path
 from howdah.paths.shared.choose.measured import Had, Look
 from howdah.paths.shared.choose.policy import SURE, Situation
+from howdah.paths.shared.choose.rates import Rates, lately_s
 from howdah.paths.shared.choose.share import Choice
 from howdah.paths.shared.choose.steer import Steer
 from howdah.paths.shared.choose.weigh import Weigh
@@ -31,6 +32,8 @@ _SETTLED_S, _SETTLED_ROUND_TRIPS = 1.0, 10
 _LIKELY = 0.6
 _LATELY_S = 0.3
 _LOOKED_BACK_S = 10.0
+_PART_S = 3.0
+"""What each stream has had is known from so long."""
 _LEAST_LEFT_S = 10.0
 """With less it is not worth while to measure what the path carries."""
 _MOST = 1000
@@ -65,9 +68,12 @@ class Beside:
         self._hearing = Hearing(ear, recogniser or listen, wish.rtt_s)
         self._hearing.begin(now_s)
         self._steer.able = False
+        self._rates = Rates()
         self._gauge = Gauge()
         self._hold: Hold | None = None
         self._alone = Alone()
+        self._begin_bps: float | None = None
+        """What is to be held next begins with."""
         self._meter = Meter()
         self._latest = began
         self._heard: list[HeardThen] = []
@@ -81,7 +87,7 @@ class Beside:
     def look(self, now: Progress) -> Steering | None:
         """What to change now. Raises HowdahError when nobody can be asked who is there."""
         self._meter.add(now)
-        self._gauge.acked(now.acked_s, now.acked_bytes)
+        self._rates.add(now.acked_s, now.acked_bytes)
         if now.latest is not None and now.latest != self._latest:
             self._latest = now.latest
             if self._gauge.asked:
@@ -89,7 +95,7 @@ class Beside:
             elif self._alone.asked:
                 self._alone.made(now.latest.t_s, now.latest.refused)
                 if now.latest.refused is not None:
-                    self._steer.found(now.elapsed_s, None)
+                    self._steer.found(now.elapsed_s, alone=False)
             elif self._hold is not None and self._hold.asked:
                 self._hold.made(now.latest.refused)
             else:
@@ -109,24 +115,27 @@ class Beside:
             now.retransmissions,
             now.rtt_s,
             self._meter.left_s(now),
-            (now.acked_s, now.acked_bytes) if now.acked_bytes else None,
+            (now.acked_s, sum(now.acked_bytes)) if now.acked_bytes else None,
         )
         base_s = self._hearing.base_rtt_s or ASSUMED_RTT_S
         if self._hold is not None and self._hold.asked:
             return None
         wanted = self._steer.look(look, Way(base_s, self._hearing.queue_bdp, self._hearing.by == "icmp"))
         if wanted is not None:
-            return _steering(wanted._replace(choice=self._paced(wanted.choice, wanted.begin_bps)))
+            self._begin_bps = wanted.begin_bps
+            each_bps = None if wanted.begin_bps is None else self._alone.each_bps(wanted.begin_bps)
+            return _steering(wanted._replace(choice=self._paced(wanted.choice, each_bps)))
         return self._less(look) or self._bound(look.t_s)
 
     def _changed(self, latest: Change) -> None:
         heard, held = self._steer.hears, self._steer.held
         control = self._steer.current.congestion_control
         self._steer.made(latest.t_s, latest.refused)
-        had_bps = self._gauge.rate_bps(self._hearing.base_rtt_s or ASSUMED_RTT_S) or 0.0
-        settled_s = latest.t_s + self._settled_s
-        begin_bps = latest.streams * latest.pacing_bps if latest.pacing_bps else self._steer.share_bps
-        self._hold = Hold(begin_bps, had_bps, settled_s) if self._steer.free else None
+        had_bps = self._rates.all_bps(self._hearing.base_rtt_s or ASSUMED_RTT_S) or 0.0
+        begin_bps, settled_s = self._begin_bps or self._steer.share_bps, latest.t_s + self._settled_s
+        each_bps = latest.pacing_bps or begin_bps / latest.streams
+        uneven = each_bps * latest.streams / begin_bps if self._begin_bps else 1.0
+        self._hold = Hold(begin_bps, had_bps, settled_s, each_bps, uneven) if self._steer.free else None
         same = control == self._steer.current.congestion_control and held == self._steer.held
         if not heard or not same:
             self._hearing.begin(latest.t_s + self._settled_s)
@@ -140,16 +149,17 @@ class Beside:
         """A moment of less, where it helps to know what the path carries, or whether it is ours alone."""
         if look.left_s is not None and look.left_s < _LEAST_LEFT_S:
             return None
-        wonders, fills_bps = self._steer.wonders(look.t_s), self._steer.fills(look.t_s)
-        base_s = self._hearing.base_rtt_s
-        if (not wonders and fills_bps is None) or base_s is None:
+        wonders, fills = self._steer.wonders(look.t_s), self._steer.fills(look.t_s)
+        base_s, rtt_s = self._hearing.base_rtt_s, self._rtt_s(look.t_s)
+        if not (wonders or fills) or base_s is None or rtt_s is None:
             return None
-        if (rtt_s := self._rtt_s(look.t_s)) is None:
+        if not fills:
+            rate_bps = self._rates.all_bps(rtt_s)
+            return self._dip(self._gauge.wants(look.t_s, rtt_s, base_s, rate_bps, self._steer.capacity_bps))
+        if (rates_bps := self._rates.each_bps(_PART_S)) is None:
             return None
-        if fills_bps is None:
-            return self._dip(self._gauge.wants(look.t_s, rtt_s, base_s, self._steer.capacity_bps))
-        self._alone.begin(rtt_s, base_s, fills_bps)
-        return self._bounded(self._alone.bound_bps, FINDING)
+        bound_bps = self._alone.begin(rtt_s, base_s, rates_bps)
+        return self._bounded(self._alone.each_bps(bound_bps), FINDING)
 
     def _dipped(self, now_s: float) -> Steering | None:
         """The end of a dip, when it is due, and what it told."""
@@ -160,7 +170,7 @@ class Beside:
         told = self._alone.look(now_s, self._rtt_s(now_s), self._hearing.base_rtt_s or ASSUMED_RTT_S)
         if told is None:
             return None
-        self._steer.found(now_s, self._alone.bound_bps)
+        self._steer.found(now_s, told)
         return None if told else self._bounded(None, FINDING)
 
     def _rtt_s(self, now_s: float) -> float | None:
@@ -174,28 +184,30 @@ class Beside:
             return None
         base_s, carries_bps = self._hearing.base_rtt_s, self._steer.capacity_bps
         rtt_s = self._rtt_s(now_s)
-        rate_bps = None if rtt_s is None else self._gauge.rate_bps(rtt_s)
-        if base_s is None or carries_bps is None or rtt_s is None or rate_bps is None:
+        rates_bps = None if rtt_s is None else self._rates.each_bps(lately_s(rtt_s))
+        if base_s is None or carries_bps is None or rtt_s is None or rates_bps is None:
             return None
-        path = Path(base_s, carries_bps, self._steer.share_bps)
-        bound_bps = self._hold.look(now_s, rtt_s, rate_bps, path)
-        return None if bound_bps is None else self._bounded(bound_bps, HOLDING)
+        path = Path(base_s, carries_bps, self._steer.share_bps, self._steer.alone)
+        each_bps = self._hold.look(now_s, rtt_s, rates_bps, path)
+        return None if each_bps is None else self._bounded(each_bps, HOLDING)
 
-    def _bounded(self, bound_bps: float | None, why: str) -> Steering:
-        """Bounds are of all streams together; None: as it was."""
+    def _bounded(self, each_bps: float | None, why: str) -> Steering:
+        """Bounds are of each stream; None: as it was."""
         choice = self._steer.current
-        if bound_bps is None and self._hold is not None:
-            bound_bps = self._hold.pacing_bps
-        return _steering(Wanted(self._paced(choice, bound_bps), why))
+        if each_bps is None and self._hold is not None:
+            each_bps = self._hold.each_bps
+        return _steering(Wanted(self._paced(choice, each_bps), why))
 
-    def _paced(self, choice: Choice, bound_bps: float | None) -> Choice:
-        """With that bound of all streams, or the plan's if that is less; None: as it is."""
-        return choice if bound_bps is None else choice.held_to(bound_bps, self._default.pacing_bps)
+    def _paced(self, choice: Choice, each_bps: float | None) -> Choice:
+        """With that bound of each stream, or the plan's if that is less; None: as it is."""
+        return choice if each_bps is None else choice.paced(each_bps, self._default.pacing_bps)
 
     def _dip(self, bound: Bound | None) -> Steering | None:
         if (capacity_bps := self._gauge.capacity_bps) is not None:
             self._steer.gauged(capacity_bps)
-        return None if bound is None else self._bounded(bound.rate_bps, GAUGING)
+        if bound is None:
+            return None
+        return self._bounded(bound.rate_bps and bound.rate_bps / self._steer.current.streams, GAUGING)
 
     def back(self, why: str) -> Steering | None:
         """To the fair default, for good."""

@@ -85,8 +85,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     retransmissions: int
     """Segments, over all streams."""
     rtt_s: float | None = None
-    acked_bytes: int = 0
-    """By the far kernel, of payload and what goes with it, over all streams; as of ``acked_s``."""
+    acked_bytes: list[int] = []
+    """By the far kernel, of payload and what goes with it, of each stream; as of ``acked_s``."""
     acked_s: float = 0.0
     """On the sender's clock; only differences mean anything."""
     current: str | None = None

@@ -5,7 +5,10 @@ theirs; where others fill it as well it stays, for their windows do, and what we
 only a little shorter (Little's law). What arrived while ours filled it alone is what it carries. Pure.
 """
 
+from collections.abc import Sequence
+
 from howdah.paths.shared.choose.measured import queues
+from howdah.paths.shared.choose.rates import level_bps
 
 ENDS_S = 1.0
 """A queue of our own is to end in so long,"""
@@ -25,6 +28,8 @@ class Alone:
         """A bound, or its end, is on its way to the streams."""
         self.bound_bps: float | None = None
         """Of all streams, that was asked for last; None: its end."""
+        self._most_bps: list[float] = []
+        """What each stream has a window for."""
         self._begin_s: float | None = None
         self._queued_s = 0.0
         self._moved = False
@@ -38,10 +43,17 @@ class Alone:
         """The route has changed for good: what is found now is nothing."""
         self._moved = self.finding
 
-    def begin(self, rtt_s: float, base_rtt_s: float, rate_bps: float) -> None:
-        """Streams that have had ``rate_bps`` are to be bounded."""
+    def each_bps(self, bound_bps: float) -> float:
+        """What each stream is to be paced to, so that together they have that bound."""
+        return level_bps(self._most_bps, bound_bps)
+
+    def begin(self, rtt_s: float, base_rtt_s: float, rates_bps: Sequence[float]) -> float:
+        """Streams that have had so much each are to be bounded: to how much, all together."""
         self.asked, self._moved = True, False
-        self.bound_bps = rate_bps * (1 - min(MOST_LESS, max(LESS, (rtt_s - base_rtt_s) / ENDS_S)))
+        self.bound_bps = sum(rates_bps) * (1 - min(MOST_LESS, max(LESS, (rtt_s - base_rtt_s) / ENDS_S)))
+        # Without the queue a window is sent in a shorter time.
+        self._most_bps = [rate_bps * rtt_s / base_rtt_s for rate_bps in rates_bps]
+        return self.bound_bps
 
     def made(self, t_s: float, refused: str | None) -> None:
         """What came of what was asked."""

@@ -15,13 +15,13 @@ class Carries:
         """This transfer, and as many streams as were told when the path was measured."""
         self.gauged_bps: float | None = None
         """Measured beside others (``gauge``)."""
-        self.alone_bps: float | None = None
-        """Held to so much nobody else filled the path (``alone``): what had arrived is what it carries."""
+        self.alone = False
+        """Nobody else filled it (``alone``): what had arrived is what it carries."""
 
     @property
     def known(self) -> bool:
         """Whether it is no mere lower bound."""
-        return self.gauged_bps is not None or self.alone_bps is not None
+        return self.gauged_bps is not None or self.alone
 
     @property
     def rate_bps(self) -> float | None:
@@ -48,4 +48,4 @@ class Carries:
 
     def shared_by(self, plan: Choice) -> Choice:
         """The streams of that plan, held to an equal share."""
-        return plan.held_to(self.share_bps, plan.pacing_bps)
+        return plan.paced(self.share_bps / plan.streams, plan.pacing_bps)

@@ -13,7 +13,6 @@ more. Pure: times and round trips are arguments.
 """
 
 import math
-from collections import deque
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -31,8 +30,6 @@ ROUND_TRIPS, LEAST_S = 2.0, 0.2
 """Of a dip."""
 BEFORE_ROUND_TRIPS, BEFORE_S = 3.0, 0.4
 """In which the growth of others is seen."""
-RATE_S = 0.4
-"""Or so many round trips before a dip its rate is taken from."""
 APART_S, APART_ROUND_TRIPS = 0.6, 3
 """From a dip to the next: rates are what they were, and known to be."""
 AGREE, MOST_DIPS = 0.2, 4
@@ -45,7 +42,6 @@ _EMPTY = 0.1
 _PLATEAU = 0.5
 """Of a round trip, that the least of a dip lasts."""
 _NOISES, _MOVED = 4.0, 2.0
-_KEPT_S = 5.0
 _LATE_S = 0.1
 """After their time the last round trips of a dip are known."""
 
@@ -79,7 +75,6 @@ class Gauge:
         self.dips: list[Dip] = []
         self._first = 0
         """Those before were of another path."""
-        self._acked: deque[tuple[float, int]] = deque()
         self._rate_bps = self._bound_bps = self._base_rtt_s = 0.0
         self._emptied = 0
         self._begin_s: float | None = None
@@ -117,29 +112,17 @@ class Gauge:
         """The route has changed for good. A dip there is ends as it would."""
         self._first = len(self.dips)
 
-    def acked(self, t_s: float, acked_bytes: int) -> None:
-        """What all streams have had acknowledged by then, on a clock of its own."""
-        if not self._acked or t_s > self._acked[-1][0]:
-            self._acked.append((t_s, acked_bytes))
-        while self._acked[-1][0] - self._acked[0][0] > _KEPT_S:
-            self._acked.popleft()
-
-    def rate_bps(self, rtt_s: float) -> float | None:
-        """What was had of late; None where that is not known."""
-        span_s = max(RATE_S, ROUND_TRIPS * rtt_s)
-        newest_s, newest = self._acked[-1] if self._acked else (0.0, 0)
-        oldest = next((each for each in reversed(self._acked) if newest_s - each[0] >= span_s), None)
-        return oldest and (newest - oldest[1]) * 8 / (newest_s - oldest[0])
-
     def wants(
-        self, t_s: float, rtt_s: float, base_rtt_s: float, capacity_bps: float | None = None
+        self,
+        t_s: float,
+        rtt_s: float,
+        base_rtt_s: float,
+        rate_bps: float | None,
+        capacity_bps: float | None = None,
     ) -> Bound | None:
-        """The next dip, where the round trip is ``rtt_s`` and the path carries ``capacity_bps`` at least."""
+        """The next dip, where we have ``rate_bps`` and the path carries ``capacity_bps`` at least."""
         queue_s = rtt_s - base_rtt_s
-        if self.done or self.dipping or t_s < self._free_s or queue_s < LEAST_QUEUE_S:
-            return None
-        rate_bps = self.rate_bps(rtt_s)
-        if not rate_bps:
+        if self.done or self.dipping or t_s < self._free_s or queue_s < LEAST_QUEUE_S or not rate_bps:
             return None
         known_bps = self.capacity_bps and max(self.capacity_bps, capacity_bps or 0.0)
         assumed = 1 - (1 - ASSUMED_OURS) / 2**self._emptied

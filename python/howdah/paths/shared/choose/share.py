@@ -32,10 +32,10 @@ class Choice(NamedTuple):
         """Whether it sends by BBR's rules."""
         return self.congestion_control.removeprefix("hd_").startswith("bbr")
 
-    def held_to(self, bound_bps: float, most_bps: int | None) -> "Choice":
-        """Paced so that all streams have ``bound_bps`` together, and each ``most_bps`` at most."""
-        each_bps = round(bound_bps / self.streams)
-        return self._replace(pacing_bps=min(each_bps, most_bps or each_bps))
+    def paced(self, each_bps: float, most_bps: int | None) -> "Choice":
+        """With that bound of each stream, ``most_bps`` if that is less."""
+        rounded = round(each_bps)
+        return self._replace(pacing_bps=min(rounded, most_bps or rounded))
 
 
 class Shares(NamedTuple):

@@ -29,6 +29,7 @@ So what a wrong ear can cost is bounded: see ``docs/choosing.md``. Pure: times a
 from howdah.paths.shared.choose.background import NOBODY, NOT_KNOWN, Belief, Kind
 from howdah.paths.shared.choose.carries import Carries
 from howdah.paths.shared.choose.course import Period, Wanted, Way
+from howdah.paths.shared.choose.hold import RESTED
 from howdah.paths.shared.choose.measured import Had, Look, Meter, queues
 from howdah.paths.shared.choose.policy import SURE, Policy, Preference, Situation, stream_counts, sure_kind
 from howdah.paths.shared.choose.share import Choice
@@ -154,7 +155,7 @@ class Steer:
     def wonders(self, t_s: float) -> bool:
         """Whether to know what the path carries would help, and nothing else changes now."""
         # What has arrived on a path of its own is known better than by dips.
-        if not (self._policy.holds and self._way.finely) or self._carries.alone_bps is not None:
+        if not (self._policy.holds and self._way.finely) or self.alone:
             return False
         kind = sure_kind(self.belief)
         settled = self.current == self._target and t_s - self._begun() >= 0
@@ -162,22 +163,27 @@ class Steer:
         # BBR keeps no window: neither ours nor another's answers to a dip as the rest does.
         return self._pending is None and settled and self.hears and yields and not self.current.is_bbr
 
-    def fills(self, t_s: float) -> float | None:
-        """The rate of the plan's streams, where they may fill a path of their own, which is to be known."""
-        plan, had = self._now.default, self._meter.lately(_PART_S)
+    def fills(self, t_s: float) -> bool:
+        """Whether the plan's streams may fill a path of their own, and that is to be known."""
+        plan = self._now.default
         if not self._policy.holds or plan.is_bbr or self.current != plan or not self._wants_to_hear(t_s):
-            return None
+            return False
         settled = self._pending is None and t_s >= max(self._asks_s, self._begun())
-        return had.rate_bps if settled and self._way.finely and self._full() and had is not None else None
+        return settled and self._way.finely and self._full()
 
-    def found(self, t_s: float, bound_bps: float | None) -> None:
-        """Nobody else fills the path where we are held to ``bound_bps``; None: others fill it as well."""
-        self._carries.alone_bps = bound_bps
-        if bound_bps is None:
+    def found(self, t_s: float, alone: bool) -> None:
+        """Whether nobody else fills the path; with a bound so far, which goes on then."""
+        self._carries.alone = alone
+        if not alone:
             self._asks_s, self._quiet_s = t_s + AGAIN_S, 0.0
         else:
             self._default_bps = None
             self._share_out()
+
+    @property
+    def alone(self) -> bool:
+        """Whether nobody else was found to fill the path."""
+        return self._carries.alone
 
     @property
     def capacity_bps(self) -> float | None:
@@ -407,7 +413,8 @@ class Steer:
             # It has been refused.
             return None
         if self._carries.gauged_bps is None:
-            return Wanted(held, "nobody else fills the path", self._carries.alone_bps), held, None
+            begin_bps = RESTED * (self.capacity_bps or 0.0)
+            return Wanted(held, "nobody else fills the path", begin_bps), held, None
         return Wanted(held, "what the path carries is known"), held, None
 
     def _let_go(self) -> tuple[Wanted, Choice, None] | None:
@@ -432,7 +439,7 @@ class Steer:
 
     def _quiet(self, t_s: float) -> tuple[Wanted, Choice, Preference] | None:
         """Few streams, so that others can be heard."""
-        if t_s < self._quiet_s or not self._wants_to_hear(t_s) or self.fills(t_s) is not None:
+        if t_s < self._quiet_s or not self._wants_to_hear(t_s) or self.fills(t_s):
             return None
         target = self.current._replace(streams=next(stream_counts(self._now)))
         if target == self.current:
