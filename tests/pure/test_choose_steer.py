@@ -162,6 +162,15 @@ def roomy(queue_s: Callable[[float, int], float], length_s: float) -> Steer:
     return steer
 
 
+def test_what_is_left_to_hear_others_is_not_taken_for_room_at_once() -> None:
+    steer = roomy(lambda t_s, streams: 0.0 if streams < 4 else 0.03, 60)
+    periods = [period for period in steer.periods if period.t_s > 5]
+    left = [period.t_s for period in periods if period.why == "to hear who is there"]
+    assert left
+    for t_s in left:
+        assert all(not t_s < period.t_s < t_s + DOUBT_S for period in periods)
+
+
 def test_where_there_is_room_the_streams_of_the_plan_come_by_doubling() -> None:
     steer = roomy(lambda t_s, streams: 0.0 if streams < DEFAULT.streams else 0.03, 12)
     assert [(period.choice.streams, period.why) for period in steer.periods[1:]] == [

@@ -57,7 +57,8 @@ EASED_QUEUE = 0.5
 """Of the queue that there is at most; with so much of it back the next halving leaves the path full."""
 ROOM_S = 1.5
 """So long no round trip is one through a queue, where there is room. The base RTT may be one of a queue that
-others never let empty; the queue does not stand still then."""
+others never let empty; the queue does not stand still then. What is left to hear others is no room: they are
+listened to for ``DOUBT_S`` first."""
 HOLD_S, HOLD_MOST_S = 30.0, 480.0
 UNSURE_S = 20.0
 PROVEN_S, _PROVEN = 60.0, 1.5
@@ -101,8 +102,8 @@ class Steer:
         """From then on it may ask whether the path is ours alone."""
         self._measured: dict[Kind, dict[Choice, float]] = {}
         self._failures = 0
-        self._held_until_s = self._quiet_s = 0.0
-        """After what failed, and after nobody was heard."""
+        self._held_until_s = self._quiet_s = self._room_s = 0.0
+        """After what failed, after nobody was heard, and after streams were left to hear others."""
         self._moved = False
         self.periods: list[Period] = []
         if now.current != now.default:
@@ -218,7 +219,7 @@ class Steer:
         self._measured.clear()
         self.belief, self._verdicts, self._asked = NOT_KNOWN, 0, 0
         self._trial = self._preferred = self._sure_s = self._default_bps = None
-        self._asks_s = 0.0
+        self._asks_s = self._room_s = 0.0
         self._now = self._now._replace(held=None)
         self._moved = True
 
@@ -309,9 +310,10 @@ class Steer:
 
     @property
     def _doubtful(self) -> bool:
-        """Whether nothing was chosen yet for somebody, and nobody who does not yield is likely."""
+        """Whether nothing was chosen for somebody yet but a share, and who does not yield is not likely."""
         kinds = self.belief.kinds()
-        return not self._heard_for and kinds.get("bbr", 0.0) + kinds.get("udp", 0.0) <= 1 - SURE
+        yields = kinds.get("bbr", 0.0) + kinds.get("udp", 0.0) <= 1 - SURE
+        return yields and (self.free or not self._heard_for)
 
     @property
     def _all_ours(self) -> bool:
@@ -444,6 +446,7 @@ class Steer:
         target = self.current._replace(streams=next(stream_counts(self._now)))
         if target == self.current:
             return None
+        self._room_s = t_s + DOUBT_S
         wanted = Wanted(_step(self.current, target), "to hear who is there")
         return wanted, target, _to_hear(target, self.current)
 
@@ -463,7 +466,7 @@ class Steer:
         default, kind = self._now.default, sure_kind(self.belief)
         if self._now.held or self._default_bps is not None or self.current == default or self._heard_for:
             return None
-        if kind is not None and kind[0] != "nobody":
+        if t_s < self._room_s or (kind is not None and kind[0] != "nobody"):
             return None
         longest_s = self._meter.longest_rtt_s(t_s - ROOM_S, t_s)
         if t_s - self._since_s < ROOM_S or longest_s is None or queues(longest_s, self._way.base_rtt_s):
