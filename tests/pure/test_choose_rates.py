@@ -29,7 +29,10 @@ def test_equal_windows_have_equal_parts() -> None:
 
 def test_rates_are_of_each_stream_and_of_late() -> None:
     rates = Rates()
-    assert rates.each_bps(1.0) is None
+    for t_s in (0.0, 1.0):
+        rates.add(t_s, [])
+        assert rates.each_bps(1.0) is None
+    rates = Rates()
     assert rates.all_bps(0.1) is None
     for tick in range(100):
         rates.add(tick / 10, [tick * 100_000, 0, max(0, tick - 90) * 50_000])

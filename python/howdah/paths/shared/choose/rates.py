@@ -28,7 +28,7 @@ class Rates:
         """What each has had in so many seconds or a little more; None where that is not known."""
         newest_s, newest = self._acked[-1] if self._acked else (0.0, ())
         oldest = next((each for each in reversed(self._acked) if newest_s - each[0] >= span_s), None)
-        if oldest is None or len(oldest[1]) != len(newest):
+        if oldest is None or not newest or len(oldest[1]) != len(newest):
             return None
         return [
             (after - before) * 8 / (newest_s - oldest[0])
