@@ -201,6 +201,21 @@ def test_round_trips_that_do_not_answer_tell_nothing_and_it_gives_up() -> None:
     assert gauge.capacity_bps is None
 
 
+def test_dips_with_more_of_the_path_count_more_than_those_before() -> None:
+    """The first ones were of little and spoilt: they told half of what it carries."""
+    gauge = gauged(Path(capacity_bps=Path().capacity_bps / 2, ours=0.04))
+    first_bps, dips = gauge.capacity_bps, len(gauge.dips)
+    assert gauge.done
+    gauge.again(0.0)
+    assert not gauge.done
+    assert gauge.capacity_bps == first_bps
+    for _ in steps(Path(), gauge, 30):
+        pass
+    assert gauge.done
+    assert gauge.capacity_bps == pytest.approx(Path().capacity_bps, rel=0.15)
+    assert len(gauge.dips) <= dips + 2 * MOST_DIPS
+
+
 def test_another_path_is_measured_anew() -> None:
     gauge = gauged(Path())
     gauge.new_path()

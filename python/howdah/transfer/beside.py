@@ -134,8 +134,10 @@ class Beside:
         had_bps = self._rates.all_bps(self._hearing.base_rtt_s or ASSUMED_RTT_S) or 0.0
         begin_bps, settled_s = self._begin_bps or self._steer.share_bps, latest.t_s + self._settled_s
         each_bps = latest.pacing_bps or begin_bps / latest.streams
-        uneven = each_bps * latest.streams / begin_bps if self._begin_bps else 1.0
+        uneven = max(1.0, each_bps * latest.streams / begin_bps) if self._begin_bps else 1.0
         self._hold = Hold(begin_bps, had_bps, settled_s, each_bps, uneven) if self._steer.free else None
+        if self._hold is not None and not held:
+            self._gauge.again(latest.t_s)
         same = control == self._steer.current.congestion_control and held == self._steer.held
         if not heard or not same:
             self._hearing.begin(latest.t_s + self._settled_s)

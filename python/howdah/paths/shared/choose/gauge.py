@@ -32,6 +32,8 @@ BEFORE_ROUND_TRIPS, BEFORE_S = 3.0, 0.4
 """In which the growth of others is seen."""
 APART_S, APART_ROUND_TRIPS = 0.6, 3
 """From a dip to the next: rates are what they were, and known to be."""
+AGAIN_S = 10.0
+"""Until windows are what they come to, when more of the path is ours."""
 AGREE, MOST_DIPS = 0.2, 4
 CLEAR = 0.25
 """Of the largest drop there was: only such dips count, for what is the same for all spoils the small ones."""
@@ -74,7 +76,9 @@ class Gauge:
     def __init__(self) -> None:
         self.dips: list[Dip] = []
         self._first = 0
-        """Those before were of another path."""
+        """Those before were of another path,"""
+        self._again = 0
+        """and those before with less of it."""
         self._rate_bps = self._bound_bps = self._base_rtt_s = 0.0
         self._emptied = 0
         self._begin_s: float | None = None
@@ -87,10 +91,10 @@ class Gauge:
     @property
     def capacity_bps(self) -> float | None:
         """What the path carries, in bits of payload a second; None as long as that is not known."""
-        told = sorted(self._told_clearly())
+        told = sorted(self._told_clearly(self._first))
         if len(told) < 2 and self._used_up:
             # One clear dip and some that are small: nothing better will come.
-            told = sorted(self._told_at_all())
+            told = sorted(self._told_at_all(self._first))
         if len(told) >= _MEDIAN_FROM:
             return _median(told)
         # Two that are both spoilt differ.
@@ -101,7 +105,7 @@ class Gauge:
     @property
     def done(self) -> bool:
         """Another dip would tell no more."""
-        return self._used_up or len(self._told_clearly()) >= MOST_DIPS
+        return self._used_up or len(self._told_clearly(self._again)) >= MOST_DIPS
 
     @property
     def dipping(self) -> bool:
@@ -110,7 +114,12 @@ class Gauge:
 
     def new_path(self) -> None:
         """The route has changed for good. A dip there is ends as it would."""
-        self._first = len(self.dips)
+        self._first = self._again = len(self.dips)
+
+    def again(self, t_s: float) -> None:
+        """More of the path is ours from now on: dips tell it better than those before."""
+        self._again = len(self.dips)
+        self._free_s = max(self._free_s, t_s + AGAIN_S)
 
     def wants(
         self,
@@ -164,19 +173,19 @@ class Gauge:
 
     @property
     def _used_up(self) -> bool:
-        return len(self.dips) - self._first >= 2 * MOST_DIPS
+        return len(self.dips) - self._again >= 2 * MOST_DIPS
 
-    def _told_clearly(self) -> list[tuple[float, float]]:
+    def _told_clearly(self, first: int) -> list[tuple[float, float]]:
         """Without those whose drop was much smaller than the largest."""
-        told = self._told_at_all()
+        told = self._told_at_all(first)
         most_s = max((drop_s for _, drop_s in told), default=0.0)
         return [each for each in told if each[1] >= CLEAR * most_s]
 
-    def _told_at_all(self) -> list[tuple[float, float]]:
-        """What dips have told, and by what drop."""
+    def _told_at_all(self, first: int) -> list[tuple[float, float]]:
+        """What dips from that one on have told, and by what drop."""
         return [
             (dip.capacity_bps, dip.rtt_s - dip.least_rtt_s)
-            for dip in self.dips[max(1, self._first) :]
+            for dip in self.dips[max(1, first) :]
             if dip.capacity_bps is not None and dip.rtt_s is not None and dip.least_rtt_s is not None
         ]
 
