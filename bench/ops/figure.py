@@ -68,14 +68,14 @@ def _changing(runs: list[Run]) -> None:
     rates.set_ylabel("payload, Mb/s")
     trips.set_ylabel("round trip, ms")
     figure.suptitle(
-        f"Overlay-{PARTS[CHANGING]}: who else is there changes every minute ({run['commit']})", fontsize=9
+        f"Overlay-{PARTS[CHANGING]}: who else is there changes every minute ({_commits([run])})", fontsize=9
     )
     figure.savefig(RESULTS / "ops-changing.png", dpi=110, metadata={"Software": None})
     plt.close(figure)
 
 
 def _commits(runs: Iterable[Run]) -> str:
-    return ", ".join(dict.fromkeys(run["commit"] for run in runs))
+    return ", ".join(dict.fromkeys(run["commit"][:7] for run in runs))
 
 
 def _best(runs: list[Run], part: str, background: str) -> Run | None:

@@ -18,10 +18,10 @@ WORDS = {
     "gridftp-16": "GridFTP, 16 streams",
     "udt": "UDT",
     "cp": "howdah cp",
-    "cp-cubic": "howdah cp --cc cubic",
-    "cp-bbr": "howdah cp --cc bbr",
-    "cp-1-cubic": "howdah cp --cc cubic --streams 1",
-    "cp-1-bbr": "howdah cp --cc bbr --streams 1",
+    "cp-cubic": "cp --cc cubic",
+    "cp-bbr": "cp --cc bbr",
+    "cp-1-cubic": "cp --cc cubic --streams 1",
+    "cp-1-bbr": "cp --cc bbr --streams 1",
     CHANGING: "one CUBIC stream, one BBR stream, nobody, a minute each",
 }
 """For people, where the name does not say it."""
