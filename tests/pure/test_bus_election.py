@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from itertools import pairwise
 
 import pytest
@@ -152,15 +153,23 @@ def test_in_one_process_nobody_waits_to_lead_and_the_next_follows_at_once() -> N
     run(main())
 
 
-def test_a_record_deleted_by_hand_is_waited_for_as_any_that_is_missing() -> None:
+@pytest.mark.parametrize("set_back_s", [0, 3600])
+def test_a_record_deleted_by_hand_is_waited_for_as_any_that_is_missing(
+    set_back_s: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its epoch is passed even where the wall clock stands still or was set back meanwhile."""
+    now_s = 1_800_000_000
+
     async def main() -> None:
         loop = asyncio.get_running_loop()
+        monkeypatch.setattr(time, "time_ns", lambda: now_s * 10**9)
         store = Store()
         bus = ShakyBus(store, random.Random(1))  # noqa: S311
         async with stand(bus, "control", ttl_s=TTL_S, clock_ns=lambda: round(loop.time() * 1e9)) as leader:
             epoch = await leader.won()
             await asyncio.sleep(3 * TTL_S)
             store.entries.clear()
+            monkeypatch.setattr(time, "time_ns", lambda: (now_s - set_back_s) * 10**9)
             await leader.lost(epoch)
             lost_s = loop.time()
             assert await leader.won() > epoch

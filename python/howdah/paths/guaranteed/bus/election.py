@@ -87,6 +87,8 @@ class Election:
 
         ``wall_ms``, since 1970, keeps epochs growing where the record is lost.
         """
+        if record:
+            self.above(record.epoch)
         if self._attempt and record == self._attempt.record:
             self._succeeded(connection)
         self._attempt = None
@@ -99,7 +101,7 @@ class Election:
             self._sight, self._since_ns = sight, now_ns
         if now_ns < self._since_ns + self._wait_ns(record):
             return None
-        epoch = max(record.epoch if record else 0, self._above, wall_ms) + 1
+        epoch = max(self._above, wall_ms) + 1
         return Claim(Record(epoch, self._me, self._ttl_ns, 0), revision)
 
     def sending(self, claim: Claim, connection: int, now_ns: int) -> None:
@@ -137,4 +139,6 @@ class Election:
         attempt = self._attempt
         if attempt and attempt.connection == connection:
             self._epoch = attempt.record.epoch
+            # The record may be lost before the next look, and the wall clock be set back.
+            self.above(self._epoch)
             self._until_ns = attempt.sent_ns + round(self._ttl_ns * (1 - DRIFT))
