@@ -12,9 +12,15 @@ Run = dict[str, Any]
 
 def kept(name: str) -> list[Run]:
     """The runs of ``results/NAME.json``, if they are of this commit."""
+    found = record(name)
+    return list(found["runs"]) if found.get("commit") == report.commit() else []
+
+
+def record(name: str) -> dict[str, Any]:
+    """``results/NAME.json``; empty where there is none."""
     path = report.RESULTS / f"{name}.json"
-    record = json.loads(path.read_text()) if path.exists() else {}
-    return list(record["runs"]) if record.get("commit") == report.commit() else []
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return found
 
 
 def key(run: Run, names: Sequence[str]) -> tuple[Any, ...]:

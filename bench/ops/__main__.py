@@ -7,14 +7,13 @@ length takes some two hours, the whole one the paper's spans and days. See docs/
 """
 
 import argparse
-import json
 import os
 import signal
 import sys
 from collections.abc import Collection
 from typing import get_args
 
-from bench import report
+from bench import parts, report
 from bench.ops import experiment, figure, judge, plan, tables
 from bench.ops.plan import Length, Run
 from howdah import HowdahError
@@ -57,9 +56,9 @@ def main() -> int:
 
 def kept(only: Collection[str]) -> list[Run]:
     """The runs of the record, but those of other commits in the parts that are measured now."""
-    path = report.RESULTS / f"{NAME}.json"
-    runs: list[Run] = json.loads(path.read_text())["runs"] if path.exists() else []
-    return [run for run in runs if run["part"] not in only or run["commit"] == report.commit()]
+    now = report.commit()
+    runs: list[Run] = parts.record(NAME).get("runs", [])
+    return [run for run in runs if run["part"] not in only or run["commit"] == now]
 
 
 def _line(run: Run) -> str:

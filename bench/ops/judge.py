@@ -78,10 +78,12 @@ def _adaptive(runs: Sequence[Run]) -> Iterator[Row]:
                 found.get(Case("figure29", 1, fixed[each], background)) for each in (control, other)
             )
             if right is not None and wrong is not None:
-                yield from _beside_fixed(f"{what}: {{}}, with {streams}", control, adaptive, right, wrong)
+                yield from _beside_fixed(what, control, adaptive, right, wrong, streams=streams)
 
 
-def _beside_fixed(what: str, control: str, adaptive: Cell, right: Cell, wrong: Cell) -> Iterator[Row]:
+def _beside_fixed(
+    what: str, control: str, adaptive: Cell, right: Cell, wrong: Cell, *, streams: str
+) -> Iterator[Row]:
     # BBR takes from CUBIC: the wrong choice costs the background there, and here the foreground.
     mine, others = (
         (adaptive.background_bps, wrong.background_bps)
@@ -90,14 +92,14 @@ def _beside_fixed(what: str, control: str, adaptive: Cell, right: Cell, wrong: C
     )
     whose = "the background's" if control == "cubic" else "its"
     yield Row(
-        what.format(f"{whose} rate, of that with the wrong choice"),
+        f"{what}: {whose} rate, of that with the wrong choice, with {streams}",
         _over(mine, others),
         "×",
         Target.at_least(TIMES_WRONG),
     )
     share = _over(adaptive.foreground_bps, right.foreground_bps)
     yield Row(
-        what.format("its rate, of that with the right choice"),
+        f"{what}: its rate, of that with the right choice, with {streams}",
         share and 100 * share,
         "%",
         Target.at_least(OF_RIGHT),
