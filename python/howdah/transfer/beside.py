@@ -152,8 +152,10 @@ class Beside:
         if look.left_s is not None and look.left_s < _LEAST_LEFT_S:
             return None
         wonders, fills = self._steer.wonders(look.t_s), self._steer.fills(look.t_s)
-        base_s, rtt_s = self._hearing.base_rtt_s, self._rtt_s(look.t_s)
-        if not (wonders or fills) or base_s is None or rtt_s is None:
+        base_s = self._hearing.base_rtt_s
+        if not (wonders or fills) or base_s is None:
+            return None
+        if (rtt_s := self._rtt_s(look.t_s)) is None:
             return None
         if not fills:
             rate_bps = self._rates.all_bps(rtt_s)
