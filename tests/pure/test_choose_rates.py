@@ -20,7 +20,12 @@ def test_together_they_have_the_bound_where_none_has_too_much(most_bps: list[flo
 
 
 def test_where_they_cannot_have_a_bound_the_fastest_may_have_what_it_can() -> None:
-    assert level_bps([1e6, 2e6, 5e6], 30e6) == 5e6
+    assert level_bps([1e6, 2e6, 15e6], 30e6) == 15e6
+
+
+def test_rates_that_were_low_for_a_moment_bound_nobody_below_an_equal_part() -> None:
+    """In a recovery nothing is acknowledged for a round trip."""
+    assert level_bps([1e6, 2e6, 5e6], 30e6) == 10e6
 
 
 def test_equal_windows_have_equal_parts() -> None:

@@ -49,7 +49,8 @@ def lately_s(rtt_s: float) -> float:
 def level_bps(most_bps: Iterable[float], bound_bps: float) -> float:
     """What each stream may have, so that all have ``bound_bps`` where windows let each have so much at most.
 
-    Where they cannot have it that is what the fastest may, and ``UNEVEN_MOST`` times an equal part at most.
+    An equal part at least; where they cannot have it what the fastest may, and ``UNEVEN_MOST`` times an equal
+    part at most.
     """
     left_bps, ordered = bound_bps, sorted(most_bps)
     highest_bps = UNEVEN_MOST * bound_bps / len(ordered)
@@ -58,4 +59,4 @@ def level_bps(most_bps: Iterable[float], bound_bps: float) -> float:
         if most >= each_bps:
             return min(each_bps, highest_bps)
         left_bps -= most
-    return min(ordered[-1], highest_bps)
+    return min(max(ordered[-1], bound_bps / len(ordered)), highest_bps)
