@@ -19,7 +19,7 @@ from howdah.paths.shared.choose.gauge import (
     Dip,
     Gauge,
 )
-from howdah.paths.shared.choose.rates import Rates
+from howdah.paths.shared.choose.rates import Rates, lately_s
 
 STEP_S = 0.01
 TICK = 10
@@ -39,15 +39,18 @@ class Path(NamedTuple):
     noise_s: float = 0.0001
     cut_s: Callable[[float], bool] = lambda t_s: False
     """Whether others lose something at that instant."""
+    windows: tuple[float, ...] = (1.0,)
+    """How what is ours is divided among streams."""
 
 
 def steps(path: Path, gauge: Gauge, lasts_s: float, known_base_s: float | None = None) -> Iterator[float]:
-    """The total bound in force, at each look."""
+    """The bound of each stream in force, at each look."""
     chance = np.random.default_rng(1)
     whole = path.capacity_bps * path.base_rtt_s * (1 + path.queue_bdp)
-    mine = window = path.ours * whole
-    others = whole - window
-    rtt_s, acked, bound_bps = path.base_rtt_s * (1 + path.queue_bdp), 0.0, float("inf")
+    window = path.ours * whole * np.array(path.windows) / sum(path.windows)
+    mine, others = window.copy(), (1 - path.ours) * whole
+    rtt_s, bound_bps = path.base_rtt_s * (1 + path.queue_bdp), float("inf")
+    acked = np.zeros(len(window))
     rates = Rates()
     times: list[float] = []
     rtts: list[float] = []
@@ -55,21 +58,22 @@ def steps(path: Path, gauge: Gauge, lasts_s: float, known_base_s: float | None =
         t_s = step * STEP_S
         others *= 0.7 if path.cut_s(t_s) else 1 + path.grows * STEP_S
         # What is on its way comes to the window, or to what a bound lets out, within a round trip.
-        wanted = min(window, bound_bps * rtt_s)
+        wanted = np.minimum(window, bound_bps * rtt_s)
         mine += (wanted - mine) * min(1.0, 2 * STEP_S / rtt_s)
-        rtt_s = max(path.base_rtt_s, (mine + others) / path.capacity_bps)
+        rtt_s = max(path.base_rtt_s, (float(mine.sum()) + others) / path.capacity_bps)
         acked += mine / rtt_s / 8 * STEP_S
         times.append(t_s)
         rtts.append(rtt_s + chance.normal(0, path.noise_s))
         if step % TICK:
             continue
-        rates.add(t_s, [round(acked)])
+        rates.add(t_s, [round(each) for each in acked])
         if gauge.dipping:
             wish = gauge.look(t_s, np.array(times), np.array(rtts))
         else:
-            wish = gauge.wants(t_s, rtts[-1], known_base_s or path.base_rtt_s, rates.all_bps(rtts[-1]))
+            had_bps = rates.each_bps(lately_s(rtts[-1]))
+            wish = gauge.wants(t_s, rtts[-1], known_base_s or path.base_rtt_s, had_bps) if had_bps else None
         if wish is not None:
-            bound_bps = float("inf") if wish.rate_bps is None else wish.rate_bps
+            bound_bps = float("inf") if wish.each_bps is None else wish.each_bps
             gauge.made(t_s, None)
         yield bound_bps
 
@@ -101,6 +105,12 @@ def test_what_a_path_carries_is_told_beside_others(
     assert gauged(path).capacity_bps == pytest.approx(capacity_bps, rel=0.25)
 
 
+def test_streams_of_unequal_windows_tell_it_too() -> None:
+    """Those that have less than an equal part of a bound are not bounded by it."""
+    path = Path(ours=0.5, windows=(1.0, 1.0, 1.5, 2.0, 4.0, 8.0, 8.0, 16.0))
+    assert gauged(path).capacity_bps == pytest.approx(500e6, rel=0.1)
+
+
 def test_what_hardly_shows_tells_nothing() -> None:
     assert gauged(Path(20e6, 0.02, ours=0.02, queue_bdp=0.3)).capacity_bps is None
 
@@ -121,6 +131,30 @@ def test_dips_that_others_spoil_do_not_count() -> None:
     cuts = {4.0, 9.5}
     gauge = gauged(Path(grows=0.04, cut_s=lambda t_s: round(t_s, 6) in cuts))
     assert gauge.capacity_bps == pytest.approx(500e6, rel=0.25)
+
+
+@pytest.mark.parametrize("after_s", [-0.1, 0.05, 0.25])
+def test_a_dip_in_which_others_lose_something_tells_nothing(after_s: float) -> None:
+    """The queue falls by what they have less, and does not come back."""
+    path = Path(queue_bdp=1.2)
+    begin_s = gauged(path).dips[2].begin_s
+    cut_s = round(begin_s + after_s, 2)
+    calm, cut = (
+        gauged(path._replace(cut_s=lambda t_s, at_s=at_s: round(t_s, 2) == at_s), begin_s + 3).dips[2]
+        for at_s in (-1.0, cut_s)
+    )
+    assert cut.begin_s == calm.begin_s
+    assert calm.capacity_bps == pytest.approx(500e6, rel=0.1)
+    assert cut.rtt_s is not None
+    assert cut.least_rtt_s is not None
+    assert cut.rtt_s - cut.least_rtt_s > LEAST_DROP_S, "it shows, but not what the path carries"
+    assert cut.capacity_bps is None
+
+
+def test_a_dip_that_the_queue_limits_waits_until_there_is_much_of_it() -> None:
+    gauge = Gauge()
+    assert gauge.wants(1.0, 0.11, 0.1, [8e6], most_queue_s=0.05) is None
+    assert gauge.wants(1.0, 0.125, 0.1, [8e6], most_queue_s=0.05) is not None
 
 
 def test_of_dips_that_differ_those_with_the_larger_drops_count_more() -> None:
@@ -178,9 +212,9 @@ def test_the_first_dip_does_not_count() -> None:
 
 def test_without_a_queue_nothing_is_asked() -> None:
     gauge = Gauge()
-    assert gauge.wants(1.0, 0.1005, 0.1, 8e6) is None
-    assert gauge.wants(1.0, 0.15, 0.1, None) is None
-    assert gauge.wants(1.0, 0.15, 0.1, 8e6) is not None
+    assert gauge.wants(1.0, 0.1005, 0.1, [8e6]) is None
+    assert gauge.wants(1.0, 0.15, 0.1, [0.0]) is None
+    assert gauge.wants(1.0, 0.15, 0.1, [8e6]) is not None
 
 
 def test_round_trips_that_do_not_answer_tell_nothing_and_it_gives_up() -> None:
@@ -194,7 +228,7 @@ def test_round_trips_that_do_not_answer_tell_nothing_and_it_gives_up() -> None:
             continue
         t_s = step * STEP_S
         times = STEP_S * np.arange(len(rtts))
-        wish = gauge.look(t_s, times, np.array(rtts)) if gauge.dipping else gauge.wants(t_s, 0.15, 0.1, 8e7)
+        wish = gauge.look(t_s, times, np.array(rtts)) if gauge.dipping else gauge.wants(t_s, 0.15, 0.1, [8e7])
         if wish is not None:
             gauge.made(t_s, None)
     assert gauge.done
@@ -225,7 +259,7 @@ def test_another_path_is_measured_anew() -> None:
 
 def test_where_bounds_are_refused_it_asks_no_more() -> None:
     gauge = Gauge()
-    assert gauge.wants(1.0, 0.15, 0.1, 8e6) is not None
+    assert gauge.wants(1.0, 0.15, 0.1, [8e6]) is not None
     gauge.made(1.1, "not here")
     assert not gauge.dipping
-    assert gauge.wants(100.0, 0.15, 0.1, 8e6) is None
+    assert gauge.wants(100.0, 0.15, 0.1, [8e6]) is None

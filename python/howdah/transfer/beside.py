@@ -157,11 +157,16 @@ class Beside:
             return None
         if (rtt_s := self._rtt_s(look.t_s)) is None:
             return None
-        if not fills:
-            rate_bps = self._rates.all_bps(rtt_s)
-            return self._dip(self._gauge.wants(look.t_s, rtt_s, base_s, rate_bps, self._steer.capacity_bps))
-        if (rates_bps := self._rates.each_bps(_PART_S)) is None:
+        rates_bps = self._rates.each_bps(_PART_S if fills else lately_s(rtt_s))
+        if rates_bps is None:
             return None
+        if not fills:
+            most_s, known_bps = self._hearing.queue_bdp * base_s, self._steer.capacity_bps
+            return self._dip(
+                self._gauge.wants(
+                    look.t_s, rtt_s, base_s, rates_bps, capacity_bps=known_bps, most_queue_s=most_s
+                )
+            )
         bound_bps = self._alone.begin(rtt_s, base_s, rates_bps)
         return self._bounded(self._alone.each_bps(bound_bps), FINDING)
 
@@ -211,7 +216,7 @@ class Beside:
             self._steer.gauged(capacity_bps)
         if bound is None:
             return None
-        return self._bounded(bound.rate_bps and bound.rate_bps / self._steer.current.streams, GAUGING)
+        return self._bounded(bound.each_bps, GAUGING)
 
     def back(self, why: str) -> Steering | None:
         """To the fair default, for good."""

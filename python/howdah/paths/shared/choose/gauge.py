@@ -5,19 +5,22 @@ law). Others keep what they have there, but for their growth, which is known fro
 ours is ``freed`` bits less, round trips are shorter by freed / capacity. Ours is its rate × RTT: of what it
 had before, and of the bound that it is held to.
 
-No more is freed than most of the queue, by what part of the path may be ours, and for no longer than it takes
-to show. Others that lose something meanwhile spoil a dip; so two must agree. More follow, for the more
-of the path is ours the clearer they are. The first does not count: a stream that has once been bounded is
-paced from then on (``sk_setsockopt``, net/core/sock.c), and its bursts, which were part of the queue, are no
-more. Pure: times and round trips are arguments.
+No more is freed than most of the queue, by what part of the path may be ours, and for no longer than it
+takes to show. Where the queue is what limits it, it waits until that is a good part of what it is at most.
+Others that lose something meanwhile spoil a dip: round trips stay short after it, and it tells nothing. Two
+must agree. More follow, for the more of the path is ours the clearer they are. The first does not count: a
+stream that has once been bounded is paced from then on (``sk_setsockopt``, net/core/sock.c), and its
+bursts, which were part of the queue, are no more. Pure: times and round trips are arguments.
 """
 
 import math
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from howdah.paths.shared.choose.rates import level_bps
 from howdah.paths.shared.series import Floats
 
 MOST_FREED, QUEUE_FREED = 0.5, 0.8
@@ -30,20 +33,27 @@ ROUND_TRIPS, LEAST_S = 2.0, 0.2
 """Of a dip."""
 BEFORE_ROUND_TRIPS, BEFORE_S = 3.0, 0.4
 """In which the growth of others is seen."""
-APART_S, APART_ROUND_TRIPS = 0.6, 3
-"""From a dip to the next: rates are what they were, and known to be."""
+BACK_ROUND_TRIPS = 2.0
+"""From the end of a dip until what was freed is on its way again,"""
+BACK = 0.75
+"""so much of it at least."""
+APART_S, APART_ROUND_TRIPS = 0.6, 2.0
+"""From then to the next: rates are what they were, and known to be."""
 AGAIN_S = 10.0
 """Until windows are what they come to, when more of the path is ours."""
 AGREE, MOST_DIPS = 0.2, 4
 CLEAR = 0.25
 """Of the largest drop there was: only such dips count, for what is the same for all spoils the small ones."""
 LEAST_QUEUE_S, LEAST_DROP_S, LEAST_ANSWERS = 0.002, 0.001, 10
+LEAST_QUEUE = 0.4
+"""Of what it is at most, where it limits what is freed."""
 _MEDIAN_OF, _MEDIAN_FROM = 5, 4
 _EMPTY = 0.1
 """Of the queue there was, so little is none."""
 _PLATEAU = 0.5
 """Of a round trip, that the least of a dip lasts."""
 _NOISES, _MOVED = 4.0, 2.0
+_HIGH = 0.9
 _LATE_S = 0.1
 """After their time the last round trips of a dip are known."""
 
@@ -56,6 +66,7 @@ class Dip(NamedTuple):
     rate_bps: float
     """Before."""
     bound_bps: float
+    """Of all streams together, as the rate before."""
     rtt_s: float | None
     """What the round trip would have been at its least, by how it grew before."""
     least_rtt_s: float | None
@@ -66,8 +77,8 @@ class Dip(NamedTuple):
 class Bound(NamedTuple):
     """To be set now."""
 
-    rate_bps: float | None
-    """Of all streams; None: no bound."""
+    each_bps: float | None
+    """Of each stream; None: no bound."""
 
 
 class Gauge:
@@ -126,11 +137,13 @@ class Gauge:
         t_s: float,
         rtt_s: float,
         base_rtt_s: float,
-        rate_bps: float | None,
+        rates_bps: Sequence[float],
+        *,
         capacity_bps: float | None = None,
+        most_queue_s: float = 0.0,
     ) -> Bound | None:
-        """The next dip, where we have ``rate_bps`` and the path carries ``capacity_bps`` at least."""
-        queue_s = rtt_s - base_rtt_s
+        """The next dip, where each stream has so much and the path carries ``capacity_bps`` at least."""
+        queue_s, rate_bps = rtt_s - base_rtt_s, sum(rates_bps)
         if self.done or self.dipping or t_s < self._free_s or queue_s < LEAST_QUEUE_S or not rate_bps:
             return None
         known_bps = self.capacity_bps and max(self.capacity_bps, capacity_bps or 0.0)
@@ -138,12 +151,18 @@ class Gauge:
         ours = min(_MOST_OURS, rate_bps / known_bps if known_bps else assumed)
         # With the round trip what a bound has on its way gets less too: the drop is more than what is freed.
         drop_s = QUEUE_FREED * queue_s
-        freed = min(MOST_FREED, drop_s * (1 - ours) / (ours * (rtt_s - drop_s)))
-        self._rate_bps, self._bound_bps = rate_bps, (1 - freed) * rate_bps
+        most_freed = drop_s * (1 - ours) / (ours * (rtt_s - drop_s))
+        if most_freed < MOST_FREED and queue_s < LEAST_QUEUE * most_queue_s:
+            return None
+        freed = min(MOST_FREED, most_freed)
+        # A window that is not bounded is sent in a shorter time.
+        most_bps = [each_bps * rtt_s / (rtt_s - drop_s) for each_bps in rates_bps]
+        bound_bps = level_bps(most_bps, (1 - freed) * rate_bps)
+        self._rate_bps, self._bound_bps = rate_bps, sum(min(bound_bps, most) for most in most_bps)
         self._base_rtt_s = base_rtt_s
         self._lasts_s = max(LEAST_S, ROUND_TRIPS * rtt_s)
         self.asked = True
-        return Bound(self._bound_bps)
+        return Bound(bound_bps)
 
     def made(self, t_s: float, refused: str | None) -> None:
         """What came of the bound asked for last."""
@@ -165,10 +184,11 @@ class Gauge:
                 return None
             self.asked = True
             return Bound(None)
-        if t_s - self._end_s >= self._lasts_s / ROUND_TRIPS + _LATE_S:
+        trip_s = self._lasts_s / ROUND_TRIPS
+        if t_s - self._end_s >= BACK_ROUND_TRIPS * trip_s + _LATE_S:
             self.dips.append(self._told(self._begin_s, self._end_s, times_s, rtt_s))
             self._begin_s = self._end_s = None
-            self._free_s = t_s + max(APART_S, APART_ROUND_TRIPS * self._lasts_s / ROUND_TRIPS)
+            self._free_s = t_s + max(APART_S, APART_ROUND_TRIPS * trip_s)
         return None
 
     @property
@@ -214,6 +234,10 @@ class Gauge:
         empty_s = self._base_rtt_s + _EMPTY * (expected_s - self._base_rtt_s)
         self._emptied += least_s <= empty_s
         if least_s <= empty_s or drop_s < max(LEAST_DROP_S, _NOISES * noise_s, _MOVED * moved_s):
+            return none._replace(rtt_s=expected_s, least_rtt_s=least_s)
+        back_s = rtt_s[times_s >= end_s + (BACK_ROUND_TRIPS - 1) * trip_s]
+        if not back_s.size or np.quantile(back_s, _HIGH) < level_s - (1 - BACK) * drop_s:
+            # Others have less on their way than before.
             return none._replace(rtt_s=expected_s, least_rtt_s=least_s)
         freed_bits = self._rate_bps * float(level_s) - self._bound_bps * least_s
         return none._replace(rtt_s=expected_s, least_rtt_s=least_s, capacity_bps=freed_bits / drop_s)
