@@ -179,7 +179,7 @@ def test_where_there_is_room_the_streams_of_the_plan_come_by_doubling() -> None:
         (8, "there is room for more"),
     ]
     times_s = [period.t_s for period in steer.periods[1:]]
-    assert 3.5 <= times_s[0] <= 4
+    assert FIRST_S <= times_s[0] <= FIRST_S + 2 * TICK_S
     assert all(ROOM_S <= two - one <= ROOM_S + 2 * TICK_S for one, two in pairwise(times_s))
     assert steer.current == DEFAULT
 
@@ -207,7 +207,7 @@ def test_a_queue_that_moves_leaves_no_room_though_it_comes_by_its_least() -> Non
 
 
 def test_what_finds_no_more_room_on_its_way_up_goes_back_to_hear() -> None:
-    steer = roomy(lambda t_s, streams: 0.0 if t_s < 6 else 0.03, 30)
+    steer = roomy(lambda t_s, streams: 0.0 if t_s < 7.5 else 0.03, 30)
     assert [period.choice.streams for period in steer.periods] == [1, 2, 4, 1]
     assert steer.periods[-1].t_s - steer.periods[-2].t_s < 10
 
@@ -340,6 +340,13 @@ def test_what_is_held_to_a_share_is_not_judged_by_a_time_alone() -> None:
     ran = run(path, Weigh(0.5), 120, gauged=lambda t_s: 1.0)
     assert ran.choices[-1] == OWN
     assert ran.steer.periods[-1].undone is None
+
+
+@pytest.mark.parametrize(("likely", "choice"), [(0.75, ONE), (0.85, BBR)])
+def test_bbr_is_answered_only_where_it_is_surer_than_for_a_fair_choice(likely: float, choice: Choice) -> None:
+    """It would leave hardly anything to those who are taken for it."""
+    path = Simulated(lambda t_s: "1 bbr", lambda t_s, choice: Belief({"1 bbr": likely, "1 cubic": 0.1}))
+    assert run(path, Weigh(0.5), 24, began=ONE).choices[-1] == choice
 
 
 def test_who_may_be_bbr_is_not_taken_for_one_that_yields() -> None:

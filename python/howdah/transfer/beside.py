@@ -6,11 +6,11 @@ import numpy as np
 from howdah.paths.shared.choose.alone import Alone
 from howdah.paths.shared.choose.background import Belief
 from howdah.paths.shared.choose.course import Period, Wanted, Way
-from howdah.paths.shared.choose.gauge import Bound, Gauge
+from howdah.paths.shared.choose.gauge import Gauge
 from howdah.paths.shared.choose.hold import Hold, Path
 from howdah.paths.shared.choose.measured import Had, Look
 from howdah.paths.shared.choose.policy import SURE, Situation
-from howdah.paths.shared.choose.rates import Rates, lately_s
+from howdah.paths.shared.choose.rates import Bound, Rates, lately_s
 from howdah.paths.shared.choose.share import Choice
 from howdah.paths.shared.choose.steer import Steer
 from howdah.paths.shared.choose.weigh import Weigh
@@ -161,26 +161,27 @@ class Beside:
         if rates_bps is None:
             return None
         if not fills:
+            # Those that carry nothing have no part of it.
+            rates_bps = sorted(rates_bps)[-self._steer.current.streams :]
             most_s, known_bps = self._hearing.queue_bdp * base_s, self._steer.capacity_bps
             return self._dip(
                 self._gauge.wants(
                     look.t_s, rtt_s, base_s, rates_bps, capacity_bps=known_bps, most_queue_s=most_s
                 )
             )
-        bound_bps = self._alone.begin(rtt_s, base_s, rates_bps)
-        return self._bounded(self._alone.each_bps(bound_bps), FINDING)
+        return self._bounded(self._alone.begin(rtt_s, base_s, rates_bps), FINDING)
 
     def _dipped(self, now_s: float) -> Steering | None:
         """The end of a dip, when it is due, and what it told."""
         return self._dip(self._gauge.look(now_s, *self._hearing.known(now_s - _LOOKED_BACK_S)))
 
     def _found(self, now_s: float) -> Steering | None:
-        """Whether somebody else does: then as before."""
-        told = self._alone.look(now_s, self._rtt_s(now_s), self._hearing.base_rtt_s or ASSUMED_RTT_S)
-        if told is None:
-            return None
-        self._steer.found(now_s, told)
-        return None if told else self._bounded(None, FINDING)
+        """Whether somebody else is there, and what is to be sent until that is known."""
+        base_s = self._hearing.base_rtt_s or ASSUMED_RTT_S
+        told, bound = self._alone.look(now_s, self._rtt_s(now_s), base_s)
+        if told is not None:
+            self._steer.found(now_s, told)
+        return None if bound is None else self._bounded(bound, FINDING)
 
     def _rtt_s(self, now_s: float) -> float | None:
         """Of late."""
@@ -198,11 +199,11 @@ class Beside:
             return None
         path = Path(base_s, carries_bps, self._steer.share_bps, self._steer.alone)
         each_bps = self._hold.look(now_s, rtt_s, rates_bps, path)
-        return None if each_bps is None else self._bounded(each_bps, HOLDING)
+        return None if each_bps is None else self._bounded(Bound(each_bps), HOLDING)
 
-    def _bounded(self, each_bps: float | None, why: str) -> Steering:
-        """Bounds are of each stream; None: as it was."""
-        choice = self._steer.current
+    def _bounded(self, bound: Bound, why: str) -> Steering:
+        """Without one as it was."""
+        choice, each_bps = self._steer.current, bound.each_bps
         if each_bps is None and self._hold is not None:
             each_bps = self._hold.each_bps
         return _steering(Wanted(self._paced(choice, each_bps), why))
@@ -214,9 +215,7 @@ class Beside:
     def _dip(self, bound: Bound | None) -> Steering | None:
         if (capacity_bps := self._gauge.capacity_bps) is not None:
             self._steer.gauged(capacity_bps)
-        if bound is None:
-            return None
-        return self._bounded(bound.each_bps, GAUGING)
+        return None if bound is None else self._bounded(bound, GAUGING)
 
     def back(self, why: str) -> Steering | None:
         """To the fair default, for good."""

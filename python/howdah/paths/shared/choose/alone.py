@@ -1,14 +1,18 @@
-"""Whether nobody else fills a path that our streams fill: told by sending a little less for a moment.
+"""Whether nobody else fills a path that our streams fill: told by sending a little less for a moment, twice.
 
 Streams that fill a path keep a queue. Held to a little less than they had it ends, where all of the path is
 theirs; where others fill it as well it stays, for their windows do, and what we leave makes their round trips
-only a little shorter (Little's law). What arrived while ours filled it alone is what it carries. Pure.
+only a little shorter (Little's law). But it ends as well where others lose something just then. So what was
+left is taken again: where the path is ours the queue comes back at once, for our windows are what they were,
+and where others have cut theirs it does not. Only when it has come back, and has ended once more, is nobody
+else there. What arrived while ours filled it is what it carries. Pure.
 """
 
 from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from howdah.paths.shared.choose.measured import queues
-from howdah.paths.shared.choose.rates import level_bps
+from howdah.paths.shared.choose.rates import Bound, level_bps
 
 ENDS_S = 1.0
 """A queue of our own is to end in so long,"""
@@ -18,6 +22,24 @@ EMPTY_S = 1.0
 """So long without a queue."""
 LONGEST_S, LONGEST_ROUND_TRIPS = 3.0, 10.0
 """A queue that is still there then is not ours alone."""
+BACK = 0.5
+"""Of a queue of our own so much comes back,"""
+BACK_S, BACK_ROUND_TRIPS = 1.0, 4.0
+"""within so long."""
+ASKED_MOST = 2
+"""What we lose ourselves does not come back either: then it is asked once more."""
+
+
+class Answer(NamedTuple):
+    """To a look."""
+
+    told: bool | None
+    """Whether nobody else is there; None: not known yet."""
+    bound: Bound | None
+    """To be set now."""
+
+
+_NOTHING = Answer(None, None)
 
 
 class Alone:
@@ -26,18 +48,20 @@ class Alone:
     def __init__(self) -> None:
         self.asked = False
         """A bound, or its end, is on its way to the streams."""
-        self.bound_bps: float | None = None
-        """Of all streams, that was asked for last; None: its end."""
+        self._phase: Literal["less", "back", "again", "end"] | None = None
+        self._less = Bound(None)
         self._most_bps: list[float] = []
         """What each stream has a window for."""
-        self._begin_s: float | None = None
-        self._queued_s = 0.0
+        self._queue_s = 0.0
+        """Before."""
+        self._since_s = self._queued_s = 0.0
+        self._not_back = 0
         self._moved = False
 
     @property
     def finding(self) -> bool:
-        """Whether less is sent for it."""
-        return self.asked or self._begin_s is not None
+        """Whether less is sent for it, or has just been."""
+        return self._phase is not None
 
     def new_path(self) -> None:
         """The route has changed for good: what is found now is nothing."""
@@ -47,30 +71,54 @@ class Alone:
         """What each stream is to be paced to, so that together they have that bound."""
         return level_bps(self._most_bps, bound_bps)
 
-    def begin(self, rtt_s: float, base_rtt_s: float, rates_bps: Sequence[float]) -> float:
-        """Streams that have had so much each are to be bounded: to how much, all together."""
-        self.asked, self._moved = True, False
-        self.bound_bps = sum(rates_bps) * (1 - min(MOST_LESS, max(LESS, (rtt_s - base_rtt_s) / ENDS_S)))
+    def begin(self, rtt_s: float, base_rtt_s: float, rates_bps: Sequence[float]) -> Bound:
+        """Streams that have had so much each are to be bounded: to how much."""
+        self._moved, self._queue_s = False, rtt_s - base_rtt_s
+        less = min(MOST_LESS, max(LESS, self._queue_s / ENDS_S))
         # Without the queue a window is sent in a shorter time.
         self._most_bps = [rate_bps * rtt_s / base_rtt_s for rate_bps in rates_bps]
-        return self.bound_bps
+        self._less = Bound(self.each_bps(sum(rates_bps) * (1 - less)))
+        return self._ask("less", self._less)
 
     def made(self, t_s: float, refused: str | None) -> None:
         """What came of what was asked."""
         self.asked = False
-        bounded = self.bound_bps is not None and refused is None
-        self._begin_s, self._queued_s = (t_s if bounded else None), t_s
+        if refused is not None or self._phase == "end":
+            self._phase = None
+        self._since_s = self._queued_s = t_s
 
-    def look(self, t_s: float, rtt_s: float | None, base_rtt_s: float) -> bool | None:
-        """Whether nobody else is there, by the latest round trip; None: not known yet."""
-        if self.asked or self._begin_s is None:
-            return None
+    def look(self, t_s: float, rtt_s: float | None, base_rtt_s: float) -> Answer:
+        """What is known by the latest round trip. A bound in force goes on where nobody else is there."""
+        if self.asked or self._phase is None:
+            return _NOTHING
+        if self._phase == "back":
+            return self._back(t_s, rtt_s, base_rtt_s)
         if rtt_s is None or queues(rtt_s, base_rtt_s):
             self._queued_s = t_s
-        told = t_s - self._queued_s >= EMPTY_S and not self._moved
-        if told or t_s - self._begin_s >= max(LONGEST_S, LONGEST_ROUND_TRIPS * base_rtt_s):
-            self._begin_s = None
-            if not told:
-                self.asked, self.bound_bps = True, None
-            return told
-        return None
+        if t_s - self._queued_s >= EMPTY_S and not self._moved:
+            if self._phase == "less":
+                return Answer(None, self._ask("back", Bound(None)))
+            return self._told(True)
+        if t_s - self._since_s >= max(LONGEST_S, LONGEST_ROUND_TRIPS * base_rtt_s):
+            return self._told(False)._replace(bound=self._ask("end", Bound(None)))
+        return _NOTHING
+
+    def _back(self, t_s: float, rtt_s: float | None, base_rtt_s: float) -> Answer:
+        """Whether the queue is there again."""
+        if rtt_s is not None and rtt_s - base_rtt_s >= BACK * self._queue_s:
+            return Answer(None, self._ask("again", self._less))
+        if t_s - self._since_s < max(BACK_S, BACK_ROUND_TRIPS * base_rtt_s):
+            return _NOTHING
+        self._not_back += 1
+        if self._not_back >= ASKED_MOST or self._moved:
+            return self._told(False)
+        self._phase = None
+        return _NOTHING
+
+    def _told(self, alone: bool) -> Answer:
+        self._phase, self._not_back = None, 0
+        return Answer(alone, None)
+
+    def _ask(self, phase: Literal["less", "back", "again", "end"], bound: Bound) -> Bound:
+        self.asked, self._phase = True, phase
+        return bound

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from howdah.paths.shared.choose.rates import level_bps
+from howdah.paths.shared.choose.rates import Bound, level_bps
 from howdah.paths.shared.series import Floats
 
 MOST_FREED, QUEUE_FREED = 0.5, 0.8
@@ -33,11 +33,11 @@ ROUND_TRIPS, LEAST_S = 2.0, 0.2
 """Of a dip."""
 BEFORE_ROUND_TRIPS, BEFORE_S = 3.0, 0.4
 """In which the growth of others is seen."""
-BACK_ROUND_TRIPS = 2.0
+BACK_ROUND_TRIPS = 3.0
 """From the end of a dip until what was freed is on its way again,"""
 BACK = 0.75
 """so much of it at least."""
-APART_S, APART_ROUND_TRIPS = 0.6, 2.0
+APART_S, APART_ROUND_TRIPS = 0.6, 1.0
 """From then to the next: rates are what they were, and known to be."""
 AGAIN_S = 10.0
 """Until windows are what they come to, when more of the path is ours."""
@@ -72,13 +72,6 @@ class Dip(NamedTuple):
     least_rtt_s: float | None
     capacity_bps: float | None
     """Null: it told nothing, for round trips did not answer to it."""
-
-
-class Bound(NamedTuple):
-    """To be set now."""
-
-    each_bps: float | None
-    """Of each stream; None: no bound."""
 
 
 class Gauge:
@@ -157,7 +150,7 @@ class Gauge:
         freed = min(MOST_FREED, most_freed)
         # A window that is not bounded is sent in a shorter time.
         most_bps = [each_bps * rtt_s / (rtt_s - drop_s) for each_bps in rates_bps]
-        bound_bps = level_bps(most_bps, (1 - freed) * rate_bps)
+        bound_bps = level_bps(most_bps, (1 - freed) * rate_bps, math.inf)
         self._rate_bps, self._bound_bps = rate_bps, sum(min(bound_bps, most) for most in most_bps)
         self._base_rtt_s = base_rtt_s
         self._lasts_s = max(LEAST_S, ROUND_TRIPS * rtt_s)

@@ -11,7 +11,8 @@ from howdah.paths.shared.choose.share import Choice
 
 SURE = 0.7
 """Less likely than this, who is there is not known, and the fair default stays."""
-
+SURE_TO_TAKE = 0.8
+"""Less likely than this nobody is answered by BBR: those who yield to loss would have hardly anything."""
 
 _ROOM = 2.0
 """Windows hold so much more than the path carries: a queue needs some, and the capacity is a lower bound."""

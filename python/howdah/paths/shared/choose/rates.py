@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 LATELY_S = 0.4
 LATELY_ROUND_TRIPS = 2.0
@@ -9,6 +10,13 @@ LATELY_ROUND_TRIPS = 2.0
 UNEVEN_MOST = 2.0
 """Windows of others may have grown meanwhile: then all would have more than the bound."""
 _KEPT_S = 5.0
+
+
+class Bound(NamedTuple):
+    """What each stream may have."""
+
+    each_bps: float | None
+    """None: no bound."""
 
 
 class Rates:
@@ -46,14 +54,14 @@ def lately_s(rtt_s: float) -> float:
     return max(LATELY_S, LATELY_ROUND_TRIPS * rtt_s)
 
 
-def level_bps(most_bps: Iterable[float], bound_bps: float) -> float:
+def level_bps(most_bps: Iterable[float], bound_bps: float, uneven_most: float = UNEVEN_MOST) -> float:
     """What each stream may have, so that all have ``bound_bps`` where windows let each have so much at most.
 
-    An equal part at least; where they cannot have it what the fastest may, and ``UNEVEN_MOST`` times an equal
+    An equal part at least; where they cannot have it what the fastest may, and ``uneven_most`` times an equal
     part at most.
     """
     left_bps, ordered = bound_bps, sorted(most_bps)
-    highest_bps = UNEVEN_MOST * bound_bps / len(ordered)
+    highest_bps = uneven_most * bound_bps / len(ordered)
     for place, most in enumerate(ordered):
         each_bps = left_bps / (len(ordered) - place)
         if most >= each_bps:

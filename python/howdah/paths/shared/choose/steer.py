@@ -12,7 +12,8 @@
   streams: to what others leave, but not below an equal share (``hold``). That is right beside all that yield
   to loss, and alone, whoever is told; others are heard behind such streams as if nothing were sent. Only
   where it has clearly less than that share of a full path somebody does not yield, and is answered as BBR is.
-- Nothing else is changed in the first ``FIRST_S``, and nothing where less than ``LAST_S`` is left.
+- In the first ``FIRST_S`` nothing is changed but for another route: others who were cut by its beginning come
+  back meanwhile. Nor is anything where less than ``LAST_S`` is left.
 - A change is made when two verdicts in a row prefer it by ``GAIN``, ``DWELL_S`` after the last one or later.
 - It is measured once it has settled (``trial``). One that was to bring more and did not, or that has sent
   much again for little, is undone; so is one with less than ``HELD`` of what the fair default gave, or of an
@@ -31,7 +32,15 @@ from howdah.paths.shared.choose.carries import Carries
 from howdah.paths.shared.choose.course import Period, Wanted, Way
 from howdah.paths.shared.choose.hold import RESTED
 from howdah.paths.shared.choose.measured import Had, Look, Meter, queues
-from howdah.paths.shared.choose.policy import SURE, Policy, Preference, Situation, stream_counts, sure_kind
+from howdah.paths.shared.choose.policy import (
+    SURE,
+    SURE_TO_TAKE,
+    Policy,
+    Preference,
+    Situation,
+    stream_counts,
+    sure_kind,
+)
 from howdah.paths.shared.choose.share import Choice
 from howdah.paths.shared.choose.trial import Trial
 
@@ -73,7 +82,7 @@ _LOOKED_BACK_S = 10.0
 _PART_S, _SOMEBODYS, _OURS = 3.0, 0.85, 0.93
 """Of what the path carries: with less of a full path the rest is somebody's, with more it is nobody's."""
 
-UNYIELDING = Belief({"1 bbr": SURE})
+UNYIELDING = Belief({"1 bbr": SURE_TO_TAKE})
 """Who leaves us clearly less than an equal share."""
 
 
@@ -237,10 +246,11 @@ class Steer:
         self._note(had)
         if look.left_s is not None and look.left_s < LAST_S:
             return None
-        self._pending = self._let_go() or self._room(look.t_s)
+        self._pending = self._let_go()
         if self._pending is None and look.t_s >= FIRST_S:
             self._pending = (
-                self._hold()
+                self._room(look.t_s)
+                or self._hold()
                 or self._undo(look.t_s, had)
                 or self._prefer(look.t_s)
                 or self._ease(look)
@@ -389,6 +399,9 @@ class Steer:
         self._asked = self._verdicts
         preference = self._policy(self._believed, self._situation())
         if preference is None or preference.choice == self._target or preference.gain < GAIN:
+            self._preferred = None
+            return None
+        if preference.choice.is_bbr and preference.probability < SURE_TO_TAKE:
             self._preferred = None
             return None
         times = 1 + (self._preferred[1] if self._preferred and self._preferred[0] == preference.choice else 0)
