@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.paths.shared.choose.alone import BACK_S, EMPTY_S, LESS, MOST_LESS, Alone
+from howdah.paths.shared.choose.alone import ASKED_MOST, BACK_S, EASED_MOST, EMPTY_S, LESS, MOST_LESS, Alone
 
 TICK_S, STEPS = 0.1, 100
 CARRIES_BPS = 500e6
@@ -30,12 +30,12 @@ def found(
     bounds: list[tuple[float, bool]] = []
     t_s, begun_s = 0.0, None
     # On its way, of others and of ours, in seconds of the path.
-    ours_s, rtt_s, part, windows = (1 - others) * full_s, full_s, None, 1.0
+    ours_s, rtt_s, part = (1 - others) * full_s, full_s, None
     for tick in range(1000):
         t_s = tick * TICK_S
         for step in range(STEPS):
             theirs_s = others * full_s * keeps(t_s + step * TICK_S / STEPS)
-            most_s = windows * (1 - others) * full_s
+            most_s = (1 - others) * full_s
             sent = most_s / rtt_s * 10 if part is None else part
             # Windows that are free are full within a round trip; those that are bounded come to the bound.
             ours_s += (sent - ours_s / rtt_s) * TICK_S / STEPS
@@ -90,9 +90,9 @@ def test_a_queue_that_ends_for_others_who_lose_something_is_not_ours(others: flo
     assert not found(others, 0.128, 0.375, keeps).told
 
 
-def test_what_we_lose_ourselves_is_asked_once_more() -> None:
+def test_what_we_lose_ourselves_is_asked_again() -> None:
     alone = Alone()
-    for _ in range(2):
+    for _ in range(ASKED_MOST):
         assert not alone.finding
         alone.begin(0.2, 0.1, [CARRIES_BPS])
         alone.made(0.0, None)
@@ -103,6 +103,27 @@ def test_what_we_lose_ourselves_is_asked_once_more() -> None:
         told = [alone.look(2.0 + tick * TICK_S, 0.11, 0.1).told for tick in range(1, 15)]
     assert False in told
     assert True not in told
+
+
+def test_a_bound_that_does_not_end_the_queue_that_has_come_back_is_lowered() -> None:
+    alone, t_s = Alone(), 0.0
+    first_bps = alone.begin(0.2, 0.1, [CARRIES_BPS]).each_bps
+    alone.made(0.0, None)
+    bounds: list[float | None] = []
+    for tick in range(1, 200):
+        t_s = tick * TICK_S
+        rtt_s = 0.1 if t_s < 1.0 else 0.2
+        told, bound = alone.look(t_s, rtt_s, 0.1)
+        if bound is not None:
+            bounds.append(bound.each_bps)
+            alone.made(t_s, None)
+        if told is not None:
+            break
+    assert told is False
+    assert first_bps is not None
+    lowered = [pytest.approx(first_bps * 0.9**times) for times in range(EASED_MOST + 1)]
+    assert bounds == [None, *lowered, None]
+    assert t_s < 12
 
 
 def test_streams_of_unequal_windows_have_the_bound_nevertheless() -> None:
