@@ -69,7 +69,7 @@ class Scale(NamedTuple):
     adaptive: Span
     """Of Figure 29."""
     repeats: Mapping[str, int]
-    """By part, of what shares the path; else one."""
+    """By part, of those that differ from run to run (``_differs``); else one."""
     clients: Sequence[int]
     """Of NFS in Figure 15."""
     patterns: Sequence[str]
@@ -84,7 +84,7 @@ SCALES: dict[Length, Scale] = {
         alone=Span(20, 10),
         figures=Span(20, 0),
         adaptive=Span(60, 20),
-        repeats={"table2": 2},
+        repeats={"table3": 3, "figure29": 3},
         clients=(1, 16),
         patterns=[name for name in PATTERNS if name != "bursty-udp-1-5"],
         streams=(1, 16),
@@ -179,7 +179,14 @@ def has_course(case: Case) -> bool:
 def repeats(case: Case, length: Length) -> int:
     if length == "whole":
         return WHOLE_REPEATS
-    return SCALES[length].repeats.get(case.part, 1) if case.foreground else 1
+    return SCALES[length].repeats.get(case.part, 1) if _differs(case) else 1
+
+
+def _differs(case: Case) -> bool:
+    """From run to run: the copy beside a queue that is often empty, and streams of BBR beside each other."""
+    if case.part == "figure29":
+        return case.background == "iperf-bbr" and case.foreground in {ADAPTIVE, *FIXED["one stream"].values()}
+    return case.foreground is not None and case.background == ADAPTIVE
 
 
 def takes_s(case: Case, length: Length) -> float:

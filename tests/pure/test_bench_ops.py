@@ -121,6 +121,21 @@ def test_the_whole_length_is_the_papers_three_runs_of_300_s() -> None:
     assert plan.span(Case("figure29", 1, "cp", "iperf"), "whole").total_s == 1800
 
 
+def test_what_is_judged_and_differs_by_run_is_run_three_times_in_the_short_length() -> None:
+    again = {
+        case.title
+        for part in plan.PARTS
+        for case in plan.cases(part, "short")
+        if plan.repeats(case, "short") > 1
+    }
+    assert again == {
+        "table3: iperf beside cp",
+        "figure29: cp-1-cubic beside iperf-bbr",
+        "figure29: cp-1-bbr beside iperf-bbr",
+        "figure29: cp beside iperf-bbr",
+    }
+
+
 def test_runs_go_on_where_they_were_stopped() -> None:
     everything = plan.left([], ["table2"], "short")
     first, *others = everything
@@ -132,12 +147,13 @@ def test_runs_go_on_where_they_were_stopped() -> None:
 
 
 def test_each_case_is_made_once_before_any_again() -> None:
-    todo = plan.left([], ["table2"], "short")
-    once = len(plan.cases("table2", "short"))
+    todo = plan.left([], ["table3"], "short")
+    once = len(plan.cases("table3", "short"))
     assert len(set(todo[:once])) == once
-    shared = Case("table2", 1, "iperf", "cp")
-    assert todo.count(shared) == 2
-    assert plan.left([run("iperf", "cp")], ["table2"], "short").count(shared) == 1
+    shared = Case("table3", 2, "iperf", "cp")
+    assert todo.count(shared) == 3
+    made = run("iperf", "cp", part="table3", overlay=2)
+    assert plan.left([made], ["table3"], "short").count(shared) == 2
 
 
 @pytest.mark.parametrize("wrong", [spoilt(), {"error": "iperf ended"}])
