@@ -18,7 +18,7 @@ class Found(NamedTuple):
     told: bool
     after_s: float
     bounds: list[tuple[float, bool]]
-    """When one was asked for (or its end), after the first."""
+    """When one was asked for, or its end, which is False."""
 
 
 def found(

@@ -54,6 +54,7 @@ _PLATEAU = 0.5
 """Of a round trip, that the least of a dip lasts."""
 _NOISES, _MOVED = 4.0, 2.0
 _HIGH = 0.9
+"""Of round trips after a dip: the few beyond may be noise."""
 _LATE_S = 0.1
 """After their time the last round trips of a dip are known."""
 
@@ -226,14 +227,15 @@ class Gauge:
         # Where the queue was empty, what was freed does not all show.
         empty_s = self._base_rtt_s + _EMPTY * (expected_s - self._base_rtt_s)
         self._emptied += least_s <= empty_s
+        none = none._replace(rtt_s=expected_s, least_rtt_s=least_s)
         if least_s <= empty_s or drop_s < max(LEAST_DROP_S, _NOISES * noise_s, _MOVED * moved_s):
-            return none._replace(rtt_s=expected_s, least_rtt_s=least_s)
+            return none
         back_s = rtt_s[times_s >= end_s + (BACK_ROUND_TRIPS - 1) * trip_s]
         if not back_s.size or np.quantile(back_s, _HIGH) < level_s - (1 - BACK) * drop_s:
             # Others have less on their way than before.
-            return none._replace(rtt_s=expected_s, least_rtt_s=least_s)
+            return none
         freed_bits = self._rate_bps * float(level_s) - self._bound_bps * least_s
-        return none._replace(rtt_s=expected_s, least_rtt_s=least_s, capacity_bps=freed_bits / drop_s)
+        return none._replace(capacity_bps=freed_bits / drop_s)
 
 
 def _median(told: list[tuple[float, float]]) -> float:
