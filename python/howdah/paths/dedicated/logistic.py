@@ -1,6 +1,6 @@
 """Least squares of y = logistic(a s + u) with a, u ≥ 0, for many series at once.
 
-A table of starts finds the valley, Levenberg and Marquardt's method with the bounds projected the bottom.
+A table of starts finds the valleys, Levenberg and Marquardt's method with the bounds projected their bottoms.
 """
 
 from typing import NamedTuple
@@ -14,8 +14,10 @@ _STEPS = 25
 _SETTLED = 1e-9
 _STUCK = 1e3
 _TINY = 1e-30
-_SHIFTS = np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0])
+_SHIFTS = np.concatenate([np.arange(0, 2, 0.1), np.arange(2, 4, 0.25), [4.0, 5.0, 6.0, 8.0, 12.0]])
 _SLOPES = 24
+_VALLEYS = 4
+"""From how many of the table's valleys the way down is tried: the lowest of the table need not end lowest."""
 _STEEPEST = 30.0
 """a s from one measured place to the next beyond which a step is a step."""
 
@@ -37,24 +39,39 @@ def least_squares(places: Floats, series: Floats, counted: NDArray[np.bool_]) ->
     """Fits each of the ``series`` (d, n) at each row of ``places`` (p, n), where it is ``counted`` (p, n)."""
     reach = np.max(places * counted, axis=1)
     scaled = places / reach[:, None]
-    slopes, shifts = _starts(scaled, series, counted)
-    sets = len(scaled)
-    rows = np.tile(scaled, (len(series), 1))
-    weight = np.tile(counted.astype(float), (len(series), 1))
-    found = _descend(rows, np.repeat(series, sets, axis=0), weight, slopes.ravel(), shifts.ravel())
-    slope, shift, sse = (each.reshape(slopes.shape) for each in found)
+    valleys, slopes, shifts = _starts(scaled, series, counted)
+    one, at, start = np.nonzero(np.isfinite(valleys))
+    found = _descend(
+        scaled[at], series[one], counted[at].astype(float), slopes[one, at, start], shifts[one, at, start]
+    )
+    slope, shift, sse = (np.full(valleys.shape, np.inf) for _ in range(3))
+    slope[one, at, start], shift[one, at, start], sse[one, at, start] = found
+    best = np.argmin(sse, axis=2)[:, :, None]
+    slope, shift, sse = (np.take_along_axis(each, best, axis=2)[:, :, 0] for each in (slope, shift, sse))
     return Fit(slope / reach, shift, sse)
 
 
-def _starts(places: Floats, series: Floats, counted: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """The best of a table for each series and set of places, of shape (d, p) each."""
+def _starts(places: Floats, series: Floats, counted: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
+    """The lowest valleys of a table for each series and set of places: misfit, slope and shift of each,
+    of shape (d, p, _VALLEYS); the misfit is ∞ where there are fewer.
+    """
     nearest = np.min(places, axis=1, where=counted & (places > 0), initial=1.0)
     steep = np.geomspace(0.05, _STEEPEST / nearest, _SLOPES, axis=1)
-    slope = np.repeat(np.hstack([np.zeros((len(places), 1)), steep]), len(_SHIFTS), axis=1)
-    shift = np.tile(_SHIFTS, _SLOPES + 1)
-    table = logistic(slope[:, :, None] * places[:, None, :] + shift[:, None]) * counted[:, None, :]
-    best = np.argmin(np.sum(table**2, axis=2)[:, None, :] - 2 * series @ table.swapaxes(1, 2), axis=2)
-    return np.take_along_axis(slope, best, axis=1).T, shift[best].T
+    slope = np.hstack([np.zeros((len(places), 1)), steep])
+    exponent = slope[:, :, None, None] * places[:, None, None, :] + _SHIFTS[:, None]
+    table = (logistic(exponent) * counted[:, None, None, :]).reshape(len(places), -1, places.shape[1])
+    misfit = np.sum(table**2, axis=2)[:, None, :] - 2 * series @ table.swapaxes(1, 2)
+    by_shift = misfit.swapaxes(0, 1).reshape(len(series), *slope.shape, len(_SHIFTS))
+    bottoms = _bottoms(np.min(by_shift, axis=3))
+    lowest = np.argsort(bottoms, axis=2)[:, :, :_VALLEYS]
+    shift = np.take_along_axis(_SHIFTS[np.argmin(by_shift, axis=3)], lowest, axis=2)
+    return np.take_along_axis(bottoms, lowest, axis=2), np.take_along_axis(slope[None], lowest, axis=2), shift
+
+
+def _bottoms(profile: Floats) -> Floats:
+    """What the table (d, p, slopes) has where neither neighbour has less; ∞ elsewhere."""
+    fenced = np.pad(profile, ((0, 0), (0, 0), (1, 1)), constant_values=np.inf)
+    return np.where(profile <= np.minimum(fenced[:, :, :-2], fenced[:, :, 2:]), profile, np.inf)
 
 
 def _descend(places: Floats, target: Floats, weight: Floats, slope: Floats, shift: Floats) -> Fit:
