@@ -146,6 +146,13 @@ def test_a_square_wave_of_tcp_with_two_congestion_controls(sender: Sender) -> No
     )
 
 
+def test_paced_tcp_arrives_at_its_rate(sender: Sender) -> None:
+    paced = '[[load]]\nkind = "tcp"\nstreams = 2\n'
+    _, loads = sender.loads(f'duration = "4s"\n{paced}rate = "16Mbit"\n')
+    # Two streams send 2 MB each second; the first of them are slow start's.
+    assert 5_000_000 < loads[0].received_bytes < 9_000_000
+
+
 def test_ctrl_c_ends_both_ends_and_keeps_the_record(sender: Sender, cp: Copier) -> None:
     cp.forget_logins()
     before = wire_bytes(sender.lab)

@@ -39,7 +39,7 @@ def test_a_whole_file() -> None:
     found = pattern(
         'kind = "udp"\nname = "b"\nrate = "300Mbit"\ndatagram = "1000B"\n'
         'on = "1s"\nevery = "5s"\nstart = "2s"',
-        'kind = "tcp"\ncongestion_control = "bbr"\nstreams = 2',
+        'kind = "tcp"\ncongestion_control = "bbr"\nstreams = 2\nrate = "10Mbit"',
         'kind = "rbudp"\nrate = "400Mbit"\nsize = "50MB"\nevery = "20s"',
     )
     assert found.duration_s == DURATION_S
@@ -50,14 +50,14 @@ def test_a_whole_file() -> None:
             rate_bps=300_000_000,
             datagram_bytes=1000,
         ),
-        Tcp(name="tcp2", wave=Wave(), streams=2, congestion_control="bbr"),
+        Tcp(name="tcp2", wave=Wave(), streams=2, congestion_control="bbr", rate_bps=10_000_000),
         Rbudp(name="rbudp3", rate_bps=400_000_000, object_bytes=50_000_000, every_s=20),
     )
     assert found.controls() == ["bbr"]
     assert found.in_words().splitlines() == [
         "one, 1 min 00 s",
         "  b       UDP, 300 Mb/s, 1 s every 5 s from 2 s",
-        "  tcp2    TCP, 2 streams, bbr, all the time",
+        "  tcp2    TCP, 2 streams, bbr, at most 10.0 Mb/s, all the time",
         "  rbudp3  RBUDP, 50.0 MB at 400 Mb/s every 20 s",
     ]
 
@@ -77,7 +77,7 @@ def test_the_command_lines_time_counts_and_not_the_files() -> None:
         (['kind = "udp"\nrate = "3"'], r"load 1 \(udp\): rate"),
         (['kind = "udp"\nrate = "3bit"'], "too low; give 1kbit or more"),
         (['kind = "udp"\nrate = "3Mbit"\nstreams = 2'], "streams"),
-        (['kind = "tcp"\nrate = "3Mbit"'], "rate"),
+        (['kind = "tcp"\nrate = "3bit"'], r"load 1 \(tcp\): rate 3bit is too low"),
         (['kind = "tcp"\nstreams = 0'], "streams"),
         (['kind = "tcp"\nstreams = 129'], "streams"),
         (['kind = "tcp"\non = "1s"'], "give on and every together"),

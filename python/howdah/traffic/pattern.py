@@ -53,18 +53,21 @@ class Wave(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tcp(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="tcp"):
-    """Streams that send as fast as their congestion control lets them."""
+    """Streams that send as fast as their congestion control lets them, or as they are paced."""
 
     name: str
     wave: Wave
     streams: int = 1
     congestion_control: str | None = None
     """Null: this host's default."""
+    rate_bps: int | None = None
+    """Of all streams together at most, which are paced; null: nothing paces them."""
 
     def in_words(self) -> str:
         """What it sends, and when."""
         control = self.congestion_control or "default congestion control"
-        return f"TCP, {count(self.streams, 'stream')}, {control}, {self.wave.in_words()}"
+        paced = "" if self.rate_bps is None else f"at most {format_rate(self.rate_bps)}, "
+        return f"TCP, {count(self.streams, 'stream')}, {control}, {paced}{self.wave.in_words()}"
 
 
 class Udp(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="udp"):

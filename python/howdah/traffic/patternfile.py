@@ -18,6 +18,7 @@ For example::
     kind = "tcp"                   # as fast as congestion control lets it
     congestion_control = "bbr"     # absent: this host's default
     streams = 2                    # absent: 1
+    rate = "10Mbit"                # of all its streams at most, which are paced; absent: unbounded
     on = "10s"
     every = "20s"
 
@@ -62,6 +63,7 @@ class _TcpText(msgspec.Struct, forbid_unknown_fields=True, tag_field="kind", tag
     every: str | None = None
     streams: Annotated[int, msgspec.Meta(ge=1, le=STREAMS_MAX)] = 1
     congestion_control: str | None = None
+    rate: str | None = None
 
 
 class _UdpText(msgspec.Struct, forbid_unknown_fields=True, tag_field="kind", tag="udp"):
@@ -141,6 +143,7 @@ def _load(given: _TcpText | _UdpText | _RbudpText, number: int, where: str, dura
                 wave=_wave(given, start_s, at),
                 streams=given.streams,
                 congestion_control=given.congestion_control,
+                rate_bps=None if given.rate is None else _rate_bps(given.rate, at),
             )
         case _UdpText():
             rate_bps, datagram_bytes = _rate(given, at)
@@ -190,12 +193,17 @@ def _wave(given: _TcpText | _UdpText, start_s: float, at: str) -> Wave:
 
 
 def _rate(given: _UdpText | _RbudpText, at: str) -> tuple[int, int | None]:
-    rate_bps = tomlfile.value(parse_rate, given.rate, f"{at}: rate")
-    if rate_bps < 1000:
-        raise HowdahError(f"{at}: rate {given.rate} is too low; give 1kbit or more")
+    rate_bps = _rate_bps(given.rate, at)
     if given.datagram is None:
         return rate_bps, None
     return rate_bps, tomlfile.value(parse_bytes, given.datagram, f"{at}: datagram")
+
+
+def _rate_bps(text: str, at: str) -> int:
+    rate_bps = tomlfile.value(parse_rate, text, f"{at}: rate")
+    if rate_bps < 1000:
+        raise HowdahError(f"{at}: rate {text} is too low; give 1kbit or more")
+    return rate_bps
 
 
 def _time_s(text: str, where: str) -> float:

@@ -35,6 +35,7 @@ class TcpLoad:
         self._plan = Plan(
             congestion_control=control,
             streams=load.streams,
+            pacing_bps=None if load.rate_bps is None else max(1, load.rate_bps // load.streams),
             block_bytes=BLOCK_BYTES,
             encrypt=False,
             why=Why(summary=["A pattern of traffic says so."]),
