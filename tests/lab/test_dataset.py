@@ -79,6 +79,11 @@ name = "slow"
 rate = "2Mbit"
 rtt = "50ms"
 queue = "2BDP"
+[[path]]
+name = "wide"
+rate = "60Mbit"
+rtt = "50ms"
+queue = "2BDP"
 """
 
 
@@ -89,13 +94,19 @@ def test_bursts_of_active_probing_are_in_the_recording_when_they_are_on_the_path
     plan.write_text(ACTIVE)
     argv = [sys.executable, "-P", "-m", "howdah", "shared", "dataset", str(plan), "-o", str(folder)]
     subprocess.run([*argv, "--quiet"], check=True, timeout=120)
-    assert found(folder) == {"bursts/slow.nobody.beside-bursts.1.npz"}
-    held, _ = recording.read(folder / "bursts/slow.nobody.beside-bursts.1.npz")
-    assert held.situation == "bursts"
-    first_s = held.times_s[0]
-    sent = [(each.congestion_control, round(each.start_s - first_s)) for each in held.bursts]
-    assert sent == [("cubic", 0), ("bbr", 5), ("cubic", 10)]
-    # CUBIC fills the queue of 100 ms, and nobody else sends; its first round trips do not.
-    cubic = held.bursts[0]
-    busy = (held.times_s > cubic.start_s + 2) & (held.times_s < cubic.start_s + 5)
-    assert np.nanmedian(held.rtt_s[busy]) > held.base_rtt_s + 0.03
+    names = {path: f"bursts/{path}.nobody.beside-bursts.1.npz" for path in ("slow", "wide")}
+    assert found(folder) == set(names.values())
+    queue_s = {}
+    for path, name in names.items():
+        held, _ = recording.read(folder / name)
+        assert held.situation == "bursts"
+        first_s = held.times_s[0]
+        sent = [(each.congestion_control, round(each.start_s - first_s)) for each in held.bursts]
+        assert sent == [("cubic", 0), ("bbr", 5), ("cubic", 10)]
+        # Nobody else sends, and the first round trips of CUBIC are through no queue.
+        cubic = held.bursts[0]
+        busy = (held.times_s > cubic.start_s + 2) & (held.times_s < cubic.start_s + 5)
+        queue_s[path] = float(np.nanmedian(held.rtt_s[busy])) - held.base_rtt_s
+    # 10 Mb/s are more than the one path carries, and CUBIC fills its queue of 100 ms; the other has room.
+    assert queue_s["slow"] > 0.03
+    assert queue_s["wide"] < 0.01

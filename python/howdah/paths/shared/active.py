@@ -1,8 +1,10 @@
 """What active probing sends: bursts of TCP beside the probes, for what others do then tells more of them.
 
 Source: Anvari, Huard, Lu, *Optimization through Protocol Selection* (Computers 2021, 10, 76): CUBIC, BBR,
-CUBIC and nothing, 5 s each. Deviation: nothing is sent for ``QUIET_S`` before the first, so that the base RTT
-is seen without a queue of ours.
+CUBIC and nothing, 5 s each. Deviations: nothing is sent for ``QUIET_S`` before the first, so that the base
+RTT is seen without a queue of ours; and bursts are paced at ``RATE_BPS``, because what the slow start of an
+unbounded one takes from others' CUBIC is not back before the next on a long path, and all who may be there
+then sound alike.
 """
 
 from pathlib import Path
@@ -14,13 +16,20 @@ from howdah.traffic import patternfile
 from howdah.traffic.pattern import Pattern, Tcp, Wave
 
 QUIET_S = 2.0
+RATE_BPS = 10_000_000
+
+
+def _paced(control: str, wave: Wave) -> Tcp:
+    return Tcp(name=control, congestion_control=control, rate_bps=RATE_BPS, wave=wave)
+
+
 PROFILE = Pattern(
     name="probe-bursts",
-    summary="CUBIC, BBR, CUBIC and nothing, 5 s each",
+    summary="CUBIC, BBR, CUBIC and nothing, 5 s each, at 10 Mb/s",
     duration_s=20.0,
     loads=(
-        Tcp(name="cubic", congestion_control="cubic", wave=Wave(on_s=5.0, every_s=10.0)),
-        Tcp(name="bbr", congestion_control="bbr", wave=Wave(start_s=5.0, on_s=5.0, every_s=20.0)),
+        _paced("cubic", Wave(on_s=5.0, every_s=10.0)),
+        _paced("bbr", Wave(start_s=5.0, on_s=5.0, every_s=20.0)),
     ),
 )
 

@@ -64,10 +64,12 @@ def make(run: Run, controls: Mapping[str, str]) -> Outcome:
                 running.append(stack.enter_context(_killed(_stream(wan, host, words))))
         sending: dict[str, Process] = {}
         first_s = begun_s + QUIET_S + run.path.settle_s
-        for port, (name, times_s) in enumerate(_bursts(run), start=_PORT_OF_BURSTS):
+        for port, load in enumerate(_bursts(run), start=_PORT_OF_BURSTS):
+            name = load.congestion_control or load.name
             running.append(stack.enter_context(_killed(_stream(wan, "right1", ["catch", str(port)]))))
-            at = [str(first_s + each_s) for each_s in times_s]
-            words = ["bursts", wan.addresses["right1"], str(port), controls[name], *at]
+            rate = str((load.rate_bps or 0) // 8)
+            at = [str(first_s + each_s) for period in load.wave.periods(run.length_s) for each_s in period]
+            words = ["bursts", wan.addresses["right1"], str(port), controls[name], rate, *at]
             sending[name] = stack.enter_context(_killed(_stream(wan, "left1", words)))
         seen = _probed(prober, run)
         for each in (*running, *sending.values()):
@@ -93,12 +95,9 @@ def _placed(run: Run) -> Iterator[tuple[int, str]]:
             yield 1, name
 
 
-def _bursts(run: Run) -> Iterator[tuple[str, list[float]]]:
-    """Each congestion control, and when its bursts begin and end, from the beginning of the recording on."""
-    for load in PROFILE.loads if run.bursts else ():
-        if isinstance(load, Tcp) and load.congestion_control:
-            periods = load.wave.periods(run.length_s)
-            yield load.congestion_control, [each_s for period in periods for each_s in period]
+def _bursts(run: Run) -> list[Tcp]:
+    """What sends them, by one congestion control each."""
+    return [load for load in PROFILE.loads if isinstance(load, Tcp)] if run.bursts else []
 
 
 def _sent(name: str, sender: Process, begun_s: float, elapsed_s: float) -> Iterator[Burst]:

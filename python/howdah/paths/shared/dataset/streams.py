@@ -3,9 +3,11 @@
 python streams.py sink PORT                              takes one connection, until it is killed
 python streams.py source ADDRESS PORT CONTROL DELAY_S    sends after that, until it is killed
 python streams.py catch PORT                             takes one connection after another
-python streams.py bursts ADDRESS PORT CONTROL BEGIN END... sends, each over a connection of its own, between
+python streams.py bursts ADDRESS PORT CONTROL RATE BEGIN END...
+                                                         sends, each over a connection of its own, between
 
-BEGIN and END are seconds of CLOCK_MONOTONIC. It says when each really began, and when all of it had arrived.
+RATE is in bytes a second at most, 0 for any; BEGIN and END are seconds of CLOCK_MONOTONIC. It says when each
+really began, and when all of it had arrived.
 """
 
 import contextlib
@@ -15,6 +17,8 @@ import time
 
 _BLOCK = bytes(1 << 18)
 _DISCARDED = 1 << 20
+_SO_MAX_PACING_RATE = 47
+"""asm-generic/socket.h; the module has no name for it."""
 _PAUSE_S = 0.002
 """A sink that wakes for every packet costs as the emulator does; SO_RCVLOWAT holds the window back."""
 
@@ -47,10 +51,13 @@ def _source(address: str, port: int, control: str, delay_s: float) -> None:
             stream.send(_BLOCK)
 
 
-def _burst(address: str, port: int, control: str, begin_s: float, end_s: float) -> None:
+def _burst(address: str, port: int, control: str, bytes_per_s: int, between_s: list[float]) -> None:
+    begin_s, end_s = between_s
     time.sleep(max(0.0, begin_s - time.monotonic()))
     print(time.monotonic(), flush=True)
     with _connected(address, port, control) as stream:
+        if bytes_per_s:
+            stream.setsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, bytes_per_s)
         while (left_s := end_s - time.monotonic()) > 0:
             stream.settimeout(left_s)
             with contextlib.suppress(TimeoutError):
@@ -77,6 +84,6 @@ if __name__ == "__main__":
     elif what == "source":
         _source(rest[0], int(rest[1]), rest[2], float(rest[3]))
     else:
-        times_s = list(map(float, rest[3:]))
+        times_s = list(map(float, rest[4:]))
         for place in range(0, len(times_s), 2):
-            _burst(rest[0], int(rest[1]), rest[2], times_s[place], times_s[place + 1])
+            _burst(rest[0], int(rest[1]), rest[2], int(rest[3]), times_s[place : place + 2])
