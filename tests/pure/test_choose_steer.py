@@ -22,6 +22,7 @@ from howdah.paths.shared.choose.steer import (
     HOLD_MOST_S,
     HOLD_S,
     LAST_S,
+    LISTENED_S,
     PROVEN_S,
     ROOM_S,
     Steer,
@@ -168,7 +169,7 @@ def test_what_is_left_to_hear_others_is_not_taken_for_room_at_once() -> None:
     left = [period.t_s for period in periods if period.why == "to hear who is there"]
     assert left
     for t_s in left:
-        assert all(not t_s < period.t_s < t_s + DOUBT_S for period in periods)
+        assert all(not t_s < period.t_s < t_s + LISTENED_S for period in periods)
 
 
 def test_where_there_is_room_the_streams_of_the_plan_come_by_doubling() -> None:

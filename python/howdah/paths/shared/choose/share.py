@@ -32,6 +32,10 @@ class Choice(NamedTuple):
         """Whether it sends by BBR's rules."""
         return self.congestion_control.removeprefix("hd_").startswith("bbr")
 
+    def is_held(self, default: "Choice") -> bool:
+        """Whether streams that yield to loss have another bound than by ``default``."""
+        return self.pacing_bps not in {None, default.pacing_bps} and not self.is_bbr
+
     def paced(self, each_bps: float, most_bps: int | None) -> "Choice":
         """With that bound of each stream, ``most_bps`` if that is less."""
         rounded = round(each_bps)

@@ -45,7 +45,7 @@ from howdah.paths.shared.choose.share import Choice
 from howdah.paths.shared.choose.trial import Trial
 
 FIRST_S = 5.0
-DOUBT_S = 10.0
+DOUBT_S = 7.0
 """Who has not been told by then may not be told at all; what the path carries is measured beside them too."""
 SQUEEZED, SQUEEZED_S = 0.7, 3.0
 """Of an equal share: with less for so long, behind a queue, somebody does not yield. Dips cost less."""
@@ -66,8 +66,9 @@ EASED_QUEUE = 0.5
 """Of the queue that there is at most; with so much of it back the next halving leaves the path full."""
 ROOM_S = 1.5
 """So long no round trip is one through a queue, where there is room. The base RTT may be one of a queue that
-others never let empty; the queue does not stand still then. What is left to hear others is no room: they are
-listened to for ``DOUBT_S`` first."""
+others never let empty; the queue does not stand still then."""
+LISTENED_S = 10.0
+"""What is left to hear others is no room: they are listened to for so long first."""
 HOLD_S, HOLD_MOST_S = 30.0, 480.0
 UNSURE_S = 20.0
 PROVEN_S, _PROVEN = 60.0, 1.5
@@ -144,8 +145,7 @@ class Steer:
     @property
     def held(self) -> bool:
         """Whether our streams are bounded to a share, and so do not answer to the queue."""
-        pacing_bps = self.current.pacing_bps
-        return pacing_bps not in {None, self._now.default.pacing_bps} and not self.current.is_bbr
+        return self.current.is_held(self._now.default)
 
     @property
     def free(self) -> bool:
@@ -459,7 +459,7 @@ class Steer:
         target = self.current._replace(streams=next(stream_counts(self._now)))
         if target == self.current:
             return None
-        self._room_s = t_s + DOUBT_S
+        self._room_s = t_s + LISTENED_S
         wanted = Wanted(_step(self.current, target), "to hear who is there")
         return wanted, target, _to_hear(target, self.current)
 
