@@ -10,7 +10,7 @@ from copying import Copier, alive
 
 from howdah import lab
 from howdah.record import Outcome, Record
-from howdah.transfer.messages import GAUGING
+from howdah.transfer.messages import GAUGING, STARTED
 
 pytestmark = pytest.mark.lab
 
@@ -121,6 +121,11 @@ def test_a_copy_measures_what_the_path_carries_beside_another_and_takes_an_equal
     assert held.pacing_bps is not None
     assert held.pacing_bps * 8 == pytest.approx(listened.capacity_bps / 2, rel=0.15)
     beside = [change for change in outcome.changes if held.t_s <= change.t_s < 24]
+    controls = [change.congestion_control for change in beside]
+    started = [change.why for change in beside].index(STARTED)
+    assert set(controls[:started]) == {"reno"}
+    assert set(controls[started:]) == {"cubic"}
+    assert beside[started].t_s - held.t_s < 3
     assert all(change.pacing_bps and change.pacing_bps * 8 < 0.8 * carries_bps for change in beside)
     assert 0.3 < sent_bps(outcome, held.t_s + 4, 24) / carries_bps < 0.65
     assert held.after is not None

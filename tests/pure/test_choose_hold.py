@@ -120,6 +120,14 @@ def test_streams_of_unequal_windows_have_the_whole_path_nevertheless() -> None:
     assert sorted(ran.queues_s)[round(0.95 * len(ran.queues_s))] < 0.05
 
 
+def test_streams_of_unequal_windows_have_their_share_beside_a_queue_of_others() -> None:
+    """Windows of streams that have just begun grow for seconds; those that have more make up for them."""
+    windows = (0.5, 0.2, 0.1, 0.05, 0.05, 0.05, 0.03, 0.02)
+    ran = hold(lambda t_s: 0.8 * CARRIES_BPS, 40, uses_bps=1.2 * SHARE_BPS, windows=windows)
+    assert ran.mean_bps(5, 40) > 0.65 * SHARE_BPS
+    assert max(ran.bounds_bps) == SHARE_BPS
+
+
 def test_a_path_of_its_own_is_used_almost_whole_and_without_a_queue() -> None:
     ran = hold(lambda t_s: 0.0, 120, had_bps=0.95 * CARRIES_BPS, alone=True)
     assert ran.mean_bps(2, 120) > 0.97 * CARRIES_BPS

@@ -12,6 +12,8 @@ from howdah.paths.shared.choose.measured import Had, Look
 from howdah.paths.shared.choose.policy import SURE, Situation
 from howdah.paths.shared.choose.rates import Bound, Rates, lately_s
 from howdah.paths.shared.choose.share import Choice
+from howdah.paths.shared.choose.start import CONTROL as STARTING
+from howdah.paths.shared.choose.start import Start
 from howdah.paths.shared.choose.steer import Steer
 from howdah.paths.shared.choose.weigh import Weigh
 from howdah.paths.shared.hear.ears import Ear
@@ -21,7 +23,7 @@ from howdah.paths.shared.listen import listen
 from howdah.record import Change, Dip, HeardThen, Listened, RouteMoved, SentThen
 from howdah.record import Had as HadThen
 from howdah.transfer.display import Meter
-from howdah.transfer.messages import FINDING, GAUGING, HOLDING, Progress, Steering
+from howdah.transfer.messages import FINDING, GAUGING, HOLDING, STARTED, Progress, Steering
 from howdah.transfer.wish import Wish
 
 KNOWN = ("cubic", "bbr")
@@ -71,6 +73,8 @@ class Beside:
         self._rates = Rates()
         self._gauge = Gauge()
         self._hold: Hold | None = None
+        self._start: Start | None = None
+        self._starts = STARTING in wish.controls and control.removeprefix("hd_") == "cubic"
         self._alone = Alone()
         self._begin_bps: float | None = None
         """What is to be held next begins with."""
@@ -124,7 +128,11 @@ class Beside:
         if wanted is not None:
             self._begin_bps = wanted.begin_bps
             each_bps = None if wanted.begin_bps is None else self._alone.each_bps(wanted.begin_bps)
-            return _steering(wanted._replace(choice=self._paced(wanted.choice, each_bps)))
+            choice = self._paced(wanted.choice, each_bps)
+            more = choice.streams > self._steer.current.streams
+            if self._starts and more and choice.is_held(self._default):
+                choice = choice._replace(congestion_control=STARTING)
+            return _steering(wanted._replace(choice=choice))
         return self._less(look) or self._bound(look.t_s)
 
     def _changed(self, latest: Change) -> None:
@@ -136,6 +144,8 @@ class Beside:
         each_bps = latest.pacing_bps or begin_bps / latest.streams
         uneven = max(1.0, each_bps * latest.streams / begin_bps) if self._begin_bps else 1.0
         self._hold = Hold(begin_bps, had_bps, settled_s, each_bps, uneven) if self._steer.free else None
+        started = self._hold is not None and latest.congestion_control == STARTING
+        self._start = Start(latest.t_s, self._rtt_s(latest.t_s) or ASSUMED_RTT_S) if started else None
         if self._hold is not None and not held:
             self._gauge.again(latest.t_s)
         same = control == self._steer.current.congestion_control and held == self._steer.held
@@ -198,12 +208,18 @@ class Beside:
         if base_s is None or carries_bps is None or rtt_s is None or rates_bps is None:
             return None
         path = Path(base_s, carries_bps, self._steer.share_bps, self._steer.alone)
+        if self._start is not None and self._start.over(now_s, rates_bps, self._hold.each_bps):
+            self._start = None
+            self._hold.again()
+            return self._bounded(Bound(self._hold.each_bps), STARTED)
         each_bps = self._hold.look(now_s, rtt_s, rates_bps, path)
         return None if each_bps is None else self._bounded(Bound(each_bps), HOLDING)
 
     def _bounded(self, bound: Bound, why: str) -> Steering:
         """Without one as it was."""
         choice, each_bps = self._steer.current, bound.each_bps
+        if self._start is not None:
+            choice = choice._replace(congestion_control=STARTING)
         if each_bps is None and self._hold is not None:
             each_bps = self._hold.each_bps
         return _steering(Wanted(self._paced(choice, each_bps), why))

@@ -49,6 +49,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 GAUGING, HOLDING = "to measure what the path carries", "as much as others leave"
 FINDING = "to find out whether others fill the path"
+STARTED = "its slow start is over"
 PASSING = frozenset({GAUGING, HOLDING, FINDING})
 """Why bounds move that are no change of mind; they do so again and again."""
 

@@ -82,13 +82,14 @@ class Hold:
             if queue_s > FAST * (wait_s + 2 * rtt_s):
                 # More than our own rise can have made until it was seen.
                 self._full_bps = path.share_bps
-                self._uneven = 1.0
+                if self.bound_bps > path.share_bps:
+                    self._uneven = 1.0
             self.bound_bps = max(path.share_bps, self._full_bps - path.carries_bps * queue_s / wait_s)
             self._rise, self._queued_s = SLOW, t_s
-        elif had_bps < EVEN * self.bound_bps and self._uneven < (most := self._uneven_most(rates_bps)):
+        if had_bps < EVEN * self.bound_bps and self._uneven < (most := self._uneven_most(rates_bps)):
             step = min(STEP_MOST, EVEN * self.bound_bps / max(had_bps, 1.0))
             self._uneven = min(most, self._uneven * step)
-        elif had_bps >= USED * self.bound_bps:
+        elif not queued and had_bps >= USED * self.bound_bps:
             self._more(t_s, since_s, path)
         if had_bps > self.bound_bps:
             self._uneven = max(1.0, self._uneven * self.bound_bps / had_bps)
@@ -117,6 +118,10 @@ class Hold:
             risen_bps = self.bound_bps + self._rise * since_s * path.carries_bps
             self._rise = min(FAST, self._rise * 2 ** (since_s / DOUBLES_S))
         self.bound_bps = max(path.share_bps, risen_bps)
+
+    def again(self) -> None:
+        """The bound in force is asked for once more."""
+        self.asked, self._wanted_bps = True, self.each_bps
 
     def made(self, refused: str | None) -> None:
         """What came of the bound asked for last."""
