@@ -122,7 +122,7 @@ def test_a_model_of_the_users_goes_before_ours(tmp_path: Path) -> None:
         listen(*series)
 
 
-@pytest.mark.parametrize("situation", ["nothing", "cubic", "bbr"])
+@pytest.mark.parametrize("situation", ["nothing", "cubic", "bbr", "bursts"])
 def test_models_come_with_howdah(situation: str) -> None:
     kept = listening.find(situation)
     assert kept is not None
