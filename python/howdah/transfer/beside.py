@@ -144,7 +144,7 @@ class Beside:
         each_bps = latest.pacing_bps or begin_bps / latest.streams
         uneven = max(1.0, each_bps * latest.streams / begin_bps) if self._begin_bps else 1.0
         self._hold = Hold(begin_bps, had_bps, settled_s, each_bps, uneven) if self._steer.free else None
-        started = self._hold is not None and latest.congestion_control == STARTING
+        started = self._starts and self._hold is not None and latest.congestion_control == STARTING
         self._start = Start(latest.t_s, self._rtt_s(latest.t_s) or ASSUMED_RTT_S) if started else None
         if self._hold is not None and not held:
             self._gauge.again(latest.t_s)
