@@ -54,11 +54,10 @@ def alone(found: Read) -> tuple[list[Row], Training]:
     (short,) = evaluate(Logistic, examples(heard, 5.0, default_step_s(heard)), ["runs"])
     runs, paths, random = (by(record, name) for name in ("runs", "paths", "random"))
     six, bbr, here, all_paths = "six classes, 10 s", "is there BBR, 10 s", "Overlay-1", "all paths"
-    of_random = on(PAPERS, found, Logistic, 10.0, "random")
-    of_runs = on(PAPERS, found, Logistic, 10.0, "runs")
+    overlay1 = train([each for each in found if each[0].path == PAPERS], Logistic, 10.0).record
+    of_random, of_runs, early = by(overlay1, "random"), by(overlay1, "runs"), overlay1.stopped
     of_short = on(PAPERS, found, Logistic, 5.0, "runs")
     paper = on(PAPERS, found, NearestNeighbour, 10.0, "random")
-    early = train([each for each in found if each[0].path == PAPERS], Logistic, 10.0).record.stopped
     return [
         Row(f"{here}: {six}, random folds", of_random.accuracy, "", Target.at_least(0.95), "paper 0.80"),
         Row(f"{here}: {six}, random folds, the paper's 1-NN here", paper.accuracy, "", None, "paper 0.80"),
