@@ -11,8 +11,8 @@ else there. What arrived while ours filled it is what it carries. Pure.
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from howdah.paths.shared.choose.measured import queues
 from howdah.paths.shared.choose.rates import Bound, level_bps
+from howdah.paths.shared.queue import queues
 
 ENDS_S = 1.0
 """A queue of our own is to end in so long,"""

@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from howdah.paths.shared.choose.measured import queues
 from howdah.paths.shared.choose.rates import level_bps
+from howdah.paths.shared.queue import queues
 
 EVERY_S, EVERY_ROUND_TRIPS = 0.5, 2.0
 """Between two bounds: what the last one did is known."""

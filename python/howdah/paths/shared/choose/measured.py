@@ -7,16 +7,9 @@ KEPT_S = 60.0
 PEAK_S, PEAKS, HOLE_S, LONG_S = 1.0, 3, 2.0, 10.0
 """The capacity is at least the least that arrived in each of so many seconds in a row, if nothing had to be
 sent again in them and shortly before: else what a hole had held back may be in it, and a long mean counts."""
-QUEUE, QUEUE_LEAST_S = 0.05, 0.001
-"""Of the base RTT, beyond it: so long a queue is one."""
 _SEGMENT_BYTES = 1448
 _SHORTEST_S = 0.5
 _ROUNDED = 1e-9
-
-
-def queues(rtt_s: float, base_rtt_s: float) -> bool:
-    """Whether a round trip is one through a queue."""
-    return rtt_s - base_rtt_s > max(QUEUE_LEAST_S, QUEUE * base_rtt_s)
 
 
 class Look(NamedTuple):

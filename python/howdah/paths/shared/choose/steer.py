@@ -27,11 +27,11 @@
 So what a wrong ear can cost is bounded: see ``docs/choosing.md``. Pure: times and counts are arguments.
 """
 
-from howdah.paths.shared.choose.background import NOBODY, NOT_KNOWN, Belief, Kind
-from howdah.paths.shared.choose.carries import Carries
+from howdah.paths.shared.choose.background import NOT_KNOWN, Belief, Kind
 from howdah.paths.shared.choose.course import Period, Wanted, Way
 from howdah.paths.shared.choose.hold import RESTED
-from howdah.paths.shared.choose.measured import Had, Look, Meter, queues
+from howdah.paths.shared.choose.measured import Had, Look
+from howdah.paths.shared.choose.part import Part
 from howdah.paths.shared.choose.policy import (
     SURE,
     SURE_TO_TAKE,
@@ -43,12 +43,11 @@ from howdah.paths.shared.choose.policy import (
 )
 from howdah.paths.shared.choose.share import Choice
 from howdah.paths.shared.choose.trial import Trial
+from howdah.paths.shared.queue import queues
 
 FIRST_S = 5.0
 DOUBT_S = 7.0
 """Who has not been told by then may not be told at all; what the path carries is measured beside them too."""
-SQUEEZED, SQUEEZED_S = 0.7, 3.0
-"""Of an equal share: with less for so long, behind a queue, somebody does not yield. Dips cost less."""
 LAST_S = 5.0
 GAIN = 0.05
 AGAIN = 2
@@ -80,8 +79,6 @@ AGAIN_S = 60.0
 WEIGHT = 0.4
 """Of a new verdict in what is believed; verdicts of overlapping windows come once a second."""
 _LOOKED_BACK_S = 10.0
-_PART_S, _SOMEBODYS, _OURS = 3.0, 0.85, 0.93
-"""Of what the path carries: with less of a full path the rest is somebody's, with more it is nobody's."""
 
 UNYIELDING = Belief({"1 bbr": SURE_TO_TAKE})
 """Who leaves us clearly less than an equal share."""
@@ -93,8 +90,7 @@ class Steer:
     def __init__(self, policy: Policy, now: Situation, began: str | None = None) -> None:
         """``began`` is why the transfer has begun with ``now.current``, where that is not the default."""
         self._policy, self._now = policy, now
-        self._meter, self._carries = Meter(), Carries()
-        self._way = Way(0.0, now.queue_bdp)
+        self._part = Part(Way(0.0, now.queue_bdp))
         self.able = True
         """Somebody could tell who is there, if we sent by few streams."""
         self.belief = NOT_KNOWN
@@ -160,16 +156,16 @@ class Steer:
     @property
     def share_bps(self) -> float:
         """An equal share of what the path carries."""
-        return self._carries.share_bps
+        return self._part.carries.share_bps
 
     def wonders(self, t_s: float) -> bool:
         """Whether to know what the path carries would help, and nothing else changes now."""
         # What has arrived on a path of its own is known better than by dips.
-        if not (self._policy.holds and self._way.finely) or self.alone:
+        if not (self._policy.holds and self._part.way.finely) or self.alone:
             return False
         kind = sure_kind(self.belief)
         settled = self.current == self._target and t_s - self._begun() >= 0
-        yields = kind[0] == "loss" if kind else t_s >= DOUBT_S and self._full() and self._doubtful
+        yields = kind[0] == "loss" if kind else t_s >= DOUBT_S and self._part.full and self._doubtful
         # BBR keeps no window: neither ours nor another's answers to a dip as the rest does.
         return self._pending is None and settled and self.hears and yields and not self.current.is_bbr
 
@@ -179,11 +175,11 @@ class Steer:
         if not self._policy.holds or plan.is_bbr or self.current != plan or not self._wants_to_hear(t_s):
             return False
         settled = self._pending is None and t_s >= max(self._asks_s, self._begun())
-        return settled and self._way.finely and self._full()
+        return settled and self._part.way.finely and self._part.full
 
     def found(self, t_s: float, alone: bool) -> None:
         """Whether nobody else fills the path; with a bound so far, which goes on then."""
-        self._carries.alone = alone
+        self._part.carries.alone = alone
         if not alone:
             self._asks_s, self._quiet_s = t_s + AGAIN_S, 0.0
         else:
@@ -193,23 +189,23 @@ class Steer:
     @property
     def alone(self) -> bool:
         """Whether nobody else was found to fill the path."""
-        return self._carries.alone
+        return self._part.carries.alone
 
     @property
     def capacity_bps(self) -> float | None:
         """What the path carries, at least."""
-        return self._carries.rate_bps
+        return self._part.carries.rate_bps
 
     def gauged(self, capacity_bps: float) -> None:
         """What the path carries has been measured; the fair default is now to hold the plan's streams."""
-        if self._carries.gauged_bps is None:
+        if self._part.carries.gauged_bps is None:
             self._default_bps = None
-        self._carries.gauged(capacity_bps, self.belief)
+        self._part.carries.gauged(capacity_bps, self.belief)
         self._share_out()
 
     def _share_out(self) -> None:
         """Streams are held to an equal share of what the path is known to carry by now."""
-        free, held = self.free, self._carries.shared_by(self._now.default)
+        free, held = self.free, self._part.carries.shared_by(self._now.default)
         self._now = self._now._replace(held=held)
         if free:
             # No change: how much they have in fact is not decided here.
@@ -218,13 +214,13 @@ class Steer:
 
     def hear(self, verdict: Belief) -> None:
         """A new verdict on who is there; what it gives no class is something never seen."""
-        verdict = self._by_rate(verdict)
+        verdict = self._part.tells(verdict)
         self.belief = verdict if not self._verdicts else self.belief.mixed(verdict, WEIGHT)
         self._verdicts += 1
 
     def new_path(self) -> None:
         """The route has changed for good: what was measured and heard was of another path."""
-        self._carries = Carries()
+        self._part.new_path()
         self._measured.clear()
         self.belief, self._verdicts, self._asked = NOT_KNOWN, 0, 0
         self._trial = self._preferred = self._sure_s = self._default_bps = None
@@ -234,9 +230,7 @@ class Steer:
 
     def look(self, look: Look, way: Way) -> Wanted | None:
         """What to change now."""
-        self._meter.add(look)
-        self._carries.add(look)
-        self._way = way
+        self._part.add(look, way)
         if self._pending is not None:
             return None
         self._now = self._now._replace(queue_bdp=way.queue_bdp, capacity_bps=self.capacity_bps)
@@ -271,7 +265,7 @@ class Steer:
             )
             self._target = self.current
             return
-        before = self._lately(t_s) or self._meter.over(max(self._since_s, t_s - _LOOKED_BACK_S), t_s)
+        before = self._lately(t_s) or self._part.meter.over(max(self._since_s, t_s - _LOOKED_BACK_S), t_s)
         going_on = target == self._target and preference is None
         if self.current == self._fair and before is not None:
             self._default_bps = before.rate_bps
@@ -285,7 +279,7 @@ class Steer:
             self.belief = NOT_KNOWN if not self.hears else self.belief
             self._verdicts, self._asked = (self._verdicts, self._asked) if self.hears else (0, 0)
             self._quiet_s = t_s + (0.0 if self.hears else AGAIN_S)
-        lately = self._meter.lately(_PART_S)
+        lately = self._part.lately
         lately_bps = lately and lately.rate_bps
         self._trial = None if preference is None else Trial(preference, before, lately_bps)
         told = (heard_for or self.free) and sure_kind(self.belief) is not None
@@ -300,23 +294,9 @@ class Steer:
         kind = sure_kind(self.belief)
         if not self.free or (kind is not None and kind[0] == "loss"):
             return self.belief
-        if not self._squeezed:
+        if not self._part.squeezed:
             return NOT_KNOWN
         return self.belief if kind and kind[0] != "nobody" else UNYIELDING
-
-    @property
-    def _squeezed(self) -> bool:
-        had = self._meter.lately(SQUEEZED_S)
-        return self._full() and had is not None and had.rate_bps < SQUEEZED * self.share_bps
-
-    def _by_rate(self, verdict: Belief) -> Belief:
-        """A verdict, with what our part of a full path says: all is ours, or some of it is somebody's."""
-        had, capacity_bps = self._meter.lately(_PART_S), self.capacity_bps
-        if had is None or capacity_bps is None:
-            return verdict
-        if had.rate_bps < _SOMEBODYS * capacity_bps and self._full():
-            return verdict.without(NOBODY)
-        return Belief({NOBODY: max(_OURS, verdict.known)}) if self._all_ours else verdict
 
     @property
     def _doubtful(self) -> bool:
@@ -326,33 +306,20 @@ class Steer:
         return yields and (self.free or not self._heard_for)
 
     @property
-    def _all_ours(self) -> bool:
-        """Whether we have all of a path that was measured, or that nobody else filled."""
-        had, capacity_bps = self._meter.lately(_PART_S), self.capacity_bps
-        if had is None or capacity_bps is None or not self._carries.known:
-            return False
-        return had.rate_bps > _OURS * capacity_bps
-
-    def _full(self) -> bool:
-        """Whether there is a queue."""
-        had = self._meter.lately(_PART_S)
-        return had is not None and had.rtt_s is not None and queues(had.rtt_s, self._way.base_rtt_s)
-
-    @property
     def _settle_s(self) -> float:
-        return min(SETTLE_MOST_S, SETTLE_S + SETTLE_ROUND_TRIPS * self._way.base_rtt_s)
+        return min(SETTLE_MOST_S, SETTLE_S + SETTLE_ROUND_TRIPS * self._part.way.base_rtt_s)
 
     @property
     def _judge_s(self) -> float:
         """After it has settled."""
         eased = self._trial is not None and self._trial.preference.growth < 1
-        return max(JUDGED_S, JUDGED_ROUND_TRIPS * self._way.base_rtt_s if eased else 0.0)
+        return max(JUDGED_S, JUDGED_ROUND_TRIPS * self._part.way.base_rtt_s if eased else 0.0)
 
     def _begun(self) -> float:
         return self._since_s + (self._settle_s if self.periods else 0.0)
 
     def _lately(self, t_s: float) -> Had | None:
-        return self._meter.over(max(self._begun(), t_s - _LOOKED_BACK_S), t_s)
+        return self._part.meter.over(max(self._begun(), t_s - _LOOKED_BACK_S), t_s)
 
     def _settled(self, t_s: float) -> Had | None:
         """What this choice has had lately, once it has settled for long enough."""
@@ -427,7 +394,7 @@ class Steer:
         if held.congestion_control not in self._now.controls:
             # It has been refused.
             return None
-        if self._carries.gauged_bps is None:
+        if self._part.carries.gauged_bps is None:
             begin_bps = RESTED * (self.capacity_bps or 0.0)
             return Wanted(held, "nobody else fills the path", begin_bps), held, None
         return Wanted(held, "what the path carries is known"), held, None
@@ -444,11 +411,11 @@ class Steer:
         """The next halving, when the queue is back."""
         if self.current == self._target:
             return None
-        waited_s, base_s = look.t_s - self._since_s, self._way.base_rtt_s
+        waited_s, base_s = look.t_s - self._since_s, self._part.way.base_rtt_s
         if waited_s < max(EASED_S, EASED_ROUND_TRIPS * base_s):
             return None
         queue_s = 0.0 if look.rtt_s is None else look.rtt_s - base_s
-        if queue_s < EASED_QUEUE * self._way.queue_bdp * base_s and waited_s < EASED_MOST_S:
+        if queue_s < EASED_QUEUE * self._part.way.queue_bdp * base_s and waited_s < EASED_MOST_S:
             return None
         return Wanted(_step(self.current, self._target), self.periods[-1].why), self._target, None
 
@@ -481,8 +448,8 @@ class Steer:
             return None
         if t_s < self._room_s or (kind is not None and kind[0] != "nobody"):
             return None
-        longest_s = self._meter.longest_rtt_s(t_s - ROOM_S, t_s)
-        if t_s - self._since_s < ROOM_S or longest_s is None or queues(longest_s, self._way.base_rtt_s):
+        longest_s = self._part.meter.longest_rtt_s(t_s - ROOM_S, t_s)
+        if t_s - self._since_s < ROOM_S or longest_s is None or queues(longest_s, self._part.way.base_rtt_s):
             return None
         target = self.current._replace(streams=min(default.streams, 2 * self.current.streams))
         trial = None if target == default else _to_hear(target, default)
