@@ -138,6 +138,26 @@ def test_a_small_queue_that_moves_from_one_level_to_another_is_no_other_route() 
     assert hearing.base_rtt_s == 0.03
 
 
+def test_an_empty_queue_that_moves_a_little_at_once_is_no_other_route() -> None:
+    """As beside a copy that is held, on a machine that was busy for a moment: 2 ms of 60."""
+    rng = np.random.default_rng(1)
+    rtts = np.where(np.arange(1600) < 800, 0.06, 0.062) + np.abs(rng.normal(0, 2e-5, 1600))
+    hearing = Hearing(Played(played(rtts.tolist())), Noted(), 0.06)
+    listened(hearing, 0, 16)
+    assert hearing.moved == []
+    assert hearing.base_rtt_s == 0.06
+
+
+def test_a_route_is_found_behind_a_move_that_is_none() -> None:
+    rng = np.random.default_rng(1)
+    step = np.arange(1600)
+    levels = np.where(step < 800, 0.06, np.where(step < 1000, 0.062, 0.09))
+    hearing = Hearing(Played(played((levels + np.abs(rng.normal(0, 2e-5, 1600))).tolist())), Noted(), 0.06)
+    listened(hearing, 0, 16)
+    (moved,) = hearing.moved
+    assert moved.at_s == pytest.approx(10.0, abs=0.1)
+
+
 def test_only_the_last_minute_is_kept() -> None:
     noted = Noted()
     hearing = Hearing(Played(played(queued(9000))), noted, None)

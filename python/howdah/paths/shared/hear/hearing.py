@@ -15,6 +15,7 @@ from howdah.paths.shared.events import HOLD_S, RouteChange, events
 from howdah.paths.shared.hear.ears import By, Ear, Sound
 from howdah.paths.shared.hear.overload import overloads
 from howdah.paths.shared.hear.recogniser import CannotTell, Recogniser, Verdict
+from howdah.paths.shared.queue import queues
 from howdah.paths.shared.series import Floats, Series
 
 KEPT_S = 60.0
@@ -28,8 +29,6 @@ _MOVED_S = EVENTS_S + 4 * HOLD_S
 _HIGH = 0.98
 _SURE_OVERLOADS = 2
 _LEAST_SOUNDS = 10
-_NEAR, _NEAR_LEAST_S = 0.02, 0.001
-"""Of the base RTT, beyond it: what moves from further away was no base."""
 
 
 class Moved(NamedTuple):
@@ -139,7 +138,7 @@ class Hearing:
         series = _stepped(times_s[lately], rtt_s[lately], self._ear)
         if not np.isfinite(series.rtt_s).any():
             return None
-        changes = events(series).changes
+        changes = [change for change in events(series).changes if _matters(change)]
         if not changes or not self._from_base(changes[0]):
             return None
         begun_s, last = float(times_s[lately][0]), changes[-1]
@@ -147,10 +146,13 @@ class Hearing:
 
     def _from_base(self, change: RouteChange) -> bool:
         """A small queue beside senders that are paced stays at one level, and moves to another at once."""
-        base_s = self.base_rtt_s
-        if base_s is None:
-            return True
-        return min(change.before_s, change.after_s) <= base_s + max(_NEAR * base_s, _NEAR_LEAST_S)
+        least_s = min(change.before_s, change.after_s)
+        return self.base_rtt_s is None or not queues(least_s, self.base_rtt_s)
+
+
+def _matters(change: RouteChange) -> bool:
+    """With less, no queue would be taken for another; and so small a move may well be one."""
+    return queues(max(change.before_s, change.after_s), min(change.before_s, change.after_s))
 
 
 def _stepped(times_s: Floats, rtt_s: Floats, ear: Ear) -> Series:
