@@ -11,20 +11,17 @@ from bench.ops.tool import Tool
 from bench.ops.udt import Udt
 
 _NAMED = re.compile(r"(iperf|gridftp|nfs|cp)(?:-(\d+))?(?:-(cubic|bbr))?")
-WORDS = {
-    "iperf": "one CUBIC stream",
-    "iperf-bbr": "one BBR stream",
-    "gridftp-8": "GridFTP, 8 streams",
-    "gridftp-16": "GridFTP, 16 streams",
+_WORDS = {
     "udt": "UDT",
-    "cp": "howdah cp",
-    "cp-cubic": "cp --cc cubic",
-    "cp-bbr": "cp --cc bbr",
-    "cp-1-cubic": "cp --cc cubic --streams 1",
-    "cp-1-bbr": "cp --cc bbr --streams 1",
+    "square-udp": "square UDP",
+    "square-rbudp": "square RBUDP",
+    "square-tcp": "square CUBIC",
+    "square-bbr": "square BBR",
+    "bursty-udp-1-2": "UDP, 1 of 2 s",
+    "bursty-udp-1-5": "UDP, 1 of 5 s",
+    "bursty-udp-1-10": "UDP, 1 of 10 s",
     CHANGING: "one CUBIC stream, one BBR stream, nobody, a minute each",
 }
-"""For people, where the name does not say it."""
 
 
 def tool(name: str) -> Tool:
@@ -48,4 +45,23 @@ def tool(name: str) -> Tool:
 
 
 def words(name: str | None) -> str:
-    return "nobody" if name is None else WORDS.get(name, name)
+    """Of a tool by its name, for people."""
+    if name is None:
+        return "nobody"
+    found = _NAMED.fullmatch(name)
+    if found is None:
+        return _WORDS[name]
+    kind, count, control = found[1], int(found[2] or 1), found[3]
+    if kind == "cp":
+        streams = f" --streams {count}" if found[2] else ""
+        return f"cp --cc {control}{streams}" if control else "howdah cp"
+    if kind == "nfs":
+        return f"NFS, {_many(count, 'client')}"
+    if kind == "gridftp":
+        return f"GridFTP, {_many(count, 'stream')}"
+    streams = f"{(control or 'cubic').upper()} stream"
+    return f"one {streams}" if count == 1 else _many(count, streams)
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
