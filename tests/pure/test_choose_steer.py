@@ -144,6 +144,14 @@ def test_beside_others_it_goes_down_to_few_to_hear_them_though_it_was_held_to_fi
     assert asked[1] - asked[0] >= AGAIN_S
 
 
+@pytest.mark.parametrize(("queue_bdp", "least"), [(1.0, DEFAULT.streams), (0.02, 1)])
+def test_where_others_have_left_no_queue_it_is_no_time_to_hear_them(queue_bdp: float, least: int) -> None:
+    """As after a burst of UDP. Where there is never a queue to speak of, that tells nothing."""
+    path = always("1 cubic")._replace(queue_bdp=queue_bdp, queue_of=lambda choice: 0.0)
+    ran = run(path, Weigh(0.5), 60)
+    assert min(choice.streams for choice in ran.choices) == least
+
+
 def test_another_route_is_not_known_to_be_ours_alone() -> None:
     ran = run(always("nobody"), Weigh(0.5), 30)
     ran.steer.new_path()

@@ -42,6 +42,12 @@ class Part:
         return had is not None and had.rtt_s is not None and queues(had.rtt_s, self.way.base_rtt_s)
 
     @property
+    def emptied(self) -> bool:
+        """Whether there is no queue, where there are some: nobody else keeps us from anything then."""
+        way = self.way
+        return not self.full and queues(way.base_rtt_s * (1 + way.queue_bdp), way.base_rtt_s)
+
+    @property
     def squeezed(self) -> bool:
         """Whether others leave us clearly less than an equal share of a full path."""
         had = self.meter.lately(SQUEEZED_S)

@@ -4,7 +4,8 @@
   sends by as few as can do, which is fair in any case, and stays so while that has enough and who is there is
   not known. Only after ``UNSURE_S`` is it judged for that.
 - Where streams of the plan fill a path that nobody else fills (``alone``), what has arrived is what it
-  carries; they are held, which costs little, and it hears behind them. Only else it goes down to few.
+  carries; they are held, which costs little, and it hears behind them. Only else it goes down to few, and
+  not while a queue that there was is gone: nobody else keeps us from anything then.
 - Where others were heard before the first byte it begins so. What the fair default would have is not known
   then: it is tried where few have too little, and come to by doubling where there is room (each time for
   ``ROOM_S`` hardly any queue), for others who were just cut leave some for a moment.
@@ -421,7 +422,7 @@ class Steer:
 
     def _quiet(self, t_s: float) -> tuple[Wanted, Choice, Preference] | None:
         """Few streams, so that others can be heard."""
-        if t_s < self._quiet_s or not self._wants_to_hear(t_s) or self.fills(t_s):
+        if t_s < self._quiet_s or not self._wants_to_hear(t_s) or self.fills(t_s) or self._part.emptied:
             return None
         target = self.current._replace(streams=next(stream_counts(self._now)))
         if target == self.current:
