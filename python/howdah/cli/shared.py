@@ -83,7 +83,7 @@ def keep(
     json: Json = False,
 ) -> None:
     """Keep what a probe heard as a recording, with who was there."""
-    from howdah.paths.shared.recognise import command  # noqa: PLC0415
+    from howdah.paths.shared import command  # noqa: PLC0415
 
     command.keep(name, others, output, json=json)
 
@@ -126,7 +126,7 @@ def train(
 ) -> None:
     """Train a model on recordings that say who was there; its training record is written beside it."""
     window_s, step_s = _seconds(window), _seconds(step) if step else None
-    from howdah.paths.shared.recognise import command  # noqa: PLC0415
+    from howdah.paths.shared import command  # noqa: PLC0415
 
     command.make(recordings, output, classifier, window_s, step_s, json=json, quiet=quiet)
 
@@ -146,7 +146,7 @@ def compare(
 ) -> None:
     """Compare classifiers on recordings: on runs and paths not seen, and random folds as the paper does."""
     window_s, step_s = _seconds(window), _seconds(step) if step else None
-    from howdah.paths.shared.recognise import command  # noqa: PLC0415
+    from howdah.paths.shared import command  # noqa: PLC0415
 
     command.compare(recordings, classifier or [], window_s, step_s, json=json, quiet=quiet)
 
@@ -161,7 +161,7 @@ def recognise(
     json: Json = False,
 ) -> None:
     """Say who is there in each window of recordings, how sure that is, or that it is like nothing seen."""
-    from howdah.paths.shared.recognise import command  # noqa: PLC0415
+    from howdah.paths.shared import command  # noqa: PLC0415
 
     command.recognise(recordings, model, json=json)
 
