@@ -4,7 +4,8 @@ Source: Anvari, Huard, Lu, *Optimization through Protocol Selection* (Computers 
 CUBIC and nothing, 5 s each. Deviations: nothing is sent for ``QUIET_S`` before the first, so that the base
 RTT is seen without a queue of ours; and bursts are paced at ``RATE_BPS``, because what the slow start of an
 unbounded one takes from others' CUBIC is not back before the next on a long path, and all who may be there
-then sound alike.
+then sound alike. At ten times that rate a burst still moves the queue of 500 Mb/s × 128 ms by 4 ms, and one
+CUBIC stream is taken for two more often.
 """
 
 from pathlib import Path
@@ -16,7 +17,7 @@ from howdah.traffic import patternfile
 from howdah.traffic.pattern import Pattern, Tcp, Wave
 
 QUIET_S = 2.0
-RATE_BPS = 10_000_000
+RATE_BPS = 1_000_000
 
 
 def _paced(control: str, wave: Wave) -> Tcp:
@@ -25,7 +26,7 @@ def _paced(control: str, wave: Wave) -> Tcp:
 
 PROFILE = Pattern(
     name="probe-bursts",
-    summary="CUBIC, BBR, CUBIC and nothing, 5 s each, at 10 Mb/s",
+    summary="CUBIC, BBR, CUBIC and nothing, 5 s each, at 1 Mb/s",
     duration_s=20.0,
     loads=(
         _paced("cubic", Wave(on_s=5.0, every_s=10.0)),
