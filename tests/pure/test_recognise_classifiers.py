@@ -48,6 +48,17 @@ def test_probabilities_are_of_the_classes_and_tell_runs_not_seen(name: str) -> N
     assert np.mean(said == unseen().labels) > 0.6
 
 
+@pytest.mark.parametrize("name", ["logistic", "trees"])
+def test_a_long_window_is_judged_by_what_is_told_of_its_parts(name: str) -> None:
+    long = examples(recordings(KINDS, 4, duration_s=30.0), 15.0, 0.1)
+    one = CLASSIFIERS[name]().fit(*long[:3])
+    short = CLASSIFIERS[name].restored(one.arrays(), one.classes, one.steps // 2, one.step_s)
+    first, second = (short.predict_proba(long.windows.parts(2)[start::2]) for start in (0, 1))
+    both = np.sqrt(np.maximum(first, 1e-6) * np.maximum(second, 1e-6))
+    np.testing.assert_allclose(one.predict_proba(long.windows), both / both.sum(axis=1, keepdims=True))
+    assert not np.allclose(first, second)
+
+
 @ALL
 def test_the_same_examples_make_the_same_classifier(name: str) -> None:
     again = CLASSIFIERS[name]().fit(*seen()[:3])

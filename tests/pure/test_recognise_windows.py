@@ -126,6 +126,20 @@ def test_coarser_windows_are_those_cut_coarser(times: int, steps: int, seed: int
     assert fine.step_s == pytest.approx(coarse.step_s)
 
 
+@settings(max_examples=20)
+@given(st.integers(1, 5), st.integers(4, 12), st.integers(0, 10_000))
+def test_parts_of_windows_are_those_cut_shorter(count: int, steps: int, seed: int) -> None:
+    heard = recording("cubic", "run", seed, duration_s=0.1 * count * steps * 3, lost=0.0)
+    heard = replace(heard, bursts=(BURST,))
+    parts, short = (
+        cut(heard, 0.1 * count * steps, 0.1)[0].parts(count),
+        cut(heard, 0.1 * steps, 0.1)[0],
+    )
+    assert parts.length_s == pytest.approx(0.1 * steps)
+    for name in ("rtt_s", "lost", "sent", "base_rtt_s"):
+        np.testing.assert_array_equal(getattr(parts, name), getattr(short, name))
+
+
 def test_what_cannot_be_cut_is_refused() -> None:
     heard = recording("udp", "run 3")
     with pytest.raises(

@@ -4,6 +4,7 @@ Labels come as names and are codes inside, so that classifiers are small. What m
 (probabilities sum to one, arrays tell the same, windows of another kind are refused) is tested once over all.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, Self
@@ -19,6 +20,8 @@ from howdah.paths.shared.recognise.windows import Windows
 Codes = NDArray[np.int64]
 SEED = 20210608
 _SUMS = 1e-6
+_LEAST = 1e-6
+"""No part of a window alone makes a class less likely than that."""
 
 
 class Classifier(ABC):
@@ -29,6 +32,11 @@ class Classifier(ABC):
     """In a line, for people."""
     own_step_s: ClassVar[float] = 0.0
     """Windows are judged in steps of at least this: the paper's classifiers know one RTT a second."""
+
+    own_length_s: ClassVar[float] = math.inf
+    """Longer windows are judged by equal parts of at most this, each for itself: a class is as likely as the
+    geometric mean over them. So there is more to learn from, and what sounds like another for a while counts
+    for no more than that."""
 
     learns_between: ClassVar[bool] = False
     """From windows that overlap, too. The paper's learn from those that are judged alone, as they did."""
@@ -58,7 +66,8 @@ class Classifier(ABC):
             )
         seen = windows.coarser(self.own_step_s)
         self.classes, self.steps, self.step_s = known.tolist(), seen.rtt_s.shape[1], seen.step_s
-        codes = codes.astype(np.int64)
+        count = self._parts(seen)
+        seen, codes, groups = seen.parts(count), codes.astype(np.int64).repeat(count), groups.repeat(count)
         if self.learns_twice:
             seen, codes, groups = seen.twice(), np.tile(codes, 2), np.tile(groups, 2)
         self._fit(seen, codes, groups, np.random.default_rng(seed))
@@ -77,12 +86,20 @@ class Classifier(ABC):
             )
         if not len(seen):
             return np.empty((0, len(self.classes)))
+        count = self._parts(seen)
         with np.errstate(all="ignore"):
-            found = self._predict(seen)
+            found = self._predict(seen.parts(count))
             found /= found.sum(axis=1, keepdims=True)
+            if count > 1:
+                parts = np.maximum(found, _LEAST).reshape(len(seen), count, len(self.classes))
+                found = np.exp(np.log(parts).mean(axis=1))
+                found /= found.sum(axis=1, keepdims=True)
         if not np.isfinite(found).all():
             raise HowdahError(f"what {self.name} has learnt is beyond what numbers can hold; train it again")
         return found
+
+    def _parts(self, windows: Windows) -> int:
+        return max(1, math.ceil(windows.length_s / self.own_length_s - _SUMS))
 
     def arrays(self) -> Arrays:
         """All that was learnt; with ``classes``, ``steps`` and ``step_s`` it is the classifier."""

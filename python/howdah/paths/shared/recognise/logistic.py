@@ -91,6 +91,7 @@ class Logistic(Classifier):
 
     name = "logistic"
     what = "multinomial logistic regression on features"
+    own_length_s = 10.0
     learns_between = True
     learns_twice = True
     mean: Floats

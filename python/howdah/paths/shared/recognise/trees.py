@@ -33,6 +33,7 @@ class Trees(Classifier):
     name = "trees"
     what = f"{TREES} extremely randomised trees on features"
     trees = TREES
+    own_length_s = 10.0
     learns_between = True
     learns_twice = True
     roots: NDArray[np.int32]

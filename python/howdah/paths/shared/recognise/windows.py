@@ -85,6 +85,20 @@ class Windows:
             self.rtt_s[:, :steps], self.lost[:, :steps], self.sent[:, :steps], self.base_rtt_s, self.step_s
         )
 
+    def parts(self, count: int) -> "Windows":
+        """Each cut into so many of one length, one after the other; what is left over is cut off."""
+        if count == 1:
+            return self
+        steps = self.rtt_s.shape[1] // count
+        shape = len(self) * count, steps
+        return Windows(
+            self.rtt_s[:, : steps * count].reshape(shape),
+            self.lost[:, : steps * count].reshape(shape),
+            self.sent[:, : steps * count].reshape(shape),
+            self.base_rtt_s.repeat(count),
+            self.step_s,
+        )
+
     def coarser(self, step_s: float) -> "Windows":
         """The same in steps of at least ``step_s``: means of what was answered, what is left over cut off."""
         times = max(1, steps_in(step_s, self.step_s))
