@@ -57,6 +57,12 @@ def test_a_long_window_is_judged_by_what_is_told_of_its_parts(name: str) -> None
     both = np.sqrt(np.maximum(first, 1e-6) * np.maximum(second, 1e-6))
     np.testing.assert_allclose(one.predict_proba(long.windows), both / both.sum(axis=1, keepdims=True))
     assert not np.allclose(first, second)
+    # Of the first three, one half was not heard.
+    deaf = long.windows[:3]
+    deaf.rtt_s[:, deaf.rtt_s.shape[1] // 2 :] = np.nan
+    half = np.sqrt(np.maximum(first[:3], 1e-6))
+    np.testing.assert_allclose(one.predict_proba(deaf), half / half.sum(axis=1, keepdims=True))
+    assert np.isfinite(CLASSIFIERS[name]().fit(*long[:3]).predict_proba(deaf)).all()
 
 
 @ALL

@@ -68,6 +68,8 @@ class Classifier(ABC):
         self.classes, self.steps, self.step_s = known.tolist(), seen.rtt_s.shape[1], seen.step_s
         count = self._parts(seen)
         seen, codes, groups = seen.parts(count), codes.astype(np.int64).repeat(count), groups.repeat(count)
+        heard = seen.heard
+        seen, codes, groups = seen[heard], codes[heard], groups[heard]
         if self.learns_twice:
             seen, codes, groups = seen.twice(), np.tile(codes, 2), np.tile(groups, 2)
         self._fit(seen, codes, groups, np.random.default_rng(seed))
@@ -88,12 +90,14 @@ class Classifier(ABC):
             return np.empty((0, len(self.classes)))
         count = self._parts(seen)
         with np.errstate(all="ignore"):
-            found = self._predict(seen.parts(count))
-            found /= found.sum(axis=1, keepdims=True)
+            parts = seen.parts(count)
+            found = self._predict(parts)
             if count > 1:
-                parts = np.maximum(found, _LEAST).reshape(len(seen), count, len(self.classes))
-                found = np.exp(np.log(parts).mean(axis=1))
-                found /= found.sum(axis=1, keepdims=True)
+                # What was not heard tells nothing.
+                found[~parts.heard] = 1.0
+                found = np.maximum(found / found.sum(axis=1, keepdims=True), _LEAST)
+                found = np.exp(np.log(found).reshape(len(seen), count, -1).mean(axis=1))
+            found /= found.sum(axis=1, keepdims=True)
         if not np.isfinite(found).all():
             raise HowdahError(f"what {self.name} has learnt is beyond what numbers can hold; train it again")
         return found

@@ -59,6 +59,12 @@ class Windows:
         return int(self.rtt_s.shape[1]) * self.step_s
 
     @property
+    def heard(self) -> NDArray[np.bool_]:
+        """Whether enough was answered: shape (n,)."""
+        found: NDArray[np.bool_] = np.mean(np.isfinite(self.rtt_s), axis=1) >= LEAST_ANSWERED
+        return found
+
+    @property
     def queue(self) -> Floats:
         """RTT beyond the base RTT, in base RTTs, gaps filled along straight lines: shape (n, m)."""
         return filled(self.rtt_s / self.base_rtt_s[:, None], nothing=1.0) - 1
@@ -222,17 +228,16 @@ def cut(recording: Recording, length_s: float, step_s: float, skipped: int = 0) 
     rtt, lost, sent = rtt[begin:], lost[begin:], sent[begin:]
     shape = len(rtt) // (steps * times), steps, times
     used = shape[0] * steps * times
-    answered = means(rtt[:used].reshape(shape))
-    heard = np.mean(np.isfinite(answered), axis=1) >= LEAST_ANSWERED
-    starts_s = recording.times_s[0] + recording.step_s * (begin + steps * times * np.flatnonzero(heard))
     windows = Windows(
-        answered[heard],
-        lost[:used].reshape(shape).mean(axis=2)[heard],
-        sent[:used].reshape(shape)[heard, :, times // 2],
-        np.full(len(starts_s), recording.base_rtt_s),
+        means(rtt[:used].reshape(shape)),
+        lost[:used].reshape(shape).mean(axis=2),
+        sent[:used].reshape(shape)[:, :, times // 2],
+        np.full(shape[0], recording.base_rtt_s),
         step_s,
     )
-    return windows, starts_s
+    starts_s = recording.times_s[0] + recording.step_s * (begin + steps * times * np.arange(shape[0]))
+    heard = windows.heard
+    return windows[heard], starts_s[heard]
 
 
 def default_step_s(recordings: Sequence[Recording]) -> float:
