@@ -76,7 +76,7 @@ classes = ["nobody"]
 bursts = true
 [[path]]
 name = "slow"
-rate = "2Mbit"
+rate = "1Mbit"
 rtt = "50ms"
 queue = "2BDP"
 [[path]]
@@ -107,6 +107,6 @@ def test_bursts_of_active_probing_are_in_the_recording_when_they_are_on_the_path
         cubic = held.bursts[0]
         busy = (held.times_s > cubic.start_s + 2) & (held.times_s < cubic.start_s + 5)
         queue_s[path] = float(np.nanmedian(held.rtt_s[busy])) - held.base_rtt_s
-    # 10 Mb/s are more than the one path carries, and CUBIC fills its queue of 100 ms; the other has room.
+    # 1 Mb/s is more than the one path carries, and CUBIC fills its queue of 100 ms; the other has room.
     assert queue_s["slow"] > 0.03
     assert queue_s["wide"] < 0.01
