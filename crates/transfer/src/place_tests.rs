@@ -243,3 +243,22 @@ fn times_that_a_file_system_cuts_to_seconds_are_the_same() {
     assert!(!same_time(1_000_000_000, 1_500_000_000));
     assert!(same_time(-1, -1_000_000_000));
 }
+
+#[test]
+fn a_peer_cannot_plant_a_program_that_runs_as_the_receiver() {
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), Some("root"));
+    let attributes = Attributes {
+        mode: 0o7755,
+        ..ATTRIBUTES
+    };
+    placement.make_folder(0, &path("sub"), attributes).unwrap();
+    let draft = placement.draft(0, &path("sub/file"), 1).unwrap();
+    draft.write_at(&mut [IoSlice::new(b"x")], 0).unwrap();
+    draft.commit(attributes).unwrap();
+    placement.finish(|| false).unwrap();
+    for name in ["root/sub", "root/sub/file"] {
+        let mode = fs::metadata(folder.path().join(name)).unwrap().mode();
+        assert_eq!(mode & 0o7777, 0o1755, "{name}");
+    }
+}

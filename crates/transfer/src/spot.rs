@@ -51,8 +51,13 @@ pub(crate) fn refuse_special(there: &Stat, path: &[u8]) -> Result<(), TransferEr
     }
 }
 
+/// Permission bits that a receiver grants: set-user-ID and set-group-ID would let a peer plant a
+/// program that runs as the receiving user.
+const GRANTED_MODE: u32 = 0o1777;
+
+/// Sets mode and modification time; set-user-ID and set-group-ID are never set, whoever asks.
 pub(crate) fn set_attributes(file: impl AsFd, attributes: Attributes) -> Result<(), Errno> {
-    rustix::fs::fchmod(&file, Mode::from_raw_mode(attributes.mode))?;
+    rustix::fs::fchmod(&file, Mode::from_raw_mode(attributes.mode & GRANTED_MODE))?;
     rustix::fs::futimens(&file, &times(attributes.mtime_ns))
 }
 
