@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use howdah_wire::{Digest, Job, Message, Scanned, Side, TreePath};
+use howdah_wire::{Job, Message, Scanned, Side, TreePath};
 
 use crate::abort::{Abort, lock};
 use crate::control::{Control, Event};
-use crate::digests::Digests;
+use crate::digests::{Digest, Digests};
 use crate::error::TransferError;
 use crate::lines::Lines;
 use crate::naming::Naming;
@@ -146,7 +146,7 @@ pub struct Board {
     pub started: Instant,
     /// When the first payload was sent or arrived.
     pub first_payload: OnceLock<Instant>,
-    /// Payload verified at the receiver, in bytes.
+    /// Payload that has arrived at the receiver, in bytes; verified piece by piece.
     pub bytes: AtomicU64,
     /// Files in place at the receiver.
     pub files: AtomicU64,

@@ -6,11 +6,22 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Mutex;
 
-use howdah_wire::Digest;
+use howdah_wire::TreePath;
 
 use crate::abort::lock;
 use crate::error::plain;
 use crate::naming::Naming;
+
+/// The digest of one file, of what this end itself read or wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Digest {
+    /// Index of the source the file belongs to.
+    pub source: u16,
+    /// Its path below that source.
+    pub path: TreePath,
+    /// BLAKE3 of its content, as `b3sum` prints it.
+    pub blake3: [u8; 32],
+}
 
 /// The digests of one end.
 #[derive(Debug)]
@@ -19,7 +30,6 @@ pub struct Digests(Mutex<Way>);
 #[derive(Debug)]
 enum Way {
     Nowhere,
-    Peer(Vec<Digest>),
     File(BufWriter<File>),
     Failed(String),
 }
@@ -28,11 +38,6 @@ impl Digests {
     /// Nobody wants them.
     pub fn nowhere() -> Self {
         Self(Mutex::new(Way::Nowhere))
-    }
-
-    /// The other end has them; see [`Self::take`].
-    pub fn for_peer() -> Self {
-        Self(Mutex::new(Way::Peer(Vec::new())))
     }
 
     /// They go to the file at `path`, a line each, as b3sum(1) prints and checks them.
@@ -52,10 +57,6 @@ impl Digests {
         let mut way = lock(&self.0);
         let written = match &mut *way {
             Way::Nowhere | Way::Failed(_) => Ok(()),
-            Way::Peer(kept) => {
-                kept.extend(digests);
-                Ok(())
-            }
             Way::File(file) => digests.into_iter().try_for_each(|digest| {
                 let name = naming().name(digest.source, &digest.path);
                 write_line(file, &digest, &name)
@@ -63,14 +64,6 @@ impl Digests {
         };
         if let Err(error) = written {
             *way = Way::Failed(plain(&error));
-        }
-    }
-
-    /// Those that the other end has not been told yet.
-    pub fn take(&self) -> Vec<Digest> {
-        match &mut *lock(&self.0) {
-            Way::Peer(kept) => std::mem::take(kept),
-            _ => Vec::new(),
         }
     }
 
@@ -108,13 +101,11 @@ fn write_line(file: &mut impl Write, digest: &Digest, name: &[u8]) -> io::Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use howdah_wire::TreePath;
 
     fn digest() -> Digest {
         Digest {
             source: 0,
             path: TreePath::default(),
-            size: 0,
             blake3: [0xab; 32],
         }
     }
@@ -145,8 +136,5 @@ mod tests {
             }
             assert_eq!(digests.finish().unwrap(), why);
         }
-        let peer = Digests::for_peer();
-        peer.add([digest()], || &naming);
-        assert_eq!((peer.take().len(), peer.take().len()), (1, 0));
     }
 }

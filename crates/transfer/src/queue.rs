@@ -4,7 +4,6 @@
 //! shrink towards the end so that all streams end together.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -12,8 +11,9 @@ use howdah_wire::limits::{MAX_OFFERED_FILES, MAX_PIECE_BYTES, MIN_BLOCK_BYTES};
 use howdah_wire::{Answer, Memory, Offer, OfferedFile, Scanned, Totals};
 
 use crate::abort::{Abort, lock};
+use crate::assembly::Assembly;
 use crate::error::TransferError;
-use crate::source::{Entry, Kind};
+use crate::source::{Entry, Kind, SourceFile};
 
 /// Entries that may wait; the scan waits beyond that. Some 20 MB.
 const MAX_WAITING: usize = 128 * 1024;
@@ -45,22 +45,34 @@ pub struct BigFile {
 }
 
 /// What is known of reading a [`BigFile`].
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Reading {
     /// Opened by the first stream that takes a piece.
     pub opened: Opened,
     /// Its pieces that were begun.
     pub begun: Totals,
+    /// The digests of its pieces that were sent.
+    pub digests: Assembly,
+}
+
+impl Reading {
+    /// Nothing has been read of a file of `size` bytes.
+    pub fn new(size: u64) -> Self {
+        Self {
+            opened: Opened::NotYet,
+            begun: Totals::default(),
+            digests: Assembly::new(size),
+        }
+    }
 }
 
 /// Whether a [`BigFile`] is open.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub enum Opened {
     /// Nobody has tried.
-    #[default]
     NotYet,
     /// It is.
-    Yes(Arc<OwnedFd>),
+    Yes(Arc<SourceFile>),
     /// It cannot be read, or not to its end: no piece of it is begun any more.
     Unreadable,
 }
@@ -356,7 +368,7 @@ impl Queue {
                     number,
                     entry,
                     size,
-                    reading: Mutex::default(),
+                    reading: Mutex::new(Reading::new(size)),
                 };
                 state.slicing = Some((Arc::new(file), 0));
                 break;

@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex};
 use blake3::hazmat::HasherExt;
 use howdah_wire::limits::MAX_OPEN_FILES;
 use howdah_wire::{
-    Arrivals, Digest, FilePiece, HEADER_LENGTH_BYTES, Piece, PieceError, StreamTally, Totals,
+    Arrivals, Checksum, FilePiece, HEADER_LENGTH_BYTES, Piece, PieceError, StreamTally, Totals,
     Verdict,
 };
 
 use crate::abort::lock;
 use crate::assembly::Assembly;
 use crate::context::Context;
+use crate::digests::Digest;
 use crate::draft::Draft;
 use crate::error::{TransferError, printable};
 use crate::place::Placement;
@@ -30,8 +31,6 @@ pub struct Receiving {
     open: Mutex<HashMap<u64, Arc<OpenFile>>>,
     totals: Mutex<Vec<(u16, Totals)>>,
     given_up: Mutex<Totals>,
-    /// Whether digests that the sender knows already are kept here too.
-    keep_all_digests: bool,
 }
 
 fn hash(hasher: &mut blake3::Hasher, parts: &[IoSlice<'_>]) {
@@ -56,14 +55,13 @@ struct Parts {
 }
 
 impl Receiving {
-    /// Nothing received yet. The end that reports to the user keeps all digests.
-    pub fn new(placement: Placement, keep_all_digests: bool) -> Self {
+    /// Nothing received yet.
+    pub fn new(placement: Placement) -> Self {
         Self {
             placement,
             open: Mutex::default(),
             totals: Mutex::default(),
             given_up: Mutex::default(),
-            keep_all_digests,
         }
     }
 
@@ -143,7 +141,6 @@ impl Receiving {
             let same = FilePiece {
                 offset: file.first.offset,
                 len: file.first.len,
-                checksum: file.first.checksum,
                 ..piece.clone()
             };
             return if same == file.first {
@@ -196,7 +193,7 @@ impl Receiver<'_> {
         self.stream.take(&mut length)?;
         self.header.resize(Piece::header_len(length)?, 0);
         self.stream.take(&mut self.header)?;
-        Ok(Piece::decode(&self.header, self.stream.encrypted())?)
+        Ok(Piece::decode(&self.header)?)
     }
 
     fn receive(&mut self, piece: Piece) -> Result<(), TransferError> {
@@ -226,12 +223,12 @@ impl Receiver<'_> {
             .placement
             .draft(piece.source, &piece.path, piece.size)?;
         let mut hasher = blake3::Hasher::new();
-        self.payload(piece.len, piece.checksum, |parts, offset| {
+        self.payload(piece.len, |parts, offset| {
             hash(&mut hasher, parts);
             draft.write_at(parts, offset)
         })?;
         let blake3 = *hasher.finalize().as_bytes();
-        let verdict = self.verdict(&piece, blake3)?;
+        let verdict = self.verdict(blake3)?;
         let mut arrivals = Arrivals::new(piece.size);
         arrivals.add(&piece, verdict)?;
         if arrivals.given_up() {
@@ -249,7 +246,7 @@ impl Receiver<'_> {
         let draft = lock(&file.parts).draft.clone();
         let mut hasher = blake3::Hasher::new();
         hasher.set_input_offset(piece.offset);
-        self.payload(piece.len, piece.checksum, |parts, offset| {
+        self.payload(piece.len, |parts, offset| {
             hash(&mut hasher, parts);
             match &draft {
                 Some(draft) => draft.write_at(parts, piece.offset + offset),
@@ -258,7 +255,7 @@ impl Receiver<'_> {
         })?;
         drop(draft);
         let value = hasher.finalize_non_root();
-        let verdict = self.verdict(piece, value)?;
+        let verdict = self.verdict(value)?;
         let mut parts = lock(&file.parts);
         let known = parts.arrivals.given_up();
         parts.arrivals.add(piece, verdict)?;
@@ -280,11 +277,7 @@ impl Receiver<'_> {
         drop(parts);
         lock(&self.receiving.open).remove(&piece.file);
         draft.commit(file.first.attributes)?;
-        let piece = FilePiece {
-            checksum: false,
-            ..file.first.clone()
-        };
-        self.complete(piece, *digest.as_bytes());
+        self.complete(file.first.clone(), *digest.as_bytes());
         Ok(())
     }
 
@@ -305,12 +298,11 @@ impl Receiver<'_> {
         Ok(())
     }
 
-    /// Hands `len` bytes of payload to `take` with their offset in it. They are verified as they
-    /// come if the stream is encrypted, by the checksum behind them if there is one.
+    /// Hands `len` bytes of payload to `take` with their offset in it. The checksum behind them says
+    /// whether they are what the sender read.
     fn payload(
         &mut self,
         len: u64,
-        checksum: bool,
         mut take: impl FnMut(&mut [IoSlice<'_>], u64) -> Result<(), TransferError>,
     ) -> Result<(), TransferError> {
         let mut offset = 0;
@@ -324,23 +316,25 @@ impl Receiver<'_> {
             }
             take(&mut parts, offset)?;
             offset += count;
-            if !checksum {
-                self.context.board.add_bytes(count);
-            }
+            self.context.board.add_bytes(count);
         }
         Ok(())
     }
 
     /// Takes what follows a file's payload: the verdict, and a checksum unless the file is given up.
-    fn verdict(&mut self, piece: &FilePiece, computed: [u8; 32]) -> Result<Verdict, TransferError> {
+    fn verdict(&mut self, computed: Checksum) -> Result<Verdict, TransferError> {
         let mut bytes = [0; Verdict::BYTES];
         self.stream.take(&mut bytes)?;
         let verdict = Verdict::decode(bytes);
         if verdict.given_up.is_none() {
-            self.check(piece.checksum, piece.len, computed)?;
-        } else if piece.checksum {
-            // Counted like all of the file, and taken back with it.
-            self.context.board.add_bytes(piece.len);
+            let mut sent = Checksum::default();
+            self.stream.take(&mut sent)?;
+            if sent != computed {
+                return Err(TransferError::Stream(
+                    "data stream: a checksum does not match; bytes were damaged on the way"
+                        .to_owned(),
+                ));
+            }
         }
         Ok(verdict)
     }
@@ -353,32 +347,13 @@ impl Receiver<'_> {
         }
     }
 
-    fn check(&mut self, checksum: bool, len: u64, computed: [u8; 32]) -> Result<(), TransferError> {
-        if checksum {
-            let mut sent = [0; 32];
-            self.stream.take(&mut sent)?;
-            if sent != computed {
-                return Err(TransferError::Stream(
-                    "data stream: a checksum does not match; bytes were damaged on the way"
-                        .to_owned(),
-                ));
-            }
-            self.context.board.add_bytes(len);
-        }
-        Ok(())
-    }
-
-    fn complete(&self, piece: FilePiece, blake3: [u8; 32]) {
+    fn complete(&self, piece: FilePiece, blake3: Checksum) {
         self.context.board.files.fetch_add(1, Ordering::Relaxed);
-        let known_to_sender = piece.checksum;
-        if self.receiving.keep_all_digests || !known_to_sender {
-            let digest = Digest {
-                source: piece.source,
-                path: piece.path,
-                size: piece.size,
-                blake3,
-            };
-            self.context.note_digests([digest]);
-        }
+        let digest = Digest {
+            source: piece.source,
+            path: piece.path,
+            blake3,
+        };
+        self.context.note_digests([digest]);
     }
 }

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use howdah_wire::limits::MAX_OFFERED_FILES;
 use howdah_wire::{
     Answer, Direction, Finished, Memory, Message, OfferedFile, Progress, Sample, Side,
     StreamSummary, Totals,
@@ -57,11 +56,7 @@ pub fn run(
     sampled: &mut dyn FnMut(Vec<Sample>),
 ) -> Result<Received, TransferError> {
     let job = &context.job;
-    let keep_all_digests = context.side == Side::Near;
-    let receiving = Arc::new(Receiving::new(
-        Placement::new(targets.each),
-        keep_all_digests,
-    ));
+    let receiving = Arc::new(Receiving::new(Placement::new(targets.each)));
     lock(&context.board.notes).into_folder = targets.into_folder;
     if job.direction == Direction::Push {
         let fresh = targets.fresh && !job.dry_run;
@@ -270,11 +265,6 @@ impl Run<'_> {
             notes.streams = streams;
             notes.current.clone().map(|(_, path)| path)
         };
-        let mut digests = board.digests.take().into_iter();
-        while digests.len() > 0 {
-            let batch = digests.by_ref().take(MAX_OFFERED_FILES).collect();
-            self.context.control.say(Message::Digests(batch));
-        }
         let progress = Progress {
             bytes: board.bytes.load(Ordering::Relaxed),
             files: board.files.load(Ordering::Relaxed),

@@ -1,18 +1,20 @@
 //! The work of one sending stream: take the next block, put it on the wire.
 
 use std::num::NonZeroU64;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use blake3::hazmat::HasherExt;
-use howdah_wire::{Attributes, Digest, FilePiece, Piece, StreamTally, Totals, TreePath, Verdict};
+use howdah_wire::{
+    Attributes, Checksum, FilePiece, Piece, PieceError, StreamTally, Totals, TreePath, Verdict,
+};
 use rustix::io::Errno;
 
 use crate::abort::lock;
 use crate::context::Context;
+use crate::digests::Digest;
 use crate::error::{TransferError, printable};
 use crate::queue::{BigFile, Block, Opened, Queue, Reading};
-use crate::source::{Entry, Kind, Sources};
+use crate::source::{BECAME_SHORTER, Entry, Kind, SourceFile, Sources};
 use crate::stream::{CHUNK_BYTES, Stream};
 
 /// From this length on payload starts in a record of its own and at the start of a send, so that
@@ -150,7 +152,7 @@ impl Sender<'_> {
                 mtime_ns,
             }),
             Kind::File { size, attributes } => {
-                let Some(file) = self.open(source, &path, size)? else {
+                let Some(file) = self.open(source, &path, size, attributes.mtime_ns)? else {
                     return Ok(());
                 };
                 let piece = FilePiece {
@@ -161,27 +163,19 @@ impl Sender<'_> {
                     size,
                     offset: 0,
                     len: size,
-                    checksum: true,
                 };
                 let begun = piece.totals();
                 self.header(&Piece::File(piece))?;
                 let mut hasher = blake3::Hasher::new();
                 let display = || self.sending.sources.display(source, &path);
-                if let Some(why) =
-                    send_range(self.stream, &file, 0, size, Some(&mut hasher), &display)?
-                {
+                if let Some(why) = send_range(self.stream, &file, 0, size, &mut hasher, &display)? {
                     self.give_up(size, &begun, why);
                     return self.verdict(Some(begun.bytes));
                 }
                 self.verdict(None)?;
                 let blake3 = *hasher.finalize().as_bytes();
                 self.stream.put(&blake3)?;
-                self.digests.push(Digest {
-                    source,
-                    path,
-                    size,
-                    blake3,
-                });
+                self.note_digest(source, path, blake3);
                 Ok(())
             }
         }
@@ -196,7 +190,6 @@ impl Sender<'_> {
                 mtime_ns: 0,
             },
         };
-        let checksum = !self.stream.encrypted();
         let piece = FilePiece {
             file: file.number,
             source: *source,
@@ -205,7 +198,6 @@ impl Sender<'_> {
             size: file.size,
             offset,
             len,
-            checksum,
         };
         let whole = piece.is_whole();
         let Some(opened) = self.opened(file, &piece)? else {
@@ -220,31 +212,38 @@ impl Sender<'_> {
         }
         let mut hasher = blake3::Hasher::new();
         hasher.set_input_offset(offset);
-        let hashing = checksum.then_some(&mut hasher);
         let display = || self.sending.sources.display(*source, path);
-        if let Some(why) = send_range(self.stream, &opened, offset, len, hashing, &display)? {
+        if let Some(why) = send_range(self.stream, &opened, offset, len, &mut hasher, &display)? {
             let begun_bytes = self.give_up_big(file, why);
             return self.verdict(Some(begun_bytes));
         }
         self.verdict(None)?;
-        if checksum {
-            let value = if whole {
-                *hasher.finalize().as_bytes()
-            } else {
-                hasher.finalize_non_root()
-            };
-            self.stream.put(&value)?;
-            if whole {
-                let (source, path) = (*source, path.clone());
-                self.digests.push(Digest {
-                    source,
-                    path,
-                    size: len,
-                    blake3: value,
-                });
-            }
+        let value = if whole {
+            *hasher.finalize().as_bytes()
+        } else {
+            hasher.finalize_non_root()
+        };
+        self.stream.put(&value)?;
+        let digest = if whole {
+            Some(value)
+        } else {
+            let added = lock(&file.reading).digests.add(offset, len, value);
+            added
+                .map_err(|_| PieceError::Malformed)?
+                .map(|digest| *digest.as_bytes())
+        };
+        if let Some(blake3) = digest {
+            self.note_digest(*source, path.clone(), blake3);
         }
         Ok(())
+    }
+
+    fn note_digest(&mut self, source: u16, path: TreePath, blake3: Checksum) {
+        self.digests.push(Digest {
+            source,
+            path,
+            blake3,
+        });
     }
 
     /// The file open and `piece` of it begun; `None` when no more of it is sent.
@@ -252,10 +251,11 @@ impl Sender<'_> {
         &self,
         file: &BigFile,
         piece: &FilePiece,
-    ) -> Result<Option<Arc<OwnedFd>>, TransferError> {
-        let Reading { opened, begun } = &mut *lock(&file.reading);
+    ) -> Result<Option<Arc<SourceFile>>, TransferError> {
+        let Reading { opened, begun, .. } = &mut *lock(&file.reading);
+        let mtime_ns = piece.attributes.mtime_ns;
         if let Opened::NotYet = opened {
-            *opened = match self.open(file.entry.source, &file.entry.path, file.size)? {
+            *opened = match self.open(file.entry.source, &file.entry.path, file.size, mtime_ns)? {
                 Some(descriptor) => Opened::Yes(Arc::new(descriptor)),
                 None => Opened::Unreadable,
             };
@@ -296,8 +296,9 @@ impl Sender<'_> {
         source: u16,
         path: &TreePath,
         size: u64,
-    ) -> Result<Option<OwnedFd>, TransferError> {
-        match self.sending.sources.open_file(source, path, size) {
+        mtime_ns: i64,
+    ) -> Result<Option<SourceFile>, TransferError> {
+        match self.sending.sources.open_file(source, path, size, mtime_ns) {
             Err(TransferError::Unreadable(why)) => {
                 self.sending.queue.leave_out(size);
                 self.context.leave_out(why);
@@ -320,25 +321,25 @@ impl Sender<'_> {
     }
 }
 
-/// Reads `len` bytes at `offset` straight into the stream; why not, if they cannot all be read: then
-/// zeros are in their place.
+/// Reads `len` bytes at `offset` straight into the stream. Says why, if they cannot all be read or
+/// the file has changed since it was opened; zeros are in the place of what was not read.
 fn send_range(
     stream: &mut dyn Stream,
-    file: &OwnedFd,
+    file: &SourceFile,
     mut offset: u64,
     len: u64,
-    mut hasher: Option<&mut blake3::Hasher>,
+    hasher: &mut blake3::Hasher,
     display: &dyn Fn() -> Vec<u8>,
 ) -> Result<Option<String>, TransferError> {
     let end = offset + len;
     while offset < end {
         let room = stream.room()?;
         let most = (end - offset).min(room.len() as u64) as usize;
-        let count = match rustix::io::pread(file, &mut room[..most], offset) {
+        let count = match rustix::io::pread(file.descriptor(), &mut room[..most], offset) {
             Ok(0) => {
                 fill_up(stream, end - offset)?;
                 let path = printable(&display());
-                let why = format!("cannot read {path}: it became shorter while it was read");
+                let why = format!("cannot read {path}: {BECAME_SHORTER}");
                 return Ok(Some(why));
             }
             Ok(count) => count,
@@ -351,13 +352,14 @@ fn send_range(
                 error => return Err(error),
             },
         };
-        if let Some(hasher) = &mut hasher {
-            hasher.update(&room[..count]);
-        }
+        hasher.update(&room[..count]);
         stream.advance(count);
         offset += count as u64;
     }
-    Ok(None)
+    Ok(file.changed().map(|change| {
+        let path = printable(&display());
+        format!("cannot read {path}: {change}")
+    }))
 }
 
 /// Puts zeros where payload was announced.

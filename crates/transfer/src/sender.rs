@@ -237,7 +237,6 @@ impl Run<'_> {
             }
             Message::Answer(answer) => queue.answer(&answer),
             Message::Progress(progress) => self.hear_progress(progress),
-            Message::Digests(digests) => self.context.note_digests(digests),
             Message::Warning(text) => lock(&self.context.board.notes).warnings.add(text),
             Message::Finished(finished) => self.finished = Some(*finished),
             Message::Steer(steering) => {

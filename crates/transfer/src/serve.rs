@@ -128,10 +128,7 @@ impl Far {
             tls,
         };
         let abort = Arc::new(Abort::default());
-        let board = Arc::new(Board::new(match job.direction {
-            Direction::Push => Digests::for_peer(),
-            Direction::Pull => Digests::nowhere(),
-        }));
+        let board = Arc::new(Board::new(Digests::nowhere()));
         let control = channel.control();
         let context = Context::new(
             Side::Far,

@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, SystemTime};
 
 use howdah_wire::{Attributes, LinkTarget, PathError, TreePath};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
@@ -94,6 +96,55 @@ pub fn base_name(path: &[u8]) -> Result<BaseName, TransferError> {
     }
 }
 
+/// Why a file that has lost bytes is not sent.
+pub(crate) const BECAME_SHORTER: &str = "it became shorter while it was read";
+/// Two writes within one tick of the kernel's clock may leave the same time of change. Where time
+/// stamps are coarse a tick has at most 10 ms (`CONFIG_HZ=100`).
+const TICK: Duration = Duration::from_millis(20);
+
+/// A file that is open for reading, and its state when it was opened.
+#[derive(Debug)]
+pub struct SourceFile {
+    descriptor: OwnedFd,
+    opened: Stat,
+}
+
+impl SourceFile {
+    /// The file itself.
+    pub fn descriptor(&self) -> &OwnedFd {
+        &self.descriptor
+    }
+
+    /// What has become of the file since it was opened, if it has changed: what was read may then be
+    /// of no one moment. A program that writes through a mapping shows only when the kernel writes
+    /// its pages back.
+    pub fn changed(&self) -> Option<&'static str> {
+        match rustix::fs::fstat(&self.descriptor) {
+            Ok(now) if stamp(&now) == stamp(&self.opened) => None,
+            Ok(now) if size(&now) < size(&self.opened) => Some(BECAME_SHORTER),
+            _ => Some("it changed while it was read; run the same command again"),
+        }
+    }
+
+    /// Waits until a later write must leave another time of change than the one at opening.
+    fn let_the_clock_tick(&self) {
+        let changed = Duration::new(
+            u64::try_from(self.opened.st_ctime).unwrap_or(0),
+            u32::try_from(self.opened.st_ctime_nsec).unwrap_or(0),
+        );
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        if let Some(age) = now.checked_sub(changed) {
+            thread::sleep(TICK.saturating_sub(age));
+        }
+    }
+}
+
+/// What tells two states of a file apart: size, time of modification and time of change.
+fn stamp(stat: &Stat) -> (u64, i64, i64, i64) {
+    let changed_ns = i64::try_from(stat.st_ctime_nsec).unwrap_or(0);
+    (size(stat), mtime_ns(stat), stat.st_ctime, changed_ns)
+}
+
 /// The sources of a job, opened.
 #[derive(Debug)]
 pub struct Sources(Vec<Source>);
@@ -131,17 +182,18 @@ impl Sources {
         display
     }
 
-    /// Opens a file of which `size` bytes are to be read.
+    /// Opens a file that had `size` bytes and the modification time `mtime_ns` when it was found.
     ///
     /// # Errors
-    /// [`TransferError::Unreadable`] when it has gone, may not be read, has become shorter or is no
-    /// regular file any more.
+    /// [`TransferError::Unreadable`] when it has gone, may not be read, has changed since it was found
+    /// or is no regular file any more.
     pub fn open_file(
         &self,
         source: u16,
         path: &TreePath,
         size: u64,
-    ) -> Result<OwnedFd, TransferError> {
+        mtime_ns: i64,
+    ) -> Result<SourceFile, TransferError> {
         let root = &self.0[usize::from(source)].root;
         let opened = if path.is_root() {
             rustix::io::fcntl_dupfd_cloexec(root, 0)
@@ -152,14 +204,21 @@ impl Sources {
         };
         let failed =
             |error: Errno| TransferError::reading("read", &self.display(source, path), error);
-        let file = opened.map_err(failed)?;
-        let stat = rustix::fs::fstat(&file).map_err(failed)?;
+        let descriptor = opened.map_err(failed)?;
+        let stat = rustix::fs::fstat(&descriptor).map_err(failed)?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         let changed = if kind != FileType::RegularFile {
             special(kind)
         } else if self::size(&stat) < size {
             "it has become shorter since it was found"
+        } else if self::size(&stat) > size || self::mtime_ns(&stat) != mtime_ns {
+            "it has changed since it was found; run the same command again"
         } else {
+            let file = SourceFile {
+                descriptor,
+                opened: stat,
+            };
+            file.let_the_clock_tick();
             return Ok(file);
         };
         let path = printable(&self.display(source, path));

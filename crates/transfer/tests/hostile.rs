@@ -169,7 +169,6 @@ fn piece(path: &str, size: u64, offset: u64, len: u64) -> FilePiece {
         size,
         offset,
         len,
-        checksum: true,
     }
 }
 

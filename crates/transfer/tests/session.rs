@@ -4,6 +4,7 @@ mod ends;
 mod steer;
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
@@ -295,6 +296,41 @@ fn a_file_that_shrinks_on_the_way_is_left_out_and_named_and_the_rest_arrives() {
         assert_eq!(ends::digests(&kept).len(), 1);
         assert_eq!(fs::read(target.join("late")).unwrap(), content(3 * MIB));
         assert_eq!(listing(&target.join("src")), []);
+    }
+}
+
+#[test]
+fn a_file_overwritten_while_it_is_read_is_left_out_and_named_and_the_rest_arrives() {
+    let len = 32 * MIB;
+    for (direction, encrypt, time_put_back) in [
+        ("push", true, false),
+        ("pull", false, false),
+        ("push", true, true),
+    ] {
+        let base = tempfile::tempdir().unwrap();
+        let (source, target) = (base.path().join("src"), base.path().join("dst"));
+        fs::create_dir(&source).unwrap();
+        let (torn, late) = (source.join("a"), base.path().join("late"));
+        fs::write(&torn, content(len)).unwrap();
+        fs::write(&late, content(3 * MIB)).unwrap();
+        let mut job = job(direction, &[&source, &late], &target);
+        job["encrypt"] = json!(encrypt);
+        let ends = Ends::start(&job, &json!({"pacing_bps": 100_000_000, "streams": 2}));
+        ends.wait_for_bytes(MIB as u64);
+        let before = fs::metadata(&torn).unwrap().modified().unwrap();
+        let mut file = fs::File::options().write(true).open(&torn).unwrap();
+        file.write_all(&vec![7; len]).unwrap();
+        if time_put_back {
+            file.set_modified(before).unwrap();
+        }
+        let outcome = ends.result().unwrap();
+        let said = left_out(&outcome);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains("src/a: it "), "{said:?}");
+        assert!(said[0].ends_with("run the same command again"), "{said:?}");
+        assert_eq!(outcome["files"], 1);
+        assert!(!target.join("src/a").exists());
+        assert_eq!(fs::read(target.join("late")).unwrap(), content(3 * MIB));
     }
 }
 

@@ -146,7 +146,7 @@ impl Conversation {
                 self.answered += answers;
                 Ok(())
             }
-            (false, Message::Progress(_) | Message::Digests(_)) => Ok(()),
+            (false, Message::Progress(_)) => Ok(()),
             (false, Message::Steer(steering)) if self.side == Side::Far => {
                 steering.check(self.streams).map_err(ProtocolError)
             }

@@ -16,15 +16,16 @@ mod verdict;
 pub use conversation::{Conversation, ProtocolError, Side};
 pub use frame::{FrameError, FrameReader, encode, preamble};
 pub use message::{
-    Answer, Digest, Direction, FarHello, Finished, Hello, Job, LimitedBy, Memory, Message, Offer,
+    Answer, Direction, FarHello, Finished, Hello, Job, LimitedBy, Memory, Message, Offer,
     OfferedFile, Progress, Sample, Scanned, StreamPlan, StreamSummary,
 };
 pub use path::{LinkTarget, PathError, TreePath};
 pub use piece::{
-    Attributes, FilePiece, HEADER_LENGTH_BYTES, Piece, PieceError, StreamHello, StreamTally, Totals,
+    Attributes, Checksum, FilePiece, HEADER_LENGTH_BYTES, Piece, PieceError, StreamHello,
+    StreamTally, Totals,
 };
 pub use steer::{Steered, Steering};
 pub use verdict::{Arrivals, Verdict};
 
 /// Both ends must speak the same version; it changes with every change of a message or a piece.
-pub const PROTOCOL_VERSION: u32 = 6;
+pub const PROTOCOL_VERSION: u32 = 7;

@@ -1,7 +1,7 @@
 //! What one end accepts from the other, so that no message can cost it more than this.
 
-/// Longest control frame, in bytes: an offer or digests of as many files as one message takes, with
-/// the longest paths.
+/// Longest control frame, in bytes: an offer of as many files as one message takes, with the longest
+/// paths.
 pub const MAX_FRAME_BYTES: usize = 3 << 20;
 /// Longest path below a source, in bytes (Linux `PATH_MAX`).
 pub const MAX_PATH_BYTES: usize = 4096;
@@ -13,7 +13,7 @@ pub const MAX_HEADER_BYTES: usize = 2 * MAX_PATH_BYTES + 128;
 pub const MAX_STREAMS: usize = 128;
 /// Longest name of a congestion control, in bytes (Linux `TCP_CA_NAME_MAX` without its NUL).
 pub const MAX_CONTROL_BYTES: usize = 15;
-/// Most files in one [`crate::Offer`], or in one message of digests.
+/// Most files in one [`crate::Offer`].
 pub const MAX_OFFERED_FILES: usize = 512;
 /// Most payload in one piece, in bytes.
 pub const MAX_PIECE_BYTES: u64 = 64 << 20;

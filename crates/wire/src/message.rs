@@ -33,8 +33,6 @@ pub enum Message {
     Progress(Progress),
     /// sender (far) → receiver: `TCP_INFO` of its sockets.
     Samples(Vec<Sample>),
-    /// receiver → sender: digests of files that came in several pieces.
-    Digests(Vec<Digest>),
     /// Something the user should know that stops nothing.
     Warning(String),
     /// Nothing to say, but still there.
@@ -186,7 +184,7 @@ pub struct Scanned {
 /// What has arrived at the receiver so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Verified payload in bytes.
+    /// Payload that has arrived, in bytes; verified piece by piece.
     pub bytes: u64,
     /// Files in place.
     pub files: u64,
@@ -237,19 +235,6 @@ pub struct Sample {
     pub notsent_bytes: u64,
     /// What limits it.
     pub limited: Option<LimitedBy>,
-}
-
-/// The digest of one file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Digest {
-    /// Index of the source the file belongs to.
-    pub source: u16,
-    /// Its path below that source.
-    pub path: TreePath,
-    /// Its size in bytes.
-    pub size: u64,
-    /// BLAKE3 of its content, as `b3sum` prints it.
-    pub blake3: [u8; 32],
 }
 
 /// The account of one end.

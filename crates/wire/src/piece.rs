@@ -31,9 +31,6 @@ pub enum PieceError {
     /// A header that cannot be read, or whose numbers contradict each other.
     #[error("a piece's header is malformed")]
     Malformed,
-    /// Payload without TLS and without a checksum.
-    #[error("a piece carries neither encryption nor a checksum")]
-    Unprotected,
     /// A piece after the end, or an end that does not tally.
     #[error("a data stream does not tally")]
     Tally,
@@ -88,7 +85,7 @@ pub struct Attributes {
     pub mtime_ns: i64,
 }
 
-/// A part of a file, or all of it.
+/// A part of a file, or all of it. Its payload, a [`crate::Verdict`] and a [`Checksum`] follow it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilePiece {
     /// Number of the file, the same in all its pieces.
@@ -105,10 +102,12 @@ pub struct FilePiece {
     pub offset: u64,
     /// Payload that follows the header, in bytes.
     pub len: u64,
-    /// Whether 32 bytes follow the payload and its [`crate::Verdict`]: its BLAKE3 digest if the piece
-    /// is the whole file, else its chaining value as the subtree at `offset`.
-    pub checksum: bool,
 }
+
+/// What the sender read, hashed at the sender: the BLAKE3 digest of the file if a piece is all of it,
+/// else the chaining value of the subtree at its offset. TLS vouches for the wire alone; this also
+/// vouches for what both ends did with the bytes.
+pub type Checksum = [u8; 32];
 
 impl FilePiece {
     /// Whether the piece is the whole file.
@@ -143,7 +142,7 @@ impl FilePiece {
 /// The header of a piece.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Piece {
-    /// Part of a regular file; payload and a [`crate::Verdict`] follow.
+    /// Part of a regular file.
     File(FilePiece),
     /// A folder.
     Folder {
@@ -204,25 +203,25 @@ impl Piece {
         }
     }
 
-    /// The piece that a header of a stream describes; `encrypted` says whether the stream is.
+    /// The piece that a header describes.
     ///
     /// # Errors
-    /// When the header is none, contradicts itself, or leaves its payload unprotected.
-    pub fn decode(header: &[u8], encrypted: bool) -> Result<Self, PieceError> {
+    /// [`PieceError::Malformed`] when the header is none or contradicts itself.
+    pub fn decode(header: &[u8]) -> Result<Self, PieceError> {
         let piece = match postcard::take_from_bytes(header) {
             Ok((piece, [])) => piece,
             _ => return Err(PieceError::Malformed),
         };
-        let (sound, protected) = match &piece {
-            Self::File(file) => (file.is_sound(), file.checksum || encrypted),
-            Self::Memory { len } => ((1..=MAX_PIECE_BYTES).contains(len), true),
-            Self::Folder { attributes, .. } => (attributes.mode <= MAX_MODE, true),
-            Self::Link { .. } | Self::End(_) => (true, true),
+        let sound = match &piece {
+            Self::File(file) => file.is_sound(),
+            Self::Memory { len } => (1..=MAX_PIECE_BYTES).contains(len),
+            Self::Folder { attributes, .. } => attributes.mode <= MAX_MODE,
+            Self::Link { .. } | Self::End(_) => true,
         };
-        match (sound, protected) {
-            (false, _) => Err(PieceError::Malformed),
-            (true, false) => Err(PieceError::Unprotected),
-            (true, true) => Ok(piece),
+        if sound {
+            Ok(piece)
+        } else {
+            Err(PieceError::Malformed)
         }
     }
 }
@@ -347,7 +346,6 @@ mod tests {
             size,
             offset,
             len,
-            checksum: true,
         })
     }
 
@@ -360,7 +358,7 @@ mod tests {
     fn decode(bytes: &[u8]) -> Result<Piece, PieceError> {
         let (length, header) = bytes.split_first_chunk().unwrap();
         assert_eq!(Piece::header_len(*length).unwrap(), header.len());
-        Piece::decode(header, false)
+        Piece::decode(header)
     }
 
     #[test]
@@ -394,19 +392,6 @@ mod tests {
             let refused = decode(&encoded(&file(size, offset, len)));
             assert_eq!(refused, Err(PieceError::Malformed), "{size} {offset} {len}");
         }
-    }
-
-    #[test]
-    fn refuses_payload_without_protection() {
-        let Piece::File(mut piece) = file(1, 0, 1) else {
-            unreachable!()
-        };
-        piece.checksum = false;
-        let piece = Piece::File(piece);
-        let bytes = encoded(&piece);
-        let header = &bytes[HEADER_LENGTH_BYTES..];
-        assert_eq!(Piece::decode(header, true), Ok(piece));
-        assert_eq!(Piece::decode(header, false), Err(PieceError::Unprotected));
     }
 
     #[test]
@@ -456,8 +441,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_headers_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), encrypted: bool) {
-            let _ = Piece::decode(&bytes, encrypted);
+        fn arbitrary_headers_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = Piece::decode(&bytes);
         }
 
         #[test]
@@ -465,7 +450,7 @@ mod tests {
             let mut bytes = encoded(&file(9 * MIB, 4 * MIB, 4 * MIB));
             let at = HEADER_LENGTH_BYTES + bit / 8 % (bytes.len() - HEADER_LENGTH_BYTES);
             bytes[at] ^= 1 << (bit % 8);
-            if let Ok(Piece::File(file)) = Piece::decode(&bytes[HEADER_LENGTH_BYTES..], false) {
+            if let Ok(Piece::File(file)) = Piece::decode(&bytes[HEADER_LENGTH_BYTES..]) {
                 prop_assert!(file.is_sound());
                 prop_assert!(file.offset + file.len <= file.size);
             }

@@ -10,8 +10,8 @@ use std::num::NonZeroU64;
 
 use crate::piece::{FilePiece, PieceError, Totals};
 
-/// What follows the payload of a [`FilePiece`], before its checksum; nothing follows one that gives
-/// the file up.
+/// What follows the payload of a [`FilePiece`], before its checksum; no checksum follows a verdict
+/// that gives the file up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// If the file is given up: its payload that has begun to travel, on any stream, in bytes. What
@@ -107,7 +107,6 @@ mod tests {
             size,
             offset,
             len,
-            checksum: false,
         }
     }
 
