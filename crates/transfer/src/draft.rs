@@ -1,7 +1,7 @@
 //! A file that has no name, or not its own, until it is complete.
 
 use std::io::{self, IoSlice};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 
 use howdah_wire::Attributes;
@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::abort::lock;
+use crate::durable::lost;
 use crate::error::{TransferError, printable};
 use crate::source::INSIDE;
 use crate::spot::{Spot, set_attributes, temporary_name};
@@ -25,7 +26,7 @@ const TMPFS_MAGIC: i64 = 0x0102_1994;
 /// Only its owner may look into it until it is complete.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// A file being written. Dropped before [`Self::commit`], it leaves nothing behind.
+/// A file being written. Dropped before [`Self::give_name`], it leaves nothing behind.
 #[derive(Debug)]
 pub struct Draft {
     spot: Spot,
@@ -111,12 +112,52 @@ impl Draft {
         Ok(())
     }
 
-    /// Gives the complete file its attributes and its name; a file of that name is replaced.
+    /// Has the kernel begin to write a range to the disk, so that the flush at the end is short.
+    pub fn begin_writing_back(&self, offset: u64, len: u64) {
+        let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else {
+            return;
+        };
+        // SAFETY: the descriptor is open for the whole call, which takes numbers alone. A file system
+        // that cannot do this leaves it all to the flush.
+        unsafe {
+            libc::sync_file_range(
+                self.file.as_raw_fd(),
+                offset,
+                len,
+                libc::SYNC_FILE_RANGE_WRITE,
+            );
+        }
+    }
+
+    /// Gives the complete file its attributes.
     ///
     /// # Errors
-    /// When the attributes or the name are refused; nothing is left behind then.
-    pub fn commit(&self, attributes: Attributes) -> Result<(), TransferError> {
-        set_attributes(&self.file, attributes).map_err(|error| self.failed(error))?;
+    /// When they are refused.
+    pub fn complete(&self, attributes: Attributes) -> Result<(), TransferError> {
+        set_attributes(&self.file, attributes).map_err(|error| self.failed(error))
+    }
+
+    /// The file itself.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// The name it gets.
+    pub fn spot(&self) -> &Spot {
+        &self.spot
+    }
+
+    /// The storage has lost bytes of it.
+    pub fn lost(&self, error: impl Into<io::Error>) -> TransferError {
+        lost(&self.spot.display, error)
+    }
+
+    /// Gives the file its name, which must be complete and on stable storage; a file of that name is
+    /// replaced.
+    ///
+    /// # Errors
+    /// When the name is refused; nothing is left behind then.
+    pub fn give_name(&self) -> Result<(), TransferError> {
         let name = self.spot.name.as_slice();
         let mut beside = lock(&self.beside);
         if beside.is_none() {

@@ -6,12 +6,15 @@
 
 mod abort;
 mod assembly;
+mod commit;
 mod context;
 mod control;
 mod digests;
 mod door;
 mod draft;
+mod durable;
 mod error;
+mod folders;
 mod inbox;
 mod lines;
 mod memory;

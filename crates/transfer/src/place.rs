@@ -4,7 +4,7 @@
 //! symbolic link. A file has no name until it is complete: it is written to an unnamed file
 //! (`O_TMPFILE`) and linked into place; where the file system has none, beside the target.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,9 @@ use rustix::io::Errno;
 
 use crate::abort::lock;
 use crate::draft::Draft;
+use crate::durable;
 use crate::error::{TransferError, printable};
+use crate::folders::{Folder, Folders};
 use crate::source::{INSIDE, mtime_ns};
 use crate::spot::{Spot, set_attributes, temporary_name, times};
 use crate::target::Target;
@@ -30,8 +32,9 @@ type OpenFolders = HashMap<(u16, Vec<u8>), Arc<OwnedFd>>;
 pub struct Placement {
     targets: Vec<Target>,
     open: Mutex<OpenFolders>,
-    /// One entry each, however often a folder is sent.
-    folders: Mutex<BTreeMap<(u16, TreePath), Attributes>>,
+    folders: Mutex<Folders>,
+    /// Where names have changed that are not on stable storage yet.
+    unflushed: durable::Unflushed,
 }
 
 impl Placement {
@@ -41,6 +44,7 @@ impl Placement {
             targets,
             open: Mutex::default(),
             folders: Mutex::default(),
+            unflushed: durable::Unflushed::default(),
         }
     }
 
@@ -76,7 +80,20 @@ impl Placement {
         };
         let same_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
             && u64::try_from(stat.st_size) == Ok(file.size);
-        Ok(!(same_file && same_time(file.mtime_ns, mtime_ns(&stat))))
+        let needed = !(same_file && same_time(file.mtime_ns, mtime_ns(&stat)));
+        if !needed {
+            // Nobody knows whether who wrote it has put it on stable storage.
+            self.unflushed.note_system(folder, &target.folder_path)?;
+        }
+        Ok(needed)
+    }
+
+    /// Notes that an entry has a new name, so that [`Self::finish`] puts it on stable storage.
+    ///
+    /// # Errors
+    /// When its folder cannot be asked what it is.
+    pub fn note_named(&self, spot: &Spot) -> Result<(), TransferError> {
+        self.unflushed.note(&spot.folder, &spot.display)
     }
 
     /// The spot of an entry; folders above it that are missing are made.
@@ -122,10 +139,19 @@ impl Placement {
     ) -> Result<(), TransferError> {
         let (target, relative) = self.relative(source, path)?;
         self.folder(source, target, &relative)?;
-        if !relative.is_empty() {
-            lock(&self.folders).insert((source, path.clone()), attributes);
-        }
-        Ok(())
+        let (false, Some(destination)) = (relative.is_empty(), &target.folder) else {
+            return Ok(());
+        };
+        let folder = Folder {
+            source,
+            path: path.clone(),
+            attributes,
+        };
+        lock(&self.folders)
+            .add(&folder, destination)
+            .map_err(|error| {
+                TransferError::path("keep the attributes of", &target.display(&relative), error)
+            })
     }
 
     /// Makes a symbolic link; one that is there already is replaced.
@@ -155,27 +181,34 @@ impl Placement {
             other => other.map_err(failed)?,
         }
         rustix::fs::utimensat(folder, name, &times(mtime_ns), AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(failed)
+            .map_err(failed)?;
+        self.note_named(&spot)
     }
 
-    /// Gives the folders their attributes, the innermost first, until `stop` says so.
+    /// Gives the folders their attributes, the innermost first, and puts all names on stable storage,
+    /// until `stop` says so.
     ///
     /// # Errors
-    /// When one cannot be changed; [`TransferError::Cancelled`] when it was stopped.
+    /// When a folder cannot be changed or the storage fails; [`TransferError::Cancelled`] when it was
+    /// stopped.
     pub fn finish(&self, stop: impl Fn() -> bool) -> Result<(), TransferError> {
         let folders = std::mem::take(&mut *lock(&self.folders));
-        for ((source, path), attributes) in folders.into_iter().rev() {
+        folders.each(|folder| {
             if stop() {
                 return Err(TransferError::Cancelled);
             }
-            let (target, relative) = self.relative(source, &path)?;
-            let folder = self.folder(source, target, &relative)?;
-            set_attributes(&folder, attributes).map_err(|error| {
-                let path = target.display(&relative);
-                TransferError::path("set mode and time of", &path, error)
-            })?;
-        }
-        Ok(())
+            self.set_attributes_of(&folder)
+        })?;
+        self.unflushed.flush(stop)
+    }
+
+    fn set_attributes_of(&self, folder: &Folder) -> Result<(), TransferError> {
+        let (target, relative) = self.relative(folder.source, &folder.path)?;
+        let display = target.display(&relative);
+        let open = self.folder(folder.source, target, &relative)?;
+        set_attributes(&open, folder.attributes)
+            .map_err(|error| TransferError::path("set mode and time of", &display, error))?;
+        self.unflushed.note(&open, &display)
     }
 
     /// An open folder below a target's, made together with those above it if it is missing.
@@ -203,6 +236,7 @@ impl Placement {
                     Ok(()) | Err(Errno::EXIST) => {}
                     Err(error) => return Err(failed(error)),
                 }
+                self.unflushed.note(&parent, &target.display(relative))?;
                 enter(&parent, name).map_err(failed)?
             }
             other => other.map_err(failed)?,

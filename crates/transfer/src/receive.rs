@@ -14,6 +14,7 @@ use howdah_wire::{
 
 use crate::abort::lock;
 use crate::assembly::Assembly;
+use crate::commit::{Committer, Complete};
 use crate::context::Context;
 use crate::digests::Digest;
 use crate::draft::Draft;
@@ -27,6 +28,7 @@ const PARTS: usize = 64;
 /// What all receiving streams of one end share.
 pub struct Receiving {
     placement: Placement,
+    committer: Committer,
     /// Files of which some pieces have come.
     open: Mutex<HashMap<u64, Arc<OpenFile>>>,
     totals: Mutex<Vec<(u16, Totals)>>,
@@ -59,6 +61,7 @@ impl Receiving {
     pub fn new(placement: Placement) -> Self {
         Self {
             placement,
+            committer: Committer::new(),
             open: Mutex::default(),
             totals: Mutex::default(),
             given_up: Mutex::default(),
@@ -101,11 +104,30 @@ impl Receiving {
         }
     }
 
-    /// Ends the job when all streams have ended: nothing may be missing. Returns early when `stop`
-    /// says so.
+    /// The work of the thread that gives complete files their names.
     ///
     /// # Errors
-    /// When files are incomplete or a folder refuses its attributes.
+    /// When a file cannot be put on stable storage or named.
+    pub fn name_files(&self, context: &Context) -> Result<(), TransferError> {
+        let stop = || context.abort.stopping();
+        self.committer.run(stop, |file| {
+            self.placement.note_named(file.draft.spot())?;
+            context.board.files.fetch_add(1, Ordering::Relaxed);
+            let digest = Digest {
+                source: file.piece.source,
+                path: file.piece.path,
+                blake3: file.blake3,
+            };
+            context.note_digests([digest]);
+            Ok(())
+        })
+    }
+
+    /// Ends the job when all streams have ended: nothing may be missing, and all is on stable
+    /// storage. Returns early when `stop` says so.
+    ///
+    /// # Errors
+    /// When files are incomplete, a folder refuses its attributes, or the storage fails.
     pub fn finish(&self, stop: impl Fn() -> bool) -> Result<(), TransferError> {
         if let Some(file) = lock(&self.open).values().next() {
             return Err(TransferError::Here(format!(
@@ -113,6 +135,7 @@ impl Receiving {
                 printable(&file.display)
             )));
         }
+        self.committer.finish(&stop)?;
         self.placement.finish(stop)
     }
 
@@ -235,9 +258,7 @@ impl Receiver<'_> {
             self.give_up(&arrivals, piece.len);
             return Ok(());
         }
-        draft.commit(piece.attributes)?;
-        self.complete(piece, blake3);
-        Ok(())
+        self.complete(Arc::new(draft), piece, blake3)
     }
 
     fn receive_part(&mut self, piece: &FilePiece) -> Result<(), TransferError> {
@@ -253,7 +274,9 @@ impl Receiver<'_> {
                 None => Ok(()),
             }
         })?;
-        drop(draft);
+        if let Some(draft) = draft {
+            draft.begin_writing_back(piece.offset, piece.len);
+        }
         let value = hasher.finalize_non_root();
         let verdict = self.verdict(value)?;
         let mut parts = lock(&file.parts);
@@ -276,9 +299,7 @@ impl Receiver<'_> {
         };
         drop(parts);
         lock(&self.receiving.open).remove(&piece.file);
-        draft.commit(file.first.attributes)?;
-        self.complete(file.first.clone(), *digest.as_bytes());
-        Ok(())
+        self.complete(draft, file.first.clone(), *digest.as_bytes())
     }
 
     fn receive_memory(&mut self, len: u64) -> Result<(), TransferError> {
@@ -347,13 +368,20 @@ impl Receiver<'_> {
         }
     }
 
-    fn complete(&self, piece: FilePiece, blake3: Checksum) {
-        self.context.board.files.fetch_add(1, Ordering::Relaxed);
-        let digest = Digest {
-            source: piece.source,
-            path: piece.path,
+    /// Hands a file on of which nothing is missing; it is named when it is on stable storage.
+    fn complete(
+        &self,
+        draft: Arc<Draft>,
+        piece: FilePiece,
+        blake3: Checksum,
+    ) -> Result<(), TransferError> {
+        draft.complete(piece.attributes)?;
+        let file = Complete {
+            draft,
+            piece,
             blake3,
         };
-        self.context.note_digests([digest]);
+        let stop = || self.context.abort.stopping();
+        self.receiving.committer.hand_over(file, stop)
     }
 }

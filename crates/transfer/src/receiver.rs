@@ -68,6 +68,8 @@ pub fn run(
     let mut streams_left = 0;
     if !job.dry_run {
         streams_left = job.plan.streams;
+        let naming = Arc::clone(&receiving);
+        context.spawn("howdah-name", move |context| naming.name_files(context))?;
         let receiving = Arc::clone(&receiving);
         let work: Arc<Work> = Arc::new(move |context, index, stream| {
             let outcome = receiving.work(context, index, stream);

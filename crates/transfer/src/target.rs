@@ -7,6 +7,7 @@ use howdah_wire::Job;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::durable::lost;
 use crate::error::{TransferError, printable};
 use crate::source::{BaseName, base_name};
 use crate::spot::refuse_special;
@@ -180,13 +181,17 @@ fn open_folder(path: &[u8]) -> Result<OwnedFd, TransferError> {
 
 fn make_folder(path: &[u8], dry_run: bool) -> Result<Option<OwnedFd>, TransferError> {
     let (parent, _) = split(path)?;
-    open_folder(&parent)?;
+    let above = open_folder(&parent)?;
     if dry_run {
         return Ok(None);
     }
     rustix::fs::mkdir(path, Mode::from_raw_mode(0o777))
         .map_err(|error| TransferError::path("make folder", path, error))?;
-    open_folder(path).map(Some)
+    match rustix::fs::fsync(above) {
+        // Some file systems flush no single folder; what lies in it is flushed with its system.
+        Ok(()) | Err(Errno::INVAL) => open_folder(path).map(Some),
+        Err(error) => Err(lost(path, error)),
+    }
 }
 
 /// Parent and last name of a path whose last name does not exist, or is no folder.

@@ -1,6 +1,7 @@
 //! Both ends in one process, over a socket pair and loopback.
 
 mod ends;
+mod power_cut;
 mod steer;
 
 use std::fs;
