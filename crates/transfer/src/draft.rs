@@ -112,23 +112,6 @@ impl Draft {
         Ok(())
     }
 
-    /// Has the kernel begin to write a range to the disk, so that the flush at the end is short.
-    pub fn begin_writing_back(&self, offset: u64, len: u64) {
-        let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else {
-            return;
-        };
-        // SAFETY: the descriptor is open for the whole call, which takes numbers alone. A file system
-        // that cannot do this leaves it all to the flush.
-        unsafe {
-            libc::sync_file_range(
-                self.file.as_raw_fd(),
-                offset,
-                len,
-                libc::SYNC_FILE_RANGE_WRITE,
-            );
-        }
-    }
-
     /// Gives the complete file its attributes.
     ///
     /// # Errors

@@ -38,6 +38,7 @@ pub mod stream;
 mod target;
 pub mod tls;
 mod tuning;
+mod write_behind;
 
 pub use error::TransferError;
 pub use serve::serve;

@@ -21,6 +21,7 @@ use crate::draft::Draft;
 use crate::error::{TransferError, printable};
 use crate::place::Placement;
 use crate::stream::{Stream, StreamError};
+use crate::write_behind::WriteBehind;
 
 /// Parts that payload usually comes in.
 const PARTS: usize = 64;
@@ -29,6 +30,7 @@ const PARTS: usize = 64;
 pub struct Receiving {
     placement: Placement,
     committer: Committer,
+    behind: WriteBehind,
     /// Files of which some pieces have come.
     open: Mutex<HashMap<u64, Arc<OpenFile>>>,
     totals: Mutex<Vec<(u16, Totals)>>,
@@ -62,6 +64,7 @@ impl Receiving {
         Self {
             placement,
             committer: Committer::new(),
+            behind: WriteBehind::default(),
             open: Mutex::default(),
             totals: Mutex::default(),
             given_up: Mutex::default(),
@@ -275,7 +278,9 @@ impl Receiver<'_> {
             }
         })?;
         if let Some(draft) = draft {
-            draft.begin_writing_back(piece.offset, piece.len);
+            self.receiving
+                .behind
+                .written(&draft, piece.offset, piece.len)?;
         }
         let value = hasher.finalize_non_root();
         let verdict = self.verdict(value)?;
