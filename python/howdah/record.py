@@ -159,6 +159,17 @@ class FileAction(msgspec.Struct, frozen=True, kw_only=True):
     action: Literal["copy", "skip"]
 
 
+class FilesBeyond(msgspec.Struct, frozen=True):
+    """Files of a dry run that are counted and not listed."""
+
+    copy: int
+    """Files that would be copied."""
+    copy_bytes: int
+    """Their sizes."""
+    skip: int
+    """Files that are at the receiver already."""
+
+
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked of the open streams; in force from then on unless it was refused."""
 
@@ -205,6 +216,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Growth of the resident set, beyond socket buffers."""
     far_peak_memory_bytes: int | None = None
     dry_run_plan: list[FileAction] | None = None
+    """What a dry run would do: the first files, as many as fit into 16 MiB."""
+    dry_run_beyond: FilesBeyond | None = None
+    """The files after those, which are only counted."""
     warnings: list[str] = []
     warnings_more: int = 0
     """Warnings that were counted and not kept; the first 4 MiB are."""

@@ -6,7 +6,7 @@ from samples import howdah, record
 
 from howdah.archive import Archive
 from howdah.plan import Plan
-from howdah.record import Change, FileAction, Outcome, Record, StreamOutcome
+from howdah.record import Change, FileAction, FilesBeyond, Outcome, Record, StreamOutcome
 from howdah.transfer.summary import details, line, summary
 
 OUTCOME = Outcome(
@@ -83,6 +83,9 @@ def test_a_dry_run_lists_names_as_one_line_each() -> None:
     text = summary(finished(dry_run_plan=actions), None)
     assert "copy    1.00 kB  a\\nb\\xff" in text.splitlines()
     assert text.endswith("Would copy 1 file, 1.00 kB; skip 1.")
+    beyond = FilesBeyond(copy=2_999, copy_bytes=1_000_000, skip=4_000)
+    more = summary(finished(dry_run_plan=actions, dry_run_beyond=beyond), None).splitlines()
+    assert more[-2:] == ["… and 6,999 files more, not listed", "Would copy 3,000 files, 1.00 MB; skip 4,001."]
 
 
 def test_the_archive_is_listed_and_shown(tmp_path: Path) -> None:

@@ -74,6 +74,13 @@ impl Abort {
         u16::try_from(open).unwrap_or(u16::MAX)
     }
 
+    /// Whether `found` says so of one of the sockets of streams at work.
+    pub fn any(&self, mut found: impl FnMut(BorrowedFd<'_>) -> bool) -> bool {
+        let sockets = lock(&self.sockets);
+        let mut open = sockets.iter().filter(|socket| socket.open);
+        open.any(|socket| found(socket.descriptor.as_fd()))
+    }
+
     /// Calls `visit` with each stream's index and socket.
     pub fn each(&self, mut visit: impl FnMut(u16, BorrowedFd<'_>)) {
         for socket in &*lock(&self.sockets) {

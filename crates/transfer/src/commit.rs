@@ -136,6 +136,12 @@ impl Committer {
         Some(batch)
     }
 
+    /// Whether files are waiting or being flushed.
+    pub fn busy(&self) -> bool {
+        let state = lock(&self.state);
+        state.busy || !state.waiting.is_empty()
+    }
+
     /// Waits until all files that were handed over have their names.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -28,7 +28,9 @@ pub struct Context {
     /// To the other end.
     pub control: Control,
     /// To the thread that runs this end.
-    pub events: Sender<Event>,
+    pub events: SyncSender<Event>,
+    /// How long the other end may do nothing.
+    pub patience: Duration,
     /// Stops this end.
     pub abort: Arc<Abort>,
     /// How far it has come.
@@ -48,7 +50,8 @@ impl Context {
         side: Side,
         job: Job,
         control: Control,
-        events: Sender<Event>,
+        events: SyncSender<Event>,
+        patience: Duration,
         abort: Arc<Abort>,
         board: Arc<Board>,
     ) -> Arc<Self> {
@@ -57,6 +60,7 @@ impl Context {
             job,
             control,
             events,
+            patience,
             abort,
             board,
             tuning: Tuning::default(),
@@ -150,6 +154,8 @@ pub struct Board {
     pub bytes: AtomicU64,
     /// Files in place at the receiver.
     pub files: AtomicU64,
+    /// Pieces that have come whole, of files, folders and links.
+    pub pieces: AtomicU64,
     /// Digests of the files that are complete.
     pub digests: Digests,
     /// What changes less often.
@@ -193,6 +199,7 @@ impl Board {
             first_payload: OnceLock::new(),
             bytes: AtomicU64::new(0),
             files: AtomicU64::new(0),
+            pieces: AtomicU64::new(0),
             digests,
             notes: Mutex::default(),
         }

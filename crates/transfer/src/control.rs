@@ -2,8 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,9 @@ use howdah_wire::{Conversation, FrameReader, Message, Side, encode, preamble};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
+use crate::abort::lock;
 use crate::error::TransferError;
+use crate::outgoing::{Next, Outgoing};
 use crate::steer::Wish;
 
 /// What a writable pipe takes without blocking (POSIX `PIPE_BUF`), in bytes.
@@ -19,6 +21,13 @@ const WRITE_BYTES: usize = 4096;
 const READ_BYTES: usize = 64 * 1024;
 /// An end that has nothing to say says so this often, whatever its other threads are busy with.
 const HEARTBEAT: Duration = Duration::from_secs(5);
+/// Events that may wait for the thread that handles them; each holds one message at most.
+pub const MAX_EVENTS: usize = 16;
+/// How long the reader waits before it looks again whether there is room for an event.
+const ROOM_GLANCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 1_000_000,
+};
 /// What is still to be written when a channel closes gets this long.
 const LINGER: Duration = Duration::from_millis(1500);
 
@@ -44,13 +53,14 @@ pub enum Event {
 /// The writing half; clones write to the same channel.
 #[derive(Clone)]
 pub struct Control {
-    outgoing: Sender<Option<Message>>,
+    outgoing: Arc<Outgoing>,
 }
 
 impl Control {
-    /// Queues a message. A channel that is gone swallows it: its reader reports that.
+    /// Queues a message, see [`Outgoing::say`]. A channel that is gone swallows it: its reader reports
+    /// that.
     pub fn say(&self, message: Message) {
-        let _ = self.outgoing.send(Some(message));
+        self.outgoing.say(message);
     }
 }
 
@@ -73,29 +83,32 @@ impl Channel {
         read: OwnedFd,
         write: OwnedFd,
         signals: Option<OwnedFd>,
-        events: Sender<Event>,
+        events: SyncSender<Event>,
     ) -> io::Result<Self> {
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        let (outgoing, queue) = mpsc::channel();
-        let (note, noted) = mpsc::channel();
+        let outgoing = Arc::new(Outgoing::default());
+        let conversation = Arc::new(Mutex::new(Conversation::new(side)));
         let reader = {
+            let conversation = Arc::clone(&conversation);
             let wake = Arc::clone(&wake);
             thread::Builder::new()
                 .name("howdah-hear".into())
                 .spawn(move || {
                     let hearing = Hearing {
-                        conversation: Conversation::new(side),
-                        noted,
+                        conversation,
                         events,
                     };
                     hearing.run(&read, &wake, signals.as_ref());
                 })?
         };
         let writer = {
-            let wake = Arc::clone(&wake);
+            let (wake, outgoing) = (Arc::clone(&wake), Arc::clone(&outgoing));
             thread::Builder::new()
                 .name("howdah-say".into())
-                .spawn(move || write_messages(&write, &queue, &note, &wake, HEARTBEAT))?
+                .spawn(move || {
+                    write_messages(&write, &outgoing, &conversation, &wake, HEARTBEAT);
+                    outgoing.give_up();
+                })?
         };
         Ok(Self {
             control: Control { outgoing },
@@ -112,7 +125,7 @@ impl Channel {
 
     /// Writes what is queued, then closes both halves.
     pub fn close(&mut self) {
-        let _ = self.control.outgoing.send(None);
+        self.control.outgoing.close();
         let deadline = Instant::now() + LINGER;
         while self
             .writer
@@ -141,10 +154,8 @@ impl Drop for Channel {
 }
 
 struct Hearing {
-    conversation: Conversation,
-    /// What this end has said and the conversation must know, before the peer can answer it.
-    noted: Receiver<Message>,
-    events: Sender<Event>,
+    conversation: Arc<Mutex<Conversation>>,
+    events: SyncSender<Event>,
 }
 
 impl Hearing {
@@ -154,7 +165,23 @@ impl Hearing {
             Ok(Some(event)) => event,
             Err(error) => Event::Closed(Some(error)),
         };
-        let _ = self.events.send(closed);
+        self.report(closed, wake);
+    }
+
+    /// Hands an event on; waits for room unless this end closes. The peer is held back meanwhile.
+    fn report(&self, mut event: Event, wake: &OwnedFd) -> bool {
+        loop {
+            match self.events.try_send(event) {
+                Ok(()) => return true,
+                Err(TrySendError::Disconnected(_)) => return false,
+                Err(TrySendError::Full(back)) => event = back,
+            }
+            let mut polled = [PollFd::new(wake, PollFlags::IN)];
+            let woken = poll(&mut polled, Some(&ROOM_GLANCE));
+            if woken.is_ok_and(|count| count > 0) {
+                return false;
+            }
+        }
     }
 
     /// Reads until the channel ends; `None` when this end closed it.
@@ -205,11 +232,8 @@ impl Hearing {
             }
             frames.push(&buffer[..count]);
             while let Some(message) = frames.next_message()? {
-                for said in self.noted.try_iter() {
-                    self.conversation.say(&said);
-                }
-                self.conversation.hear(&message)?;
-                if self.events.send(Event::Message(message)).is_err() {
+                lock(&self.conversation).hear(&message)?;
+                if !self.report(Event::Message(message), wake) {
                     return Ok(None);
                 }
             }
@@ -219,8 +243,8 @@ impl Hearing {
 
 fn write_messages(
     write: &OwnedFd,
-    queue: &Receiver<Option<Message>>,
-    note: &Sender<Message>,
+    outgoing: &Outgoing,
+    conversation: &Mutex<Conversation>,
     wake: &OwnedFd,
     heartbeat: Duration,
 ) {
@@ -229,23 +253,18 @@ fn write_messages(
     }
     let mut greeted = false;
     loop {
-        let message = match queue.recv_timeout(heartbeat) {
-            Ok(Some(message)) => message,
-            Err(RecvTimeoutError::Timeout) if greeted => Message::Alive,
-            Err(RecvTimeoutError::Timeout) => continue,
-            Ok(None) | Err(RecvTimeoutError::Disconnected) => return,
+        let message = match outgoing.next(heartbeat) {
+            Next::Message(message) => message,
+            Next::Nothing if greeted => Message::Alive,
+            Next::Nothing => continue,
+            Next::End => return,
         };
         greeted = true;
-        // What the conversation does not judge by, it need not know: only these are noted.
         let Ok(frame) = encode(&message) else {
             continue;
         };
-        if matches!(
-            message,
-            Message::Job(_) | Message::Offer(_) | Message::Answer(_) | Message::Steer(_)
-        ) {
-            let _ = note.send(message);
-        }
+        // Before it is written, so that the peer cannot answer what is not noted yet.
+        lock(conversation).say(&message);
         if write_all(write, &frame, wake).is_err() {
             return;
         }
@@ -283,16 +302,18 @@ mod tests {
     fn an_end_that_is_busy_says_that_it_is_there_but_greets_first() {
         let (read, write) = rustix::pipe::pipe().unwrap();
         let wake = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
-        let (outgoing, queue) = mpsc::channel();
-        let (note, _noted) = mpsc::channel();
+        let outgoing = Arc::new(Outgoing::default());
+        let conversation = Mutex::new(Conversation::new(Side::Near));
         let beat = Duration::from_millis(5);
-        let writer = thread::spawn(move || write_messages(&write, &queue, &note, &wake, beat));
+        let queue = Arc::clone(&outgoing);
+        let writer =
+            thread::spawn(move || write_messages(&write, &queue, &conversation, &wake, beat));
         thread::sleep(10 * beat);
         let hello = Message::Hello(Hello {
             version: "0".to_owned(),
             key: Vec::new(),
         });
-        outgoing.send(Some(hello.clone())).unwrap();
+        outgoing.say(hello.clone());
         let mut frames = FrameReader::new();
         let mut next = || loop {
             if let Some(message) = frames.next_message().unwrap() {
@@ -307,7 +328,7 @@ mod tests {
             [next(), next(), next()],
             [hello, Message::Alive, Message::Alive]
         );
-        outgoing.send(None).unwrap();
+        outgoing.close();
         writer.join().unwrap();
     }
 }

@@ -68,8 +68,10 @@ impl<'a> Inbox<'a> {
             }
             match self.events.recv_timeout(wait) {
                 Ok(event) => {
-                    if let Some(input) = self.take(event)? {
-                        return Ok(Some(input));
+                    let input = self.take(event)?;
+                    // Also where the other end says nothing but that it is there, without a pause.
+                    if input.is_some() || Instant::now() >= deadline {
+                        return Ok(input);
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(TransferError::Cancelled),
@@ -84,6 +86,11 @@ impl<'a> Inbox<'a> {
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
+    }
+
+    /// Notes that a data stream is broken; see [`GRACE`].
+    pub fn broken(&mut self, error: TransferError) {
+        self.broken.get_or_insert((error, Instant::now()));
     }
 
     fn take(&mut self, event: Event) -> Result<Option<Input>, TransferError> {
@@ -111,7 +118,7 @@ impl<'a> Inbox<'a> {
             Event::InPlace => Ok(Some(Input::InPlace)),
             Event::Steer(wish) => Ok(Some(Input::Steer(wish))),
             Event::Failed(error @ TransferError::Stream(_)) => {
-                self.broken.get_or_insert((error, Instant::now()));
+                self.broken(error);
                 Ok(None)
             }
             Event::Failed(error) | Event::Stop(error) | Event::Closed(Some(error)) => Err(error),

@@ -7,19 +7,19 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use howdah_wire::limits::{MAX_OFFERED_FILES, MAX_PIECE_BYTES, MIN_BLOCK_BYTES};
+use howdah_wire::limits::{MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_PIECE_BYTES, MIN_BLOCK_BYTES};
 use howdah_wire::{Answer, Memory, Offer, OfferedFile, Scanned, Totals};
 
 use crate::abort::{Abort, lock};
 use crate::assembly::Assembly;
 use crate::error::TransferError;
+use crate::listing::Listing;
 use crate::source::{Entry, Kind, SourceFile};
 
 /// Entries that may wait; the scan waits beyond that. Some 20 MB.
-const MAX_WAITING: usize = 128 * 1024;
+pub(crate) const MAX_WAITING: usize = 128 * 1024;
 /// Offers that may be unanswered, once the receiver has accepted the job. Before that only one
 /// goes out: if the destination turns out to be new, it was for nothing.
-const MAX_OFFERS_OPEN: usize = 64;
 /// Most payload of one block of small files, in bytes: the least that makes a packing pay.
 const MAX_PACK_BYTES: u64 = 1 << 20;
 /// Most small files in one block.
@@ -145,7 +145,7 @@ struct State {
     next_number: u64,
     scanned: Scanned,
     skipped: Scanned,
-    listed: Vec<(Entry, bool)>,
+    listed: Listing,
 }
 
 impl Queue {
@@ -167,7 +167,7 @@ impl Queue {
             next_number: 0,
             scanned: Scanned::default(),
             skipped: Scanned::default(),
-            listed: Vec::new(),
+            listed: Listing::default(),
         };
         Self {
             state: Mutex::new(state),
@@ -277,7 +277,11 @@ impl Queue {
                 state.skipped.bytes += size;
             }
             if self.dry_run {
-                state.listed.push((entry, needed));
+                let size = match entry.kind {
+                    Kind::File { size, .. } => size,
+                    _ => 0,
+                };
+                state.listed.add(entry.source, entry.path, size, needed);
             } else if needed {
                 state.make_ready(entry);
             }
@@ -300,8 +304,24 @@ impl Queue {
         lock(&self.state).skipped
     }
 
+    /// Whether the receiver has said that it takes the job.
+    pub fn accepted(&self) -> bool {
+        lock(&self.state).mode != Mode::Unknown
+    }
+
+    /// Offers that wait for their answer, and files that have one.
+    pub fn offers(&self) -> (usize, u64) {
+        let state = lock(&self.state);
+        (state.offers_open, state.next_offer - state.offered as u64)
+    }
+
+    /// Files, folders and links that streams have taken.
+    pub fn taken(&self) -> u64 {
+        lock(&self.state).next_number
+    }
+
     /// Dry run: each file with whether it would be sent.
-    pub fn take_listed(&self) -> Vec<(Entry, bool)> {
+    pub fn take_listed(&self) -> Listing {
         std::mem::take(&mut lock(&self.state).listed)
     }
 

@@ -98,6 +98,7 @@ impl Receiving {
             tally.accept(&piece)?;
             context.board.payload_begins();
             receiver.receive(piece)?;
+            context.board.pieces.fetch_add(1, Ordering::Relaxed);
         }
         lock(&self.totals).push((index, tally.totals()));
         if receiver.stream.data(1)?.is_empty() {
@@ -140,6 +141,11 @@ impl Receiving {
         }
         self.committer.finish(&stop)?;
         self.placement.finish(stop)
+    }
+
+    /// Whether complete files are being put on stable storage.
+    pub fn flushing(&self) -> bool {
+        self.committer.busy()
     }
 
     /// What each stream that has ended carried.

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+use howdah_wire::limits::MAX_STEERINGS_OPEN;
 use howdah_wire::{
-    Answer, Direction, Finished, Memory, Message, OfferedFile, Progress, Sample, Side,
-    StreamSummary, Totals,
+    Answer, Direction, Finished, Memory, Message, Progress, Sample, Side, StreamSummary, Totals,
 };
 
 use crate::abort::lock;
@@ -17,8 +17,11 @@ use crate::control::Event;
 use crate::door::{Door, Work};
 use crate::error::TransferError;
 use crate::inbox::{Inbox, Input};
+use crate::listing::Listing;
+use crate::liveness::{Liveness, Owed};
 use crate::memory::MemoryMark;
 use crate::place::Placement;
+use crate::queue::MAX_WAITING;
 use crate::receive::Receiving;
 use crate::sample::Sampler;
 use crate::sender::note_samples;
@@ -38,8 +41,8 @@ pub struct Received {
     pub verified: Instant,
     /// The sender's account, if this is the near end.
     pub peer: Option<Finished>,
-    /// Dry run: each file with whether it would be sent.
-    pub listed: Vec<(OfferedFile, bool)>,
+    /// Dry run: what it would do.
+    pub listed: Listing,
 }
 
 /// Carries out the receiving end of a job. `sampled` takes samples as the sender reports them.
@@ -91,7 +94,9 @@ pub fn run(
         refuse_offers: targets.fresh && !job.dry_run,
         wishes: VecDeque::new(),
         peer: None,
-        listed: Vec::new(),
+        listed: Listing::default(),
+        liveness: Liveness::new(context.side, context.patience, Instant::now()),
+        offered: 0,
         told: Progress::default(),
     };
     let outcome = run.until_finished(mark);
@@ -116,8 +121,11 @@ struct Run<'a> {
     /// What the sender was asked for and has not answered.
     wishes: VecDeque<Wish>,
     peer: Option<Finished>,
-    listed: Vec<(OfferedFile, bool)>,
+    listed: Listing,
     told: Progress,
+    liveness: Liveness,
+    /// Files that were offered.
+    offered: u64,
 }
 
 impl Run<'_> {
@@ -186,6 +194,8 @@ impl Run<'_> {
     }
 
     fn step(&mut self, timeout: Duration) -> Result<(), TransferError> {
+        self.liveness
+            .look(self.evidence(), self.owed(), Instant::now())?;
         match self.inbox.next(timeout)? {
             Some(Input::Message(message)) => self.hear(message),
             Some(Input::StreamDone) => {
@@ -198,6 +208,12 @@ impl Run<'_> {
             }
             Some(Input::Steer(wish)) => {
                 // When all is in place this end has said, or says, its last.
+                if self.wishes.len() as u64 >= MAX_STEERINGS_OPEN {
+                    return Err(TransferError::Here(format!(
+                        "the far end has not answered {} changes of its streams",
+                        self.wishes.len()
+                    )));
+                }
                 if !self.in_place {
                     let steering = wish.steering.clone();
                     self.context.control.say(Message::Steer(steering));
@@ -212,6 +228,7 @@ impl Run<'_> {
     fn hear(&mut self, message: Message) -> Result<(), TransferError> {
         match message {
             Message::Offer(offer) if !self.refuse_offers => {
+                self.offered += offer.files.len() as u64;
                 let mut needed = Vec::with_capacity(offer.files.len());
                 for file in &offer.files {
                     needed.push(self.receiving.placement().needs(file)?);
@@ -228,8 +245,9 @@ impl Run<'_> {
                 }
                 drop(notes);
                 if self.context.job.dry_run && self.context.side == Side::Near {
-                    self.listed
-                        .extend(offer.files.into_iter().zip(needed.iter().copied()));
+                    for (file, &needed) in offer.files.into_iter().zip(&needed) {
+                        self.listed.add(file.source, file.path, file.size, needed);
+                    }
                 }
                 self.context.control.say(Message::Answer(Answer {
                     first: offer.first,
@@ -256,6 +274,40 @@ impl Run<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Grows with each step of the sender that this end can see. What its scan has found counts as far
+    /// as it can be true: more files cannot wait to be offered or sent.
+    fn evidence(&self) -> u64 {
+        let board = &self.context.board;
+        let pieces = board.pieces.load(Ordering::Relaxed);
+        let scanned = lock(&board.notes).scanned;
+        let most = self.offered.max(pieces) + MAX_WAITING as u64;
+        board
+            .bytes
+            .load(Ordering::Relaxed)
+            .wrapping_add(pieces)
+            .wrapping_add(self.offered)
+            .wrapping_add(scanned.files.min(most))
+            .wrapping_add(u64::from(scanned.complete))
+            .wrapping_add(u64::from(self.streams_left))
+    }
+
+    /// What the sender has to do next.
+    fn owed(&self) -> Owed {
+        if self.in_place {
+            return Owed::Step("has not sent its account");
+        }
+        let finishing = self.streams_left == 0 && !self.context.job.dry_run;
+        let unread = self
+            .context
+            .abort
+            .any(|socket| rustix::io::ioctl_fionread(socket).is_ok_and(|bytes| bytes > 0));
+        if finishing || unread || self.receiving.flushing() {
+            Owed::Nothing
+        } else {
+            Owed::Step("has sent nothing")
+        }
     }
 
     /// Tells the sender how far this end is, if that has changed.

@@ -8,13 +8,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use howdah_wire::{
     Direction, FarHello, Job, LimitedBy, Memory, Sample, StreamPlan, StreamSummary, Totals,
-    TreePath,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::abort::lock;
 use crate::context::Board;
 use crate::error::{TransferError, printable};
+use crate::listing::{Beyond, Listing};
 use crate::naming::Naming;
 use crate::sample::Trace;
 use crate::steer::Change;
@@ -257,8 +257,8 @@ pub struct Account {
     pub near_peak_memory_bytes: Option<u64>,
     /// Growth of memory at the far end.
     pub far_peak_memory_bytes: Option<u64>,
-    /// Dry run: source, path, size and whether it would be sent.
-    pub listed: Vec<(u16, TreePath, u64, bool)>,
+    /// Dry run: what it would do.
+    pub listed: Listing,
 }
 
 #[derive(Serialize)]
@@ -316,6 +316,7 @@ struct OutcomeJson<'a> {
     near_peak_memory_bytes: Option<u64>,
     far_peak_memory_bytes: Option<u64>,
     dry_run_plan: Option<Vec<ActionJson>>,
+    dry_run_beyond: Option<Beyond>,
     warnings: &'a [String],
     warnings_more: u64,
     left_out: &'a [String],
@@ -334,14 +335,11 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         .enumerate()
         .map(|(index, sent)| stream(sent, account.receiver_streams.get(index)))
         .collect();
-    let listed = account
-        .listed
-        .iter()
-        .map(|(source, path, size, needed)| ActionJson {
-            path: Base64(naming.name(*source, path)),
-            size: *size,
-            action: if *needed { "copy" } else { "skip" },
-        });
+    let listed = account.listed.kept().iter().map(|file| ActionJson {
+        path: Base64(naming.name(file.source, &file.path)),
+        size: file.size,
+        action: if file.needed { "copy" } else { "skip" },
+    });
     let in_use = account.sender_streams.first();
     to_json(&OutcomeJson {
         direction: job.direction,
@@ -363,6 +361,7 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         near_peak_memory_bytes: account.near_peak_memory_bytes,
         far_peak_memory_bytes: account.far_peak_memory_bytes,
         dry_run_plan: job.dry_run.then(|| listed.collect()),
+        dry_run_beyond: job.dry_run.then(|| account.listed.beyond()),
         warnings: notes.warnings.kept(),
         warnings_more: notes.warnings.more(),
         left_out: notes.left_out.kept(),

@@ -62,6 +62,13 @@ impl Sampler {
         samples
     }
 
+    /// Whether a stream has data that the receiver has not acknowledged.
+    pub fn waiting(&self) -> bool {
+        self.streams
+            .values()
+            .any(|seen| seen.info.unacked_segments > 0 || seen.info.notsent_bytes > 0)
+    }
+
     /// Whether the path of a stream is dead.
     pub fn dead(&self) -> bool {
         let silent = |seen: &Seen| seen.at.duration_since(seen.answered);

@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use howdah_wire::{
-    Direction, Finished, Message, Progress, Sample, Steered, Steering, StreamSummary, Totals,
+    Direction, Finished, Message, Progress, Sample, Side, Steered, Steering, StreamSummary, Totals,
 };
 
 use crate::abort::lock;
@@ -15,11 +15,13 @@ use crate::control::Event;
 use crate::door::Door;
 use crate::error::TransferError;
 use crate::inbox::{Inbox, Input};
+use crate::listing::Listing;
+use crate::liveness::{Liveness, Owed};
 use crate::memory::MemoryMark;
 use crate::queue::Queue;
 use crate::sample::Sampler;
 use crate::send::Sending;
-use crate::source::{Entry, Found, Sources};
+use crate::source::{Found, Sources};
 
 /// The longest between two looks at a socket, however seldom its samples are kept.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -36,8 +38,8 @@ pub struct Sent {
     pub arrived: Totals,
     /// When that arrived.
     pub finished: Instant,
-    /// Dry run: each file with whether it would be sent.
-    pub listed: Vec<(Entry, bool)>,
+    /// Dry run: what it would do.
+    pub listed: Listing,
 }
 
 /// Carries out the sending end of a job. `sampled` takes the samples of each instant.
@@ -83,6 +85,8 @@ pub fn run(
         context,
         sending,
         inbox: Inbox::new(events, context.side),
+        liveness: Liveness::new(context.side, context.patience, Instant::now()),
+        placed: 0,
         sampler: Sampler::new(context.board.started),
         sampled,
         streams_left,
@@ -121,6 +125,9 @@ struct Run<'a> {
     context: &'a Arc<Context>,
     sending: Arc<Sending>,
     inbox: Inbox<'a>,
+    liveness: Liveness,
+    /// Files in place by the receiver's account, as far as it can be true.
+    placed: u64,
     sampler: Sampler,
     sampled: &'a mut dyn FnMut(Vec<Sample>),
     streams_left: u16,
@@ -182,6 +189,8 @@ impl Run<'_> {
                 }
                 Some(Input::InPlace) | None => {}
             }
+            self.liveness
+                .look(self.evidence(), self.owed(), Instant::now())?;
         };
         let finished = Instant::now();
         self.sample(true);
@@ -190,8 +199,8 @@ impl Run<'_> {
         let mut sum: Totals = totals.iter().map(|(_, totals)| totals).sum();
         if peer.totals != sum {
             return Err(TransferError::Here(format!(
-                "the other end broke the protocol: it took {} bytes of {}",
-                peer.totals.bytes, sum.bytes
+                "the other end broke the protocol: it took {} bytes and {} files of {} and {}",
+                peer.totals.bytes, peer.totals.files, sum.bytes, sum.files
             )));
         }
         if self.context.job.direction == Direction::Pull {
@@ -223,13 +232,13 @@ impl Run<'_> {
             (self.sampled)(round);
         }
         if self.sampler.dead() {
-            let failed = Event::Failed(TransferError::dead_path());
-            let _ = self.context.events.send(failed);
+            self.inbox.broken(TransferError::dead_path());
         }
     }
 
     fn hear(&mut self, message: Message) {
-        let queue = &self.sending.queue;
+        let sending = Arc::clone(&self.sending);
+        let queue = &sending.queue;
         match message {
             Message::Accept { fresh, into_folder } => {
                 lock(&self.context.board.notes).into_folder = into_folder;
@@ -261,7 +270,43 @@ impl Run<'_> {
         }
     }
 
-    fn hear_progress(&self, progress: Progress) {
+    /// Grows with each step of the receiver that this end can see: what its kernel acknowledges, what
+    /// it answers, and the files that it has, as far as they were sent.
+    fn evidence(&self) -> u64 {
+        let queue = &self.sending.queue;
+        let acked: u64 = lock(&self.context.board.notes).acked.values().sum();
+        let (_, answered) = queue.offers();
+        acked
+            .wrapping_add(answered)
+            .wrapping_add(self.placed)
+            .wrapping_add(u64::from(queue.accepted()))
+            .wrapping_add(u64::from(self.finished.is_some()))
+    }
+
+    /// What the receiver has to do next.
+    fn owed(&self) -> Owed {
+        let queue = &self.sending.queue;
+        let (offers_open, _) = queue.offers();
+        let all_sent = self.streams_left == 0 && queue.scanned().complete;
+        if !queue.accepted() && self.context.job.memory.is_none() {
+            Owed::Step("has not said whether it takes the copy")
+        } else if self.sampler.waiting() {
+            Owed::Step("has taken no data")
+        } else if offers_open > 0 {
+            Owed::Step("has not said which files it needs")
+        } else if all_sent {
+            Owed::LastStep("has not confirmed the copy")
+        } else if self.context.side == Side::Far && self.context.abort.open_streams() == 0 {
+            Owed::Step("has opened no data stream")
+        } else {
+            Owed::Nothing
+        }
+    }
+
+    fn hear_progress(&mut self, progress: Progress) {
+        self.placed = self
+            .placed
+            .max(progress.files.min(self.sending.queue.taken()));
         let board = &self.context.board;
         board.bytes.store(progress.bytes, Ordering::Relaxed);
         board.files.store(progress.files, Ordering::Relaxed);

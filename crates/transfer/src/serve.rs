@@ -6,23 +6,29 @@ use std::net::TcpListener;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::time::{Duration, Instant};
 
 use howdah_tcp::{HostLimits, ssh_rtt};
 use howdah_wire::{Direction, FarHello, Hello, Job, Message, Sample, Side};
 
 use crate::abort::Abort;
 use crate::context::{Board, Context};
-use crate::control::{Channel, Event};
+use crate::control::{Channel, Event, MAX_EVENTS};
 use crate::digests::Digests;
 use crate::door::{Door, open_listener};
 use crate::error::TransferError;
+use crate::liveness::FAR_PATIENCE;
 use crate::memory::MemoryMark;
 use crate::session::say_why;
 use crate::source::Sources;
 use crate::target::{Targets, expand_home};
 use crate::tls::{Acceptor, Identity};
 use crate::{receiver, sender};
+
+/// A near end has this long from its start to its job. One that is kept for the next copy is ended
+/// earlier by its keeper.
+const JOB_WITHIN: Duration = FAR_PATIENCE;
 
 /// Serves one transfer to a [`crate::Session`] over two descriptors; returns when the session has
 /// ended, well or not. SIGTERM, SIGINT and SIGHUP end it; they stay blocked for this thread.
@@ -32,7 +38,7 @@ use crate::{receiver, sender};
 pub fn serve(read: OwnedFd, write: OwnedFd) -> Result<(), TransferError> {
     let signals = signal_descriptor()
         .map_err(|error| TransferError::Here(format!("cannot watch signals: {error}")))?;
-    let (events, inbox) = mpsc::channel();
+    let (events, inbox) = mpsc::sync_channel(MAX_EVENTS);
     let mut channel = Channel::open(Side::Far, read, write, Some(signals), events.clone())
         .map_err(|error| TransferError::Here(format!("control channel: {error}")))?;
     let outcome = greet(&channel).and_then(|far| {
@@ -93,7 +99,19 @@ fn addresses(ssh_connection: &str) -> Vec<String> {
 /// The greeting and the job; `None` when the near end leaves without one.
 fn wait_for_job(inbox: &Receiver<Event>) -> Result<Option<(Hello, Job)>, TransferError> {
     let mut greeting = None;
-    for event in inbox {
+    let deadline = Instant::now() + JOB_WITHIN;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let event = match inbox.recv_timeout(left) {
+            Ok(event) if !left.is_zero() => event,
+            Err(RecvTimeoutError::Disconnected) => break,
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {
+                return Err(TransferError::Here(format!(
+                    "the near end has sent no job for {} s",
+                    JOB_WITHIN.as_secs()
+                )));
+            }
+        };
         match event {
             Event::Message(Message::Hello(hello)) => greeting = Some(hello),
             Event::Message(Message::Job(job)) => return Ok(greeting.map(|hello| (hello, *job))),
@@ -111,7 +129,7 @@ impl Far {
     fn carry_out(
         self,
         channel: &Channel,
-        events: Sender<Event>,
+        events: SyncSender<Event>,
         inbox: &Receiver<Event>,
         hello: &Hello,
         job: Job,
@@ -135,6 +153,7 @@ impl Far {
             job,
             control.clone(),
             events,
+            FAR_PATIENCE,
             Arc::clone(&abort),
             board,
         );

@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -12,14 +12,15 @@ use howdah_wire::{Direction, FarHello, Hello, Job, Memory, Message, Sample, Side
 
 use crate::abort::{Abort, lock};
 use crate::context::{Board, Context};
-use crate::control::{Channel, Control, Event};
+use crate::control::{Channel, Control, Event, MAX_EVENTS};
 use crate::digests::Digests;
 use crate::door::Door;
 use crate::error::{TransferError, printable};
+use crate::liveness::NEAR_PATIENCE;
 use crate::memory::MemoryMark;
 use crate::report::{self, Account, Asked};
 use crate::sample::Trace;
-use crate::source::{Kind, Sources};
+use crate::source::Sources;
 use crate::steer::Wish;
 use crate::target::Targets;
 use crate::tls::{Connector, Identity};
@@ -27,8 +28,9 @@ use crate::{receiver, sender};
 
 /// The near end of one transfer, speaking to [`crate::serve`] over two descriptors.
 pub struct Session {
-    events: Sender<Event>,
+    events: SyncSender<Event>,
     identity: Arc<Identity>,
+    patience: Duration,
     setup: Mutex<Setup>,
     shared: Arc<Shared>,
 }
@@ -62,7 +64,7 @@ impl Session {
     /// When the system has no descriptor, thread or entropy left.
     pub fn new(read: OwnedFd, write: OwnedFd) -> Result<Self, TransferError> {
         let identity = Identity::generate()?;
-        let (events, inbox) = mpsc::channel();
+        let (events, inbox) = mpsc::sync_channel(MAX_EVENTS);
         let channel = Channel::open(Side::Near, read, write, None, events.clone())
             .map_err(|error| TransferError::Here(format!("control channel: {error}")))?;
         channel.control().say(Message::Hello(Hello {
@@ -78,9 +80,17 @@ impl Session {
         Ok(Self {
             events,
             identity: Arc::new(identity),
+            patience: NEAR_PATIENCE,
             setup: Mutex::new(setup),
             shared: Arc::default(),
         })
+    }
+
+    /// The same session with another limit on how long the far end may be there and do nothing.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// FarHello as JSON, or `None` when it is not there after `timeout`.
@@ -142,6 +152,7 @@ impl Session {
         let near = Near {
             shared: Arc::clone(&self.shared),
             identity: Arc::clone(&self.identity),
+            patience: self.patience,
             events: self.events.clone(),
             channel,
             inbox,
@@ -300,7 +311,8 @@ fn seconds(ns: u64) -> f64 {
 struct Near {
     shared: Arc<Shared>,
     identity: Arc<Identity>,
-    events: Sender<Event>,
+    patience: Duration,
+    events: SyncSender<Event>,
     channel: Channel,
     inbox: Receiver<Event>,
     hello: FarHello,
@@ -335,14 +347,6 @@ impl Near {
                 let sent = sender::run(&context, &self.inbox, door, sources, mark, &mut sampled);
                 self.settle(&context, sent.as_ref().err());
                 let sent = sent?;
-                let listed = sent.listed.into_iter().map(|(entry, needed)| {
-                    let size = if let Kind::File { size, .. } = entry.kind {
-                        size
-                    } else {
-                        0
-                    };
-                    (entry.source, entry.path, size, needed)
-                });
                 Account {
                     totals: sent.arrived,
                     sender_streams: sent.streams,
@@ -351,7 +355,7 @@ impl Near {
                     ended: Instant::now(),
                     near_peak_memory_bytes: mark.peak_growth_bytes(),
                     far_peak_memory_bytes: sent.peer.peak_memory_bytes,
-                    listed: listed.collect(),
+                    listed: sent.listed,
                 }
             }
             Here::Targets(targets) => {
@@ -359,7 +363,6 @@ impl Near {
                 self.settle(&context, got.as_ref().err());
                 let got = got?;
                 let peer = got.peer.unwrap_or_default();
-                let listed = got.listed.into_iter();
                 Account {
                     totals: got.totals,
                     sender_streams: peer.streams,
@@ -368,9 +371,7 @@ impl Near {
                     ended: Instant::now(),
                     near_peak_memory_bytes: mark.peak_growth_bytes(),
                     far_peak_memory_bytes: peer.peak_memory_bytes,
-                    listed: listed
-                        .map(|(file, needed)| (file.source, file.path, file.size, needed))
-                        .collect(),
+                    listed: got.listed,
                 }
             }
         };
@@ -401,6 +402,7 @@ impl Near {
             job.clone(),
             control,
             self.events.clone(),
+            self.patience,
             abort,
             board,
         )

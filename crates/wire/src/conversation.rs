@@ -5,9 +5,10 @@
 //! order, a near receiver steers and hears what came of it, and each end finishes or fails once.
 
 use crate::limits::{
-    MAX_MEMORY_NS, MAX_OFFERED_FILES, MAX_SAMPLE_NS, MAX_SOURCES, MAX_STREAMS, MIN_SAMPLE_NS,
+    MAX_MEMORY_NS, MAX_MESSAGE_TEXT_BYTES, MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_SAMPLE_NS,
+    MAX_SOURCES, MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_SAMPLE_NS,
 };
-use crate::message::{Direction, Job, Memory, Message, Offer};
+use crate::message::{Direction, Job, Memory, Message, Offer, Sample};
 use crate::steer::{Steered, check_control};
 
 /// Which end of the control channel this is.
@@ -68,6 +69,7 @@ impl Conversation {
             Message::Offer(offer) => self.offered += offer.files.len() as u64,
             Message::Answer(answer) => self.answered += answer.needed.len() as u64,
             Message::Steer(_) => self.steers_open += 1,
+            Message::Steered(_) => self.steers_open = self.steers_open.saturating_sub(1),
             _ => {}
         }
     }
@@ -77,6 +79,9 @@ impl Conversation {
     /// # Errors
     /// When it may not say this, or not now. The channel is unusable from then on.
     pub fn hear(&mut self, message: &Message) -> Result<(), ProtocolError> {
+        if text(message).is_some_and(|text| text.len() > MAX_MESSAGE_TEXT_BYTES) {
+            return Err(ProtocolError("a text that is too long"));
+        }
         match (self.greeted, message) {
             // Also after its end, while it waits for this one's.
             (true, Message::Alive) => return Ok(()),
@@ -117,8 +122,9 @@ impl Conversation {
             (true, Message::Offer(offer)) => self.hear_offer(offer),
             (true, Message::Scanned(_)) => Ok(()),
             (true, Message::Samples(samples)) if self.side == Side::Near => {
-                if samples.len() > MAX_STREAMS {
-                    return Err(ProtocolError("samples of too many streams"));
+                let opened = |sample: &Sample| sample.stream < self.streams;
+                if samples.len() > usize::from(self.streams) || !samples.iter().all(opened) {
+                    return Err(ProtocolError("samples of streams that the plan has not"));
                 }
                 Ok(())
             }
@@ -148,7 +154,12 @@ impl Conversation {
             }
             (false, Message::Progress(_)) => Ok(()),
             (false, Message::Steer(steering)) if self.side == Side::Far => {
-                steering.check(self.streams).map_err(ProtocolError)
+                steering.check(self.streams).map_err(ProtocolError)?;
+                if self.steers_open >= MAX_STEERINGS_OPEN {
+                    return Err(ProtocolError("too many changes at once"));
+                }
+                self.steers_open += 1;
+                Ok(())
             }
             (false, Message::Finished(_)) => {
                 self.ended = true;
@@ -164,6 +175,10 @@ impl Conversation {
         }
         if offer.files.is_empty() || offer.files.len() > MAX_OFFERED_FILES {
             return Err(ProtocolError("an offer of no or too many files"));
+        }
+        let open = self.offered - self.answered;
+        if open > (MAX_OFFERED_FILES * MAX_OFFERS_OPEN) as u64 {
+            return Err(ProtocolError("too many offers at once"));
         }
         self.offered += offer.files.len() as u64;
         Ok(())
@@ -182,6 +197,15 @@ impl Conversation {
     fn take_job(&mut self, job: &Job) {
         self.job = Some(job.direction);
         self.streams = job.plan.streams;
+    }
+}
+
+/// The text of a message that is one.
+fn text(message: &Message) -> Option<&str> {
+    match message {
+        Message::Warning(text) | Message::LeftOut(text) | Message::Failed(text) => Some(text),
+        Message::Steered(Steered { taken, .. }) => taken.as_ref().err().map(String::as_str),
+        _ => None,
     }
 }
 
@@ -210,7 +234,7 @@ fn check_job(job: &Job) -> Result<(), ProtocolError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Answer, Hello, OfferedFile, Progress, Sample, Scanned, StreamPlan};
+    use crate::message::{Answer, Hello, OfferedFile, Progress, Scanned, StreamPlan};
     use crate::path::TreePath;
     use crate::steer::Steering;
     use proptest::prelude::*;
@@ -347,11 +371,50 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_of_no_more_streams_than_there_can_be() {
-        for (streams, refused) in [(MAX_STREAMS, false), (MAX_STREAMS + 1, true)] {
+    fn samples_are_of_streams_that_the_plan_has() {
+        for (streams, refused) in [(&[0][..], false), (&[0, 0], true), (&[1], true)] {
             let mut near = near(Direction::Pull);
-            let samples = Message::Samples(vec![Sample::default(); streams]);
-            assert_eq!(near.hear(&samples).is_err(), refused, "{streams}");
+            let sample = |&stream: &u16| Sample {
+                stream,
+                ..Sample::default()
+            };
+            let samples = Message::Samples(streams.iter().map(sample).collect());
+            assert_eq!(near.hear(&samples).is_err(), refused, "{streams:?}");
+        }
+    }
+
+    #[test]
+    fn what_waits_for_an_answer_has_a_bound() {
+        let mut push = far(Direction::Push);
+        let first = (0..).step_by(MAX_OFFERED_FILES);
+        let refused = first
+            .map(|first| push.hear(&offer(first, MAX_OFFERED_FILES)))
+            .position(|heard| heard.is_err());
+        assert_eq!(refused, Some(MAX_OFFERS_OPEN + 1));
+        let mut push = far(Direction::Push);
+        for number in 0..3 * MAX_OFFERS_OPEN as u64 {
+            push.hear(&offer(number, 1)).unwrap();
+            push.say(&answer(number, 1));
+        }
+        let mut pull = far(Direction::Pull);
+        let refused = (0..).position(|_: u64| pull.hear(&steer(1, None)).is_err());
+        assert_eq!(refused, Some(MAX_STEERINGS_OPEN as usize));
+        let mut pull = far(Direction::Pull);
+        for _ in 0..3 * MAX_STEERINGS_OPEN {
+            pull.hear(&steer(1, None)).unwrap();
+            pull.say(&steered(Ok("cubic")));
+        }
+    }
+
+    #[test]
+    fn a_text_without_end_is_refused() {
+        let text = "x".repeat(MAX_MESSAGE_TEXT_BYTES + 1);
+        for message in [
+            Message::Warning(text.clone()),
+            Message::LeftOut(text.clone()),
+            Message::Failed(text.clone()),
+        ] {
+            assert!(near(Direction::Pull).hear(&message).is_err());
         }
     }
 

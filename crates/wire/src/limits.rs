@@ -15,6 +15,10 @@ pub const MAX_STREAMS: usize = 128;
 pub const MAX_CONTROL_BYTES: usize = 15;
 /// Most files in one [`crate::Offer`].
 pub const MAX_OFFERED_FILES: usize = 512;
+/// Most offers that wait for their answer.
+pub const MAX_OFFERS_OPEN: usize = 64;
+/// Most changes of how streams send that wait for their answer.
+pub const MAX_STEERINGS_OPEN: u64 = 64;
 /// Most payload in one piece, in bytes.
 pub const MAX_PIECE_BYTES: u64 = 64 << 20;
 /// Smallest block a big file is cut into, in bytes; a power of two.
@@ -29,5 +33,7 @@ pub const MAX_MEMORY_NS: u64 = 86_400_000_000_000;
 pub const MIN_SAMPLE_NS: u64 = 10_000_000;
 /// Longest interval between two samples of a stream, in nanoseconds.
 pub const MAX_SAMPLE_NS: u64 = 10_000_000_000;
+/// Longest text in one message, in bytes: a reason that names a few of the longest paths, escaped.
+pub const MAX_MESSAGE_TEXT_BYTES: usize = 64 << 10;
 /// Longest text one end shows its user on behalf of the other, in bytes.
 pub const MAX_TEXT_BYTES: usize = 8192;

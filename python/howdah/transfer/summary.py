@@ -5,7 +5,7 @@ from pathlib import Path
 
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.measure.probe_words import in_words, ms
-from howdah.record import FileAction, Outcome, Record, Shared
+from howdah.record import FilesBeyond, Outcome, Record, Shared
 from howdah.transfer.comparison import comparison
 from howdah.transfer.display import change_in_words
 from howdah.transfer.endpoints import printable
@@ -18,7 +18,7 @@ def summary(record: Record, file: Path | None) -> str:
     if record.outcome is None or record.plan is None:
         return ""
     if record.outcome.dry_run_plan is not None:
-        return "\n".join([record.plan.in_words(), "", *_would(record.outcome.dry_run_plan)])
+        return "\n".join([record.plan.in_words(), "", *_would(record.outcome)])
     lines = [*_moved(record.outcome), *_plan_in_use(record), *_changes(record)]
     lines += _shared(record.share)
     lines += _warnings(record.outcome)
@@ -94,16 +94,18 @@ def _shared(share: Shared | None) -> list[str]:
     return [f"Share: that of {share.flow} of {share.policy}, {rates}{sent}{waited}"]
 
 
-def _would(actions: list[FileAction]) -> list[str]:
+def _would(outcome: Outcome) -> list[str]:
+    actions = outcome.dry_run_plan or []
+    beyond = outcome.dry_run_beyond or FilesBeyond(copy=0, copy_bytes=0, skip=0)
     lines = [
         f"{action.action:4}  {format_bytes(action.size):>9}  {printable(action.path)}" for action in actions
     ]
     copied = [action.size for action in actions if action.action == "copy"]
-    skipped = len(actions) - len(copied)
-    return [
-        *lines,
-        f"Would copy {count(len(copied), 'file')}, {format_bytes(sum(copied))}; skip {skipped:,}.",
-    ]
+    skip = len(actions) - len(copied) + beyond.skip
+    if beyond.copy + beyond.skip:
+        lines.append(f"… and {count(beyond.copy + beyond.skip, 'file')} more, not listed")
+    files, size = len(copied) + beyond.copy, sum(copied) + beyond.copy_bytes
+    return [*lines, f"Would copy {count(files, 'file')}, {format_bytes(size)}; skip {skip:,}."]
 
 
 def line(record: Record) -> str:

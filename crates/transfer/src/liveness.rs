@@ -1,0 +1,147 @@
+//! Whether a transfer moves, by what this end sees for itself.
+//!
+//! Words keep the control channel open (`inbox`), but not the transfer: an end that says only that it
+//! is there would hold the other one for ever. Counted are payload, acknowledgements of the kernel,
+//! answers, and the other end's account as far as it can be true. Time in which this end has work of
+//! its own is not held against the other one.
+
+use std::time::{Duration, Instant};
+
+use howdah_wire::Side;
+
+use crate::error::TransferError;
+
+/// The near end gives up on a far end that is there and does nothing after this time.
+pub const NEAR_PATIENCE: Duration = Duration::from_secs(80);
+/// The far end leaves more time: near it is a user who can stop the copy, and whose source may be slow.
+pub const FAR_PATIENCE: Duration = Duration::from_secs(900);
+/// The last step may take this long: the receiver's disk also flushes what others have written.
+const LAST_PATIENCE: Duration = Duration::from_secs(600);
+/// Between two looks at most this time counts. What is longer was this host's own pause.
+const LONGEST_LOOK: Duration = Duration::from_secs(5);
+
+/// What the other end owes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owed {
+    /// Nothing: this end has work of its own.
+    Nothing,
+    /// What a sentence about it says that it has not done.
+    Step(&'static str),
+    /// The same, where it may take long.
+    LastStep(&'static str),
+}
+
+/// The watch of one end over the other.
+#[derive(Debug)]
+pub struct Liveness {
+    side: Side,
+    patience: Duration,
+    evidence: u64,
+    idle: Duration,
+    looked: Instant,
+}
+
+impl Liveness {
+    /// A watch of the `side` end that starts at `now`.
+    pub fn new(side: Side, patience: Duration, now: Instant) -> Self {
+        Self {
+            side,
+            patience,
+            evidence: 0,
+            idle: Duration::ZERO,
+            looked: now,
+        }
+    }
+
+    /// Takes a look. `evidence` is a number that changes with each step that the other end has made.
+    ///
+    /// # Errors
+    /// When the other end owes a step and has made none for too long.
+    pub fn look(&mut self, evidence: u64, owed: Owed, now: Instant) -> Result<(), TransferError> {
+        let since = now.saturating_duration_since(self.looked).min(LONGEST_LOOK);
+        self.looked = now;
+        if evidence != self.evidence {
+            self.evidence = evidence;
+            self.idle = Duration::ZERO;
+            return Ok(());
+        }
+        let (step, patience) = match owed {
+            Owed::Nothing => {
+                self.idle = Duration::ZERO;
+                return Ok(());
+            }
+            Owed::Step(step) => (step, self.patience),
+            Owed::LastStep(step) => (step, self.patience.max(LAST_PATIENCE)),
+        };
+        self.idle += since;
+        if self.idle <= patience {
+            return Ok(());
+        }
+        let other = match self.side {
+            Side::Near => "far",
+            Side::Far => "near",
+        };
+        Err(TransferError::Here(format!(
+            "the {other} end is there but {step} for {} s; look at its disk and its load, then run the \
+             same command again to go on",
+            patience.as_secs()
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEP: Owed = Owed::Step("has sent nothing");
+
+    /// Looks every second; after how many it gives up.
+    fn gives_up(
+        side: Side,
+        most: u64,
+        mut seen: impl FnMut(u64) -> (u64, Owed),
+    ) -> Option<(u64, String)> {
+        let start = Instant::now();
+        let patience = match side {
+            Side::Near => NEAR_PATIENCE,
+            Side::Far => FAR_PATIENCE,
+        };
+        let mut liveness = Liveness::new(side, patience, start);
+        (1..most).find_map(|second| {
+            let (evidence, owed) = seen(second);
+            let looked = liveness.look(evidence, owed, start + Duration::from_secs(second));
+            looked.err().map(|error| (second, error.to_string()))
+        })
+    }
+
+    #[test]
+    fn who_does_nothing_is_named_within_ninety_seconds() {
+        let (second, error) = gives_up(Side::Near, 10_000, |_| (7, STEP)).unwrap();
+        assert!((80..90).contains(&second), "{second}");
+        assert!(
+            error.starts_with("the far end is there but has sent nothing for 80 s"),
+            "{error}"
+        );
+        let (second, error) = gives_up(Side::Far, 10_000, |_| (0, STEP)).unwrap();
+        assert!((900..910).contains(&second) && error.starts_with("the near end"));
+    }
+
+    #[test]
+    fn each_step_and_each_moment_of_own_work_begins_the_time_anew() {
+        assert_eq!(gives_up(Side::Near, 5000, |s| (s / 79, STEP)), None);
+        let own_work = |s| (0, if s % 79 == 0 { Owed::Nothing } else { STEP });
+        assert_eq!(gives_up(Side::Near, 5000, own_work), None);
+        let (second, _) = gives_up(Side::Near, 5000, |_| (0, Owed::LastStep("x"))).unwrap();
+        assert!((600..610).contains(&second));
+    }
+
+    #[test]
+    fn a_pause_of_this_host_is_not_held_against_the_other_end() {
+        let start = Instant::now();
+        let mut liveness = Liveness::new(Side::Near, NEAR_PATIENCE, start);
+        for hour in 1..10 {
+            let now = start + Duration::from_secs(3600 * hour);
+            liveness.look(0, STEP, now).unwrap();
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! A far end that lies to the near one. Each lie is named, in bounded time and memory.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use howdah_transfer::Session;
+use howdah_wire::{
+    Answer, FarHello, Finished, FrameReader, Message, Offer, OfferedFile, Progress, Sample,
+    Scanned, Steered, Totals, TreePath, encode, preamble,
+};
+use serde_json::{Value, json};
+
+/// What the near end allows a far end that does nothing, here.
+const PATIENCE: Duration = Duration::from_millis(700);
+/// Far longer than anything here takes on a busy machine.
+const ENDS_WITHIN: Duration = Duration::from_secs(60);
+/// What lies may cost the near end, of the memory of this process.
+const MEMORY_BYTES: u64 = 256 << 20;
+
+/// Says that it is there without end.
+fn alive(_: u64) -> Option<Message> {
+    None
+}
+
+fn accept(fresh: bool) -> Message {
+    Message::Accept {
+        fresh,
+        into_folder: true,
+    }
+}
+
+fn peak_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib: u64 = line
+        .unwrap()
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap();
+    kib << 10
+}
+
+/// Why the near end gives up on a far end that greets, takes connections without reading them, and
+/// says `first`, then what `speech` gives, with words that it is there in between.
+fn lied_to(
+    job: &Value,
+    first: Vec<Message>,
+    speech: impl Fn(u64) -> Option<Message> + Send + Sync + 'static,
+) -> String {
+    let before = peak_bytes();
+    let (near, mut far) = UnixStream::pair().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    listener.set_nonblocking(true).unwrap();
+    let session = Session::new(near.try_clone().unwrap().into(), near.into())
+        .unwrap()
+        .with_patience(PATIENCE);
+    let hello = Message::FarHello(Box::new(FarHello {
+        version: "liar".into(),
+        key: Vec::new(),
+        token: [7; 32],
+        limits_json: b"{}".to_vec(),
+        addresses: vec!["127.0.0.1".into()],
+        port,
+        rtt_ns: None,
+    }));
+    far.write_all(&preamble()).unwrap();
+    far.write_all(&encode(&hello).unwrap()).unwrap();
+    assert!(session.hello(ENDS_WITHIN).unwrap().is_some());
+    let over = Arc::new(AtomicBool::new(false));
+    let held = Arc::new(Mutex::new(Vec::<TcpStream>::new()));
+    let listening = thread::spawn({
+        let (over, held) = (Arc::clone(&over), Arc::clone(&held));
+        move || {
+            while !over.load(Ordering::Relaxed) {
+                if let Ok((stream, _)) = listener.accept() {
+                    held.lock().unwrap().push(stream);
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+    });
+    let plan = json!({"streams": 2, "block_bytes": 1 << 20});
+    session
+        .start(job.to_string().as_bytes(), plan.to_string().as_bytes())
+        .unwrap();
+    let hearing = {
+        let mut far = far.try_clone().unwrap();
+        thread::spawn(move || {
+            let mut frames = FrameReader::new();
+            let mut buffer = [0; 65536];
+            while let Ok(count @ 1..) = far.read(&mut buffer) {
+                frames.push(&buffer[..count]);
+                while frames.next_message().unwrap().is_some() {}
+            }
+        })
+    };
+    let speaking = {
+        let over = Arc::clone(&over);
+        thread::spawn(move || {
+            // The job must be there before an end may speak of it.
+            thread::sleep(Duration::from_millis(50));
+            let mut say = |message: &Message| far.write_all(&encode(message).unwrap()).is_ok();
+            let mut there = first.iter().all(&mut say);
+            let mut number = 0;
+            while there && !over.load(Ordering::Relaxed) {
+                let message = speech(number);
+                if message.is_none() {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                there = say(&message.unwrap_or(Message::Alive));
+                number += 1;
+            }
+        })
+    };
+    let started = Instant::now();
+    assert!(session.wait(ENDS_WITHIN), "the near end is held");
+    let waited = started.elapsed();
+    let error = session.result().unwrap_err().to_string();
+    over.store(true, Ordering::Relaxed);
+    drop(session);
+    for thread in [listening, speaking, hearing] {
+        thread.join().unwrap();
+    }
+    assert!(waited < 20 * PATIENCE, "{waited:?}: {error}");
+    let grown = peak_bytes().saturating_sub(before);
+    assert!(grown < MEMORY_BYTES, "{grown} bytes: {error}");
+    error
+}
+
+fn job(direction: &str, sources: &[&Path], destination: &Path) -> Value {
+    let encode = |path: &Path| STANDARD.encode(path.as_os_str().as_bytes());
+    json!({
+        "direction": direction,
+        "sources": sources.iter().map(|path| encode(path)).collect::<Vec<_>>(),
+        "destination": encode(destination),
+        "destination_is_folder": false,
+        "memory_bytes": null,
+        "dry_run": false,
+        "encrypt": false,
+        "data_address": null,
+        "digests": null,
+        "sample_every_s": 0.1,
+    })
+}
+
+/// Pushes a small tree.
+fn push(base: &Path) -> Value {
+    let source = base.join("source");
+    fs::create_dir(&source).unwrap();
+    for number in 0..20 {
+        fs::write(source.join(number.to_string()), vec![1; 10_000]).unwrap();
+    }
+    job("push", &[&source], Path::new("/far"))
+}
+
+fn pull(base: &Path) -> Value {
+    job("pull", &[Path::new("/far")], &base.join("target"))
+}
+
+/// The error of a lie, in a folder of its own.
+fn lie(
+    make: fn(&Path) -> Value,
+    first: Vec<Message>,
+    speech: impl Fn(u64) -> Option<Message> + Send + Sync + 'static,
+) -> String {
+    let base = tempfile::tempdir().unwrap();
+    lied_to(&make(base.path()), first, speech)
+}
+
+fn is_named(error: &str, what: &str) {
+    let expected = format!("the far end is there but {what} for ");
+    assert!(error.starts_with(&expected), "{error}");
+}
+
+#[test]
+fn one_that_is_there_and_does_nothing_is_named_in_each_phase() {
+    is_named(
+        &lie(push, Vec::new(), alive),
+        "has not said whether it takes the copy",
+    );
+    is_named(
+        &lie(push, vec![accept(false)], alive),
+        "has not said which files it needs",
+    );
+    is_named(&lie(pull, Vec::new(), alive), "has sent nothing");
+}
+
+#[test]
+fn one_that_takes_no_data_is_named() {
+    let memory = |_: &Path| {
+        let mut job = job("push", &[], Path::new(""));
+        job["memory_bytes"] = json!(1u64 << 34);
+        job
+    };
+    is_named(&lie(memory, vec![accept(true)], alive), "has taken no data");
+}
+
+#[test]
+fn one_that_confirms_nothing_is_not_believed_for_what_it_says_of_progress() {
+    let memory = |_: &Path| {
+        let mut job = job("push", &[], Path::new(""));
+        job["memory_bytes"] = json!(1u64 << 34);
+        job
+    };
+    let speech = |number| {
+        thread::sleep(Duration::from_millis(1));
+        Some(Message::Progress(Progress {
+            bytes: number,
+            files: u64::MAX - number,
+            ..Progress::default()
+        }))
+    };
+    is_named(
+        &lie(memory, vec![accept(true)], speech),
+        "has taken no data",
+    );
+}
+
+#[test]
+fn a_scan_that_finds_more_than_can_be_is_no_progress() {
+    let speech = |number| {
+        thread::sleep(Duration::from_millis(1));
+        Some(Message::Scanned(Scanned {
+            files: (1 << 40) + number,
+            ..Scanned::default()
+        }))
+    };
+    is_named(&lie(pull, Vec::new(), speech), "has sent nothing");
+}
+
+#[test]
+fn floods_of_words_cost_little_memory_and_hold_nobody() {
+    let text = "x".repeat(60_000);
+    let most = 8_000;
+    let words = text.clone();
+    let warnings = move |number| (number < most).then(|| Message::Warning(words.clone()));
+    is_named(&lie(pull, Vec::new(), warnings), "has sent nothing");
+    let words = text.clone();
+    let left_out = move |number| (number < most).then(|| Message::LeftOut(words.clone()));
+    is_named(&lie(pull, Vec::new(), left_out), "has sent nothing");
+    let samples = |number| {
+        (number < 200_000).then(|| {
+            let sample = |stream| Sample {
+                at_ns: number,
+                stream,
+                bytes_acked: number,
+                ..Sample::default()
+            };
+            Message::Samples(vec![sample(0), sample(1)])
+        })
+    };
+    is_named(&lie(pull, Vec::new(), samples), "has sent nothing");
+}
+
+#[test]
+fn a_dry_run_of_a_listing_without_end_costs_little_memory() {
+    let dry = |base: &Path| {
+        let mut job = pull(base);
+        job["dry_run"] = json!(true);
+        job
+    };
+    let speech = |number: u64| {
+        (number < 3_000).then(|| {
+            let file = |index: u64| OfferedFile {
+                source: 0,
+                path: TreePath::try_from(format!("{}/{index}", "y".repeat(200)).into_bytes())
+                    .unwrap(),
+                size: 1,
+                mtime_ns: 0,
+            };
+            Message::Offer(Offer {
+                first: number * 512,
+                files: (0..512).map(file).collect(),
+            })
+        })
+    };
+    // Faster than they are answered, offers are refused; else they end and nothing follows.
+    let error = lie(dry, Vec::new(), speech);
+    assert!(
+        error.contains("too many offers at once") || error.contains("has sent nothing"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_has_no_place_in_the_conversation_is_named() {
+    let answer = |first, needed: usize| {
+        Message::Answer(Answer {
+            first,
+            needed: vec![true; needed],
+        })
+    };
+    let file = OfferedFile {
+        source: 9,
+        path: TreePath::default(),
+        size: 1,
+        mtime_ns: 0,
+    };
+    let offer = |first, files| Message::Offer(Offer { first, files });
+    let sample = Sample {
+        stream: 2,
+        ..Sample::default()
+    };
+    let steered = Message::Steered(Steered {
+        at_ns: 1,
+        taken: Ok("cubic".into()),
+    });
+    let pushed: Vec<(Vec<Message>, &str)> = vec![
+        (vec![accept(false), accept(false)], "not its to send"),
+        (vec![accept(false), answer(1, 1)], "out of order"),
+        (vec![accept(false), answer(0, 0)], "out of order"),
+        (vec![accept(false), answer(0, 4000)], "not offered"),
+        (vec![accept(true), answer(0, 1)], "out of order"),
+        (
+            vec![accept(true), offer(0, vec![file.clone()])],
+            "not its to send",
+        ),
+        (
+            vec![accept(true), Message::Samples(Vec::new())],
+            "not its to send",
+        ),
+        (
+            vec![accept(true), Message::LeftOut(String::new())],
+            "not its to send",
+        ),
+        (vec![accept(true), Message::Cancel], "not its to send"),
+        (
+            vec![
+                Message::Finished(Box::default()),
+                Message::Warning("x".into()),
+            ],
+            "after its end",
+        ),
+        (vec![Message::Failed("x".repeat(70_000))], "too long"),
+    ];
+    let pulled: Vec<(Vec<Message>, &str)> = vec![
+        (vec![accept(true)], "not its to send"),
+        (vec![answer(0, 1)], "not its to send"),
+        (
+            vec![Message::Progress(Progress::default())],
+            "not its to send",
+        ),
+        (vec![offer(1, vec![file.clone()])], "out of order"),
+        (vec![offer(0, Vec::new())], "no or too many files"),
+        (
+            vec![offer(0, vec![file.clone(); 513])],
+            "no or too many files",
+        ),
+        (
+            vec![Message::Samples(vec![sample.clone()])],
+            "samples of streams",
+        ),
+        (
+            vec![Message::Samples(vec![Sample::default(); 3])],
+            "samples of streams",
+        ),
+        (vec![steered], "was not said"),
+        (vec![Message::Warning("x".repeat(70_000))], "too long"),
+    ];
+    for (make, lies) in [(push as fn(&Path) -> Value, pushed), (pull, pulled)] {
+        for (first, expected) in lies {
+            let error = lie(make, first, alive);
+            assert!(error.contains(expected), "{expected}: {error}");
+        }
+    }
+}
+
+#[test]
+fn an_end_that_confirms_something_else_is_not_believed() {
+    let finished = Finished {
+        totals: Totals {
+            bytes: 200_000,
+            files: 19,
+            folders: 1,
+            links: 0,
+        },
+        ..Finished::default()
+    };
+    let first = vec![accept(true), Message::Finished(Box::new(finished))];
+    let error = lie(push, first, alive);
+    assert!(
+        error.contains("it took 200000 bytes and 19 files of 200000 and 20"),
+        "{error}"
+    );
+}
