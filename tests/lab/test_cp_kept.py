@@ -40,6 +40,21 @@ def test_the_next_copy_takes_the_far_end_that_waits(cp: Copier, waiting: int) ->
     assert len([args for args in cp.processes().values() if "[mux]" in args]) == 1
 
 
+def listening(cp: Copier) -> set[str]:
+    """Local addresses and ports at which the far host listens, as /proc writes them."""
+    shown = cp.lab.run("far", ["cat", "/proc/net/tcp", "/proc/net/tcp6"], capture_output=True, text=True)
+    tables = shown.stdout
+    rows = [line.split() for line in tables.splitlines()]
+    return {row[1] for row in rows if row[3] == "0A"}
+
+
+def test_nobody_can_connect_to_a_far_end_that_waits(cp: Copier, waiting: int) -> None:
+    ssh = {address for address in listening(cp) if address.endswith(":0016")}
+    assert waiting in far_ends(cp)
+    assert ssh
+    assert listening(cp) == ssh
+
+
 def test_a_copy_to_another_howdah_does_not_take_it(cp: Copier, waiting: int) -> None:
     program = Path(sys.executable).parent / "howdah"
     cp.good("--memory", "1MiB", "--far-howdah", program, "far:")

@@ -81,21 +81,58 @@ pub fn connect_first(
     }
 }
 
-/// Listens; port 0 lets the kernel choose. `[::]` takes IPv4 as well.
-pub fn listen(at: SocketAddr, plan: &SocketPlan) -> Result<TcpListener, Error> {
+/// A port that is reserved and on which nobody can connect yet.
+#[derive(Debug)]
+pub struct Bound {
+    socket: OwnedFd,
+    at: SocketAddr,
+}
+
+impl Bound {
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.at.port()
+    }
+
+    /// Opens the port.
+    ///
+    /// # Errors
+    /// [`Error::Listen`] when the kernel refuses.
+    pub fn listen(self) -> Result<TcpListener, Error> {
+        let Self { socket, at } = self;
+        net::listen(&socket, BACKLOG).map_err(|errno| Error::Listen {
+            at,
+            source: errno.into(),
+        })?;
+        Ok(socket.into())
+    }
+}
+
+/// Reserves a port; 0 has the kernel choose one. Nobody else can reserve it beside this one.
+///
+/// # Errors
+/// [`Error::Listen`] when the address is not this host's or the port is taken.
+pub fn bind(at: SocketAddr, plan: &SocketPlan) -> Result<Bound, Error> {
     let failed = |errno: Errno| Error::Listen {
         at,
         source: errno.into(),
     };
     let socket = new_socket(at, SocketFlags::CLOEXEC).map_err(failed)?;
-    sockopt::set_socket_reuseaddr(&socket, true).map_err(failed)?;
+    // Two that allow it could both reserve a port on which neither listens yet.
+    sockopt::set_socket_reuseaddr(&socket, at.port() != 0).map_err(failed)?;
     if at.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) {
         sockopt::set_ipv6_v6only(&socket, false).map_err(failed)?;
     }
     plan.apply(&socket)?;
     net::bind(&socket, &at).map_err(failed)?;
-    net::listen(&socket, BACKLOG).map_err(failed)?;
-    Ok(socket.into())
+    let bound = net::getsockname(&socket).map_err(failed)?;
+    let at = SocketAddr::try_from(bound).map_err(failed)?;
+    Ok(Bound { socket, at })
+}
+
+/// Listens; port 0 lets the kernel choose. `[::]` takes IPv4 as well.
+pub fn listen(at: SocketAddr, plan: &SocketPlan) -> Result<TcpListener, Error> {
+    bind(at, plan)?.listen()
 }
 
 /// Takes the next connection, set up as its listener was.

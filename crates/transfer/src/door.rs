@@ -1,22 +1,27 @@
 //! How data streams come to be: the near end connects, the far end accepts whoever proves that it
 //! belongs to the session.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
-use howdah_tcp::{Patience, Settings, SocketPlan, accept, connect_first, listen, tune_again};
+use howdah_tcp::{Bound, Patience, Settings, SocketPlan, bind, connect_first, tune_again};
 use howdah_wire::{Direction, Side, StreamHello, StreamPlan};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::SendFlags;
 
 use crate::abort::lock;
 use crate::context::Context;
 use crate::control::Event;
 use crate::error::TransferError;
 use crate::plain::PlainStream;
-use crate::strangers::{Stranger, Strangers};
+use crate::shaking::{Shaker, Shaking};
+use crate::strangers::{Known, Strangers, stream_hello};
 use crate::stream::{Stream, StreamError};
 use crate::tls::{Acceptor, Connector};
 
@@ -26,9 +31,18 @@ pub(crate) const NOTSENT_LOWAT_BYTES: u32 = 512 * 1024;
 /// that it belongs here.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long the far end waits for the next stream before it looks again.
-const ACCEPT_GLANCE: Duration = Duration::from_millis(100);
-/// Connections beside the plan's that may be busy proving themselves.
-const MAX_STRANGERS: usize = 16;
+const ACCEPT_GLANCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+/// Connections that are accepted before those that wait are looked at again.
+const ACCEPTED_AT_ONCE: usize = 64;
+/// Connections beside the plan's that may be in a handshake.
+const MAX_SHAKING: usize = 16;
+/// How long a far end's port may still be closed after its greeting.
+const OPENS_WITHIN: Duration = Duration::from_secs(2);
+/// The pause before something is tried again.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(10);
 /// The window scale is chosen before the job, and its buffer, are known (RFC 7323 §2.3): by the
 /// listener's buffer, for which this is enough (see [`tune_again`]),
 const LISTENER_BUFFER_BYTES: u64 = 1 << 29;
@@ -54,27 +68,36 @@ pub enum Door {
     Accept {
         /// Where they arrive.
         listener: TcpListener,
-        /// What each must show.
-        token: [u8; 32],
+        /// Who has come, and what each must show.
+        strangers: Strangers,
         /// Encryption, unless they are plaintext.
         tls: Option<Acceptor>,
     },
 }
 
-/// Listens on any port for the data streams of one session.
+/// Reserves a port for the data streams of one session, at the address at which ssh was reached. Where
+/// that is no address of this host, behind a translator of addresses, at all of its family.
 ///
 /// # Errors
-/// When the kernel lets no socket listen.
-pub fn open_listener() -> Result<TcpListener, TransferError> {
+/// When the kernel gives no port.
+pub fn reserve(at: IpAddr, scope: u32) -> Result<Bound, TransferError> {
     let plan = SocketPlan {
         buffer_bytes: Some(LISTENER_BUFFER_BYTES),
         window_bytes: Some(LISTENER_WINDOW_BYTES),
         ..SocketPlan::default()
     };
-    let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
-    // A host without IPv6 has no such address.
-    listen(any, &plan)
-        .or_else(|_| listen(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)), &plan))
+    let (own, any) = match at {
+        IpAddr::V4(at) => (
+            SocketAddr::from((at, 0)),
+            SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        ),
+        IpAddr::V6(at) => (
+            SocketAddr::V6(SocketAddrV6::new(at, 0, 0, scope)),
+            SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        ),
+    };
+    bind(own, &plan)
+        .or_else(|_| bind(any, &plan))
         .map_err(|error| TransferError::Here(error.to_string()))
 }
 
@@ -113,7 +136,7 @@ impl Door {
                     let (shared, work) = (Arc::clone(&shared), Arc::clone(&work));
                     context.spawn("howdah-stream", move |context| {
                         let (addresses, plan, tls) = &*shared;
-                        let hello = StreamHello { token, stream };
+                        let hello = stream_hello(&token, stream);
                         let mut opened = connect(context, addresses, plan, tls.as_ref(), hello)?;
                         run(context, stream, &mut *opened, &*work)
                     })?;
@@ -121,20 +144,19 @@ impl Door {
             }
             Self::Accept {
                 listener,
-                token,
+                strangers,
                 tls,
             } => {
                 let entrance = Entrance {
                     plan,
-                    token,
                     tls,
                     missing: AtomicU16::new(context.job.plan.streams),
-                    strangers: Strangers::default(),
+                    shaking: Shaking::default(),
                     taken: Mutex::new(vec![false; usize::from(context.job.plan.streams)]),
                     work,
                 };
                 context.spawn("howdah-accept", move |context| {
-                    accept_streams(context, &listener, &Arc::new(entrance))
+                    accept_streams(context, &listener, strangers, &Arc::new(entrance))
                 })?;
             }
         }
@@ -181,24 +203,70 @@ fn connect(
         timeout: SETUP_TIMEOUT,
         stop: context.abort.flag(),
     };
-    let socket = connect_first(addresses, plan, patience)
-        .map_err(|error| TransferError::Stream(format!("data stream: {error}")))?;
+    let socket = connect_to(context, addresses, plan, patience)?;
     context.abort.register(hello.stream, duplicate(&socket)?);
-    let mut stream: Box<dyn Stream> = match tls {
-        Some(tls) => Box::new(tls.connect(socket, SETUP_TIMEOUT)?),
-        None => Box::new(PlainStream::new(socket)),
-    };
-    stream.put(&hello.encode())?;
-    stream.flush()?;
-    Ok(stream)
+    let greeting = hello.encode();
+    match tls {
+        Some(tls) => {
+            // It leaves with the first message of the handshake.
+            send_with_more(&socket, &greeting)?;
+            Ok(Box::new(tls.connect(socket, SETUP_TIMEOUT)?))
+        }
+        None => {
+            let mut stream = PlainStream::new(socket);
+            stream.put(&greeting)?;
+            stream.flush()?;
+            Ok(Box::new(stream))
+        }
+    }
+}
+
+/// Connects. The far end opens its port when it has this end's greeting, which may be on its way
+/// still, so a port that is closed is tried again for a moment.
+fn connect_to(
+    context: &Context,
+    addresses: &[SocketAddr],
+    plan: &SocketPlan,
+    patience: Patience<'_>,
+) -> Result<TcpStream, TransferError> {
+    let until = Instant::now() + OPENS_WITHIN;
+    loop {
+        match connect_first(addresses, plan, patience) {
+            Ok(socket) => return Ok(socket),
+            Err(howdah_tcp::Error::Connect { source, .. })
+                if source.kind() == ErrorKind::ConnectionRefused
+                    && Instant::now() < until
+                    && !context.abort.stopping() =>
+            {
+                thread::sleep(TRY_AGAIN_AFTER);
+            }
+            Err(error) => return Err(TransferError::Stream(format!("data stream: {error}"))),
+        }
+    }
+}
+
+/// Sends a few bytes that wait for those behind them.
+fn send_with_more(socket: &TcpStream, bytes: &[u8]) -> Result<(), StreamError> {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        match rustix::net::send(
+            socket,
+            &bytes[sent..],
+            SendFlags::MORE | SendFlags::NOSIGNAL,
+        ) {
+            Ok(count) => sent += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(StreamError::Io(error.into())),
+        }
+    }
+    Ok(())
 }
 
 struct Entrance {
     plan: SocketPlan,
-    token: [u8; 32],
     tls: Option<Acceptor>,
     missing: AtomicU16,
-    strangers: Strangers,
+    shaking: Shaking,
     taken: Mutex<Vec<bool>>,
     work: Arc<Work>,
 }
@@ -206,44 +274,65 @@ struct Entrance {
 fn accept_streams(
     context: &Arc<Context>,
     listener: &TcpListener,
+    mut strangers: Strangers,
     entrance: &Arc<Entrance>,
 ) -> Result<(), TransferError> {
-    let most = usize::from(context.job.plan.streams) + MAX_STRANGERS;
-    for number in 0.. {
-        if entrance.missing.load(Ordering::Acquire) == 0 || context.abort.stopping() {
-            break;
-        }
+    let here = |error: std::io::Error| TransferError::Here(error.to_string());
+    listener.set_nonblocking(true).map_err(here)?;
+    let most = usize::from(context.job.plan.streams) + MAX_SHAKING;
+    let mut number = 0;
+    while entrance.missing.load(Ordering::Acquire) > 0 && !context.abort.stopping() {
+        wait_for_words(listener, &strangers).map_err(|error| here(error.into()))?;
         let now = Instant::now();
-        entrance.strangers.hang_up(|stranger| stranger.until <= now);
-        let patience = Patience {
-            timeout: ACCEPT_GLANCE,
-            stop: context.abort.flag(),
-        };
-        let Ok((socket, _)) = accept(listener, patience) else {
-            continue;
-        };
-        let stranger = Stranger {
-            number,
-            socket: duplicate(&socket)?,
-            until: Instant::now() + SETUP_TIMEOUT,
-        };
-        if !entrance.strangers.take(stranger, most) {
-            continue;
+        entrance.shaking.hang_up(|one| one.until <= now);
+        for _ in 0..ACCEPTED_AT_ONCE {
+            match listener.accept() {
+                Ok((socket, from)) => strangers.take(socket, from, now + SETUP_TIMEOUT),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // It broke before it was accepted, or this process has no descriptor left for it.
+                Err(_) => thread::sleep(TRY_AGAIN_AFTER),
+            }
         }
-        let entrance = Arc::clone(entrance);
-        context.spawn("howdah-stream", move |context| {
-            entrance.set_up(&socket)?;
-            let admitted = entrance.admit(context, number, socket);
-            entrance.strangers.forget(number);
-            // Whoever cannot prove that it belongs here is turned away and changes nothing.
-            let Ok((index, mut stream)) = admitted else {
-                return Ok(());
+        for Known { socket, stream } in strangers.sort_out(now) {
+            number += 1;
+            let one = Shaker {
+                number,
+                socket: duplicate(&socket)?,
+                until: now + SETUP_TIMEOUT,
             };
-            run(context, index, &mut *stream, &*entrance.work)
-        })?;
+            // So many who know the token and do not go on are no streams of this session.
+            if !entrance.shaking.take(one, most) {
+                continue;
+            }
+            let entrance = Arc::clone(entrance);
+            context.spawn("howdah-stream", move |context| {
+                entrance.set_up(&socket)?;
+                let admitted = entrance.admit(context, number, stream, socket);
+                entrance.shaking.forget(number);
+                // Whoever cannot prove that it belongs here is turned away and changes nothing.
+                let Ok(mut opened) = admitted else {
+                    return Ok(());
+                };
+                run(context, stream, &mut *opened, &*entrance.work)
+            })?;
+        }
     }
-    entrance.strangers.hang_up(|_| true);
+    entrance.shaking.hang_up(|_| true);
     Ok(())
+}
+
+/// Waits until somebody connects or says something, a moment at most.
+fn wait_for_words(listener: &TcpListener, strangers: &Strangers) -> Result<(), Errno> {
+    let mut polled = vec![PollFd::new(listener, PollFlags::IN)];
+    polled.extend(
+        strangers
+            .sockets()
+            .map(|socket| PollFd::new(socket, PollFlags::IN)),
+    );
+    match poll(&mut polled, Some(&ACCEPT_GLANCE)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 impl Entrance {
@@ -263,28 +352,24 @@ impl Entrance {
         &self,
         context: &Context,
         number: u64,
+        stream: u16,
         socket: TcpStream,
-    ) -> Result<(u16, Box<dyn Stream>), TransferError> {
+    ) -> Result<Box<dyn Stream>, TransferError> {
         let duplicate = duplicate(&socket)?;
-        let mut stream: Box<dyn Stream> = match &self.tls {
+        let opened: Box<dyn Stream> = match &self.tls {
             Some(tls) => Box::new(tls.accept(socket, SETUP_TIMEOUT)?),
             None => Box::new(PlainStream::new(socket)),
         };
-        let mut hello = [0; StreamHello::BYTES];
-        stream.take(&mut hello)?;
-        let hello = StreamHello::decode(&hello)?;
-        verify_slices_are_equal(&hello.token, &self.token)
-            .map_err(|_| StreamError::Broken("wrong token"))?;
         let mut taken = lock(&self.taken);
-        match taken.get_mut(usize::from(hello.stream)) {
+        match taken.get_mut(usize::from(stream)) {
             Some(taken) if !*taken => *taken = true,
             _ => return Err(StreamError::Broken("a stream that the plan has not").into()),
         }
-        // In this order: the door closes when none is missing, and hangs up on all strangers.
-        self.strangers.forget(number);
+        // In this order: the door closes when none is missing, and hangs up on all the others.
+        self.shaking.forget(number);
         self.missing.fetch_sub(1, Ordering::Release);
-        context.abort.register(hello.stream, duplicate);
-        Ok((hello.stream, stream))
+        context.abort.register(stream, duplicate);
+        Ok(opened)
     }
 }
 
@@ -293,4 +378,33 @@ fn duplicate(socket: &TcpStream) -> Result<OwnedFd, TransferError> {
         .as_fd()
         .try_clone_to_owned()
         .map_err(StreamError::from)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_open_at_the_address_of_ssh_and_nowhere_else() {
+        let bound = reserve(IpAddr::from([127, 0, 0, 2]), 0).unwrap();
+        let at = |last| SocketAddr::from(([127, 0, 0, last], bound.port()));
+        let (own, other) = (at(2), at(1));
+        assert!(TcpStream::connect(own).is_err());
+        let listener = bound.listen().unwrap();
+        assert!(TcpStream::connect(own).is_ok());
+        let refused = TcpStream::connect(other).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        drop(listener);
+    }
+
+    #[test]
+    fn an_address_that_is_not_this_hosts_is_served_at_all_of_its_family() {
+        // TEST-NET-1 (RFC 5737) is nobody's.
+        let bound = reserve(IpAddr::from([192, 0, 2, 1]), 0).unwrap();
+        let port = bound.port();
+        let listener = bound.listen().unwrap();
+        assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+        assert!(TcpStream::connect((Ipv6Addr::LOCALHOST, port)).is_err());
+        drop(listener);
+    }
 }

@@ -33,6 +33,7 @@ mod send;
 mod sender;
 mod serve;
 mod session;
+mod shaking;
 mod source;
 mod spot;
 mod steer;

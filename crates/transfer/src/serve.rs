@@ -1,27 +1,29 @@
 //! The far end of one transfer.
 
 use std::env;
+use std::ffi::CString;
 use std::io;
-use std::net::TcpListener;
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-use howdah_tcp::{HostLimits, ssh_rtt};
+use howdah_tcp::{Bound, HostLimits, ssh_rtt};
 use howdah_wire::{Direction, FarHello, Hello, Job, Message, Sample, Side};
 
 use crate::abort::Abort;
 use crate::context::{Board, Context};
 use crate::control::{Channel, Event, MAX_EVENTS};
 use crate::digests::Digests;
-use crate::door::{Door, open_listener};
+use crate::door::{Door, reserve};
 use crate::error::TransferError;
 use crate::liveness::FAR_PATIENCE;
 use crate::memory::MemoryMark;
 use crate::session::say_why;
 use crate::source::Sources;
+use crate::strangers::Strangers;
 use crate::target::{Targets, expand_home};
 use crate::tls::{Acceptor, Identity};
 use crate::{receiver, sender};
@@ -42,10 +44,26 @@ pub fn serve(read: OwnedFd, write: OwnedFd) -> Result<(), TransferError> {
     let mut channel = Channel::open(Side::Far, read, write, Some(signals), events.clone())
         .map_err(|error| TransferError::Here(format!("control channel: {error}")))?;
     let outcome = greet(&channel).and_then(|far| {
-        let Some((hello, job)) = wait_for_job(&inbox)? else {
+        let Far {
+            identity,
+            bound,
+            client,
+            token,
+        } = far;
+        let Some((hello, job, listener)) = wait_for_job(&inbox, bound)? else {
             return Ok(());
         };
-        far.carry_out(&channel, events, &inbox, &hello, job)
+        let tls = if job.encrypt {
+            Some(Acceptor::new(&identity, &hello.key)?)
+        } else {
+            None
+        };
+        let door = Door::Accept {
+            listener,
+            strangers: Strangers::new(token, client),
+            tls,
+        };
+        carry_out(&channel, events, &inbox, door, job)
     });
     if let Err(error) = &outcome
         && *error != TransferError::Cancelled
@@ -58,47 +76,91 @@ pub fn serve(read: OwnedFd, write: OwnedFd) -> Result<(), TransferError> {
 
 struct Far {
     identity: Identity,
-    listener: TcpListener,
+    bound: Bound,
+    client: Option<IpAddr>,
     token: [u8; 32],
 }
 
 fn greet(channel: &Channel) -> Result<Far, TransferError> {
     let identity = Identity::generate()?;
-    let listener = open_listener()?;
+    let ssh = env::var("SSH_CONNECTION").unwrap_or_default();
+    let way = Way::of(&ssh);
+    let bound = reserve(way.server, way.scope)?;
     let here = |error: &dyn std::fmt::Display| TransferError::Here(error.to_string());
-    let port = listener.local_addr().map_err(|error| here(&error))?.port();
+    let port = bound.port();
     let mut token = [0; 32];
     aws_lc_rs::rand::fill(&mut token).map_err(|_| here(&"no entropy for a token"))?;
     let limits = HostLimits::gather().map_err(|error| here(&error))?;
-    let ssh = env::var("SSH_CONNECTION").unwrap_or_default();
     let rtt = ssh_rtt(&ssh).and_then(|rtt| u64::try_from(rtt.min.as_nanos()).ok());
     channel.control().say(Message::FarHello(Box::new(FarHello {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         key: identity.public_key().to_vec(),
         token,
         limits_json: serde_json::to_vec(&limits).map_err(|error| here(&error))?,
-        addresses: addresses(&ssh),
+        addresses: vec![way.name],
         port,
         rtt_ns: rtt,
     })));
     Ok(Far {
         identity,
-        listener,
+        bound,
+        client: way.client,
         token,
     })
 }
 
-/// The address ssh was reached at; without ssh, this host alone.
-fn addresses(ssh_connection: &str) -> Vec<String> {
-    match ssh_connection.split(' ').nth(2) {
-        Some(server) => vec![server.to_owned()],
-        None => vec!["127.0.0.1".to_owned(), "::1".to_owned()],
+/// How ssh came here.
+#[derive(Debug, PartialEq)]
+struct Way {
+    /// The address at which it reached this host; without ssh, loopback.
+    server: IpAddr,
+    /// The interface of a link-local address, by its number.
+    scope: u32,
+    /// The same address as ssh writes it.
+    name: String,
+    /// The address from which it came.
+    client: Option<IpAddr>,
+}
+
+impl Way {
+    /// Reads `SSH_CONNECTION`: client address and port, server address and port.
+    fn of(ssh_connection: &str) -> Self {
+        let mut words = ssh_connection.split(' ');
+        let client = words.next().and_then(|word| Some(address(word)?.0));
+        let name = words.nth(1).unwrap_or_default();
+        match address(name) {
+            Some((server, scope)) => Self {
+                server,
+                scope,
+                name: name.to_owned(),
+                client,
+            },
+            None => Self {
+                server: IpAddr::V4(Ipv4Addr::LOCALHOST),
+                scope: 0,
+                name: Ipv4Addr::LOCALHOST.to_string(),
+                client: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            },
+        }
     }
 }
 
-/// The greeting and the job; `None` when the near end leaves without one.
-fn wait_for_job(inbox: &Receiver<Event>) -> Result<Option<(Hello, Job)>, TransferError> {
-    let mut greeting = None;
+/// An address and the number of its interface, as in `fe80::1%eth0`.
+fn address(word: &str) -> Option<(IpAddr, u32)> {
+    let (ip, zone) = word.split_once('%').unwrap_or((word, ""));
+    let ip = ip.parse::<IpAddr>().ok()?.to_canonical();
+    let zone = CString::new(zone).ok()?;
+    // SAFETY: the name is a string that ends with NUL and outlives the call.
+    let scope = unsafe { libc::if_nametoindex(zone.as_ptr()) };
+    Some((ip, scope))
+}
+
+/// The greeting, the job, and the port opened in between; `None` when the near end leaves without a job.
+fn wait_for_job(
+    inbox: &Receiver<Event>,
+    bound: Bound,
+) -> Result<Option<(Hello, Job, TcpListener)>, TransferError> {
+    let (mut greeting, mut listener, mut bound) = (None, None, Some(bound));
     let deadline = Instant::now() + JOB_WITHIN;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -113,8 +175,18 @@ fn wait_for_job(inbox: &Receiver<Event>) -> Result<Option<(Hello, Job)>, Transfe
             }
         };
         match event {
-            Event::Message(Message::Hello(hello)) => greeting = Some(hello),
-            Event::Message(Message::Job(job)) => return Ok(greeting.map(|hello| (hello, *job))),
+            Event::Message(Message::Hello(hello)) => {
+                // Until a near end is there nobody can connect, however long this end is kept ready.
+                if let Some(bound) = bound.take() {
+                    let open = bound.listen();
+                    listener = Some(open.map_err(|error| TransferError::Here(error.to_string()))?);
+                }
+                greeting = Some(hello);
+            }
+            Event::Message(Message::Job(job)) => {
+                let begun = greeting.zip(listener);
+                return Ok(begun.map(|(hello, listener)| (hello, *job, listener)));
+            }
             Event::Message(Message::Failed(_) | Message::Cancel) | Event::Closed(None) => break,
             Event::Closed(Some(error)) | Event::Failed(error) | Event::Stop(error) => {
                 return Err(error);
@@ -125,70 +197,57 @@ fn wait_for_job(inbox: &Receiver<Event>) -> Result<Option<(Hello, Job)>, Transfe
     Ok(None)
 }
 
-impl Far {
-    fn carry_out(
-        self,
-        channel: &Channel,
-        events: SyncSender<Event>,
-        inbox: &Receiver<Event>,
-        hello: &Hello,
-        job: Job,
-    ) -> Result<(), TransferError> {
-        let mark = MemoryMark::now();
-        let tls = if job.encrypt {
-            Some(Acceptor::new(&self.identity, &hello.key)?)
-        } else {
-            None
-        };
-        let door = Door::Accept {
-            listener: self.listener,
-            token: self.token,
-            tls,
-        };
-        let abort = Arc::new(Abort::default());
-        let board = Arc::new(Board::new(Digests::nowhere()));
-        let control = channel.control();
-        let context = Context::new(
-            Side::Far,
-            job,
-            control.clone(),
-            events,
-            FAR_PATIENCE,
-            Arc::clone(&abort),
-            board,
-        );
-        let home = env::var_os("HOME");
-        let home = home.as_deref().map(OsStrExt::as_bytes);
-        let job = &context.job;
-        let mut report = |round: Vec<Sample>| {
-            if job.direction == Direction::Pull && !round.is_empty() {
-                control.say(Message::Samples(round));
-            }
-        };
-        let outcome = match job.direction {
-            Direction::Push => {
-                let destination = expand_home(&job.destination, home);
-                Targets::of(job, &destination).and_then(|targets| {
-                    receiver::run(&context, inbox, door, targets, mark, &mut report).map(|_| ())
-                })
-            }
-            Direction::Pull => {
-                let sources: Vec<_> = job
-                    .sources
-                    .iter()
-                    .map(|source| expand_home(source, home))
-                    .collect();
-                Sources::open(&sources).and_then(|sources| {
-                    sender::run(&context, inbox, door, sources, mark, &mut report).map(|_| ())
-                })
-            }
-        };
-        if outcome.is_err() {
-            abort.trigger();
+fn carry_out(
+    channel: &Channel,
+    events: SyncSender<Event>,
+    inbox: &Receiver<Event>,
+    door: Door,
+    job: Job,
+) -> Result<(), TransferError> {
+    let mark = MemoryMark::now();
+    let abort = Arc::new(Abort::default());
+    let board = Arc::new(Board::new(Digests::nowhere()));
+    let control = channel.control();
+    let context = Context::new(
+        Side::Far,
+        job,
+        control.clone(),
+        events,
+        FAR_PATIENCE,
+        Arc::clone(&abort),
+        board,
+    );
+    let home = env::var_os("HOME");
+    let home = home.as_deref().map(OsStrExt::as_bytes);
+    let job = &context.job;
+    let mut report = |round: Vec<Sample>| {
+        if job.direction == Direction::Pull && !round.is_empty() {
+            control.say(Message::Samples(round));
         }
-        context.join();
-        outcome
+    };
+    let outcome = match job.direction {
+        Direction::Push => {
+            let destination = expand_home(&job.destination, home);
+            Targets::of(job, &destination).and_then(|targets| {
+                receiver::run(&context, inbox, door, targets, mark, &mut report).map(|_| ())
+            })
+        }
+        Direction::Pull => {
+            let sources: Vec<_> = job
+                .sources
+                .iter()
+                .map(|source| expand_home(source, home))
+                .collect();
+            Sources::open(&sources).and_then(|sources| {
+                sender::run(&context, inbox, door, sources, mark, &mut report).map(|_| ())
+            })
+        }
+    };
+    if outcome.is_err() {
+        abort.trigger();
     }
+    context.join();
+    outcome
 }
 
 /// Blocks the signals that end a process and gives a descriptor that is readable when one comes.
@@ -210,5 +269,29 @@ fn signal_descriptor() -> io::Result<OwnedFd> {
             return Err(io::Error::last_os_error());
         }
         Ok(OwnedFd::from_raw_fd(descriptor))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_is_that_of_ssh_and_loopback_without_it() {
+        let way = Way::of("192.0.2.7 51000 198.51.100.2 22");
+        assert_eq!(way.server, IpAddr::from([198, 51, 100, 2]));
+        assert_eq!(way.client, Some(IpAddr::from([192, 0, 2, 7])));
+        assert_eq!((way.name.as_str(), way.scope), ("198.51.100.2", 0));
+        let mapped = Way::of("::ffff:192.0.2.7 51000 ::ffff:198.51.100.2 22");
+        assert_eq!((mapped.server, mapped.client), (way.server, way.client));
+        let local = Way::of("fe80::2%lo 51000 fe80::1%lo 22");
+        assert_eq!(local.name, "fe80::1%lo");
+        assert_eq!(
+            (local.scope, local.server.to_string()),
+            (1, "fe80::1".into())
+        );
+        for none in ["", "nonsense", "1.2.3.4 5"] {
+            assert_eq!(Way::of(none).server, IpAddr::V4(Ipv4Addr::LOCALHOST));
+        }
     }
 }

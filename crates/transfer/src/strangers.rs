@@ -1,45 +1,143 @@
-//! Who knocks at the far end's door: anybody can, so each has little time and there are not many.
+//! Connections that have not shown yet that they belong to the session. Anybody can make one, so all
+//! that is spent on one is a descriptor and the bytes of a greeting, and the oldest one gives way.
+//!
+//! Those from the address of the ssh client have room of their own, so that no other host can push
+//! them out. Who connects from there as well, a program of another user, still has to know the token.
 
-use std::os::fd::OwnedFd;
-use std::sync::Mutex;
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Instant;
 
-use crate::abort::{lock, shut_down};
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use howdah_wire::StreamHello;
 
-/// Connections that have not proved yet that they belong here.
-#[derive(Default)]
-pub struct Strangers(Mutex<Vec<Stranger>>);
+/// Connections from the address of the ssh client that may wait at a time.
+const MAX_FROM_CLIENT: usize = 512;
+/// Connections from elsewhere that may wait at a time.
+const MAX_FROM_ELSEWHERE: usize = 64;
 
-/// One of them.
+/// The greeting of one stream of a session.
+pub fn stream_hello(token: &[u8; 32], stream: u16) -> StreamHello {
+    StreamHello {
+        proof: *blake3::keyed_hash(token, &stream.to_le_bytes()).as_bytes(),
+        stream,
+    }
+}
+
+/// The waiting rooms of one session.
+pub struct Strangers {
+    token: [u8; 32],
+    client: Option<IpAddr>,
+    from_client: VecDeque<Stranger>,
+    from_elsewhere: VecDeque<Stranger>,
+}
+
+/// A connection whose greeting has not come yet.
 pub struct Stranger {
-    /// What it is known by.
-    pub number: u64,
-    /// A duplicate of its socket.
-    pub socket: OwnedFd,
-    /// When its time is over.
-    pub until: Instant,
+    socket: TcpStream,
+    greeting: [u8; StreamHello::BYTES],
+    come: usize,
+    until: Instant,
+}
+
+/// A connection that has shown that it knows the session's token.
+#[derive(Debug)]
+pub struct Known {
+    /// The stream that it wants to be.
+    pub stream: u16,
+    /// It, in blocking mode.
+    pub socket: TcpStream,
 }
 
 impl Strangers {
-    /// Keeps one unless there are `most` already; whether it does.
-    pub fn take(&self, stranger: Stranger, most: usize) -> bool {
-        let mut strangers = lock(&self.0);
-        let room = strangers.len() < most;
-        if room {
-            strangers.push(stranger);
+    /// Empty rooms of the session with this token, whose ssh came from `client`.
+    pub fn new(token: [u8; 32], client: Option<IpAddr>) -> Self {
+        Self {
+            token,
+            client,
+            from_client: VecDeque::new(),
+            from_elsewhere: VecDeque::new(),
         }
-        room
     }
 
-    /// One is a stranger no more, or gone.
-    pub fn forget(&self, number: u64) {
-        lock(&self.0).retain(|stranger| stranger.number != number);
+    /// Takes a connection in; the oldest one of a full room is closed.
+    pub fn take(&mut self, socket: TcpStream, from: SocketAddr, until: Instant) {
+        if socket.set_nonblocking(true).is_err() {
+            return;
+        }
+        let own = self.client == Some(from.ip().to_canonical());
+        let (room, most) = if own {
+            (&mut self.from_client, MAX_FROM_CLIENT)
+        } else {
+            (&mut self.from_elsewhere, MAX_FROM_ELSEWHERE)
+        };
+        if room.len() >= most {
+            room.pop_front();
+        }
+        room.push_back(Stranger {
+            socket,
+            greeting: [0; StreamHello::BYTES],
+            come: 0,
+            until,
+        });
     }
 
-    /// Ends the connections of some; whoever waits for their words hears the end.
-    pub fn hang_up(&self, whom: impl Fn(&Stranger) -> bool) {
-        for stranger in lock(&self.0).iter().filter(|stranger| whom(stranger)) {
-            shut_down(&stranger.socket);
+    /// The sockets, to be waited for.
+    pub fn sockets(&self) -> impl Iterator<Item = &TcpStream> {
+        let all = self.from_client.iter().chain(&self.from_elsewhere);
+        all.map(|stranger| &stranger.socket)
+    }
+
+    /// Reads what has come. Hands out those that belong here, and closes those that do not or whose
+    /// time is over at `now`.
+    pub fn sort_out(&mut self, now: Instant) -> Vec<Known> {
+        let mut known = Vec::new();
+        for room in [&mut self.from_client, &mut self.from_elsewhere] {
+            for mut stranger in std::mem::take(room) {
+                match stranger.read(&self.token) {
+                    Come::All(stream) => {
+                        let socket = stranger.socket;
+                        if socket.set_nonblocking(false).is_ok() {
+                            known.push(Known { stream, socket });
+                        }
+                    }
+                    Come::Part if stranger.until > now => room.push_back(stranger),
+                    Come::Part | Come::Wrong => {}
+                }
+            }
+        }
+        known
+    }
+}
+
+enum Come {
+    /// The greeting of this stream.
+    All(u16),
+    /// Not all of it yet.
+    Part,
+    /// Something else, or the end.
+    Wrong,
+}
+
+impl Stranger {
+    fn read(&mut self, token: &[u8; 32]) -> Come {
+        while self.come < self.greeting.len() {
+            match self.socket.read(&mut self.greeting[self.come..]) {
+                Ok(0) => return Come::Wrong,
+                Ok(count) => self.come += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Come::Part,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return Come::Wrong,
+            }
+        }
+        let Ok(hello) = StreamHello::decode(&self.greeting) else {
+            return Come::Wrong;
+        };
+        let expected = stream_hello(token, hello.stream);
+        match verify_slices_are_equal(&hello.proof, &expected.proof) {
+            Ok(()) => Come::All(hello.stream),
+            Err(_) => Come::Wrong,
         }
     }
 }
@@ -47,45 +145,98 @@ impl Strangers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Read;
-    use std::net::{TcpListener, TcpStream};
+    use std::io::Write;
+    use std::net::TcpListener;
     use std::time::Duration;
 
-    #[test]
-    fn strangers_have_their_time_and_no_more() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let strangers = Strangers::default();
-        let start = Instant::now();
-        let mut ends = Vec::new();
-        for (number, until_s) in [(0, 10), (1, 20), (2, 10)] {
-            ends.push(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
-            let socket = OwnedFd::from(listener.accept().unwrap().0);
-            let until = start + Duration::from_secs(until_s);
-            let stranger = Stranger {
-                number,
-                socket,
-                until,
-            };
-            assert!(strangers.take(stranger, 3));
+    const TOKEN: [u8; 32] = [3; 32];
+
+    struct Rooms {
+        listener: TcpListener,
+        strangers: Strangers,
+        until: Instant,
+    }
+
+    impl Rooms {
+        fn new(client: &str) -> Self {
+            Self {
+                listener: TcpListener::bind("127.0.0.1:0").unwrap(),
+                strangers: Strangers::new(TOKEN, Some(client.parse().unwrap())),
+                until: Instant::now() + Duration::from_secs(60),
+            }
         }
-        let one_more = Stranger {
-            number: 3,
-            socket: ends[0].try_clone().unwrap().into(),
-            until: start,
-        };
-        assert!(!strangers.take(one_more, 3));
-        let kept = lock(&strangers.0)[2].socket.try_clone().unwrap();
-        strangers.forget(2);
-        let later = start + Duration::from_secs(10);
-        strangers.hang_up(|stranger| stranger.until <= later);
-        let mut heard = |index: usize| {
-            ends[index].set_nonblocking(true).unwrap();
-            ends[index].read(&mut [0]).map_err(|error| error.kind())
-        };
-        let nothing = Err(std::io::ErrorKind::WouldBlock);
-        assert_eq!([heard(0), heard(1), heard(2)], [Ok(0), nothing, nothing]);
-        strangers.hang_up(|_| true);
-        assert_eq!([heard(1), heard(2)], [Ok(0), nothing]);
-        drop(kept);
+
+        /// A connection that comes, as if from `from`.
+        fn visitor(&mut self, from: &str) -> TcpStream {
+            let near = TcpStream::connect(self.listener.local_addr().unwrap()).unwrap();
+            let (socket, _) = self.listener.accept().unwrap();
+            let from = SocketAddr::new(from.parse().unwrap(), 1);
+            self.strangers.take(socket, from, self.until);
+            near
+        }
+
+        fn known(&mut self) -> Vec<u16> {
+            // What was written over loopback is there when write(2) returns.
+            let known = self.strangers.sort_out(Instant::now());
+            known.into_iter().map(|known| known.stream).collect()
+        }
+
+        fn waiting(&self) -> usize {
+            self.strangers.sockets().count()
+        }
+    }
+
+    #[test]
+    fn who_shows_the_token_is_known_however_slowly_it_comes() {
+        let mut rooms = Rooms::new("10.0.0.1");
+        let hello = stream_hello(&TOKEN, 5).encode();
+        let mut near = rooms.visitor("10.0.0.1");
+        for byte in hello {
+            assert!(rooms.known().is_empty());
+            near.write_all(&[byte]).unwrap();
+        }
+        assert_eq!(rooms.known(), [5]);
+        assert_eq!(rooms.waiting(), 0);
+    }
+
+    #[test]
+    fn who_does_not_is_closed() {
+        let mut rooms = Rooms::new("10.0.0.1");
+        let mut wrong = stream_hello(&TOKEN, 5).encode();
+        wrong[20] ^= 1;
+        let mut other = stream_hello(&TOKEN, 5);
+        other.stream = 6;
+        for greeting in [wrong, other.encode(), [b'G'; StreamHello::BYTES]] {
+            let mut near = rooms.visitor("10.0.0.1");
+            near.write_all(&greeting).unwrap();
+            assert!(rooms.known().is_empty());
+            assert_eq!(rooms.waiting(), 0);
+            assert!(matches!(near.read(&mut [0]), Ok(0) | Err(_)));
+        }
+        let silent = rooms.visitor("10.0.0.1");
+        rooms.strangers.sort_out(rooms.until);
+        assert_eq!(rooms.waiting(), 0);
+        drop(silent);
+    }
+
+    #[test]
+    fn silent_ones_push_out_only_each_other() {
+        let mut rooms = Rooms::new("10.0.0.1");
+        let mut real = rooms.visitor("::ffff:10.0.0.1");
+        let strangers: Vec<_> = (0..3 * MAX_FROM_ELSEWHERE)
+            .map(|_| rooms.visitor("10.0.0.2"))
+            .collect();
+        assert_eq!(rooms.waiting(), 1 + MAX_FROM_ELSEWHERE);
+        real.write_all(&stream_hello(&TOKEN, 0).encode()).unwrap();
+        assert_eq!(rooms.known(), [0]);
+        // Of the same address the oldest gives way, so one that comes last always has its turn.
+        let more: Vec<_> = (0..MAX_FROM_CLIENT + 9)
+            .map(|_| rooms.visitor("10.0.0.1"))
+            .collect();
+        let mut real = rooms.visitor("10.0.0.1");
+        assert_eq!(rooms.waiting(), MAX_FROM_CLIENT + MAX_FROM_ELSEWHERE);
+        real.write_all(&stream_hello(&TOKEN, 1).encode()).unwrap();
+        assert_eq!(rooms.known(), [1]);
+        drop((strangers, more));
     }
 }

@@ -2,6 +2,7 @@
 
 mod listing;
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -9,6 +10,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -93,13 +95,11 @@ impl Liar {
 
     /// A data stream that greets with `token`.
     fn stream(&self, token: [u8; 32]) -> TcpStream {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.hello.port)).unwrap();
+        let mut stream = dial(self.hello.port);
         stream
             .set_read_timeout(Some(Duration::from_secs(20)))
             .unwrap();
-        stream
-            .write_all(&StreamHello { token, stream: 0 }.encode())
-            .unwrap();
+        stream.write_all(&greeting(&token)).unwrap();
         stream
     }
 
@@ -124,6 +124,28 @@ impl Liar {
         assert_eq!(files(&self.base.path().join("dst")), Vec::<PathBuf>::new());
         reason
     }
+}
+
+/// A connection to a far end, which opens its port only when it has read the greeting.
+fn dial(port: u16) -> TcpStream {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        match TcpStream::connect(("127.0.0.1", port)) {
+            Err(error)
+                if error.kind() == ErrorKind::ConnectionRefused && Instant::now() < until =>
+            {
+                thread::sleep(Duration::from_millis(1));
+            }
+            other => return other.unwrap(),
+        }
+    }
+}
+
+/// The greeting of the first stream.
+fn greeting(token: &[u8; 32]) -> [u8; StreamHello::BYTES] {
+    let stream = 0u16;
+    let proof = *blake3::keyed_hash(token, &stream.to_le_bytes()).as_bytes();
+    StreamHello { proof, stream }.encode()
 }
 
 fn hear(control: &mut UnixStream, frames: &mut FrameReader) -> Option<Message> {
@@ -333,7 +355,7 @@ fn strangers_are_turned_away_and_change_nothing() {
     let mut token = liar.hello.token;
     token[31] ^= 1;
     let mut strangers = vec![liar.stream(token)];
-    let mut noise = TcpStream::connect(("127.0.0.1", liar.hello.port)).unwrap();
+    let mut noise = dial(liar.hello.port);
     noise
         .write_all(b"GET / HTTP/1.0\r\nHost: elsewhere.example\r\nAccept: */*\r\n\r\n")
         .unwrap();
@@ -364,23 +386,89 @@ fn strangers_are_turned_away_and_change_nothing() {
     liar.far.join().unwrap().unwrap();
 }
 
+/// Silent connections and noise without a pause, until `over`.
+fn flood(port: u16, over: &AtomicBool) -> usize {
+    let mut kept = VecDeque::new();
+    let mut made = 0;
+    while !over.load(Ordering::Relaxed) {
+        if let Ok(mut stranger) = TcpStream::connect(("127.0.0.1", port)) {
+            made += 1;
+            if made % 3 == 0 {
+                // It may have been closed already.
+                let _ = stranger.write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc");
+            }
+            kept.push_back(stranger);
+        }
+        // The port is closed once all streams are there.
+        if kept.len() > 2_000 {
+            kept.pop_front();
+        }
+    }
+    made
+}
+
+#[test]
+fn a_flood_of_strangers_from_the_same_address_keeps_no_stream_out() {
+    let liar = Liar::begin();
+    let port = liar.hello.port;
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let flooding: Vec<_> = (0..2).map(|_| scope.spawn(|| flood(port, &over))).collect();
+        thread::sleep(Duration::from_secs(2));
+        let mut liar = liar;
+        let mut stream = liar.stream(liar.hello.token);
+        stream.write_all(&file("file", b"honest")).unwrap();
+        let totals = Totals {
+            bytes: 6,
+            files: 1,
+            ..Totals::default()
+        };
+        stream.write_all(&header(Piece::End(totals))).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        while !matches!(
+            hear(&mut liar.control, &mut liar.frames),
+            Some(Message::Finished(_))
+        ) {}
+        over.store(true, Ordering::Relaxed);
+        let made: usize = flooding.into_iter().map(|one| one.join().unwrap()).sum();
+        assert!(made > 1_000, "{made}");
+        assert_eq!(fs::read(liar.target().join("src/file")).unwrap(), b"honest");
+        liar.far.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn nobody_can_connect_before_a_near_end_is_there() {
+    let (mut control, far) = UnixStream::pair().unwrap();
+    let read = far.try_clone().unwrap();
+    let far = thread::spawn(move || serve(read.into(), far.into()));
+    let mut frames = FrameReader::new();
+    let Message::FarHello(hello) = hear(&mut control, &mut frames).unwrap() else {
+        panic!("no greeting")
+    };
+    let refused = TcpStream::connect(("127.0.0.1", hello.port)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+    drop(control);
+    assert!(far.join().unwrap().is_err(), "it has not been greeted");
+}
+
 #[test]
 fn who_says_nothing_is_hung_up_on_when_nobody_is_missing() {
     let identity = Identity::generate().unwrap();
     let mut liar = Liar::begin_with(Some(&identity));
     let connector = Connector::new(&identity, &liar.hello.key).unwrap();
-    let connect = || TcpStream::connect(("127.0.0.1", liar.hello.port)).unwrap();
+    let connect = || dial(liar.hello.port);
     let patience = Duration::from_secs(20);
-    let shake = || connector.connect(connect(), patience).unwrap();
-    let (plain, proven) = (connect(), shake());
-    let mut stream = shake();
-    let token = liar.hello.token;
-    stream
-        .put(&StreamHello { token, stream: 0 }.encode())
-        .unwrap();
+    let known = || {
+        let mut socket = connect();
+        socket.write_all(&greeting(&liar.hello.token)).unwrap();
+        socket
+    };
+    let (plain, proven) = (connect(), known());
+    let mut stream = connector.connect(known(), patience).unwrap();
     stream.put(&header(Piece::End(Totals::default()))).unwrap();
     stream.finish().unwrap();
-    for silent in [plain.as_fd(), proven.socket()] {
+    for silent in [plain.as_fd(), proven.as_fd()] {
         let mut silent = TcpStream::from(silent.try_clone_to_owned().unwrap());
         silent.set_read_timeout(Some(patience)).unwrap();
         let heard = silent.read(&mut [0; 1]).map_err(|error| error.kind());

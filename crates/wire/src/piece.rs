@@ -36,11 +36,13 @@ pub enum PieceError {
     Tally,
 }
 
-/// What the near end says first on each data stream.
+/// What the near end says first on each data stream, before any encryption, so that the far end needs
+/// to read no more of a stranger than this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamHello {
-    /// [`crate::FarHello::token`]. Compare it in constant time.
-    pub token: [u8; 32],
+    /// Keyed BLAKE3 of the stream's number, little-endian, under [`crate::FarHello::token`]. Compare it
+    /// in constant time.
+    pub proof: [u8; 32],
     /// Which stream of the plan this is.
     pub stream: u16,
 }
@@ -53,7 +55,7 @@ impl StreamHello {
     pub fn encode(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..40].copy_from_slice(&self.token);
+        bytes[8..40].copy_from_slice(&self.proof);
         bytes[40..].copy_from_slice(&self.stream.to_le_bytes());
         bytes
     }
@@ -64,13 +66,13 @@ impl StreamHello {
     /// [`PieceError::Greeting`] when they are none.
     pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, PieceError> {
         let (magic, rest) = bytes.split_first_chunk::<8>().ok_or(PieceError::Greeting)?;
-        let (token, stream) = rest.split_first_chunk::<32>().ok_or(PieceError::Greeting)?;
+        let (proof, stream) = rest.split_first_chunk::<32>().ok_or(PieceError::Greeting)?;
         let stream = u16::from_le_bytes(stream.try_into().map_err(|_| PieceError::Greeting)?);
         if *magic != MAGIC || usize::from(stream) >= MAX_STREAMS {
             return Err(PieceError::Greeting);
         }
         Ok(Self {
-            token: *token,
+            proof: *proof,
             stream,
         })
     }
@@ -421,7 +423,7 @@ mod tests {
     #[test]
     fn a_greeting_survives_and_a_strange_one_does_not() {
         let hello = StreamHello {
-            token: [7; 32],
+            proof: [7; 32],
             stream: 3,
         };
         let bytes = hello.encode();
@@ -430,7 +432,7 @@ mod tests {
         strange[0] ^= 1;
         assert_eq!(StreamHello::decode(&strange), Err(PieceError::Greeting));
         let high = StreamHello {
-            token: [7; 32],
+            proof: [7; 32],
             stream: MAX_STREAMS as u16,
         };
         assert_eq!(
