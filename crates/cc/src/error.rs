@@ -154,6 +154,31 @@ pub enum Error {
     /// A socket could not be asked.
     #[error(transparent)]
     Tcp(#[from] howdah_tcp::Error),
+    /// Something that only root may own or change could be somebody else's.
+    #[error(
+        "{path} belongs to user {owner} and has mode {mode:o}, so another user may have put it there; \
+         look at it, then remove it"
+    )]
+    Untrusted {
+        /// The file or folder.
+        path: String,
+        /// Its owner.
+        owner: u32,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// Another howdah holds the lock.
+    #[error(
+        "{holder} has been changing programs for {seconds} s and holds {path}; wait for it, or end it"
+    )]
+    Busy {
+        /// What is locked.
+        path: String,
+        /// How long this one has waited.
+        seconds: u64,
+        /// Who holds it.
+        holder: String,
+    },
     /// The kernel refused something else.
     #[error("cannot {what}: {source}")]
     System {

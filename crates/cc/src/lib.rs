@@ -16,6 +16,7 @@ mod error;
 mod kernel;
 mod layout;
 mod loader;
+mod lock;
 mod log;
 mod manage;
 mod mounts;

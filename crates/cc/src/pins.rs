@@ -2,13 +2,12 @@
 
 use std::{
     fs, io,
-    os::fd::OwnedFd,
     path::{Path, PathBuf},
 };
 
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType};
 use rustix::{
-    fs::{CWD, FlockOperation, FsWord, Mode, OFlags, flock, openat, statfs},
+    fs::{FsWord, statfs},
     mount::{MountFlags, UnmountFlags, mount, unmount},
 };
 
@@ -16,10 +15,10 @@ use crate::{
     Error,
     layout::{About, Plain},
     loader::system,
+    lock::{self, Held},
     mounts,
 };
 
-const ABOVE: &str = "/sys/fs";
 const BPF_FS: &str = "/sys/fs/bpf";
 /// What mounts of ours are called.
 const SOURCE: &str = "howdah";
@@ -37,13 +36,14 @@ pub struct Store {
 /// Nobody else changes a store while this lives. What nothing needs any more is taken away in the end.
 pub(crate) struct Lock<'a> {
     store: &'a Store,
-    #[expect(dead_code, reason = "held until all is tidy")]
-    above: OwnedFd,
+    held: Held,
 }
 
 impl Drop for Lock<'_> {
     fn drop(&mut self) {
         self.store.tidy();
+        // An open folder would keep the file system busy.
+        self.held.folder = None;
         if is_ours() && !is_used() {
             let _ = unmount(BPF_FS, UnmountFlags::empty());
         }
@@ -69,17 +69,18 @@ impl Store {
 
     /// Locks all stores and makes the folder, mounting the BPF file system where the system has not.
     pub(crate) fn open(&self) -> Result<Lock<'_>, Error> {
-        let wrong = |what: &str| {
-            let what = format!("{what} {}", self.root.display());
-            move |source: io::Error| Error::System { what, source }
-        };
-        let lock = Lock {
+        let mounting = lock::of_mounts()?;
+        mount_bpf_fs().map_err(|source| Error::System {
+            what: format!("mount the BPF file system for {}", self.root.display()),
+            source,
+        })?;
+        Ok(Lock {
             store: self,
-            above: locked(ABOVE).map_err(wrong("lock"))?,
-        };
-        mount_bpf_fs().map_err(wrong("mount the BPF file system for"))?;
-        fs::create_dir_all(&self.root).map_err(wrong("make"))?;
-        Ok(lock)
+            held: Held {
+                folder: Some(lock::of_folder(&self.root)?),
+                mounting,
+            },
+        })
     }
 
     /// What the program called `name` is in the kernel.
@@ -149,18 +150,12 @@ impl Store {
     }
 }
 
-/// A folder that stays, locked until its descriptor is closed.
-fn locked(folder: &str) -> io::Result<OwnedFd> {
-    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder = openat(CWD, folder, flags, Mode::empty())?;
-    flock(&folder, FlockOperation::LockExclusive)?;
-    Ok(folder)
-}
-
-/// Mounts the BPF file system where the system has not; a second mount would hide the first.
+/// Mounts the BPF file system where the system has not, for root alone; a second mount would hide the
+/// first.
 fn mount_bpf_fs() -> io::Result<()> {
     if !statfs(BPF_FS).is_ok_and(|found| found.f_type == BPF_FS_MAGIC) {
-        mount(SOURCE, BPF_FS, "bpf", MountFlags::empty(), None)?;
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        mount(SOURCE, BPF_FS, "bpf", flags, Some(c"mode=0700"))?;
     }
     Ok(())
 }

@@ -4,7 +4,8 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -54,10 +55,9 @@ def run_controller(
     policy = load(file)
     wanted = _namespaces(here.hosts) if here.hosts or here.servers else _this_machine(policy)
     _check_known(wanted, policy)
-    kernels = _kernels(wanted, make_kernel)
     name = f"{_hostname()}-{os.getpid()}"
 
-    async def main() -> None:
+    async def main(kernels: Mapping[str, PlacingKernel]) -> None:
         async def attend(operations: Operations) -> None:
             async with serving(operations, listening) as url:
                 _ready(
@@ -70,21 +70,22 @@ def run_controller(
         async with opened(here.servers, here.access) as bus:
             await serve(name, policy, bus, kernels, attend, _say)
 
-    signalled(main())
+    with _kernels(wanted, make_kernel) as kernels:
+        signalled(main(kernels))
 
 
 def run_agents(here: Here, make_kernel: MakeKernel | None = None) -> None:
     """Runs the agents of this machine's hosts until a signal comes. Raises HowdahError as above."""
-    kernels = _kernels(_namespaces(here.hosts or [_hostname()]), make_kernel)
 
-    async def main() -> None:
+    async def main(kernels: Mapping[str, PlacingKernel]) -> None:
         async with opened(here.servers, here.access) as bus:
             _ready(
                 Serving(hosts=[*kernels]), f"listening to {here.servers}" + _agents_words(kernels), here.json
             )
             await follow(bus, kernels, _say)
 
-    signalled(main())
+    with _kernels(_namespaces(here.hosts or [_hostname()]), make_kernel) as kernels:
+        signalled(main(kernels))
 
 
 def _namespaces(texts: Iterable[str]) -> dict[str, int | None]:
@@ -130,12 +131,18 @@ def _hosts(policy: Policy) -> list[str]:
     return sorted({flow.member.agent for flow in policy.flows})
 
 
-def _kernels(wanted: Mapping[str, int | None], make: MakeKernel | None) -> dict[str, PlacingKernel]:
-    if make is None:
-        from howdah.paths.guaranteed.host import Host  # noqa: PLC0415
+@contextmanager
+def _kernels(wanted: Mapping[str, int | None], make: MakeKernel | None) -> Iterator[dict[str, PlacingKernel]]:
+    """Those of the hosts; a program that was loaded for them is unloaded where nothing came to use it."""
+    if make is not None:
+        yield {name: make(name, namespace) for name, namespace in wanted.items()}
+        return
+    from howdah.paths.guaranteed import host  # noqa: PLC0415
 
-        make = Host
-    return {name: make(name, namespace) for name, namespace in wanted.items()}
+    try:
+        yield {name: host.Host(name, namespace) for name, namespace in wanted.items()}
+    finally:
+        host.unload()
 
 
 def _hostname() -> str:

@@ -87,9 +87,14 @@ class Host:
         for flow in self._defined:
             self._shares.remove(flow)
         self._defined, self._placed = set(), None
-        if Host._loaded and not _used():
-            programs.unload(_PROGRAM)
-            Host._loaded = False
+        unload()
+
+
+def unload() -> None:
+    """Unloads the program if this process loaded it and nothing uses it, as after a start that failed."""
+    if Host._loaded and not _used():
+        programs.unload(_PROGRAM)
+        Host._loaded = False
 
 
 def _measured(share: Share) -> Measured:

@@ -12,6 +12,7 @@ from howdah.paths.guaranteed.http.application import application
 from howdah.paths.guaranteed.http.feed import Feed
 from howdah.paths.guaranteed.http.guard import Guard
 from howdah.paths.guaranteed.http.listening import Listening
+from howdah.paths.guaranteed.http.patience import Patient
 from howdah.paths.guaranteed.interface import Operations
 
 CONNECTIONS_MAX = 256
@@ -35,7 +36,7 @@ async def serve(operations: Operations, wanted: Listening) -> AsyncIterator[str]
         server = _Server(
             uvicorn.Config(
                 application(operations, guard, feed),
-                http="h11",
+                http=Patient,
                 ws="none",
                 lifespan="off",
                 log_config=None,
