@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ from buses import Pretender, pretended, served, served_as
 
 from howdah import HowdahError
 from howdah.paths.guaranteed.bus import Access, Unreachable
+from howdah.paths.guaranteed.bus.access import login
 from howdah.paths.guaranteed.bus.jetstream import JetStreamBus
 from howdah.paths.guaranteed.bus.leadership import stand
 from howdah.paths.guaranteed.bus.server import NatsServer
+from howdah.paths.guaranteed.command import Here, run_agents
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "bus.md"
 
@@ -112,6 +115,59 @@ def test_credentials_file(tmp_path: Path) -> None:
             put(server.url, Access(credentials=tmp_path / "other.creds"))
 
 
+def test_a_file_with_user_and_password(tmp_path: Path) -> None:
+    file = tmp_path / "login"
+    file.touch(mode=0o600)
+    file.write_text("agent:ri:ght\n")
+    assert login(file) == ("agent", "ri:ght")
+    file.chmod(0o640)
+    with refused("others may read the password: chmod 600"):
+        login(file)
+    for text in ("", "agent", "agent:", "two\nlines:x"):
+        file.write_text(text)
+        with refused("holds no USER:PASSWORD"):
+            login(file)
+    with refused("cannot read .*no: No such file"):
+        login(tmp_path / "no")
+
+
+def test_a_password_among_the_arguments_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "nats://agent:secret@127.0.0.1:4222"
+    here = Here(hosts=["base20"], servers=url, access=Access(), json=True)
+    monkeypatch.setattr("sys.argv", ["howdah", "control", "agent", f"--controller={url}"])
+    with refused("can be read by every user"):
+        run_agents(here)
+
+
+def test_nobody_reads_what_another_one_is_told() -> None:
+    def may(name: str) -> dict[str, Any]:
+        return {"publish": ["$KV.howdah.>", "$JS.API.>"], "subscribe": [f"_INBOX_{name}.>"]}
+
+    users = [{"user": name, "password": "p", "permissions": may(name)} for name in ("a", "b")]
+    with served({"authorization": {"users": users}}) as server:
+        own = as_user("a", "p")
+        put(server.url, replace(own, inbox="_INBOX_a"))
+        with refused(".", Unreachable):
+            put(server.url, replace(own, inbox="_INBOX_b"))
+
+        async def listen(subject: str) -> list[str]:
+            said: list[str] = []
+
+            async def erred(error: Exception) -> None:
+                said.append(str(error))
+
+            client = await nats.connect(server.url.replace("//", "//a:p@"), error_cb=erred)
+            await client.subscribe(subject)
+            await client.flush()
+            await client.close()
+            return said
+
+        assert asyncio.run(listen("_INBOX_a.x")) == []
+        for closed in ("_INBOX_b.>", "_INBOX.>", ">"):
+            (said,) = asyncio.run(listen(closed))
+            assert "permissions violation" in said.lower()
+
+
 def test_a_key_one_may_not_write_is_named() -> None:
     one = {"user": "a", "password": "p", "permissions": {"publish": ["$JS.API.>", "$KV.howdah.report.a"]}}
     with served({"authorization": {"users": [one]}}) as server:
@@ -131,7 +187,8 @@ def test_the_documented_server_lets_agents_and_controllers_do_their_own(
         .replace("0.0.0.0:4222", "127.0.0.1:-1")
     )
     agent, controller = (
-        as_user(*each, ca=ours.ca) for each in (("base22", "change-me-2"), ("controller", "change-me-1"))
+        Access(user=user, password=password, ca=ours.ca, inbox=f"_INBOX_{user}")
+        for user, password in (("base22", "change-me-2"), ("controller", "change-me-1"))
     )
 
     async def main(url: str) -> None:

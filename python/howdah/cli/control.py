@@ -17,6 +17,7 @@ from howdah import HowdahError, document, interrupt
 from howdah._native import parse_duration
 from howdah.paths.guaranteed import command, shown
 from howdah.paths.guaranteed.bus import Access
+from howdah.paths.guaranteed.bus.access import login
 from howdah.paths.guaranteed.command import Here
 from howdah.paths.guaranteed.http import tokens
 from howdah.paths.guaranteed.http.address import DEFAULT_ADDRESS
@@ -71,6 +72,10 @@ Hosts = Annotated[
 Credentials = Annotated[
     Path | None, typer.Option("--creds", metavar="FILE", help="For NATS: JWT and nkey, as nsc writes them")
 ]
+Login = Annotated[
+    Path | None,
+    typer.Option("--nats-login", metavar="FILE", help="For NATS: USER:PASSWORD, readable by its owner alone"),
+]
 Nkey = Annotated[Path | None, typer.Option(metavar="FILE", help="For NATS: the seed of an nkey")]
 Authority = Annotated[
     Path | None,
@@ -100,6 +105,7 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    nats_login: Login = None,
     creds: Credentials = None,
     nkey: Nkey = None,
     nats_ca: Authority = None,
@@ -128,7 +134,16 @@ def serve(
       howdah control serve shares.toml --nats nats://bus:4222
     """
     listening = Listening(address=listen, tokens=token_file, certificate=cert, key=key, plain=plain)
-    access = Access(nkey=nkey, credentials=creds, ca=nats_ca, certificate=nats_cert, key=nats_key)
+    user, password = login(nats_login) if nats_login else (None, None)
+    access = Access(
+        user=user,
+        password=password,
+        nkey=nkey,
+        credentials=creds,
+        ca=nats_ca,
+        certificate=nats_cert,
+        key=nats_key,
+    )
     command.run_controller(policy, listening, Here(hosts=host or [], servers=nats, access=access, json=json))
 
 
@@ -142,6 +157,7 @@ def agent(
         ),
     ],
     host: Hosts = None,
+    nats_login: Login = None,
     creds: Credentials = None,
     nkey: Nkey = None,
     nats_ca: Authority = None,
@@ -158,7 +174,16 @@ def agent(
       howdah control agent --controller nats://bus:4222
       howdah control agent --controller tls://bus:4222 --creds base20.creds --host base20
     """
-    access = Access(nkey=nkey, credentials=creds, ca=nats_ca, certificate=nats_cert, key=nats_key)
+    user, password = login(nats_login) if nats_login else (None, None)
+    access = Access(
+        user=user,
+        password=password,
+        nkey=nkey,
+        credentials=creds,
+        ca=nats_ca,
+        certificate=nats_cert,
+        key=nats_key,
+    )
     command.run_agents(Here(hosts=host or [], servers=controller, access=access, json=json))
 
 

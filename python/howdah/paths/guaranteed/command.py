@@ -2,10 +2,12 @@
 
 import asyncio
 import os
+import re
 import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -52,6 +54,7 @@ def run_controller(
     file: Path, listening: Listening, here: Here, make_kernel: MakeKernel | None = None
 ) -> None:
     """Serves a policy until a signal comes. Raises HowdahError when it cannot begin, or not go on."""
+    _check_no_password(here.servers)
     policy = load(file)
     wanted = _namespaces(here.hosts) if here.hosts or here.servers else _this_machine(policy)
     _check_known(wanted, policy)
@@ -67,7 +70,7 @@ def run_controller(
                 )
                 await asyncio.Event().wait()
 
-        async with opened(here.servers, here.access) as bus:
+        async with opened(here.servers, _reached_at(here.access, "controller")) as bus:
             await serve(name, policy, bus, kernels, attend, _say)
 
     with _kernels(wanted, make_kernel) as kernels:
@@ -76,9 +79,10 @@ def run_controller(
 
 def run_agents(here: Here, make_kernel: MakeKernel | None = None) -> None:
     """Runs the agents of this machine's hosts until a signal comes. Raises HowdahError as above."""
+    _check_no_password(here.servers)
 
     async def main(kernels: Mapping[str, PlacingKernel]) -> None:
-        async with opened(here.servers, here.access) as bus:
+        async with opened(here.servers, _reached_at(here.access, next(iter(kernels)))) as bus:
             _ready(
                 Serving(hosts=[*kernels]), f"listening to {here.servers}" + _agents_words(kernels), here.json
             )
@@ -86,6 +90,22 @@ def run_agents(here: Here, make_kernel: MakeKernel | None = None) -> None:
 
     with _kernels(_namespaces(here.hosts or [_hostname()]), make_kernel) as kernels:
         signalled(main(kernels))
+
+
+def _check_no_password(servers: str | None) -> None:
+    """Raises HowdahError for a password among the arguments of this process, which every user can read."""
+    if servers is None or not re.search(r"//[^/@]+@", servers):
+        return
+    if any(servers in argument for argument in sys.argv[1:]):
+        raise HowdahError(
+            "a password in an argument can be read by every user of this host: write USER:PASSWORD into a "
+            "file with mode 600 and name it with --nats-login"
+        )
+
+
+def _reached_at(access: Access, name: str) -> Access:
+    """The same access with an inbox of its own, which the server's permissions can keep others from."""
+    return replace(access, inbox=f"_INBOX_{name}")
 
 
 def _namespaces(texts: Iterable[str]) -> dict[str, int | None]:

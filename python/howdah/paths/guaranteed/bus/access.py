@@ -2,6 +2,7 @@
 
 import re
 import ssl
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +26,8 @@ class Access:
     """Of this client, for servers that ask for one, PEM."""
     key: Path | None = None
     """The private key of the certificate, PEM; null: it is in the same file."""
+    inbox: str = "_INBOX"
+    """What the subjects of replies to this client begin with, so that a server can keep others from them."""
 
     def __post_init__(self) -> None:
         if (self.user is None) != (self.password is None):
@@ -66,6 +69,21 @@ class Access:
         if self.nkey is not None:
             return f"the nkey of {self.nkey}"
         return f"the credentials of {self.credentials}" if self.credentials else "no credentials"
+
+
+def login(file: Path) -> tuple[str, str]:
+    """User and password in a file, as ``USER:PASSWORD``.
+
+    Raises HowdahError when there are none, or when others than the owner may read the file.
+    """
+    _check_holds(file, "USER:PASSWORD in one line", rb"[^:\s]+:[^\n]+\n?")
+    mode = stat.S_IMODE(file.stat().st_mode)
+    if mode & 0o077:
+        raise HowdahError(
+            f"NATS: {file} has mode {mode:o}, so others may read the password: chmod 600 {file}"
+        )
+    user, _, password = file.read_text(encoding="utf-8").rstrip("\n").partition(":")
+    return user, password
 
 
 def _check_holds(file: Path | None, what: str, pattern: bytes) -> None:

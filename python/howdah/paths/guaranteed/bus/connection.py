@@ -168,6 +168,7 @@ class Connection:
             "token": access.token,
             "nkeys_seed": access.nkey and str(access.nkey),
             "user_credentials": access.credentials,
+            "inbox_prefix": access.inbox,
             "error_cb": self._erred,
             "disconnected_cb": self._broke,
             "reconnected_cb": self._stir,
