@@ -48,6 +48,7 @@ __all__ = [
     "parse_duration",
     "parse_fraction",
     "parse_rate",
+    "printable",
     "serve",
     "unshare",
 ]
@@ -77,6 +78,14 @@ def parse_fraction(text: str) -> float:
 def format_rate(rate_bps: float) -> str: ...
 def format_bytes(size_bytes: int) -> str: ...
 def format_duration(duration_s: float) -> str: ...
+
+# --- strange text (crates/wire) ---------------------------------------------------------------
+
+def printable(text: bytes, most_bytes: int | None = None) -> str:
+    """One line of printable characters and spaces; all else is escaped, as ``\\n``, ``\\u{202e}``, ``\\xff``.
+
+    What is longer than ``most_bytes`` ends in ``…``. A second pass changes nothing.
+    """
 
 # --- hosts and sockets (crates/tcp) ---------------------------------------------------------
 

@@ -11,8 +11,11 @@ from typing import TypeVar
 import msgspec
 
 from howdah import HowdahError, __version__
+from howdah.words import printable
 
 T = TypeVar("T", bound=msgspec.Struct)
+_TEXT_BYTES_MAX = 8192
+"""Of one text that another host told."""
 
 
 class _Schema(msgspec.Struct):
@@ -38,7 +41,43 @@ def decode(text: bytes, kind: type[T], *, schema: int, name: str, where: str, me
 
 def encode(document: object) -> bytes:
     """The document as indented JSON with a final newline: what ``--json`` prints and files hold."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+    return _shown(msgspec.json.format(msgspec.json.encode(document), indent=1)) + b"\n"
+
+
+def line(document: object) -> bytes:
+    """The same in one line: for a document of many lines of JSON."""
+    return _shown(msgspec.json.encode(document)) + b"\n"
+
+
+def _shown(json: bytes) -> bytes:
+    """The same JSON with escapes for whatever a terminal would obey, which only strings can hold."""
+    if json.isascii() and b"\x7f" not in json:
+        return json
+    return re.sub(r"[^\n -~]", _escaped, json.decode()).encode()
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found.group()
+    if printable(character) == character:
+        return character
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+def strange(value: T) -> T:
+    """A document that another host or a file told, as people may be shown it: every text of it printable."""
+    return msgspec.convert(_printable(msgspec.to_builtins(value)), type(value))
+
+
+def _printable(value: object) -> object:
+    match value:
+        case str():
+            return printable(value, _TEXT_BYTES_MAX)
+        case list() | tuple():
+            return [_printable(each) for each in value]
+        case dict():
+            return {_printable(key): _printable(each) for key, each in value.items()}
+    return value
 
 
 def show(document: object) -> None:

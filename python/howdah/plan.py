@@ -193,7 +193,7 @@ def load(file: Path) -> Plan:
         text = file.read_bytes()
     except OSError as error:
         raise HowdahError(f"cannot read the plan {file}: {error.strerror}; {_MEND}") from None
-    return loads(text, str(file))
+    return document.strange(loads(text, str(file)))
 
 
 def loads(text: bytes, where: str) -> Plan:

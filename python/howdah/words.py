@@ -2,7 +2,24 @@
 
 from collections.abc import Iterable
 
+from howdah import _native
+
 _NAMED = 6
+
+
+def printable(text: str | bytes, most_bytes: int | None = None) -> str:
+    """Strange text as one line that a terminal obeys in nothing; what is too long ends in ``…``.
+
+    Text is strange when another host said it, or when it holds the name of a file. It comes through here
+    where it is taken in (what a far end says) or where it is shown (errors, names, records).
+    """
+    if isinstance(text, bytes):
+        return _native.printable(text, most_bytes)
+    try:
+        name = text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        name = text.encode(errors="backslashreplace")
+    return _native.printable(name, most_bytes)
 
 
 def count(number: int, noun: str) -> str:

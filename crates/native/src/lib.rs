@@ -10,6 +10,7 @@ mod emulator;
 mod namespaces;
 mod probe;
 mod tcp;
+mod text;
 mod traffic;
 mod transfer;
 mod units;
@@ -49,6 +50,8 @@ mod _native {
     use super::probe::{Prober, Responder};
     #[pymodule_export]
     use super::tcp::host_limits;
+    #[pymodule_export]
+    use super::text::printable;
     #[pymodule_export]
     use super::traffic::{UdpSink, UdpSource};
     #[pymodule_export]

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Mutex;
 
 use howdah_wire::TreePath;
@@ -42,7 +43,10 @@ impl Digests {
 
     /// They go to the file at `path`, a line each, as b3sum(1) prints and checks them.
     pub fn to_file(path: &[u8]) -> Self {
-        Self(Mutex::new(match File::create(OsStr::from_bytes(path)) {
+        // They name every file, so they are for this user alone, whatever the umask.
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        Self(Mutex::new(match options.open(OsStr::from_bytes(path)) {
             Ok(file) => Way::File(BufWriter::new(file)),
             Err(error) => Way::Failed(plain(&error)),
         }))

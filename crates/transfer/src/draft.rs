@@ -4,13 +4,13 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 
-use howdah_wire::Attributes;
+use howdah_wire::{Attributes, printable};
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::abort::lock;
 use crate::durable::lost;
-use crate::error::{TransferError, printable};
+use crate::error::TransferError;
 use crate::source::INSIDE;
 use crate::spot::{Spot, set_attributes, temporary_name};
 

@@ -1,9 +1,8 @@
 //! Failures as one line for the user: what was wrong, where, and what to do.
 
-use std::fmt::Write;
 use std::io;
 
-use howdah_wire::{FrameError, PathError, PieceError, ProtocolError};
+use howdah_wire::{FrameError, PathError, PieceError, ProtocolError, printable};
 use rustix::io::Errno;
 
 use crate::stream::StreamError;
@@ -83,24 +82,6 @@ pub(crate) fn plain(error: &io::Error) -> String {
         .to_owned()
 }
 
-/// A path as one printable line: control characters and what is not UTF-8 are escaped.
-pub(crate) fn printable(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        for character in chunk.valid().chars() {
-            if character.is_control() {
-                text.extend(character.escape_default());
-            } else {
-                text.push(character);
-            }
-        }
-        for byte in chunk.invalid() {
-            let _ = write!(text, "\\x{byte:02x}");
-        }
-    }
-    text
-}
-
 impl From<StreamError> for TransferError {
     fn from(error: StreamError) -> Self {
         Self::Stream(match error {
@@ -148,13 +129,6 @@ impl From<PathError> for TransferError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_print_on_one_line() {
-        assert_eq!(printable("naïve/Ω".as_bytes()), "naïve/Ω");
-        assert_eq!(printable(b"a\nb\x1b[31m"), "a\\nb\\u{1b}[31m");
-        assert_eq!(printable(b"\xffx"), "\\xffx");
-    }
 
     #[test]
     fn errors_say_what_where_and_what_to_do() {

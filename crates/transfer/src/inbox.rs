@@ -4,10 +4,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use howdah_wire::limits::MAX_TEXT_BYTES;
-use howdah_wire::{Message, Side, Steered};
+use howdah_wire::{Message, Side, Steered, printable_within};
 
 use crate::control::Event;
-use crate::error::{TransferError, printable};
+use crate::error::TransferError;
 use crate::steer::Wish;
 
 /// Both ends speak at least every few seconds, however busy; after this much silence the other one is gone.
@@ -135,7 +135,7 @@ impl<'a> Inbox<'a> {
 
     /// The peer's words as one line, of which a terminal obeys nothing.
     fn told(&self, text: &str) -> TransferError {
-        let text = printable(&text.as_bytes()[..text.len().min(MAX_TEXT_BYTES)]);
+        let text = printable_within(text.as_bytes(), MAX_TEXT_BYTES);
         match self.side {
             Side::Near => TransferError::There(text),
             Side::Far => TransferError::Here(text),
@@ -181,8 +181,8 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        let line = "far end: left out\\n\\u{1b}[2J";
-        assert_eq!(said("left out\n\x1b[2J".into()), line);
+        let line = "far end: left out\\n\\u{1b}[2J\\u{202e}";
+        assert_eq!(said("left out\n\x1b[2J\u{202e}".into()), line);
         let most = "far end: ".len() + MAX_TEXT_BYTES;
         assert_eq!(said("x".repeat(1 << 20)).len(), most);
     }

@@ -8,14 +8,14 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
-use howdah_wire::{Attributes, LinkTarget, OfferedFile, TreePath};
+use howdah_wire::{Attributes, LinkTarget, OfferedFile, TreePath, printable};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::abort::lock;
 use crate::draft::Draft;
 use crate::durable;
-use crate::error::{TransferError, printable};
+use crate::error::TransferError;
 use crate::folders::{Folder, Folders};
 use crate::source::{INSIDE, mtime_ns};
 use crate::spot::{Spot, set_attributes, temporary_name, times};

@@ -9,7 +9,7 @@ use blake3::hazmat::HasherExt;
 use howdah_wire::limits::MAX_OPEN_FILES;
 use howdah_wire::{
     Arrivals, Checksum, FilePiece, HEADER_LENGTH_BYTES, Piece, PieceError, StreamTally, Totals,
-    Verdict,
+    Verdict, printable,
 };
 
 use crate::abort::lock;
@@ -18,7 +18,7 @@ use crate::commit::{Committer, Complete};
 use crate::context::Context;
 use crate::digests::Digest;
 use crate::draft::Draft;
-use crate::error::{TransferError, printable};
+use crate::error::TransferError;
 use crate::place::Placement;
 use crate::stream::{Stream, StreamError};
 use crate::write_behind::WriteBehind;

@@ -6,14 +6,16 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use howdah_wire::limits::MAX_CONTROL_BYTES;
 use howdah_wire::{
     Direction, FarHello, Job, LimitedBy, Memory, Sample, StreamPlan, StreamSummary, Totals,
+    printable, printable_within,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::abort::lock;
 use crate::context::Board;
-use crate::error::{TransferError, printable};
+use crate::error::TransferError;
 use crate::listing::{Beyond, Listing};
 use crate::naming::Naming;
 use crate::sample::Trace;
@@ -308,7 +310,7 @@ struct OutcomeJson<'a> {
     setup_s: Option<f64>,
     moving_s: Option<f64>,
     encrypted: bool,
-    congestion_control: Option<&'a str>,
+    congestion_control: Option<String>,
     streams: Vec<StreamJson>,
     samples: Vec<SampleJson>,
     changes: &'a [Change],
@@ -353,7 +355,7 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         setup_s: first.map(|&first| since_start(first)),
         moving_s: first.map(|&first| account.verified.duration_since(first).as_secs_f64()),
         encrypted: job.encrypt,
-        congestion_control: in_use.and_then(|summary| summary.congestion_control.as_deref()),
+        congestion_control: in_use.and_then(control),
         streams,
         samples: trace.samples().map(sample).collect(),
         changes: notes.changes.kept(),
@@ -374,11 +376,17 @@ fn stream(sent: &StreamSummary, received: Option<&StreamSummary>) -> StreamJson 
         bytes: sent.bytes,
         retransmissions: sent.retransmissions,
         rtt_min_s: sent.min_rtt_us.map(|rtt_us| f64::from(rtt_us) / 1e6),
-        congestion_control: sent.congestion_control.clone().unwrap_or_default(),
+        congestion_control: control(sent).unwrap_or_default(),
         send_buffer_bytes: sent.send_buffer_bytes,
         receive_buffer_bytes: received.and_then(|received| received.receive_buffer_bytes),
         max_cwnd: sent.max_cwnd,
     }
+}
+
+/// By name; the far end told it, where that was the sender.
+fn control(summary: &StreamSummary) -> Option<String> {
+    let name = summary.congestion_control.as_ref()?;
+    Some(printable_within(name.as_bytes(), MAX_CONTROL_BYTES))
 }
 
 fn sample(sample: &Sample) -> SampleJson {

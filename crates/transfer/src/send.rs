@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use blake3::hazmat::HasherExt;
 use howdah_wire::{
     Attributes, Checksum, FilePiece, Piece, PieceError, StreamTally, Totals, TreePath, Verdict,
+    printable,
 };
 use rustix::io::Errno;
 
 use crate::abort::lock;
 use crate::context::Context;
 use crate::digests::Digest;
-use crate::error::{TransferError, printable};
+use crate::error::TransferError;
 use crate::queue::{BigFile, Block, Opened, Queue, Reading};
 use crate::source::{BECAME_SHORTER, Entry, Kind, SourceFile, Sources};
 use crate::stream::{CHUNK_BYTES, Stream};

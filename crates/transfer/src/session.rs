@@ -7,15 +7,19 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use howdah_wire::limits::{MAX_MEMORY_NS, MAX_SAMPLE_NS, MAX_SOURCES, MAX_STREAMS, MIN_SAMPLE_NS};
-use howdah_wire::{Direction, FarHello, Hello, Job, Memory, Message, Sample, Side, encode};
+use howdah_wire::limits::{
+    MAX_MEMORY_NS, MAX_SAMPLE_NS, MAX_SOURCES, MAX_STREAMS, MAX_TEXT_BYTES, MIN_SAMPLE_NS,
+};
+use howdah_wire::{
+    Direction, FarHello, Hello, Job, Memory, Message, Sample, Side, encode, printable_within,
+};
 
 use crate::abort::{Abort, lock};
 use crate::context::{Board, Context};
 use crate::control::{Channel, Control, Event, MAX_EVENTS};
 use crate::digests::Digests;
 use crate::door::Door;
-use crate::error::{TransferError, printable};
+use crate::error::TransferError;
 use crate::liveness::NEAR_PATIENCE;
 use crate::memory::MemoryMark;
 use crate::report::{self, Account, Asked};
@@ -108,7 +112,10 @@ impl Session {
                 match inbox.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                     Ok(Event::Message(Message::FarHello(hello))) => break Some(*hello),
                     Ok(Event::Message(Message::Failed(text))) => {
-                        return Err(TransferError::There(printable(text.as_bytes())));
+                        return Err(TransferError::There(printable_within(
+                            text.as_bytes(),
+                            MAX_TEXT_BYTES,
+                        )));
                     }
                     Ok(Event::Stop(error) | Event::Failed(error) | Event::Closed(Some(error))) => {
                         return Err(error);
@@ -444,7 +451,7 @@ impl Near {
         if addresses.is_empty() {
             return Err(TransferError::Here(format!(
                 "no address for the data streams in: {}; name one with --data-address",
-                printable(names.join(" ").as_bytes())
+                printable_within(names.join(" ").as_bytes(), MAX_TEXT_BYTES)
             )));
         }
         Ok(Door::Connect {

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use howdah_wire::{Attributes, LinkTarget, PathError, TreePath};
+use howdah_wire::{Attributes, LinkTarget, PathError, TreePath, printable};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::error::{TransferError, printable};
+use crate::error::TransferError;
 
 /// Below a source, or a destination, nothing but what is in it is opened, whatever becomes of its
 /// names meanwhile.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use howdah_wire::Attributes;
+use howdah_wire::{Attributes, printable};
 use rustix::fs::{AtFlags, FileType, Mode, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
-use crate::error::{TransferError, printable};
+use crate::error::TransferError;
 use crate::source::special;
 
 /// A name in an open folder.

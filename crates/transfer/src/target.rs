@@ -3,12 +3,12 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use howdah_wire::Job;
+use howdah_wire::{Job, printable};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::durable::lost;
-use crate::error::{TransferError, printable};
+use crate::error::TransferError;
 use crate::source::{BaseName, base_name};
 use crate::spot::refuse_special;
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::limits::MAX_FRAME_BYTES;
-use crate::{Message, PROTOCOL_VERSION};
+use crate::{Message, PROTOCOL_VERSION, printable_within};
 
 /// First bytes of each direction; no shell banner or error message starts like this.
 const MAGIC: [u8; 8] = *b"\x89HOWDAH\n";
@@ -122,11 +122,7 @@ impl FrameReader {
     /// What the peer has said so far, printable, when it never greeted as howdah does.
     pub fn foreign(&self) -> String {
         let said = &self.buffer[self.next..];
-        let said = &said[..said.len().min(MAX_FOREIGN_BYTES)];
-        String::from_utf8_lossy(said)
-            .trim()
-            .escape_debug()
-            .to_string()
+        printable_within(said.trim_ascii(), MAX_FOREIGN_BYTES)
     }
 
     /// Whether the peer has greeted as howdah does.

@@ -10,6 +10,7 @@ pub mod limits;
 mod message;
 mod path;
 mod piece;
+mod printable;
 mod steer;
 mod verdict;
 
@@ -24,6 +25,7 @@ pub use piece::{
     Attributes, Checksum, FilePiece, HEADER_LENGTH_BYTES, Piece, PieceError, StreamHello,
     StreamTally, Totals,
 };
+pub use printable::{printable, printable_within};
 pub use steer::{Steered, Steering};
 pub use verdict::{Arrivals, Verdict};
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 
 from howdah import HowdahError
+from howdah.words import printable
 
 
 def guarded(command: Callable[[], int]) -> int:
@@ -17,7 +18,7 @@ def guarded(command: Callable[[], int]) -> int:
     try:
         return command()
     except HowdahError as error:
-        print(f"howdah: {error}", file=sys.stderr)
+        print(f"howdah: {printable(str(error))}", file=sys.stderr)
     except BrokenPipeError:
         # Whoever read our output has gone (head, less). Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -25,7 +26,7 @@ def guarded(command: Callable[[], int]) -> int:
         if os.environ.get("HOWDAH_DEBUG"):
             raise
         print(
-            f"howdah: a mistake of ours, {type(error).__name__}: {' '.join(str(error).split())}; "
+            f"howdah: a mistake of ours, {type(error).__name__}: {printable(' '.join(str(error).split()))}; "
             "run it again with HOWDAH_DEBUG=1 and report what it prints",
             file=sys.stderr,
         )

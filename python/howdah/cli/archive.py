@@ -6,7 +6,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, get_args, get_type_hints
 
-import msgspec
 import typer
 
 from howdah import HowdahError, document
@@ -15,7 +14,7 @@ from howdah.archive import Archive, Unreadable, exchange, upkeep
 from howdah.archive.store import Selection
 from howdah.record import Record, id_time
 from howdah.transfer.summary import details, line
-from howdah.words import count
+from howdah.words import count, printable
 
 app = typer.Typer(help="The records of what was measured.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -40,13 +39,13 @@ def ls(
     found = list(islice(Archive().newest(_selection(kind, sweep, newer_than)), most))
     records = [each for each in found if isinstance(each, Record)]
     if json:
-        sys.stdout.buffer.write(msgspec.json.encode(records) + b"\n")
+        sys.stdout.buffer.write(document.line(records))
     else:
         for record in records:
             print(line(record))
     for each in found:
         if isinstance(each, Unreadable):
-            print(f"howdah: {each.problem}", file=sys.stderr)
+            print(f"howdah: {printable(each.problem)}", file=sys.stderr)
 
 
 @app.command("show")
@@ -136,7 +135,7 @@ def merge(
 
 def _show_received(received: exchange.Received, *, json: bool) -> None:
     for problem in received.unreadable:
-        print(f"howdah: {problem}", file=sys.stderr)
+        print(f"howdah: {printable(problem)}", file=sys.stderr)
     if json:
         document.show(received)
         return

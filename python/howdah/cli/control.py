@@ -200,7 +200,7 @@ def status(at: Address = None, json: Json = False) -> None:
     if json:
         document.show(found)
     else:
-        Console(soft_wrap=True).print(shown.shown(found), highlight=False)
+        Console(soft_wrap=True).print(shown.shown(document.strange(found)), highlight=False)
 
 
 @app.command(epilog=_ADDRESSES)
@@ -216,12 +216,12 @@ def watch(at: Address = None, json: Json = False) -> None:
     statuses = Client(at).watch()
     if json:
         for each in statuses:
-            sys.stdout.buffer.write(msgspec.json.encode(each) + b"\n")
+            sys.stdout.buffer.write(document.line(each))
             sys.stdout.flush()
         return
     with Live(auto_refresh=False, console=Console(highlight=False)) as live:
         for each in statuses:
-            live.update(shown.shown(each), refresh=True)
+            live.update(shown.shown(document.strange(each)), refresh=True)
 
 
 @urgent.command(epilog=_ADDRESSES)

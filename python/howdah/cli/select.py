@@ -6,6 +6,7 @@ import typer
 
 from howdah import HowdahError, document
 from howdah._native import parse_bytes, parse_duration, parse_rate
+from howdah.words import printable
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -72,4 +73,4 @@ def select(
     if json:
         document.show(found)
     else:
-        print("\n".join(in_lines(found, most)))
+        print("\n".join(map(printable, in_lines(found, most))))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from howdah import HowdahError, __version__, _native
+from howdah import HowdahError, __version__, _native, document
 from howdah.measure.probing import TICK_S
 from howdah.transfer import ssh
 from howdah.transfer.ssh_errors import explain
@@ -90,7 +90,7 @@ class FarResponder:
                 if not piece or len(said) > _GREETING_BYTES_MAX:
                     break
         try:
-            greeting = msgspec.json.decode(said, type=Greeting)
+            greeting = document.strange(msgspec.json.decode(said, type=Greeting))
         except msgspec.MsgspecError:
             status, stderr = far.exit_status(_END_S), far.stderr()
             if status and "No such command" not in stderr:
@@ -99,6 +99,6 @@ class FarResponder:
                 f"howdah on {host} is another version, which answers no probes; "
                 "install the same version on both hosts"
             ) from None
-        far_says(far.stderr())
+        far_says(far.says())
         self._done = True
         return greeting

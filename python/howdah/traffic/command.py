@@ -13,6 +13,7 @@ from howdah.traffic.display import Lines, Quiet, Terminal
 from howdah.traffic.pattern import Pattern
 from howdah.traffic.run import Display, Request, run
 from howdah.traffic.summary import summary
+from howdah.words import printable
 
 
 class Asked(NamedTuple):
@@ -49,7 +50,7 @@ def traffic(asked: Asked) -> int:
         print(summary(done.record, done.file))
     for problem in (done.record.error, done.archive_error):
         if problem is not None:
-            print(f"howdah: {problem}", file=sys.stderr)
+            print(f"howdah: {printable(problem)}", file=sys.stderr)
     return done.exit_code
 
 

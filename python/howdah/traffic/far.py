@@ -6,7 +6,7 @@ import time
 
 import msgspec
 
-from howdah import HowdahError, __version__
+from howdah import HowdahError, __version__, document
 from howdah.traffic.messages import (
     Answer,
     AskCounts,
@@ -21,6 +21,7 @@ from howdah.traffic.messages import (
 from howdah.transfer import ssh
 from howdah.transfer.far import CANCEL_S, TICK_S
 from howdah.transfer.ssh_errors import explain
+from howdah.words import printable
 
 ANSWER_S = 30.0
 """Longest wait for an answer, as for data that nobody acknowledges."""
@@ -52,8 +53,8 @@ class FarSink:
         """What it says of itself. Raises HowdahError with the cause when it says nothing."""
         try:
             while (line := self._lines.next(TICK_S)) is None:
-                pass
-            hello = msgspec.json.decode(line, type=SinkHello)
+                self._far.listen()
+            hello = document.strange(msgspec.json.decode(line, type=SinkHello))
         except (EOFError, msgspec.MsgspecError):
             raise self._why("it speaks no howdah traffic; install the same version on both hosts") from None
         if hello.version != __version__:
@@ -77,7 +78,7 @@ class FarSink:
             except (EOFError, OSError, msgspec.MsgspecError):
                 raise self._why("its end of the traffic has gone") from None
         if answer.error is not None:
-            raise HowdahError(f"{self.host}: {answer.error}")
+            raise HowdahError(f"{self.host}: {printable(answer.error)}")
         return answer
 
     def hurry(self) -> None:
@@ -100,6 +101,7 @@ class FarSink:
         asked_s = time.monotonic()
         while (waited_s := time.monotonic() - asked_s) < min(patience_s, self._patience_s):
             line = self._lines.next(TICK_S)
+            self._far.listen()
             if line is not None:
                 answer = msgspec.json.decode(line, type=Answer)
                 if answer.number == self._number:

@@ -22,6 +22,7 @@ from howdah.transfer.display import Lines, Quiet
 from howdah.transfer.endpoints import route
 from howdah.transfer.run import FAIRNESS, Display, Given, Request, run
 from howdah.transfer.summary import summary
+from howdah.words import printable
 
 
 def copy(arguments: Arguments) -> int:
@@ -36,7 +37,7 @@ def copy(arguments: Arguments) -> int:
     left_out = done.record.outcome.left_out if done.record.outcome else []
     for problem in (*left_out, done.record.error, done.archive_error):
         if problem is not None:
-            print(f"howdah: {problem}", file=sys.stderr)
+            print(f"howdah: {printable(problem)}", file=sys.stderr)
     return done.exit_code
 
 

@@ -10,6 +10,7 @@ import os
 from collections import namedtuple
 
 from howdah import HowdahError
+from howdah.words import printable
 
 _LOCAL_HINT = "write a local name with a colon as ./NAME"
 
@@ -65,12 +66,6 @@ def route(arguments: list[str], *, memory: bool) -> Route:
         direction, host = "pull", sources[0].host
     is_folder = len(sources) > 1 or destination.path.endswith(b"/")
     return Route(direction, host, [source.path for source in sources], destination.path, is_folder)
-
-
-def printable(name: bytes) -> str:
-    """A file name as one line of text: what is no printable UTF-8 becomes ``\\n`` or ``\\xNN``."""
-    text = name.decode(errors="backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _memory_route(arguments: list[str]) -> Route:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from howdah import HowdahError, interrupt
+from howdah import HowdahError, document, interrupt
 from howdah.transfer import standby
 from howdah.transfer.early import Started, take
 from howdah.transfer.messages import FarHello
@@ -22,9 +22,9 @@ def hello(started: Started, far_says: Callable[[str], None]) -> FarHello:
     session, far = started.session, started.far
     try:
         while (answer := session.hello(TICK_S)) is None:
-            pass
-        far_says(far.stderr())
-        return msgspec.json.decode(answer, type=FarHello)
+            far.listen()
+        far_says(far.says())
+        return document.strange(msgspec.json.decode(answer, type=FarHello))
     except msgspec.ValidationError as error:
         raise HowdahError(
             f"howdah on {far.login.host} is another version ({error}); install the same version on both hosts"

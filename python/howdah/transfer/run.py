@@ -19,10 +19,11 @@ from howdah.plan import Plan
 from howdah.record import HostLimits, Outcome, Record
 from howdah.transfer import standby
 from howdah.transfer.early import Started, take
-from howdah.transfer.endpoints import Route, printable
+from howdah.transfer.endpoints import Route
 from howdah.transfer.far import CANCEL_S, TICK_S, hello
 from howdah.transfer.messages import SAMPLE_EVERY_S, FarHello, Job, Progress
 from howdah.transfer.pilot import Pilot, Schedule
+from howdah.words import printable
 
 if TYPE_CHECKING:
     from howdah.paths.guaranteed.asking import Asking
@@ -269,7 +270,7 @@ def _watch(started: Started, display: Display, pilot: Pilot, *, held_port: int |
     while not started.session.wait(TICK_S):
         now = _progress(started)
         display.progress(now)
-        display.far_says(started.far.stderr())
+        display.far_says(started.far.says())
         if (steering := pilot(now)) is not None:
             started.session.steer(msgspec.json.encode(steering))
         if held_port is not None:
@@ -277,7 +278,7 @@ def _watch(started: Started, display: Display, pilot: Pilot, *, held_port: int |
 
             asked.check_held(held_port)
     display.progress(_progress(started))
-    display.far_says(started.far.stderr())
+    display.far_says(started.far.says(to_end=True))
 
 
 def _early_ear(request: Request, data_address: str | None) -> "Ear | None":

@@ -20,6 +20,7 @@ import time
 from collections import namedtuple
 
 from howdah import LAB_LINK_VARIABLE, HowdahError
+from howdah.words import printable
 
 KEEP_S = 300
 CONNECT_TIMEOUT_S = 20
@@ -28,6 +29,11 @@ LOST = 255
 _OVERTAKEN = "already exists, disabling multiplexing"
 """Said by an ssh that began as another one did; it goes on by itself, and nobody need do anything."""
 _ALIVE_S = 5
+KEPT_BYTES = 8192
+"""Of what comes on standard error: so much of its beginning and of its end."""
+_PIPE_BYTES = 65536
+_LISTEN_S = 0.05
+"""Longest time at once for a far end that writes without end; progress is shown meanwhile."""
 _HASH_LENGTH = 40
 _SOCKET_PATH_MAX = 108 - 18
 """sockaddr_un, less what ssh appends while it makes the socket."""
@@ -89,13 +95,41 @@ class Login:
         return [part for option in options for part in ("-o", option)]
 
 
+class Complaints:
+    """Standard error as printable lines: the beginning, the end, and how much was between them."""
+
+    def __init__(self) -> None:
+        self._first, self._told = bytearray(), 0
+        self._last, self._more = b"", 0
+
+    def add(self, piece: bytes) -> None:
+        """Keeps no more than twice KEPT_BYTES of all that is ever added."""
+        room = KEPT_BYTES - len(self._first)
+        self._first += piece[:room]
+        self._more += len(piece[room:])
+        self._last = (self._last + piece[room:])[-KEPT_BYTES:]
+
+    def lines(self, *, to_end: bool) -> list[str]:
+        """Whole lines of the beginning that are new; with ``to_end`` also what there is of the end."""
+        end = len(self._first) if to_end else self._first.rfind(b"\n") + 1
+        text = bytes(self._first[self._told : end])
+        self._told = max(self._told, end)
+        if to_end:
+            left_out = self._more - len(self._last)
+            text += b"\n(%d bytes left out)\n" % left_out if left_out else b""
+            text += self._last
+            self._last, self._more = b"", 0
+        lines = [printable(line.removesuffix(b"\r")) for line in text.split(b"\n") if line.strip()]
+        return [line for line in lines if _OVERTAKEN not in line]
+
+
 class Far:
     """A running ``ssh HOST howdah serve``. The caller owns ``read_fd`` and ``write_fd``."""
 
     def __init__(self, login: Login, pipes: Pipes) -> None:
         self.login = login
         self.read_fd, self.write_fd, self._stderr_fd, self._pidfd = pipes
-        self._stderr = b""
+        self._complaints = Complaints()
         self._status: int | None = None
 
     def exit_status(self, timeout_s: float) -> int | None:
@@ -104,19 +138,27 @@ class Far:
             self._status = _status(self._pidfd)
         return self._status
 
-    def stderr(self) -> str:
-        """What ssh and the far end have written to standard error since this was last asked."""
-        while True:
+    def listen(self) -> None:
+        """Takes what ssh and the far end have written to standard error, so that they never wait for it."""
+        until = time.monotonic() + _LISTEN_S
+        while time.monotonic() < until:
             try:
-                piece = os.read(self._stderr_fd, 65536)
+                piece = os.read(self._stderr_fd, _PIPE_BYTES)
             except BlockingIOError:
-                break
+                return
             if not piece:
-                break
-            self._stderr += piece
-        text, self._stderr = self._stderr, b""
-        lines = text.decode(errors="backslashreplace").replace("\r\n", "\n").splitlines(keepends=True)
-        return "".join(line for line in lines if _OVERTAKEN not in line)
+                return
+            self._complaints.add(piece)
+
+    def says(self, *, to_end: bool = False) -> str:
+        """What is new of that, each line marked as the far end's; ``to_end``: and then no more is shown."""
+        self.listen()
+        return "".join(f"far end: {line}\n" for line in self._complaints.lines(to_end=to_end))
+
+    def stderr(self) -> str:
+        """What is new of that, to the end and without the mark, to be understood."""
+        self.listen()
+        return "\n".join(self._complaints.lines(to_end=True))
 
     def end(self) -> None:
         """Ends ssh, and the kept login with its last session. Not needed when all went well."""

@@ -1,6 +1,9 @@
 """Why ssh or the far end ended before it answered, in one line a user can act on."""
 
 from howdah.transfer.ssh import CONNECT_TIMEOUT_S
+from howdah.words import printable
+
+_LAST_BYTES_MAX = 400
 
 _LOGIN = "{host} refuses the login; make this work first: ssh {host} true"
 _ROUTE = "no route to {host}; check the network, or its address"
@@ -32,7 +35,7 @@ _CAUSES = {
 def explain(host: str, status: int | None, stderr: str) -> str:
     """What happened to ``ssh HOST howdah serve``, given its exit status and standard error."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    last = lines[-1] if lines else "it said nothing"
+    last = printable(lines[-1], _LAST_BYTES_MAX) if lines else "it said nothing"
     match status:
         case 255:
             known = (text for pattern, text in _CAUSES.items() if pattern in stderr.lower())

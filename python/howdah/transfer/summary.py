@@ -3,14 +3,16 @@
 import shlex
 from pathlib import Path
 
+import msgspec
+
+from howdah import document
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.measure.probe_words import in_words, ms
 from howdah.record import FilesBeyond, Outcome, Record, Shared
 from howdah.transfer.comparison import comparison
 from howdah.transfer.display import change_in_words
-from howdah.transfer.endpoints import printable
 from howdah.transfer.heard import in_words as in_words_heard
-from howdah.words import count
+from howdah.words import count, printable
 
 
 def summary(record: Record, file: Path | None) -> str:
@@ -117,18 +119,22 @@ def line(record: Record) -> str:
         rate = "-" if outcome is None or outcome.goodput_bps is None else format_rate(outcome.goodput_bps)
     size = "-" if outcome is None else format_bytes(outcome.bytes)
     flags = "".join(f" [{flag}]" for flag in [*record.flags, *(["failed"] if record.error else [])])
-    return f"{record.id}  {record.kind:8}  {rate:>10}  {size:>9} {flags} {shlex.join(record.command[1:])}"
+    whole = f"{record.id}  {record.kind:8}  {rate:>10}  {size:>9} {flags} {shlex.join(record.command[1:])}"
+    return printable(whole)
 
 
 def details(record: Record, archive: Path) -> str:
-    """One record in full, but for its trace."""
+    """One record in full, but for its trace. It may have come from another host's archive."""
+    if record.outcome is not None:
+        record = msgspec.structs.replace(record, outcome=msgspec.structs.replace(record.outcome, samples=[]))
+    record = document.strange(record)
     near, far = record.environment.near, record.environment.far
     lines = [
         f"{record.kind} {record.id}",
         f"  started {record.started_at:%Y-%m-%d %H:%M:%S} UTC by howdah {record.version}",
         f"  command {shlex.join(record.command)}",
         f"  kernels {near.kernel} here, {far.kernel if far else 'unknown'} there",
-        f"  archive {archive}",
+        f"  archive {printable(str(archive))}",
     ]
     if record.environment.link is not None:
         lines.append("  link    a lab's (see --json)")
