@@ -15,7 +15,7 @@ from typing import get_args, get_type_hints
 
 import msgspec
 
-from howdah import HowdahError
+from howdah import HowdahError, private
 from howdah.archive import parquet, traces
 from howdah.archive.inbox import Inbox
 from howdah.archive.schema import Row
@@ -49,15 +49,15 @@ def export(inbox: Inbox, selection: Selection, destination: Path) -> Exported:
     with Store(inbox.root) as store, _files():
         take(inbox, store)
         ids = [run for run, _ in store.weighed(selection)]
-        temporary.mkdir(parents=True)
+        private.folder(temporary)
         try:
             _write_runs(store, ids, temporary / "runs.parquet")
             for folder, of_month in groupby(ids, month):
                 with store.files_of(together := list(of_month)) as files:
                     if files:
-                        (temporary / "traces" / folder).mkdir(parents=True)
+                        private.folder(temporary / "traces" / folder)
                         traces.join(temporary / "traces" / folder / "samples.parquet", files, together)
-            (temporary / "digests").mkdir()
+            private.folder(temporary / "digests")
             _copy_digests(ids, inbox.digests, lambda each: temporary / "digests" / f"{each}.b3sum")
             temporary.rename(destination)
         finally:
@@ -90,7 +90,7 @@ _Found = Entry | HowdahError
 
 def _receive(inbox: Inbox, found: Iterator[_Found], digests: Callable[[str], Path]) -> Received:
     new, known, unreadable = 0, 0, []
-    inbox.root.mkdir(parents=True, exist_ok=True)
+    private.folder(inbox.root)
     with Store(inbox.root) as store, _files():
         take(inbox, store)
         for batch in batches((each, each.samples_count if isinstance(each, Entry) else 0) for each in found):
@@ -148,6 +148,7 @@ def _write_runs(store: Store, ids: Sequence[str], file: Path) -> None:
         name: traces.column(column, get_args(hint)[0] if get_args(hint) else hint)
         for (name, hint), column in zip(hints.items(), values, strict=True)
     }
+    private.create(file)
     with parquet.engine({"runs": table}) as engine:
         engine.execute(f"COPY (SELECT * FROM runs) TO {parquet.text(file)} {parquet.OPTIONS}")
 
@@ -155,7 +156,8 @@ def _write_runs(store: Store, ids: Sequence[str], file: Path) -> None:
 def _copy_digests(ids: Sequence[str], source: Callable[[str], Path], target: Callable[[str], Path]) -> None:
     for each in ids:
         if source(each).is_file() and not target(each).exists():
-            target(each).parent.mkdir(parents=True, exist_ok=True)
+            private.folder(target(each).parent)
+            private.create(target(each))
             shutil.copyfile(source(each), target(each))
 
 

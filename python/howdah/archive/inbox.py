@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from howdah import HowdahError
+from howdah import HowdahError, private
 from howdah.record import Record, dumps, is_id
 
 
@@ -39,8 +39,8 @@ class Inbox:
         """The same as an empty file; None when it cannot be made, of which ``save`` will say why."""
         file = self.digests(record_id)
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.touch()
+            self._make_folder(file)
+            private.create(file)
         except OSError:
             return None
         return file
@@ -50,9 +50,9 @@ class Inbox:
         target = self.file(record.id)
         temporary = target.with_name(f".{record.id}.{os.getpid()}")
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            self._make_folder(target)
             try:
-                with temporary.open("xb") as stream:
+                with open(temporary, "xb", opener=private.opener) as stream:
                     stream.write(dumps(record))
                     stream.flush()
                     os.fsync(stream.fileno())
@@ -65,6 +65,10 @@ class Inbox:
                 "make room there, or set XDG_DATA_HOME to a folder you can write"
             ) from None
         return target
+
+    def _make_folder(self, file: Path) -> None:
+        private.folder(file.parent)
+        private.close_to_others(self.root)
 
     def files(self, suffix: str = "json") -> list[Path]:
         """Files of records, or with this suffix, the oldest first."""

@@ -11,8 +11,8 @@ from howdah import HowdahError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-OPTIONS = "(FORMAT parquet, COMPRESSION zstd)"
-"""Of COPY."""
+OPTIONS = "(FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)"
+"""Of COPY, into a file that is there and keeps its rights."""
 
 _OFFLINE: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from howdah import HowdahError
+from howdah import HowdahError, private
 from howdah.archive import parquet, traces
 from howdah.archive.schema import Row, migrate
 
@@ -94,6 +94,10 @@ class Store:
     def __enter__(self) -> Self:
         where = self.file if self.root.is_dir() else ":memory:"
         with self._spoken():
+            if self.root.is_dir():
+                private.close_to_others(self.root)
+                # SQLite gives its journal the same rights.
+                private.create(self.file)
             self.database = sqlite3.connect(where, timeout=_WAIT_S, isolation_level=None)
         try:
             with self._spoken():
@@ -149,7 +153,7 @@ class Store:
         """Inside a transaction: a file for traces in the folder of a month, hidden until it is over."""
         file = folder / f"{os.urandom(8).hex()}.parquet"
         hidden = _hidden(self.traces / file)
-        hidden.parent.mkdir(parents=True, exist_ok=True)
+        private.folder(hidden.parent)
         try:
             samples = write(hidden)
         except BaseException:

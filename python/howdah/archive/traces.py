@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from howdah import private
 from howdah.archive import parquet
 from howdah.record import Sample
 
@@ -103,6 +104,7 @@ def write(file: Path, runs: Sequence[tuple[str, Columns]]) -> int:
     counts = [len(each["sample"]) for _, each in runs]
     table = {name: _concatenated([each[name] for _, each in runs]) for name in ("sample", *_TYPES)}
     table["id"] = np.ma.masked_array(np.repeat(np.array([run_id for run_id, _ in runs], np.object_), counts))
+    private.create(file)
     with parquet.engine({"samples": table}) as engine:
         engine.execute(f"COPY (SELECT id, {_COLUMNS} FROM samples) TO {parquet.text(file)} {parquet.OPTIONS}")
     parquet.flush(file)
@@ -111,6 +113,7 @@ def write(file: Path, runs: Sequence[tuple[str, Columns]]) -> int:
 
 def join(file: Path, parts: Sequence[Path], ids: Sequence[str]) -> int:
     """Writes one file with the samples of these runs that are in ``parts``; how many samples."""
+    private.create(file)
     with parquet.engine({"wanted": {"id": np.array(ids, np.object_)}}) as engine:
         engine.execute(f"COPY ({_select(parts)}) TO {parquet.text(file)} {parquet.OPTIONS}")
         (count,) = engine.execute(f"SELECT count(*) FROM read_parquet({parquet.text(file)})").fetchall()[0]
