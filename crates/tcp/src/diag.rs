@@ -44,7 +44,7 @@ pub struct Rtt {
 /// Through a jump host this is the last hop alone.
 #[must_use]
 pub fn ssh_rtt(ssh_connection: &str) -> Option<Rtt> {
-    let (local, remote) = parse_ssh_connection(ssh_connection)?;
+    let (local, remote) = ssh_ends(ssh_connection)?;
     let info = connection_info(local, remote).ok()??;
     Some(Rtt {
         min: info.min_rtt?,
@@ -62,9 +62,11 @@ pub fn connection_info(local: SocketAddr, remote: SocketAddr) -> Result<Option<I
     Ok(parse_answer(&answer))
 }
 
-/// `client_ip client_port server_ip server_port` to (server, client): the server is this host.
-fn parse_ssh_connection(text: &str) -> Option<(SocketAddr, SocketAddr)> {
-    let words: Vec<&str> = text.split_whitespace().collect();
+/// Where ssh came in and from where, from the value of the environment variable `SSH_CONNECTION`
+/// (client address and port, server address and port). `None` when it is not of that form.
+#[must_use]
+pub fn ssh_ends(ssh_connection: &str) -> Option<(SocketAddr, SocketAddr)> {
+    let words: Vec<&str> = ssh_connection.split_whitespace().collect();
     let [client, client_port, server, server_port] = words[..] else {
         return None;
     };

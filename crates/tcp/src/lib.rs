@@ -20,7 +20,7 @@ pub use buffers::tune_again;
 pub use control::{
     allowed_controls, available_controls, congestion_control, set_congestion_control, try_control,
 };
-pub use diag::{Rtt, connection_info, controls::connection_controls, ssh_rtt};
+pub use diag::{Rtt, connection_info, controls::connection_controls, ssh_ends, ssh_rtt};
 pub use error::Error;
 pub use info::{Info, Limit};
 pub use limits::HostLimits;

@@ -2,7 +2,7 @@
 //! belongs to the session.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
@@ -80,25 +80,25 @@ pub enum Door {
 ///
 /// # Errors
 /// When the kernel gives no port.
-pub fn reserve(at: IpAddr, scope: u32) -> Result<Bound, TransferError> {
+pub fn reserve(at: SocketAddr) -> Result<Bound, TransferError> {
     let plan = SocketPlan {
         buffer_bytes: Some(LISTENER_BUFFER_BYTES),
         window_bytes: Some(LISTENER_WINDOW_BYTES),
         ..SocketPlan::default()
     };
-    let (own, any) = match at {
-        IpAddr::V4(at) => (
-            SocketAddr::from((at, 0)),
-            SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-        ),
-        IpAddr::V6(at) => (
-            SocketAddr::V6(SocketAddrV6::new(at, 0, 0, scope)),
-            SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-        ),
+    let any: SocketAddr = match at {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
-    bind(own, &plan)
-        .or_else(|_| bind(any, &plan))
-        .map_err(|error| TransferError::Here(error.to_string()))
+    match bind(at, &plan) {
+        Err(howdah_tcp::Error::Listen { source, .. })
+            if source.kind() == ErrorKind::AddrNotAvailable =>
+        {
+            bind(any, &plan)
+        }
+        other => other,
+    }
+    .map_err(|error| TransferError::Here(error.to_string()))
 }
 
 /// How sockets of a plan are set up; `sends` says whether payload leaves through them.
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn a_port_is_open_at_the_address_of_ssh_and_nowhere_else() {
-        let bound = reserve(IpAddr::from([127, 0, 0, 2]), 0).unwrap();
+        let bound = reserve(([127, 0, 0, 2], 0).into()).unwrap();
         let at = |last| SocketAddr::from(([127, 0, 0, last], bound.port()));
         let (own, other) = (at(2), at(1));
         assert!(TcpStream::connect(own).is_err());
@@ -400,7 +400,7 @@ mod tests {
     #[test]
     fn an_address_that_is_not_this_hosts_is_served_at_all_of_its_family() {
         // TEST-NET-1 (RFC 5737) is nobody's.
-        let bound = reserve(IpAddr::from([192, 0, 2, 1]), 0).unwrap();
+        let bound = reserve(([192, 0, 2, 1], 0).into()).unwrap();
         let port = bound.port();
         let listener = bound.listen().unwrap();
         assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());

@@ -18,8 +18,6 @@ use crate::source::{Entry, Kind, SourceFile};
 
 /// Entries that may wait; the scan waits beyond that. Some 20 MB.
 pub(crate) const MAX_WAITING: usize = 128 * 1024;
-/// Offers that may be unanswered, once the receiver has accepted the job. Before that only one
-/// goes out: if the destination turns out to be new, it was for nothing.
 /// Most payload of one block of small files, in bytes: the least that makes a packing pay.
 const MAX_PACK_BYTES: u64 = 1 << 20;
 /// Most small files in one block.

@@ -1,9 +1,8 @@
 //! The far end of one transfer.
 
 use std::env;
-use std::ffi::CString;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -77,7 +76,7 @@ pub fn serve(read: OwnedFd, write: OwnedFd) -> Result<(), TransferError> {
 struct Far {
     identity: Identity,
     bound: Bound,
-    client: Option<IpAddr>,
+    client: IpAddr,
     token: [u8; 32],
 }
 
@@ -85,7 +84,7 @@ fn greet(channel: &Channel) -> Result<Far, TransferError> {
     let identity = Identity::generate()?;
     let ssh = env::var("SSH_CONNECTION").unwrap_or_default();
     let way = Way::of(&ssh);
-    let bound = reserve(way.server, way.scope)?;
+    let bound = reserve(way.server)?;
     let here = |error: &dyn std::fmt::Display| TransferError::Here(error.to_string());
     let port = bound.port();
     let mut token = [0; 32];
@@ -112,47 +111,34 @@ fn greet(channel: &Channel) -> Result<Far, TransferError> {
 /// How ssh came here.
 #[derive(Debug, PartialEq)]
 struct Way {
-    /// The address at which it reached this host; without ssh, loopback.
-    server: IpAddr,
-    /// The interface of a link-local address, by its number.
-    scope: u32,
+    /// The address at which it reached this host; without ssh, loopback. Any port.
+    server: SocketAddr,
     /// The same address as ssh writes it.
     name: String,
     /// The address from which it came.
-    client: Option<IpAddr>,
+    client: IpAddr,
 }
 
 impl Way {
-    /// Reads `SSH_CONNECTION`: client address and port, server address and port.
+    /// Reads `SSH_CONNECTION`.
     fn of(ssh_connection: &str) -> Self {
-        let mut words = ssh_connection.split(' ');
-        let client = words.next().and_then(|word| Some(address(word)?.0));
-        let name = words.nth(1).unwrap_or_default();
-        match address(name) {
-            Some((server, scope)) => Self {
-                server,
-                scope,
-                name: name.to_owned(),
-                client,
-            },
+        match howdah_tcp::ssh_ends(ssh_connection) {
+            Some((mut server, client)) => {
+                server.set_port(0);
+                let name = ssh_connection.split_whitespace().nth(2).unwrap_or_default();
+                Self {
+                    server,
+                    name: name.to_owned(),
+                    client: client.ip(),
+                }
+            }
             None => Self {
-                server: IpAddr::V4(Ipv4Addr::LOCALHOST),
-                scope: 0,
+                server: (Ipv4Addr::LOCALHOST, 0).into(),
                 name: Ipv4Addr::LOCALHOST.to_string(),
-                client: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+                client: Ipv4Addr::LOCALHOST.into(),
             },
         }
     }
-}
-
-/// An address and the number of its interface, as in `fe80::1%eth0`.
-fn address(word: &str) -> Option<(IpAddr, u32)> {
-    let (ip, zone) = word.split_once('%').unwrap_or((word, ""));
-    let ip = ip.parse::<IpAddr>().ok()?.to_canonical();
-    let zone = CString::new(zone).ok()?;
-    // SAFETY: the name is a string that ends with NUL and outlives the call.
-    let scope = unsafe { libc::if_nametoindex(zone.as_ptr()) };
-    Some((ip, scope))
 }
 
 /// The greeting, the job, and the port opened in between; `None` when the near end leaves without a job.
@@ -279,19 +265,18 @@ mod tests {
     #[test]
     fn the_way_is_that_of_ssh_and_loopback_without_it() {
         let way = Way::of("192.0.2.7 51000 198.51.100.2 22");
-        assert_eq!(way.server, IpAddr::from([198, 51, 100, 2]));
-        assert_eq!(way.client, Some(IpAddr::from([192, 0, 2, 7])));
-        assert_eq!((way.name.as_str(), way.scope), ("198.51.100.2", 0));
+        assert_eq!(way.server, (Ipv4Addr::new(198, 51, 100, 2), 0).into());
+        assert_eq!(way.client, IpAddr::from([192, 0, 2, 7]));
+        assert_eq!(way.name, "198.51.100.2");
         let mapped = Way::of("::ffff:192.0.2.7 51000 ::ffff:198.51.100.2 22");
         assert_eq!((mapped.server, mapped.client), (way.server, way.client));
-        let local = Way::of("fe80::2%lo 51000 fe80::1%lo 22");
-        assert_eq!(local.name, "fe80::1%lo");
-        assert_eq!(
-            (local.scope, local.server.to_string()),
-            (1, "fe80::1".into())
-        );
-        for none in ["", "nonsense", "1.2.3.4 5"] {
-            assert_eq!(Way::of(none).server, IpAddr::V4(Ipv4Addr::LOCALHOST));
+        for zone in ["lo", "1"] {
+            let local = Way::of(&format!("fe80::2%{zone} 51000 fe80::1%{zone} 22"));
+            assert_eq!(local.name, format!("fe80::1%{zone}"));
+            assert_eq!(local.server.to_string(), "[fe80::1%1]:0");
+        }
+        for none in ["", "nonsense", "1.2.3.4 5", "1.2.3.4 5 fe80::1 22"] {
+            assert_eq!(Way::of(none).server, (Ipv4Addr::LOCALHOST, 0).into());
         }
     }
 }

@@ -28,7 +28,7 @@ pub fn stream_hello(token: &[u8; 32], stream: u16) -> StreamHello {
 /// The waiting rooms of one session.
 pub struct Strangers {
     token: [u8; 32],
-    client: Option<IpAddr>,
+    client: IpAddr,
     from_client: VecDeque<Stranger>,
     from_elsewhere: VecDeque<Stranger>,
 }
@@ -52,7 +52,7 @@ pub struct Known {
 
 impl Strangers {
     /// Empty rooms of the session with this token, whose ssh came from `client`.
-    pub fn new(token: [u8; 32], client: Option<IpAddr>) -> Self {
+    pub fn new(token: [u8; 32], client: IpAddr) -> Self {
         Self {
             token,
             client,
@@ -66,7 +66,7 @@ impl Strangers {
         if socket.set_nonblocking(true).is_err() {
             return;
         }
-        let own = self.client == Some(from.ip().to_canonical());
+        let own = self.client == from.ip().to_canonical();
         let (room, most) = if own {
             (&mut self.from_client, MAX_FROM_CLIENT)
         } else {
@@ -161,7 +161,7 @@ mod tests {
         fn new(client: &str) -> Self {
             Self {
                 listener: TcpListener::bind("127.0.0.1:0").unwrap(),
-                strangers: Strangers::new(TOKEN, Some(client.parse().unwrap())),
+                strangers: Strangers::new(TOKEN, client.parse().unwrap()),
                 until: Instant::now() + Duration::from_secs(60),
             }
         }

@@ -15,7 +15,8 @@ pub const MAX_STREAMS: usize = 128;
 pub const MAX_CONTROL_BYTES: usize = 15;
 /// Most files in one [`crate::Offer`].
 pub const MAX_OFFERED_FILES: usize = 512;
-/// Most offers that wait for their answer.
+/// Most offers that wait for their answer, once the receiver has accepted the job. Before that only one
+/// goes out: if the destination turns out to be new, it was for nothing.
 pub const MAX_OFFERS_OPEN: usize = 64;
 /// Most changes of how streams send that wait for their answer.
 pub const MAX_STEERINGS_OPEN: u64 = 64;

@@ -10,7 +10,7 @@ fn v4(octets: [u8; 4], port: u16) -> SocketAddr {
 
 #[test]
 fn the_server_of_ssh_connection_is_this_host() {
-    let parsed = parse_ssh_connection("198.51.100.7 50022 203.0.113.5 22");
+    let parsed = ssh_ends("198.51.100.7 50022 203.0.113.5 22");
     assert_eq!(
         parsed,
         Some((v4([203, 0, 113, 5], 22), v4([198, 51, 100, 7], 50022)))
@@ -19,7 +19,7 @@ fn the_server_of_ssh_connection_is_this_host() {
 
 #[test]
 fn mapped_addresses_become_ipv4_ones() {
-    let parsed = parse_ssh_connection("::ffff:198.51.100.7 50022 ::ffff:203.0.113.5 22");
+    let parsed = ssh_ends("::ffff:198.51.100.7 50022 ::ffff:203.0.113.5 22");
     assert_eq!(
         parsed,
         Some((v4([203, 0, 113, 5], 22), v4([198, 51, 100, 7], 50022)))
@@ -28,7 +28,7 @@ fn mapped_addresses_become_ipv4_ones() {
 
 #[test]
 fn a_link_local_address_keeps_its_device() {
-    let (local, remote) = parse_ssh_connection("fe80::2%7 50022 fe80::1%lo 22").unwrap();
+    let (local, remote) = ssh_ends("fe80::2%7 50022 fe80::1%lo 22").unwrap();
     let lo = device_index("lo").unwrap();
     assert_eq!(
         local,
@@ -51,7 +51,7 @@ fn what_is_no_ssh_connection_is_refused() {
         "198.51.100.7 50022 fe80::1%nosuchdevice 22",
         "UNKNOWN 65535 UNKNOWN 65535",
     ] {
-        assert_eq!(parse_ssh_connection(text), None, "{text:?}");
+        assert_eq!(ssh_ends(text), None, "{text:?}");
         assert_eq!(ssh_rtt(text), None, "{text:?}");
     }
 }
