@@ -1,25 +1,28 @@
 """The far end over ssh: which ssh, with which options, kept how long; started, watched, ended.
 
 Policy of kept connections. A cold ssh login costs about nine round trips, more than the rest of a
-small copy, so the login is kept: unless the user's own ssh configuration shares connections
-(ControlPath or ControlMaster), ssh is asked to stay in the background for KEEP_S seconds after the
-last copy, and the next copy goes through it (one round trip). The socket lies in a folder only this
-user can enter; its name is ssh's own for the host, port, user and way (%C), and the network
-namespace, so that another lab's far host is never met. After Ctrl-C or a signal the kept
-connection is told to end with its last session. ``HOWDAH_SSH_KEEP_S=0`` keeps none.
+small copy, so the login is kept: ssh is asked to stay in the background for KEEP_S seconds after the
+last copy, and the next copy goes through it (one round trip). Nothing is kept where the user's own ssh
+configuration says anything of shared connections (ControlPath or ControlMaster, also to switch them
+off), or where the site forbids it. The socket lies in a folder only this user can enter; its name is
+ssh's own for the host, port, user and way (%C), and the network namespace, so that another lab's far
+host is never met. After Ctrl-C or a signal the kept connection is told to end with its last session.
+``HOWDAH_SSH_KEEP_S=0`` keeps none.
 ``HOWDAH_SSH="ssh -F FILE"`` replaces the ssh command; then none is kept either, for ssh could not tell
 two such commands apart.
 
 Imported before everything else when a copy starts: nothing here may import what is slow to load.
 """
 
+import contextlib
+import fcntl
 import os
 import select
 import signal
 import time
 from collections import namedtuple
 
-from howdah import LAB_LINK_VARIABLE, HowdahError
+from howdah import LAB_LINK_VARIABLE, HowdahError, site
 from howdah.words import printable
 
 KEEP_S = 300
@@ -31,10 +34,18 @@ _OVERTAKEN = "already exists, disabling multiplexing"
 _ALIVE_S = 5
 KEPT_BYTES = 8192
 """Of what comes on standard error: so much of its beginning and of its end."""
-_PIPE_BYTES = 65536
+_PIPE_BYTES = 2**20
 _LISTEN_S = 0.05
 """Longest time at once for a far end that writes without end; progress is shown meanwhile."""
 _HASH_LENGTH = 40
+_UNSET = "/howdah/unset"
+_ASKED = (
+    f"Include ~/.ssh/config\nInclude /etc/ssh/ssh_config\nHost *\nControlMaster auto\nControlPath {_UNSET}\n"
+)
+"""What ssh reads by itself, and behind it what shows that none of it spoke of shared connections.
+
+ssh takes the first value of each key, and prints the default of a key like a value that was set.
+"""
 _SOCKET_PATH_MAX = 108 - 18
 """sockaddr_un, less what ssh appends while it makes the socket."""
 
@@ -68,6 +79,9 @@ class Login:
         read_fd, stdout = os.pipe()
         stderr_fd, stderr = os.pipe()
         os.set_blocking(stderr_fd, False)
+        # So that a far end that writes much seldom waits until this is read.
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(stderr_fd, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         pid = spawn(argv, (stdin, stdout, stderr))
         return Pipes(read_fd, write_fd, stderr_fd, os.pidfd_open(pid))
 
@@ -179,7 +193,7 @@ def keep_s() -> int:
     text = os.environ.get("HOWDAH_SSH_KEEP_S", str(KEEP_S))
     if not text.isdecimal():
         raise HowdahError(f"HOWDAH_SSH_KEEP_S is {text!r}; give whole seconds, 0 to keep no connection")
-    return int(text)
+    return int(text) if site.keeps_logins() else 0
 
 
 def _status(pidfd: int) -> int:
@@ -195,7 +209,15 @@ def _status(pidfd: int) -> int:
 
 def _effective_config(ssh: list[str], host: str) -> dict[str, str]:
     """What ssh resolves for this host; empty when ssh itself refuses (starting it will say why)."""
-    lines = _output([*ssh, "-G", "--", host]).decode(errors="surrogateescape").splitlines()
+    asked = os.memfd_create("howdah-ssh")
+    try:
+        os.write(asked, _ASKED.encode())
+        # An ssh that was given by the user has a configuration of its own, and nothing is kept for it.
+        through = ["-F", "/dev/stdin"] if ssh == ["ssh"] else []
+        text = _output([*ssh, *through, "-G", "--", host], stdin=os.dup(asked))
+    finally:
+        os.close(asked)
+    lines = text.decode(errors="surrogateescape").splitlines()
     return {key.lower(): value for key, _, value in (line.partition(" ") for line in lines)}
 
 
@@ -206,9 +228,9 @@ def _direct_address(config: dict[str, str]) -> str | None:
 
 
 def _sockets(config: dict[str, str]) -> str | None:
-    shares = config.get("controlmaster", "false") not in {"false", "no"} or "controlpath" in config
+    unset = (config.get("controlmaster"), config.get("controlpath")) == ("auto", _UNSET)
     folder = _private_folder()
-    if not config or shares or not folder or not keep_s():
+    if not unset or not folder or not keep_s():
         return None
     prefix = f"{folder}/{os.stat('/proc/self/ns/net').st_ino}"  # noqa: PTH116
     return prefix if len(os.fsencode(prefix)) + len("-") + _HASH_LENGTH <= _SOCKET_PATH_MAX else None
@@ -275,10 +297,10 @@ def readable(fd: int, timeout_s: float) -> bool:
     return bool(poll.poll(timeout_s * 1e3))
 
 
-def _output(argv: list[str], timeout_s: float = 2.0) -> bytes:
+def _output(argv: list[str], timeout_s: float = 2.0, stdin: int | None = None) -> bytes:
     """Standard output of a short command; whatever it has written when the time is over."""
     read_fd, stdout = os.pipe()
-    pid = spawn(argv, (nowhere(), stdout, nowhere()))
+    pid = spawn(argv, (nowhere() if stdin is None else stdin, stdout, nowhere()))
     text, deadline = b"", time.monotonic() + timeout_s
     try:
         while readable(read_fd, max(0.0, deadline - time.monotonic())):
