@@ -21,7 +21,7 @@ def summary(record: Record, file: Path | None) -> str:
         return ""
     if record.outcome.dry_run_plan is not None:
         return "\n".join([record.plan.in_words(), "", *_would(record.outcome)])
-    lines = [*_moved(record.outcome), *_plan_in_use(record), *_changes(record)]
+    lines = [*_moved(record.outcome), *_plan_in_use(record, comparison(record)), *_changes(record)]
     lines += _shared(record.share)
     lines += _warnings(record.outcome)
     if "lateness" in record.flags:
@@ -58,7 +58,7 @@ def _warnings(outcome: Outcome) -> list[str]:
     return lines
 
 
-def _plan_in_use(record: Record) -> list[str]:
+def _plan_in_use(record: Record, compared: str | None) -> list[str]:
     parts = []
     if record.rtt_s is not None:
         parts.append(f"RTT {record.rtt_s * 1e3:.3g} ms")
@@ -66,7 +66,6 @@ def _plan_in_use(record: Record) -> list[str]:
         parts.append(count(record.outcome.retransmissions, "retransmission"))
     if record.connect_s is not None:
         parts.append(f"{format_duration(record.connect_s)} to log in before")
-    compared = comparison(record)
     return [
         f"Plan: {record.plan.in_short()}" if record.plan else "No plan",
         ", ".join(parts),
@@ -125,6 +124,7 @@ def line(record: Record) -> str:
 
 def details(record: Record, archive: Path) -> str:
     """One record in full, but for its trace. It may have come from another host's archive."""
+    compared = comparison(record)
     if record.outcome is not None:
         record = msgspec.structs.replace(record, outcome=msgspec.structs.replace(record.outcome, samples=[]))
     record = document.strange(record)
@@ -145,7 +145,7 @@ def details(record: Record, archive: Path) -> str:
     if record.probe is not None:
         lines += ["", in_words(record.probe, record.host or record.probe.address)]
     if record.outcome is not None:
-        lines += ["", *_moved(record.outcome), *_plan_in_use(record), *_changes(record)]
+        lines += ["", *_moved(record.outcome), *_plan_in_use(record, compared), *_changes(record)]
         lines += _shared(record.share)
         lines += _warnings(record.outcome)
         lines += [f"left out: {why}" for why in record.outcome.left_out]
