@@ -39,6 +39,7 @@ __all__ = [
     "cc_unload",
     "check_link",
     "die_with_parent",
+    "drop_capabilities",
     "format_bytes",
     "format_duration",
     "format_rate",
@@ -217,6 +218,9 @@ def unshare(*, user: bool, pid: bool, mount: bool) -> None:
 
 def die_with_parent() -> None:
     """prctl(PR_SET_PDEATHSIG, SIGKILL); raises HowdahError if the parent has gone already."""
+
+def drop_capabilities() -> None:
+    """capset(2) and prctl(PR_SET_NO_NEW_PRIVS) for this thread, its later threads and its children."""
 
 def mount_proc() -> None:
     """Makes mounts private and mounts a fresh /proc for the PID namespace just entered."""

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from controls import clean_kernel, in_kernel, take_all_away
@@ -22,6 +23,8 @@ from howdah.paths.guaranteed.host import Host
 from howdah.paths.guaranteed.interface import Operations
 from howdah.paths.guaranteed.members import Member
 from howdah.paths.guaranteed.policyfile import loads
+from howdah.paths.guaranteed.privilege import remote
+from howdah.paths.guaranteed.running.agent import PlacingKernel
 from howdah.paths.guaranteed.running.serving import serve
 from howdah.paths.guaranteed.status import FlowStatus
 
@@ -98,11 +101,11 @@ def namespace(wan: Lab) -> int:
     return int(wan.run("near", stat, capture_output=True, text=True, check=True).stdout)
 
 
-def test_connections_have_the_share_that_is_ordered_and_all_is_put_back(wan: Lab) -> None:
+@pytest.mark.parametrize("helped", [False, True])
+def test_connections_have_the_share_that_is_ordered_and_all_is_put_back(wan: Lab, helped: bool) -> None:
     policy = loads(
         POLICY.replace("ADDRESS", f"{wan.far_address}/32").replace("PORT", str(PORT)), "small.toml"
     )
-    kernels = {NAME: Host(NAME, namespace(wan))}
     shown: list[FlowStatus] = []
     arrived: list[Samples] = []
 
@@ -117,7 +120,7 @@ def test_connections_have_the_share_that_is_ordered_and_all_is_put_back(wan: Lab
             shown.extend(flow for flow in operations.status().flows if flow.traffic_class == "images")
         arrived.extend(opened.until_now())
 
-    with streams(wan, 4, 60) as opened:
+    with streams(wan, 4, 60) as opened, kernels_of(namespace(wan), helped=helped) as kernels:
         opened.send(*range(4))
         asyncio.run(serve("test", policy, LocalBus(), kernels, attend, lambda line: None))
     assert held(shown[-1]), shown
@@ -127,6 +130,16 @@ def test_connections_have_the_share_that_is_ordered_and_all_is_put_back(wan: Lab
     status = programs.status()
     assert not status.rules
     assert not any(each.loaded for each in status.programs)
+
+
+@contextmanager
+def kernels_of(inode: int, *, helped: bool) -> Iterator[dict[str, PlacingKernel]]:
+    """In this process, or in a helper with less privilege."""
+    if helped:
+        with remote.started({NAME: inode}) as helper:
+            yield {**helper.kernels}
+    else:
+        yield {NAME: Host(NAME, inode)}
 
 
 def held(images: FlowStatus) -> bool:

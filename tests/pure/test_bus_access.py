@@ -340,7 +340,7 @@ def test_access_that_does_not_go_together_is_refused(given: dict[str, Any], word
 
 def test_a_certificate_without_its_key_is_refused(ours: identities.Certificates) -> None:
     with refused("certificates or keys in .* cannot be used"):
-        Access(ca=ours.ca, certificate=ours.certificate).tls()
+        Access(ca=ours.ca, certificate=ours.certificate).read()
 
 
 def test_secrets_do_not_show() -> None:

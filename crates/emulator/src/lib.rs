@@ -27,5 +27,5 @@ mod unread;
 pub use emulator::{Emulator, Host};
 pub use error::EmulatorError;
 pub use packet::{HEAD_BYTES, Packet, Piece, VNET_BYTES};
-pub use process::{bind_mount, die_with_parent, mount_proc, unshare};
+pub use process::{bind_mount, die_with_parent, drop_capabilities, mount_proc, unshare};
 pub use stats::{DirectionStats, Dropped, LatenessStats, LinkStats, Mark};

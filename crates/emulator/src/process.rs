@@ -5,7 +5,10 @@ use std::{fs, io};
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
 use rustix::process::{Signal, getgid, getppid, getuid, set_parent_process_death_signal};
-use rustix::thread::{UnshareFlags, unshare_unsafe};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, UnshareFlags, clear_ambient_capability_set, set_capabilities,
+    set_no_new_privs, unshare_unsafe,
+};
 
 use crate::EmulatorError;
 
@@ -45,6 +48,21 @@ pub fn die_with_parent() -> Result<(), EmulatorError> {
         true => Ok(()),
         false => Err(EmulatorError::Misuse("the parent process has gone already")),
     }
+}
+
+/// Takes all capabilities from this thread and from what it starts later, which can gain none again (capset(2),
+/// `PR_SET_NO_NEW_PRIVS`).
+pub fn drop_capabilities() -> Result<(), EmulatorError> {
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets {
+        effective: none,
+        permitted: none,
+        inheritable: none,
+    };
+    set_no_new_privs(true)
+        .and_then(|()| clear_ambient_capability_set())
+        .and_then(|()| set_capabilities(None, sets))
+        .map_err(EmulatorError::refused("dropping capabilities"))
 }
 
 /// Gives this thread a view of the file system of its own, in which /sys shows its network namespace.

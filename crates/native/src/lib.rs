@@ -45,7 +45,7 @@ mod _native {
     #[pymodule_export]
     use super::emulator::{Emulator, LinkMark, check_link};
     #[pymodule_export]
-    use super::namespaces::{bind_mount, die_with_parent, mount_proc, unshare};
+    use super::namespaces::{bind_mount, die_with_parent, drop_capabilities, mount_proc, unshare};
     #[pymodule_export]
     use super::probe::{Prober, Responder};
     #[pymodule_export]

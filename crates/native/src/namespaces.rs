@@ -18,6 +18,11 @@ pub fn die_with_parent() -> PyResult<()> {
 }
 
 #[pyfunction]
+pub fn drop_capabilities() -> PyResult<()> {
+    howdah_emulator::drop_capabilities().map_err(raise)
+}
+
+#[pyfunction]
 pub fn mount_proc() -> PyResult<()> {
     howdah_emulator::mount_proc().map_err(raise)
 }

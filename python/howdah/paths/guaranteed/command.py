@@ -6,7 +6,7 @@ import re
 import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,12 +14,14 @@ import msgspec
 
 from howdah import HowdahError, document
 from howdah.paths.guaranteed import members
-from howdah.paths.guaranteed.bus import Access, opened
-from howdah.paths.guaranteed.http import serving
+from howdah.paths.guaranteed.bus import Access, opened, prepare
+from howdah.paths.guaranteed.http import prepared
 from howdah.paths.guaranteed.http.listening import Listening
 from howdah.paths.guaranteed.interface import Operations
 from howdah.paths.guaranteed.policy import Policy
 from howdah.paths.guaranteed.policyfile import load
+from howdah.paths.guaranteed.privilege import remote
+from howdah.paths.guaranteed.privilege.drop import drop
 from howdah.paths.guaranteed.running.agent import PlacingKernel
 from howdah.paths.guaranteed.running.serving import follow, serve
 from howdah.paths.guaranteed.running.until import signalled
@@ -60,9 +62,11 @@ def run_controller(
     _check_known(wanted, policy)
     name = f"{_hostname()}-{os.getpid()}"
 
+    access = _reached_at(here.access, "controller")
+
     async def main(kernels: Mapping[str, PlacingKernel]) -> None:
         async def attend(operations: Operations) -> None:
-            async with serving(operations, listening) as url:
+            async with api.serving(operations) as url:
                 _ready(
                     Serving(hosts=[*kernels], policy=policy.name, controller=name, url=url),
                     f"{policy.name} is served at {url}" + _agents_words(kernels),
@@ -70,25 +74,31 @@ def run_controller(
                 )
                 await asyncio.Event().wait()
 
-        async with opened(here.servers, _reached_at(here.access, "controller")) as bus:
+        async with watched, opened(here.servers, access) as bus:
             await serve(name, policy, bus, kernels, attend, _say)
 
-    with _kernels(wanted, make_kernel) as kernels:
+    with prepared(listening) as api, _kernels(wanted, make_kernel) as (kernels, watched):
+        if make_kernel is None:
+            _lose_privilege(here.servers, access)
         signalled(main(kernels))
 
 
 def run_agents(here: Here, make_kernel: MakeKernel | None = None) -> None:
     """Runs the agents of this machine's hosts until a signal comes. Raises HowdahError as above."""
     _check_no_password(here.servers)
+    wanted = _namespaces(here.hosts or [_hostname()])
+    access = _reached_at(here.access, next(iter(wanted)))
 
     async def main(kernels: Mapping[str, PlacingKernel]) -> None:
-        async with opened(here.servers, _reached_at(here.access, next(iter(kernels)))) as bus:
+        async with watched, opened(here.servers, access) as bus:
             _ready(
                 Serving(hosts=[*kernels]), f"listening to {here.servers}" + _agents_words(kernels), here.json
             )
             await follow(bus, kernels, _say)
 
-    with _kernels(_namespaces(here.hosts or [_hostname()]), make_kernel) as kernels:
+    with _kernels(wanted, make_kernel) as (kernels, watched):
+        if make_kernel is None:
+            _lose_privilege(here.servers, access)
         signalled(main(kernels))
 
 
@@ -152,17 +162,23 @@ def _hosts(policy: Policy) -> list[str]:
 
 
 @contextmanager
-def _kernels(wanted: Mapping[str, int | None], make: MakeKernel | None) -> Iterator[dict[str, PlacingKernel]]:
-    """Those of the hosts; a program that was loaded for them is unloaded where nothing came to use it."""
+def _kernels(
+    wanted: Mapping[str, int | None], make: MakeKernel | None
+) -> Iterator[tuple[dict[str, PlacingKernel], AbstractAsyncContextManager[None]]]:
+    """Those of the hosts, and what to be in while they are needed: it is left when they are gone."""
     if make is not None:
-        yield {name: make(name, namespace) for name, namespace in wanted.items()}
-        return
-    from howdah.paths.guaranteed import host  # noqa: PLC0415
+        yield {name: make(name, namespace) for name, namespace in wanted.items()}, nullcontext()
+    elif not wanted:
+        yield {}, nullcontext()
+    else:
+        with remote.started(wanted) as helper:
+            yield {**helper.kernels}, helper.watched()
 
-    try:
-        yield {name: host.Host(name, namespace) for name, namespace in wanted.items()}
-    finally:
-        host.unload()
+
+def _lose_privilege(servers: str | None, access: Access) -> None:
+    """Reads what takes root to read; from then on a helper alone has privilege."""
+    prepare(servers, access)
+    drop()
 
 
 def _hostname() -> str:

@@ -44,10 +44,16 @@ class Host:
 
     def hold(self, flow: str, held: Held) -> None:
         """One write to a map, but for a flow that is new."""
-        if flow not in self._defined:
+        new = flow not in self._defined
+        if new:
             self._shares.define(flow, held.minimum_bps)
-            self._defined.add(flow)
-        self._shares.set(flow, held.rate_bps, held.minimum_bps, held.until_ns)
+        try:
+            self._shares.set(flow, held.rate_bps, held.minimum_bps, held.until_ns)
+        except BaseException:
+            if new:
+                self._shares.remove(flow)
+            raise
+        self._defined.add(flow)
 
     def release(self, flow: str) -> None:
         """Its connections go back to the control they had."""

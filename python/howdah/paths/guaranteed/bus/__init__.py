@@ -6,6 +6,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from howdah import HowdahError
 from howdah.paths.guaranteed.bus.access import Access
@@ -13,7 +14,10 @@ from howdah.paths.guaranteed.bus.interface import Bus, Change, Entry, Unreachabl
 from howdah.paths.guaranteed.bus.local import LocalBus
 from howdah.paths.guaranteed.bus.watch import Watch
 
-__all__ = ["Access", "Bus", "Change", "Entry", "Unreachable", "Watch", "opened"]
+if TYPE_CHECKING:
+    from howdah.paths.guaranteed.bus.jetstream import JetStreamBus
+
+__all__ = ["Access", "Bus", "Change", "Entry", "Unreachable", "Watch", "opened", "prepare"]
 
 
 @asynccontextmanager
@@ -29,12 +33,25 @@ async def opened(
         yield bus
 
 
+def prepare(servers: str | None, access: Access) -> None:
+    """Loads and reads all that connecting takes, then and later, so that it needs no privilege.
+
+    Raises HowdahError as ``opened`` does.
+    """
+    if servers is not None:
+        _jetstream()
+        access.read()
+
+
 async def _over_nats(servers: str, access: Access | None, replicas: int) -> Bus:
+    return await _jetstream().connect(servers, access, replicas=replicas)
+
+
+def _jetstream() -> "type[JetStreamBus]":
     try:
         from howdah.paths.guaranteed.bus.jetstream import JetStreamBus  # noqa: PLC0415
-
-        return await JetStreamBus.connect(servers, access, replicas=replicas)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"nats", "nkeys"}:
             raise
         raise HowdahError("NATS needs nats-py; install it with: pip install 'howdah[control]'") from None
+    return JetStreamBus

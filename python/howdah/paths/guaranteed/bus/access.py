@@ -1,9 +1,11 @@
 """How to show a NATS server who one is, and to know that it is the right one."""
 
+import importlib
 import re
 import ssl
 import stat
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from howdah import HowdahError
@@ -47,6 +49,24 @@ class Access:
         """Whether it makes sense over TLS only."""
         return self.ca is not None or self.certificate is not None
 
+    def read(self) -> None:
+        """Reads every file now; who has lost the privilege to do it can still log in again and again."""
+        if self.nkey_seed or self.raw_credentials:
+            importlib.import_module("nkeys")
+        if self.wants_tls:
+            _ = self.tls
+
+    @cached_property
+    def nkey_seed(self) -> str | None:
+        """What the file of the nkey holds."""
+        return None if self.nkey is None else self.nkey.read_text(encoding="ascii").strip()
+
+    @cached_property
+    def raw_credentials(self) -> str | None:
+        """What the file of the credentials holds."""
+        return None if self.credentials is None else self.credentials.read_text(encoding="utf-8")
+
+    @cached_property
     def tls(self) -> ssl.SSLContext:
         """TLS that checks the server, and shows the client's certificate if there is one."""
         try:

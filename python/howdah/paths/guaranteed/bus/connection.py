@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import nats.errors
 import nats.js.errors
-from nats.aio.client import Client
+from nats.aio.client import Client, RawCredentials
 from nats.js import JetStreamContext
 
 from howdah import HowdahError
@@ -166,8 +166,8 @@ class Connection:
             "user": access.user,
             "password": access.password,
             "token": access.token,
-            "nkeys_seed": access.nkey and str(access.nkey),
-            "user_credentials": access.credentials,
+            "nkeys_seed_str": access.nkey_seed,
+            "user_credentials": access.raw_credentials and RawCredentials(access.raw_credentials),
             "inbox_prefix": access.inbox,
             "error_cb": self._erred,
             "disconnected_cb": self._broke,
@@ -184,7 +184,7 @@ class Connection:
             "pending_size": 0,
         }
         if self._client.tls_is_wanted:
-            options["tls"] = access.tls()
+            options["tls"] = access.tls
         return options
 
     async def _erred(self, error: Exception) -> None:

@@ -53,8 +53,14 @@ def read_tokens(wanted: Listening) -> Tokens | None:
     return None if wanted.tokens is None else tokens.load(wanted.tokens)
 
 
-def check_certificate(certificate: Path, key: Path) -> None:
-    """Raises HowdahError for what TLS cannot be done with."""
+def tls(wanted: Listening) -> ssl.SSLContext | None:
+    """What the server shows; null: no TLS. Raises HowdahError for what it cannot be done with."""
+    if wanted.certificate is None or wanted.key is None:
+        return None
+    return _tls(wanted.certificate, wanted.key)
+
+
+def _tls(certificate: Path, key: Path) -> ssl.SSLContext:
     for file in (certificate, key):
         try:
             file.open("rb").close()
@@ -62,19 +68,21 @@ def check_certificate(certificate: Path, key: Path) -> None:
             raise HowdahError(f"cannot read {file}: {error.strerror}") from None
     try:
         # A passphrase would be asked for on the terminal.
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key, password="")
+        context.set_alpn_protocols(["http/1.1"])
     except (ssl.SSLError, ValueError) as error:
         why = getattr(error, "reason", None) or str(error)
         raise HowdahError(
             f"{certificate} and {key} are no certificate and its key without a passphrase, in PEM: {why}"
         ) from None
+    return context
 
 
 def _check_safe(wanted: Listening, host: str) -> None:
     if (wanted.certificate is None) != (wanted.key is None):
         raise HowdahError("TLS takes both a certificate and its key: give --cert and --key, or none")
-    if wanted.certificate and wanted.key:
-        check_certificate(wanted.certificate, wanted.key)
+    tls(wanted)
     if is_loopback(host):
         return
     if wanted.tokens is None:

@@ -1,6 +1,7 @@
 """The page: its parts put together as one file that asks for nothing else but the API."""
 
 from base64 import b64encode
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 
@@ -9,6 +10,7 @@ _SCRIPTS = ("stream.js", "history.js", "chart.js", "table.js", "page.js")
 """In this order; each uses those before it."""
 
 
+@cache
 def page() -> tuple[bytes, dict[str, str]]:
     """The file, and the headers that let it run its own script and style and no others."""
     folder = files("howdah.paths.guaranteed.http").joinpath("web")

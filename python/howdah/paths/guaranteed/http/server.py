@@ -2,7 +2,10 @@
 
 import asyncio
 import contextlib
+import dataclasses
+import importlib
 import socket
+import ssl
 from collections.abc import AsyncIterator, Iterator
 
 import uvicorn
@@ -12,12 +15,16 @@ from howdah.paths.guaranteed.http.application import application
 from howdah.paths.guaranteed.http.feed import Feed
 from howdah.paths.guaranteed.http.guard import Guard
 from howdah.paths.guaranteed.http.listening import Listening
+from howdah.paths.guaranteed.http.page import page
 from howdah.paths.guaranteed.http.patience import Patient
+from howdah.paths.guaranteed.http.tokens import Tokens
 from howdah.paths.guaranteed.interface import Operations
 
 CONNECTIONS_MAX = 256
 """At once; more are answered 503."""
 _END_S = 2
+_LATE = ("anyio._backends._asyncio", "encodings.idna", "uvicorn.lifespan.off")
+"""Modules that are loaded at their first use otherwise, when their files may not be readable any more."""
 
 
 class _Server(uvicorn.Server):
@@ -27,15 +34,22 @@ class _Server(uvicorn.Server):
         yield
 
 
-@contextlib.asynccontextmanager
-async def serve(operations: Operations, wanted: Listening) -> AsyncIterator[str]:
-    """As ``http.serving`` says."""
-    guard = Guard(listening.read_tokens(wanted))
-    with listening.open_socket(wanted) as listener:
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """All that the server reads and opens, so that it can be served by a process without privilege."""
+
+    listener: socket.socket
+    tokens: Tokens | None
+    tls: ssl.SSLContext | None
+
+    @contextlib.asynccontextmanager
+    async def serving(self, operations: Operations) -> AsyncIterator[str]:
+        """Serves while it is entered; gives the URL."""
         feed = Feed(operations)
+        tls = self.tls
         server = _Server(
             uvicorn.Config(
-                application(operations, guard, feed),
+                application(operations, Guard(self.tokens), feed),
                 http=Patient,
                 ws="none",
                 lifespan="off",
@@ -46,17 +60,27 @@ async def serve(operations: Operations, wanted: Listening) -> AsyncIterator[str]
                 server_header=False,
                 limit_concurrency=CONNECTIONS_MAX,
                 timeout_graceful_shutdown=_END_S,
-                ssl_certfile=wanted.certificate,
-                ssl_keyfile=wanted.key,
+                ssl_context_factory=None if tls is None else lambda config, default: tls,
             )
         )
-        task = asyncio.create_task(server.serve([listener]))
+        task = asyncio.create_task(server.serve([self.listener]))
         try:
-            yield _url(listener, tls=wanted.certificate is not None)
+            yield _url(self.listener, tls=tls is not None)
         finally:
             feed.close()
             server.should_exit = True
             await task
+
+
+@contextlib.contextmanager
+def prepare(wanted: Listening) -> Iterator[Prepared]:
+    """As ``http.prepared`` says."""
+    tokens = listening.read_tokens(wanted)
+    with listening.open_socket(wanted) as listener:
+        page()
+        for module in _LATE:
+            importlib.import_module(module)
+        yield Prepared(listener, tokens, listening.tls(wanted))
 
 
 def _url(listener: socket.socket, *, tls: bool) -> str:
