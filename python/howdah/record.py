@@ -204,6 +204,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     moving_s: float | None = None
     """First byte of payload until the last verified one."""
     encrypted: bool
+    connections_replaced: int = 0
+    """Of data streams: they broke, and others went on in their place."""
     congestion_control: str | None = None
     """The one really in use, at the end."""
     streams: list[StreamOutcome] = []

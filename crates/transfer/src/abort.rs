@@ -4,6 +4,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use howdah_wire::Connection;
+
 /// Locks, also after a panic of another thread: what is kept here is valid at every step.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -13,14 +15,25 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug, Default)]
 pub struct Abort {
     stop: AtomicBool,
+    settled: AtomicBool,
     sockets: Mutex<Vec<Socket>>,
+    listener: Mutex<Option<OwnedFd>>,
 }
 
+/// The socket that a stream has, or had last.
 #[derive(Debug)]
-struct Socket {
-    stream: u16,
+pub struct Socket {
+    /// Which connection it is.
+    pub connection: Connection,
+    /// Whether its work goes on.
+    pub open: bool,
     descriptor: OwnedFd,
-    open: bool,
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
 }
 
 impl Abort {
@@ -40,28 +53,73 @@ impl Abort {
         for socket in &*lock(&self.sockets) {
             shut_down(&socket.descriptor);
         }
+        self.stop_listening();
     }
 
-    /// Has a socket shut down when everything stops. The descriptor is a duplicate.
-    pub fn register(&self, stream: u16, descriptor: OwnedFd) {
+    /// Notes that all has been taken, so that no stream needs a connection any more.
+    pub fn settle(&self) {
+        self.settled.store(true, Ordering::Release);
+        self.stop_listening();
+    }
+
+    /// Has a listening socket shut down when no connection is needed any more. The descriptor is a
+    /// duplicate.
+    pub fn listens(&self, descriptor: OwnedFd) {
+        *lock(&self.listener) = Some(descriptor);
+        if self.stopping() || self.settled() {
+            self.stop_listening();
+        }
+    }
+
+    fn stop_listening(&self) {
+        if let Some(listener) = &*lock(&self.listener) {
+            shut_down(listener);
+        }
+    }
+
+    /// Whether no stream needs a connection any more.
+    pub fn settled(&self) -> bool {
+        self.settled.load(Ordering::Acquire)
+    }
+
+    /// Has a socket shut down when everything stops. The descriptor is a duplicate. What the stream had
+    /// before ends now.
+    pub fn register(&self, connection: Connection, descriptor: OwnedFd) {
         let mut sockets = lock(&self.sockets);
         if self.stopping() {
             shut_down(&descriptor);
         }
+        sockets.retain(|socket| {
+            let other = socket.connection.stream != connection.stream;
+            if !other {
+                shut_down(&socket.descriptor);
+            }
+            other
+        });
         sockets.push(Socket {
-            stream,
-            descriptor,
+            connection,
             open: true,
+            descriptor,
         });
     }
 
-    /// Notes that a stream has done its work. Its socket can still be asked for its account.
-    pub fn close(&self, stream: u16) {
+    /// Notes that the work on a connection has ended. Its socket can still be asked for its account.
+    pub fn close(&self, connection: Connection) {
         for socket in lock(&self.sockets)
             .iter_mut()
-            .filter(|socket| socket.stream == stream)
+            .filter(|socket| socket.connection == connection)
         {
             socket.open = false;
+        }
+    }
+
+    /// Ends a connection; the thread that works on it, at either end, finds that out.
+    pub fn hang_up(&self, connection: Connection) {
+        for socket in lock(&self.sockets)
+            .iter()
+            .filter(|socket| socket.connection == connection)
+        {
+            shut_down(&socket.descriptor);
         }
     }
 
@@ -81,11 +139,9 @@ impl Abort {
         open.any(|socket| found(socket.descriptor.as_fd()))
     }
 
-    /// Calls `visit` with each stream's index and socket.
-    pub fn each(&self, mut visit: impl FnMut(u16, BorrowedFd<'_>)) {
-        for socket in &*lock(&self.sockets) {
-            visit(socket.stream, socket.descriptor.as_fd());
-        }
+    /// Calls `visit` with each stream's socket.
+    pub fn each(&self, mut visit: impl FnMut(&Socket)) {
+        lock(&self.sockets).iter().for_each(&mut visit);
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use howdah_wire::{Job, Message, Scanned, Side, TreePath};
 
 use crate::abort::{Abort, lock};
+use crate::connections::Connections;
 use crate::control::{Control, Event};
 use crate::digests::{Digest, Digests};
 use crate::error::TransferError;
@@ -37,6 +38,8 @@ pub struct Context {
     pub board: Arc<Board>,
     /// How its streams send, if that has changed.
     pub tuning: Tuning,
+    /// What its streams are on, and how far.
+    pub connections: Connections,
     naming: OnceLock<Naming>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -56,6 +59,7 @@ impl Context {
         board: Arc<Board>,
     ) -> Arc<Self> {
         Arc::new(Self {
+            connections: Connections::new(job.plan.streams),
             side,
             job,
             control,
@@ -175,6 +179,8 @@ pub struct Notes {
     pub current: Option<(u16, TreePath)>,
     /// Data streams open.
     pub streams: u16,
+    /// Connections of data streams that broke and were replaced; known to the near end.
+    pub replaced: u64,
     /// Segments sent again, all streams.
     pub retransmissions: u64,
     /// Mean round trip of the streams that carry something.

@@ -3,25 +3,24 @@
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::{Arc, Mutex};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use howdah_tcp::{Bound, Patience, Settings, SocketPlan, bind, connect_first, tune_again};
-use howdah_wire::{Direction, Side, StreamHello, StreamPlan};
+use howdah_tcp::{Bound, Settings, SocketPlan, bind, tune_again};
+use howdah_wire::{Connection, Direction, Side, StreamPlan};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::SendFlags;
+use rustix::net::sockopt;
 
-use crate::abort::lock;
 use crate::context::Context;
 use crate::control::Event;
+use crate::dial::{Dialling, keep_up};
 use crate::error::TransferError;
 use crate::plain::PlainStream;
 use crate::shaking::{Shaker, Shaking};
-use crate::strangers::{Known, Strangers, stream_hello};
+use crate::strangers::{Known, Strangers};
 use crate::stream::{Stream, StreamError};
 use crate::tls::{Acceptor, Connector};
 
@@ -29,7 +28,7 @@ use crate::tls::{Acceptor, Connector};
 pub(crate) const NOTSENT_LOWAT_BYTES: u32 = 512 * 1024;
 /// How long a connection and its handshake may take, each; at the far end, all until it has proved
 /// that it belongs here.
-const SETUP_TIMEOUT: Duration = Duration::from_secs(15);
+pub(crate) const SETUP_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long the far end waits for the next stream before it looks again.
 const ACCEPT_GLANCE: Timespec = Timespec {
     tv_sec: 0,
@@ -39,19 +38,23 @@ const ACCEPT_GLANCE: Timespec = Timespec {
 const ACCEPTED_AT_ONCE: usize = 64;
 /// Connections beside the plan's that may be in a handshake.
 const MAX_SHAKING: usize = 16;
-/// How long a far end's port may still be closed after its greeting.
-const OPENS_WITHIN: Duration = Duration::from_secs(2);
 /// The pause before something is tried again.
-const TRY_AGAIN_AFTER: Duration = Duration::from_millis(10);
+pub(crate) const TRY_AGAIN_AFTER: Duration = Duration::from_millis(10);
+/// A connection on which nothing comes is asked after this time,
+const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(10);
+/// as often as this,
+const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(5);
+/// and has gone after so many questions without an answer.
+const KEEP_ALIVE_TIMES: u32 = 4;
 /// The window scale is chosen before the job, and its buffer, are known (RFC 7323 §2.3): by the
 /// listener's buffer, for which this is enough (see [`tune_again`]),
 const LISTENER_BUFFER_BYTES: u64 = 1 << 29;
 /// and by its largest window. This gives scale 11: windows up to 134 MB, in steps of 2 KiB.
 const LISTENER_WINDOW_BYTES: u64 = 1 << 27;
 
-/// The work of one stream, given its index.
+/// The work on one connection of a stream. All of the stream has been taken when it ends well.
 pub type Work =
-    dyn Fn(&Arc<Context>, u16, &mut dyn Stream) -> Result<(), TransferError> + Send + Sync;
+    dyn Fn(&Arc<Context>, Connection, &mut dyn Stream) -> Result<(), TransferError> + Send + Sync;
 
 /// Where data streams come from.
 pub enum Door {
@@ -131,14 +134,16 @@ impl Door {
                 token,
                 tls,
             } => {
-                let shared = Arc::new((addresses, plan, tls));
+                let dialling = Arc::new(Dialling {
+                    addresses,
+                    token,
+                    tls,
+                    plan,
+                });
                 for stream in 0..context.job.plan.streams {
-                    let (shared, work) = (Arc::clone(&shared), Arc::clone(&work));
+                    let (dialling, work) = (Arc::clone(&dialling), Arc::clone(&work));
                     context.spawn("howdah-stream", move |context| {
-                        let (addresses, plan, tls) = &*shared;
-                        let hello = stream_hello(&token, stream);
-                        let mut opened = connect(context, addresses, plan, tls.as_ref(), hello)?;
-                        run(context, stream, &mut *opened, &*work)
+                        keep_up(context, &dialling, stream, &*work)
                     })?;
                 }
             }
@@ -150,9 +155,7 @@ impl Door {
                 let entrance = Entrance {
                     plan,
                     tls,
-                    missing: AtomicU16::new(context.job.plan.streams),
                     shaking: Shaking::default(),
-                    taken: Mutex::new(vec![false; usize::from(context.job.plan.streams)]),
                     work,
                 };
                 context.spawn("howdah-accept", move |context| {
@@ -164,20 +167,38 @@ impl Door {
     }
 }
 
-fn run(
+/// Does the work on a connection, when the one that its stream had before has ended.
+pub(crate) fn run(
     context: &Arc<Context>,
-    index: u16,
+    connection: Connection,
     stream: &mut dyn Stream,
     work: &Work,
 ) -> Result<(), TransferError> {
-    if index == 0 {
+    let _turn = context.connections.work(connection.stream);
+    if connection.stream == 0 && connection.incarnation == 0 {
         tell_shortfall(context, stream);
     }
+    keep_alive(stream.socket());
     context.tuning.join(stream.socket());
-    work(context, index, stream)?;
-    context.abort.close(index);
+    let outcome = work(context, connection, stream);
+    if outcome.is_err() {
+        context.abort.hang_up(connection);
+    }
+    context.abort.close(connection);
+    outcome?;
+    context.connections.note_done(connection.stream);
     let _ = context.events.send(Event::StreamDone);
     Ok(())
+}
+
+/// Has the kernel ask now and then whether the other end of a connection is there, on which this end may
+/// have nothing to say for long.
+fn keep_alive(socket: BorrowedFd<'_>) {
+    // A socket that refuses goes without.
+    let _ = sockopt::set_socket_keepalive(socket, true)
+        .and_then(|()| sockopt::set_tcp_keepidle(socket, KEEP_ALIVE_AFTER))
+        .and_then(|()| sockopt::set_tcp_keepintvl(socket, KEEP_ALIVE_EVERY))
+        .and_then(|()| sockopt::set_tcp_keepcnt(socket, KEEP_ALIVE_TIMES));
 }
 
 /// Has the user know when this host grants smaller buffers than the plan has.
@@ -192,85 +213,14 @@ fn tell_shortfall(context: &Context, stream: &dyn Stream) {
     }
 }
 
-fn connect(
-    context: &Context,
-    addresses: &[SocketAddr],
-    plan: &SocketPlan,
-    tls: Option<&Connector>,
-    hello: StreamHello,
-) -> Result<Box<dyn Stream>, TransferError> {
-    let patience = Patience {
-        timeout: SETUP_TIMEOUT,
-        stop: context.abort.flag(),
-    };
-    let socket = connect_to(context, addresses, plan, patience)?;
-    context.abort.register(hello.stream, duplicate(&socket)?);
-    let greeting = hello.encode();
-    match tls {
-        Some(tls) => {
-            // It leaves with the first message of the handshake.
-            send_with_more(&socket, &greeting)?;
-            Ok(Box::new(tls.connect(socket, SETUP_TIMEOUT)?))
-        }
-        None => {
-            let mut stream = PlainStream::new(socket);
-            stream.put(&greeting)?;
-            stream.flush()?;
-            Ok(Box::new(stream))
-        }
-    }
-}
-
-/// Connects. The far end opens its port when it has this end's greeting, which may be on its way
-/// still, so a port that is closed is tried again for a moment.
-fn connect_to(
-    context: &Context,
-    addresses: &[SocketAddr],
-    plan: &SocketPlan,
-    patience: Patience<'_>,
-) -> Result<TcpStream, TransferError> {
-    let until = Instant::now() + OPENS_WITHIN;
-    loop {
-        match connect_first(addresses, plan, patience) {
-            Ok(socket) => return Ok(socket),
-            Err(howdah_tcp::Error::Connect { source, .. })
-                if source.kind() == ErrorKind::ConnectionRefused
-                    && Instant::now() < until
-                    && !context.abort.stopping() =>
-            {
-                thread::sleep(TRY_AGAIN_AFTER);
-            }
-            Err(error) => return Err(TransferError::Stream(format!("data stream: {error}"))),
-        }
-    }
-}
-
-/// Sends a few bytes that wait for those behind them.
-fn send_with_more(socket: &TcpStream, bytes: &[u8]) -> Result<(), StreamError> {
-    let mut sent = 0;
-    while sent < bytes.len() {
-        match rustix::net::send(
-            socket,
-            &bytes[sent..],
-            SendFlags::MORE | SendFlags::NOSIGNAL,
-        ) {
-            Ok(count) => sent += count,
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(StreamError::Io(error.into())),
-        }
-    }
-    Ok(())
-}
-
 struct Entrance {
     plan: SocketPlan,
     tls: Option<Acceptor>,
-    missing: AtomicU16,
     shaking: Shaking,
-    taken: Mutex<Vec<bool>>,
     work: Arc<Work>,
 }
 
+/// Accepts connections until all has been taken: one that breaks is replaced.
 fn accept_streams(
     context: &Arc<Context>,
     listener: &TcpListener,
@@ -279,10 +229,15 @@ fn accept_streams(
 ) -> Result<(), TransferError> {
     let here = |error: std::io::Error| TransferError::Here(error.to_string());
     listener.set_nonblocking(true).map_err(here)?;
+    let another = listener.as_fd().try_clone_to_owned().map_err(here)?;
+    context.abort.listens(another);
     let most = usize::from(context.job.plan.streams) + MAX_SHAKING;
     let mut number = 0;
-    while entrance.missing.load(Ordering::Acquire) > 0 && !context.abort.stopping() {
+    loop {
         wait_for_words(listener, &strangers).map_err(|error| here(error.into()))?;
+        if context.abort.settled() || context.abort.stopping() {
+            break;
+        }
         let now = Instant::now();
         entrance.shaking.hang_up(|one| one.until <= now);
         for _ in 0..ACCEPTED_AT_ONCE {
@@ -293,7 +248,7 @@ fn accept_streams(
                 Err(_) => thread::sleep(TRY_AGAIN_AFTER),
             }
         }
-        for Known { socket, stream } in strangers.sort_out(now) {
+        for Known { socket, connection } in strangers.sort_out(now) {
             number += 1;
             let one = Shaker {
                 number,
@@ -307,13 +262,17 @@ fn accept_streams(
             let entrance = Arc::clone(entrance);
             context.spawn("howdah-stream", move |context| {
                 entrance.set_up(&socket)?;
-                let admitted = entrance.admit(context, number, stream, socket);
+                let admitted = entrance.admit(context, connection, socket);
                 entrance.shaking.forget(number);
                 // Whoever cannot prove that it belongs here is turned away and changes nothing.
                 let Ok(mut opened) = admitted else {
                     return Ok(());
                 };
-                run(context, stream, &mut *opened, &*entrance.work)
+                match run(context, connection, &mut *opened, &*entrance.work) {
+                    // The near end dials again.
+                    Err(TransferError::Lost(_)) => Ok(()),
+                    outcome => outcome,
+                }
             })?;
         }
     }
@@ -351,8 +310,7 @@ impl Entrance {
     fn admit(
         &self,
         context: &Context,
-        number: u64,
-        stream: u16,
+        connection: Connection,
         socket: TcpStream,
     ) -> Result<Box<dyn Stream>, TransferError> {
         let duplicate = duplicate(&socket)?;
@@ -360,20 +318,17 @@ impl Entrance {
             Some(tls) => Box::new(tls.accept(socket, SETUP_TIMEOUT)?),
             None => Box::new(PlainStream::new(socket)),
         };
-        let mut taken = lock(&self.taken);
-        match taken.get_mut(usize::from(stream)) {
-            Some(taken) if !*taken => *taken = true,
-            _ => return Err(StreamError::Broken("a stream that the plan has not").into()),
+        if !context.connections.claim(connection) {
+            return Err(
+                StreamError::Broken("a connection that is old or that the plan has not").into(),
+            );
         }
-        // In this order: the door closes when none is missing, and hangs up on all the others.
-        self.shaking.forget(number);
-        self.missing.fetch_sub(1, Ordering::Release);
-        context.abort.register(stream, duplicate);
+        context.abort.register(connection, duplicate);
         Ok(opened)
     }
 }
 
-fn duplicate(socket: &TcpStream) -> Result<OwnedFd, TransferError> {
+pub(crate) fn duplicate(socket: &TcpStream) -> Result<OwnedFd, TransferError> {
     Ok(socket
         .as_fd()
         .try_clone_to_owned()

@@ -19,9 +19,12 @@ pub enum TransferError {
     /// Something the far end reported.
     #[error("far end: {0}")]
     There(String),
-    /// A data stream broke; what broke it may be known better from the control channel.
+    /// A data stream failed for good; what broke it may be known better from the control channel.
     #[error("{0}")]
     Stream(String),
+    /// The connection of a data stream broke; the near end dials another one.
+    #[error("{0}")]
+    Lost(String),
     /// The user stopped it.
     #[error("cancelled; complete files are kept, run the same command again to go on")]
     Cancelled,
@@ -36,7 +39,7 @@ impl TransferError {
     /// A data stream on which nothing comes back.
     pub(crate) fn dead_path() -> Self {
         let what = "data stream: the path is dead, nothing was acknowledged for too long";
-        Self::Stream(what.to_owned())
+        Self::Lost(what.to_owned())
     }
 
     /// A failure to read one source or something in it; of this host, if it would fail with any.
@@ -84,13 +87,12 @@ pub(crate) fn plain(error: &io::Error) -> String {
 
 impl From<StreamError> for TransferError {
     fn from(error: StreamError) -> Self {
-        Self::Stream(match error {
-            StreamError::Io(error) if error.kind() == io::ErrorKind::TimedOut => {
-                return Self::dead_path();
-            }
-            StreamError::Io(error) => format!("data stream: {}", plain(&error)),
-            error => error.to_string(),
-        })
+        match error {
+            StreamError::Io(error) if error.kind() == io::ErrorKind::TimedOut => Self::dead_path(),
+            StreamError::Io(error) => Self::Lost(format!("data stream: {}", plain(&error))),
+            StreamError::Truncated => Self::Lost(error.to_string()),
+            StreamError::Broken(_) | StreamError::Handshake(_) => Self::Stream(error.to_string()),
+        }
     }
 }
 

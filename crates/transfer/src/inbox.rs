@@ -117,7 +117,7 @@ impl<'a> Inbox<'a> {
             Event::StreamDone => Ok(Some(Input::StreamDone)),
             Event::InPlace => Ok(Some(Input::InPlace)),
             Event::Steer(wish) => Ok(Some(Input::Steer(wish))),
-            Event::Failed(error @ TransferError::Stream(_)) => {
+            Event::Failed(error @ (TransferError::Stream(_) | TransferError::Lost(_))) => {
                 self.broken(error);
                 Ok(None)
             }

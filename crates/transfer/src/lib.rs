@@ -7,8 +7,10 @@
 mod abort;
 mod assembly;
 mod commit;
+mod connections;
 mod context;
 mod control;
+mod dial;
 mod digests;
 mod door;
 mod draft;
@@ -16,6 +18,7 @@ mod durable;
 mod error;
 mod folders;
 mod inbox;
+mod kept;
 mod lines;
 mod listing;
 mod liveness;

@@ -335,13 +335,18 @@ impl Queue {
     /// Waits for the next block for a stream; `None` when there will be none.
     ///
     /// # Errors
-    /// [`TransferError::Cancelled`] when this end stops.
-    pub fn next_block(&self, stream: u16) -> Result<Option<Block>, TransferError> {
+    /// [`TransferError::Cancelled`] when this end stops, and what `look` says, which is asked each moment.
+    pub fn next_block(
+        &self,
+        stream: u16,
+        look: impl Fn() -> Result<(), TransferError>,
+    ) -> Result<Option<Block>, TransferError> {
         let mut state = lock(&self.state);
         loop {
             if self.abort.stopping() {
                 return Err(TransferError::Cancelled);
             }
+            look()?;
             if let Some(block) = self.take(&mut state, stream) {
                 self.changed.notify_all();
                 return Ok(Some(block));

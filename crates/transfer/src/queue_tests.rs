@@ -28,7 +28,7 @@ fn offers(queue: &Queue) -> Vec<Offer> {
 }
 
 fn drain(queue: &Queue) -> Vec<Block> {
-    std::iter::from_fn(|| queue.next_block(0).unwrap()).collect()
+    std::iter::from_fn(|| queue.next_block(0, || Ok(())).unwrap()).collect()
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn nothing_is_handed_out_before_the_receiver_accepts() {
     assert_eq!(offers(&queue)[0].files.len(), 1);
     queue.accept(true);
     assert!(matches!(queue.try_next(0), Some(Block::Pack(pack)) if pack.len() == 1));
-    assert!(queue.next_block(0).unwrap().is_none());
+    assert!(queue.next_block(0, || Ok(())).unwrap().is_none());
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_stream_not_in_use_gets_nothing_but_ends_with_the_others() {
     assert!(queue.try_next(2).is_none() && queue.try_next(3).is_none());
     assert!(queue.try_next(0).is_some() && queue.try_next(1).is_some());
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| queue.next_block(3));
+        let waiting = scope.spawn(|| queue.next_block(3, || Ok(())));
         drain(&queue);
         assert!(waiting.join().unwrap().unwrap().is_none());
     });
@@ -130,7 +130,7 @@ fn a_stop_ends_every_wait() {
     let abort = Arc::new(Abort::default());
     let queue = Queue::new(Arc::clone(&abort), 1, MIB, false);
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| queue.next_block(0));
+        let waiting = scope.spawn(|| queue.next_block(0, || Ok(())));
         abort.trigger();
         assert_eq!(
             waiting.join().unwrap().unwrap_err(),
@@ -185,7 +185,7 @@ fn memory_ends_at_its_time_and_its_account_is_what_was_taken() {
     std::thread::sleep(time);
     let begun = Instant::now();
     let mut taken = 0;
-    while let Some(block) = queue.next_block(0).unwrap() {
+    while let Some(block) = queue.next_block(0, || Ok(())).unwrap() {
         let Block::Memory(len) = block else {
             panic!("{block:?}")
         };

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use blake3::hazmat::HasherExt;
 use howdah_wire::limits::MAX_OPEN_FILES;
 use howdah_wire::{
-    Arrivals, Checksum, FilePiece, HEADER_LENGTH_BYTES, Piece, PieceError, StreamTally, Totals,
-    Verdict, printable,
+    Arrivals, Checksum, Connection, FilePiece, HEADER_LENGTH_BYTES, Piece, PieceError, StreamTally,
+    TAKEN_BYTES, Totals, Verdict, printable,
 };
 
 use crate::abort::lock;
@@ -33,7 +33,8 @@ pub struct Receiving {
     behind: WriteBehind,
     /// Files of which some pieces have come.
     open: Mutex<HashMap<u64, Arc<OpenFile>>>,
-    totals: Mutex<Vec<(u16, Totals)>>,
+    /// What has been taken of each stream.
+    tallies: Mutex<Vec<StreamTally>>,
     given_up: Mutex<Totals>,
 }
 
@@ -60,13 +61,13 @@ struct Parts {
 
 impl Receiving {
     /// Nothing received yet.
-    pub fn new(placement: Placement) -> Self {
+    pub fn new(placement: Placement, streams: u16) -> Self {
         Self {
             placement,
             committer: Committer::new(),
             behind: WriteBehind::default(),
             open: Mutex::default(),
-            totals: Mutex::default(),
+            tallies: Mutex::new(vec![StreamTally::default(); usize::from(streams)]),
             given_up: Mutex::default(),
         }
     }
@@ -76,35 +77,45 @@ impl Receiving {
         &self.placement
     }
 
-    /// Receives pieces until the stream ends as it should.
+    /// Receives pieces until the stream ends as it should, from the first one on that was not taken yet.
     ///
     /// # Errors
-    /// When the stream or the destination fails, or the sender breaks the protocol.
+    /// [`TransferError::Lost`] when the connection breaks: another one goes on with what was not taken.
+    /// Whatever else ends the transfer: the destination fails, or the sender breaks the protocol.
     pub fn work(
         &self,
         context: &Arc<Context>,
-        index: u16,
+        connection: Connection,
         stream: &mut dyn Stream,
     ) -> Result<(), TransferError> {
+        let connections = &context.connections;
+        let index = connection.stream;
+        let mut tally = lock(&self.tallies)[usize::from(index)];
+        if connection.incarnation > 0 {
+            let taken: [u8; TAKEN_BYTES] = connections.taken(index).to_le_bytes();
+            stream.put(&taken)?;
+            stream.flush()?;
+        }
         let mut receiver = Receiver {
             receiving: self,
             context,
             stream,
             header: Vec::new(),
+            counted_bytes: 0,
         };
-        let mut tally = StreamTally::default();
         while !tally.ended() {
             let piece = receiver.header()?;
             tally.accept(&piece)?;
             context.board.payload_begins();
             receiver.receive(piece)?;
             context.board.pieces.fetch_add(1, Ordering::Relaxed);
+            lock(&self.tallies)[usize::from(index)] = tally;
+            connections.note_taken(index, connections.taken(index) + 1);
         }
-        lock(&self.totals).push((index, tally.totals()));
-        if receiver.stream.data(1)?.is_empty() {
-            Ok(())
-        } else {
-            Err(PieceError::Tally.into())
+        match receiver.stream.data(1) {
+            Ok([_, ..]) => Err(PieceError::Tally.into()),
+            // All has come; how its connection ends is of no account.
+            _ => Ok(()),
         }
     }
 
@@ -148,9 +159,10 @@ impl Receiving {
         self.committer.busy()
     }
 
-    /// What each stream that has ended carried.
+    /// What each stream has carried.
     pub fn totals(&self) -> Vec<(u16, Totals)> {
-        lock(&self.totals).clone()
+        let tallies = lock(&self.tallies);
+        (0..).zip(tallies.iter().map(StreamTally::totals)).collect()
     }
 
     /// What of all that was in files their sender gave up.
@@ -217,6 +229,8 @@ struct Receiver<'a> {
     context: &'a Arc<Context>,
     stream: &'a mut dyn Stream,
     header: Vec<u8>,
+    /// What has come of the piece that is coming.
+    counted_bytes: u64,
 }
 
 impl Receiver<'_> {
@@ -229,6 +243,21 @@ impl Receiver<'_> {
     }
 
     fn receive(&mut self, piece: Piece) -> Result<(), TransferError> {
+        self.counted_bytes = 0;
+        let outcome = self.take(piece);
+        if let Err(TransferError::Lost(_)) = outcome {
+            // It comes again.
+            self.context.board.take_back_bytes(self.counted_bytes);
+        }
+        outcome
+    }
+
+    fn count(&mut self, bytes: u64) {
+        self.counted_bytes += bytes;
+        self.context.board.add_bytes(bytes);
+    }
+
+    fn take(&mut self, piece: Piece) -> Result<(), TransferError> {
         let placement = &self.receiving.placement;
         match piece {
             Piece::File(piece) if piece.is_whole() => self.receive_whole(piece),
@@ -325,7 +354,7 @@ impl Receiver<'_> {
                 return Err(StreamError::Truncated.into());
             }
             left -= count;
-            self.context.board.add_bytes(count);
+            self.count(count);
         }
         Ok(())
     }
@@ -348,7 +377,7 @@ impl Receiver<'_> {
             }
             take(&mut parts, offset)?;
             offset += count;
-            self.context.board.add_bytes(count);
+            self.count(count);
         }
         Ok(())
     }

@@ -59,7 +59,10 @@ pub fn run(
     sampled: &mut dyn FnMut(Vec<Sample>),
 ) -> Result<Received, TransferError> {
     let job = &context.job;
-    let receiving = Arc::new(Receiving::new(Placement::new(targets.each)));
+    let receiving = Arc::new(Receiving::new(
+        Placement::new(targets.each),
+        job.plan.streams,
+    ));
     lock(&context.board.notes).into_folder = targets.into_folder;
     if job.direction == Direction::Push {
         let fresh = targets.fresh && !job.dry_run;
@@ -68,15 +71,15 @@ pub fn run(
             into_folder: targets.into_folder,
         });
     }
-    let mut streams_left = 0;
     if !job.dry_run {
-        streams_left = job.plan.streams;
         let naming = Arc::clone(&receiving);
         context.spawn("howdah-name", move |context| naming.name_files(context))?;
         let receiving = Arc::clone(&receiving);
-        let work: Arc<Work> = Arc::new(move |context, index, stream| {
-            let outcome = receiving.work(context, index, stream);
-            if outcome.is_err() {
+        let work: Arc<Work> = Arc::new(move |context, connection, stream| {
+            let outcome = receiving.work(context, connection, stream);
+            // A connection that breaks leaves what has come for the one after it.
+            if !matches!(outcome, Ok(()) | Err(TransferError::Lost(_))) || context.abort.stopping()
+            {
                 receiving.discard();
             }
             outcome
@@ -88,7 +91,6 @@ pub fn run(
         receiving,
         inbox: Inbox::new(events, context.side),
         sampled,
-        streams_left,
         in_place: false,
         all_offered: false,
         refuse_offers: targets.fresh && !job.dry_run,
@@ -113,7 +115,6 @@ struct Run<'a> {
     receiving: Arc<Receiving>,
     inbox: Inbox<'a>,
     sampled: &'a mut dyn FnMut(Vec<Sample>),
-    streams_left: u16,
     in_place: bool,
     all_offered: bool,
     /// Nothing is there that could be skipped: offers made in ignorance of that count as wanted.
@@ -133,7 +134,7 @@ impl Run<'_> {
         if self.context.job.dry_run {
             self.step_until(|run| run.all_offered)?;
         } else {
-            self.step_until(|run| run.streams_left == 0)?;
+            self.step_until(|run| run.context.connections.left() == 0)?;
             // On a thread of its own, because millions of folders take a while and this one listens.
             let receiving = Arc::clone(&self.receiving);
             self.context.spawn("howdah-finish", move |context| {
@@ -144,6 +145,7 @@ impl Run<'_> {
             self.step_until(|run| run.in_place)?;
         }
         let verified = Instant::now();
+        self.context.abort.settle();
         self.tell_progress();
         let totals = self.receiving.totals();
         let mut sum: Totals = totals.iter().map(|(_, totals)| totals).sum();
@@ -198,10 +200,6 @@ impl Run<'_> {
             .look(self.evidence(), self.owed(), Instant::now())?;
         match self.inbox.next(timeout)? {
             Some(Input::Message(message)) => self.hear(message),
-            Some(Input::StreamDone) => {
-                self.streams_left = self.streams_left.saturating_sub(1);
-                Ok(())
-            }
             Some(Input::InPlace) => {
                 self.in_place = true;
                 Ok(())
@@ -221,7 +219,7 @@ impl Run<'_> {
                 }
                 Ok(())
             }
-            None => Ok(()),
+            Some(Input::StreamDone) | None => Ok(()),
         }
     }
 
@@ -290,7 +288,7 @@ impl Run<'_> {
             .wrapping_add(self.offered)
             .wrapping_add(scanned.files.min(most))
             .wrapping_add(u64::from(scanned.complete))
-            .wrapping_add(u64::from(self.streams_left))
+            .wrapping_add(self.context.connections.left() as u64)
     }
 
     /// What the sender has to do next.
@@ -298,7 +296,7 @@ impl Run<'_> {
         if self.in_place {
             return Owed::Step("has not sent its account");
         }
-        let finishing = self.streams_left == 0 && !self.context.job.dry_run;
+        let finishing = self.context.connections.left() == 0 && !self.context.job.dry_run;
         let unread = self
             .context
             .abort
@@ -323,6 +321,7 @@ impl Run<'_> {
             bytes: board.bytes.load(Ordering::Relaxed),
             files: board.files.load(Ordering::Relaxed),
             streams,
+            taken: self.context.connections.all_taken(),
             current,
         };
         if progress != self.told {

@@ -1,11 +1,11 @@
 //! Samples of `TCP_INFO` of the sending sockets, and their account at the end.
 
 use std::collections::HashMap;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use howdah_tcp::{Info, Limit, Settings, SocketPlan};
-use howdah_wire::{LimitedBy, Sample, StreamSummary, Totals};
+use howdah_wire::{Connection, LimitedBy, Sample, StreamSummary, Totals};
 
 use crate::abort::Abort;
 use crate::door::NOTSENT_LOWAT_BYTES;
@@ -32,11 +32,21 @@ pub struct Sampler {
 
 #[derive(Debug)]
 struct Seen {
+    connection: Connection,
+    open: bool,
     at: Instant,
     info: Info,
+    before: Before,
     max_cwnd: u32,
     /// When the receiver was last known to be there.
     answered: Instant,
+}
+
+/// What the connections that a stream had before have come to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Before {
+    bytes_acked: u64,
+    retransmissions: u64,
 }
 
 impl Sampler {
@@ -51,12 +61,15 @@ impl Sampler {
     /// Asks every socket once. One that cannot be asked, or has no round trip yet, is left out.
     pub fn sample(&mut self, abort: &Abort) -> Vec<Sample> {
         let mut samples = Vec::new();
-        abort.each(|stream, socket| {
+        abort.each(|socket| {
             if let Ok(info) = Info::read(socket)
                 && let (Some(rtt), Some(min_rtt)) = (info.rtt, info.min_rtt)
             {
-                keep_fed(socket, &info);
-                samples.push(self.one(stream, info, (rtt, min_rtt), Instant::now()));
+                keep_fed(socket.as_fd(), &info);
+                samples.push(self.one(socket.connection, info, (rtt, min_rtt), Instant::now()));
+            }
+            if let Some(seen) = self.streams.get_mut(&socket.connection.stream) {
+                seen.open = socket.open && seen.connection == socket.connection;
             }
         });
         samples
@@ -66,41 +79,50 @@ impl Sampler {
     pub fn waiting(&self) -> bool {
         self.streams
             .values()
+            .filter(|seen| seen.open)
             .any(|seen| seen.info.unacked_segments > 0 || seen.info.notsent_bytes > 0)
     }
 
-    /// Whether the path of a stream is dead.
-    pub fn dead(&self) -> bool {
-        let silent = |seen: &Seen| seen.at.duration_since(seen.answered);
-        self.streams.values().any(|seen| silent(seen) > DEAD_AFTER)
+    /// Connections whose path is dead.
+    pub fn dead(&self) -> Vec<Connection> {
+        let silent = |seen: &Seen| seen.at.duration_since(seen.answered) > DEAD_AFTER;
+        let dead = |seen: &Seen| (seen.open && silent(seen)).then_some(seen.connection);
+        self.streams.values().filter_map(dead).collect()
     }
 
     fn one(
         &mut self,
-        stream: u16,
+        connection: Connection,
         info: Info,
         (rtt, min_rtt): (Duration, Duration),
         now: Instant,
     ) -> Sample {
-        let earlier = self.streams.get(&stream);
+        let stream = connection.stream;
+        let known = self.streams.get(&stream);
+        let earlier = known.filter(|seen| seen.connection == connection);
+        let before = known.map_or(Before::default(), |seen| match earlier {
+            Some(_) => seen.before,
+            None => seen.before.and(&seen.info),
+        });
         let limited =
             earlier.and_then(|seen| info.limited_by(&seen.info, now.duration_since(seen.at)));
-        let max_cwnd = earlier
+        let max_cwnd = known
             .map_or(0, |seen| seen.max_cwnd)
             .max(info.cwnd_segments);
         let answered = match earlier {
             Some(seen) if waits_for_an_answer(&info, &seen.info) => seen.answered,
             _ => now,
         };
+        let come = before.and(&info);
         let sample = Sample {
             at_ns: u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX),
             stream,
-            bytes_acked: info.bytes_acked,
+            bytes_acked: come.bytes_acked,
             cwnd: info.cwnd_segments,
             ssthresh: info.ssthresh_segments,
             rtt_us: micros(rtt),
             min_rtt_us: micros(min_rtt),
-            retransmissions: u64::from(info.retransmissions),
+            retransmissions: come.retransmissions,
             delivery_rate_bps: info.delivery_bps.unwrap_or(0),
             pacing_rate_bps: info.pacing_bps,
             notsent_bytes: u64::from(info.notsent_bytes),
@@ -109,8 +131,11 @@ impl Sampler {
         self.streams.insert(
             stream,
             Seen {
+                connection,
+                open: true,
                 at: now,
                 info,
+                before,
                 max_cwnd,
                 answered,
             },
@@ -121,17 +146,37 @@ impl Sampler {
     /// The account of every socket that is still there, by index; `totals` is what each carried.
     pub fn summaries(&self, abort: &Abort, totals: &[(u16, Totals)]) -> Vec<StreamSummary> {
         let mut summaries = Vec::new();
-        abort.each(|stream, socket| {
+        abort.each(|socket| {
+            let stream = socket.connection.stream;
             let index = usize::from(stream);
             if summaries.len() <= index {
                 summaries.resize(index + 1, StreamSummary::default());
             }
             let carried = totals.iter().find(|(of, _)| *of == stream);
-            let mut summary = summary(socket, carried.map_or(0, |(_, totals)| totals.bytes));
-            summary.max_cwnd = self.streams.get(&stream).map(|seen| seen.max_cwnd);
+            let mut summary = summary(
+                socket.as_fd(),
+                carried.map_or(0, |(_, totals)| totals.bytes),
+            );
+            if let Some(seen) = self.streams.get(&stream) {
+                summary.max_cwnd = Some(seen.max_cwnd);
+                summary.retransmissions += match seen.connection == socket.connection {
+                    true => seen.before.retransmissions,
+                    false => seen.before.and(&seen.info).retransmissions,
+                };
+            }
             summaries[index] = summary;
         });
         summaries
+    }
+}
+
+impl Before {
+    /// The same with what another connection has come to.
+    fn and(self, info: &Info) -> Self {
+        Self {
+            bytes_acked: self.bytes_acked + info.bytes_acked,
+            retransmissions: self.retransmissions + u64::from(info.retransmissions),
+        }
     }
 }
 
@@ -238,7 +283,11 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let abort = Abort::default();
-        abort.register(1, socket.into());
+        let connection = Connection {
+            stream: 1,
+            incarnation: 0,
+        };
+        abort.register(connection, socket.into());
         let mut sampler = Sampler::new(Instant::now());
         let samples = sampler.sample(&abort);
         assert_eq!(samples.len(), 1);
@@ -275,8 +324,9 @@ mod tests {
         for (info, dead) in [(silent, true), (closed, false), (idle, false)] {
             let mut sampler = Sampler::new(started);
             let mut sample = |info: Info, after: Duration| {
-                sampler.one(0, info, (Duration::ZERO, Duration::ZERO), started + after);
-                sampler.dead()
+                let rtts = (Duration::ZERO, Duration::ZERO);
+                sampler.one(connection(0), info, rtts, started + after);
+                !sampler.dead().is_empty()
             };
             let second = Duration::from_secs(1);
             assert!(!sample(info.clone(), Duration::ZERO));
@@ -288,6 +338,38 @@ mod tests {
             };
             assert!(!sample(acked, DEAD_AFTER + 2 * second));
         }
+    }
+
+    fn connection(incarnation: u16) -> Connection {
+        Connection {
+            stream: 0,
+            incarnation,
+        }
+    }
+
+    #[test]
+    fn what_a_stream_has_sent_is_of_all_its_connections() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let info = |bytes_acked, retransmissions| Info {
+            bytes_acked,
+            retransmissions,
+            unacked_segments: 1,
+            send_window_bytes: Some(1000),
+            ..Info::read(&socket).unwrap()
+        };
+        let started = Instant::now();
+        let mut sampler = Sampler::new(started);
+        let mut come = Vec::new();
+        for (incarnation, bytes, again) in [(0, 10, 1), (0, 20, 2), (1, 3, 0), (1, 4, 5), (4, 1, 1)]
+        {
+            let rtts = (Duration::ZERO, Duration::ZERO);
+            let after = started + DEAD_AFTER * (come.len() as u32);
+            let sample = sampler.one(connection(incarnation), info(bytes, again), rtts, after);
+            come.push((sample.bytes_acked, sample.retransmissions));
+            assert!(sampler.dead().is_empty());
+        }
+        assert_eq!(come, [(10, 1), (20, 2), (23, 2), (24, 7), (25, 8)]);
     }
 
     #[test]

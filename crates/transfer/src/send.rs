@@ -1,29 +1,35 @@
 //! The work of one sending stream: take the next block, put it on the wire.
 
+use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use blake3::hazmat::HasherExt;
 use howdah_wire::{
-    Attributes, Checksum, FilePiece, Piece, PieceError, StreamTally, Totals, TreePath, Verdict,
-    printable,
+    Attributes, Checksum, Connection, FilePiece, Piece, PieceError, TAKEN_BYTES, Totals, TreePath,
+    Verdict, printable,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::abort::lock;
 use crate::context::Context;
 use crate::digests::Digest;
 use crate::error::TransferError;
+use crate::kept::{Kept, Read, Sent, SentFile};
 use crate::queue::{BigFile, Block, Opened, Queue, Reading};
 use crate::source::{BECAME_SHORTER, Entry, Kind, SourceFile, Sources};
-use crate::stream::{CHUNK_BYTES, Stream};
+use crate::stream::{CHUNK_BYTES, Stream, StreamError};
 
 /// From this length on payload starts in a record of its own and at the start of a send, so that
 /// the receiver hashes and writes aligned chunks.
 const ALIGN_FROM_BYTES: u64 = 1 << 20;
 
-/// Digests that a stream which never pauses holds back, so that streams seldom meet over them.
-const DIGESTS_HELD: usize = 512;
+/// How long a wait looks away from the stop flag and from its connection.
+const GLANCE: Duration = Duration::from_millis(20);
+/// When the receiver has closed a connection, its word on what it has taken may take this long.
+const TOLD_WITHIN: Duration = Duration::from_secs(2);
 
 /// What all sending streams of one end share.
 pub struct Sending {
@@ -31,24 +37,37 @@ pub struct Sending {
     pub queue: Queue,
     /// Where files are read.
     pub sources: Sources,
-    totals: Mutex<Vec<(u16, Totals)>>,
+    lines: Vec<Line>,
     given_up: Mutex<Totals>,
+}
+
+/// One stream, on whichever connection.
+struct Line {
+    /// Sent, and not known to be taken.
+    kept: Kept,
+    /// Small files, folders and links of the block that it is at, with their numbers.
+    pack: Mutex<VecDeque<(u64, Entry)>>,
 }
 
 impl Sending {
     /// Nothing sent yet.
-    pub fn new(queue: Queue, sources: Sources) -> Self {
+    pub fn new(queue: Queue, sources: Sources, streams: u16) -> Self {
+        let line = |_| Line {
+            kept: Kept::new(streams),
+            pack: Mutex::default(),
+        };
         Self {
             queue,
             sources,
-            totals: Mutex::default(),
+            lines: (0..streams).map(line).collect(),
             given_up: Mutex::default(),
         }
     }
 
-    /// What each stream that has ended carried.
+    /// What each stream has carried.
     pub fn totals(&self) -> Vec<(u16, Totals)> {
-        lock(&self.totals).clone()
+        let totals = self.lines.iter().map(|line| line.kept.totals());
+        (0..).zip(totals).collect()
     }
 
     /// What of all that was in files given up on the way.
@@ -56,133 +75,264 @@ impl Sending {
         *lock(&self.given_up)
     }
 
-    /// Sends blocks until there are no more, then the account of the stream.
+    /// Whether each stream has sent its end.
+    pub fn all_sent(&self) -> bool {
+        self.lines.iter().all(|line| line.kept.ended())
+    }
+
+    /// Lets go of what the receiver has taken of a stream, which is `taken` pieces in all.
     ///
     /// # Errors
-    /// When a source or the stream fails, or this end stops.
+    /// When it says that it has taken what was not sent.
+    pub fn let_go(&self, context: &Context, stream: u16, taken: u64) -> Result<(), TransferError> {
+        let mut digests = Vec::new();
+        for sent in self.line(stream)?.kept.let_go(taken)? {
+            if let Sent::File(file) = sent
+                && let Read::Whole(checksum) = file.read
+                && let Some(digest) = digest(file, checksum)?
+            {
+                digests.push(digest);
+            }
+        }
+        context.connections.note_taken(stream, taken);
+        context.note_digests(digests);
+        Ok(())
+    }
+
+    /// Lets go of everything: the receiver has it all.
+    ///
+    /// # Errors
+    /// As [`Self::let_go`].
+    pub fn let_all_go(&self, context: &Context) -> Result<(), TransferError> {
+        (0..)
+            .zip(&self.lines)
+            .try_for_each(|(stream, line)| self.let_go(context, stream, line.kept.sent()))
+    }
+
+    /// Sends blocks until there are no more, then the account of the stream; first of all, on a connection
+    /// that replaces another one, what was not taken. Returns when the receiver has all of it.
+    ///
+    /// # Errors
+    /// [`TransferError::Lost`] when the connection breaks. Whatever else ends the transfer: a source
+    /// fails, or this end stops.
     pub fn work(
         &self,
         context: &Context,
-        index: u16,
+        connection: Connection,
         stream: &mut dyn Stream,
     ) -> Result<(), TransferError> {
+        let line = self.line(connection.stream)?;
         let mut sender = Sender {
             sending: self,
             context,
+            connection,
+            kept: &line.kept,
             stream,
             header: Vec::new(),
-            tally: StreamTally::default(),
-            digests: Vec::new(),
         };
-        loop {
-            let block = match self.queue.try_next(index) {
-                Some(block) => block,
+        if connection.incarnation > 0 {
+            sender.send_again()?;
+        }
+        while !line.kept.ended() {
+            sender.wait_for_room()?;
+            let entry = lock(&line.pack).pop_front();
+            if let Some((number, entry)) = entry {
+                sender.send_entry(number, entry)?;
+                continue;
+            }
+            let block = match self.queue.try_next(connection.stream) {
+                Some(block) => Some(block),
                 None => {
                     sender.stream.flush()?;
-                    sender.note_digests();
-                    match self.queue.next_block(index)? {
-                        Some(block) => block,
-                        None => break,
-                    }
+                    let look = || sender.look();
+                    self.queue.next_block(connection.stream, look)?
                 }
             };
             context.board.payload_begins();
-            sender.send(block)?;
-            if sender.digests.len() >= DIGESTS_HELD {
-                sender.note_digests();
+            match block {
+                Some(Block::Pack(pack)) => lock(&line.pack).extend(pack),
+                Some(Block::Slice { file, offset, len }) => sender.send_slice(file, offset, len)?,
+                Some(Block::Memory(len)) => sender.send(Sent::Header(Piece::Memory { len }))?,
+                None => sender.send(Sent::Header(Piece::End(line.kept.totals())))?,
             }
         }
-        let totals = sender.finish()?;
-        lock(&self.totals).push((index, totals));
-        Ok(())
+        sender.stream.finish()?;
+        sender.wait_until_taken()
     }
+
+    fn line(&self, stream: u16) -> Result<&Line, PieceError> {
+        self.lines
+            .get(usize::from(stream))
+            .ok_or(PieceError::Greeting)
+    }
+}
+
+/// The digest of a file, once all its pieces have been taken.
+fn digest(file: SentFile, checksum: Checksum) -> Result<Option<Digest>, PieceError> {
+    let FilePiece {
+        source,
+        path,
+        offset,
+        len,
+        size,
+        ..
+    } = file.piece;
+    let blake3 = match file.big {
+        Some(big) if len < size => {
+            let added = lock(&big.reading).digests.add(offset, len, checksum);
+            added.map_err(|_| PieceError::Malformed)?.map(Into::into)
+        }
+        _ => Some(checksum),
+    };
+    Ok(blake3.map(|blake3| Digest {
+        source,
+        path,
+        blake3,
+    }))
 }
 
 struct Sender<'a> {
     sending: &'a Sending,
     context: &'a Context,
+    connection: Connection,
+    kept: &'a Kept,
     stream: &'a mut dyn Stream,
     header: Vec<u8>,
-    tally: StreamTally,
-    /// Of small files sent and not yet noted on the board.
-    digests: Vec<Digest>,
 }
 
 impl Sender<'_> {
-    fn send(&mut self, block: Block) -> Result<(), TransferError> {
-        match block {
-            Block::Pack(pack) => pack
-                .into_iter()
-                .try_for_each(|(number, entry)| self.send_entry(number, entry)),
-            Block::Slice { file, offset, len } => self.send_slice(&file, offset, len),
-            Block::Memory(len) => self.send_memory(len),
+    /// Sends what the receiver has not taken on the connections before this one.
+    fn send_again(&mut self) -> Result<(), TransferError> {
+        let mut taken = [0; TAKEN_BYTES];
+        self.stream.take(&mut taken)?;
+        let taken = u64::from_le_bytes(taken);
+        let (first, _) = self.kept.all();
+        if taken < first {
+            return Err(PieceError::Tally.into());
         }
+        self.sending
+            .let_go(self.context, self.connection.stream, taken)?;
+        let (first, pieces) = self.kept.all();
+        for (number, sent) in (first..).zip(pieces) {
+            self.look()?;
+            match sent {
+                Sent::Header(piece) => self.put(&piece)?,
+                Sent::File(file) => {
+                    let opened = self.open_again(&file)?;
+                    self.put_file(number, &file, opened)?;
+                }
+            }
+        }
+        Ok(())
     }
 
-    fn finish(mut self) -> Result<Totals, TransferError> {
-        self.note_digests();
-        let totals = self.tally.totals();
-        self.header(&Piece::End(totals))?;
-        self.stream.finish()?;
-        Ok(totals)
+    /// Whether this connection is still the one of its stream, and up.
+    fn look(&self) -> Result<(), TransferError> {
+        if self.context.connections.replaced(self.connection) {
+            return Err(TransferError::Lost(
+                "data stream: another connection has taken its place".to_owned(),
+            ));
+        }
+        if closed_by_peer(self.stream) && !self.kept.ended() {
+            return Err(StreamError::Truncated.into());
+        }
+        Ok(())
     }
 
-    fn note_digests(&mut self) {
-        self.context.note_digests(self.digests.drain(..));
+    /// Waits while too much is on the way.
+    fn wait_for_room(&mut self) -> Result<(), TransferError> {
+        if self.kept.has_room() {
+            return Ok(());
+        }
+        self.stream.flush()?;
+        while !self.kept.has_room() {
+            if self.context.abort.stopping() {
+                return Err(TransferError::Cancelled);
+            }
+            self.look()?;
+            self.kept.wait(GLANCE);
+        }
+        Ok(())
     }
 
-    fn header(&mut self, piece: &Piece) -> Result<(), TransferError> {
-        self.tally.accept(piece)?;
+    /// Waits until the receiver has taken all of the stream. It closes the connection then, and says so
+    /// on the control channel, which may take longer.
+    fn wait_until_taken(&self) -> Result<(), TransferError> {
+        let mut closed = None;
+        while !self.kept.all_taken() {
+            if self.context.abort.stopping() {
+                return Err(TransferError::Cancelled);
+            }
+            self.look()?;
+            if closed_by_peer(self.stream)
+                && closed.get_or_insert_with(Instant::now).elapsed() > TOLD_WITHIN
+            {
+                return Err(StreamError::Truncated.into());
+            }
+            self.kept.wait(GLANCE);
+        }
+        Ok(())
+    }
+
+    /// Sends something for the first time that has no payload of a file.
+    fn send(&mut self, sent: Sent) -> Result<(), TransferError> {
+        let piece = match &sent {
+            Sent::Header(piece) => piece.clone(),
+            Sent::File(file) => Piece::File(file.piece.clone()),
+        };
+        self.kept.keep(sent);
+        self.put(&piece)
+    }
+
+    /// Sends a header, and its payload if that is from memory.
+    fn put(&mut self, piece: &Piece) -> Result<(), TransferError> {
         self.header.clear();
         piece.encode(&mut self.header)?;
-        Ok(self.stream.put(&self.header)?)
+        self.stream.put(&self.header)?;
+        match piece {
+            Piece::Memory { len } => self.put_memory(*len),
+            _ => Ok(()),
+        }
     }
 
     fn send_entry(&mut self, number: u64, entry: Entry) -> Result<(), TransferError> {
         let Entry { source, path, kind } = entry;
         match kind {
-            Kind::Folder(attributes) => self.header(&Piece::Folder {
+            Kind::Folder(attributes) => self.send(Sent::Header(Piece::Folder {
                 source,
                 path,
                 attributes,
-            }),
-            Kind::Link { target, mtime_ns } => self.header(&Piece::Link {
+            })),
+            Kind::Link { target, mtime_ns } => self.send(Sent::Header(Piece::Link {
                 source,
                 path,
                 target,
                 mtime_ns,
-            }),
+            })),
             Kind::File { size, attributes } => {
-                let Some(file) = self.open(source, &path, size, attributes.mtime_ns)? else {
+                let Some(opened) = self.open(source, &path, size, attributes.mtime_ns)? else {
                     return Ok(());
                 };
                 let piece = FilePiece {
                     file: number,
                     source,
-                    path: path.clone(),
+                    path,
                     attributes,
                     size,
                     offset: 0,
                     len: size,
                 };
-                let begun = piece.totals();
-                self.header(&Piece::File(piece))?;
-                let mut hasher = blake3::Hasher::new();
-                let display = || self.sending.sources.display(source, &path);
-                if let Some(why) = send_range(self.stream, &file, 0, size, &mut hasher, &display)? {
-                    self.give_up(size, &begun, why);
-                    return self.verdict(Some(begun.bytes));
-                }
-                self.verdict(None)?;
-                let blake3 = *hasher.finalize().as_bytes();
-                self.stream.put(&blake3)?;
-                self.note_digest(source, path, blake3);
-                Ok(())
+                self.send_file(piece, None, Arc::new(opened))
             }
         }
     }
 
-    fn send_slice(&mut self, file: &BigFile, offset: u64, len: u64) -> Result<(), TransferError> {
+    fn send_slice(
+        &mut self,
+        file: Arc<BigFile>,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), TransferError> {
         let Entry { source, path, kind } = &file.entry;
         let attributes = match kind {
             Kind::File { attributes, .. } => *attributes,
@@ -200,51 +350,72 @@ impl Sender<'_> {
             offset,
             len,
         };
-        let whole = piece.is_whole();
-        let Some(opened) = self.opened(file, &piece)? else {
+        let Some(opened) = self.opened(&file, &piece)? else {
             return Ok(());
         };
         lock(&self.context.board.notes).current = Some((*source, path.clone()));
-        self.header(&Piece::File(piece))?;
+        self.send_file(piece, Some(file), opened)
+    }
+
+    /// Sends a part of a file for the first time, or all of it.
+    fn send_file(
+        &mut self,
+        piece: FilePiece,
+        big: Option<Arc<BigFile>>,
+        opened: Arc<SourceFile>,
+    ) -> Result<(), TransferError> {
+        let file = SentFile {
+            piece,
+            big,
+            read: Read::NotYet,
+        };
+        let number = self.kept.keep(Sent::File(file.clone()));
+        self.put_file(number, &file, Some(opened))
+    }
+
+    /// Sends a part of a file, or all of it: its header, what can be read of it, and what came of that. It
+    /// is given up where it is not open any more.
+    fn put_file(
+        &mut self,
+        number: u64,
+        file: &SentFile,
+        opened: Option<Arc<SourceFile>>,
+    ) -> Result<(), TransferError> {
+        let FilePiece { offset, len, .. } = file.piece;
+        self.put(&Piece::File(file.piece.clone()))?;
         if len >= ALIGN_FROM_BYTES {
             self.stream.flush()?;
-        } else {
+        } else if file.big.is_some() {
             self.stream.boundary()?;
         }
         let mut hasher = blake3::Hasher::new();
         hasher.set_input_offset(offset);
-        let display = || self.sending.sources.display(*source, path);
-        if let Some(why) = send_range(self.stream, &opened, offset, len, &mut hasher, &display)? {
-            let begun_bytes = self.give_up_big(file, why);
-            return self.verdict(Some(begun_bytes));
+        let display = || {
+            self.sending
+                .sources
+                .display(file.piece.source, &file.piece.path)
+        };
+        let failed = match &opened {
+            Some(source) => send_range(self.stream, source, offset, len, &mut hasher, &display)?,
+            None => {
+                fill_up(self.stream, len)?;
+                None
+            }
+        };
+        // There is nothing of an empty file that could not be read.
+        if len > 0 && (failed.is_some() || opened.is_none()) {
+            let begun_bytes = self.give_up(file, failed);
+            self.kept.note_read(number, Read::GivenUp);
+            return self.verdict(NonZeroU64::new(begun_bytes));
         }
-        self.verdict(None)?;
-        let value = if whole {
+        let checksum = if file.piece.is_whole() {
             *hasher.finalize().as_bytes()
         } else {
             hasher.finalize_non_root()
         };
-        self.stream.put(&value)?;
-        let digest = if whole {
-            Some(value)
-        } else {
-            let added = lock(&file.reading).digests.add(offset, len, value);
-            added
-                .map_err(|_| PieceError::Malformed)?
-                .map(|digest| *digest.as_bytes())
-        };
-        if let Some(blake3) = digest {
-            self.note_digest(*source, path.clone(), blake3);
-        }
-        Ok(())
-    }
-
-    fn note_digest(&mut self, source: u16, path: TreePath, blake3: Checksum) {
-        self.digests.push(Digest {
-            source,
-            path,
-            blake3,
-        });
+        self.kept.note_read(number, Read::Whole(checksum));
+        self.verdict(None)?;
+        Ok(self.stream.put(&checksum)?)
     }
 
     /// The file open and `piece` of it begun; `None` when no more of it is sent.
@@ -268,26 +439,63 @@ impl Sender<'_> {
         Ok(Some(Arc::clone(descriptor)))
     }
 
-    /// Begins no more of a file; what of it has begun, in bytes.
-    fn give_up_big(&self, file: &BigFile, why: String) -> u64 {
-        let mut reading = lock(&file.reading);
+    /// The file of a piece that is sent again; `None` when it is given up, now or before.
+    fn open_again(&self, file: &SentFile) -> Result<Option<Arc<SourceFile>>, TransferError> {
+        let FilePiece {
+            source,
+            path,
+            size,
+            attributes,
+            ..
+        } = &file.piece;
+        match (&file.big, file.read) {
+            (Some(big), _) => Ok(match &lock(&big.reading).opened {
+                Opened::Yes(descriptor) => Some(Arc::clone(descriptor)),
+                Opened::NotYet | Opened::Unreadable => None,
+            }),
+            (None, Read::GivenUp) => Ok(None),
+            (None, Read::NotYet | Read::Whole(_)) if *size == 0 => Ok(None),
+            (None, Read::NotYet | Read::Whole(_)) => {
+                let sources = &self.sending.sources;
+                match sources.open_file(*source, path, *size, attributes.mtime_ns) {
+                    Err(TransferError::Unreadable(why)) => {
+                        self.leave_out(*size, &file.piece.totals(), why);
+                        Ok(None)
+                    }
+                    opened => opened.map(|opened| Some(Arc::new(opened))),
+                }
+            }
+        }
+    }
+
+    /// Begins no more of a file; what of it has begun, in bytes. `why` is absent where that was said before.
+    fn give_up(&self, file: &SentFile, why: Option<String>) -> u64 {
+        let Some(big) = &file.big else {
+            let begun = file.piece.totals();
+            if let Some(why) = why {
+                self.leave_out(file.piece.size, &begun, why);
+            }
+            return begun.bytes;
+        };
+        let mut reading = lock(&big.reading);
         // Others may have failed in it before.
-        if let Opened::Yes(_) = std::mem::replace(&mut reading.opened, Opened::Unreadable) {
-            self.give_up(file.size, &reading.begun, why);
+        if let Some(why) = why
+            && let Opened::Yes(_) = std::mem::replace(&mut reading.opened, Opened::Unreadable)
+        {
+            self.leave_out(big.size, &reading.begun, why);
         }
         reading.begun.bytes
     }
 
     /// Leaves a file out of which pieces have begun.
-    fn give_up(&self, size: u64, begun: &Totals, why: String) {
+    fn leave_out(&self, size: u64, begun: &Totals, why: String) {
         self.sending.queue.leave_out(size);
         lock(&self.sending.given_up).add(begun);
         self.context.leave_out(why);
     }
 
     /// Says behind a piece's payload whether its file is given up, and what of it has begun, in bytes.
-    fn verdict(&mut self, begun_bytes: Option<u64>) -> Result<(), TransferError> {
-        let given_up = begun_bytes.and_then(NonZeroU64::new);
+    fn verdict(&mut self, given_up: Option<NonZeroU64>) -> Result<(), TransferError> {
         Ok(self.stream.put(&Verdict { given_up }.encode())?)
     }
 
@@ -309,8 +517,7 @@ impl Sender<'_> {
         }
     }
 
-    fn send_memory(&mut self, len: u64) -> Result<(), TransferError> {
-        self.header(&Piece::Memory { len })?;
+    fn put_memory(&mut self, len: u64) -> Result<(), TransferError> {
         let pattern = pattern();
         let mut left = len;
         while left > 0 {
@@ -320,6 +527,17 @@ impl Sender<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether the other end sends nothing more on a connection, or it is broken.
+fn closed_by_peer(stream: &dyn Stream) -> bool {
+    let socket = stream.socket();
+    let mut polled = [PollFd::new(&socket, PollFlags::RDHUP)];
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut polled, Some(&now)).is_ok_and(|found| found > 0)
 }
 
 /// Reads `len` bytes at `offset` straight into the stream. Says why, if they cannot all be read or
@@ -356,6 +574,9 @@ fn send_range(
         hasher.update(&room[..count]);
         stream.advance(count);
         offset += count as u64;
+    }
+    if len == 0 {
+        return Ok(None);
     }
     Ok(file.changed().map(|change| {
         let path = printable(&display());

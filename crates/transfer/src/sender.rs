@@ -61,7 +61,7 @@ pub fn run(
         job.plan.block_bytes,
         job.dry_run,
     );
-    let sending = Arc::new(Sending::new(queue, sources));
+    let sending = Arc::new(Sending::new(queue, sources, job.plan.streams));
     if job.direction == Direction::Pull {
         sending.queue.accept(job.fresh && !job.dry_run);
     }
@@ -71,14 +71,12 @@ pub fn run(
         let sending = Arc::clone(&sending);
         context.spawn("howdah-scan", move |context| scan(context, &sending))?;
     }
-    let mut streams_left = 0;
     if !job.dry_run {
-        streams_left = job.plan.streams;
         let sending = Arc::clone(&sending);
         door.open(
             context,
             true,
-            Arc::new(move |context, index, stream| sending.work(context, index, stream)),
+            Arc::new(move |context, connection, stream| sending.work(context, connection, stream)),
         )?;
     }
     let run = Run {
@@ -89,7 +87,6 @@ pub fn run(
         placed: 0,
         sampler: Sampler::new(context.board.started),
         sampled,
-        streams_left,
         finished: None,
     };
     run.until_finished(mark)
@@ -130,7 +127,6 @@ struct Run<'a> {
     placed: u64,
     sampler: Sampler,
     sampled: &'a mut dyn FnMut(Vec<Sample>),
-    streams_left: u16,
     finished: Option<Finished>,
 }
 
@@ -166,7 +162,7 @@ impl Run<'_> {
                 notes.skipped = self.sending.queue.skipped();
                 notes.streams = self.context.abort.open_streams();
             }
-            if self.streams_left == 0
+            if self.all_sent()
                 && let Some(finished) = self.finished.take()
             {
                 break finished;
@@ -180,19 +176,19 @@ impl Run<'_> {
                 .inbox
                 .next(until.min(sample_at).saturating_duration_since(now))?
             {
-                Some(Input::Message(message)) => self.hear(message),
-                Some(Input::StreamDone) => self.streams_left = self.streams_left.saturating_sub(1),
+                Some(Input::Message(message)) => self.hear(message)?,
                 Some(Input::Steer(wish)) => {
                     let steered = self.steer(&wish.steering);
                     let change = wish.came_to(steered);
                     lock(&self.context.board.notes).changes.add(change);
                 }
-                Some(Input::InPlace) | None => {}
+                Some(Input::StreamDone | Input::InPlace) | None => {}
             }
             self.liveness
                 .look(self.evidence(), self.owed(), Instant::now())?;
         };
         let finished = Instant::now();
+        self.context.abort.settle();
         self.sample(true);
         let totals = self.sending.totals();
         let streams = self.sampler.summaries(&self.context.abort, &totals);
@@ -203,6 +199,7 @@ impl Run<'_> {
                 peer.totals.bytes, peer.totals.files, sum.bytes, sum.files
             )));
         }
+        self.sending.let_all_go(self.context)?;
         if self.context.job.direction == Direction::Pull {
             let peak_memory_bytes = mark.peak_growth_bytes();
             let account = Finished {
@@ -231,12 +228,12 @@ impl Run<'_> {
         if keep {
             (self.sampled)(round);
         }
-        if self.sampler.dead() {
-            self.inbox.broken(TransferError::dead_path());
+        for connection in self.sampler.dead() {
+            self.context.abort.hang_up(connection);
         }
     }
 
-    fn hear(&mut self, message: Message) {
+    fn hear(&mut self, message: Message) -> Result<(), TransferError> {
         let sending = Arc::clone(&self.sending);
         let queue = &sending.queue;
         match message {
@@ -245,7 +242,7 @@ impl Run<'_> {
                 queue.accept(fresh);
             }
             Message::Answer(answer) => queue.answer(&answer),
-            Message::Progress(progress) => self.hear_progress(progress),
+            Message::Progress(progress) => self.hear_progress(progress)?,
             Message::Warning(text) => lock(&self.context.board.notes).warnings.add(text),
             Message::Finished(finished) => self.finished = Some(*finished),
             Message::Steer(steering) => {
@@ -255,6 +252,7 @@ impl Run<'_> {
             _ => {}
         }
         queue.make_offers(|offer| self.context.control.say(Message::Offer(offer)));
+        Ok(())
     }
 
     fn steer(&self, steering: &Steering) -> Steered {
@@ -287,7 +285,7 @@ impl Run<'_> {
     fn owed(&self) -> Owed {
         let queue = &self.sending.queue;
         let (offers_open, _) = queue.offers();
-        let all_sent = self.streams_left == 0 && queue.scanned().complete;
+        let all_sent = self.all_sent() && queue.scanned().complete;
         if !queue.accepted() && self.context.job.memory.is_none() {
             Owed::Step("has not said whether it takes the copy")
         } else if self.sampler.waiting() {
@@ -303,13 +301,21 @@ impl Run<'_> {
         }
     }
 
-    fn hear_progress(&mut self, progress: Progress) {
+    /// Whether each stream has sent its end. A dry run has none.
+    fn all_sent(&self) -> bool {
+        self.context.job.dry_run || self.sending.all_sent()
+    }
+
+    fn hear_progress(&mut self, progress: Progress) -> Result<(), TransferError> {
         self.placed = self
             .placed
             .max(progress.files.min(self.sending.queue.taken()));
         let board = &self.context.board;
         board.bytes.store(progress.bytes, Ordering::Relaxed);
         board.files.store(progress.files, Ordering::Relaxed);
+        (0..)
+            .zip(progress.taken)
+            .try_for_each(|(stream, taken)| self.sending.let_go(self.context, stream, taken))
     }
 }
 

@@ -10,18 +10,18 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Instant;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
-use howdah_wire::StreamHello;
+use howdah_wire::{Connection, StreamHello};
 
 /// Connections from the address of the ssh client that may wait at a time.
 const MAX_FROM_CLIENT: usize = 512;
 /// Connections from elsewhere that may wait at a time.
 const MAX_FROM_ELSEWHERE: usize = 64;
 
-/// The greeting of one stream of a session.
-pub fn stream_hello(token: &[u8; 32], stream: u16) -> StreamHello {
+/// The greeting of one connection of a session.
+pub fn stream_hello(token: &[u8; 32], connection: Connection) -> StreamHello {
     StreamHello {
-        proof: *blake3::keyed_hash(token, &stream.to_le_bytes()).as_bytes(),
-        stream,
+        proof: *blake3::keyed_hash(token, &connection.to_le_bytes()).as_bytes(),
+        connection,
     }
 }
 
@@ -44,8 +44,8 @@ pub struct Stranger {
 /// A connection that has shown that it knows the session's token.
 #[derive(Debug)]
 pub struct Known {
-    /// The stream that it wants to be.
-    pub stream: u16,
+    /// The connection that it wants to be.
+    pub connection: Connection,
     /// It, in blocking mode.
     pub socket: TcpStream,
 }
@@ -96,10 +96,10 @@ impl Strangers {
         for room in [&mut self.from_client, &mut self.from_elsewhere] {
             for mut stranger in std::mem::take(room) {
                 match stranger.read(&self.token) {
-                    Come::All(stream) => {
+                    Come::All(connection) => {
                         let socket = stranger.socket;
                         if socket.set_nonblocking(false).is_ok() {
-                            known.push(Known { stream, socket });
+                            known.push(Known { connection, socket });
                         }
                     }
                     Come::Part if stranger.until > now => room.push_back(stranger),
@@ -112,8 +112,8 @@ impl Strangers {
 }
 
 enum Come {
-    /// The greeting of this stream.
-    All(u16),
+    /// The greeting of this connection.
+    All(Connection),
     /// Not all of it yet.
     Part,
     /// Something else, or the end.
@@ -134,9 +134,9 @@ impl Stranger {
         let Ok(hello) = StreamHello::decode(&self.greeting) else {
             return Come::Wrong;
         };
-        let expected = stream_hello(token, hello.stream);
+        let expected = stream_hello(token, hello.connection);
         match verify_slices_are_equal(&hello.proof, &expected.proof) {
-            Ok(()) => Come::All(hello.stream),
+            Ok(()) => Come::All(hello.connection),
             Err(_) => Come::Wrong,
         }
     }
@@ -150,6 +150,14 @@ mod tests {
     use std::time::Duration;
 
     const TOKEN: [u8; 32] = [3; 32];
+
+    fn hello(stream: u16) -> StreamHello {
+        let connection = Connection {
+            stream,
+            incarnation: 0,
+        };
+        stream_hello(&TOKEN, connection)
+    }
 
     struct Rooms {
         listener: TcpListener,
@@ -178,7 +186,10 @@ mod tests {
         fn known(&mut self) -> Vec<u16> {
             // What was written over loopback is there when write(2) returns.
             let known = self.strangers.sort_out(Instant::now());
-            known.into_iter().map(|known| known.stream).collect()
+            known
+                .into_iter()
+                .map(|known| known.connection.stream)
+                .collect()
         }
 
         fn waiting(&self) -> usize {
@@ -189,9 +200,9 @@ mod tests {
     #[test]
     fn who_shows_the_token_is_known_however_slowly_it_comes() {
         let mut rooms = Rooms::new("10.0.0.1");
-        let hello = stream_hello(&TOKEN, 5).encode();
+        let greeting = hello(5).encode();
         let mut near = rooms.visitor("10.0.0.1");
-        for byte in hello {
+        for byte in greeting {
             assert!(rooms.known().is_empty());
             near.write_all(&[byte]).unwrap();
         }
@@ -202,11 +213,18 @@ mod tests {
     #[test]
     fn who_does_not_is_closed() {
         let mut rooms = Rooms::new("10.0.0.1");
-        let mut wrong = stream_hello(&TOKEN, 5).encode();
+        let mut wrong = hello(5).encode();
         wrong[20] ^= 1;
-        let mut other = stream_hello(&TOKEN, 5);
-        other.stream = 6;
-        for greeting in [wrong, other.encode(), [b'G'; StreamHello::BYTES]] {
+        let mut other = hello(5);
+        other.connection.stream = 6;
+        let mut newer = hello(5);
+        newer.connection.incarnation = 1;
+        for greeting in [
+            wrong,
+            other.encode(),
+            newer.encode(),
+            [b'G'; StreamHello::BYTES],
+        ] {
             let mut near = rooms.visitor("10.0.0.1");
             near.write_all(&greeting).unwrap();
             assert!(rooms.known().is_empty());
@@ -227,7 +245,7 @@ mod tests {
             .map(|_| rooms.visitor("10.0.0.2"))
             .collect();
         assert_eq!(rooms.waiting(), 1 + MAX_FROM_ELSEWHERE);
-        real.write_all(&stream_hello(&TOKEN, 0).encode()).unwrap();
+        real.write_all(&hello(0).encode()).unwrap();
         assert_eq!(rooms.known(), [0]);
         // Of the same address the oldest gives way, so one that comes last always has its turn.
         let more: Vec<_> = (0..MAX_FROM_CLIENT + 9)
@@ -235,7 +253,7 @@ mod tests {
             .collect();
         let mut real = rooms.visitor("10.0.0.1");
         assert_eq!(rooms.waiting(), MAX_FROM_CLIENT + MAX_FROM_ELSEWHERE);
-        real.write_all(&stream_hello(&TOKEN, 1).encode()).unwrap();
+        real.write_all(&hello(1).encode()).unwrap();
         assert_eq!(rooms.known(), [1]);
         drop((strangers, more));
     }

@@ -1,6 +1,6 @@
 //! How the open streams of a sending end send: what was steered last, and the sockets that obey it.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Mutex;
 
 use howdah_tcp::{bound_rate, congestion_control, set_congestion_control, try_control};
@@ -34,8 +34,8 @@ impl Tuning {
             }
             *in_force = Some(wanted.clone());
         }
-        abort.each(|_, socket| {
-            obey(socket, &wanted);
+        abort.each(|socket| {
+            obey(socket.as_fd(), &wanted);
             if let Ok(name) = congestion_control(socket) {
                 in_use = name;
             }

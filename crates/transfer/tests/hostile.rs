@@ -18,8 +18,9 @@ use howdah_transfer::stream::Stream;
 use howdah_transfer::tls::{Connector, Identity};
 use howdah_transfer::{TransferError, serve};
 use howdah_wire::{
-    Attributes, Direction, FarHello, FilePiece, FrameReader, Hello, Job, LinkTarget, Memory,
-    Message, Piece, Steering, StreamHello, StreamPlan, Totals, TreePath, Verdict, encode, preamble,
+    Attributes, Connection, Direction, FarHello, FilePiece, FrameReader, Hello, Job, LinkTarget,
+    Memory, Message, Piece, Steering, StreamHello, StreamPlan, TAKEN_BYTES, Totals, TreePath,
+    Verdict, encode, preamble,
 };
 
 use listing::names;
@@ -141,11 +142,19 @@ fn dial(port: u16) -> TcpStream {
     }
 }
 
-/// The greeting of the first stream.
+/// The greeting of the first connection of the only stream.
 fn greeting(token: &[u8; 32]) -> [u8; StreamHello::BYTES] {
-    let stream = 0u16;
-    let proof = *blake3::keyed_hash(token, &stream.to_le_bytes()).as_bytes();
-    StreamHello { proof, stream }.encode()
+    greeting_again(token, 0)
+}
+
+/// The greeting of one of its connections.
+fn greeting_again(token: &[u8; 32], incarnation: u16) -> [u8; StreamHello::BYTES] {
+    let connection = Connection {
+        stream: 0,
+        incarnation,
+    };
+    let proof = *blake3::keyed_hash(token, &connection.to_le_bytes()).as_bytes();
+    StreamHello { proof, connection }.encode()
 }
 
 fn hear(control: &mut UnixStream, frames: &mut FrameReader) -> Option<Message> {
@@ -247,19 +256,42 @@ fn payload_of_no_file_is_refused_where_files_move() {
 }
 
 #[test]
-fn payload_from_memory_that_ends_early_is_noticed() {
+fn what_ends_early_is_asked_for_again_by_what_was_taken() {
     for sent in [0, 1, 3] {
-        let liar = Liar::begin_job(None, |job| {
+        let mut liar = Liar::begin_job(None, |job| {
             job.sources.clear();
-            job.memory = Some(Memory::Time(1_000_000_000));
+            job.memory = Some(Memory::Bytes(10));
         });
-        let mut bytes = header(Piece::Memory { len: 4 });
-        bytes.extend_from_slice(&b"void"[..sent]);
-        let reason = liar.lie(&bytes);
-        assert!(
-            reason.contains("closed it in the middle"),
-            "{sent}: {reason}"
-        );
+        let whole = |len: u64| [header(Piece::Memory { len }), vec![7; len as usize]].concat();
+        let mut first = whole(6);
+        first.extend_from_slice(&whole(4)[..header(Piece::Memory { len: 4 }).len() + sent]);
+        let mut stream = liar.stream(liar.hello.token);
+        stream.write_all(&first).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0);
+        // A connection that was there before is nobody's, and changes nothing.
+        let mut again = liar.stream(liar.hello.token);
+        assert!(matches!(again.read(&mut [0; 1]), Ok(0) | Err(_)));
+
+        let mut stream = dial(liar.hello.port);
+        stream
+            .write_all(&greeting_again(&liar.hello.token, 7))
+            .unwrap();
+        let mut taken = [0; TAKEN_BYTES];
+        stream.read_exact(&mut taken).unwrap();
+        assert_eq!(u64::from_le_bytes(taken), 1, "{sent}");
+        stream.write_all(&whole(4)).unwrap();
+        let totals = Totals {
+            bytes: 10,
+            ..Totals::default()
+        };
+        stream.write_all(&header(Piece::End(totals))).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        while !matches!(
+            hear(&mut liar.control, &mut liar.frames),
+            Some(Message::Finished(_))
+        ) {}
+        liar.far.join().unwrap().unwrap();
     }
 }
 
@@ -399,7 +431,6 @@ fn flood(port: u16, over: &AtomicBool) -> usize {
             }
             kept.push_back(stranger);
         }
-        // The port is closed once all streams are there.
         if kept.len() > 2_000 {
             kept.pop_front();
         }

@@ -313,6 +313,12 @@ fn what_has_no_place_in_the_conversation_is_named() {
         stream: 2,
         ..Sample::default()
     };
+    let taken = |taken: &[u64]| {
+        Message::Progress(Progress {
+            taken: taken.to_vec(),
+            ..Progress::default()
+        })
+    };
     let steered = Message::Steered(Steered {
         at_ns: 1,
         taken: Ok("cubic".into()),
@@ -336,6 +342,12 @@ fn what_has_no_place_in_the_conversation_is_named() {
             "not its to send",
         ),
         (vec![accept(true), Message::Cancel], "not its to send"),
+        (
+            vec![accept(true), taken(&[1, 0, 0])],
+            "streams that the plan has not",
+        ),
+        (vec![accept(true), taken(&[1 << 40])], "does not tally"),
+        (vec![accept(true), taken(&[0, 1 << 40])], "does not tally"),
         (
             vec![
                 Message::Finished(Box::default()),

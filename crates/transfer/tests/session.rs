@@ -1,5 +1,6 @@
 //! Both ends in one process, over a socket pair and loopback.
 
+mod broken;
 mod ends;
 mod power_cut;
 mod steer;

@@ -37,6 +37,7 @@ pub struct Conversation {
     offered: u64,
     answered: u64,
     steers_open: u64,
+    taken: Vec<u64>,
     ended: bool,
 }
 
@@ -53,6 +54,7 @@ impl Conversation {
             offered: 0,
             answered: 0,
             steers_open: 0,
+            taken: Vec::new(),
             ended: false,
         }
     }
@@ -152,7 +154,7 @@ impl Conversation {
                 self.answered += answers;
                 Ok(())
             }
-            (false, Message::Progress(_)) => Ok(()),
+            (false, Message::Progress(progress)) => self.hear_taken(&progress.taken),
             (false, Message::Steer(steering)) if self.side == Side::Far => {
                 steering.check(self.streams).map_err(ProtocolError)?;
                 if self.steers_open >= MAX_STEERINGS_OPEN {
@@ -181,6 +183,20 @@ impl Conversation {
             return Err(ProtocolError("too many offers at once"));
         }
         self.offered += offer.files.len() as u64;
+        Ok(())
+    }
+
+    fn hear_taken(&mut self, taken: &[u64]) -> Result<(), ProtocolError> {
+        if taken.len() > usize::from(self.streams) {
+            return Err(ProtocolError("pieces of streams that the plan has not"));
+        }
+        self.taken.resize(taken.len().max(self.taken.len()), 0);
+        for (before, now) in self.taken.iter_mut().zip(taken) {
+            if now < before {
+                return Err(ProtocolError("fewer pieces taken than before"));
+            }
+            *before = *now;
+        }
         Ok(())
     }
 
@@ -368,6 +384,21 @@ mod tests {
         push.hear(&offer(0, 5)).unwrap();
         assert!(push.hear(&offer(4, 5)).is_err());
         assert!(push.hear(&offer(5, MAX_OFFERED_FILES + 1)).is_err());
+    }
+
+    #[test]
+    fn pieces_that_were_taken_are_of_streams_that_the_plan_has_and_stay_taken() {
+        let mut push = near(Direction::Push);
+        let taken = |taken: &[u64]| {
+            Message::Progress(Progress {
+                taken: taken.to_vec(),
+                ..Progress::default()
+            })
+        };
+        push.hear(&taken(&[3])).unwrap();
+        push.hear(&taken(&[3])).unwrap();
+        assert!(push.hear(&taken(&[2])).is_err());
+        assert!(near(Direction::Push).hear(&taken(&[0, 0])).is_err());
     }
 
     #[test]

@@ -22,12 +22,12 @@ pub use message::{
 };
 pub use path::{LinkTarget, PathError, TreePath};
 pub use piece::{
-    Attributes, Checksum, FilePiece, HEADER_LENGTH_BYTES, Piece, PieceError, StreamHello,
-    StreamTally, Totals,
+    Attributes, Checksum, Connection, FilePiece, HEADER_LENGTH_BYTES, Piece, PieceError,
+    StreamHello, StreamTally, TAKEN_BYTES, Totals,
 };
 pub use printable::{printable, printable_within};
 pub use steer::{Steered, Steering};
 pub use verdict::{Arrivals, Verdict};
 
 /// Both ends must speak the same version; it changes with every change of a message or a piece.
-pub const PROTOCOL_VERSION: u32 = 7;
+pub const PROTOCOL_VERSION: u32 = 8;

@@ -190,6 +190,8 @@ pub struct Progress {
     pub files: u64,
     /// Data streams open.
     pub streams: u16,
+    /// Pieces that the receiver has taken of each data stream, on all its connections.
+    pub taken: Vec<u64>,
     /// A file being moved now.
     pub current: Option<TreePath>,
 }

@@ -48,7 +48,11 @@ def _moved(outcome: Outcome) -> list[str]:
         parts.append(
             f"{outcome.files_skipped:,} skipped, there already ({format_bytes(outcome.bytes_skipped)})"
         )
-    return [*lines, ", ".join(parts)] if parts else lines
+    if parts:
+        lines.append(", ".join(parts))
+    if outcome.connections_replaced:
+        lines.append(f"{count(outcome.connections_replaced, 'broken connection')} replaced on the way")
+    return lines
 
 
 def _warnings(outcome: Outcome) -> list[str]:

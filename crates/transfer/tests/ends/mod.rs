@@ -27,21 +27,32 @@ pub struct Ends {
 impl Ends {
     /// Starts a job by a plan of four streams, changed by what `plan` says.
     pub fn start(job: &Value, plan: &Value) -> Self {
-        Self::try_start(job, plan).unwrap()
+        Self::start_with(job, plan, |_| ())
+    }
+
+    /// The same; `greeted` is told the far end's port before anything connects to it.
+    pub fn start_with(job: &Value, plan: &Value, greeted: impl FnOnce(u16)) -> Self {
+        Self::try_start(job, plan, greeted).unwrap()
     }
 
     /// Why a job is refused before the far end hears of it.
     pub fn refused(job: &Value) -> String {
-        let started = Self::try_start(job, &json!({}));
+        let started = Self::try_start(job, &json!({}), |_| ());
         started.err().expect("it is refused").to_string()
     }
 
-    fn try_start(job: &Value, plan: &Value) -> Result<Self, TransferError> {
+    fn try_start(
+        job: &Value,
+        plan: &Value,
+        greeted: impl FnOnce(u16),
+    ) -> Result<Self, TransferError> {
         let (near, far) = UnixStream::pair().unwrap();
         let read = OwnedFd::from(far.try_clone().unwrap());
         let far = thread::spawn(move || serve(read, far.into()));
         let session = Session::new(near.try_clone().unwrap().into(), near.into()).unwrap();
-        assert!(session.hello(PATIENCE).unwrap().is_some());
+        let hello = session.hello(PATIENCE).unwrap().unwrap();
+        let hello: Value = serde_json::from_slice(&hello).unwrap();
+        greeted(hello["port"].as_u64().unwrap().try_into().unwrap());
         let mut whole = json!({"streams": 4, "block_bytes": 1 << 20});
         for (key, value) in plan.as_object().unwrap() {
             whole[key] = value.clone();

@@ -1,0 +1,234 @@
+//! Connections that break: a proxy between the ends cuts them at places drawn by seed.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::ends::{self, Ends, content, job, listing};
+use crate::{MIB, tree};
+
+/// Where the near end finds the proxy, at the port of the far end.
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+
+/// How connections end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Cut {
+    Reset,
+    Closed,
+}
+
+/// Forwards connections, and cuts the first ones.
+struct Proxy {
+    over: AtomicBool,
+    cut: AtomicUsize,
+    /// After how many bytes each of the next connections ends.
+    lengths: Mutex<Vec<u64>>,
+    how: Cut,
+    open: Mutex<Vec<TcpStream>>,
+}
+
+impl Proxy {
+    fn new(how: Cut, lengths: Vec<u64>) -> Arc<Self> {
+        Arc::new(Self {
+            over: AtomicBool::new(false),
+            cut: AtomicUsize::new(0),
+            lengths: Mutex::new(lengths),
+            how,
+            open: Mutex::default(),
+        })
+    }
+
+    /// Listens at `port`.
+    fn serve(self: &Arc<Self>, port: u16) {
+        let listener = TcpListener::bind((ADDRESS, port)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let proxy = Arc::clone(self);
+        thread::spawn(move || {
+            while !proxy.over.load(Ordering::Relaxed) {
+                match listener.accept() {
+                    Ok((near, _)) => proxy.forward(near, port),
+                    Err(_) => thread::sleep(Duration::from_millis(1)),
+                }
+            }
+        });
+    }
+
+    fn forward(self: &Arc<Self>, near: TcpStream, port: u16) {
+        near.set_nonblocking(false).unwrap();
+        let Ok(far) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else {
+            return;
+        };
+        let length = self.lengths.lock().unwrap().pop();
+        let mut open = self.open.lock().unwrap();
+        open.extend([near.try_clone().unwrap(), far.try_clone().unwrap()]);
+        let left = Arc::new(Mutex::new(length.unwrap_or(u64::MAX)));
+        for (from, to) in [(&near, &far), (&far, &near)] {
+            let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+            let (proxy, left) = (Arc::clone(self), Arc::clone(&left));
+            thread::spawn(move || proxy.pump(from, to, &left));
+        }
+    }
+
+    fn pump(&self, mut from: TcpStream, mut to: TcpStream, left: &Mutex<u64>) {
+        let mut buffer = vec![0; 64 << 10];
+        while let Ok(count @ 1..) = from.read(&mut buffer) {
+            let may = {
+                let mut left = left.lock().unwrap();
+                let may = (count as u64).min(*left);
+                *left -= may;
+                may
+            };
+            if to.write_all(&buffer[..may as usize]).is_err() {
+                break;
+            }
+            if may < count as u64 {
+                self.cut.fetch_add(1, Ordering::Relaxed);
+                self.end(&from, &to);
+                return;
+            }
+        }
+        let _ = to.shutdown(Shutdown::Write);
+    }
+
+    fn end(&self, one: &TcpStream, other: &TcpStream) {
+        for socket in [one, other] {
+            if self.how == Cut::Reset {
+                let now = Some(Duration::ZERO);
+                rustix::net::sockopt::set_socket_linger(socket, now).unwrap();
+                // Of a connected socket, this is a reset (connect(2), AF_UNSPEC).
+                let _ = rustix::net::connect_unspec(socket);
+            }
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Cuts all connections there are.
+    fn cut_all(&self) {
+        for socket in self.open.lock().unwrap().drain(..) {
+            self.cut.fetch_add(1, Ordering::Relaxed);
+            self.end(&socket, &socket);
+        }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs a job through a proxy.
+fn run_through(proxy: &Arc<Proxy>, job: &Value) -> Ends {
+    let mut job = job.clone();
+    job["data_address"] = json!(ADDRESS.to_string());
+    let plan = json!({"streams": 4, "block_bytes": 1 << 20});
+    Ends::start_with(&job, &plan, |port| proxy.serve(port))
+}
+
+/// Numbers below `below` (xorshift64).
+fn drawn(seed: u64, count: usize, below: u64) -> Vec<u64> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % below
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+#[test]
+fn connections_that_break_are_replaced_and_nothing_is_lost_or_comes_twice() {
+    let mut cuts = 0;
+    for seed in 0..16 {
+        let direction = ["push", "pull"][seed as usize % 2];
+        let encrypt = seed / 2 % 2 == 0;
+        let how = [Cut::Reset, Cut::Closed][seed as usize / 4 % 2];
+        let base = tempfile::tempdir().unwrap();
+        let (source, target) = (base.path().join("src"), base.path().join("dst"));
+        tree(&source);
+        let mut job = job(direction, &[&source], &target);
+        job["encrypt"] = json!(encrypt);
+        let kept = base.path().join("digests");
+        ends::keep_digests(&mut job, &kept);
+        let proxy = Proxy::new(how, drawn(seed + 1, 10, 5 << 20));
+        let outcome = run_through(&proxy, &job).result();
+        proxy.over.store(true, Ordering::Relaxed);
+        let which = format!("seed {seed}: {direction}, encrypted {encrypt}, {how:?}");
+        let outcome = outcome.unwrap_or_else(|error| panic!("{which}: {error}"));
+        assert_eq!(listing(&target), listing(&source), "{which}");
+        assert_eq!(outcome["files"], 304, "{which}");
+        let sizes = listing(&source)
+            .iter()
+            .map(|one| one.4.len() as u64)
+            .sum::<u64>();
+        let link = "../nowhere".len() as u64;
+        assert_eq!(outcome["bytes"], sizes - link, "{which}");
+        let digests = ends::digests(&kept);
+        assert_eq!(digests.len(), 304, "{which}");
+        for (name, hex) in digests {
+            let expected = blake3::hash(&fs::read(source.join(&name)).unwrap()).to_hex();
+            assert_eq!(hex, expected.as_str(), "{which}: {}", name.display());
+        }
+        let cut = proxy.cut.load(Ordering::Relaxed);
+        let replaced = outcome["connections_replaced"].as_u64().unwrap();
+        assert!(replaced > 0 || cut == 0, "{which}: {cut} were cut");
+        cuts += cut;
+    }
+    assert!(cuts > 50, "{cuts}");
+}
+
+#[test]
+fn all_connections_may_break_at_once_and_memory_goes_on_too() {
+    for direction in ["push", "pull"] {
+        let mut job = job(direction, &[], Path::new(""));
+        job["memory_bytes"] = json!(1_500_000_001_u64);
+        let proxy = Proxy::new(Cut::Reset, Vec::new());
+        let ends = run_through(&proxy, &job);
+        for part in 1..=3 {
+            ends.wait_for_bytes(part * 200_000_000);
+            proxy.cut_all();
+        }
+        let outcome = ends.result().unwrap();
+        proxy.over.store(true, Ordering::Relaxed);
+        assert_eq!(outcome["bytes"], 1_500_000_001_u64, "{direction}");
+        assert!(
+            outcome["connections_replaced"].as_u64().unwrap() >= 6,
+            "{outcome}"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_changes_while_its_pieces_come_again_is_left_out() {
+    let base = tempfile::tempdir().unwrap();
+    let (source, target) = (base.path().join("src"), base.path().join("dst"));
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("changes"), content(64 * MIB)).unwrap();
+    fs::write(source.join("stays"), content(300_000)).unwrap();
+    let proxy = Proxy::new(Cut::Reset, vec![6 << 20; 12]);
+    let ends = run_through(&proxy, &job("push", &[&source], &target));
+    ends.wait_for_bytes(4 << 20);
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .open(source.join("changes"))
+        .unwrap();
+    file.write_all(b"!").unwrap();
+    drop(file);
+    let outcome = ends.result().unwrap();
+    proxy.over.store(true, Ordering::Relaxed);
+    assert_eq!(outcome["files"], 1, "{outcome}");
+    assert_eq!(outcome["left_out"].as_array().unwrap().len(), 1);
+    let left: Vec<_> = fs::read_dir(&target)
+        .unwrap()
+        .map(|one| one.unwrap().file_name())
+        .collect();
+    assert_eq!(left, ["stays"]);
+}
