@@ -1,0 +1,54 @@
+"""What becomes of a copy whose data connections break on the way."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+from copying import Copier, alive
+
+from howdah.record import Record
+
+pytestmark = pytest.mark.lab
+
+TIMES = 3
+APART_S = 0.4
+
+
+def reset_all(cp: Copier, host: str) -> int:
+    """Has the kernel of a host reset its data connections (ss --kill); how many there were."""
+    killed = cp.lab.run(
+        host,
+        ["ss", "-HntK", "state", "established", "dport", "ne", "22", "and", "sport", "ne", "22"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return len(killed.stdout.splitlines())
+
+
+@pytest.mark.parametrize("host", ["near", "far"])
+@pytest.mark.parametrize("push", [True, False])
+def test_connections_that_a_kernel_resets_are_replaced(
+    cp: Copier, tmp_path: Path, push: bool, host: str
+) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(os.urandom(300_000_000))
+    arguments = [source, f"far:{target}"] if push else [f"far:{source}", target]
+    argv = [*cp.argv(*arguments), "--json", "--quiet"]
+    process = cp.lab.popen("near", argv, env=cp.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with alive(process):
+        reset = 0
+        while reset < TIMES and process.poll() is None:
+            time.sleep(APART_S)
+            reset += reset_all(cp, host) > 0
+        said, complained = process.communicate(timeout=60)
+    assert process.returncode == 0, complained
+    assert target.read_bytes() == source.read_bytes()
+    outcome = msgspec.json.decode(said, type=Record).outcome
+    assert outcome is not None
+    assert outcome.bytes == 300_000_000
+    assert reset > 0
+    assert outcome.connections_replaced >= reset
