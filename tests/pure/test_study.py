@@ -140,3 +140,14 @@ def test_bad_input_is_one_line(words: tuple[str, ...], said: str, tmp_path: Path
     assert done.returncode != 0
     assert done.stderr.startswith(said)
     assert done.stderr.count("\n") == 1
+
+
+def test_what_another_archive_tells_of_its_hosts_is_obeyed_by_no_terminal(tmp_path: Path) -> None:
+    archive = Archive(tmp_path / "howdah" / "records")
+    for after_s in (0, 60):
+        archive.save(run(after_s, host="\x1b]52;c;ZWNobyBoaQ==\x07\u202e"))
+    for words in (["profile"], ["report", "-o", str(tmp_path / "report.html")], ["archive", "ls"]):
+        done = howdah(*words, XDG_DATA_HOME=str(tmp_path))
+        assert done.returncode == 0, done.stderr
+        assert not {"\x1b", "\x07", "\u202e"} & set(done.stdout + done.stderr), words
+        assert words[0] != "profile" or r"\u{1b}]52" in done.stdout

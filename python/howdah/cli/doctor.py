@@ -44,5 +44,5 @@ def doctor(
     if json:
         document.show(report)
     else:
-        print(in_words(report))
+        print(in_words(document.strange(report)))
     raise typer.Exit(0 if report.ready else 1)

@@ -100,7 +100,7 @@ def profile(
         document.show(found)
         return
     console = Console(soft_wrap=True)
-    for part in parts(found):
+    for part in parts(document.strange(found)):
         console.print(part, highlight=False)
 
 

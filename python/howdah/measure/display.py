@@ -10,7 +10,7 @@ from howdah.measure.estimate import run_s, total_s
 from howdah.measure.plan import Cell, SweepPlan
 from howdah.measure.runs import Measured
 from howdah.measure.sweep import Todo
-from howdah.words import count
+from howdah.words import count, printable
 
 
 class Lines:
@@ -93,4 +93,4 @@ def _by_rtt(cell: Cell) -> tuple[object, ...]:
 
 
 def _say(line: str) -> None:
-    print(f"howdah: {line}", file=sys.stderr, flush=True)
+    print(f"howdah: {printable(line)}", file=sys.stderr, flush=True)

@@ -12,7 +12,7 @@ from howdah.report import figures
 from howdah.report.contents import Contents, contents
 from howdah.report.material import Material
 from howdah.report.page import render
-from howdah.words import count
+from howdah.words import count, printable
 
 
 def report(archive: Archive, *, sweep: str | None, path: str | None, file: Path | None, json: bool) -> None:
@@ -34,7 +34,8 @@ def report(archive: Archive, *, sweep: str | None, path: str | None, file: Path 
     if json:
         document.show(found)
     else:
-        print(in_words(found, target), file=sys.stderr if str(target) == "-" else sys.stdout)
+        words = in_words(document.strange(found), target)
+        print(words, file=sys.stderr if str(target) == "-" else sys.stdout)
 
 
 def write(file: Path, data: bytes) -> None:
@@ -67,4 +68,4 @@ def plot(runs: Runs, family: str, file: Path, *, json: bool) -> None:
     if json:
         document.show({"file": str(file), "shows": shows})
     else:
-        print("\n".join([f"{file}:", *shows]))
+        print("\n".join(map(printable, [f"{file}:", *shows])))

@@ -10,6 +10,7 @@ from rich.text import Text
 from howdah._native import format_rate
 from howdah.traffic.account import LoadSample
 from howdah.traffic.pattern import Pattern
+from howdah.words import printable
 
 LINE_S = 10.0
 """Without a terminal: how often a line is written."""
@@ -65,7 +66,7 @@ class Lines(Quiet):
         line = self._rates.line(self._pattern, now_s, samples)
         if now_s >= self._next_s:
             self._next_s += LINE_S
-            print("howdah:", line, file=self._stream)
+            print("howdah:", printable(line), file=self._stream)
 
 
 class Terminal(Quiet):

@@ -25,6 +25,7 @@ from howdah.paths.guaranteed.privilege.drop import drop
 from howdah.paths.guaranteed.running.agent import PlacingKernel
 from howdah.paths.guaranteed.running.serving import follow, serve
 from howdah.paths.guaranteed.running.until import signalled
+from howdah.words import printable
 
 MakeKernel = Callable[[str, int | None], PlacingKernel]
 """Of a host's name, and the inode of the network namespace that stands for it."""
@@ -199,4 +200,4 @@ def _ready(what: Serving, words: str, json: bool) -> None:
 
 
 def _say(line: str) -> None:
-    print(f"howdah: {line}", file=sys.stderr, flush=True)
+    print(f"howdah: {printable(line)}", file=sys.stderr, flush=True)

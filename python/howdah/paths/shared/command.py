@@ -151,7 +151,7 @@ def recognise(places: list[Path], model: Path | None, *, json: bool) -> None:
     if json:
         document.show(found)
         return
-    for one in found:
+    for one in map(document.strange, found):
         known = "" if one.background is None else f", said to be {one.background}"
         print(f"{one.file}: run {one.run} on {one.path}{known}")
         for each in one.heard:
