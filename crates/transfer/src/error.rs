@@ -5,7 +5,7 @@ use std::io;
 use howdah_wire::{FrameError, PathError, PieceError, ProtocolError, printable};
 use rustix::io::Errno;
 
-use crate::stream::StreamError;
+use crate::streams::stream::StreamError;
 
 /// Why a transfer ended early.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

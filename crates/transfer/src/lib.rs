@@ -1,52 +1,19 @@
 //! The data plane: sessions, streams, files.
 //!
-//! [`Session`] is the near end of one transfer, [`serve`] the far one. Either may send. Each end is
-//! one thread that handles what happens (`sender`, `receiver`), one blocking thread for each
-//! stream (`send`, `receive`), and two for the control channel (`control`).
+//! [`Session`] is the near end of one transfer, [`serve`] the far one. Either may send. The folders follow
+//! a byte on its way: `session` greets and takes the job, `tree` reads it, `connect` and `streams` carry it,
+//! sealed by [`tls`], and `tree` puts it in place. `end` is what all threads of one end share: one that
+//! handles what happens, one for each stream, two for the control channel.
 
-mod abort;
-mod assembly;
-mod commit;
-mod connections;
-mod context;
-mod control;
-mod dial;
-mod digests;
-mod door;
-mod draft;
-mod durable;
+mod connect;
+mod end;
 mod error;
-mod folders;
-mod inbox;
-mod kept;
-mod lines;
-mod listing;
-mod liveness;
-mod memory;
-mod naming;
-mod outgoing;
-mod place;
-pub mod plain;
-mod queue;
-mod receive;
-mod receiver;
-mod report;
-mod sample;
-mod send;
-mod sender;
-mod serve;
 mod session;
-mod shaking;
-mod source;
-mod spot;
-mod steer;
-mod strangers;
-pub mod stream;
-mod target;
+mod streams;
 pub mod tls;
-mod tuning;
-mod write_behind;
+mod tree;
 
 pub use error::TransferError;
-pub use serve::serve;
-pub use session::Session;
+pub use session::far::serve;
+pub use session::near::Session;
+pub use streams::stream;

@@ -17,7 +17,7 @@ use rustls::server::{
 use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, UnbufferedStatus};
 use rustls::{CertificateError, ClientConfig, ServerConfig, version};
 
-use crate::stream::StreamError;
+use crate::streams::stream::StreamError;
 
 use super::error::unusable;
 use super::identity::{Identity, Pinned};

@@ -19,7 +19,7 @@ use rustls::{
 };
 
 use super::error::unusable;
-use crate::stream::StreamError;
+use crate::streams::stream::StreamError;
 
 /// An Ed25519 key made for one session and never written anywhere.
 pub struct Identity {

@@ -3,7 +3,7 @@
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use rustls::ConnectionTrafficSecrets;
 
-use crate::stream::StreamError;
+use crate::streams::stream::StreamError;
 
 /// Type, legacy version and length in front of each record.
 pub(super) const HEADER_BYTES: usize = 5;

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::net::SendFlags;
 
-use crate::stream::{Stream, StreamError};
+use crate::streams::stream::{Stream, StreamError};
 
 use super::record::{
     Content, HEADER_BYTES, MAX_BODY_BYTES, MAX_PAYLOAD_BYTES, Refused, SLOT_BYTES, TRAILER_BYTES,

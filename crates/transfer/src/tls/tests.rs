@@ -2,7 +2,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use crate::stream::{Stream, StreamError};
+use crate::streams::stream::{Stream, StreamError};
 
 use super::{Acceptor, Connector, Identity, TlsStream};
 

@@ -9,7 +9,7 @@ use super::super::record::{
 };
 use super::super::stream::Rekey;
 use super::*;
-use crate::stream::CHUNK_BYTES;
+use crate::streams::stream::CHUNK_BYTES;
 
 fn traffic_key(key: [u8; 16], iv: [u8; 12]) -> TrafficKey {
     TrafficKey::new(0, &key, &iv).unwrap()

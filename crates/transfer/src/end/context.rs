@@ -1,0 +1,228 @@
+//! What all threads of one end of a transfer share.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use howdah_wire::{Job, Message, Scanned, Side, TreePath};
+
+use crate::connect::connections::Connections;
+use crate::end::abort::{Abort, lock};
+use crate::end::digests::{Digest, Digests};
+use crate::end::lines::Lines;
+use crate::end::naming::Naming;
+use crate::end::tuning::Tuning;
+use crate::error::TransferError;
+use crate::session::control::{Control, Event};
+use crate::session::steer::Changes;
+
+/// One end of one transfer.
+pub struct Context {
+    /// Which end this is.
+    pub side: Side,
+    /// What to do.
+    pub job: Job,
+    /// To the other end.
+    pub control: Control,
+    /// To the thread that runs this end.
+    pub events: SyncSender<Event>,
+    /// How long the other end may do nothing.
+    pub patience: Duration,
+    /// Stops this end.
+    pub abort: Arc<Abort>,
+    /// How far it has come.
+    pub board: Arc<Board>,
+    /// How its streams send, if that has changed.
+    pub tuning: Tuning,
+    /// What its streams are on, and how far.
+    pub connections: Connections,
+    naming: OnceLock<Naming>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// How long threads that were told to stop are waited for; one may hang on a dead disk.
+const JOIN_WITHIN: Duration = Duration::from_millis(1500);
+
+impl Context {
+    /// One end about to carry out `job`.
+    pub fn new(
+        side: Side,
+        job: Job,
+        control: Control,
+        events: SyncSender<Event>,
+        patience: Duration,
+        abort: Arc<Abort>,
+        board: Arc<Board>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            connections: Connections::new(job.plan.streams),
+            side,
+            job,
+            control,
+            events,
+            patience,
+            abort,
+            board,
+            tuning: Tuning::default(),
+            naming: OnceLock::new(),
+            threads: Mutex::default(),
+        })
+    }
+
+    /// Waits for the threads of this end, but not for ever.
+    pub fn join(&self) {
+        let deadline = Instant::now() + JOIN_WITHIN;
+        loop {
+            let threads = std::mem::take(&mut *lock(&self.threads));
+            let (done, busy): (Vec<_>, Vec<_>) =
+                threads.into_iter().partition(|thread| thread.is_finished());
+            for thread in done {
+                let _ = thread.join();
+            }
+            let mut threads = lock(&self.threads);
+            threads.extend(busy);
+            if threads.is_empty() || Instant::now() > deadline {
+                return;
+            }
+            drop(threads);
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Notes the digests of files that are complete.
+    pub fn note_digests(&self, digests: impl IntoIterator<Item = Digest>) {
+        self.board.digests.add(digests, || self.naming());
+    }
+
+    /// How files are called at the destination; known once the receiver has accepted the job.
+    fn naming(&self) -> &Naming {
+        let into_folder = || lock(&self.board.notes).into_folder;
+        self.naming
+            .get_or_init(|| Naming::new(&self.job, into_folder()))
+    }
+
+    /// Runs `work` on a thread of its own; its failure, or panic, becomes an event.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub fn spawn(
+        self: &Arc<Self>,
+        name: &str,
+        work: impl FnOnce(&Arc<Self>) -> Result<(), TransferError> + Send + 'static,
+    ) -> Result<(), TransferError> {
+        let context = Arc::clone(self);
+        let spawned = thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let outcome = catch_unwind(AssertUnwindSafe(|| work(&context)));
+            let failure = match outcome {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => error,
+                Err(_) => TransferError::Here("internal error; please report it".to_owned()),
+            };
+            let _ = context.events.send(Event::Failed(failure));
+        });
+        let spawned = spawned
+            .map_err(|error| TransferError::Here(format!("cannot start a thread: {error}")))?;
+        lock(&self.threads).push(spawned);
+        Ok(())
+    }
+
+    /// Has the user know of something that stops nothing.
+    pub fn warn(&self, text: String) {
+        match self.side {
+            Side::Near => lock(&self.board.notes).warnings.add(text),
+            Side::Far => self.control.say(Message::Warning(text)),
+        }
+    }
+
+    /// Has the user know why something of the sources is not sent.
+    pub fn leave_out(&self, why: String) {
+        match self.side {
+            Side::Near => lock(&self.board.notes).left_out.add(why),
+            Side::Far => self.control.say(Message::LeftOut(why)),
+        }
+    }
+}
+
+/// How far one end has come, for whoever asks.
+#[derive(Debug)]
+pub struct Board {
+    /// When the job was given.
+    pub started: Instant,
+    /// When the first payload was sent or arrived.
+    pub first_payload: OnceLock<Instant>,
+    /// Payload that has arrived at the receiver, in bytes; verified piece by piece.
+    pub bytes: AtomicU64,
+    /// Files in place at the receiver.
+    pub files: AtomicU64,
+    /// Pieces that have come whole, of files, folders and links.
+    pub pieces: AtomicU64,
+    /// Digests of the files that are complete.
+    pub digests: Digests,
+    /// What changes less often.
+    pub notes: Mutex<Notes>,
+}
+
+/// What is known beside the counters of a [`Board`].
+#[derive(Debug, Default)]
+pub struct Notes {
+    /// What the scan has found.
+    pub scanned: Scanned,
+    /// What was there already.
+    pub skipped: Scanned,
+    /// Whether the destination is a folder that sources land in by their names.
+    pub into_folder: bool,
+    /// A file being moved: its source and path.
+    pub current: Option<(u16, TreePath)>,
+    /// Data streams open.
+    pub streams: u16,
+    /// Connections of data streams that broke and were replaced; known to the near end.
+    pub replaced: u64,
+    /// Segments sent again, all streams.
+    pub retransmissions: u64,
+    /// Mean round trip of the streams that carry something.
+    pub rtt: Option<Duration>,
+    /// What each stream had acknowledged when it was sampled last.
+    pub acked: HashMap<u16, u64>,
+    /// When that was, in nanoseconds since the sender's start of the job.
+    pub acked_at_ns: u64,
+    /// What the user should know.
+    pub warnings: Lines,
+    /// Why each file or folder that could not be read is not at the receiver.
+    pub left_out: Lines,
+    /// What came of each steering.
+    pub changes: Changes,
+}
+
+impl Board {
+    /// A board at the start of a job.
+    pub fn new(digests: Digests) -> Self {
+        Self {
+            started: Instant::now(),
+            first_payload: OnceLock::new(),
+            bytes: AtomicU64::new(0),
+            files: AtomicU64::new(0),
+            pieces: AtomicU64::new(0),
+            digests,
+            notes: Mutex::default(),
+        }
+    }
+
+    /// Counts payload.
+    pub fn add_bytes(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts no longer what was of a file that is given up.
+    pub fn take_back_bytes(&self, bytes: u64) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Notes that payload begins to move.
+    pub fn payload_begins(&self) {
+        self.first_payload.get_or_init(Instant::now);
+    }
+}

@@ -1,0 +1,44 @@
+//! How a file is called at the destination.
+
+use howdah_wire::{Job, TreePath};
+
+use crate::tree::source::{BaseName, base_name};
+
+/// Names files relative to the destination; a file that is the destination by its own last name.
+#[derive(Debug, Default)]
+pub struct Naming {
+    prefixes: Vec<Vec<u8>>,
+    own: Vec<u8>,
+}
+
+impl Naming {
+    /// The names of a job's files; `into_folder` as in [`crate::tree::target::Targets`].
+    pub fn new(job: &Job, into_folder: bool) -> Self {
+        let prefix = |source: &Vec<u8>| match base_name(source) {
+            Ok(BaseName::Named(name)) if into_folder => name,
+            _ => Vec::new(),
+        };
+        let own = match base_name(&job.destination) {
+            Ok(BaseName::Named(name)) => name,
+            _ => Vec::new(),
+        };
+        Self {
+            prefixes: job.sources.iter().map(prefix).collect(),
+            own,
+        }
+    }
+
+    /// The name of one.
+    pub fn name(&self, source: u16, path: &TreePath) -> Vec<u8> {
+        let prefix = self
+            .prefixes
+            .get(usize::from(source))
+            .map_or(b"".as_slice(), Vec::as_slice);
+        match (prefix.is_empty(), path.is_root()) {
+            (true, true) => self.own.clone(),
+            (true, false) => path.as_bytes().to_vec(),
+            (false, true) => prefix.to_vec(),
+            (false, false) => [prefix, b"/", path.as_bytes()].concat(),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! How the open streams of a sending end send: what was steered last, and the sockets that obey it.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Mutex;
+
+use howdah_tcp::{bound_rate, congestion_control, set_congestion_control, try_control};
+use howdah_wire::Steering;
+
+use crate::end::abort::{Abort, lock};
+use crate::error::TransferError;
+
+/// What was steered last; nothing before that, and at an end that receives.
+#[derive(Debug, Default)]
+pub struct Tuning {
+    in_force: Mutex<Option<Steering>>,
+}
+
+impl Tuning {
+    /// Has every socket send as `steering` says, also those that are still to come; the congestion control
+    /// in use from then on.
+    ///
+    /// # Errors
+    /// When the kernel has no such congestion control for this process; nothing has changed then.
+    pub fn change(&self, steering: &Steering, abort: &Abort) -> Result<String, TransferError> {
+        let here = |error: howdah_tcp::Error| TransferError::Here(error.to_string());
+        // A socket of no stream tries it, so that streams are never changed by halves.
+        let mut in_use = try_control(steering.congestion_control.as_deref()).map_err(here)?;
+        let mut wanted = steering.clone();
+        {
+            let mut in_force = lock(&self.in_force);
+            if let Some(before) = in_force.take() {
+                let same = wanted.congestion_control.or(before.congestion_control);
+                wanted.congestion_control = same;
+            }
+            *in_force = Some(wanted.clone());
+        }
+        abort.each(|socket| {
+            obey(socket.as_fd(), &wanted);
+            if let Ok(name) = congestion_control(socket) {
+                in_use = name;
+            }
+        });
+        Ok(in_use)
+    }
+
+    /// Has a socket that has just opened send like the others.
+    pub fn join(&self, socket: BorrowedFd<'_>) {
+        if let Some(steering) = &*lock(&self.in_force) {
+            obey(socket, steering);
+        }
+    }
+}
+
+/// A socket that refuses what one of its kind has taken just before has ended.
+fn obey(socket: BorrowedFd<'_>, steering: &Steering) {
+    let _ = bound_rate(socket, steering.pacing_bps);
+    if let Some(name) = &steering.congestion_control {
+        let _ = set_congestion_control(socket, name);
+    }
+}

@@ -1,0 +1,282 @@
+//! The far end of one transfer.
+
+use std::env;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::time::{Duration, Instant};
+
+use howdah_tcp::{Bound, HostLimits, ssh_rtt};
+use howdah_wire::{Direction, FarHello, Hello, Job, Message, Sample, Side};
+
+use crate::connect::door::{Door, reserve};
+use crate::connect::strangers::Strangers;
+use crate::end::abort::Abort;
+use crate::end::context::{Board, Context};
+use crate::end::digests::Digests;
+use crate::error::TransferError;
+use crate::session::control::{Channel, Event, MAX_EVENTS};
+use crate::session::liveness::FAR_PATIENCE;
+use crate::session::memory::MemoryMark;
+use crate::session::near::say_why;
+use crate::session::{receiver, sender};
+use crate::tls::{Acceptor, Identity};
+use crate::tree::source::Sources;
+use crate::tree::target::{Targets, expand_home};
+
+/// A near end has this long from its start to its job. One that is kept for the next copy is ended
+/// earlier by its keeper.
+const JOB_WITHIN: Duration = FAR_PATIENCE;
+
+/// Serves one transfer to a [`crate::Session`] over two descriptors; returns when the session has
+/// ended, well or not. SIGTERM, SIGINT and SIGHUP end it; they stay blocked for this thread.
+///
+/// # Errors
+/// Why the transfer ended early. The near end has been told.
+pub fn serve(read: OwnedFd, write: OwnedFd) -> Result<(), TransferError> {
+    let signals = signal_descriptor()
+        .map_err(|error| TransferError::Here(format!("cannot watch signals: {error}")))?;
+    let (events, inbox) = mpsc::sync_channel(MAX_EVENTS);
+    let mut channel = Channel::open(Side::Far, read, write, Some(signals), events.clone())
+        .map_err(|error| TransferError::Here(format!("control channel: {error}")))?;
+    let outcome = greet(&channel).and_then(|far| {
+        let Far {
+            identity,
+            bound,
+            client,
+            token,
+        } = far;
+        let Some((hello, job, listener)) = wait_for_job(&inbox, bound)? else {
+            return Ok(());
+        };
+        let tls = if job.encrypt {
+            Some(Acceptor::new(&identity, &hello.key)?)
+        } else {
+            None
+        };
+        let door = Door::Accept {
+            listener,
+            strangers: Strangers::new(token, client),
+            tls,
+        };
+        carry_out(&channel, events, &inbox, door, job)
+    });
+    if let Err(error) = &outcome
+        && *error != TransferError::Cancelled
+    {
+        say_why(&channel.control(), error);
+    }
+    channel.close();
+    outcome
+}
+
+struct Far {
+    identity: Identity,
+    bound: Bound,
+    client: IpAddr,
+    token: [u8; 32],
+}
+
+fn greet(channel: &Channel) -> Result<Far, TransferError> {
+    let identity = Identity::generate()?;
+    let ssh = env::var("SSH_CONNECTION").unwrap_or_default();
+    let way = Way::of(&ssh);
+    let bound = reserve(way.server)?;
+    let here = |error: &dyn std::fmt::Display| TransferError::Here(error.to_string());
+    let port = bound.port();
+    let mut token = [0; 32];
+    aws_lc_rs::rand::fill(&mut token).map_err(|_| here(&"no entropy for a token"))?;
+    let limits = HostLimits::gather().map_err(|error| here(&error))?;
+    let rtt = ssh_rtt(&ssh).and_then(|rtt| u64::try_from(rtt.min.as_nanos()).ok());
+    channel.control().say(Message::FarHello(Box::new(FarHello {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        key: identity.public_key().to_vec(),
+        token,
+        limits_json: serde_json::to_vec(&limits).map_err(|error| here(&error))?,
+        addresses: vec![way.name],
+        port,
+        rtt_ns: rtt,
+    })));
+    Ok(Far {
+        identity,
+        bound,
+        client: way.client,
+        token,
+    })
+}
+
+/// How ssh came here.
+#[derive(Debug, PartialEq)]
+struct Way {
+    /// The address at which it reached this host; without ssh, loopback. Any port.
+    server: SocketAddr,
+    /// The same address as ssh writes it.
+    name: String,
+    /// The address from which it came.
+    client: IpAddr,
+}
+
+impl Way {
+    /// Reads `SSH_CONNECTION`.
+    fn of(ssh_connection: &str) -> Self {
+        match howdah_tcp::ssh_ends(ssh_connection) {
+            Some((mut server, client)) => {
+                server.set_port(0);
+                let name = ssh_connection.split_whitespace().nth(2).unwrap_or_default();
+                Self {
+                    server,
+                    name: name.to_owned(),
+                    client: client.ip(),
+                }
+            }
+            None => Self {
+                server: (Ipv4Addr::LOCALHOST, 0).into(),
+                name: Ipv4Addr::LOCALHOST.to_string(),
+                client: Ipv4Addr::LOCALHOST.into(),
+            },
+        }
+    }
+}
+
+/// The greeting, the job, and the port opened in between; `None` when the near end leaves without a job.
+fn wait_for_job(
+    inbox: &Receiver<Event>,
+    bound: Bound,
+) -> Result<Option<(Hello, Job, TcpListener)>, TransferError> {
+    let (mut greeting, mut listener, mut bound) = (None, None, Some(bound));
+    let deadline = Instant::now() + JOB_WITHIN;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let event = match inbox.recv_timeout(left) {
+            Ok(event) if !left.is_zero() => event,
+            Err(RecvTimeoutError::Disconnected) => break,
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {
+                return Err(TransferError::Here(format!(
+                    "the near end has sent no job for {} s",
+                    JOB_WITHIN.as_secs()
+                )));
+            }
+        };
+        match event {
+            Event::Message(Message::Hello(hello)) => {
+                // Until a near end is there nobody can connect, however long this end is kept ready.
+                if let Some(bound) = bound.take() {
+                    let open = bound.listen();
+                    listener = Some(open.map_err(|error| TransferError::Here(error.to_string()))?);
+                }
+                greeting = Some(hello);
+            }
+            Event::Message(Message::Job(job)) => {
+                let begun = greeting.zip(listener);
+                return Ok(begun.map(|(hello, listener)| (hello, *job, listener)));
+            }
+            Event::Message(Message::Failed(_) | Message::Cancel) | Event::Closed(None) => break,
+            Event::Closed(Some(error)) | Event::Failed(error) | Event::Stop(error) => {
+                return Err(error);
+            }
+            Event::Message(_) | Event::StreamDone | Event::InPlace | Event::Steer(_) => {}
+        }
+    }
+    Ok(None)
+}
+
+fn carry_out(
+    channel: &Channel,
+    events: SyncSender<Event>,
+    inbox: &Receiver<Event>,
+    door: Door,
+    job: Job,
+) -> Result<(), TransferError> {
+    let mark = MemoryMark::now();
+    let abort = Arc::new(Abort::default());
+    let board = Arc::new(Board::new(Digests::nowhere()));
+    let control = channel.control();
+    let context = Context::new(
+        Side::Far,
+        job,
+        control.clone(),
+        events,
+        FAR_PATIENCE,
+        Arc::clone(&abort),
+        board,
+    );
+    let home = env::var_os("HOME");
+    let home = home.as_deref().map(OsStrExt::as_bytes);
+    let job = &context.job;
+    let mut report = |round: Vec<Sample>| {
+        if job.direction == Direction::Pull && !round.is_empty() {
+            control.say(Message::Samples(round));
+        }
+    };
+    let outcome = match job.direction {
+        Direction::Push => {
+            let destination = expand_home(&job.destination, home);
+            Targets::of(job, &destination).and_then(|targets| {
+                receiver::run(&context, inbox, door, targets, mark, &mut report).map(|_| ())
+            })
+        }
+        Direction::Pull => {
+            let sources: Vec<_> = job
+                .sources
+                .iter()
+                .map(|source| expand_home(source, home))
+                .collect();
+            Sources::open(&sources).and_then(|sources| {
+                sender::run(&context, inbox, door, sources, mark, &mut report).map(|_| ())
+            })
+        }
+    };
+    if outcome.is_err() {
+        abort.trigger();
+    }
+    context.join();
+    outcome
+}
+
+/// Blocks the signals that end a process and gives a descriptor that is readable when one comes.
+fn signal_descriptor() -> io::Result<OwnedFd> {
+    // SAFETY: the set is initialised by sigemptyset before it is read, all pointers are valid for
+    // the calls, and the descriptor is new and owned by nobody else.
+    unsafe {
+        let mut set = std::mem::zeroed::<libc::sigset_t>();
+        libc::sigemptyset(&raw mut set);
+        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+            libc::sigaddset(&raw mut set, signal);
+        }
+        let error = libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+        if error != 0 {
+            return Err(io::Error::from_raw_os_error(error));
+        }
+        let descriptor = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC);
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(OwnedFd::from_raw_fd(descriptor))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_is_that_of_ssh_and_loopback_without_it() {
+        let way = Way::of("192.0.2.7 51000 198.51.100.2 22");
+        assert_eq!(way.server, (Ipv4Addr::new(198, 51, 100, 2), 0).into());
+        assert_eq!(way.client, IpAddr::from([192, 0, 2, 7]));
+        assert_eq!(way.name, "198.51.100.2");
+        let mapped = Way::of("::ffff:192.0.2.7 51000 ::ffff:198.51.100.2 22");
+        assert_eq!((mapped.server, mapped.client), (way.server, way.client));
+        for zone in ["lo", "1"] {
+            let local = Way::of(&format!("fe80::2%{zone} 51000 fe80::1%{zone} 22"));
+            assert_eq!(local.name, format!("fe80::1%{zone}"));
+            assert_eq!(local.server.to_string(), "[fe80::1%1]:0");
+        }
+        for none in ["", "nonsense", "1.2.3.4 5", "1.2.3.4 5 fe80::1 22"] {
+            assert_eq!(Way::of(none).server, (Ipv4Addr::LOCALHOST, 0).into());
+        }
+    }
+}

@@ -1,0 +1,472 @@
+//! The near end of one transfer.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use howdah_wire::limits::{
+    MAX_MEMORY_NS, MAX_SAMPLE_NS, MAX_SOURCES, MAX_STREAMS, MAX_TEXT_BYTES, MIN_SAMPLE_NS,
+};
+use howdah_wire::{
+    Direction, FarHello, Hello, Job, Memory, Message, Sample, Side, encode, printable_within,
+};
+
+use crate::connect::door::Door;
+use crate::end::abort::{Abort, lock};
+use crate::end::context::{Board, Context};
+use crate::end::digests::Digests;
+use crate::error::TransferError;
+use crate::session::control::{Channel, Control, Event, MAX_EVENTS};
+use crate::session::liveness::NEAR_PATIENCE;
+use crate::session::memory::MemoryMark;
+use crate::session::report::{self, Account, Asked};
+use crate::session::steer::Wish;
+use crate::session::{receiver, sender};
+use crate::streams::sample::Trace;
+use crate::tls::{Connector, Identity};
+use crate::tree::source::Sources;
+use crate::tree::target::Targets;
+
+/// The near end of one transfer, speaking to [`crate::serve`] over two descriptors.
+pub struct Session {
+    events: SyncSender<Event>,
+    identity: Arc<Identity>,
+    patience: Duration,
+    setup: Mutex<Setup>,
+    shared: Arc<Shared>,
+}
+
+/// What there is before the transfer runs.
+struct Setup {
+    channel: Option<Channel>,
+    inbox: Option<Receiver<Event>>,
+    hello: Option<FarHello>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread of the transfer and its owner share.
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    abort: Arc<Abort>,
+}
+
+#[derive(Default)]
+struct State {
+    running: Option<(Job, Arc<Board>)>,
+    ended: Option<(Instant, Result<Vec<u8>, TransferError>)>,
+}
+
+impl Session {
+    /// Takes the descriptors over and says hello at once; does not wait for the answer.
+    ///
+    /// # Errors
+    /// When the system has no descriptor, thread or entropy left.
+    pub fn new(read: OwnedFd, write: OwnedFd) -> Result<Self, TransferError> {
+        let identity = Identity::generate()?;
+        let (events, inbox) = mpsc::sync_channel(MAX_EVENTS);
+        let channel = Channel::open(Side::Near, read, write, None, events.clone())
+            .map_err(|error| TransferError::Here(format!("control channel: {error}")))?;
+        channel.control().say(Message::Hello(Hello {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            key: identity.public_key().to_vec(),
+        }));
+        let setup = Setup {
+            channel: Some(channel),
+            inbox: Some(inbox),
+            hello: None,
+            thread: None,
+        };
+        Ok(Self {
+            events,
+            identity: Arc::new(identity),
+            patience: NEAR_PATIENCE,
+            setup: Mutex::new(setup),
+            shared: Arc::default(),
+        })
+    }
+
+    /// The same session with another limit on how long the far end may be there and do nothing.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// FarHello as JSON, or `None` when it is not there after `timeout`.
+    ///
+    /// # Errors
+    /// When the far end is no howdah, another version, or has gone.
+    pub fn hello(&self, timeout: Duration) -> Result<Option<Vec<u8>>, TransferError> {
+        let mut setup = lock(&self.setup);
+        if setup.hello.is_none() {
+            let Some(inbox) = &setup.inbox else {
+                return Err(TransferError::Cancelled);
+            };
+            let deadline = Instant::now() + timeout;
+            setup.hello = loop {
+                match inbox.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                    Ok(Event::Message(Message::FarHello(hello))) => break Some(*hello),
+                    Ok(Event::Message(Message::Failed(text))) => {
+                        return Err(TransferError::There(printable_within(
+                            text.as_bytes(),
+                            MAX_TEXT_BYTES,
+                        )));
+                    }
+                    Ok(Event::Stop(error) | Event::Failed(error) | Event::Closed(Some(error))) => {
+                        return Err(error);
+                    }
+                    Ok(Event::Closed(None)) | Err(RecvTimeoutError::Disconnected) => {
+                        return Err(TransferError::Here(
+                            "the far end has gone before it said anything".to_owned(),
+                        ));
+                    }
+                    Ok(_) => {}
+                    Err(RecvTimeoutError::Timeout) => return Ok(None),
+                }
+            };
+        }
+        setup.hello.as_ref().map(report::far_hello).transpose()
+    }
+
+    /// Carries out a Job by a Plan, both JSON, on threads of its own.
+    ///
+    /// # Errors
+    /// When they cannot be read, or the far end has not said hello yet.
+    pub fn start(&self, job: &[u8], plan: &[u8]) -> Result<(), TransferError> {
+        let Asked {
+            job,
+            data_address,
+            digests,
+        } = report::read_job(job, plan)?;
+        check(&job)?;
+        let mut setup = lock(&self.setup);
+        let hello = setup.hello.take();
+        let (Some(hello), Some(channel), Some(inbox)) =
+            (hello, setup.channel.take(), setup.inbox.take())
+        else {
+            return Err(TransferError::Here(
+                "the session is not ready for a job".to_owned(),
+            ));
+        };
+        let digests = digests.map_or_else(Digests::nowhere, |path| Digests::to_file(&path));
+        let board = Arc::new(Board::new(digests));
+        lock(&self.shared.state).running = Some((job.clone(), Arc::clone(&board)));
+        let near = Near {
+            shared: Arc::clone(&self.shared),
+            identity: Arc::clone(&self.identity),
+            patience: self.patience,
+            events: self.events.clone(),
+            channel,
+            inbox,
+            hello,
+            data_address,
+            board,
+        };
+        let spawned = thread::Builder::new()
+            .name("howdah-near".into())
+            .spawn(move || near.run(job));
+        let thread = spawned
+            .map_err(|error| TransferError::Here(format!("cannot start a thread: {error}")))?;
+        setup.thread = Some(thread);
+        Ok(())
+    }
+
+    /// Waits until the transfer has ended, well or not, at most `timeout`; says whether it has.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        let state = lock(&self.shared.state);
+        let waited = self
+            .shared
+            .changed
+            .wait_timeout_while(state, timeout, |state| state.ended.is_none());
+        waited
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .ended
+            .is_some()
+    }
+
+    /// Progress as JSON.
+    pub fn progress(&self) -> Vec<u8> {
+        let state = lock(&self.shared.state);
+        let Some((job, board)) = &state.running else {
+            return report::progress(&Board::new(Digests::nowhere()), None, None, Duration::ZERO);
+        };
+        let (until, ended) = match &state.ended {
+            Some((at, outcome)) => (*at, Some(outcome.is_ok())),
+            None => (Instant::now(), None),
+        };
+        report::progress(board, Some(job), ended, until.duration_since(board.started))
+    }
+
+    /// Has the streams send by a Steering, JSON, from now on; does not wait. What came of it is in the
+    /// progress, and all that came of any in the outcome; when all has arrived, nothing comes of it.
+    ///
+    /// # Errors
+    /// When it cannot be read, asks for more streams than the plan opened, or nothing was started.
+    pub fn steer(&self, steering: &[u8]) -> Result<(), TransferError> {
+        let state = lock(&self.shared.state);
+        let Some((job, _)) = &state.running else {
+            return Err(TransferError::Here(
+                "there is no transfer to steer".to_owned(),
+            ));
+        };
+        if job.dry_run {
+            return Err(TransferError::Here(
+                "a dry run has no streams to steer".to_owned(),
+            ));
+        }
+        let wish = Wish::read(steering, job.plan.streams)?;
+        let _ = self.events.send(Event::Steer(wish));
+        Ok(())
+    }
+
+    /// Tells the far end to stop and stops this one; complete files are kept.
+    pub fn cancel(&self) {
+        let _ = self.events.send(Event::Stop(TransferError::Cancelled));
+        if lock(&self.shared.state).running.is_none() {
+            self.shared.end(Err(TransferError::Cancelled));
+            if let Some(mut channel) = lock(&self.setup).channel.take() {
+                channel.control().say(Message::Cancel);
+                channel.close();
+            }
+        }
+    }
+
+    /// Outcome as JSON.
+    ///
+    /// # Errors
+    /// Why the transfer failed, or that it has not ended.
+    pub fn result(&self) -> Result<Vec<u8>, TransferError> {
+        match &lock(&self.shared.state).ended {
+            Some((_, outcome)) => outcome.clone(),
+            None => Err(TransferError::Here("the transfer has not ended".to_owned())),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = self.events.send(Event::Stop(TransferError::Cancelled));
+        if let Some(thread) = lock(&self.setup).thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn end(&self, outcome: Result<Vec<u8>, TransferError>) {
+        lock(&self.state)
+            .ended
+            .get_or_insert((Instant::now(), outcome));
+        self.changed.notify_all();
+    }
+}
+
+fn check(job: &Job) -> Result<(), TransferError> {
+    let streams = usize::from(job.plan.streams);
+    if streams == 0 || streams > MAX_STREAMS {
+        return Err(TransferError::Here(format!(
+            "{streams} streams: use 1 to {MAX_STREAMS}"
+        )));
+    }
+    let sources = job.sources.len();
+    // A job that no frame holds would never arrive.
+    if sources > MAX_SOURCES || encode(&Message::Job(Box::new(job.clone()))).is_err() {
+        return Err(TransferError::Here(format!(
+            "{sources} sources are too many for one copy; name up to {MAX_SOURCES}, or a folder \
+             they are in"
+        )));
+    }
+    if job.memory.is_none() && job.sources.is_empty() {
+        return Err(TransferError::Here("no source to copy".to_owned()));
+    }
+    if job.memory.is_some() && (job.dry_run || !job.sources.is_empty()) {
+        return Err(TransferError::Here(
+            "memory to memory moves no files".to_owned(),
+        ));
+    }
+    if let Some(Memory::Time(ns)) = job.memory
+        && !(1..=MAX_MEMORY_NS).contains(&ns)
+    {
+        return Err(TransferError::Here(format!(
+            "memory to memory for {} s: use more than 0 and at most {} s",
+            seconds(ns),
+            seconds(MAX_MEMORY_NS)
+        )));
+    }
+    if !(MIN_SAMPLE_NS..=MAX_SAMPLE_NS).contains(&job.sample_every_ns) {
+        return Err(TransferError::Here(format!(
+            "a sample every {} s: use {} to {} s",
+            seconds(job.sample_every_ns),
+            seconds(MIN_SAMPLE_NS),
+            seconds(MAX_SAMPLE_NS)
+        )));
+    }
+    Ok(())
+}
+
+fn seconds(ns: u64) -> f64 {
+    Duration::from_nanos(ns).as_secs_f64()
+}
+
+/// The thread of one transfer.
+struct Near {
+    shared: Arc<Shared>,
+    identity: Arc<Identity>,
+    patience: Duration,
+    events: SyncSender<Event>,
+    channel: Channel,
+    inbox: Receiver<Event>,
+    hello: FarHello,
+    data_address: Option<String>,
+    board: Arc<Board>,
+}
+
+/// What is open at this end before the far end hears of the job.
+enum Here {
+    Sources(Sources),
+    Targets(Targets),
+}
+
+impl Near {
+    fn run(mut self, job: Job) {
+        let outcome = self.carry_out(job);
+        self.shared.abort.trigger();
+        self.channel.close();
+        self.shared.end(outcome);
+    }
+
+    fn carry_out(&self, mut job: Job) -> Result<Vec<u8>, TransferError> {
+        let mark = MemoryMark::now();
+        let mut trace = Trace::new();
+        let mut sampled = |round: Vec<Sample>| trace.add(round);
+        let (door, here) = self
+            .open(&mut job)
+            .inspect_err(|error| say_why(&self.channel.control(), error))?;
+        let context = self.begin(&job);
+        let account = match here {
+            Here::Sources(sources) => {
+                let sent = sender::run(&context, &self.inbox, door, sources, mark, &mut sampled);
+                self.settle(&context, sent.as_ref().err());
+                let sent = sent?;
+                Account {
+                    totals: sent.arrived,
+                    sender_streams: sent.streams,
+                    receiver_streams: sent.peer.streams,
+                    verified: sent.finished,
+                    ended: Instant::now(),
+                    near_peak_memory_bytes: mark.peak_growth_bytes(),
+                    far_peak_memory_bytes: sent.peer.peak_memory_bytes,
+                    listed: sent.listed,
+                }
+            }
+            Here::Targets(targets) => {
+                let got = receiver::run(&context, &self.inbox, door, targets, mark, &mut sampled);
+                self.settle(&context, got.as_ref().err());
+                let got = got?;
+                let peer = got.peer.unwrap_or_default();
+                Account {
+                    totals: got.totals,
+                    sender_streams: peer.streams,
+                    receiver_streams: got.streams,
+                    verified: got.verified,
+                    ended: Instant::now(),
+                    near_peak_memory_bytes: mark.peak_growth_bytes(),
+                    far_peak_memory_bytes: peer.peak_memory_bytes,
+                    listed: got.listed,
+                }
+            }
+        };
+        Ok(report::outcome(&job, &self.board, &trace, &account))
+    }
+
+    /// Opens what this end needs; a pull's job learns whether its targets are fresh.
+    fn open(&self, job: &mut Job) -> Result<(Door, Here), TransferError> {
+        let door = self.door(job)?;
+        let here = match job.direction {
+            Direction::Push => Here::Sources(Sources::open(&job.sources)?),
+            Direction::Pull => {
+                let targets = Targets::of(job, &job.destination)?;
+                job.fresh = targets.fresh;
+                Here::Targets(targets)
+            }
+        };
+        Ok((door, here))
+    }
+
+    /// Sends the job off.
+    fn begin(&self, job: &Job) -> Arc<Context> {
+        let control = self.channel.control();
+        control.say(Message::Job(Box::new(job.clone())));
+        let (abort, board) = (Arc::clone(&self.shared.abort), Arc::clone(&self.board));
+        Context::new(
+            Side::Near,
+            job.clone(),
+            control,
+            self.events.clone(),
+            self.patience,
+            abort,
+            board,
+        )
+    }
+
+    /// Has all threads end, at once if the transfer failed, and closes what they wrote to.
+    fn settle(&self, context: &Context, failure: Option<&TransferError>) {
+        if let Some(error) = failure {
+            say_why(&self.channel.control(), error);
+            self.shared.abort.trigger();
+        }
+        context.join();
+        if let Some(why) = context.board.digests.finish() {
+            context.warn(format!("the digests could not all be kept: {why}"));
+        }
+    }
+
+    fn door(&self, job: &Job) -> Result<Door, TransferError> {
+        let tls = if job.encrypt {
+            Some(Connector::new(&self.identity, &self.hello.key)?)
+        } else {
+            None
+        };
+        let port = self.hello.port;
+        let names = match &self.data_address {
+            Some(address) => std::slice::from_ref(address),
+            None => &self.hello.addresses,
+        };
+        let mut addresses: Vec<SocketAddr> = Vec::new();
+        for name in names {
+            // One that cannot be resolved here may be of use to others.
+            addresses.extend(
+                (name.as_str(), port)
+                    .to_socket_addrs()
+                    .into_iter()
+                    .flatten(),
+            );
+        }
+        if addresses.is_empty() {
+            return Err(TransferError::Here(format!(
+                "no address for the data streams in: {}; name one with --data-address",
+                printable_within(names.join(" ").as_bytes(), MAX_TEXT_BYTES)
+            )));
+        }
+        Ok(Door::Connect {
+            addresses,
+            token: self.hello.token,
+            tls,
+        })
+    }
+}
+
+/// Has the other end know why this one stops, unless it knows.
+pub(crate) fn say_why(control: &Control, error: &TransferError) {
+    match error {
+        TransferError::There(_) => {}
+        TransferError::Cancelled => control.say(Message::Cancel),
+        error => control.say(Message::Failed(error.to_string())),
+    }
+}

@@ -1,0 +1,334 @@
+//! The receiving end, near or far: answer offers, receive, and say when all is in place.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use howdah_wire::limits::MAX_STEERINGS_OPEN;
+use howdah_wire::{
+    Answer, Direction, Finished, Memory, Message, Progress, Sample, Side, StreamSummary, Totals,
+};
+
+use crate::connect::door::{Door, Work};
+use crate::end::abort::lock;
+use crate::end::context::Context;
+use crate::error::TransferError;
+use crate::session::control::Event;
+use crate::session::inbox::{Inbox, Input};
+use crate::session::listing::Listing;
+use crate::session::liveness::{Liveness, Owed};
+use crate::session::memory::MemoryMark;
+use crate::session::sender::note_samples;
+use crate::session::steer::Wish;
+use crate::streams::receive::Receiving;
+use crate::streams::sample::Sampler;
+use crate::tree::place::Placement;
+use crate::tree::queue::MAX_WAITING;
+use crate::tree::target::Targets;
+
+/// Between two words on how much has arrived.
+const PROGRESS_EVERY: Duration = Duration::from_millis(150);
+
+/// What the receiving end knows when all is done.
+pub struct Received {
+    /// What arrived and is here now.
+    pub totals: Totals,
+    /// Its sockets.
+    pub streams: Vec<StreamSummary>,
+    /// When the last of it was verified.
+    pub verified: Instant,
+    /// The sender's account, if this is the near end.
+    pub peer: Option<Finished>,
+    /// Dry run: what it would do.
+    pub listed: Listing,
+}
+
+/// Carries out the receiving end of a job. `sampled` takes samples as the sender reports them.
+///
+/// # Errors
+/// Whatever ends the transfer early. Threads may still be running then; drop the context only
+/// after [`Context::join`], so that incomplete files are gone.
+pub fn run(
+    context: &Arc<Context>,
+    events: &Receiver<Event>,
+    door: Door,
+    targets: Targets,
+    mark: MemoryMark,
+    sampled: &mut dyn FnMut(Vec<Sample>),
+) -> Result<Received, TransferError> {
+    let job = &context.job;
+    let receiving = Arc::new(Receiving::new(
+        Placement::new(targets.each),
+        job.plan.streams,
+    ));
+    lock(&context.board.notes).into_folder = targets.into_folder;
+    if job.direction == Direction::Push {
+        let fresh = targets.fresh && !job.dry_run;
+        context.control.say(Message::Accept {
+            fresh,
+            into_folder: targets.into_folder,
+        });
+    }
+    if !job.dry_run {
+        let naming = Arc::clone(&receiving);
+        context.spawn("howdah-name", move |context| naming.name_files(context))?;
+        let receiving = Arc::clone(&receiving);
+        let work: Arc<Work> = Arc::new(move |context, connection, stream| {
+            let outcome = receiving.work(context, connection, stream);
+            // A connection that breaks leaves what has come for the one after it.
+            if !matches!(outcome, Ok(()) | Err(TransferError::Lost(_))) || context.abort.stopping()
+            {
+                receiving.discard();
+            }
+            outcome
+        });
+        door.open(context, false, work)?;
+    }
+    let mut run = Run {
+        context,
+        receiving,
+        inbox: Inbox::new(events, context.side),
+        sampled,
+        in_place: false,
+        all_offered: false,
+        refuse_offers: targets.fresh && !job.dry_run,
+        wishes: VecDeque::new(),
+        peer: None,
+        listed: Listing::default(),
+        liveness: Liveness::new(context.side, context.patience, Instant::now()),
+        offered: 0,
+        told: Progress::default(),
+    };
+    let outcome = run.until_finished(mark);
+    if outcome.is_err() {
+        context.abort.trigger();
+        context.join();
+        run.receiving.discard();
+    }
+    outcome
+}
+
+struct Run<'a> {
+    context: &'a Arc<Context>,
+    receiving: Arc<Receiving>,
+    inbox: Inbox<'a>,
+    sampled: &'a mut dyn FnMut(Vec<Sample>),
+    in_place: bool,
+    all_offered: bool,
+    /// Nothing is there that could be skipped: offers made in ignorance of that count as wanted.
+    refuse_offers: bool,
+    /// What the sender was asked for and has not answered.
+    wishes: VecDeque<Wish>,
+    peer: Option<Finished>,
+    listed: Listing,
+    told: Progress,
+    liveness: Liveness,
+    /// Files that were offered.
+    offered: u64,
+}
+
+impl Run<'_> {
+    fn until_finished(&mut self, mark: MemoryMark) -> Result<Received, TransferError> {
+        if self.context.job.dry_run {
+            self.step_until(|run| run.all_offered)?;
+        } else {
+            self.step_until(|run| run.context.connections.left() == 0)?;
+            // On a thread of its own, because millions of folders take a while and this one listens.
+            let receiving = Arc::clone(&self.receiving);
+            self.context.spawn("howdah-finish", move |context| {
+                receiving.finish(|| context.abort.stopping())?;
+                let _ = context.events.send(Event::InPlace);
+                Ok(())
+            })?;
+            self.step_until(|run| run.in_place)?;
+        }
+        let verified = Instant::now();
+        self.context.abort.settle();
+        self.tell_progress();
+        let totals = self.receiving.totals();
+        let mut sum: Totals = totals.iter().map(|(_, totals)| totals).sum();
+        if let Some(Memory::Bytes(bytes)) = self.context.job.memory
+            && bytes != sum.bytes
+        {
+            return Err(TransferError::Here(format!(
+                "the other end broke the protocol: {} bytes arrived of {bytes}",
+                sum.bytes
+            )));
+        }
+        let streams = Sampler::new(verified).summaries(&self.context.abort, &totals);
+        let peak_memory_bytes = mark.peak_growth_bytes();
+        let finished = Finished {
+            totals: sum,
+            peak_memory_bytes,
+            streams: streams.clone(),
+        };
+        self.context
+            .control
+            .say(Message::Finished(Box::new(finished)));
+        while self.context.side == Side::Near && self.peer.is_none() {
+            self.step(PROGRESS_EVERY)?;
+        }
+        let listed = std::mem::take(&mut self.listed);
+        sum.take_away(&self.receiving.given_up());
+        Ok(Received {
+            totals: sum,
+            streams,
+            verified,
+            peer: self.peer.take(),
+            listed,
+        })
+    }
+
+    /// Handles what comes, and tells how far this end is, until `reached`.
+    fn step_until(&mut self, reached: impl Fn(&Self) -> bool) -> Result<(), TransferError> {
+        let mut progress_at = Instant::now();
+        while !reached(self) {
+            self.step(progress_at.saturating_duration_since(Instant::now()))?;
+            let now = Instant::now();
+            if now >= progress_at {
+                self.tell_progress();
+                progress_at = now + PROGRESS_EVERY;
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, timeout: Duration) -> Result<(), TransferError> {
+        self.liveness
+            .look(self.evidence(), self.owed(), Instant::now())?;
+        match self.inbox.next(timeout)? {
+            Some(Input::Message(message)) => self.hear(message),
+            Some(Input::InPlace) => {
+                self.in_place = true;
+                Ok(())
+            }
+            Some(Input::Steer(wish)) => {
+                // When all is in place this end has said, or says, its last.
+                if self.wishes.len() as u64 >= MAX_STEERINGS_OPEN {
+                    return Err(TransferError::Here(format!(
+                        "the far end has not answered {} changes of its streams",
+                        self.wishes.len()
+                    )));
+                }
+                if !self.in_place {
+                    let steering = wish.steering.clone();
+                    self.context.control.say(Message::Steer(steering));
+                    self.wishes.push_back(wish);
+                }
+                Ok(())
+            }
+            Some(Input::StreamDone) | None => Ok(()),
+        }
+    }
+
+    fn hear(&mut self, message: Message) -> Result<(), TransferError> {
+        match message {
+            Message::Offer(offer) if !self.refuse_offers => {
+                self.offered += offer.files.len() as u64;
+                let mut needed = Vec::with_capacity(offer.files.len());
+                for file in &offer.files {
+                    needed.push(self.receiving.placement().needs(file)?);
+                }
+                let mut notes = lock(&self.context.board.notes);
+                for (file, _) in offer
+                    .files
+                    .iter()
+                    .zip(&needed)
+                    .filter(|(_, needed)| !**needed)
+                {
+                    notes.skipped.files += 1;
+                    notes.skipped.bytes = notes.skipped.bytes.saturating_add(file.size);
+                }
+                drop(notes);
+                if self.context.job.dry_run && self.context.side == Side::Near {
+                    for (file, &needed) in offer.files.into_iter().zip(&needed) {
+                        self.listed.add(file.source, file.path, file.size, needed);
+                    }
+                }
+                self.context.control.say(Message::Answer(Answer {
+                    first: offer.first,
+                    needed,
+                }));
+            }
+            Message::Scanned(scanned) => {
+                self.all_offered = scanned.complete;
+                lock(&self.context.board.notes).scanned = scanned;
+            }
+            Message::Samples(samples) => {
+                note_samples(self.context, &samples);
+                (self.sampled)(samples);
+            }
+            Message::Warning(text) => lock(&self.context.board.notes).warnings.add(text),
+            Message::LeftOut(why) => lock(&self.context.board.notes).left_out.add(why),
+            Message::Steered(steered) => {
+                if let Some(wish) = self.wishes.pop_front() {
+                    let change = wish.came_to(steered);
+                    lock(&self.context.board.notes).changes.add(change);
+                }
+            }
+            Message::Finished(finished) => self.peer = Some(*finished),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Grows with each step of the sender that this end can see. What its scan has found counts as far
+    /// as it can be true: more files cannot wait to be offered or sent.
+    fn evidence(&self) -> u64 {
+        let board = &self.context.board;
+        let pieces = board.pieces.load(Ordering::Relaxed);
+        let scanned = lock(&board.notes).scanned;
+        let most = self.offered.max(pieces) + MAX_WAITING as u64;
+        board
+            .bytes
+            .load(Ordering::Relaxed)
+            .wrapping_add(pieces)
+            .wrapping_add(self.offered)
+            .wrapping_add(scanned.files.min(most))
+            .wrapping_add(u64::from(scanned.complete))
+            .wrapping_add(self.context.connections.left() as u64)
+    }
+
+    /// What the sender has to do next.
+    fn owed(&self) -> Owed {
+        if self.in_place {
+            return Owed::Step("has not sent its account");
+        }
+        let finishing = self.context.connections.left() == 0 && !self.context.job.dry_run;
+        let unread = self
+            .context
+            .abort
+            .any(|socket| rustix::io::ioctl_fionread(socket).is_ok_and(|bytes| bytes > 0));
+        if finishing || unread || self.receiving.flushing() {
+            Owed::Nothing
+        } else {
+            Owed::Step("has sent nothing")
+        }
+    }
+
+    /// Tells the sender how far this end is, if that has changed.
+    fn tell_progress(&mut self) {
+        let board = &self.context.board;
+        let streams = self.context.abort.open_streams();
+        let current = {
+            let mut notes = lock(&board.notes);
+            notes.streams = streams;
+            notes.current.clone().map(|(_, path)| path)
+        };
+        let progress = Progress {
+            bytes: board.bytes.load(Ordering::Relaxed),
+            files: board.files.load(Ordering::Relaxed),
+            streams,
+            taken: self.context.connections.all_taken(),
+            current,
+        };
+        if progress != self.told {
+            self.context
+                .control
+                .say(Message::Progress(progress.clone()));
+            self.told = progress;
+        }
+    }
+}

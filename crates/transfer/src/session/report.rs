@@ -1,0 +1,413 @@
+//! What a session tells the outside, as JSON. Paths are base64 because a name need not be UTF-8.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use howdah_wire::limits::MAX_CONTROL_BYTES;
+use howdah_wire::{
+    Direction, FarHello, Job, LimitedBy, Memory, Sample, StreamPlan, StreamSummary, Totals,
+    printable, printable_within,
+};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::end::abort::lock;
+use crate::end::context::Board;
+use crate::end::naming::Naming;
+use crate::error::TransferError;
+use crate::session::listing::{Beyond, Listing};
+use crate::session::steer::Change;
+use crate::streams::sample::Trace;
+
+/// Bytes that are base64 in JSON.
+#[derive(Debug, Clone)]
+struct Base64(Vec<u8>);
+
+impl Serialize for Base64 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&STANDARD.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Base64 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        STANDARD
+            .decode(text)
+            .map(Self)
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+#[derive(Deserialize)]
+struct JobJson {
+    direction: Direction,
+    sources: Vec<Base64>,
+    destination: Base64,
+    destination_is_folder: bool,
+    memory_bytes: Option<u64>,
+    memory_s: Option<f64>,
+    dry_run: bool,
+    encrypt: bool,
+    data_address: Option<String>,
+    digests: Option<Base64>,
+    sample_every_s: f64,
+}
+
+/// A job as Python asks for it.
+pub struct Asked {
+    /// What both ends carry out.
+    pub job: Job,
+    /// The address that data streams shall go to.
+    pub data_address: Option<String>,
+    /// The file that the digests shall go to.
+    pub digests: Option<Vec<u8>>,
+}
+
+#[derive(Deserialize)]
+struct PlanJson {
+    congestion_control: Option<String>,
+    streams: u16,
+    buffer_bytes: Option<u64>,
+    pacing_bps: Option<u64>,
+    block_bytes: u64,
+}
+
+/// Reads a Job and a Plan.
+///
+/// # Errors
+/// When one of them is not what it should be.
+pub fn read_job(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
+    let wrong =
+        |what: &str, error: serde_json::Error| TransferError::Here(format!("{what}: {error}"));
+    let job: JobJson = serde_json::from_slice(job).map_err(|error| wrong("job", error))?;
+    let plan: PlanJson = serde_json::from_slice(plan).map_err(|error| wrong("plan", error))?;
+    let plan = StreamPlan {
+        congestion_control: plan.congestion_control,
+        streams: plan.streams,
+        buffer_bytes: plan.buffer_bytes,
+        pacing_bps: plan.pacing_bps,
+        block_bytes: plan.block_bytes,
+    };
+    let memory = match (job.memory_bytes, job.memory_s) {
+        (Some(_), Some(_)) => {
+            return Err(TransferError::Here(
+                "memory to memory takes a size or a time, not both".to_owned(),
+            ));
+        }
+        (Some(bytes), None) => Some(Memory::Bytes(bytes)),
+        (None, Some(seconds)) => Some(Memory::Time(nanoseconds(seconds)?)),
+        (None, None) => None,
+    };
+    let wire = Job {
+        direction: job.direction,
+        sources: job.sources.into_iter().map(|path| path.0).collect(),
+        destination: job.destination.0,
+        destination_is_folder: job.destination_is_folder,
+        memory,
+        dry_run: job.dry_run,
+        encrypt: job.encrypt,
+        fresh: false,
+        sample_every_ns: nanoseconds(job.sample_every_s)?,
+        plan,
+    };
+    Ok(Asked {
+        job: wire,
+        data_address: job.data_address,
+        digests: job.digests.map(|path| path.0),
+    })
+}
+
+fn nanoseconds(seconds: f64) -> Result<u64, TransferError> {
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .and_then(|time| u64::try_from(time.as_nanos()).ok())
+        .ok_or_else(|| TransferError::Here(format!("{seconds} s is no time")))
+}
+
+/// FarHello as JSON.
+///
+/// # Errors
+/// When the far end's limits are no JSON.
+pub fn far_hello(hello: &FarHello) -> Result<Vec<u8>, TransferError> {
+    #[derive(Serialize)]
+    struct Json<'a> {
+        version: &'a str,
+        limits: serde_json::Value,
+        addresses: &'a [String],
+        port: u16,
+        rtt_s: Option<f64>,
+    }
+    let limits = serde_json::from_slice(&hello.limits_json)
+        .map_err(|error| TransferError::There(format!("its limits cannot be read: {error}")))?;
+    let rtt_s = hello.rtt_ns.map(|rtt_ns| rtt_ns as f64 / 1e9);
+    let json = Json {
+        version: &hello.version,
+        limits,
+        addresses: &hello.addresses,
+        port: hello.port,
+        rtt_s,
+    };
+    Ok(to_json(&json))
+}
+
+/// What a transfer does at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// No payload has moved.
+    Connecting,
+    /// A dry run compares.
+    Scanning,
+    /// Payload moves.
+    Moving,
+    /// All payload has arrived.
+    Finishing,
+    /// All is in place.
+    Done,
+    /// It ended early.
+    Failed,
+}
+
+/// Progress as JSON. `ended` says whether the transfer has ended, and well; `elapsed` counts from
+/// its start.
+pub fn progress(
+    board: &Board,
+    job: Option<&Job>,
+    ended: Option<bool>,
+    elapsed: Duration,
+) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Json<'a> {
+        phase: Phase,
+        elapsed_s: f64,
+        bytes_done: u64,
+        bytes_total: Option<u64>,
+        scan_complete: bool,
+        files_done: u64,
+        files_total: Option<u64>,
+        files_skipped: u64,
+        bytes_skipped: u64,
+        streams: u16,
+        retransmissions: u64,
+        rtt_s: Option<f64>,
+        acked_bytes: Vec<u64>,
+        acked_s: f64,
+        current: Option<String>,
+        latest: Option<&'a Change>,
+    }
+    let notes = lock(&board.notes);
+    let bytes_done = board.bytes.load(Ordering::Relaxed);
+    let files_done = board.files.load(Ordering::Relaxed);
+    let scanned = notes.scanned;
+    let to_move = scanned.bytes.saturating_sub(notes.skipped.bytes);
+    let phase = match ended {
+        Some(true) => Phase::Done,
+        Some(false) => Phase::Failed,
+        None if job.is_some_and(|job| job.dry_run) => Phase::Scanning,
+        None if board.first_payload.get().is_none() => Phase::Connecting,
+        None if scanned.complete && bytes_done >= to_move => Phase::Finishing,
+        None => Phase::Moving,
+    };
+    let known = scanned.complete || scanned.files > 0 || scanned.bytes > 0;
+    to_json(&Json {
+        phase,
+        elapsed_s: elapsed.as_secs_f64(),
+        bytes_done,
+        bytes_total: known.then_some(to_move),
+        scan_complete: scanned.complete,
+        files_done,
+        files_total: known.then(|| scanned.files.saturating_sub(notes.skipped.files)),
+        files_skipped: notes.skipped.files,
+        bytes_skipped: notes.skipped.bytes,
+        streams: notes.streams,
+        retransmissions: notes.retransmissions,
+        rtt_s: notes.rtt.map(|rtt| rtt.as_secs_f64()),
+        acked_bytes: by_stream(&notes.acked),
+        acked_s: Duration::from_nanos(notes.acked_at_ns).as_secs_f64(),
+        current: notes
+            .current
+            .as_ref()
+            .map(|(_, path)| printable(path.as_bytes())),
+        latest: notes.changes.latest(),
+    })
+}
+
+/// In the order of the streams; 0 for one that was not sampled yet.
+fn by_stream(acked: &HashMap<u16, u64>) -> Vec<u64> {
+    let streams = acked.keys().max().map_or(0, |&last| last + 1);
+    (0..streams)
+        .map(|stream| acked.get(&stream).copied().unwrap_or(0))
+        .collect()
+}
+
+/// What a session knows when its transfer has ended well.
+pub struct Account {
+    /// What moved.
+    pub totals: Totals,
+    /// The sender's sockets.
+    pub sender_streams: Vec<StreamSummary>,
+    /// The receiver's sockets.
+    pub receiver_streams: Vec<StreamSummary>,
+    /// When the last payload was known to be verified.
+    pub verified: Instant,
+    /// When the transfer ended.
+    pub ended: Instant,
+    /// Growth of memory at the near end.
+    pub near_peak_memory_bytes: Option<u64>,
+    /// Growth of memory at the far end.
+    pub far_peak_memory_bytes: Option<u64>,
+    /// Dry run: what it would do.
+    pub listed: Listing,
+}
+
+#[derive(Serialize)]
+struct StreamJson {
+    bytes: u64,
+    retransmissions: u64,
+    rtt_min_s: Option<f64>,
+    congestion_control: String,
+    send_buffer_bytes: Option<u64>,
+    receive_buffer_bytes: Option<u64>,
+    max_cwnd: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct SampleJson {
+    t_s: f64,
+    stream: u16,
+    bytes_acked: u64,
+    cwnd: u32,
+    ssthresh: Option<u32>,
+    rtt_s: f64,
+    min_rtt_s: f64,
+    retransmissions: u64,
+    delivery_rate_bps: u64,
+    pacing_rate_bps: Option<u64>,
+    notsent_bytes: u64,
+    limited: Option<LimitedBy>,
+}
+
+#[derive(Serialize)]
+struct ActionJson {
+    path: Base64,
+    size: u64,
+    action: &'static str,
+}
+
+#[derive(Serialize)]
+struct OutcomeJson<'a> {
+    direction: Direction,
+    bytes: u64,
+    files: u64,
+    folders: u64,
+    links: u64,
+    files_skipped: u64,
+    bytes_skipped: u64,
+    elapsed_s: f64,
+    setup_s: Option<f64>,
+    moving_s: Option<f64>,
+    encrypted: bool,
+    connections_replaced: u64,
+    congestion_control: Option<String>,
+    streams: Vec<StreamJson>,
+    samples: Vec<SampleJson>,
+    changes: &'a [Change],
+    changes_more: u64,
+    near_peak_memory_bytes: Option<u64>,
+    far_peak_memory_bytes: Option<u64>,
+    dry_run_plan: Option<Vec<ActionJson>>,
+    dry_run_beyond: Option<Beyond>,
+    warnings: &'a [String],
+    warnings_more: u64,
+    left_out: &'a [String],
+    left_out_more: u64,
+}
+
+/// Outcome as JSON.
+pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Vec<u8> {
+    let notes = lock(&board.notes);
+    let naming = Naming::new(job, notes.into_folder);
+    let since_start = |at: Instant| at.duration_since(board.started).as_secs_f64();
+    let first = board.first_payload.get();
+    let streams: Vec<StreamJson> = account
+        .sender_streams
+        .iter()
+        .enumerate()
+        .map(|(index, sent)| stream(sent, account.receiver_streams.get(index)))
+        .collect();
+    let listed = account.listed.kept().iter().map(|file| ActionJson {
+        path: Base64(naming.name(file.source, &file.path)),
+        size: file.size,
+        action: if file.needed { "copy" } else { "skip" },
+    });
+    let in_use = account.sender_streams.first();
+    to_json(&OutcomeJson {
+        direction: job.direction,
+        bytes: account.totals.bytes,
+        files: account.totals.files,
+        folders: account.totals.folders,
+        links: account.totals.links,
+        files_skipped: notes.skipped.files,
+        bytes_skipped: notes.skipped.bytes,
+        elapsed_s: since_start(account.ended),
+        setup_s: first.map(|&first| since_start(first)),
+        moving_s: first.map(|&first| account.verified.duration_since(first).as_secs_f64()),
+        encrypted: job.encrypt,
+        connections_replaced: notes.replaced,
+        congestion_control: in_use.and_then(control),
+        streams,
+        samples: trace.samples().map(sample).collect(),
+        changes: notes.changes.kept(),
+        changes_more: notes.changes.more(),
+        near_peak_memory_bytes: account.near_peak_memory_bytes,
+        far_peak_memory_bytes: account.far_peak_memory_bytes,
+        dry_run_plan: job.dry_run.then(|| listed.collect()),
+        dry_run_beyond: job.dry_run.then(|| account.listed.beyond()),
+        warnings: notes.warnings.kept(),
+        warnings_more: notes.warnings.more(),
+        left_out: notes.left_out.kept(),
+        left_out_more: notes.left_out.more(),
+    })
+}
+
+fn stream(sent: &StreamSummary, received: Option<&StreamSummary>) -> StreamJson {
+    StreamJson {
+        bytes: sent.bytes,
+        retransmissions: sent.retransmissions,
+        rtt_min_s: sent.min_rtt_us.map(|rtt_us| f64::from(rtt_us) / 1e6),
+        congestion_control: control(sent).unwrap_or_default(),
+        send_buffer_bytes: sent.send_buffer_bytes,
+        receive_buffer_bytes: received.and_then(|received| received.receive_buffer_bytes),
+        max_cwnd: sent.max_cwnd,
+    }
+}
+
+/// By name; the far end told it, where that was the sender.
+fn control(summary: &StreamSummary) -> Option<String> {
+    let name = summary.congestion_control.as_ref()?;
+    Some(printable_within(name.as_bytes(), MAX_CONTROL_BYTES))
+}
+
+fn sample(sample: &Sample) -> SampleJson {
+    SampleJson {
+        t_s: sample.at_ns as f64 / 1e9,
+        stream: sample.stream,
+        bytes_acked: sample.bytes_acked,
+        cwnd: sample.cwnd,
+        ssthresh: sample.ssthresh,
+        rtt_s: f64::from(sample.rtt_us) / 1e6,
+        min_rtt_s: f64::from(sample.min_rtt_us) / 1e6,
+        retransmissions: sample.retransmissions,
+        delivery_rate_bps: sample.delivery_rate_bps,
+        pacing_rate_bps: sample.pacing_rate_bps,
+        notsent_bytes: sample.notsent_bytes,
+        limited: sample.limited,
+    }
+}
+
+fn to_json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}

@@ -1,0 +1,356 @@
+//! The sending end, near or far: scan, offer, send, sample, and hear that all has arrived.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use howdah_wire::{
+    Direction, Finished, Message, Progress, Sample, Side, Steered, Steering, StreamSummary, Totals,
+};
+
+use crate::connect::door::Door;
+use crate::end::abort::lock;
+use crate::end::context::Context;
+use crate::error::TransferError;
+use crate::session::control::Event;
+use crate::session::inbox::{Inbox, Input};
+use crate::session::listing::Listing;
+use crate::session::liveness::{Liveness, Owed};
+use crate::session::memory::MemoryMark;
+use crate::streams::sample::Sampler;
+use crate::streams::send::Sending;
+use crate::tree::queue::Queue;
+use crate::tree::source::{Found, Sources};
+
+/// The longest between two looks at a socket, however seldom its samples are kept.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Between two words on how far the scan is, while it runs.
+const SCANNED_EVERY: Duration = Duration::from_millis(200);
+
+/// What the sending end knows when all is done.
+pub struct Sent {
+    /// Its sockets.
+    pub streams: Vec<StreamSummary>,
+    /// The receiver's account.
+    pub peer: Finished,
+    /// What is at the receiver now.
+    pub arrived: Totals,
+    /// When that arrived.
+    pub finished: Instant,
+    /// Dry run: what it would do.
+    pub listed: Listing,
+}
+
+/// Carries out the sending end of a job. `sampled` takes the samples of each instant.
+///
+/// # Errors
+/// Whatever ends the transfer early. Threads may still be running then.
+pub fn run(
+    context: &Arc<Context>,
+    events: &Receiver<Event>,
+    door: Door,
+    sources: Sources,
+    mark: MemoryMark,
+    sampled: &mut dyn FnMut(Vec<Sample>),
+) -> Result<Sent, TransferError> {
+    let job = &context.job;
+    let queue = Queue::new(
+        Arc::clone(&context.abort),
+        job.plan.streams,
+        job.plan.block_bytes,
+        job.dry_run,
+    );
+    let sending = Arc::new(Sending::new(queue, sources, job.plan.streams));
+    if job.direction == Direction::Pull {
+        sending.queue.accept(job.fresh && !job.dry_run);
+    }
+    if let Some(memory) = job.memory {
+        sending.queue.add_memory(memory);
+    } else {
+        let sending = Arc::clone(&sending);
+        context.spawn("howdah-scan", move |context| scan(context, &sending))?;
+    }
+    if !job.dry_run {
+        let sending = Arc::clone(&sending);
+        door.open(
+            context,
+            true,
+            Arc::new(move |context, connection, stream| sending.work(context, connection, stream)),
+        )?;
+    }
+    let run = Run {
+        context,
+        sending,
+        inbox: Inbox::new(events, context.side),
+        liveness: Liveness::new(context.side, context.patience, Instant::now()),
+        placed: 0,
+        sampler: Sampler::new(context.board.started),
+        sampled,
+        finished: None,
+    };
+    run.until_finished(mark)
+}
+
+fn scan(context: &Arc<Context>, sending: &Sending) -> Result<(), TransferError> {
+    let queue = &sending.queue;
+    let offer = || queue.make_offers(|offer| context.control.say(Message::Offer(offer)));
+    let scanned = sending.sources.scan(&mut |found| {
+        match found {
+            Found::Entry(entry) => {
+                queue.add(entry)?;
+                offer();
+            }
+            Found::Special(line) => context.warn(line),
+            Found::Unreadable(why) => context.leave_out(why),
+        }
+        Ok(())
+    });
+    match scanned {
+        Ok(()) => {
+            queue.scan_complete();
+            offer();
+            Ok(())
+        }
+        // This end stops already, and says itself why.
+        Err(TransferError::Cancelled) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+struct Run<'a> {
+    context: &'a Arc<Context>,
+    sending: Arc<Sending>,
+    inbox: Inbox<'a>,
+    liveness: Liveness,
+    /// Files in place by the receiver's account, as far as it can be true.
+    placed: u64,
+    sampler: Sampler,
+    sampled: &'a mut dyn FnMut(Vec<Sample>),
+    finished: Option<Finished>,
+}
+
+impl Run<'_> {
+    fn until_finished(mut self, mark: MemoryMark) -> Result<Sent, TransferError> {
+        let keep_every = Duration::from_nanos(self.context.job.sample_every_ns);
+        let look_every = keep_every.min(LOOK_EVERY);
+        let mut sample_at = Instant::now();
+        let mut keep_at = sample_at;
+        let mut scanned_at = Instant::now();
+        let mut told = None;
+        let peer = loop {
+            let now = Instant::now();
+            if now >= sample_at {
+                let keep = now >= keep_at;
+                self.sample(keep);
+                sample_at = now + look_every;
+                if keep {
+                    keep_at = now + keep_every;
+                }
+            }
+            let scanned = self.sending.queue.scanned();
+            let news =
+                told != Some(scanned) && (scanned.complete || now >= scanned_at + SCANNED_EVERY);
+            if news {
+                self.context.control.say(Message::Scanned(scanned));
+                told = Some(scanned);
+                scanned_at = now;
+            }
+            {
+                let mut notes = lock(&self.context.board.notes);
+                notes.scanned = scanned;
+                notes.skipped = self.sending.queue.skipped();
+                notes.streams = self.context.abort.open_streams();
+            }
+            if self.all_sent()
+                && let Some(finished) = self.finished.take()
+            {
+                break finished;
+            }
+            let until = if told == Some(scanned) {
+                sample_at
+            } else {
+                now + LOOK_EVERY / 10
+            };
+            match self
+                .inbox
+                .next(until.min(sample_at).saturating_duration_since(now))?
+            {
+                Some(Input::Message(message)) => self.hear(message)?,
+                Some(Input::Steer(wish)) => {
+                    let steered = self.steer(&wish.steering);
+                    let change = wish.came_to(steered);
+                    lock(&self.context.board.notes).changes.add(change);
+                }
+                Some(Input::StreamDone | Input::InPlace) | None => {}
+            }
+            self.liveness
+                .look(self.evidence(), self.owed(), Instant::now())?;
+        };
+        let finished = Instant::now();
+        self.context.abort.settle();
+        self.sample(true);
+        let totals = self.sending.totals();
+        let streams = self.sampler.summaries(&self.context.abort, &totals);
+        let mut sum: Totals = totals.iter().map(|(_, totals)| totals).sum();
+        if peer.totals != sum {
+            return Err(TransferError::Here(format!(
+                "the other end broke the protocol: it took {} bytes and {} files of {} and {}",
+                peer.totals.bytes, peer.totals.files, sum.bytes, sum.files
+            )));
+        }
+        self.sending.let_all_go(self.context)?;
+        if self.context.job.direction == Direction::Pull {
+            let peak_memory_bytes = mark.peak_growth_bytes();
+            let account = Finished {
+                totals: sum,
+                peak_memory_bytes,
+                streams: streams.clone(),
+            };
+            self.context
+                .control
+                .say(Message::Finished(Box::new(account)));
+        }
+        let listed = self.sending.queue.take_listed();
+        sum.take_away(&self.sending.given_up());
+        Ok(Sent {
+            streams,
+            peer,
+            arrived: sum,
+            finished,
+            listed,
+        })
+    }
+
+    fn sample(&mut self, keep: bool) {
+        let round = self.sampler.sample(&self.context.abort);
+        note_samples(self.context, &round);
+        if keep {
+            (self.sampled)(round);
+        }
+        for connection in self.sampler.dead() {
+            self.context.abort.hang_up(connection);
+        }
+    }
+
+    fn hear(&mut self, message: Message) -> Result<(), TransferError> {
+        let sending = Arc::clone(&self.sending);
+        let queue = &sending.queue;
+        match message {
+            Message::Accept { fresh, into_folder } => {
+                lock(&self.context.board.notes).into_folder = into_folder;
+                queue.accept(fresh);
+            }
+            Message::Answer(answer) => queue.answer(&answer),
+            Message::Progress(progress) => self.hear_progress(progress)?,
+            Message::Warning(text) => lock(&self.context.board.notes).warnings.add(text),
+            Message::Finished(finished) => self.finished = Some(*finished),
+            Message::Steer(steering) => {
+                let steered = self.steer(&steering);
+                self.context.control.say(Message::Steered(steered));
+            }
+            _ => {}
+        }
+        queue.make_offers(|offer| self.context.control.say(Message::Offer(offer)));
+        Ok(())
+    }
+
+    fn steer(&self, steering: &Steering) -> Steered {
+        let context = self.context;
+        let taken = context.tuning.change(steering, &context.abort);
+        if taken.is_ok() {
+            self.sending.queue.use_streams(steering.streams);
+        }
+        let elapsed = context.board.started.elapsed();
+        Steered {
+            at_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),
+            taken: taken.map_err(|error| error.to_string()),
+        }
+    }
+
+    /// Grows with each step of the receiver that this end can see: what its kernel acknowledges, what
+    /// it answers, and the files that it has, as far as they were sent.
+    fn evidence(&self) -> u64 {
+        let queue = &self.sending.queue;
+        let acked: u64 = lock(&self.context.board.notes).acked.values().sum();
+        let (_, answered) = queue.offers();
+        acked
+            .wrapping_add(answered)
+            .wrapping_add(self.placed)
+            .wrapping_add(u64::from(queue.accepted()))
+            .wrapping_add(u64::from(self.finished.is_some()))
+    }
+
+    /// What the receiver has to do next.
+    fn owed(&self) -> Owed {
+        let queue = &self.sending.queue;
+        let (offers_open, _) = queue.offers();
+        let all_sent = self.all_sent() && queue.scanned().complete;
+        if !queue.accepted() && self.context.job.memory.is_none() {
+            Owed::Step("has not said whether it takes the copy")
+        } else if self.sampler.waiting() {
+            Owed::Step("has taken no data")
+        } else if offers_open > 0 {
+            Owed::Step("has not said which files it needs")
+        } else if all_sent {
+            Owed::LastStep("has not confirmed the copy")
+        } else if self.context.side == Side::Far && self.context.abort.open_streams() == 0 {
+            Owed::Step("has opened no data stream")
+        } else {
+            Owed::Nothing
+        }
+    }
+
+    /// Whether each stream has sent its end. A dry run has none.
+    fn all_sent(&self) -> bool {
+        self.context.job.dry_run || self.sending.all_sent()
+    }
+
+    fn hear_progress(&mut self, progress: Progress) -> Result<(), TransferError> {
+        self.placed = self
+            .placed
+            .max(progress.files.min(self.sending.queue.taken()));
+        let board = &self.context.board;
+        board.bytes.store(progress.bytes, Ordering::Relaxed);
+        board.files.store(progress.files, Ordering::Relaxed);
+        (0..)
+            .zip(progress.taken)
+            .try_for_each(|(stream, taken)| self.sending.let_go(self.context, stream, taken))
+    }
+}
+
+/// Notes what a round of samples says of the path. The round trip is of the streams that carried something since
+/// the round before, if any did: that of an idle one is of the time when it last did.
+pub fn note_samples(context: &Context, round: &[Sample]) {
+    if round.is_empty() {
+        return;
+    }
+    let mut notes = lock(&context.board.notes);
+    let busy = |sample: &&Sample| {
+        let before = notes.acked.get(&sample.stream);
+        before.is_some_and(|&acked| acked < sample.bytes_acked)
+    };
+    let mut rtts: Vec<u32> = round
+        .iter()
+        .filter(busy)
+        .map(|sample| sample.rtt_us)
+        .collect();
+    if rtts.is_empty() && notes.rtt.is_none() {
+        rtts.extend(round.iter().map(|sample| sample.rtt_us));
+    }
+    if let Ok(count) = u32::try_from(rtts.len())
+        && count > 0
+    {
+        let sum: Duration = rtts
+            .iter()
+            .map(|&us| Duration::from_micros(us.into()))
+            .sum();
+        notes.rtt = Some(sum / count);
+    }
+    let acked = round
+        .iter()
+        .map(|sample| (sample.stream, sample.bytes_acked));
+    notes.acked.extend(acked);
+    notes.acked_at_ns = round.iter().map(|sample| sample.at_ns).max().unwrap_or(0);
+    notes.retransmissions = round.iter().map(|sample| sample.retransmissions).sum();
+}

@@ -1,0 +1,196 @@
+//! The pieces of one data stream that were sent and that the receiver is not known to have taken: what
+//! a new connection sends again when the old one has broken.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use howdah_wire::{Checksum, FilePiece, Piece, PieceError, Totals};
+
+use crate::end::abort::lock;
+use crate::tree::queue::BigFile;
+
+/// Pieces kept of all streams together; of one at least [`LEAST`]. Some 20 MB.
+const MOST: usize = 128 * 1024;
+/// Pieces that a stream may have on the way however many streams there are.
+const LEAST: usize = 1024;
+
+/// A piece that was sent.
+#[derive(Debug, Clone)]
+pub enum Sent {
+    /// What its header says all of: a folder, a link, the end, payload from memory.
+    Header(Piece),
+    /// Part of a file, or all of it.
+    File(SentFile),
+}
+
+/// A part of a file that was sent, or all of it.
+#[derive(Debug, Clone)]
+pub struct SentFile {
+    /// Its header.
+    pub piece: FilePiece,
+    /// The file, if it is not sent as a small one.
+    pub big: Option<Arc<BigFile>>,
+    /// What was read.
+    pub read: Read,
+}
+
+/// What came of reading a piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Read {
+    /// It has not been read to its end.
+    NotYet,
+    /// It has this checksum.
+    Whole(Checksum),
+    /// Its file is given up.
+    GivenUp,
+}
+
+/// The kept pieces of one stream.
+#[derive(Debug)]
+pub struct Kept {
+    state: Mutex<State>,
+    changed: Condvar,
+    most: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Pieces that the receiver has taken; the next one has this number.
+    taken: u64,
+    pieces: VecDeque<Sent>,
+    /// What all pieces so far count.
+    totals: Totals,
+    ended: bool,
+}
+
+impl Kept {
+    /// Nothing sent yet, of one of so many streams.
+    pub fn new(streams: u16) -> Self {
+        Self {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            most: (MOST / usize::from(streams.max(1))).max(LEAST),
+        }
+    }
+
+    /// Keeps a piece that is about to be sent for the first time; its number.
+    pub fn keep(&self, sent: Sent) -> u64 {
+        let mut state = lock(&self.state);
+        match &sent {
+            Sent::Header(piece) => state.totals.count(piece),
+            Sent::File(file) => state.totals.add(&file.piece.totals()),
+        }
+        state.ended |= matches!(sent, Sent::Header(Piece::End(_)));
+        state.pieces.push_back(sent);
+        state.taken + state.pieces.len() as u64 - 1
+    }
+
+    /// Notes what was read of a piece, before its checksum leaves.
+    pub fn note_read(&self, number: u64, read: Read) {
+        let mut state = lock(&self.state);
+        let index = number.checked_sub(state.taken);
+        let index = index.and_then(|index| usize::try_from(index).ok());
+        if let Some(Sent::File(file)) = index.and_then(|index| state.pieces.get_mut(index)) {
+            file.read = read;
+        }
+    }
+
+    /// Lets go of what the receiver has taken, which is `taken` pieces in all.
+    ///
+    /// # Errors
+    /// [`PieceError::Tally`] when it has taken more than was sent.
+    pub fn let_go(&self, taken: u64) -> Result<Vec<Sent>, PieceError> {
+        let mut state = lock(&self.state);
+        let gone = taken.saturating_sub(state.taken);
+        let gone = usize::try_from(gone).map_err(|_| PieceError::Tally)?;
+        if gone > state.pieces.len() {
+            return Err(PieceError::Tally);
+        }
+        let gone = state.pieces.drain(..gone).collect::<Vec<_>>();
+        state.taken += gone.len() as u64;
+        drop(state);
+        self.changed.notify_all();
+        Ok(gone)
+    }
+
+    /// The number of the first piece kept, and all of them.
+    pub fn all(&self) -> (u64, Vec<Sent>) {
+        let state = lock(&self.state);
+        (state.taken, state.pieces.iter().cloned().collect())
+    }
+
+    /// Whether there is room for one more.
+    pub fn has_room(&self) -> bool {
+        lock(&self.state).pieces.len() < self.most
+    }
+
+    /// Whether the end was sent.
+    pub fn ended(&self) -> bool {
+        lock(&self.state).ended
+    }
+
+    /// Whether the end was sent and nothing is left to be taken.
+    pub fn all_taken(&self) -> bool {
+        let state = lock(&self.state);
+        state.ended && state.pieces.is_empty()
+    }
+
+    /// Pieces sent so far, each counted once.
+    pub fn sent(&self) -> u64 {
+        let state = lock(&self.state);
+        state.taken + state.pieces.len() as u64
+    }
+
+    /// What all pieces sent so far count, each once.
+    pub fn totals(&self) -> Totals {
+        lock(&self.state).totals
+    }
+
+    /// Waits until something is let go, a moment at most.
+    pub fn wait(&self, moment: Duration) {
+        let state = lock(&self.state);
+        let waited = self.changed.wait_timeout(state, moment);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(len: u64) -> Sent {
+        Sent::Header(Piece::Memory { len })
+    }
+
+    #[test]
+    fn what_is_taken_is_let_go_once_and_in_order() {
+        let kept = Kept::new(4);
+        for len in 1..=5 {
+            assert_eq!(kept.keep(memory(len)), len - 1);
+        }
+        assert_eq!(kept.let_go(2).unwrap().len(), 2);
+        assert!(kept.let_go(1).unwrap().is_empty());
+        let (first, left) = kept.all();
+        assert_eq!((first, left.len()), (2, 3));
+        assert!(matches!(left[0], Sent::Header(Piece::Memory { len: 3 })));
+        assert_eq!(kept.let_go(6).unwrap_err(), PieceError::Tally);
+        assert_eq!(kept.totals().bytes, 15);
+        assert_eq!(kept.sent(), 5);
+        assert!(!kept.all_taken());
+        kept.keep(Sent::Header(Piece::End(kept.totals())));
+        assert!(kept.ended() && !kept.all_taken());
+        assert_eq!(kept.let_go(6).unwrap().len(), 4);
+        assert!(kept.all_taken());
+    }
+
+    #[test]
+    fn the_room_has_a_bound_and_each_of_many_streams_has_some() {
+        let kept = Kept::new(u16::MAX);
+        for _ in 0..LEAST {
+            assert!(kept.has_room());
+            kept.keep(memory(1));
+        }
+        assert!(!kept.has_room());
+    }
+}

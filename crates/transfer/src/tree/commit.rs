@@ -1,0 +1,166 @@
+//! Gives complete files their names, in batches: one flush serves all files of a batch.
+//!
+//! Streams hand over what they have completed and go on. While one batch is flushed the next one
+//! gathers, so a slow disk makes batches larger. A full queue holds the streams back.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use howdah_wire::{Checksum, FilePiece};
+use rustix::process::{Resource, getrlimit};
+
+use crate::end::abort::lock;
+use crate::error::TransferError;
+use crate::tree::draft::Draft;
+use crate::tree::durable::flush_files;
+
+/// Most files of a batch. Each is an open descriptor, and another batch may be in the queue.
+const MAX_FILES: usize = 256;
+/// A batch takes at most this part of the descriptors that the process may have.
+const PART_OF_DESCRIPTORS: usize = 8;
+/// The longest that a wait does not look at the stop flag.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// A file that is complete and verified, and has no name yet.
+#[derive(Debug)]
+pub struct Complete {
+    /// What was written of it; its attributes are set.
+    pub draft: Arc<Draft>,
+    /// One of its pieces.
+    pub piece: FilePiece,
+    /// Its digest.
+    pub blake3: Checksum,
+}
+
+/// The queue of complete files, and the thread that names them.
+#[derive(Debug)]
+pub struct Committer {
+    state: Mutex<State>,
+    changed: Condvar,
+    most: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: Vec<Complete>,
+    /// A batch is being flushed and named.
+    busy: bool,
+    /// No more files come.
+    closed: bool,
+    /// Why the thread has ended before all were named.
+    failed: Option<TransferError>,
+}
+
+impl Committer {
+    /// A committer with nothing to name.
+    pub fn new() -> Self {
+        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
+        Self {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            most: (descriptors / PART_OF_DESCRIPTORS).clamp(1, MAX_FILES),
+        }
+    }
+
+    /// Hands a file over; waits while too many are waiting.
+    ///
+    /// # Errors
+    /// [`TransferError::Cancelled`] when `stop` says so, and why the thread has failed.
+    pub fn hand_over(&self, file: Complete, stop: impl Fn() -> bool) -> Result<(), TransferError> {
+        let mut state = lock(&self.state);
+        while state.waiting.len() >= self.most && state.failed.is_none() {
+            if stop() {
+                return Err(TransferError::Cancelled);
+            }
+            state = self.wait(state);
+        }
+        if let Some(error) = &state.failed {
+            return Err(error.clone());
+        }
+        state.waiting.push(file);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// The work of the thread: flushes and names batches until [`Self::finish`] has been called and
+    /// all is done. `named` takes each file that has its name. When this end stops, what is waiting
+    /// is still named, because it is complete.
+    ///
+    /// # Errors
+    /// When a file cannot be flushed or named.
+    pub fn run(
+        &self,
+        stop: impl Fn() -> bool,
+        mut named: impl FnMut(Complete) -> Result<(), TransferError>,
+    ) -> Result<(), TransferError> {
+        let outcome = self.name_batches(stop, &mut named);
+        let mut state = lock(&self.state);
+        state.busy = false;
+        state.failed = outcome.as_ref().err().cloned();
+        state.waiting.clear();
+        self.changed.notify_all();
+        outcome
+    }
+
+    fn name_batches(
+        &self,
+        stop: impl Fn() -> bool,
+        named: &mut impl FnMut(Complete) -> Result<(), TransferError>,
+    ) -> Result<(), TransferError> {
+        while let Some(batch) = self.next_batch(&stop) {
+            let drafts: Vec<&Draft> = batch.iter().map(|file| &*file.draft).collect();
+            flush_files(&drafts)?;
+            for file in batch {
+                file.draft.give_name()?;
+                named(file)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is waiting, once something is; `None` when nothing more comes.
+    fn next_batch(&self, stop: impl Fn() -> bool) -> Option<Vec<Complete>> {
+        let mut state = lock(&self.state);
+        state.busy = false;
+        self.changed.notify_all();
+        while state.waiting.is_empty() {
+            if state.closed || stop() {
+                return None;
+            }
+            state = self.wait(state);
+        }
+        state.busy = true;
+        let batch = std::mem::take(&mut state.waiting);
+        self.changed.notify_all();
+        Some(batch)
+    }
+
+    /// Whether files are waiting or being flushed.
+    pub fn busy(&self) -> bool {
+        let state = lock(&self.state);
+        state.busy || !state.waiting.is_empty()
+    }
+
+    /// Waits until all files that were handed over have their names.
+    ///
+    /// # Errors
+    /// [`TransferError::Cancelled`] when `stop` says so, and why the thread has failed.
+    pub fn finish(&self, stop: impl Fn() -> bool) -> Result<(), TransferError> {
+        let mut state = lock(&self.state);
+        state.closed = true;
+        self.changed.notify_all();
+        while state.failed.is_none() && (state.busy || !state.waiting.is_empty()) {
+            if stop() {
+                return Err(TransferError::Cancelled);
+            }
+            state = self.wait(state);
+        }
+        state.failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let waited = self.changed.wait_timeout(state, GLANCE);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}

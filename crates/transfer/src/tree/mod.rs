@@ -1,0 +1,14 @@
+//! Trees of files: found and read at the sender (`source`, `queue`), put in place and on stable storage at
+//! the receiver (`target`, `place`, `draft`, `commit`, `durable`).
+
+pub mod assembly;
+pub mod commit;
+pub mod draft;
+pub mod durable;
+pub mod folders;
+pub mod place;
+pub mod queue;
+pub mod source;
+pub mod spot;
+pub mod target;
+pub mod write_behind;

@@ -1,0 +1,276 @@
+//! Puts files, folders and links in place below the targets, and never anywhere else.
+//!
+//! Each folder is entered by one name at a time from its parent's descriptor, never through a
+//! symbolic link. A file has no name until it is complete: it is written to an unnamed file
+//! (`O_TMPFILE`) and linked into place; where the file system has none, beside the target.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+
+use howdah_wire::{Attributes, LinkTarget, OfferedFile, TreePath, printable};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::end::abort::lock;
+use crate::error::TransferError;
+use crate::tree::draft::Draft;
+use crate::tree::durable;
+use crate::tree::folders::{Folder, Folders};
+use crate::tree::source::{INSIDE, mtime_ns};
+use crate::tree::spot::{Spot, set_attributes, temporary_name, times};
+use crate::tree::target::Target;
+
+/// Folders kept open, so that files of one folder do not look it up again.
+const MAX_OPEN_FOLDERS: usize = 128;
+
+/// By source and path below its target's folder.
+type OpenFolders = HashMap<(u16, Vec<u8>), Arc<OwnedFd>>;
+
+/// The receiving side's file system, below the targets of one job.
+#[derive(Debug)]
+pub struct Placement {
+    targets: Vec<Target>,
+    open: Mutex<OpenFolders>,
+    folders: Mutex<Folders>,
+    /// Where names have changed that are not on stable storage yet.
+    unflushed: durable::Unflushed,
+}
+
+impl Placement {
+    /// Nothing placed yet.
+    pub fn new(targets: Vec<Target>) -> Self {
+        Self {
+            targets,
+            open: Mutex::default(),
+            folders: Mutex::default(),
+            unflushed: durable::Unflushed::default(),
+        }
+    }
+
+    /// The path of an entry relative to the folder its target is in.
+    ///
+    /// # Errors
+    /// When the peer names a source that the job has not.
+    fn relative(&self, source: u16, path: &TreePath) -> Result<(&Target, Vec<u8>), TransferError> {
+        let target = self.targets.get(usize::from(source)).ok_or_else(|| {
+            TransferError::Here("the other end broke the protocol: no such source".to_owned())
+        })?;
+        let mut relative = target.name.clone().unwrap_or_default();
+        if !relative.is_empty() && !path.is_root() {
+            relative.push(b'/');
+        }
+        relative.extend_from_slice(path.as_bytes());
+        Ok((target, relative))
+    }
+
+    /// Whether a file must be sent: it is not there with the same size and time.
+    ///
+    /// # Errors
+    /// When the peer names a source that the job has not.
+    pub fn needs(&self, file: &OfferedFile) -> Result<bool, TransferError> {
+        let (target, relative) = self.relative(file.source, &file.path)?;
+        let Some(folder) = &target.folder else {
+            return Ok(true);
+        };
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat2(folder, relative, flags, Mode::empty(), INSIDE);
+        let Ok(stat) = opened.and_then(rustix::fs::fstat) else {
+            return Ok(true);
+        };
+        let same_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+            && u64::try_from(stat.st_size) == Ok(file.size);
+        let needed = !(same_file && same_time(file.mtime_ns, mtime_ns(&stat)));
+        if !needed {
+            // Nobody knows whether who wrote it has put it on stable storage.
+            self.unflushed.note_system(folder, &target.folder_path)?;
+        }
+        Ok(needed)
+    }
+
+    /// Notes that an entry has a new name, so that [`Self::finish`] puts it on stable storage.
+    ///
+    /// # Errors
+    /// When its folder cannot be asked what it is.
+    pub fn note_named(&self, spot: &Spot) -> Result<(), TransferError> {
+        self.unflushed.note(&spot.folder, &spot.display)
+    }
+
+    /// The spot of an entry; folders above it that are missing are made.
+    ///
+    /// # Errors
+    /// When a folder cannot be made or entered.
+    pub fn spot(&self, source: u16, path: &TreePath) -> Result<Spot, TransferError> {
+        let (target, relative) = self.relative(source, path)?;
+        let display = target.display(&relative);
+        let (parent, name) = parent_and_name(&relative);
+        if name.is_empty() {
+            return Err(TransferError::Here(format!(
+                "{} is no folder at its source; copy it without /.",
+                printable(&display)
+            )));
+        }
+        let folder = self.folder(source, target, parent)?;
+        Ok(Spot {
+            folder,
+            name: name.to_vec(),
+            display,
+        })
+    }
+
+    /// Starts a file; see [`Draft`].
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn draft(&self, source: u16, path: &TreePath, size: u64) -> Result<Draft, TransferError> {
+        Draft::create(self.spot(source, path)?, size)
+    }
+
+    /// Makes a folder. Its attributes are set by [`Self::finish`], when nothing in it changes any
+    /// more.
+    ///
+    /// # Errors
+    /// When it cannot be made or entered.
+    pub fn make_folder(
+        &self,
+        source: u16,
+        path: &TreePath,
+        attributes: Attributes,
+    ) -> Result<(), TransferError> {
+        let (target, relative) = self.relative(source, path)?;
+        self.folder(source, target, &relative)?;
+        let (false, Some(destination)) = (relative.is_empty(), &target.folder) else {
+            return Ok(());
+        };
+        let folder = Folder {
+            source,
+            path: path.clone(),
+            attributes,
+        };
+        lock(&self.folders)
+            .add(&folder, destination)
+            .map_err(|error| {
+                TransferError::path("keep the attributes of", &target.display(&relative), error)
+            })
+    }
+
+    /// Makes a symbolic link; one that is there already is replaced.
+    ///
+    /// # Errors
+    /// When it cannot be made, or a folder has its name.
+    pub fn link(
+        &self,
+        source: u16,
+        path: &TreePath,
+        link: &LinkTarget,
+        mtime_ns: i64,
+    ) -> Result<(), TransferError> {
+        let spot = self.spot(source, path)?;
+        let failed = |error: Errno| TransferError::path("make link", &spot.display, error);
+        let (folder, name) = (&spot.folder, spot.name.as_slice());
+        match rustix::fs::symlinkat(link.as_bytes(), folder, name) {
+            Err(Errno::EXIST) => {
+                let beside = temporary_name(name);
+                rustix::fs::symlinkat(link.as_bytes(), folder, beside.as_slice())
+                    .map_err(failed)?;
+                if let Err(error) = spot.replace_by(&beside) {
+                    let _ = rustix::fs::unlinkat(folder, beside.as_slice(), AtFlags::empty());
+                    return Err(error);
+                }
+            }
+            other => other.map_err(failed)?,
+        }
+        rustix::fs::utimensat(folder, name, &times(mtime_ns), AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(failed)?;
+        self.note_named(&spot)
+    }
+
+    /// Gives the folders their attributes, the innermost first, and puts all names on stable storage,
+    /// until `stop` says so.
+    ///
+    /// # Errors
+    /// When a folder cannot be changed or the storage fails; [`TransferError::Cancelled`] when it was
+    /// stopped.
+    pub fn finish(&self, stop: impl Fn() -> bool) -> Result<(), TransferError> {
+        let folders = std::mem::take(&mut *lock(&self.folders));
+        folders.each(|folder| {
+            if stop() {
+                return Err(TransferError::Cancelled);
+            }
+            self.set_attributes_of(&folder)
+        })?;
+        self.unflushed.flush(stop)
+    }
+
+    fn set_attributes_of(&self, folder: &Folder) -> Result<(), TransferError> {
+        let (target, relative) = self.relative(folder.source, &folder.path)?;
+        let display = target.display(&relative);
+        let open = self.folder(folder.source, target, &relative)?;
+        set_attributes(&open, folder.attributes)
+            .map_err(|error| TransferError::path("set mode and time of", &display, error))?;
+        self.unflushed.note(&open, &display)
+    }
+
+    /// An open folder below a target's, made together with those above it if it is missing.
+    fn folder(
+        &self,
+        source: u16,
+        target: &Target,
+        relative: &[u8],
+    ) -> Result<Arc<OwnedFd>, TransferError> {
+        if relative.is_empty() {
+            return target.folder.clone().ok_or(TransferError::Cancelled);
+        }
+        let key = (source, relative.to_vec());
+        if let Some(folder) = lock(&self.open).get(&key) {
+            return Ok(Arc::clone(folder));
+        }
+        let (parent, name) = parent_and_name(relative);
+        let parent = self.folder(source, target, parent)?;
+        let failed =
+            |error: Errno| TransferError::path("make folder", &target.display(relative), error);
+        let folder = match enter(&parent, name) {
+            Err(Errno::NOENT) => {
+                // Only its owner may enter until it is complete and gets its own mode.
+                match rustix::fs::mkdirat(&parent, name, Mode::RWXU) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(failed(error)),
+                }
+                self.unflushed.note(&parent, &target.display(relative))?;
+                enter(&parent, name).map_err(failed)?
+            }
+            other => other.map_err(failed)?,
+        };
+        let folder = Arc::new(folder);
+        let mut open = lock(&self.open);
+        if open.len() >= MAX_OPEN_FOLDERS {
+            open.clear();
+        }
+        open.insert(key, Arc::clone(&folder));
+        Ok(folder)
+    }
+}
+
+/// The folder an entry is in, empty for the target's own, and its last name.
+fn parent_and_name(relative: &[u8]) -> (&[u8], &[u8]) {
+    match relative.iter().rposition(|&byte| byte == b'/') {
+        Some(slash) => (&relative[..slash], &relative[slash + 1..]),
+        None => (b"", relative),
+    }
+}
+
+fn enter(parent: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat2(parent, name, flags, Mode::empty(), INSIDE)
+}
+
+/// Whether two modification times are the same, as far as the receiving file system keeps them.
+fn same_time(sent_ns: i64, kept_ns: i64) -> bool {
+    const SECOND: i64 = 1_000_000_000;
+    sent_ns == kept_ns
+        || kept_ns.rem_euclid(SECOND) == 0 && sent_ns.div_euclid(SECOND) == kept_ns / SECOND
+}
+
+#[cfg(test)]
+#[path = "place_tests.rs"]
+mod tests;

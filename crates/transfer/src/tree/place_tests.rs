@@ -1,0 +1,266 @@
+use super::*;
+use std::fs;
+use std::io::IoSlice;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+
+#[path = "../../tests/listing/mod.rs"]
+mod listing;
+use listing::names;
+
+const ATTRIBUTES: Attributes = Attributes {
+    mode: 0o640,
+    mtime_ns: 1_234_567_890_123_456_789,
+};
+
+fn placement(folder: &Path, name: Option<&str>) -> Placement {
+    let descriptor = fs::File::open(folder).unwrap().into();
+    Placement::new(vec![Target {
+        folder: Some(Arc::new(descriptor)),
+        folder_path: b"dst".to_vec(),
+        name: name.map(|name| name.as_bytes().to_vec()),
+    }])
+}
+
+fn path(text: &str) -> TreePath {
+    TreePath::try_from(text.as_bytes().to_vec()).unwrap()
+}
+
+fn write(placement: &Placement, name: &str, content: &[u8]) -> Result<(), TransferError> {
+    let draft = placement.draft(0, &path(name), content.len() as u64)?;
+    draft.write_at(&mut [IoSlice::new(content)], 0)?;
+    draft.complete(ATTRIBUTES)?;
+    draft.give_name()
+}
+
+#[test]
+fn a_file_appears_complete_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), Some("root"));
+    let draft = placement.draft(0, &path("a/b/file"), 5).unwrap();
+    draft.write_at(&mut [IoSlice::new(b"hello")], 0).unwrap();
+    let inside = folder.path().join("root/a/b");
+    assert!(names(&inside).is_empty());
+    drop(draft);
+    assert!(names(&inside).is_empty());
+    write(&placement, "a/b/file", b"first").unwrap();
+    write(&placement, "a/b/file", b"second").unwrap();
+    assert_eq!(names(&inside), ["file"]);
+    let file = inside.join("file");
+    assert_eq!(fs::read(&file).unwrap(), b"second");
+    let meta = fs::metadata(&file).unwrap();
+    assert_eq!(meta.permissions().mode() & 0o7777, 0o640);
+    assert_eq!(
+        (meta.mtime(), meta.mtime_nsec()),
+        (1_234_567_890, 123_456_789)
+    );
+}
+
+#[test]
+fn where_no_file_can_be_unnamed_it_lies_beside_until_it_is_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), None);
+    let begin = |content: &[u8]| {
+        let spot = placement.spot(0, &path("file")).unwrap();
+        let draft = Draft::create_beside(spot, content.len() as u64).unwrap();
+        draft.write_at(&mut [IoSlice::new(content)], 0).unwrap();
+        draft
+    };
+    let dropped = begin(b"dropped");
+    let beside = names(folder.path());
+    assert!(
+        beside.len() == 1 && beside[0].starts_with(".file.howdah-"),
+        "{beside:?}"
+    );
+    assert_eq!(
+        fs::metadata(folder.path().join(&beside[0])).unwrap().mode() & 0o777,
+        0o600
+    );
+    drop(dropped);
+    assert!(names(folder.path()).is_empty());
+    for content in [b"first".as_slice(), b"second"] {
+        let (draft, other) = (begin(content), begin(b"other"));
+        draft.complete(ATTRIBUTES).unwrap();
+        draft.give_name().unwrap();
+        assert_eq!(fs::read(folder.path().join("file")).unwrap(), content);
+        drop((draft, other));
+        assert_eq!(names(folder.path()), ["file"]);
+    }
+    fs::remove_file(folder.path().join("file")).unwrap();
+    fs::create_dir(folder.path().join("file")).unwrap();
+    let error = begin(b"x").give_name().unwrap_err().to_string();
+    assert_eq!(error, "cannot write dst/file: a folder has that name");
+    assert_eq!(names(folder.path()), ["file"]);
+}
+
+#[test]
+fn folders_get_their_attributes_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), Some("root"));
+    placement
+        .make_folder(
+            0,
+            &path(""),
+            Attributes {
+                mode: 0o555,
+                ..ATTRIBUTES
+            },
+        )
+        .unwrap();
+    for mode in [0o700, ATTRIBUTES.mode] {
+        let attributes = Attributes { mode, ..ATTRIBUTES };
+        placement.make_folder(0, &path("sub"), attributes).unwrap();
+    }
+    write(&placement, "sub/file", b"x").unwrap();
+    placement.finish(|| false).unwrap();
+    let root = fs::metadata(folder.path().join("root")).unwrap();
+    let sub = fs::metadata(folder.path().join("root/sub")).unwrap();
+    assert_eq!(root.permissions().mode() & 0o7777, 0o555);
+    assert_eq!(sub.permissions().mode() & 0o7777, 0o640);
+    assert_eq!((root.mtime(), sub.mtime()), (1_234_567_890, 1_234_567_890));
+}
+
+#[test]
+fn who_stops_does_not_wait_for_the_folders() {
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), Some("root"));
+    placement.make_folder(0, &path("sub"), ATTRIBUTES).unwrap();
+    let stopped = placement.finish(|| true);
+    assert_eq!(stopped.unwrap_err(), TransferError::Cancelled);
+    let sub = fs::metadata(folder.path().join("root/sub")).unwrap();
+    assert_eq!(sub.permissions().mode() & 0o7777, 0o700);
+}
+
+#[test]
+fn nothing_is_written_through_a_symbolic_link() {
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("victim"), b"precious").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    symlink(outside.path(), folder.path().join("way")).unwrap();
+    symlink(outside.path().join("victim"), folder.path().join("file")).unwrap();
+    symlink(outside.path().join("new"), folder.path().join("dangling")).unwrap();
+    let placement = placement(folder.path(), None);
+
+    let error = write(&placement, "way/file", b"evil")
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("dst/way"), "{error}");
+    assert!(placement.make_folder(0, &path("way"), ATTRIBUTES).is_err());
+    assert!(
+        placement
+            .make_folder(0, &path("dangling/x"), ATTRIBUTES)
+            .is_err()
+    );
+    let link = LinkTarget::try_from(b"/etc".to_vec()).unwrap();
+    assert!(placement.link(0, &path("way/link"), &link, 0).is_err());
+
+    write(&placement, "file", b"mine").unwrap();
+    write(&placement, "dangling", b"mine").unwrap();
+    assert!(
+        folder
+            .path()
+            .join("file")
+            .symlink_metadata()
+            .unwrap()
+            .is_file()
+    );
+    assert_eq!(names(outside.path()), ["victim"]);
+    assert_eq!(
+        fs::read(outside.path().join("victim")).unwrap(),
+        b"precious"
+    );
+}
+
+#[test]
+fn a_link_sent_first_does_not_lead_the_next_file_outside() {
+    let outside = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), Some("root"));
+    use std::os::unix::ffi::OsStrExt;
+    let link = LinkTarget::try_from(outside.path().as_os_str().as_bytes().to_vec()).unwrap();
+    placement.link(0, &path("a"), &link, 0).unwrap();
+    assert!(write(&placement, "a/file", b"evil").is_err());
+    assert!(names(outside.path()).is_empty());
+}
+
+#[test]
+fn a_folder_is_never_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("name")).unwrap();
+    let placement = placement(folder.path(), None);
+    let error = write(&placement, "name", b"x").unwrap_err().to_string();
+    assert_eq!(error, "cannot write dst/name: a folder has that name");
+    assert_eq!(names(folder.path()), ["name"]);
+    let link = LinkTarget::try_from(b"x".to_vec()).unwrap();
+    assert!(placement.link(0, &path("name"), &link, 0).is_err());
+    assert_eq!(names(folder.path()), ["name"]);
+}
+
+#[test]
+fn a_special_file_is_never_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = folder.path().join("name");
+    let owner = rustix::fs::Mode::RUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &name, FileType::Fifo, owner, 0).unwrap();
+    let placement = placement(folder.path(), None);
+    let error = write(&placement, "name", b"x").unwrap_err().to_string();
+    assert_eq!(error, "cannot write dst/name: it is a FIFO");
+    let link = LinkTarget::try_from(b"x".to_vec()).unwrap();
+    assert!(placement.link(0, &path("name"), &link, 0).is_err());
+    assert_eq!(names(folder.path()), ["name"]);
+    assert!(fs::metadata(&name).unwrap().file_type().is_fifo());
+}
+
+#[test]
+fn a_source_the_job_has_not_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), None);
+    assert!(placement.draft(1, &path("x"), 1).is_err());
+}
+
+#[test]
+fn what_is_there_with_the_same_size_and_time_is_not_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), Some("root"));
+    write(&placement, "file", b"12345").unwrap();
+    let offered = |name: &str, size, mtime_ns| OfferedFile {
+        source: 0,
+        path: path(name),
+        size,
+        mtime_ns,
+    };
+    let needs = |file: &OfferedFile| placement.needs(file).unwrap();
+    assert!(!needs(&offered("file", 5, ATTRIBUTES.mtime_ns)));
+    assert!(needs(&offered("file", 6, ATTRIBUTES.mtime_ns)));
+    assert!(needs(&offered("file", 5, ATTRIBUTES.mtime_ns + 1)));
+    assert!(needs(&offered("other", 5, ATTRIBUTES.mtime_ns)));
+    assert!(needs(&offered("", 5, ATTRIBUTES.mtime_ns)));
+}
+
+#[test]
+fn times_that_a_file_system_cuts_to_seconds_are_the_same() {
+    assert!(same_time(1_999_999_999, 1_000_000_000));
+    assert!(!same_time(2_000_000_000, 1_000_000_000));
+    assert!(!same_time(1_000_000_000, 1_500_000_000));
+    assert!(same_time(-1, -1_000_000_000));
+}
+
+#[test]
+fn a_peer_cannot_plant_a_program_that_runs_as_the_receiver() {
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), Some("root"));
+    let attributes = Attributes {
+        mode: 0o7755,
+        ..ATTRIBUTES
+    };
+    placement.make_folder(0, &path("sub"), attributes).unwrap();
+    let draft = placement.draft(0, &path("sub/file"), 1).unwrap();
+    draft.write_at(&mut [IoSlice::new(b"x")], 0).unwrap();
+    draft.complete(attributes).unwrap();
+    draft.give_name().unwrap();
+    placement.finish(|| false).unwrap();
+    for name in ["root/sub", "root/sub/file"] {
+        let mode = fs::metadata(folder.path().join(name)).unwrap().mode();
+        assert_eq!(mode & 0o7777, 0o1755, "{name}");
+    }
+}

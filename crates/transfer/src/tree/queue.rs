@@ -1,0 +1,525 @@
+//! What is left to send, handed out block by block to whichever stream is free.
+//!
+//! Streams take the next block themselves, so a slow stream holds none of the others back. Blocks
+//! shrink towards the end so that all streams end together.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use howdah_wire::limits::{MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_PIECE_BYTES, MIN_BLOCK_BYTES};
+use howdah_wire::{Answer, Memory, Offer, OfferedFile, Scanned, Totals};
+
+use crate::end::abort::{Abort, lock};
+use crate::error::TransferError;
+use crate::session::listing::Listing;
+use crate::tree::assembly::Assembly;
+use crate::tree::source::{Entry, Kind, SourceFile};
+
+/// Entries that may wait; the scan waits beyond that. Some 20 MB.
+pub(crate) const MAX_WAITING: usize = 128 * 1024;
+/// Most payload of one block of small files, in bytes: the least that makes a packing pay.
+const MAX_PACK_BYTES: u64 = 1 << 20;
+/// Most small files in one block.
+const MAX_PACK_FILES: usize = 256;
+/// What a stream takes at a time while time is the limit: as much as goes in this time at the mean
+/// rate so far, so that one with a small window is not long beyond the end, nor less than the bytes.
+const TIMED_BLOCK: Duration = Duration::from_millis(20);
+const TIMED_BLOCK_MIN_BYTES: u64 = 64 << 10;
+/// How long a wait looks away from the stop flag.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// A file that is sent in more than one piece, or alone.
+#[derive(Debug)]
+pub struct BigFile {
+    /// Its number in the protocol.
+    pub number: u64,
+    /// Where it is and how big.
+    pub entry: Entry,
+    /// Its size in bytes.
+    pub size: u64,
+    /// How far it has been read.
+    pub reading: Mutex<Reading>,
+}
+
+/// What is known of reading a [`BigFile`].
+#[derive(Debug)]
+pub struct Reading {
+    /// Opened by the first stream that takes a piece.
+    pub opened: Opened,
+    /// Its pieces that were begun.
+    pub begun: Totals,
+    /// The digests of its pieces that were sent.
+    pub digests: Assembly,
+}
+
+impl Reading {
+    /// Nothing has been read of a file of `size` bytes.
+    pub fn new(size: u64) -> Self {
+        Self {
+            opened: Opened::NotYet,
+            begun: Totals::default(),
+            digests: Assembly::new(size),
+        }
+    }
+}
+
+/// Whether a [`BigFile`] is open.
+#[derive(Debug)]
+pub enum Opened {
+    /// Nobody has tried.
+    NotYet,
+    /// It is.
+    Yes(Arc<SourceFile>),
+    /// It cannot be read, or not to its end: no piece of it is begun any more.
+    Unreadable,
+}
+
+/// What a stream sends before it asks again.
+#[derive(Debug)]
+pub enum Block {
+    /// Small files, folders and links, whole, with their numbers.
+    Pack(Vec<(u64, Entry)>),
+    /// A part of a file.
+    Slice {
+        /// The file.
+        file: Arc<BigFile>,
+        /// Where the part starts, in bytes.
+        offset: u64,
+        /// How long it is, in bytes.
+        len: u64,
+    },
+    /// Payload from memory, in bytes.
+    Memory(u64),
+}
+
+/// What is still to come from memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Supply {
+    /// So much.
+    Bytes(u64),
+    /// As much as goes in this time, once the first block is taken.
+    Time(Duration),
+    /// As much as goes between these two.
+    Between(Instant, Instant),
+}
+
+/// Whether files are offered before they are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// The receiver has not said yet.
+    Unknown,
+    /// The destination is new: everything is sent.
+    Fresh,
+    /// Each file is offered.
+    Negotiate,
+}
+
+/// The queue between the scan, the answers and the streams.
+#[derive(Debug)]
+pub struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+    abort: Arc<Abort>,
+    block_bytes: u64,
+    dry_run: bool,
+}
+
+#[derive(Debug)]
+struct State {
+    mode: Mode,
+    /// Streams that get blocks, those with the least index; the others wait.
+    streams: u16,
+    ready: VecDeque<Entry>,
+    ready_bytes: u64,
+    slicing: Option<(Arc<BigFile>, u64)>,
+    memory: Supply,
+    memory_taken: u64,
+    /// Files to be offered or offered; the first `offered` of them are.
+    pending: VecDeque<Entry>,
+    offered: usize,
+    next_offer: u64,
+    offers_open: usize,
+    next_number: u64,
+    scanned: Scanned,
+    skipped: Scanned,
+    listed: Listing,
+}
+
+impl Queue {
+    /// An empty queue for `streams` streams and blocks of at most `block_bytes`.
+    pub fn new(abort: Arc<Abort>, streams: u16, block_bytes: u64, dry_run: bool) -> Self {
+        let most = 1 << block_bytes.clamp(MIN_BLOCK_BYTES, MAX_PIECE_BYTES).ilog2();
+        let state = State {
+            mode: Mode::Unknown,
+            streams: streams.max(1),
+            ready: VecDeque::new(),
+            ready_bytes: 0,
+            slicing: None,
+            memory: Supply::Bytes(0),
+            memory_taken: 0,
+            pending: VecDeque::new(),
+            offered: 0,
+            next_offer: 0,
+            offers_open: 0,
+            next_number: 0,
+            scanned: Scanned::default(),
+            skipped: Scanned::default(),
+            listed: Listing::default(),
+        };
+        Self {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            abort,
+            block_bytes: most,
+            dry_run,
+        }
+    }
+
+    /// Has this sent from memory; nothing is scanned then.
+    pub fn add_memory(&self, memory: Memory) {
+        let mut state = lock(&self.state);
+        match memory {
+            Memory::Bytes(bytes) => {
+                state.memory = Supply::Bytes(bytes);
+                state.scanned.bytes = bytes;
+                state.scanned.complete = true;
+            }
+            Memory::Time(ns) => state.memory = Supply::Time(Duration::from_nanos(ns)),
+        }
+        self.changed.notify_all();
+    }
+
+    /// Adds what the scan found; waits while too much is waiting.
+    ///
+    /// # Errors
+    /// [`TransferError::Cancelled`] when this end stops.
+    pub fn add(&self, entry: Entry) -> Result<(), TransferError> {
+        let mut state = lock(&self.state);
+        while state.ready.len() + state.pending.len() >= MAX_WAITING {
+            if self.abort.stopping() {
+                return Err(TransferError::Cancelled);
+            }
+            state = self.wait(state);
+        }
+        if let Kind::File { size, .. } = entry.kind {
+            state.scanned.files += 1;
+            state.scanned.bytes += size;
+        }
+        match (state.mode, &entry.kind) {
+            (Mode::Fresh, _) => state.make_ready(entry),
+            (_, Kind::File { .. }) => state.pending.push_back(entry),
+            _ if self.dry_run => {}
+            _ => state.make_ready(entry),
+        }
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Has so many streams get blocks, and no others.
+    pub fn use_streams(&self, streams: u16) {
+        lock(&self.state).streams = streams.max(1);
+        self.changed.notify_all();
+    }
+
+    /// Takes a file that cannot be read after all out of the account.
+    pub fn leave_out(&self, size: u64) {
+        let mut state = lock(&self.state);
+        state.scanned.files -= 1;
+        state.scanned.bytes -= size;
+    }
+
+    /// Notes that the scan has found everything.
+    pub fn scan_complete(&self) {
+        lock(&self.state).scanned.complete = true;
+        self.changed.notify_all();
+    }
+
+    /// Takes the receiver's word on whether its destination is new.
+    pub fn accept(&self, fresh: bool) {
+        let mut state = lock(&self.state);
+        if fresh {
+            state.mode = Mode::Fresh;
+            state.offered = 0;
+            state.offers_open = 0;
+            for entry in std::mem::take(&mut state.pending) {
+                state.make_ready(entry);
+            }
+        } else {
+            state.mode = Mode::Negotiate;
+        }
+        self.changed.notify_all();
+    }
+
+    /// Has `say` make all offers that can be made now, in order.
+    pub fn make_offers(&self, mut say: impl FnMut(Offer)) {
+        let mut state = lock(&self.state);
+        while let Some(offer) = state.take_offer() {
+            say(offer);
+        }
+    }
+
+    /// Takes the answer to the oldest open offer; `howdah_wire::Conversation` has checked its order.
+    pub fn answer(&self, answer: &Answer) {
+        let mut state = lock(&self.state);
+        state.offers_open = state.offers_open.saturating_sub(1);
+        for &needed in &answer.needed {
+            let Some(entry) = state.pending.pop_front() else {
+                break;
+            };
+            state.offered = state.offered.saturating_sub(1);
+            if let Kind::File { size, .. } = entry.kind
+                && !needed
+            {
+                state.skipped.files += 1;
+                state.skipped.bytes += size;
+            }
+            if self.dry_run {
+                let size = match entry.kind {
+                    Kind::File { size, .. } => size,
+                    _ => 0,
+                };
+                state.listed.add(entry.source, entry.path, size, needed);
+            } else if needed {
+                state.make_ready(entry);
+            }
+        }
+        self.changed.notify_all();
+    }
+
+    /// What the scan has found so far; complete once all of it that must be offered is.
+    pub fn scanned(&self) -> Scanned {
+        let state = lock(&self.state);
+        let complete = state.scanned.complete && state.pending.len() == state.offered;
+        Scanned {
+            complete,
+            ..state.scanned
+        }
+    }
+
+    /// Files that the receiver has already, and their bytes.
+    pub fn skipped(&self) -> Scanned {
+        lock(&self.state).skipped
+    }
+
+    /// Whether the receiver has said that it takes the job.
+    pub fn accepted(&self) -> bool {
+        lock(&self.state).mode != Mode::Unknown
+    }
+
+    /// Offers that wait for their answer, and files that have one.
+    pub fn offers(&self) -> (usize, u64) {
+        let state = lock(&self.state);
+        (state.offers_open, state.next_offer - state.offered as u64)
+    }
+
+    /// Files, folders and links that streams have taken.
+    pub fn taken(&self) -> u64 {
+        lock(&self.state).next_number
+    }
+
+    /// Dry run: each file with whether it would be sent.
+    pub fn take_listed(&self) -> Listing {
+        std::mem::take(&mut lock(&self.state).listed)
+    }
+
+    /// The next block for a stream if there is one now.
+    pub fn try_next(&self, stream: u16) -> Option<Block> {
+        let block = self.take(&mut lock(&self.state), stream);
+        if !matches!(block, None | Some(Block::Memory(_))) {
+            self.changed.notify_all();
+        }
+        block
+    }
+
+    /// Waits for the next block for a stream; `None` when there will be none.
+    ///
+    /// # Errors
+    /// [`TransferError::Cancelled`] when this end stops, and what `look` says, which is asked each moment.
+    pub fn next_block(
+        &self,
+        stream: u16,
+        look: impl Fn() -> Result<(), TransferError>,
+    ) -> Result<Option<Block>, TransferError> {
+        let mut state = lock(&self.state);
+        loop {
+            if self.abort.stopping() {
+                return Err(TransferError::Cancelled);
+            }
+            look()?;
+            if let Some(block) = self.take(&mut state, stream) {
+                self.changed.notify_all();
+                return Ok(Some(block));
+            }
+            if state.exhausted() {
+                return Ok(None);
+            }
+            state = self.wait(state);
+        }
+    }
+
+    fn wait<'a>(
+        &self,
+        state: std::sync::MutexGuard<'a, State>,
+    ) -> std::sync::MutexGuard<'a, State> {
+        let waited = self.changed.wait_timeout(state, GLANCE);
+        waited.unwrap_or_else(std::sync::PoisonError::into_inner).0
+    }
+
+    fn take(&self, state: &mut State, stream: u16) -> Option<Block> {
+        if stream >= state.streams {
+            return None;
+        }
+        let limit = self.block_limit(state);
+        if let Some(len) = state.take_memory(limit) {
+            return Some(Block::Memory(len));
+        }
+        let mut pack = Vec::new();
+        let mut pack_bytes = 0;
+        while state.slicing.is_none() {
+            let size = match state.ready.front()?.kind {
+                Kind::File { size, .. } => size,
+                _ => 0,
+            };
+            if size > MIN_BLOCK_BYTES {
+                if !pack.is_empty() {
+                    return Some(Block::Pack(pack));
+                }
+                let entry = state.ready.pop_front()?;
+                let number = state.number();
+                let file = BigFile {
+                    number,
+                    entry,
+                    size,
+                    reading: Mutex::new(Reading::new(size)),
+                };
+                state.slicing = Some((Arc::new(file), 0));
+                break;
+            }
+            let entry = state.ready.pop_front()?;
+            state.ready_bytes -= size;
+            pack_bytes += size;
+            pack.push((state.number(), entry));
+            let full = pack_bytes >= limit.min(MAX_PACK_BYTES) || pack.len() == MAX_PACK_FILES;
+            if full || state.ready.is_empty() {
+                return Some(Block::Pack(pack));
+            }
+        }
+        let (file, offset) = state.slicing.take()?;
+        let aligned = if offset == 0 {
+            u64::MAX
+        } else {
+            1 << offset.trailing_zeros()
+        };
+        let len = limit.min(aligned).min(file.size - offset);
+        state.ready_bytes -= len;
+        if offset + len < file.size {
+            state.slicing = Some((Arc::clone(&file), offset + len));
+        }
+        Some(Block::Slice { file, offset, len })
+    }
+
+    /// Half of what each stream's share is of what remains, a power of two between the smallest
+    /// block and the plan's.
+    fn block_limit(&self, state: &State) -> u64 {
+        if !state.scanned.complete {
+            return self.block_bytes;
+        }
+        let memory_bytes = match state.memory {
+            Supply::Bytes(bytes) => bytes,
+            _ => 0,
+        };
+        let share = (state.ready_bytes + memory_bytes) / (2 * u64::from(state.streams));
+        1 << share.clamp(MIN_BLOCK_BYTES, self.block_bytes).ilog2()
+    }
+}
+
+impl State {
+    fn make_ready(&mut self, entry: Entry) {
+        if let Kind::File { size, .. } = entry.kind {
+            self.ready_bytes += size;
+        }
+        self.ready.push_back(entry);
+    }
+
+    /// The length of the next block from memory; `None` when there is no more.
+    fn take_memory(&mut self, limit: u64) -> Option<u64> {
+        let now = Instant::now();
+        if let Supply::Time(time) = self.memory {
+            self.memory = Supply::Between(now, now + time);
+        }
+        let len = match &mut self.memory {
+            Supply::Bytes(left) => {
+                let len = limit.min(*left);
+                *left -= len;
+                len
+            }
+            Supply::Between(begun, end) if now < *end => {
+                let rate = self.memory_taken as f64 / now.duration_since(*begun).as_secs_f64();
+                let each = rate / f64::from(self.streams) * TIMED_BLOCK.as_secs_f64();
+                1 << (each as u64).clamp(TIMED_BLOCK_MIN_BYTES, limit).ilog2()
+            }
+            _ => {
+                self.memory = Supply::Bytes(0);
+                self.scanned.bytes = self.memory_taken;
+                self.scanned.complete = true;
+                0
+            }
+        };
+        self.memory_taken += len;
+        (len > 0).then_some(len)
+    }
+
+    fn take_offer(&mut self) -> Option<Offer> {
+        let unoffered = self.pending.len() - self.offered;
+        let enough = if self.scanned.complete {
+            1
+        } else {
+            MAX_OFFERED_FILES
+        };
+        let most_open = match self.mode {
+            Mode::Unknown => 1,
+            Mode::Fresh => 0,
+            Mode::Negotiate => MAX_OFFERS_OPEN,
+        };
+        if unoffered < enough || self.offers_open >= most_open {
+            return None;
+        }
+        let count = unoffered.min(MAX_OFFERED_FILES);
+        let files = self.pending.range(self.offered..self.offered + count);
+        let files = files.filter_map(|entry| match entry.kind {
+            Kind::File { size, attributes } => Some(OfferedFile {
+                source: entry.source,
+                path: entry.path.clone(),
+                size,
+                mtime_ns: attributes.mtime_ns,
+            }),
+            _ => None,
+        });
+        let offer = Offer {
+            first: self.next_offer,
+            files: files.collect(),
+        };
+        self.offered += count;
+        self.offers_open += 1;
+        self.next_offer += count as u64;
+        Some(offer)
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number
+    }
+
+    fn exhausted(&self) -> bool {
+        self.scanned.complete
+            && self.pending.is_empty()
+            && self.ready.is_empty()
+            && self.slicing.is_none()
+            && self.memory == Supply::Bytes(0)
+    }
+}
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

@@ -1,0 +1,324 @@
+//! Where each source goes: the destination a user named, read as `cp -r` reads it.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use howdah_wire::{Job, printable};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::error::TransferError;
+use crate::tree::durable::lost;
+use crate::tree::source::{BaseName, base_name};
+use crate::tree::spot::refuse_special;
+
+/// Where one source goes.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// The existing folder everything of it lands in; absent only in a dry run whose destination
+    /// folder does not exist yet.
+    pub folder: Option<Arc<OwnedFd>>,
+    /// Path of that folder, for messages.
+    pub folder_path: Vec<u8>,
+    /// The name the source gets in it; `None` when only what is in the source is copied.
+    pub name: Option<Vec<u8>>,
+}
+
+/// The targets of a job's sources.
+#[derive(Debug)]
+pub struct Targets {
+    /// One for each source.
+    pub each: Vec<Target>,
+    /// Whether nothing is there yet that could be skipped.
+    pub fresh: bool,
+    /// Whether the destination is a folder that sources land in by their names.
+    pub into_folder: bool,
+}
+
+impl Targets {
+    /// The targets of a job that may move no files at all.
+    ///
+    /// # Errors
+    /// Those of [`Self::resolve`].
+    pub fn of(job: &Job, destination: &[u8]) -> Result<Self, TransferError> {
+        match job.memory {
+            Some(_) => Ok(Self {
+                each: Vec::new(),
+                fresh: true,
+                into_folder: false,
+            }),
+            None => Self::resolve(job, destination),
+        }
+    }
+
+    /// Finds out where a job's sources go; makes the destination folder if the job asks for one
+    /// that is missing, but not in a dry run.
+    ///
+    /// # Errors
+    /// When the destination is a file where a folder is needed, its parent is missing, or two
+    /// sources would take the same name.
+    pub fn resolve(job: &Job, destination: &[u8]) -> Result<Self, TransferError> {
+        let names = job
+            .sources
+            .iter()
+            .map(|source| base_name(source))
+            .collect::<Result<Vec<_>, _>>()?;
+        check_distinct(&names)?;
+        let must_be_folder = job.destination_is_folder || names.len() > 1;
+        let (folder, folder_path, fixed_name) = match rustix::fs::stat(destination) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
+                (Some(open_folder(destination)?), destination.to_vec(), None)
+            }
+            Ok(_) if must_be_folder => {
+                return Err(TransferError::Here(format!(
+                    "destination {} is a file, not a folder; name a folder or remove it",
+                    printable(destination)
+                )));
+            }
+            Err(Errno::NOENT) if must_be_folder => {
+                let folder = make_folder(destination, job.dry_run)?;
+                (folder, destination.to_vec(), None)
+            }
+            found @ (Ok(_) | Err(Errno::NOENT)) => {
+                if let Ok(stat) = found {
+                    refuse_special(&stat, destination)?;
+                }
+                let (parent, name) = split(destination)?;
+                (Some(open_folder(&parent)?), parent, Some(name))
+            }
+            Err(error) => return Err(TransferError::path("write to", destination, error)),
+        };
+        let folder = folder.map(Arc::new);
+        let mut fresh = true;
+        let mut each = Vec::with_capacity(names.len());
+        for name in names {
+            let name = match (&fixed_name, name) {
+                (Some(name), _) => Some(name.clone()),
+                (None, BaseName::Named(name)) => Some(name),
+                (None, BaseName::Contents) => None,
+            };
+            let target = Target {
+                folder: folder.clone(),
+                folder_path: folder_path.clone(),
+                name,
+            };
+            fresh &= target.is_fresh()?;
+            each.push(target);
+        }
+        Ok(Self {
+            each,
+            fresh,
+            into_folder: fixed_name.is_none(),
+        })
+    }
+}
+
+impl Target {
+    /// The path of what is `relative` to the folder, for messages.
+    pub fn display(&self, relative: &[u8]) -> Vec<u8> {
+        [&self.folder_path, b"/".as_slice(), relative].concat()
+    }
+
+    fn is_fresh(&self) -> Result<bool, TransferError> {
+        let Some(folder) = &self.folder else {
+            return Ok(true);
+        };
+        let failed = |error: Errno| TransferError::path("read folder", &self.folder_path, error);
+        match &self.name {
+            Some(name) => {
+                match rustix::fs::statat(folder, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(_) => Ok(false),
+                    Err(Errno::NOENT) => Ok(true),
+                    Err(error) => Err(failed(error)),
+                }
+            }
+            None => {
+                for name in Dir::read_from(folder).map_err(failed)? {
+                    if !matches!(name.map_err(failed)?.file_name().to_bytes(), b"." | b"..") {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// A path as the shell at this end would have expanded it: `~` is the home folder, nothing is `.`.
+pub fn expand_home(path: &[u8], home: Option<&[u8]>) -> Vec<u8> {
+    match (path, home) {
+        (b"", _) => b".".to_vec(),
+        (b"~", Some(home)) => home.to_vec(),
+        ([b'~', rest @ ..], Some(home)) if rest.starts_with(b"/") => [home, rest].concat(),
+        _ => path.to_vec(),
+    }
+}
+
+fn check_distinct(names: &[BaseName]) -> Result<(), TransferError> {
+    let mut sorted: Vec<&BaseName> = names.iter().collect();
+    sorted.sort_by_key(|name| match name {
+        BaseName::Named(name) => name.as_slice(),
+        BaseName::Contents => b"",
+    });
+    for pair in sorted.windows(2) {
+        if let (BaseName::Named(one), BaseName::Named(other)) = (pair[0], pair[1])
+            && one == other
+        {
+            return Err(TransferError::Here(format!(
+                "two sources are both named {}; copy them one after the other",
+                printable(one)
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn open_folder(path: &[u8]) -> Result<OwnedFd, TransferError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat(CWD, path, flags, Mode::empty())
+        .map_err(|error| TransferError::path("write to folder", path, error))
+}
+
+fn make_folder(path: &[u8], dry_run: bool) -> Result<Option<OwnedFd>, TransferError> {
+    let (parent, _) = split(path)?;
+    let above = open_folder(&parent)?;
+    if dry_run {
+        return Ok(None);
+    }
+    rustix::fs::mkdir(path, Mode::from_raw_mode(0o777))
+        .map_err(|error| TransferError::path("make folder", path, error))?;
+    match rustix::fs::fsync(above) {
+        // Some file systems flush no single folder; what lies in it is flushed with its system.
+        Ok(()) | Err(Errno::INVAL) => open_folder(path).map(Some),
+        Err(error) => Err(lost(path, error)),
+    }
+}
+
+/// Parent and last name of a path whose last name does not exist, or is no folder.
+fn split(path: &[u8]) -> Result<(Vec<u8>, Vec<u8>), TransferError> {
+    let end = path
+        .iter()
+        .rposition(|&byte| byte != b'/')
+        .map_or(0, |last| last + 1);
+    let path = &path[..end];
+    let start = path
+        .iter()
+        .rposition(|&byte| byte == b'/')
+        .map_or(0, |slash| slash + 1);
+    let (parent, name) = path.split_at(start);
+    if matches!(name, b"" | b"." | b"..") {
+        return Err(TransferError::path("write to", path, Errno::NOENT));
+    }
+    let parent = match parent {
+        b"" => b".",
+        b"/" => parent,
+        parent => &parent[..parent.len() - 1],
+    };
+    Ok((parent.to_vec(), name.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use howdah_wire::{Direction, StreamPlan};
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
+
+    fn job(sources: &[&str], folder: bool, dry_run: bool) -> Job {
+        Job {
+            direction: Direction::Push,
+            sources: sources
+                .iter()
+                .map(|source| source.as_bytes().to_vec())
+                .collect(),
+            destination: Vec::new(),
+            destination_is_folder: folder,
+            memory: None,
+            dry_run,
+            encrypt: true,
+            fresh: false,
+            sample_every_ns: 100_000_000,
+            plan: StreamPlan {
+                congestion_control: None,
+                streams: 1,
+                buffer_bytes: None,
+                pacing_bps: None,
+                block_bytes: 1,
+            },
+        }
+    }
+
+    fn resolve(job: &Job, destination: &Path) -> Result<Targets, String> {
+        Targets::resolve(job, destination.as_os_str().as_bytes()).map_err(|error| error.to_string())
+    }
+
+    fn names(targets: &Targets) -> Vec<Option<&[u8]>> {
+        targets
+            .each
+            .iter()
+            .map(|target| target.name.as_deref())
+            .collect()
+    }
+
+    #[test]
+    fn destinations_read_as_cp_reads_them() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path().join("folder");
+        fs::create_dir(&folder).unwrap();
+
+        let into = resolve(&job(&["x/src"], false, false), &folder).unwrap();
+        assert_eq!(names(&into), [Some(b"src".as_slice())]);
+        assert!(into.fresh);
+        fs::write(folder.join("src"), b"").unwrap();
+        assert!(
+            !resolve(&job(&["x/src"], false, false), &folder)
+                .unwrap()
+                .fresh
+        );
+
+        let renamed = resolve(&job(&["x/src"], false, false), &base.path().join("new")).unwrap();
+        assert_eq!(names(&renamed), [Some(b"new".as_slice())]);
+        let contents = resolve(&job(&["x/."], false, false), &folder).unwrap();
+        assert_eq!(names(&contents), [None]);
+        assert!(!contents.fresh);
+
+        let made = resolve(&job(&["a", "b"], false, false), &base.path().join("made")).unwrap();
+        assert_eq!(names(&made), [Some(b"a".as_slice()), Some(b"b")]);
+        assert!(base.path().join("made").is_dir());
+    }
+
+    #[test]
+    fn a_dry_run_makes_nothing() {
+        let base = tempfile::tempdir().unwrap();
+        let targets = resolve(&job(&["a"], true, true), &base.path().join("new")).unwrap();
+        assert!(targets.fresh && targets.each[0].folder.is_none());
+        assert!(!base.path().join("new").exists());
+    }
+
+    #[test]
+    fn wrong_destinations_are_refused() {
+        let base = tempfile::tempdir().unwrap();
+        let file = base.path().join("file");
+        fs::write(&file, b"").unwrap();
+        let error = resolve(&job(&["a"], true, false), &file).unwrap_err();
+        assert!(error.contains("is a file, not a folder"), "{error}");
+        let error = resolve(&job(&["a"], false, false), Path::new("/dev/null")).unwrap_err();
+        assert_eq!(error, "cannot write /dev/null: it is a device");
+        let error = resolve(&job(&["a"], false, false), &base.path().join("no/where")).unwrap_err();
+        assert!(error.contains("no: no such file or folder"), "{error}");
+        let error = resolve(&job(&["a/x", "b/x"], false, false), base.path()).unwrap_err();
+        assert!(error.contains("both named x"), "{error}");
+        let error = resolve(&job(&["a/.."], false, false), base.path()).unwrap_err();
+        assert!(error.contains("no name of its own"), "{error}");
+    }
+
+    #[test]
+    fn home_is_expanded() {
+        let home = Some(b"/home/u".as_slice());
+        assert_eq!(expand_home(b"", home), b".");
+        assert_eq!(expand_home(b"~", home), b"/home/u");
+        assert_eq!(expand_home(b"~/a", home), b"/home/u/a");
+        assert_eq!(expand_home(b"~user/a", home), b"~user/a");
+    }
+}
