@@ -90,6 +90,7 @@ COUNTED = {"bytes", "size", "schema", "cpus", "files", "folders", "links"} | {
     "cwnd",
     "ssthresh",
     "max_cwnd",
+    "connections_replaced",
 }
 """Plural nouns and the segment counts of TCP_INFO, each explained where it stands."""
 
