@@ -35,6 +35,7 @@ lint: build ## formatters, linters and type checks, warnings as errors
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
+	$(BIN)/lint-imports --no-cache
 	$(RUN) -m mypy
 	$(RUN) -m mypy.stubtest howdah._native
 

@@ -26,10 +26,19 @@ from howdah.archive.runs import Runs
 from howdah.archive.store import Store
 from howdah.archive.taking import entry
 from howdah.archive.upkeep import collect
-from howdah.lab.link import symmetric
 from howdah.paths.dedicated.profile import Profile, profiles
-from howdah.plan import Plan
-from howdah.record import Environment, HostLimits, Outcome, Record, Sample, StreamOutcome, dumps, new_id
+from howdah.values.link import symmetric
+from howdah.values.plan import Plan
+from howdah.values.record import (
+    Environment,
+    HostLimits,
+    Outcome,
+    Record,
+    Sample,
+    StreamOutcome,
+    dumps,
+    new_id,
+)
 
 RUNS = 30_000
 SAMPLES = 100

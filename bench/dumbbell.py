@@ -14,8 +14,8 @@ from bench.carrying import PORT, ROOT, echoes_ns, probe, received, serving, wire
 from bench.link import GB, MS, Run, describe, spoilt
 from bench.report import Row, Target, publish
 from howdah import lab
-from howdah.lab.link import LinkSpec, LinkStats
 from howdah.lab.topology import Topology
+from howdah.values.link import LinkSpec, LinkStats
 
 SHAPES = {"a pair": lab.PAIR, "routers": lab.dumbbell(1, 1)}
 SENDERS = 50

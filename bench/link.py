@@ -22,7 +22,7 @@ from bench.carrying import echoes_ns, output, received, thrown, wire_bps
 from bench.link_figures import draw
 from bench.report import Row, Target, publish
 from howdah import lab
-from howdah.lab.link import LinkSpec, LinkStats
+from howdah.values.link import LinkSpec, LinkStats
 
 GB = 1_000_000_000
 MS = 1_000_000

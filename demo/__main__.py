@@ -17,7 +17,7 @@ from howdah._native import format_bytes, format_duration, format_rate
 from howdah.archive import Archive
 from howdah.interrupt import Interrupted
 from howdah.lab import Lab
-from howdah.record import Record
+from howdah.values.record import Record
 
 RATE_BPS = 10_000_000_000
 RTT_NS = 100_000_000

@@ -10,7 +10,7 @@ from typing import IO, Any
 from howdah import HowdahError, lab
 from howdah.cc import programs
 from howdah.lab import touch
-from howdah.lab.link import LinkSpec
+from howdah.values.link import LinkSpec
 
 HOLD = "hd_hold"
 PORT = 5304

@@ -17,7 +17,7 @@ from bench.cc.held import PORT, end, held_lab, listening, loaded, said
 from bench.link import counters
 from howdah import lab
 from howdah.cc import programs
-from howdah.lab.link import Burst, LinkSpec
+from howdah.values.link import Burst, LinkSpec
 
 Falling = Literal["one", "ten"]
 FALLING: tuple[Falling, ...] = ("one", "ten")

@@ -14,10 +14,10 @@ import numpy as np
 from bench.report import RESULTS
 from howdah.archive import Archive, traces
 from howdah.archive.runs import COLUMNS, Runs
-from howdah.record import Record
 from howdah.report.cells import Cell
 from howdah.report.figures import COUNTERPARTS
 from howdah.report.material import Material
+from howdah.values.record import Record
 
 FILE = RESULTS / "hpdc17.json"
 TRACES = RESULTS / "hpdc17-traces.parquet"

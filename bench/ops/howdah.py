@@ -12,7 +12,7 @@ import msgspec
 
 from bench.ops.tool import TCP_HEADERS_BYTES, UDP_HEADERS_BYTES, Sender, Stage, right
 from bench.peers.tool import Command
-from howdah.record import Record
+from howdah.values.record import Record
 
 PROGRAM = str(Path(sys.executable).parent / "howdah")
 _SCENARIOS = Path(__file__).parents[2] / "scenarios"

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from howdah.lab import labfile, linkfile
-from howdah.lab.link import LinkSpec
 from howdah.lab.topology import Topology
+from howdah.values.link import LinkSpec
 
 _SCENARIOS = Path(__file__).parents[2] / "scenarios"
 PAYLOAD_OF_WIRE = 1448 / 1538

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from bench.peers.tool import Command, Stage
-from howdah.record import Record
+from howdah.values.record import Record
 
 PROGRAM = Path(sys.executable).parent / "howdah"
 

@@ -47,19 +47,19 @@ def _copy(words: list[str]) -> int:
             early.begin(given)
         # A C extension whose loading is broken off crashes when Python ends.
         with interrupt.Held():
-            from howdah import cli  # noqa: PLC0415
+            from howdah.guarded import guarded  # noqa: PLC0415
             from howdah.transfer import command  # noqa: PLC0415
 
-        return cli.guarded(lambda: command.copy(given))
+        return guarded(lambda: command.copy(given))
     finally:
         early.drop()
 
 
 def _command_line() -> int:
-    from howdah import cli  # noqa: PLC0415
     from howdah.cli import app  # noqa: PLC0415
+    from howdah.guarded import guarded  # noqa: PLC0415
 
-    return cli.guarded(lambda: app.main(sys.argv[1:]))
+    return guarded(lambda: app.main(sys.argv[1:]))
 
 
 if __name__ == "__main__":

@@ -227,7 +227,7 @@ def mount_proc() -> None:
 
 def bind_mount(source: str, target: str) -> None: ...
 def check_link(link: bytes) -> None:
-    """Raises HowdahError naming the parameter of a LinkSpec (lab/link.py) that is out of its range."""
+    """Raises HowdahError naming the parameter of a LinkSpec (values/link.py) that is out of its range."""
 
 @final
 class LinkMark:
@@ -238,7 +238,7 @@ class Emulator:
     """Two network namespaces joined by one emulated link; both vanish with this process."""
 
     def __new__(cls, link: bytes) -> Self:
-        """Makes the namespaces and their TUN devices from a LinkSpec (lab/link.py); no packet moves yet."""
+        """Makes the namespaces and their TUN devices from a LinkSpec (values/link.py); nothing moves yet."""
 
     @property
     def device(self) -> str: ...
@@ -252,7 +252,7 @@ class Emulator:
         """Starts the clock of the schedule and moves packets on a thread of its own."""
 
     def stats(self, since: LinkMark | None = None) -> bytes:
-        """LinkStats (lab/link.py) so far, or since a mark."""
+        """LinkStats (values/link.py) so far, or since a mark."""
 
     def mark(self) -> LinkMark:
         """From here statistics may count."""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from howdah.lab import Lab
-from howdah.record import Record
+from howdah.values.record import Record
 
 STOP_S = 2.0
 """Both ends have stopped this long after a signal (the issue's words); the tests add SLACK_S."""

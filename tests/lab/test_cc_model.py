@@ -21,7 +21,7 @@ from controls import clean_kernel
 
 from howdah import lab
 from howdah.cc import model, programs
-from howdah.lab.link import Change
+from howdah.values.link import Change
 
 pytestmark = pytest.mark.lab
 

@@ -9,8 +9,8 @@ import pytest
 from copying import Copier, alive
 
 from howdah import lab
-from howdah.record import Outcome, Record
 from howdah.transfer.messages import GAUGING, STARTED
+from howdah.values.record import Outcome, Record
 
 pytestmark = pytest.mark.lab
 
@@ -19,7 +19,7 @@ import sys
 from types import SimpleNamespace
 import msgspec
 from howdah.archive import Archive
-from howdah.plan import Plan
+from howdah.values.plan import Plan
 from howdah.transfer import beside
 from howdah.transfer.display import Quiet
 from howdah.transfer.endpoints import route

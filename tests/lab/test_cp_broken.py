@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from copying import Copier, alive
 
-from howdah.record import Record
+from howdah.values.record import Record
 
 pytestmark = pytest.mark.lab
 

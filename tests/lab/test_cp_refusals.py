@@ -8,7 +8,7 @@ from copying import Copier, tree
 
 from howdah import lab
 from howdah.lab import Lab
-from howdah.record import Record
+from howdah.values.record import Record
 
 pytestmark = pytest.mark.lab
 

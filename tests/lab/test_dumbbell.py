@@ -18,7 +18,7 @@ from bench.carrying import PORT, received, thrown, wire_bps
 from howdah import lab
 from howdah._native import HowdahError
 from howdah.lab.hosts import Commands, configure
-from howdah.lab.link import CableDrops, Dropped, LinkStats
+from howdah.values.link import CableDrops, Dropped, LinkStats
 
 pytestmark = pytest.mark.lab
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from traces import HOWDAH, Traces, ping, round_trip_ms
 
-from howdah.lab.link import LinkStats
+from howdah.values.link import LinkStats
 
 pytestmark = pytest.mark.lab
 

@@ -13,7 +13,7 @@ import pytest
 from traces import SETTINGS, Traces, ping, round_trip_ms, wait_for
 
 from howdah.lab import settings
-from howdah.lab.link import LinkStats
+from howdah.values.link import LinkStats
 
 pytestmark = pytest.mark.lab
 

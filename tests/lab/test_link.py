@@ -22,7 +22,7 @@ from traces import wait_for
 
 from bench.carrying import PORT, ROOT, echoes_ns, probe, received, serving, thrown, wire_bps
 from howdah import lab
-from howdah.lab.link import Change, LinkSpec
+from howdah.values.link import Change, LinkSpec
 
 pytestmark = pytest.mark.lab
 

@@ -15,9 +15,9 @@ import pytest
 from streams import streams
 
 from howdah import lab
-from howdah.lab.link import Change, LinkSpec
-from howdah.measure.probed import Probe
-from howdah.record import Record
+from howdah.values.link import Change, LinkSpec
+from howdah.values.probe import Probe
+from howdah.values.record import Record
 
 pytestmark = pytest.mark.lab
 

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from copying import Argument, Copier, alive, tree
 
-from howdah.plan import Later, Plan
-from howdah.record import Outcome, Record
+from howdah.values.plan import Later, Plan
+from howdah.values.record import Outcome, Record
 
 pytestmark = pytest.mark.lab
 
@@ -26,7 +26,7 @@ PILOTED = """
 import sys
 import msgspec
 from howdah.archive import Archive
-from howdah.plan import Plan
+from howdah.values.plan import Plan
 from howdah.transfer.display import Quiet
 from howdah.transfer.endpoints import route
 from howdah.transfer.messages import Steering

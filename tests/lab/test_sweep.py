@@ -18,7 +18,7 @@ from copying import alive, wait_until
 from howdah import lab
 from howdah.archive import Archive
 from howdah.cc import programs
-from howdah.record import Record
+from howdah.values.record import Record
 
 pytestmark = pytest.mark.lab
 

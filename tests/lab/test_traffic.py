@@ -17,8 +17,8 @@ from copying import SLACK_S, STOP_S, Copier, wait_until
 from howdah import lab
 from howdah.lab import Lab
 from howdah.lab.enter import Process
-from howdah.record import Record
 from howdah.traffic.account import LoadAccount, Traffic
+from howdah.values.record import Record
 
 pytestmark = pytest.mark.lab
 

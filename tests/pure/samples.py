@@ -8,11 +8,19 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from hypothesis import strategies as st
 
-from howdah.lab.link import LinkSpec
-from howdah.measure.probed import Probe
-from howdah.measure.probing import Counts
-from howdah.plan import Plan
-from howdah.record import Environment, HostLimits, Outcome, Record, Sample, StreamOutcome, Swept, new_id
+from howdah.values.link import LinkSpec
+from howdah.values.plan import Plan
+from howdah.values.probe import Counts, Probe
+from howdah.values.record import (
+    Environment,
+    HostLimits,
+    Outcome,
+    Record,
+    Sample,
+    StreamOutcome,
+    Swept,
+    new_id,
+)
 
 LIMITS = HostLimits(
     kernel="6.18.0",

@@ -11,7 +11,6 @@ from samples import PROBE
 
 from howdah import HowdahError
 from howdah.measure.probe_words import in_words
-from howdah.measure.probed import Burst as Sent
 from howdah.paths.shared.active import PROFILE, QUIET_S, profile
 from howdah.paths.shared.dataset.planfile import load, loads
 from howdah.paths.shared.listen import CannotTell, listen
@@ -19,6 +18,7 @@ from howdah.paths.shared.recognise.kept import of_bursts
 from howdah.paths.shared.recognise.recording import Burst
 from howdah.paths.shared.recognise.windows import SENT, sent_at
 from howdah.traffic.pattern import Tcp
+from howdah.values.probe import Burst as Sent
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 

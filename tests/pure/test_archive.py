@@ -10,7 +10,7 @@ from samples import START, howdah, record
 from howdah import HowdahError, archive
 from howdah.archive import Archive, Unreadable
 from howdah.archive.upkeep import Pruned, prune
-from howdah.record import Record, dumps
+from howdah.values.record import Record, dumps
 
 
 def test_what_was_saved_is_loaded(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from howdah import HowdahError
 from howdah.archive import Archive
 from howdah.archive.exchange import Exported, Received, export, import_, merge
 from howdah.archive.store import Selection
-from howdah.record import Record, dumps
+from howdah.values.record import Record, dumps
 
 ALL = Selection()
 

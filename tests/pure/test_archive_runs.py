@@ -21,9 +21,9 @@ from howdah.archive.row import link_in_words, row
 from howdah.archive.runs import COLUMNS, SPREAD, SPREAD_S, Configuration, Runs, together
 from howdah.archive.store import FILE, Store
 from howdah.archive.taking import entry
-from howdah.lab.link import Burst, Change, Direction, LinkSpec, symmetric
-from howdah.record import Change as Steered
-from howdah.record import Record, Swept, dumps
+from howdah.values.link import Burst, Change, Direction, LinkSpec, symmetric
+from howdah.values.record import Change as Steered
+from howdah.values.record import Record, Swept, dumps
 
 GBIT = 10**9
 MS = 1_000_000

@@ -23,7 +23,7 @@ from howdah.archive.taking import batches
 from howdah.archive.taking import record as readable
 from howdah.archive.traces import Trace, columns
 from howdah.archive.upkeep import collect, prune
-from howdah.record import Record, Sample, Swept, dumps
+from howdah.values.record import Record, Sample, Swept, dumps
 
 FAR_APART_S = 40 * 86400
 COUNTS = st.integers(0, 2**63 - 1)

@@ -13,10 +13,10 @@ from sweeps import Point, sweep
 from bench.hpdc17 import judge, page, record
 from howdah.archive import Archive
 from howdah.archive.runs import COLUMNS
-from howdah.lab.link import symmetric
 from howdah.measure.planfile import loads
-from howdah.record import Swept
 from howdah.report.material import Material
+from howdah.values.link import symmetric
+from howdah.values.record import Swept
 
 PLAN = """
 name = "tiny"

@@ -13,13 +13,13 @@ from rich.console import Console
 from samples import howdah
 
 from howdah.cli import app, cp
-from howdah.plan import Plan
 from howdah.transfer import command
 from howdah.transfer.arguments import FLAGS, VALUES, Arguments, parse
 from howdah.transfer.display import Meter
 from howdah.transfer.messages import Progress
 from howdah.transfer.ssh_errors import explain
 from howdah.transfer.terminal import view
+from howdah.values.plan import Plan
 
 WORDS = st.sampled_from(
     [

@@ -18,9 +18,9 @@ from howdah.paths.guaranteed.asking import Asking
 from howdah.paths.guaranteed.http.client import Client
 from howdah.paths.guaranteed.own import Here
 from howdah.paths.guaranteed.status import AskedStatus, FlowStatus, HostStatus, Status
-from howdah.record import HostLimits, Shared, ShareSample
 from howdah.transfer import asked
 from howdah.transfer.endpoints import route
+from howdah.values.record import HostLimits, Shared, ShareSample
 
 FAR = ["20.20.20.100"]
 PORTS = (32768, 60999)

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import hosts
 
-from howdah import plan
 from howdah.paths import Path, decide, limits
-from howdah.record import HostLimits
+from howdah.values import plan
+from howdah.values.record import HostLimits
 
 PATHS = st.builds(
     Path,

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from samples import LIMITS, hosts
 
 from bench.select_families import FAMILIES, sweep
-from howdah import HowdahError, plan
+from howdah import HowdahError
 from howdah.archive.runs import Configuration
 from howdah.paths import Path, limits
 from howdah.paths.dedicated.decide import from_runs, obstacle
 from howdah.paths.dedicated.fallback import CONTROLS
 from howdah.paths.dedicated.select import select
+from howdah.values import plan
 
 SWEEP = sweep(FAMILIES["windows"], np.random.default_rng(6), 3)
 ABLE = msgspec.structs.replace(

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from howdah._native import HowdahError
 from howdah.lab import hosts
-from howdah.lab.link import Burst, Change, Direction, LinkSpec, symmetric
 from howdah.lab.linkfile import Options, build
+from howdah.values.link import Burst, Change, Direction, LinkSpec, symmetric
 
 
 def written(folder: Path, text: str) -> Path:

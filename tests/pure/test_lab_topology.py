@@ -16,8 +16,8 @@ from howdah import words
 from howdah._native import HowdahError
 from howdah.lab import cables, labfile, lan, linkfile
 from howdah.lab.hosts import Commands
-from howdah.lab.link import CableDrops, DirectionStats, Dropped, Lateness, LinkSpec, LinkStats, symmetric
 from howdah.lab.topology import ENDS, HOSTS_MAX, PAIR, ROUTERS, Topology, dumbbell
+from howdah.values.link import CableDrops, DirectionStats, Dropped, Lateness, LinkSpec, LinkStats, symmetric
 
 LINK = symmetric(1_000_000_000, 180_000_000, loss=1e-4)
 COUNTS = st.integers(1, HOSTS_MAX)

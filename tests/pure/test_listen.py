@@ -13,7 +13,6 @@ from samples import PROBE
 
 from howdah import HowdahError
 from howdah.measure.probe_words import others
-from howdah.measure.probed import Others
 from howdah.paths.shared import listen as listening
 from howdah.paths.shared import models
 from howdah.paths.shared.listen import CannotTell, judged, listen
@@ -22,6 +21,7 @@ from howdah.paths.shared.recognise.model import Heard, Model, save
 from howdah.paths.shared.recognise.train import train
 from howdah.paths.shared.recognise.trees import Trees
 from howdah.paths.shared.recognise.windows import cut
+from howdah.values.probe import Others
 
 SHIPPED_BYTES_MAX = 1_000_000
 

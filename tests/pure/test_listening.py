@@ -9,8 +9,6 @@ from samples import LIMITS, record
 from howdah import HowdahError
 from howdah.paths.shared.hear import ears
 from howdah.paths.shared.hear.ears import Sound, Streams
-from howdah.plan import Plan
-from howdah.record import Change, Had, HeardThen, Listened, RouteMoved, SentThen
 from howdah.transfer import beside, command, listening
 from howdah.transfer.arguments import parse
 from howdah.transfer.heard import in_words
@@ -18,6 +16,8 @@ from howdah.transfer.listening import Listening
 from howdah.transfer.messages import FINDING, Progress, Steering
 from howdah.transfer.run import FAIRNESS
 from howdah.transfer.wish import Wish
+from howdah.values.plan import Plan
+from howdah.values.record import Change, Had, HeardThen, Listened, RouteMoved, SentThen
 
 PLAN = Plan(congestion_control="cubic", streams=4, block_bytes=2**20)
 RTT_S = 0.04

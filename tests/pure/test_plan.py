@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah import HowdahError, plan
-from howdah.plan import Alternative, Evidence, Later, Plan, Prediction, Why
+from howdah import HowdahError
+from howdah.values import plan
+from howdah.values.plan import Alternative, Evidence, Later, Plan, Prediction, Why
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 WHYS = st.builds(

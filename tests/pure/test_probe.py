@@ -14,9 +14,9 @@ from howdah import HowdahError
 from howdah._native import Prober
 from howdah.measure.probe import Asked, run
 from howdah.measure.probe_words import Lines, in_words
-from howdah.measure.probed import Gap, Probe, RouteChange
-from howdah.measure.probing import Counts, Look, Probing, Rhythm, Taken, probe
+from howdah.measure.probing import Look, Probing, Rhythm, Taken, probe
 from howdah.measure.target import Target, endpoint
+from howdah.values.probe import Counts, Gap, Probe, RouteChange
 
 
 def line(probe: Probe, name: str) -> str:

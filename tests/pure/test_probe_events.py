@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.measure.probing import Counts, Look, Probed, Rhythm
+from howdah.measure.probing import Look, Probed, Rhythm
 from howdah.paths.shared.events import Events, events
 from howdah.paths.shared.series import Floats, Series, fine, means
 from howdah.paths.shared.summary import showed
+from howdah.values.probe import Counts
 
 STEP_S = 0.01
 NOISE_S = 50e-6

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import LIMITS
 
-from howdah import LAB_LINK_VARIABLE, HowdahError, record
-from howdah.record import (
+from howdah import LAB_LINK_VARIABLE, HowdahError
+from howdah.values import record
+from howdah.values.record import (
     Change,
     Environment,
     HostLimits,

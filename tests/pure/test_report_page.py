@@ -17,8 +17,6 @@ from howdah import HowdahError
 from howdah.archive import Archive
 from howdah.archive.runs import Runs
 from howdah.cli.profile import Figure
-from howdah.lab.link import symmetric
-from howdah.record import Swept
 from howdah.report import canvas
 from howdah.report.contents import Contents, contents
 from howdah.report.figures import COUNTERPARTS, FAMILIES, build
@@ -26,6 +24,8 @@ from howdah.report.figures.figure import Drawn, Lacking, everything
 from howdah.report.material import Material
 from howdah.report.page import render
 from howdah.report.statements import STATEMENTS
+from howdah.values.link import symmetric
+from howdah.values.record import Swept
 
 
 def truth(point: Point) -> float:

@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from howdah import document
-from howdah.record import HostLimits
 from howdah.transfer import ssh
+from howdah.values.record import HostLimits
 from howdah.words import printable
 
 OSC52 = "\x1b]52;c;ZWNobyBoaQ==\x07"

@@ -5,9 +5,9 @@ import pytest
 from samples import howdah, record
 
 from howdah.archive import Archive
-from howdah.plan import Plan
-from howdah.record import Change, FileAction, FilesBeyond, Outcome, Record, StreamOutcome
 from howdah.transfer.summary import details, line, summary
+from howdah.values.plan import Plan
+from howdah.values.record import Change, FileAction, FilesBeyond, Outcome, Record, StreamOutcome
 
 OUTCOME = Outcome(
     direction="push",

@@ -17,7 +17,7 @@ from howdah.measure.order import blocks
 from howdah.measure.plan import Cell, Ranges, SweepPlan
 from howdah.measure.planfile import loads
 from howdah.measure.runs import Measured
-from howdah.record import Outcome, Record, Swept
+from howdah.values.record import Outcome, Record, Swept
 
 OUTCOME = msgspec.convert(
     {"direction": "push", "elapsed_s": 1.0, "encrypted": False, "bytes": 1}

@@ -10,7 +10,7 @@ use crate::{
     control::{allowed_controls, available_controls},
 };
 
-/// HostLimits of the contract with Python (`python/howdah/record.py`).
+/// HostLimits of the contract with Python (`python/howdah/values/record.py`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HostLimits {
     /// Release of the running kernel.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from howdah.archive.inbox import Inbox, Unreadable
-from howdah.record import Record
+from howdah.values.record import Record
 
 if TYPE_CHECKING:
     from howdah.archive.runs import Runs

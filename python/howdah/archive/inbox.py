@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from howdah import HowdahError, private
-from howdah.record import Record, dumps, is_id
+from howdah.values.record import Record, dumps, is_id
 
 
 class Unreadable(NamedTuple):

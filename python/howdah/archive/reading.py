@@ -12,7 +12,7 @@ from howdah.archive.inbox import Inbox, Unreadable
 from howdah.archive.runs import Runs
 from howdah.archive.store import Selection, Store
 from howdah.archive.taking import record, take
-from howdah.record import Record
+from howdah.values.record import Record
 
 _ANY = Selection()
 

@@ -12,8 +12,8 @@ import msgspec
 
 from howdah.archive.schema import Row
 from howdah.cc.choose import choose
-from howdah.lab.link import ETHERNET_FRAME_OVERHEAD_BYTES, Burst, Direction, LinkSpec
-from howdah.record import Record
+from howdah.values.link import ETHERNET_FRAME_OVERHEAD_BYTES, Burst, Direction, LinkSpec
+from howdah.values.record import Record
 
 
 class _Place(NamedTuple):

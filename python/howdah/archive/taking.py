@@ -11,7 +11,7 @@ from howdah.archive import traces
 from howdah.archive.inbox import Inbox, Unreadable
 from howdah.archive.schema import Row
 from howdah.archive.store import Entry, Store, size_bytes
-from howdah.record import Record, loads
+from howdah.values.record import Record, loads
 
 _BATCH = 500
 _BATCH_BYTES = 64 * 1024 * 1024

@@ -13,7 +13,7 @@ import numpy as np
 
 from howdah import private
 from howdah.archive import parquet
-from howdah.record import Sample
+from howdah.values.record import Sample
 
 _TYPES: dict[str, type[Any]] = {
     "t_s": np.float64,

@@ -14,7 +14,7 @@ from howdah.archive import traces
 from howdah.archive.inbox import Inbox
 from howdah.archive.store import Part, Store, size_bytes
 from howdah.archive.taking import take
-from howdah.record import id_time
+from howdah.values.record import id_time
 
 _LEFT_BEHIND_S = 86400
 """What nobody has written to for so long is of a copy that was killed; others may be of one at work."""

@@ -13,7 +13,7 @@ from howdah import _native
 from howdah.cc import shares
 from howdah.cc.places import Place
 from howdah.cc.shares import Share
-from howdah.record import HostLimits
+from howdah.values.record import HostLimits
 
 
 class Parameter(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from howdah._native import CC_PROGRAMS, HowdahError, parse_rate
 from howdah.cc import programs, report
 from howdah.cc.choose import choose
 from howdah.cc.places import ALL_PORTS, Place
-from howdah.record import HostLimits
+from howdah.values.record import HostLimits
 
 app = typer.Typer(
     help="Congestion control as programs, loaded into the running kernel, for any application.",

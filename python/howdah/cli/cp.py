@@ -4,9 +4,9 @@ from typing import Annotated, get_args
 
 import typer
 
-from howdah.plan import PathKind
 from howdah.transfer import command
 from howdah.transfer.arguments import Arguments
+from howdah.values.plan import PathKind
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

@@ -23,11 +23,11 @@ from howdah.lab import run as foreground
 from howdah.lab.control import Ready, Setup
 from howdah.lab.enter import Process
 from howdah.lab.hosts import CONGESTION_CONTROL
-from howdah.lab.link import CableDrops, Direction, LinkSpec, LinkStats
 from howdah.lab.registry import Entry, Registry
 from howdah.lab.topology import Topology
 from howdah.lab.tree import Interrupted
-from howdah.record import HostLimits
+from howdah.values.link import CableDrops, Direction, LinkSpec, LinkStats
+from howdah.values.record import HostLimits
 
 app = typer.Typer(
     help="Hosts and a long link between them, emulated on this machine over real TCP.",

@@ -9,7 +9,7 @@ import msgspec
 
 from howdah._native import HowdahError, cc_check_kernel
 from howdah.lab import namespaces
-from howdah.record import HostLimits
+from howdah.values.record import HostLimits
 
 _TIME_ERROR = 5
 """adjtimex(2): the clock is not synchronised."""

@@ -14,7 +14,7 @@ import msgspec
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.doctor.facts import Facts
 from howdah.paths import Path, limits
-from howdah.record import HostLimits
+from howdah.values.record import HostLimits
 
 _MSS_BYTES = 1448
 _CUBIC_BETA, _CUBIC_C = 0.7, 0.4

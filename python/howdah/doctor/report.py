@@ -8,7 +8,7 @@ from howdah import __version__
 from howdah._native import format_bytes, format_rate
 from howdah.doctor.facts import Facts
 from howdah.doctor.judge import Aim, Finding
-from howdah.record import HostLimits
+from howdah.values.record import HostLimits
 
 SCHEMA = 1
 CONFIGURATION = "/etc/sysctl.d/90-howdah.conf"

@@ -7,9 +7,9 @@ with lab.started(lab.symmetric(10**9, 180_000_000), lab.dumbbell(4, ["arch"]), s
     star.run("left2", ["ssh", "arch", "true"])
 """
 
-from howdah.lab.link import Burst, Change, Direction, LinkSpec, LinkStats, symmetric
 from howdah.lab.session import Lab, account_here, started
 from howdah.lab.topology import PAIR, Topology, dumbbell
+from howdah.values.link import Burst, Change, Direction, LinkSpec, LinkStats, symmetric
 
 __all__ = [
     "PAIR",

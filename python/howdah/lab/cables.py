@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from howdah.lab.link import CableDrops, LinkStats
 from howdah.lab.netns import path
 from howdah.lab.topology import ENDS, ROUTERS, Topology
+from howdah.values.link import CableDrops, LinkStats
 
 Drops = dict[str, CableDrops]
 """By host."""

@@ -13,9 +13,9 @@ import msgspec
 
 from howdah._native import HowdahError
 from howdah.lab.hosts import CONGESTION_CONTROL
-from howdah.lab.link import LinkSpec, LinkStats
 from howdah.lab.private import CONTROL
 from howdah.lab.topology import PAIR, Topology
+from howdah.values.link import LinkSpec, LinkStats
 
 PACKET_BYTES_MAX = 128 * 1024
 _ANSWER_S = 10.0

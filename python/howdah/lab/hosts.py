@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 from howdah._native import HowdahError
-from howdah.lab.link import LinkSpec
 from howdah.lab.topology import ADDRESSES, ADDRESSES6, End, opposite
+from howdah.values.link import LinkSpec
 
 IPV6_MTU_BYTES_MIN = 1280
 

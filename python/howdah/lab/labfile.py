@@ -16,8 +16,8 @@ import msgspec
 from howdah import tomlfile
 from howdah._native import HowdahError, parse_rate
 from howdah.lab import linkfile
-from howdah.lab.link import LinkSpec
 from howdah.lab.topology import PAIR, Topology, dumbbell
+from howdah.values.link import LinkSpec
 
 _LAN_KEYS = ("left", "right", "lan_rate")
 _KEYS = ("topology", *_LAN_KEYS)

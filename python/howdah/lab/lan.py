@@ -17,8 +17,8 @@ import msgspec
 
 from howdah.lab import hosts
 from howdah.lab.hosts import Commands
-from howdah.lab.link import LinkSpec
 from howdah.lab.topology import ADDRESSES, ADDRESSES6, ENDS, End, Host, Topology, opposite, prefixes
+from howdah.values.link import LinkSpec
 
 DEVICE = "eth0"
 """Of each host."""

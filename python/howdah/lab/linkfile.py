@@ -39,7 +39,7 @@ import msgspec
 
 from howdah import tomlfile
 from howdah._native import HowdahError, parse_bytes, parse_duration, parse_fraction, parse_rate
-from howdah.lab.link import Burst, Change, Direction, LinkSpec, checked
+from howdah.values.link import Burst, Change, Direction, LinkSpec, checked
 
 T = TypeVar("T")
 _SEE = "see: howdah lab run --help"

@@ -20,9 +20,9 @@ from howdah import LAB_LINK_VARIABLE, _native
 from howdah._native import HowdahError
 from howdah.lab import control, hosts, private, sshd, touch
 from howdah.lab.control import Ask, Ended, Failed, Go, Ready, Setup, Signal
-from howdah.lab.link import LinkStats
 from howdah.lab.network import Mark, Network
 from howdah.lab.topology import ENDS
+from howdah.values.link import LinkStats
 
 _RELAYED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 """A terminal sends these to the command as well, and the maker passes on those from elsewhere."""

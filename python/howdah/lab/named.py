@@ -7,10 +7,10 @@ from howdah._native import HowdahError
 from howdah.lab import control, daemon
 from howdah.lab.control import Ready, Setup
 from howdah.lab.daemon import Request
-from howdah.lab.link import LinkStats
 from howdah.lab.processes import Identity, wait_gone
 from howdah.lab.registry import Entry, Registry
 from howdah.lab.settings import Settings
+from howdah.values.link import LinkStats
 
 _GONE_S = 5.0
 

@@ -10,8 +10,8 @@ import msgspec
 from howdah._native import Emulator, LinkMark
 from howdah.lab import cables, hosts, lan, netns
 from howdah.lab.hosts import Commands
-from howdah.lab.link import LinkSpec, LinkStats
 from howdah.lab.topology import ENDS, Topology
+from howdah.values.link import LinkSpec, LinkStats
 
 
 class Mark(NamedTuple):

@@ -10,10 +10,10 @@ import msgspec
 
 from howdah._native import HowdahError
 from howdah.lab.control import Ready
-from howdah.lab.link import LinkSpec
 from howdah.lab.processes import Identity
 from howdah.lab.settings import RUNTIME
 from howdah.lab.topology import PAIR, Topology
+from howdah.values.link import LinkSpec
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 

@@ -12,9 +12,9 @@ from howdah.lab.control import Ready, Setup
 from howdah.lab.daemon import Request
 from howdah.lab.enter import Process
 from howdah.lab.hosts import CONGESTION_CONTROL
-from howdah.lab.link import LinkSpec, LinkStats
 from howdah.lab.processes import Identity
 from howdah.lab.topology import ADDRESSES, PAIR, Topology
+from howdah.values.link import LinkSpec, LinkStats
 
 Argument = str | os.PathLike[str]
 

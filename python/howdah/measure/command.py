@@ -15,7 +15,7 @@ from howdah.measure.estimate import total_s
 from howdah.measure.plan import SweepPlan
 from howdah.measure.planfile import load
 from howdah.measure.sweep import Result, sweep
-from howdah.record import printable_command
+from howdah.values.record import printable_command
 from howdah.words import count
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from howdah import HowdahError
 from howdah.cc import programs
 from howdah.cc.choose import choose
-from howdah.record import HostLimits
+from howdah.values.record import HostLimits
 
 DEFAULT = ("cubic", "htcp", "scalable")
 

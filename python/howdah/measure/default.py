@@ -8,8 +8,8 @@ from howdah.measure import controls
 from howdah.measure.estimate import RUN_ROUND_TRIPS, RUN_S
 from howdah.measure.plan import BUFFER_BYTES_MAX, Ranges, SweepPlan
 from howdah.paths.limits import ASSUMED_RTT_S, BUFFER_MIN_BYTES, HEADROOM, TARGET_RATE_BPS
-from howdah.record import HostLimits
 from howdah.transfer.far import greet
+from howdah.values.record import HostLimits
 
 STREAMS = (1, 4, 8)
 TIME_S = (5.0, 10.0, 60.0)

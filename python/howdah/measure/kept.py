@@ -8,7 +8,7 @@ from howdah.archive import Archive
 from howdah.archive.store import Selection
 from howdah.measure.order import Block, blocks
 from howdah.measure.plan import Cell, SweepPlan
-from howdah.record import Record
+from howdah.values.record import Record
 
 
 class Left(NamedTuple):

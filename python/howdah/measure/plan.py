@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from howdah import HowdahError
-from howdah.lab.link import LinkSpec
+from howdah.values.link import LinkSpec
 
 BUFFER_BYTES_MAX = 2**30 - 1
 """The kernel doubles SO_SNDBUF and SO_RCVBUF into a signed 32-bit number (net/core/sock.c)."""

@@ -6,16 +6,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from howdah import HowdahError, document, interrupt, record
+from howdah import HowdahError, document, interrupt
 from howdah.archive import Archive
 from howdah.measure.probe_words import Lines, Quiet, Terminal, in_words
-from howdah.measure.probed import Burst, Probe
-from howdah.measure.probing import Probed, Probing, Rhythm, Taken, Way, probe
+from howdah.measure.probing import Probed, Probing, Rhythm, Taken, probe
 from howdah.measure.responder import FarResponder, Greeting
 from howdah.measure.target import Target, endpoint, resolved
-from howdah.record import HostLimits, Record
 from howdah.transfer import ssh
 from howdah.transfer.run import link_of_a_lab
+from howdah.values import record
+from howdah.values.probe import Burst, Probe, Way
+from howdah.values.record import HostLimits, Record
 
 if TYPE_CHECKING:
     from howdah.paths.shared.bursts import Bursts

@@ -5,8 +5,8 @@ import sys
 from typing import TextIO
 
 from howdah._native import format_bytes, format_duration
-from howdah.measure.probed import Burst, Others, Probe
 from howdah.measure.probing import Taken
+from howdah.values.probe import Burst, Others, Probe
 from howdah.words import count, some
 
 LINE_S = 10.0

@@ -6,8 +6,7 @@ from typing import Literal
 import msgspec
 
 from howdah import _native, interrupt
-
-Way = Literal["icmp", "udp"]
+from howdah.values.probe import Counts, Way
 
 TICK_S = 0.1
 """How often the looks are taken; also the longest a signal waits for its handler."""
@@ -56,25 +55,6 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     """Since the probing began."""
     rtt_s: float | None = None
     """Null: lost."""
-
-
-class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """How many of what (Account in crates/probe)."""
-
-    sent: int = 0
-    answered: int = 0
-    lost: int = 0
-    late: int = 0
-    """Answers 3 s after their probes and later; these count as lost."""
-    doubled: int = 0
-    reordered: int = 0
-    """Answered after a later probe."""
-    foreign: int = 0
-    """What came and answers nothing that was sent."""
-    skipped: int = 0
-    """Not sent, because this host came to it too late."""
-    unstamped: int = 0
-    """Answers whose arrival the kernel did not tell, or by a clock that was set meanwhile."""
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):

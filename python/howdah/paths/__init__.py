@@ -6,7 +6,7 @@ other. Only what decides is loaded: a copy on a shared path must not wait for nu
 
 from howdah.paths import limits
 from howdah.paths.path import Path, Share
-from howdah.plan import Plan
+from howdah.values.plan import Plan
 
 __all__ = ["Path", "Share", "decide"]
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.paths.path import Path
-from howdah.plan import BLOCK_BYTES_MIN, Alternative, Evidence, Plan, Why
+from howdah.values.plan import BLOCK_BYTES_MIN, Alternative, Evidence, Plan, Why
 
 TARGET_RATE_BPS = 10e9
 """The capacity is unknown; windows are made for this one, the fastest path the project is measured on."""

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from howdah.plan import PathKind
-from howdah.record import HostLimits
+from howdah.values.plan import PathKind
+from howdah.values.record import HostLimits
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 import msgspec
 
 from howdah import __version__
-from howdah.record import Record
 from howdah.report import setting
 from howdah.report.cells import in_words as configuration_words
 from howdah.report.figures import COUNTERPARTS, FAMILIES, build
@@ -14,6 +13,7 @@ from howdah.report.material import Material
 from howdah.report.models import Beside, beside
 from howdah.report.selection import Chosen, choices, left_out
 from howdah.report.statements import Judged, judge
+from howdah.values.record import Record
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from howdah.record import Record
 from howdah.report.cells import buffer_words, in_ms, milliseconds, name
 from howdah.report.material import Material
+from howdah.values.record import Record
 from howdah.words import count
 
 Fact = tuple[str, str, str]

@@ -7,12 +7,12 @@ from typing import NamedTuple
 from howdah import HowdahError, document, interrupt
 from howdah._native import parse_duration
 from howdah.archive import Archive
-from howdah.record import printable_command
 from howdah.traffic import patternfile
 from howdah.traffic.display import Lines, Quiet, Terminal
 from howdah.traffic.pattern import Pattern
 from howdah.traffic.run import Display, Request, run
 from howdah.traffic.summary import summary
+from howdah.values.record import printable_command
 from howdah.words import printable
 
 

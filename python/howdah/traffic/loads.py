@@ -12,13 +12,13 @@ from typing import Protocol
 
 from howdah import HowdahError, interrupt
 from howdah.measure.controls import had
-from howdah.record import HostLimits
 from howdah.traffic.account import LoadAccount, LoadSample, Traffic
 from howdah.traffic.clock import Clock
 from howdah.traffic.far import FarSink
 from howdah.traffic.pattern import Pattern, Rbudp, Tcp, Udp
 from howdah.traffic.tcp import TcpLoad
 from howdah.traffic.udp import UdpLoad, addresses_of
+from howdah.values.record import HostLimits
 
 LINGER_S = 10.0
 """What is on its way at the end may still arrive, and be sent again, for so long."""

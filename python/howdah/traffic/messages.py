@@ -10,8 +10,8 @@ import select
 import msgspec
 
 from howdah import HowdahError
-from howdah.record import HostLimits
 from howdah.traffic.account import SinkCounts
+from howdah.values.record import HostLimits
 
 SILENCE_S = 300.0
 """The far end ends when it has heard nothing for so long: traffic may leave ssh little room."""

@@ -36,7 +36,6 @@ import msgspec
 
 from howdah import HowdahError, tomlfile
 from howdah._native import format_duration, parse_bytes, parse_duration, parse_rate
-from howdah.plan import STREAMS_MAX
 from howdah.traffic.pattern import (
     DURATION_MAX_S,
     DURATION_S,
@@ -48,6 +47,7 @@ from howdah.traffic.pattern import (
     Udp,
     Wave,
 )
+from howdah.values.plan import STREAMS_MAX
 from howdah.words import count
 
 SEE = "see: howdah traffic --help"

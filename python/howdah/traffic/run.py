@@ -6,13 +6,14 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from howdah import HowdahError, interrupt, record
+from howdah import HowdahError, interrupt
 from howdah.archive import Archive
-from howdah.record import HostLimits, Record
 from howdah.traffic.account import LoadSample, Traffic
 from howdah.traffic.loads import Loads
 from howdah.traffic.pattern import Pattern
 from howdah.transfer.run import link_of_a_lab
+from howdah.values import record
+from howdah.values.record import HostLimits, Record
 
 
 class Request(NamedTuple):

@@ -9,7 +9,6 @@ import sys
 import msgspec
 
 from howdah import HowdahError, __version__, _native
-from howdah.record import HostLimits
 from howdah.traffic.account import SinkCounts
 from howdah.traffic.messages import (
     SILENCE_S,
@@ -24,6 +23,7 @@ from howdah.traffic.messages import (
     say,
 )
 from howdah.traffic.pattern import LOADS_MAX
+from howdah.values.record import HostLimits
 
 
 def main(arguments: list[str]) -> int:

@@ -6,8 +6,8 @@ import msgspec
 
 from howdah import HowdahError
 from howdah._native import format_bytes, format_duration, format_rate
-from howdah.record import Record
 from howdah.traffic.account import LoadAccount, Traffic
+from howdah.values.record import Record
 from howdah.words import count
 
 

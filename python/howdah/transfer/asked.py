@@ -7,9 +7,9 @@ from howdah.paths.guaranteed import held, own
 from howdah.paths.guaranteed.asking import Asking
 from howdah.paths.guaranteed.http.client import Client
 from howdah.paths.guaranteed.status import FlowStatus, Status
-from howdah.plan import PathKind
 from howdah.transfer.endpoints import Route
 from howdah.transfer.ssh import Login
+from howdah.values.plan import PathKind
 
 
 def asking(path: PathKind, name: str | None, route: Route, *, look_only: bool) -> Asking:

@@ -20,11 +20,11 @@ from howdah.paths.shared.hear.ears import Ear
 from howdah.paths.shared.hear.hearing import Hearing
 from howdah.paths.shared.hear.recogniser import Recogniser, Verdict
 from howdah.paths.shared.listen import listen
-from howdah.record import Change, Dip, HeardThen, Listened, RouteMoved, SentThen
-from howdah.record import Had as HadThen
 from howdah.transfer.display import Meter
 from howdah.transfer.messages import FINDING, GAUGING, HOLDING, STARTED, Progress, Steering
 from howdah.transfer.wish import Wish
+from howdah.values.record import Change, Dip, HeardThen, Listened, RouteMoved, SentThen
+from howdah.values.record import Had as HadThen
 
 KNOWN = ("cubic", "bbr")
 """The controls that policies know of."""

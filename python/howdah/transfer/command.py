@@ -15,13 +15,13 @@ from howdah._native import (
     parse_rate,
 )
 from howdah.archive import Archive
-from howdah.plan import PathKind
-from howdah.record import printable_command
 from howdah.transfer.arguments import Arguments
 from howdah.transfer.display import Lines, Quiet
 from howdah.transfer.endpoints import route
 from howdah.transfer.run import FAIRNESS, Display, Given, Request, run
 from howdah.transfer.summary import summary
+from howdah.values.plan import PathKind
+from howdah.values.record import printable_command
 from howdah.words import printable
 
 

@@ -1,8 +1,8 @@
 """What was predicted of a transfer beside what was measured."""
 
 from howdah._native import format_duration, format_rate
-from howdah.plan import Prediction
-from howdah.record import Outcome, Record
+from howdah.values.plan import Prediction
+from howdah.values.record import Outcome, Record
 
 ALIKE = 2.0
 """Up to so many times shorter or longer than the runs that a prediction rests on, a transfer is like them;

@@ -11,8 +11,8 @@ from msgspec import UnsetType
 from howdah import HowdahError
 from howdah.cc import programs
 from howdah.cc.choose import Choice, choose
-from howdah.plan import Evidence, Later, Plan
-from howdah.record import HostLimits
+from howdah.values.plan import Evidence, Later, Plan
+from howdah.values.record import HostLimits
 
 
 class Sender(NamedTuple):

@@ -5,9 +5,9 @@ from collections import deque
 from typing import TextIO
 
 from howdah._native import format_bytes, format_duration, format_rate
-from howdah.plan import Plan, paced
-from howdah.record import Change
 from howdah.transfer.messages import PASSING, FarHello, Progress
+from howdah.values.plan import Plan, paced
+from howdah.values.record import Change
 from howdah.words import count
 
 WINDOW_S = 1.0

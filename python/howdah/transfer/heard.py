@@ -1,8 +1,8 @@
 """Whom a transfer heard, what it chose and what that gave, in a few lines."""
 
 from howdah._native import format_duration, format_rate
-from howdah.plan import Plan, paced
-from howdah.record import HeardThen, Listened, SentThen
+from howdah.values.plan import Plan, paced
+from howdah.values.record import HeardThen, Listened, SentThen
 from howdah.words import count
 
 _BY = {"icmp": "ICMP echo", "tcp_info": "its own streams"}

@@ -15,9 +15,9 @@ from howdah import HowdahError
 from howdah.paths.shared import models
 from howdah.paths.shared.hear.before import somebody
 from howdah.paths.shared.hear.ears import Ear, Sound, Streams, best
-from howdah.record import Change, Listened, SentThen
 from howdah.transfer.messages import Progress, Steering
 from howdah.transfer.wish import Wish
+from howdah.values.record import Change, Listened, SentThen
 
 if TYPE_CHECKING:
     from howdah.transfer.beside import Beside

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from howdah.record import Change, HostLimits
+from howdah.values.record import Change, HostLimits
 
 SAMPLE_EVERY_S = 0.1
 

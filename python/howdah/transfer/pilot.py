@@ -6,8 +6,8 @@ from typing import Protocol
 
 from msgspec import UnsetType
 
-from howdah.plan import Plan
 from howdah.transfer.messages import Progress, Steering
+from howdah.values.plan import Plan
 
 
 class Pilot(Protocol):

@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
-from howdah import LAB_LINK_VARIABLE, HowdahError, interrupt, paths, plan, record
+from howdah import LAB_LINK_VARIABLE, HowdahError, interrupt, paths
 from howdah.archive import Archive
-from howdah.plan import Plan
-from howdah.record import HostLimits, Outcome, Record
 from howdah.transfer import standby
 from howdah.transfer.early import Started, take
 from howdah.transfer.endpoints import Route
 from howdah.transfer.far import CANCEL_S, TICK_S, hello
 from howdah.transfer.messages import SAMPLE_EVERY_S, FarHello, Job, Progress
 from howdah.transfer.pilot import Pilot, Schedule
+from howdah.values import plan, record
+from howdah.values.plan import Plan
+from howdah.values.record import HostLimits, Outcome, Record
 from howdah.words import printable
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ import msgspec
 from howdah import document
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.measure.probe_words import in_words, ms
-from howdah.record import FilesBeyond, Outcome, Record, Shared
 from howdah.transfer.comparison import comparison
 from howdah.transfer.display import change_in_words
 from howdah.transfer.heard import in_words as in_words_heard
+from howdah.values.record import FilesBeyond, Outcome, Record, Shared
 from howdah.words import count, printable
 
 

@@ -7,9 +7,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from howdah.plan import Plan
 from howdah.transfer.display import Changes, Meter, amount, rates
 from howdah.transfer.messages import FarHello, Progress
+from howdah.values.plan import Plan
 from howdah.words import count
 
 _BAR_WIDTH = 24

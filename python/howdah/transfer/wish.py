@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from howdah.plan import Plan
+from howdah.values.plan import Plan
 
 if TYPE_CHECKING:
     from howdah.paths.shared.choose.policy import Policy

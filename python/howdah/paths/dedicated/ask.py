@@ -14,8 +14,8 @@ from howdah.paths.dedicated.fallback import fallback
 from howdah.paths.dedicated.select import select
 from howdah.paths.dedicated.source import Source, Wanted, only, source
 from howdah.paths.path import Path
-from howdah.record import HostLimits
 from howdah.transfer.far import greet
+from howdah.values.record import HostLimits
 
 
 class Question(NamedTuple):

@@ -7,7 +7,6 @@ from howdah.archive import Archive
 from howdah.archive.row import link_in_words
 from howdah.archive.runs import Configuration, Runs
 from howdah.cc.choose import choose
-from howdah.lab.link import LinkSpec
 from howdah.measure.plan import BUFFER_BYTES_MAX
 from howdah.paths import limits
 from howdah.paths.dedicated.fallback import DURATION_S, fallback
@@ -15,8 +14,9 @@ from howdah.paths.dedicated.predict import Prediction
 from howdah.paths.dedicated.select import Selection, in_words, select, why_not
 from howdah.paths.dedicated.source import Source, Wanted, source
 from howdah.paths.path import Path
-from howdah.plan import STREAMS_MAX, Alternative, Evidence, Plan, Why
-from howdah.plan import Prediction as Predicted
+from howdah.values.link import LinkSpec
+from howdah.values.plan import STREAMS_MAX, Alternative, Evidence, Plan, Why
+from howdah.values.plan import Prediction as Predicted
 from howdah.words import count
 
 ALTERNATIVES_MOST = 8

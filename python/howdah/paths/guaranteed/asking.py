@@ -20,7 +20,7 @@ from howdah.paths.guaranteed.http.client import Client
 from howdah.paths.guaranteed.own import NotYet
 from howdah.paths.guaranteed.status import FlowStatus, Status
 from howdah.paths.path import Share
-from howdah.record import Shared, ShareSample
+from howdah.values.record import Shared, ShareSample
 
 ASKED_S = 15
 """A transfer that was killed keeps its share so long; one whose controller is replaced must be heard again by

@@ -10,7 +10,7 @@ from howdah import HowdahError
 from howdah._native import format_bytes, format_rate
 from howdah.paths import limits
 from howdah.paths.path import Path, Share
-from howdah.plan import BLOCK_BYTES_MIN, Alternative, Evidence, Plan, Why
+from howdah.values.plan import BLOCK_BYTES_MIN, Alternative, Evidence, Plan, Why
 from howdah.words import count
 
 STREAMS = 4

@@ -12,7 +12,7 @@ from howdah.cc import programs
 from howdah.cc.shares import everyones
 from howdah.paths.guaranteed import own
 from howdah.paths.guaranteed.own import Here
-from howdah.record import HostLimits
+from howdah.values.record import HostLimits
 
 CONTROL = "hd_hold"
 _OWN_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")

@@ -1,10 +1,10 @@
 """The bursts of an active probing at work, by what ``howdah traffic`` sends with."""
 
-from howdah.measure import probed
 from howdah.paths.shared.active import QUIET_S
 from howdah.traffic.account import LoadAccount
 from howdah.traffic.loads import Loads
 from howdah.traffic.pattern import Load, Pattern, Tcp
+from howdah.values import probe as probed
 
 
 class Bursts:

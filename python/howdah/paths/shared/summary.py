@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from howdah import HowdahError
-from howdah.measure import probed
-from howdah.measure.probing import Counts, Probed, Rhythm, Way
+from howdah.measure.probing import Probed, Rhythm
 from howdah.paths.shared.events import BLOCK_S, events
 from howdah.paths.shared.listen import CannotTell, find, listen
 from howdah.paths.shared.recognise.kept import of_bursts
 from howdah.paths.shared.recognise.recording import situation
 from howdah.paths.shared.series import Floats, fine, looked, means
+from howdah.values import probe as probed
+from howdah.values.probe import Counts, Way
 from howdah.words import count
 
 LEAST_LOOKS = 10

@@ -14,7 +14,7 @@ import msgspec
 
 from howdah import HowdahError
 from howdah.cc.shares import now_ns
-from howdah.cli import guarded
+from howdah.guarded import guarded
 from howdah.interrupt import SIGNALS
 from howdah.paths.guaranteed import host
 from howdah.paths.guaranteed.policyfile import LEASE_S_MAX

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from howdah.lab.link import LinkSpec
 from howdah.paths.shared.active import PROFILE
 from howdah.paths.shared.recognise.recording import BURSTS, label, situation
+from howdah.values.link import LinkSpec
 
 Streams = dict[str, int]
 """By congestion control; {} is none."""

@@ -17,7 +17,6 @@ import numpy as np
 
 from howdah import HowdahError, lab
 from howdah.lab.enter import Process
-from howdah.lab.link import LinkStats
 from howdah.measure.probing import Probed, Probing, Rhythm
 from howdah.measure.target import endpoint
 from howdah.paths.shared.active import PROFILE
@@ -26,6 +25,7 @@ from howdah.paths.shared.dataset.plan import QUIET_S, Run
 from howdah.paths.shared.recognise.recording import Burst, Made, Recording
 from howdah.paths.shared.series import looked
 from howdah.traffic.pattern import Tcp
+from howdah.values.link import LinkStats
 
 _PORT, _PORT_OF_BURSTS = 7021, 7921
 _MOST_SKIPPED = 0.5

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from howdah import HowdahError
-from howdah.measure import probed
 from howdah.paths.shared.recognise.recording import Burst, Recording
-from howdah.record import Record
+from howdah.values import probe as probed
+from howdah.values.record import Record
 
 
 def of_probe(record: Record, background: dict[str, int] | None) -> Recording:

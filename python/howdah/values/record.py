@@ -18,9 +18,9 @@ Record
     environment  Environment
     connect_s  from the start of the command until the far end had answered, before the outcome's time
     rtt_s      round-trip time the plan was made for, before the first byte of data; base RTT of a probe
-    plan       Plan (howdah.plan)
+    plan       Plan (howdah.values.plan)
     outcome    Outcome; null when there was none (see error)
-    probe      Probe (howdah.measure.probed); null for all that is no probe
+    probe      Probe (howdah.values.probe); null for all that is no probe
     share      Shared: the share of a guaranteed path that it had; null on other paths
     listened   Listened: whom it heard on a shared path and what it made of that; null where it did not listen
     sweep      Swept: of which sweep the run is; null for a run of its own
@@ -30,12 +30,12 @@ Record
                the path may have been the limit; in a lab it is both hosts'
     digests    the file beside the record that has a BLAKE3 of each file moved, a line each, as b3sum(1)
                checks them at the destination; null when none was
-    link_stats what a lab's link did during the run (howdah.lab.link); null outside
+    link_stats what a lab's link did during the run (howdah.values.link); null outside
     error      one line; null when all went well
     flags      ``lateness`` the machine, not the link, spoilt the run · ``interrupted`` · ``dry-run``
     ========== ======================================================================================
 Environment
-    near, far: HostLimits; near_sysctls: raw text by name; link: the lab's link (howdah.lab.link) or null
+    near, far: HostLimits; near_sysctls: raw text by name; link: the lab's link (howdah.values.link) or null
 HostLimits, Outcome, StreamOutcome, FileAction, Sample, Change, Shared, ShareSample, Listened
     see each class.
 """
@@ -52,8 +52,8 @@ import msgspec
 
 from howdah import LAB_LINK_VARIABLE, HowdahError, __version__, document
 from howdah._native import host_limits
-from howdah.measure.probed import Probe
-from howdah.plan import Plan
+from howdah.values.plan import Plan
+from howdah.values.probe import Probe
 
 SCHEMA = 1
 

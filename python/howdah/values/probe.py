@@ -1,8 +1,29 @@
 """What a probing showed, as it is kept in a record."""
 
+from typing import Literal
+
 import msgspec
 
-from howdah.measure.probing import Counts, Way
+Way = Literal["icmp", "udp"]
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """How many of what (Account in crates/probe)."""
+
+    sent: int = 0
+    answered: int = 0
+    lost: int = 0
+    late: int = 0
+    """Answers 3 s after their probes and later; these count as lost."""
+    doubled: int = 0
+    reordered: int = 0
+    """Answered after a later probe."""
+    foreign: int = 0
+    """What came and answers nothing that was sent."""
+    skipped: int = 0
+    """Not sent, because this host came to it too late."""
+    unstamped: int = 0
+    """Answers whose arrival the kernel did not tell, or by a clock that was set meanwhile."""
 
 
 class RouteChange(msgspec.Struct, frozen=True, kw_only=True):

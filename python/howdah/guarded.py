@@ -1,0 +1,28 @@
+"""What a program of howdah ends with: its exit code, and one line where it failed."""
+
+import os
+import sys
+from collections.abc import Callable
+
+from howdah import HowdahError
+from howdah.words import printable
+
+
+def guarded(command: Callable[[], int]) -> int:
+    """The exit code of ``command``, whatever it raises."""
+    try:
+        return command()
+    except HowdahError as error:
+        print(f"howdah: {printable(str(error))}", file=sys.stderr)
+    except BrokenPipeError:
+        # Whoever read our output has gone (head, less). Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Exception as error:
+        if os.environ.get("HOWDAH_DEBUG"):
+            raise
+        print(
+            f"howdah: a mistake of ours, {type(error).__name__}: {printable(' '.join(str(error).split()))}; "
+            "run it again with HOWDAH_DEBUG=1 and report what it prints",
+            file=sys.stderr,
+        )
+    return 1
