@@ -26,7 +26,7 @@ from howdah.archive.runs import Runs
 from howdah.archive.store import Store
 from howdah.archive.taking import entry
 from howdah.archive.upkeep import collect
-from howdah.paths.dedicated.profile import Profile, profiles
+from howdah.profiles.profile import Profile, profiles
 from howdah.values.link import symmetric
 from howdah.values.plan import Plan
 from howdah.values.record import (

@@ -249,7 +249,7 @@ def test_columns_of_unequal_length_are_refused() -> None:
 @pytest.mark.parametrize(
     ("work", "unneeded"),
     [
-        ("from howdah.transfer import command", {"sqlite3", "duckdb", "numpy", "scipy"}),
+        ("from howdah.cli import copy_command", {"sqlite3", "duckdb", "numpy", "scipy"}),
         ("from howdah.archive import Archive; Archive().runs()", {"duckdb", "scipy", "howdah.lab"}),
         ("from howdah.cli.archive import ls; ls()", {"duckdb", "scipy", "howdah.lab"}),
     ],
