@@ -9,8 +9,8 @@ from scipy.integrate import quad, solve_ivp
 
 from howdah import HowdahError
 from howdah.cc import model
-from howdah.profiles.models import controls, cubic, highspeed, htcp, slow_start
-from howdah.profiles.models.lane import Control, Lane, Memory
+from howdah.profiles.theory import controls, cubic, highspeed, htcp, slow_start
+from howdah.profiles.theory.lane import Control, Lane, Memory
 
 FloatArray = npt.NDArray[np.float64]
 NAMES = ("reno", "cubic", "scalable", "htcp", "highspeed")

@@ -15,8 +15,8 @@ from howdah import HowdahError
 from howdah.archive import Archive
 from howdah.archive.runs import Runs
 from howdah.profiles.study import choose, study
-from howdah.profiles.table import parts
 from howdah.values.link import symmetric
+from howdah.words.profile import parts
 
 GBIT = 10**9
 

@@ -23,12 +23,12 @@ from bench.profile_families import (
     turn,
 )
 from howdah import HowdahError
-from howdah.profiles import logistic
-from howdah.profiles.cone import nonnegative
-from howdah.profiles.profile import Profile, profile
-from howdah.profiles.shapes import ConcaveConvex, Shape, never_rising
-from howdah.profiles.sigmoids import sigmoids
-from howdah.profiles.transition import transition
+from howdah.profiles.profile import Profile, Shape, profile
+from howdah.profiles.transition import logistic
+from howdah.profiles.transition.cone import nonnegative
+from howdah.profiles.transition.shapes import ConcaveConvex, never_rising
+from howdah.profiles.transition.sigmoids import sigmoids
+from howdah.profiles.transition.transition import transition
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -88,9 +88,9 @@ def profile(
     from rich.console import Console  # noqa: PLC0415
 
     from howdah.archive import Archive  # noqa: PLC0415
-    from howdah.profiles.spread import DRAWS  # noqa: PLC0415
+    from howdah.profiles.profile import DRAWS  # noqa: PLC0415
     from howdah.profiles.study import choose, study  # noqa: PLC0415
-    from howdah.profiles.table import parts  # noqa: PLC0415
+    from howdah.words.profile import parts  # noqa: PLC0415
 
     chosen = choose(
         Archive().runs(), path=path, congestion_control=cc, streams=streams, buffer_bytes=sizes, sweep=sweep

@@ -12,11 +12,10 @@ import numpy as np
 from howdah import HowdahError
 from howdah._native import format_bytes
 from howdah.archive.runs import Configuration, Runs, Value
-from howdah.profiles.compare import Errors, compare
-from howdah.profiles.profile import Profile, profiles
-from howdah.profiles.regions import Region, curvature
-from howdah.profiles.sigmoids import Sigmoids, sigmoids
-from howdah.profiles.transition import Transition, transition
+from howdah.profiles.profile import Profile, Region, curvature, profiles
+from howdah.profiles.transition.compare import Errors, compare
+from howdah.profiles.transition.sigmoids import Sigmoids, sigmoids
+from howdah.profiles.transition.transition import Transition, transition
 
 SCHEMA = 1
 _NAMES = {

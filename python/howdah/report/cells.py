@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howdah.archive.runs import Configuration, Runs
-from howdah.profiles.profile import Profile, profile
-from howdah.profiles.spread import standard_errors
+from howdah.profiles.profile import Profile, profile, standard_errors
 from howdah.text import count
 
 Floats = NDArray[np.float64]

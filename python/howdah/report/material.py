@@ -14,9 +14,9 @@ from howdah.profiles.dynamics.poincare import sustained
 from howdah.profiles.dynamics.relation import Relation, relation
 from howdah.profiles.dynamics.traces import Traces
 from howdah.profiles.dynamics.usable import Unknown
-from howdah.profiles.sigmoids import Sigmoids, sigmoids
-from howdah.profiles.spread import DRAWS
-from howdah.profiles.transition import Transition, transition
+from howdah.profiles.profile import DRAWS
+from howdah.profiles.transition.sigmoids import Sigmoids, sigmoids
+from howdah.profiles.transition.transition import Transition, transition
 from howdah.report import traces
 from howdah.report.cells import Cell, Cells, Floats
 

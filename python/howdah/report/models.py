@@ -1,4 +1,4 @@
-"""What the models say of the cells that were measured (``howdah.profiles.models``)."""
+"""What the models say of the cells that were measured (``howdah.profiles.theory``)."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -8,7 +8,7 @@ import numpy as np
 
 from howdah import HowdahError
 from howdah.archive.runs import Configuration
-from howdah.profiles import models
+from howdah.profiles import theory
 from howdah.report.cells import Cell, Floats, in_words
 from howdah.report.material import Material
 from howdah.text import count
@@ -51,10 +51,10 @@ def modelled(material: Material, configuration: Configuration) -> Modelled | Non
     rates = cells.rates[configuration]
     rtts = np.array(list(rates))
     places = [place for rtt_s in rates for place in cells.places(Cell(configuration, rtt_s))]
-    path = models.PathParameters(cells.capacity_bps or cells.most_bps, rtts)
-    asked = models.Configuration.of(*configuration)
+    path = theory.PathParameters(cells.capacity_bps or cells.most_bps, rtts)
+    asked = theory.Configuration.of(*configuration)
     try:
-        found = models.predict(path, asked, duration_s=float(np.median(cells.runs.elapsed_s[places])))
+        found = theory.predict(path, asked, duration_s=float(np.median(cells.runs.elapsed_s[places])))
     except HowdahError:
         return None
     inside = [

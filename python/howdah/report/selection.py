@@ -1,11 +1,11 @@
-"""Which configuration ``howdah.profiles.select`` chooses at each measured RTT, and how sure it is."""
+"""Which configuration selection chooses at each measured RTT, and how sure it is."""
 
 import msgspec
 
 from howdah import HowdahError
-from howdah.profiles.evaluate import draw, evaluate
-from howdah.profiles.predict import Prediction, Predictor
-from howdah.profiles.select import ranked
+from howdah.profiles.selection.evaluate import draw, evaluate
+from howdah.profiles.selection.predict import Prediction, Predictor
+from howdah.profiles.selection.select import ranked
 from howdah.report.cells import in_words, milliseconds
 from howdah.report.material import Material
 

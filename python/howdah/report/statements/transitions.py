@@ -8,9 +8,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from howdah.archive.runs import Configuration
-from howdah.profiles.shapes import Shape
-from howdah.profiles.spread import INTERVAL
-from howdah.profiles.transition import Transition
+from howdah.profiles.profile import INTERVAL, Shape
+from howdah.profiles.transition.transition import Transition
 from howdah.report.cells import Cell, in_ms, is_rtt, milliseconds, name
 from howdah.report.material import RTTS_MIN, Material
 from howdah.report.statements.statement import HPDC, NOTE, Finding, Statement, decided, missing

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from howdah import HowdahError
-from howdah.profiles.models import buffers, controls
-from howdah.profiles.models.by_round import FloatArray
-from howdah.profiles.models.calibration import UNMEASURED, Calibration
-from howdah.profiles.models.epoch import Limits
-from howdah.profiles.models.flow import Flow, Start
-from howdah.profiles.models.lane import Lane
-from howdah.profiles.models.wire import Segment
+from howdah.profiles.theory import buffers, controls
+from howdah.profiles.theory.by_round import FloatArray
+from howdah.profiles.theory.calibration import UNMEASURED, Calibration
+from howdah.profiles.theory.epoch import Limits
+from howdah.profiles.theory.flow import Flow, Start
+from howdah.profiles.theory.lane import Lane
+from howdah.profiles.theory.wire import Segment
 
 REPLICAS = 32
 """Flows that are run where losses are random."""

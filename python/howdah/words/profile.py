@@ -1,4 +1,4 @@
-"""What ``howdah profile`` prints for people."""
+"""What ``howdah profile`` prints."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -6,8 +6,8 @@ from typing import Literal
 from rich.table import Table
 
 from howdah._native import format_bytes, format_rate
-from howdah.profiles.select import in_words
-from howdah.profiles.shapes import Shape
+from howdah.profiles.profile import Shape
+from howdah.profiles.selection.select import in_words
 from howdah.profiles.study import Measured, PathProfiles, Study
 from howdah.text import count
 

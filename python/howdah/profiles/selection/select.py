@@ -11,9 +11,9 @@ from typing import NamedTuple
 from howdah import HowdahError
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.archive.runs import Configuration, Runs
-from howdah.profiles.evidence import profile
-from howdah.profiles.predict import MEASURE, Outside, Prediction, Predictor
-from howdah.profiles.prior import Model, refine, runs_worth
+from howdah.profiles.selection.evidence import profile
+from howdah.profiles.selection.predict import MEASURE, Outside, Prediction, Predictor
+from howdah.profiles.selection.prior import Model, refine, runs_worth
 from howdah.text import count
 
 

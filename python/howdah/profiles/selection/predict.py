@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from howdah._native import format_duration
 from howdah.archive.runs import SPREAD, SPREAD_S, Configuration, Runs
-from howdah.profiles.cells import cells_of, spreads
-from howdah.profiles.interpolate import Interpolation, Point
+from howdah.profiles.selection.cells import cells_of, spreads
+from howdah.profiles.selection.interpolate import Interpolation, Point
 
 Array = NDArray[np.float64]
 

@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from howdah.profiles.logistic import least_squares, logistic
-from howdah.profiles.profile import Floats, Profile
-from howdah.profiles.spread import bootstrap, standard_errors
+from howdah.profiles.profile import Floats, Profile, bootstrap, standard_errors
+from howdah.profiles.transition.logistic import least_squares, logistic
 
 PAIR_VARIANCES = 9.8
 """98 % of χ² with three degrees of freedom: the slope, the place and the transition that a pair has more."""

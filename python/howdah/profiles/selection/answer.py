@@ -11,9 +11,9 @@ import numpy as np
 
 from howdah._native import format_duration, format_rate
 from howdah.archive.runs import Runs
-from howdah.profiles.bounds import covering_bound, lower_prediction_bound, median_interval
-from howdah.profiles.predict import Basis, Prediction
-from howdah.profiles.select import Selection, in_words, why_not
+from howdah.profiles.selection.bounds import covering_bound, lower_prediction_bound, median_interval
+from howdah.profiles.selection.predict import Basis, Prediction
+from howdah.profiles.selection.select import Selection, in_words, why_not
 from howdah.text import count
 
 COVERING_ERROR_SHARE = 0.1
@@ -55,7 +55,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Covering(msgspec.Struct, frozen=True, kw_only=True):
-    """The bound of HPDC 2017, section 5.2, its sign mended (howdah.profiles.bounds)."""
+    """The bound of HPDC 2017, section 5.2, its sign mended (howdah.profiles.selection.bounds)."""
 
     runs: int
     """Of the chosen configuration, at all RTTs."""

@@ -10,8 +10,8 @@ Deviations:
 
 import numpy as np
 
-from howdah.profiles.models.by_round import FloatArray, additive, proportional
-from howdah.profiles.models.lane import Lane, Memory
+from howdah.profiles.theory.by_round import FloatArray, additive, proportional
+from howdah.profiles.theory.lane import Lane, Memory
 
 SCALE = 0.4
 """C, segments/s³."""

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from howdah.profiles.models import slow_start
-from howdah.profiles.models.by_round import FloatArray, Numbers
-from howdah.profiles.models.epoch import Growth, Limits
-from howdah.profiles.models.lane import Control, Lane, Memory
+from howdah.profiles.theory import slow_start
+from howdah.profiles.theory.by_round import FloatArray, Numbers
+from howdah.profiles.theory.epoch import Growth, Limits
+from howdah.profiles.theory.lane import Control, Lane, Memory
 
 MOST_LOSSES = 160
 """After so many the rest of the time goes as under the second half of them."""

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from howdah.profiles.models.by_round import FloatArray, Numbers
+from howdah.profiles.theory.by_round import FloatArray, Numbers
 
 
 class Lane(NamedTuple):

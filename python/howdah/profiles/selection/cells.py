@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from howdah import HowdahError
 from howdah.archive.runs import Configuration, Runs
-from howdah.profiles.interpolate import Curve
+from howdah.profiles.selection.interpolate import Curve
 
 Array = NDArray[np.float64]
 

@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from howdah.profiles.profile import Floats, Profile
-from howdah.profiles.shapes import ConcaveConvex, never_rising
-from howdah.profiles.sigmoids import sigmoids
-from howdah.profiles.spread import standard_errors
+from howdah.profiles.profile import Floats, Profile, standard_errors
+from howdah.profiles.transition.shapes import ConcaveConvex, never_rising
+from howdah.profiles.transition.sigmoids import sigmoids
 
 LEAST_RTTS = 5
 """With one left out, a pair of sigmoids still has as many points as parameters."""

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from howdah.profiles.models.by_round import FloatArray
-from howdah.profiles.models.lane import Control, Lane, Memory
+from howdah.profiles.theory.by_round import FloatArray
+from howdah.profiles.theory.lane import Control, Lane, Memory
 
 _GRID = np.linspace(0.0, 1.0, 33)[:, None]
 """Points of an epoch at which its rate is taken; it is monotone and smooth between two losses."""

@@ -12,7 +12,7 @@ import functools
 import numpy as np
 import numpy.typing as npt
 
-from howdah.profiles.models.by_round import FloatArray
+from howdah.profiles.theory.by_round import FloatArray
 
 LOW_WINDOW = 38.0
 HIGH_WINDOW = 83_000.0

@@ -7,9 +7,9 @@ import numpy as np
 
 from howdah._native import format_rate
 from howdah.archive.runs import Configuration, Runs
-from howdah.profiles import models
-from howdah.profiles.cells import Array
-from howdah.profiles.select import Fallback
+from howdah.profiles import theory
+from howdah.profiles.selection.cells import Array
+from howdah.profiles.selection.select import Fallback
 from howdah.values import sizes
 from howdah.values.path import Path
 
@@ -31,7 +31,7 @@ def fallback(path: Path, rtt_s: float, measured: Runs, capacity_bps: float | Non
     known_bps = capacity_bps or float(np.nanmax(measured.capacity_bps, initial=0.0))
     rate_bps = known_bps or max(sizes.TARGET_RATE_BPS, float(np.max(measured.rate_bps, initial=0.0)))
     window = sizes.windows(path)
-    parameters = models.PathParameters(
+    parameters = theory.PathParameters(
         capacity_bps=rate_bps, rtt_s=rtt_s, loss=loss, autotuned_window_bytes=window.autotuned_bytes
     )
 
@@ -40,8 +40,8 @@ def fallback(path: Path, rtt_s: float, measured: Runs, capacity_bps: float | Non
         for configuration in {configuration for configuration, _ in places}:
             mine = [index for index, (each, _) in enumerate(places) if each == configuration]
             at = parameters._replace(rtt_s=np.array([places[index][1] for index in mine]))
-            used = models.Configuration.of(*configuration)
-            rates[mine] = np.stack(models.predict(at, used, duration_s=DURATION_S), axis=1)
+            used = theory.Configuration.of(*configuration)
+            rates[mine] = np.stack(theory.predict(at, used, duration_s=DURATION_S), axis=1)
         return rates
 
     needed = sizes.HEADROOM * rate_bps / 8 * rtt_s

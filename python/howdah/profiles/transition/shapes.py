@@ -8,21 +8,10 @@ Both weigh each mean by its standard error and are straight between measured RTT
 HPDC 2017 paper draws its profile.
 """
 
-from enum import StrEnum
-
 import numpy as np
 
-from howdah.profiles.cone import nonnegative
 from howdah.profiles.profile import Floats
-
-
-class Shape(StrEnum):
-    """Of a whole profile."""
-
-    CONCAVE = "concave"
-    CONVEX = "convex"
-    STRAIGHT = "straight"
-    BOTH = "concave-convex"
+from howdah.profiles.transition.cone import nonnegative
 
 
 class ConcaveConvex:

@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from howdah.profiles.models.by_round import FloatArray, Numbers
-from howdah.profiles.models.slow_start import START_SEGMENTS
+from howdah.profiles.theory.by_round import FloatArray, Numbers
+from howdah.profiles.theory.slow_start import START_SEGMENTS
 
 
 class Ramp(NamedTuple):

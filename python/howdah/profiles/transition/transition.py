@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howdah import HowdahError
-from howdah.profiles.profile import Floats, Profile
-from howdah.profiles.shapes import ConcaveConvex, Shape
-from howdah.profiles.spread import DRAWS, INTERVAL, bootstrap, standard_errors
+from howdah.profiles.profile import DRAWS, INTERVAL, Floats, Profile, Shape, bootstrap, standard_errors
+from howdah.profiles.transition.shapes import ConcaveConvex
 
 LEVEL = 0.01
 _NOISE_DRAWS = 1000

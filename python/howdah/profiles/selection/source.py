@@ -11,8 +11,8 @@ import numpy as np
 from howdah import HowdahError
 from howdah._native import format_bytes, format_duration
 from howdah.archive.runs import Runs
-from howdah.profiles.evidence import counting, of_size, profile
-from howdah.profiles.predict import outside
+from howdah.profiles.selection.evidence import counting, of_size, profile
+from howdah.profiles.selection.predict import outside
 
 
 class Wanted(NamedTuple):

@@ -4,11 +4,11 @@ import functools
 from collections.abc import Callable
 
 from howdah import HowdahError
-from howdah.profiles.models import highspeed
-from howdah.profiles.models.by_round import ByRound, FloatArray, Numbers, additive, proportional
-from howdah.profiles.models.cubic import Cubic
-from howdah.profiles.models.htcp import Htcp
-from howdah.profiles.models.lane import Control, Lane, Memory
+from howdah.profiles.theory import highspeed
+from howdah.profiles.theory.by_round import ByRound, FloatArray, Numbers, additive, proportional
+from howdah.profiles.theory.cubic import Cubic
+from howdah.profiles.theory.htcp import Htcp
+from howdah.profiles.theory.lane import Control, Lane, Memory
 
 SCALABLE_PER = 100.0
 """Scalable gains one segment for so many acknowledged."""

@@ -27,10 +27,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from howdah.profiles.models import slow_start
-from howdah.profiles.models.by_round import FloatArray, Numbers
-from howdah.profiles.models.epoch import Growth, Limits
-from howdah.profiles.models.lane import Control, Lane, Memory
+from howdah.profiles.theory import slow_start
+from howdah.profiles.theory.by_round import FloatArray, Numbers
+from howdah.profiles.theory.epoch import Growth, Limits
+from howdah.profiles.theory.lane import Control, Lane, Memory
 
 _LONG_S = 1e7
 

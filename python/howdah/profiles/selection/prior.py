@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howdah.archive.runs import Configuration, Runs
-from howdah.profiles.cells import RUN_SPREAD, Cells, cells_of, spreads
-from howdah.profiles.predict import Prediction
+from howdah.profiles.selection.cells import RUN_SPREAD, Cells, cells_of, spreads
+from howdah.profiles.selection.predict import Prediction
 
 Array = NDArray[np.float64]
 
