@@ -19,7 +19,7 @@ from bench.maps import LINEAR, MAPS, NOISE, orbit
 from bench.report import Row, Target, publish
 from howdah.profiles.dynamics import verdict
 from howdah.profiles.dynamics.lyapunov import Exponents, exponents
-from howdah.profiles.dynamics.usable import Trace
+from howdah.profiles.dynamics.traces import Trace
 
 NAME = "dynamics"
 SAMPLES = 100

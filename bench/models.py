@@ -17,7 +17,7 @@ import numpy as np
 
 from bench.report import Row, Target, publish
 from howdah.profiles.theory import Configuration, PathParameters, Prediction, loss, predict, predict_steady
-from howdah.profiles.theory.wire import Segment
+from howdah.profiles.theory.prediction import Segment
 
 RATE_BPS = 10e9
 MTU_BYTES = 9000

@@ -15,8 +15,8 @@ from howdah.archive.runs import Runs
 from howdah.measure import kept
 from howdah.measure.plan import SweepPlan
 from howdah.profiles.selection.evaluate import draw, evaluate
+from howdah.report.contents import SEED
 from howdah.report.material import Material
-from howdah.report.selection import SEED
 from howdah.report.statements import judge
 from howdah.report.statements.statement import Verdict
 

@@ -14,7 +14,7 @@ from howdah import HowdahError
 from howdah.archive.runs import Configuration
 from howdah.decide import Path
 from howdah.decide.dedicated import from_runs, obstacle
-from howdah.profiles.selection.fallback import CONTROLS
+from howdah.profiles.selection.prior import CONTROLS
 from howdah.profiles.selection.select import select
 from howdah.values import plan, sizes
 

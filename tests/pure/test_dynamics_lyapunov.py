@@ -11,9 +11,9 @@ from hypothesis.extra.numpy import arrays
 
 from bench.maps import MAPS, NOISE, Orbit, autoregressive, orbit
 from howdah import HowdahError
-from howdah.profiles.dynamics import local_map, noise
+from howdah.profiles.dynamics import local_map
 from howdah.profiles.dynamics.lyapunov import Exponents, exponents, rosenstein
-from howdah.profiles.dynamics.usable import Unknown, standardised
+from howdah.profiles.dynamics.traces import Unknown, standardised
 
 SAMPLES = 100
 LOGISTIC = MAPS["logistic"]
@@ -158,7 +158,7 @@ def test_the_trajectory_is_the_least_squares_one() -> None:
     design = np.vstack((np.eye(40), np.sqrt(trust) * steps))
     target = np.r_[observed, np.sqrt(trust) * (fitted.values - fitted.slopes * state[:-1])]
     expected = np.linalg.lstsq(design, target, rcond=None)[0]
-    np.testing.assert_allclose(noise.trajectory(observed, state, fitted, trust), expected, atol=1e-9)
+    np.testing.assert_allclose(local_map.trajectory(observed, state, fitted, trust), expected, atol=1e-9)
 
 
 @given(st.integers(0, 1000), st.sampled_from([0, 1, 4, 12]))

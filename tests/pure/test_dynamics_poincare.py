@@ -10,8 +10,7 @@ from bench.maps import autoregressive
 from howdah import HowdahError
 from howdah.profiles.dynamics import poincare
 from howdah.profiles.dynamics.poincare import MapShape
-from howdah.profiles.dynamics.traces import Traces
-from howdah.profiles.dynamics.usable import Unknown
+from howdah.profiles.dynamics.traces import Traces, Unknown
 
 RATE_BPS = 1e9
 

@@ -10,10 +10,9 @@ from scipy.signal import lfilter
 from bench.maps import LINEAR, MAPS, NOISE, autoregressive, orbit
 from howdah import HowdahError
 from howdah.profiles.dynamics import surrogates, verdict
-from howdah.profiles.dynamics.describe import describe
 from howdah.profiles.dynamics.lyapunov import Exponents, exponents
-from howdah.profiles.dynamics.usable import Unknown, standardised
-from howdah.profiles.dynamics.verdict import ExponentsBeside, Verdict
+from howdah.profiles.dynamics.traces import Unknown, standardised
+from howdah.profiles.dynamics.verdict import ExponentsBeside, Verdict, describe
 
 SAMPLES = 100
 COUNT = 19

@@ -7,9 +7,8 @@ from scipy.optimize import brentq
 
 from howdah.cc import model
 from howdah.profiles.theory import controls, loss, slow_start
-from howdah.profiles.theory.epoch import Limits
-from howdah.profiles.theory.flow import Flow, Start
-from howdah.profiles.theory.lane import Lane
+from howdah.profiles.theory.flow import Flow, Limits, Start
+from howdah.profiles.theory.growth import Lane
 
 FloatArray = npt.NDArray[np.float64]
 NAMES = ("reno", "cubic", "scalable", "htcp", "highspeed")

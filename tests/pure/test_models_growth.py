@@ -9,8 +9,8 @@ from scipy.integrate import quad, solve_ivp
 
 from howdah import HowdahError
 from howdah.cc import model
-from howdah.profiles.theory import controls, cubic, highspeed, htcp, slow_start
-from howdah.profiles.theory.lane import Control, Lane, Memory
+from howdah.profiles.theory import controls, cubic, htcp, slow_start
+from howdah.profiles.theory.growth import Control, Lane, Memory
 
 FloatArray = npt.NDArray[np.float64]
 NAMES = ("reno", "cubic", "scalable", "htcp", "highspeed")
@@ -46,7 +46,7 @@ def test_growth_by_rounds_solves_its_equation(
         per_round = {
             "reno": np.ones_like,
             "scalable": lambda x: np.maximum(x / 100, 1.0),
-            "highspeed": highspeed.increase,
+            "highspeed": controls.high_speed_increase,
         }[name](w)
         return per_round / (rtt_s * np.maximum(1.0, w / bdp))
 
@@ -103,9 +103,9 @@ def test_a_second_smaller_loss_lowers_the_flat_part() -> None:
     [(1, 38, 0.50), (2, 118, 0.44), (3, 221, 0.41), (8, 1058, 0.33), (71, 84035, 0.10)],
 )
 def test_the_table_of_highspeed_is_that_of_the_rfc(row: int, window: float, taken: float) -> None:
-    assert highspeed.row_ends()[row - 1] == pytest.approx(window, rel=0.01)
-    assert highspeed.taken(np.array([window * 0.99]))[0] == pytest.approx(taken, abs=0.006)
-    assert highspeed.increase(np.array([window * 0.99]))[0] == row
+    assert controls.high_speed_row_ends()[row - 1] == pytest.approx(window, rel=0.01)
+    assert controls.high_speed_cut(np.array([window * 0.99]))[0] == pytest.approx(taken, abs=0.006)
+    assert controls.high_speed_increase(np.array([window * 0.99]))[0] == row
 
 
 @pytest.mark.parametrize("name", NAMES)

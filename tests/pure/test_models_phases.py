@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from howdah.profiles.theory import controls, cubic, phases, ramp
-from howdah.profiles.theory.lane import Lane
+from howdah.profiles.theory import controls, cubic, phases
+from howdah.profiles.theory.growth import Lane
 
 FloatArray = npt.NDArray[np.float64]
 NAMES = ("reno", "cubic", "scalable", "htcp", "highspeed")
@@ -172,8 +172,8 @@ def test_the_ramp_is_the_mean_of_its_rate(
     rtt_s: float, streams: int, buffer: float, observed_s: float
 ) -> None:
     """Θ_O is 1/T_O ∫ θ, with θ = n w₀ 2^(t/τ) ln 2 / τ up to T_R, and the peak from there."""
-    peak = ramp.peak_per_s(rtt_s, 8e5, streams, buffer)
-    got = ramp.ramp(rtt_s, peak, observed_s, streams=streams)
+    peak = phases.peak_per_s(rtt_s, 8e5, streams, buffer)
+    got = phases.ramp(rtt_s, peak, observed_s, streams=streams)
     if got.duration_s == 0:
         assert got.observed_per_s == peak
         return
@@ -185,11 +185,11 @@ def test_the_ramp_is_the_mean_of_its_rate(
 
 def test_an_exponential_ramp_is_strictly_concave_and_its_slope_is_the_derivative() -> None:
     rtt_s, rate, observed_s = np.linspace(0.005, 0.366, 400), 8e5, 100.0
-    got = ramp.ramp(rtt_s, np.full_like(rtt_s, rate), observed_s).observed_per_s
+    got = phases.ramp(rtt_s, np.full_like(rtt_s, rate), observed_s).observed_per_s
     assert np.all(bends(rtt_s, got) > 0)
-    slopes = ramp.slope_per_s2(rtt_s, rate, observed_s)
+    slopes = phases.slope_per_s2(rtt_s, rate, observed_s)
     assert np.gradient(got, rtt_s, edge_order=2)[5:] == pytest.approx(slopes[5:], rel=1e-3)
-    more = ramp.ramp(rtt_s, np.full_like(rtt_s, rate), observed_s, streams=10).observed_per_s
+    more = phases.ramp(rtt_s, np.full_like(rtt_s, rate), observed_s, streams=10).observed_per_s
     assert bends(rtt_s, more) == pytest.approx(bends(rtt_s, got), rel=1e-3)
     gained = rate * rtt_s * np.log2(10) / observed_s - 90 / observed_s
     assert more - got == pytest.approx(gained, rel=1e-6)
@@ -198,7 +198,7 @@ def test_an_exponential_ramp_is_strictly_concave_and_its_slope_is_the_derivative
 @given(exponent=st.floats(0.2, 2.0))
 def test_a_ramp_faster_than_linear_in_rtt_is_concave_and_a_slower_one_convex(exponent: float) -> None:
     rtt_s = np.linspace(0.01, 0.5, 60)
-    bent = bends(rtt_s, ramp.stretched_per_s(rtt_s, exponent, 15.0, 1.0, 100.0))
+    bent = bends(rtt_s, phases.stretched_per_s(rtt_s, exponent, 15.0, 1.0, 100.0))
     if exponent > 1.01:
         assert np.all(bent > 0)
     elif exponent < 0.99:
@@ -207,20 +207,20 @@ def test_a_ramp_faster_than_linear_in_rtt_is_concave_and_a_slower_one_convex(exp
 
 def test_an_exponential_ramp_of_a_fixed_number_of_doublings_is_the_boundary() -> None:
     rtt_s = np.linspace(0.01, 0.5, 60)
-    assert bends(rtt_s, ramp.stretched_per_s(rtt_s, 1.0, 15.0, 1.0, 100.0)) == pytest.approx(0, abs=1e-15)
+    assert bends(rtt_s, phases.stretched_per_s(rtt_s, 1.0, 15.0, 1.0, 100.0)) == pytest.approx(0, abs=1e-15)
 
 
 def test_the_slower_ramp_as_printed_would_rise_and_be_concave() -> None:
     rtt_s = np.linspace(0.01, 0.5, 60)
-    printed = ramp.stretched_per_s(rtt_s, -0.2, 15.0, 1.0, 100.0)
+    printed = phases.stretched_per_s(rtt_s, -0.2, 15.0, 1.0, 100.0)
     assert np.all(np.diff(printed) > 0)
     assert np.all(bends(rtt_s, printed) > 0)
 
 
 def test_where_buffers_limit_the_peak_the_profile_is_convex() -> None:
     rtt_s = np.linspace(0.01, 0.366, 200)
-    peak = ramp.peak_per_s(rtt_s, 8e5, streams=4, buffer_segments=170.0)
+    peak = phases.peak_per_s(rtt_s, 8e5, streams=4, buffer_segments=170.0)
     assert np.all(peak < 8e5)
-    assert np.all(bends(rtt_s, ramp.ramp(rtt_s, peak, 100.0, streams=4).observed_per_s) < 0)
-    wider = ramp.peak_per_s(rtt_s, 8e5, streams=4, buffer_segments=1e6)
+    assert np.all(bends(rtt_s, phases.ramp(rtt_s, peak, 100.0, streams=4).observed_per_s) < 0)
+    wider = phases.peak_per_s(rtt_s, 8e5, streams=4, buffer_segments=1e6)
     assert np.all(wider >= peak)

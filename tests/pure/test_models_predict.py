@@ -12,7 +12,7 @@ from bench.models import RTTS_S as RTTS_S_OF
 from howdah import HowdahError
 from howdah.profiles import theory
 from howdah.profiles.theory import Configuration, PathParameters
-from howdah.profiles.theory.buffers import WINDOW_PER_BUFFER
+from howdah.profiles.theory.prediction import WINDOW_PER_BUFFER
 from howdah.values import sizes
 
 RTTS_S = np.array([0.0004, 0.0118, 0.0226, 0.0456, 0.0916, 0.183, 0.366])

@@ -16,12 +16,10 @@ from howdah import HowdahError
 from howdah.archive.runs import Configuration, Runs
 from howdah.archive.traces import Trace
 from howdah.profiles.selection.answer import Answer, answer, in_lines
-from howdah.profiles.selection.cells import cells_of, spreads
-from howdah.profiles.selection.evidence import counting, profile
-from howdah.profiles.selection.predict import Prediction
-from howdah.profiles.selection.prior import refine, runs_worth
-from howdah.profiles.selection.select import Fallback, best, select, why_not
-from howdah.profiles.selection.source import Wanted, only, source
+from howdah.profiles.selection.evidence import Wanted, counting, only, profile, source
+from howdah.profiles.selection.predict import Prediction, cells_of, spreads
+from howdah.profiles.selection.prior import Fallback, refine, runs_worth
+from howdah.profiles.selection.select import best, select, why_not
 
 SWEEP = sweep(FAMILIES["fixed_sizes"], np.random.default_rng(4), 3)
 NONE = SWEEP[:0]

@@ -9,10 +9,9 @@ from howdah.archive import Archive
 from howdah.archive.runs import Runs
 from howdah.decide.dedicated import obstacle
 from howdah.profiles.selection.answer import Answer, answer
-from howdah.profiles.selection.evidence import profile
-from howdah.profiles.selection.fallback import fallback
+from howdah.profiles.selection.evidence import Source, Wanted, only, profile, source
+from howdah.profiles.selection.prior import fallback
 from howdah.profiles.selection.select import select
-from howdah.profiles.selection.source import Source, Wanted, only, source
 from howdah.remote.far import greet
 from howdah.values.path import Path
 from howdah.values.record import HostLimits

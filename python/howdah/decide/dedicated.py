@@ -7,10 +7,10 @@ from howdah.archive import Archive
 from howdah.archive.row import link_in_words
 from howdah.archive.runs import Configuration, Runs
 from howdah.cc.choose import choose
-from howdah.profiles.selection.fallback import DURATION_S, fallback
+from howdah.profiles.selection.evidence import Source, Wanted, source
 from howdah.profiles.selection.predict import Prediction
+from howdah.profiles.selection.prior import DURATION_S, fallback
 from howdah.profiles.selection.select import Selection, in_words, select, why_not
-from howdah.profiles.selection.source import Source, Wanted, source
 from howdah.text import count
 from howdah.values import sizes
 from howdah.values.link import LinkSpec

@@ -1,6 +1,7 @@
 """What statements and figures are made from: a path's cells, what was fitted to them, and their traces."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -9,15 +10,15 @@ from numpy.typing import NDArray
 
 from howdah import HowdahError
 from howdah.archive.runs import Configuration, Runs
+from howdah.archive.traces import Trace
+from howdah.profiles.dynamics import poincare
 from howdah.profiles.dynamics.lyapunov import Exponents, exponents
 from howdah.profiles.dynamics.poincare import sustained
 from howdah.profiles.dynamics.relation import Relation, relation
-from howdah.profiles.dynamics.traces import Traces
-from howdah.profiles.dynamics.usable import Unknown
+from howdah.profiles.dynamics.traces import Traces, Unknown, from_samples
 from howdah.profiles.profile import DRAWS
 from howdah.profiles.transition.sigmoids import Sigmoids, sigmoids
 from howdah.profiles.transition.transition import Transition, transition
-from howdah.report import traces
 from howdah.report.cells import Cell, Cells, Floats
 
 RTTS_MIN = 5
@@ -105,16 +106,14 @@ class Material:
 
     def bin_s(self, rtt_s: float) -> float:
         """Of every trace at an RTT, so that they can be compared: by the median length of all runs."""
-        return traces.bin_s(float(np.median(self.all.elapsed_s)), rtt_s)
+        return bin_s(float(np.median(self.all.elapsed_s)), rtt_s)
 
     def traces(self, cell: Cell) -> Sequence[Traces]:
         """Those of a cell's runs, the oldest first; a run without samples is not in it."""
         if cell not in self._traces:
             ids = self.cells.ids(cell)
             kept = self.cells.runs.traces(ids)
-            self._traces[cell] = traces.binned(
-                (kept[each] for each in ids if each in kept), self.bin_s(cell.rtt_s)
-            )
+            self._traces[cell] = binned((kept[each] for each in ids if each in kept), self.bin_s(cell.rtt_s))
         return self._traces[cell]
 
     def exponents(self, cell: Cell) -> Sequence[Exponents | Unknown]:
@@ -166,3 +165,40 @@ def _of_one_length(runs: Runs) -> Runs:
             else:
                 kept[places] = runs.bytes[places] == runs.bytes[places].max()
     return runs[kept]
+
+
+_BINS = 60
+"""Of a whole run: what is left after the ramp-up has to be 30 at least for exponents."""
+_BIN_LEAST_S = 0.1
+_BIN_MOST_S = 1.0
+
+
+def bin_s(elapsed_s: float, rtt_s: float) -> float:
+    """A sixtieth of a run in whole tenths of a second, from 0.1 s to the papers' 1 s, and at least the RTT.
+
+    In less than a round trip a rate shows how a window is spread over it, not how it grows.
+    """
+    of_run = min(max(round(elapsed_s / _BINS, 1), _BIN_LEAST_S), _BIN_MOST_S)
+    return max(of_run, math.ceil(10 * rtt_s - 1e-9) / 10)
+
+
+def binned(traces: Iterable[Trace], width_s: float) -> list[Traces]:
+    """The traces that fill a bin at least; what is shorter or broken is not in it."""
+    found = []
+    for each in traces:
+        try:
+            found.append(from_samples(each.t_s, each.stream, each.bytes_acked, width_s))
+        except HowdahError:
+            continue
+    return found
+
+
+def ramp_s(traces: Traces) -> float:
+    """Time until the aggregate reaches 90 % of what it then sustains (``poincare.sustained``)."""
+    whole = traces.aggregate_bps
+    return traces.bin_s * (whole.size - poincare.sustained(whole).size)
+
+
+def sustained_bps(traces: Traces) -> float:
+    """Mean of the aggregate after its ramp-up."""
+    return float(np.mean(poincare.sustained(traces.aggregate_bps)))

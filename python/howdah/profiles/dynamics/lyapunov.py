@@ -1,6 +1,6 @@
 """Lyapunov exponents of a throughput trace, per step (HPDC 2017, section 4.1, figures 13 and 14).
 
-Two estimates, of the same trace without its noise of observation (``noise``):
+Two estimates, of the same trace without its noise of observation (``local_map.cleaned``):
 
 local       the paper's ln|dM/dX|, with the slope of the locally fitted map (``local_map``), averaged over
             the states. The paper does not say how it took the slope. Two naive ways are wrong: the ratio of
@@ -20,9 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from howdah.profiles.dynamics import noise
-from howdah.profiles.dynamics.local_map import Forecast
-from howdah.profiles.dynamics.usable import Trace, Unknown, checked, lacking, standardised
+from howdah.profiles.dynamics.local_map import Forecast, cleaned
+from howdah.profiles.dynamics.traces import Trace, Unknown, checked, lacking, standardised
 
 LEAST_SAMPLES = 30
 DIMENSION = 2
@@ -55,7 +54,7 @@ def exponents(trace: ArrayLike) -> Exponents | Unknown:
     reason = lacking(values, LEAST_SAMPLES)
     if reason is not None:
         return reason
-    clean = noise.cleaned(standardised(values))
+    clean = cleaned(standardised(values))
     at_states = np.log(np.maximum(np.abs(clean.map.slopes), _LEAST_SLOPE))
     divergence = rosenstein(clean.trace)
     if isinstance(divergence, Unknown):

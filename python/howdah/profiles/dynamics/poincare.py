@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from howdah.profiles.dynamics.traces import Traces
-from howdah.profiles.dynamics.usable import Trace, Unknown, checked, lacking
+from howdah.profiles.dynamics.traces import Trace, Traces, Unknown, checked, lacking
 
 LEAST_SAMPLES = 4
 SUSTAINED_SHARE = 0.9

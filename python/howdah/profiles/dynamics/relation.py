@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howdah import HowdahError
-from howdah.profiles.dynamics.ranks import mean_ranks
-from howdah.profiles.dynamics.usable import Unknown
+from howdah.profiles.dynamics.traces import Unknown, mean_ranks
 from howdah.text import count
 
 LEAST_RUNS = 5

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howdah import HowdahError
-from howdah.profiles.dynamics.ranks import normal_scores
-from howdah.profiles.dynamics.usable import Trace, Unknown, checked, lacking, standardised
+from howdah.profiles.dynamics.traces import Trace, Unknown, checked, lacking, normal_scores, standardised
 
 LEAST_SAMPLES = 30
 

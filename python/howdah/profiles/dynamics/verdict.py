@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howdah import HowdahError
-from howdah.profiles.dynamics import local_map, surrogates
+from howdah.profiles.dynamics import local_map, poincare, surrogates
 from howdah.profiles.dynamics.local_map import Forecast
 from howdah.profiles.dynamics.lyapunov import Exponents, exponents
+from howdah.profiles.dynamics.poincare import MapShape
 from howdah.profiles.dynamics.surrogates import Beside
-from howdah.profiles.dynamics.usable import Unknown, standardised
+from howdah.profiles.dynamics.traces import Unknown, checked, standardised
 
 COUNT = 39
 """Surrogates of each kind."""
@@ -107,3 +108,37 @@ def exponents_beside(found: Exponents, others: Surrogates) -> ExponentsBeside | 
 def _forecast(trace: NDArray[np.float64]) -> Forecast:
     state = standardised(trace)
     return local_map.forecast(state, local_map.fit(state))
+
+
+class Dynamics(NamedTuple):
+    """Of the sustained part of one trace."""
+
+    samples: int
+    """Of the whole trace."""
+    ramp_up_samples: int
+    map: MapShape | Unknown
+    exponents: Exponents | Unknown
+    beside: ExponentsBeside | Unknown
+    verdict: Verdict | Unknown
+
+
+def describe(trace: ArrayLike, seed: int, count: int = COUNT) -> Dynamics:
+    """The dynamics of a trace of shape (n,), with ``count`` surrogates of each kind drawn by ``seed``.
+
+    HowdahError: a trace that is not one row of finite numbers, fewer than 19 surrogates.
+    """
+    whole = checked(trace)
+    part = poincare.sustained(whole)
+    ramp_up = whole.size - part.size
+    found = exponents(part)
+    if isinstance(found, Unknown):
+        return Dynamics(whole.size, ramp_up, poincare.shape(part), found, found, found)
+    others = drawn(part, seed, count)
+    return Dynamics(
+        samples=whole.size,
+        ramp_up_samples=ramp_up,
+        map=poincare.shape(part),
+        exponents=found,
+        beside=exponents_beside(found, others),
+        verdict=judge(found, others),
+    )

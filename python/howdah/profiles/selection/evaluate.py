@@ -12,8 +12,7 @@ import numpy as np
 from howdah import HowdahError
 from howdah._native import format_duration
 from howdah.archive.runs import Configuration, Runs
-from howdah.profiles.selection.cells import Array, cells_of
-from howdah.profiles.selection.predict import Prediction, Predictor
+from howdah.profiles.selection.predict import Array, Prediction, Predictor, cells_of
 from howdah.profiles.selection.select import best
 
 

@@ -6,18 +6,22 @@ errs, and the spread from run to run. What the model errs by at one RTT tells le
 that is. What was measured then moves the prediction by ordinary conditioning (Rasmussen and Williams,
 Gaussian Processes for Machine Learning, equation 2.19), so a run weighs against the model as the variances
 do: with a model that errs by 50 % and runs that vary by 10 %, one run counts 25 times the model.
+
+The model is asked of the configurations that a pair of hosts could use on a path with no profile.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from howdah._native import format_rate
 from howdah.archive.runs import Configuration, Runs
-from howdah.profiles.selection.cells import RUN_SPREAD, Cells, cells_of, spreads
-from howdah.profiles.selection.predict import Prediction
-
-Array = NDArray[np.float64]
+from howdah.profiles import theory
+from howdah.profiles.selection.predict import RUN_SPREAD, Array, Cells, Prediction, cells_of, spreads
+from howdah.values import sizes
+from howdah.values.path import Path
 
 Model = Callable[[Sequence[tuple[Configuration, float]]], Array]
 """Of configurations, each at an RTT in seconds, the rates in b/s: least, middle and largest, with 90 %.
@@ -121,3 +125,63 @@ def _prediction(configuration: Configuration, rates_bps: Array, own: Cells | Non
         rtts_s=tuple(own.rtt_s.tolist()) if own else (),
         runs=sum(len(rates) for rates in own.log_rates) if own else 0,
     )
+
+
+CONTROLS = ("cubic", "htcp", "scalable")
+"""Reno and HighSpeed were convex everywhere in the papers, and never the choice."""
+
+STREAMS = (1, 4, 8, 16)
+
+DURATION_S = 10.0
+"""Of the run that is predicted: long beside slow start on all but the longest paths."""
+
+
+class Fallback(NamedTuple):
+    """What to ask where nothing measured covers an RTT."""
+
+    model: Model
+    configurations: list[Configuration]
+    """Of which it is asked."""
+    most_bps: float
+    """No rate is predicted above this."""
+    words: str
+    """What it takes for granted, as ``capacity 10.0 Gb/s assumed``."""
+
+
+def fallback(path: Path, rtt_s: float, measured: Runs, capacity_bps: float | None = None) -> Fallback:
+    """The models for these two hosts, at a capacity that is given, or measured, or else assumed.
+
+    Assumed is what windows are made for, or the fastest run ``measured`` on the path if that is more.
+    """
+    loss = float(np.nanmax(measured.loss, initial=0.0))
+    known_bps = capacity_bps or float(np.nanmax(measured.capacity_bps, initial=0.0))
+    rate_bps = known_bps or max(sizes.TARGET_RATE_BPS, float(np.max(measured.rate_bps, initial=0.0)))
+    window = sizes.windows(path)
+    parameters = theory.PathParameters(
+        capacity_bps=rate_bps, rtt_s=rtt_s, loss=loss, autotuned_window_bytes=window.autotuned_bytes
+    )
+
+    def model(places: Sequence[tuple[Configuration, float]]) -> Array:
+        rates = np.zeros((len(places), 3))
+        for configuration in {configuration for configuration, _ in places}:
+            mine = [index for index, (each, _) in enumerate(places) if each == configuration]
+            at = parameters._replace(rtt_s=np.array([places[index][1] for index in mine]))
+            used = theory.Configuration.of(*configuration)
+            rates[mine] = np.stack(theory.predict(at, used, duration_s=DURATION_S), axis=1)
+        return rates
+
+    needed = sizes.HEADROOM * rate_bps / 8 * rtt_s
+    configurations = [
+        Configuration(control, streams, size)
+        for control, streams in product(CONTROLS, STREAMS)
+        for size in _buffers(needed / streams, window)
+    ]
+    words = f"capacity {format_rate(rate_bps)}{'' if known_bps else ' assumed'}, runs of {DURATION_S:g} s"
+    return Fallback(model, configurations, rate_bps, words)
+
+
+def _buffers(needed_bytes: float, window: sizes.Windows) -> tuple[float | None, ...]:
+    """Autotuned, and what the path needs where autotuning does not reach it."""
+    if needed_bytes <= window.autotuned_bytes or window.explicit_bytes <= window.autotuned_bytes:
+        return (None,)
+    return (None, float(min(window.explicit_bytes, int(np.ceil(needed_bytes)))))

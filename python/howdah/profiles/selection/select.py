@@ -13,20 +13,8 @@ from howdah._native import format_bytes, format_duration, format_rate
 from howdah.archive.runs import Configuration, Runs
 from howdah.profiles.selection.evidence import profile
 from howdah.profiles.selection.predict import MEASURE, Outside, Prediction, Predictor
-from howdah.profiles.selection.prior import Model, refine, runs_worth
+from howdah.profiles.selection.prior import Fallback, Model, refine, runs_worth
 from howdah.text import count
-
-
-class Fallback(NamedTuple):
-    """What to ask where nothing measured covers an RTT."""
-
-    model: Model
-    configurations: list[Configuration]
-    """Of which it is asked."""
-    most_bps: float
-    """No rate is predicted above this."""
-    words: str
-    """What it takes for granted, as ``capacity 10.0 Gb/s assumed``."""
 
 
 class Selection(NamedTuple):

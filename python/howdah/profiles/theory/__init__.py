@@ -3,8 +3,16 @@
 ``predict`` is what others use; docs/models.md has the formulas.
 """
 
-from howdah.profiles.theory.calibration import UNMEASURED, Calibration, calibrate
-from howdah.profiles.theory.predict import Configuration, PathParameters, Prediction, predict, predict_steady
+from howdah.profiles.theory.prediction import (
+    UNMEASURED,
+    Calibration,
+    Configuration,
+    PathParameters,
+    Prediction,
+    calibrate,
+    predict,
+    predict_steady,
+)
 
 __all__ = [
     "UNMEASURED",

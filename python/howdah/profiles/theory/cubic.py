@@ -10,8 +10,7 @@ Deviations:
 
 import numpy as np
 
-from howdah.profiles.theory.by_round import FloatArray, additive, proportional
-from howdah.profiles.theory.lane import Lane, Memory
+from howdah.profiles.theory.growth import FloatArray, Lane, Memory, additive, proportional
 
 SCALE = 0.4
 """C, segments/s³."""

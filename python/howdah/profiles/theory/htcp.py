@@ -12,8 +12,7 @@ one segment for two ACKs is left out, which binds only where few ACKs stand for 
 
 import numpy as np
 
-from howdah.profiles.theory.by_round import FloatArray, Numbers
-from howdah.profiles.theory.lane import Lane, Memory
+from howdah.profiles.theory.growth import FloatArray, Lane, Memory, Numbers
 
 REFERENCE_RTT_S = 0.1
 SCALING = (0.1, 2.0)

@@ -10,9 +10,9 @@ CCR 33(2), 2003; RFC 3649 §5.
 
 import numpy as np
 
-from howdah.profiles.theory.by_round import FloatArray, Numbers
 from howdah.profiles.theory.controls import SCALABLE_KEPT, SCALABLE_PER
 from howdah.profiles.theory.cubic import FRIENDLY_SEGMENTS, KEPT, SCALE
+from howdah.profiles.theory.growth import FloatArray, Numbers
 
 
 def mathis(loss: Numbers) -> FloatArray:

@@ -8,8 +8,7 @@ A window that began with w₀ and is W now has sent W − w₀ segments in full 
 
 import numpy as np
 
-from howdah.profiles.theory.by_round import FloatArray, Numbers
-from howdah.profiles.theory.lane import Lane
+from howdah.profiles.theory.growth import FloatArray, Lane, Numbers
 
 START_SEGMENTS = 10.0
 """RFC 6928."""

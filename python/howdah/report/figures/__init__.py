@@ -7,33 +7,22 @@ from typing import NamedTuple
 from howdah import HowdahError
 from howdah.report import canvas
 from howdah.report.cells import Cells, name
-from howdah.report.figures import (
-    boxes,
-    exponents,
-    fits,
-    modelled,
-    poincare,
-    profile,
-    sizes,
-    throughput,
-    traces,
-    transitions,
-)
+from howdah.report.figures import dynamics, models, rates, shapes
 from howdah.report.figures.figure import Drawn, Family, Lacking, Subset, everything, nearest
 from howdah.report.material import Material
 
 FAMILIES: dict[str, Family] = {
-    "profile": profile.draw,
-    "throughput": throughput.draw,
-    "sizes": sizes.draw,
-    "boxes": boxes.draw,
-    "fits": fits.draw,
-    "transitions": transitions.draw,
-    "traces": traces.draw,
-    "poincare": poincare.draw,
-    "exponents": exponents.local,
-    "relation": exponents.relation,
-    "models": modelled.draw,
+    "profile": rates.draw_profile,
+    "throughput": rates.draw_throughput,
+    "sizes": rates.draw_sizes,
+    "boxes": rates.draw_boxes,
+    "fits": shapes.draw_fits,
+    "transitions": shapes.draw_transitions,
+    "traces": dynamics.draw_traces,
+    "poincare": dynamics.draw_poincare,
+    "exponents": dynamics.draw_exponents,
+    "relation": dynamics.draw_relation,
+    "models": models.draw_models,
 }
 """What ``howdah profile plot`` draws of a selection."""
 

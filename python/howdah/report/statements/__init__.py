@@ -2,17 +2,15 @@
 
 from collections.abc import Sequence
 
-from howdah.report import held
-from howdah.report.cells import Cells, gigabits
+from howdah.report.cells import Cells, gigabits, limit_words
 from howdah.report.material import Material
-from howdah.report.statements import dynamics, sizes, transitions, trends
+from howdah.report.statements import dynamics, transitions, trends
 from howdah.report.statements.statement import Finding, Judged, Statement
 
 __all__ = ["STATEMENTS", "Judged", "judge"]
 
 STATEMENTS: tuple[Statement, ...] = (
     *trends.STATEMENTS,
-    *sizes.STATEMENTS,
     *transitions.STATEMENTS,
     *dynamics.STATEMENTS,
 )
@@ -27,7 +25,7 @@ def judge(material: Material, statements: Sequence[Statement] = STATEMENTS) -> l
 
 def _judged(statement: Statement, finding: Finding, cells: Cells) -> Judged:
     why = [
-        f"{cell.words}: {gigabits(cells.mean_bps(cell))}, {held.in_words(cells, cell)}"
+        f"{cell.words}: {gigabits(cells.mean_bps(cell))}, {limit_words(cells, cell)}"
         for cell in finding.where[:_CELLS_TOLD]
     ]
     more = len(finding.where) - _CELLS_TOLD

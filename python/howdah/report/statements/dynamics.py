@@ -6,11 +6,10 @@ import numpy as np
 
 from howdah.profiles.dynamics.poincare import MapShape, of_run
 from howdah.profiles.dynamics.relation import Relation
-from howdah.profiles.dynamics.usable import Unknown
+from howdah.profiles.dynamics.traces import Unknown
 from howdah.report.cells import Cell, milliseconds
-from howdah.report.material import Material
+from howdah.report.material import Material, ramp_s
 from howdah.report.statements.statement import HPDC, Finding, Statement, compared, decided, missing
-from howdah.report.traces import ramp_s
 from howdah.text import count
 
 _NEAR_S, _FAR_S = 0.0118, 0.183
