@@ -83,7 +83,7 @@ def measure(case: Case, seed: int) -> Found:
         raise SystemExit(f"{case}, seed {seed}: {found.reason}")
     if case.name not in NOISE and seed % JUDGED_SHARE:
         return Found(found.local, found.rosenstein, own, None, None)
-    judged = verdict.judge(found, verdict.drawn(trace, seed))
+    judged = verdict.chaos_verdict(found, verdict.draw_surrogates(trace, seed))
     return Found(found.local, found.rosenstein, own, judged.beyond, judged.chaotic)
 
 

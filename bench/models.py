@@ -16,7 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench.report import Row, Target, publish
-from howdah.profiles.theory import Configuration, PathParameters, Prediction, loss, predict, predict_steady
+from howdah.profiles.theory import (
+    Configuration,
+    ModelPrediction,
+    PathParameters,
+    loss,
+    predict,
+    predict_steady,
+)
 from howdah.profiles.theory.prediction import Segment
 
 RATE_BPS = 10e9
@@ -48,7 +55,7 @@ CELLS = [
 ]
 
 
-def mean_gbps(prediction: Prediction) -> float:
+def mean_gbps(prediction: ModelPrediction) -> float:
     """Over the RTTs of a cell."""
     return float(prediction.rate_mid_bps.mean()) / 1e9
 

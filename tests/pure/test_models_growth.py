@@ -10,21 +10,21 @@ from scipy.integrate import quad, solve_ivp
 from howdah import HowdahError
 from howdah.cc import model
 from howdah.profiles.theory import controls, cubic, htcp, slow_start
-from howdah.profiles.theory.growth import Control, Lane, Memory
+from howdah.profiles.theory.growth import ControlModel, ControlState, FlowPath
 
 FloatArray = npt.NDArray[np.float64]
 NAMES = ("reno", "cubic", "scalable", "htcp", "highspeed")
 SECOND_NS = 1_000_000_000
 
 
-def lane(rtt_s: float, bdp: float) -> Lane:
-    return Lane(np.array([rtt_s]), np.array([bdp]))
+def lane(rtt_s: float, bdp: float) -> FlowPath:
+    return FlowPath(np.array([rtt_s]), np.array([bdp]))
 
 
 def grown(
-    control: Control, path: Lane, start: float, t_s: FloatArray, memory: Memory | None = None
+    control: ControlModel, path: FlowPath, start: float, t_s: FloatArray, memory: ControlState | None = None
 ) -> FloatArray:
-    memory = memory or Memory.fresh((1,))
+    memory = memory or ControlState.fresh((1,))
     return control.window(path, np.array([start]), memory, t_s[:, None])[:, 0]
 
 
@@ -39,7 +39,7 @@ def grown(
 def test_growth_by_rounds_solves_its_equation(
     name: str, rtt_s: float, bdp: float, start_share: float, rounds: float
 ) -> None:
-    law = controls.named(name).law
+    law = controls.control_model(name).law
     start, span_s = bdp * start_share, rounds * rtt_s
 
     def slope(_: float, w: FloatArray) -> FloatArray:
@@ -68,7 +68,7 @@ def test_htcp_growth_is_the_integral_of_alpha(rtt_s: float, t_s: float) -> None:
 
 
 def test_htcp_growth_slows_as_the_queue_makes_round_trips_longer() -> None:
-    path, memory = lane(0.05, 400.0), Memory.fresh((1,))._replace(kept=np.array([0.7]))
+    path, memory = lane(0.05, 400.0), ControlState.fresh((1,))._replace(backoff=np.array([0.7]))
 
     def slope(t_s: float, w: FloatArray) -> FloatArray:
         late = max(t_s - 1.0, 0.0)
@@ -81,21 +81,21 @@ def test_htcp_growth_slows_as_the_queue_makes_round_trips_longer() -> None:
     )
 
 
-@given(flat=st.floats(10, 1e6))
-def test_cubic_returns_to_where_it_was_after_k(flat: float) -> None:
-    start = np.array([0.7 * flat])
-    k_s = cubic.back_s(flat - start)
-    memory = Memory.fresh((1,))._replace(flat=np.array([flat]))
+@given(plateau=st.floats(10, 1e6))
+def test_cubic_returns_to_where_it_was_after_k(plateau: float) -> None:
+    start = np.array([0.7 * plateau])
+    k_s = cubic.plateau_after_s(plateau - start)
+    memory = ControlState.fresh((1,))._replace(plateau=np.array([plateau]))
     path = lane(1000.0, 1e9)  # so slow that Reno's growth does not count
     at = grown(cubic.Cubic(), path, start[0], np.array([0.0, k_s[0], 2 * k_s[0]]), memory)
-    assert at == pytest.approx([0.7 * flat, flat, 1.3 * flat], rel=1e-6)
+    assert at == pytest.approx([0.7 * plateau, plateau, 1.3 * plateau], rel=1e-6)
 
 
 def test_a_second_smaller_loss_lowers_the_flat_part() -> None:
     path = lane(0.1, 1e6)
-    _, first = cubic.Cubic().cut(path, np.array([1000.0]), Memory.fresh((1,)))
+    _, first = cubic.Cubic().cut(path, np.array([1000.0]), ControlState.fresh((1,)))
     left, second = cubic.Cubic().cut(path, np.array([900.0]), first)
-    assert (left[0], second.flat[0]) == pytest.approx((630.0, 765.0))
+    assert (left[0], second.plateau[0]) == pytest.approx((630.0, 765.0))
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,9 @@ def test_growth_after_a_loss_is_that_of_the_reference_model(name: str) -> None:
             span_ns=20 * SECOND_NS,
         )
     )
-    control, path = controls.named(name), lane(0.1, 1e9)
+    control, path = controls.control_model(name), lane(0.1, 1e9)
     cut = trace.cuts[0]
-    after, memory = control.cut(path, np.array([float(cut.before_segments)]), Memory.fresh((1,)))
+    after, memory = control.cut(path, np.array([float(cut.before_segments)]), ControlState.fresh((1,)))
     assert after[0] == pytest.approx(cut.after_segments, rel=0.01)
     repaired_ns = cut.t_ns + SECOND_NS // 10
     rounds = [each for each in trace.rounds if each.t_ns >= repaired_ns]
@@ -168,5 +168,5 @@ def test_hystart_leaves_where_the_reference_model_does(rtt_ms: int) -> None:
 
 def test_an_unknown_control_is_refused() -> None:
     with pytest.raises(HowdahError, match="no throughput model of vegas; there are: reno, cubic"):
-        controls.named("vegas")
-    assert type(controls.named("hd_htcp")) is htcp.Htcp
+        controls.control_model("vegas")
+    assert type(controls.control_model("hd_htcp")) is htcp.Htcp

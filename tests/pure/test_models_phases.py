@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from howdah.profiles.theory import controls, cubic, phases
-from howdah.profiles.theory.growth import Lane
+from howdah.profiles.theory.growth import FlowPath
 
 FloatArray = npt.NDArray[np.float64]
 NAMES = ("reno", "cubic", "scalable", "htcp", "highspeed")
 RATE_PER_S = 1e9 / 12_304
 
 
-def lane(rtt_s: npt.ArrayLike, rate_per_s: float = RATE_PER_S) -> Lane:
+def lane(rtt_s: npt.ArrayLike, rate_per_s: float = RATE_PER_S) -> FlowPath:
     rtt = np.atleast_1d(np.asarray(rtt_s, float))
-    return Lane(rtt, rate_per_s * rtt)
+    return FlowPath(rtt, rate_per_s * rtt)
 
 
 def bends(x: FloatArray, y: FloatArray) -> FloatArray:
@@ -60,7 +60,9 @@ def test_phases_solve_the_equations_of_window_and_data(
     )
     full_s, over_s = solved.t_events[0][0], solved.t_events[1][0]
     full_sent, over_sent = solved.y_events[0][0][1], solved.y_events[1][0][1]
-    got = phases.until_overflow(controls.named("reno" if per == 1 else "scalable"), path, threshold, overflow)
+    got = phases.until_overflow(
+        controls.control_model("reno" if per == 1 else "scalable"), path, threshold, overflow
+    )
     assert (got.ca1.duration_s[0], got.ca1.sent[0]) == pytest.approx((full_s, full_sent), rel=5e-3)
     assert got.ca2.duration_s[0] == pytest.approx(over_s - full_s, rel=5e-3, abs=1e-2 * full_s)
     assert got.ca2.sent[0] == pytest.approx(over_sent - full_sent, rel=5e-3, abs=1e-2 * full_sent)
@@ -72,8 +74,8 @@ def test_phases_solve_the_equations_of_window_and_data(
 
 def test_cubic_before_a_loss_takes_the_cube_root_or_five_per_cent_a_round() -> None:
     path, threshold = lane([0.02, 0.2]), np.array([400.0, 4_000.0])
-    got = phases.until_overflow(controls.named("cubic"), path, threshold, 2 * path.bdp)
-    alone_s = cubic.back_s(path.bdp - threshold)
+    got = phases.until_overflow(controls.control_model("cubic"), path, threshold, 2 * path.bdp)
+    alone_s = cubic.plateau_after_s(path.bdp - threshold)
     blind_s = path.rtt_s * 20 * np.log(path.bdp / threshold)
     assert got.ca1.duration_s == pytest.approx(np.minimum(alone_s, blind_s), rel=1e-3)
 
@@ -82,7 +84,7 @@ def test_cubic_before_a_loss_takes_the_cube_root_or_five_per_cent_a_round() -> N
 def test_slow_start_sends_what_its_rounds_sum_to(rounds: int, rtt_s: float) -> None:
     path = lane(rtt_s, 1e9)
     threshold = 10 * 2.0**rounds
-    got = phases.until_overflow(controls.named("reno"), path, threshold, 1e10).slow_start
+    got = phases.until_overflow(controls.control_model("reno"), path, threshold, 1e10).slow_start
     assert got.sent[0] == sum(10 * 2**k for k in range(rounds))
     assert got.duration_s[0] == pytest.approx(rounds * rtt_s)
 
@@ -91,7 +93,7 @@ def test_slow_start_sends_what_its_rounds_sum_to(rounds: int, rtt_s: float) -> N
 def test_congestion_avoidance_falls_with_rtt_by_every_law(name: str) -> None:
     """T_CA of III-C, with T_CA2 = τ₀ + k τ, in the convex regime."""
     path = lane(np.linspace(0.04, 0.4, 300))
-    got = phases.until_overflow(controls.named(name), path, 3_000.0, 500.0 + path.bdp)
+    got = phases.until_overflow(controls.control_model(name), path, 3_000.0, 500.0 + path.bdp)
     assert got.convex.all()
     ca2_s = 0.5 + 3 * path.rtt_s
     mean = (got.ca1.sent + RATE_PER_S * ca2_s) / (got.ca1.duration_s + ca2_s)
@@ -102,7 +104,7 @@ def test_the_regime_is_which_comes_first_the_threshold_or_the_full_path() -> Non
     path = lane(np.linspace(0.002, 0.4, 300))
     for name in NAMES:
         got = phases.until_overflow(
-            controls.named(name), path, 3_000.0, 500.0 + np.maximum(path.bdp, 3_000.0)
+            controls.control_model(name), path, 3_000.0, 500.0 + np.maximum(path.bdp, 3_000.0)
         )
         assert np.array_equal(got.convex, path.bdp > 3_000.0)
 
@@ -150,7 +152,7 @@ class TestSlipsOf2015:
     def test_the_whole_need_not_fall_where_each_part_does(self, name: str) -> None:
         path = lane(np.linspace(0.03, 0.06, 100))
         overflow = 500.0 + np.maximum(path.bdp, 3_000.0)
-        got = phases.until_overflow(controls.named(name), path, 3_000.0, overflow)
+        got = phases.until_overflow(controls.control_model(name), path, 3_000.0, overflow)
         assert got.mean_per_s[got.convex].max() > 1.01 * got.mean_per_s[~got.convex][-1]
 
     @given(rtt_s=st.floats(0.05, 0.4), delta_s=st.floats(0.001, 0.1))

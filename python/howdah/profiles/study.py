@@ -13,7 +13,7 @@ from howdah import HowdahError
 from howdah._native import format_bytes
 from howdah.archive.runs import Configuration, Runs, Value
 from howdah.profiles.profile import Profile, Region, curvature, profiles
-from howdah.profiles.transition.compare import Errors, compare
+from howdah.profiles.transition.compare import LeftOutErrors, compare_regressions
 from howdah.profiles.transition.sigmoids import Sigmoids, sigmoids
 from howdah.profiles.transition.transition import Transition, transition
 
@@ -28,7 +28,7 @@ _NAMES = {
 }
 
 
-class AtRtt(msgspec.Struct, frozen=True, kw_only=True):
+class RttStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """Runs of one configuration at one RTT."""
 
     rtt_s: float
@@ -41,7 +41,7 @@ class AtRtt(msgspec.Struct, frozen=True, kw_only=True):
     outliers_bps: list[float]
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
+class TransitionDocument(msgspec.Struct, frozen=True, kw_only=True):
     """``Transition`` as a document; shares and fitted means in the order of the RTTs."""
 
     shape: str
@@ -54,26 +54,26 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     fitted_bps: list[float]
 
 
-class Flipped(msgspec.Struct, frozen=True, kw_only=True):
+class SigmoidDocument(msgspec.Struct, frozen=True, kw_only=True):
     """One sigmoid: 1 − 1 / (1 + e^{−a (τ − centre)}) of the scale."""
 
     a_per_s: float
     centre_s: float
 
 
-class Pair(msgspec.Struct, frozen=True, kw_only=True):
+class SigmoidPairDocument(msgspec.Struct, frozen=True, kw_only=True):
     """``Sigmoids`` as a document."""
 
     transition_rtt_s: float
-    concave: Flipped | None
-    convex: Flipped | None
+    concave: SigmoidDocument | None
+    convex: SigmoidDocument | None
     scale_bps: float
     sse: float
     shares: list[float]
 
 
-class Regression(msgspec.Struct, frozen=True, kw_only=True):
-    """``Errors`` as a document: mean relative errors at RTTs left out."""
+class RegressionErrors(msgspec.Struct, frozen=True, kw_only=True):
+    """``LeftOutErrors`` as a document: mean relative errors at RTTs left out."""
 
     sigmoids: float
     concave_convex: float
@@ -83,17 +83,17 @@ class Regression(msgspec.Struct, frozen=True, kw_only=True):
     clear: bool
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True):
+class ConfigurationProfile(msgspec.Struct, frozen=True, kw_only=True):
     """The profile of one configuration."""
 
     congestion_control: str
     streams: int
     buffer_bytes: float | None
-    at: list[AtRtt]
-    transition: Turn | None
-    sigmoids: Pair | None
+    at: list[RttStatistics]
+    transition: TransitionDocument | None
+    sigmoids: SigmoidPairDocument | None
     regions: list[Region]
-    regressions: Regression | None
+    regressions: RegressionErrors | None
     problem: str | None
     """Why there is no transition."""
 
@@ -106,7 +106,7 @@ class PathProfiles(msgspec.Struct, frozen=True, kw_only=True):
     """The streams; a CPU may hold encrypted ones to less, so they make profiles of their own."""
     capacity_bps: float | None
     runs: int
-    configurations: list[Measured]
+    configurations: list[ConfigurationProfile]
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,7 +120,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     without_rtt: int
 
 
-def choose(runs: Runs, **conditions: Collection[Value] | None) -> Runs:
+def runs_with(runs: Runs, **conditions: Collection[Value] | None) -> Runs:
     """Runs whose columns have one of the values given; None takes all.
 
     Raises HowdahError when there are none, with the values that there are.
@@ -198,17 +198,17 @@ def _path(name: str, encrypted: bool, kept: Runs, draws: int) -> PathProfiles:
 
 def _measured(
     configuration: Configuration, measured: Profile, capacity_bps: float | None, draws: int
-) -> Measured:
+) -> ConfigurationProfile:
     problem = turn = pair = regressions = None
     regions: list[Region] = []
     try:
         turn = _turn(transition(measured))
         pair = _pair(sigmoids(measured, capacity_bps=capacity_bps, draws=draws))
         regions = curvature(measured).regions()
-        regressions = _regression(compare(measured, capacity_bps=capacity_bps))
+        regressions = _regression(compare_regressions(measured, capacity_bps=capacity_bps))
     except HowdahError as error:
         problem = str(error)
-    return Measured(
+    return ConfigurationProfile(
         congestion_control=configuration.congestion_control,
         streams=configuration.streams,
         buffer_bytes=configuration.buffer_bytes,
@@ -221,7 +221,7 @@ def _measured(
     )
 
 
-def _at(measured: Profile) -> list[AtRtt]:
+def _at(measured: Profile) -> list[RttStatistics]:
     columns = zip(
         measured.rtt_s.tolist(),
         measured.runs.tolist(),
@@ -234,7 +234,7 @@ def _at(measured: Profile) -> list[AtRtt]:
         strict=True,
     )
     return [
-        AtRtt(
+        RttStatistics(
             rtt_s=rtt,
             runs=runs,
             mean_bps=mean,
@@ -248,8 +248,8 @@ def _at(measured: Profile) -> list[AtRtt]:
     ]
 
 
-def _turn(found: Transition) -> Turn:
-    return Turn(
+def _turn(found: Transition) -> TransitionDocument:
+    return TransitionDocument(
         shape=found.shape,
         transition_rtt_s=found.rtt_s,
         bracket_s=found.bracket_s,
@@ -261,9 +261,9 @@ def _turn(found: Transition) -> Turn:
     )
 
 
-def _pair(found: Sigmoids) -> Pair:
-    concave, convex = (each and Flipped(**each._asdict()) for each in (found.concave, found.convex))
-    return Pair(
+def _pair(found: Sigmoids) -> SigmoidPairDocument:
+    concave, convex = (each and SigmoidDocument(**each._asdict()) for each in (found.concave, found.convex))
+    return SigmoidPairDocument(
         transition_rtt_s=found.transition_s,
         concave=concave,
         convex=convex,
@@ -273,7 +273,7 @@ def _pair(found: Sigmoids) -> Pair:
     )
 
 
-def _regression(found: Errors) -> Regression | None:
+def _regression(found: LeftOutErrors) -> RegressionErrors | None:
     if found.best is None:
         return None
-    return Regression(**found._asdict(), best=found.best, clear=found.clear)
+    return RegressionErrors(**found._asdict(), best=found.best, clear=found.clear)

@@ -106,7 +106,7 @@ def is_rtt(rtt_s: float, paper_s: float) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class Cells:
+class PathCells:
     """The cells of one path: ``rates[configuration][rtt_s]`` are the goodputs in b/s, a value a run.
 
     Iterating gives each configuration with its RTTs in order.
@@ -238,7 +238,7 @@ _AT_THE_BUFFERS = 0.7
 """Of streams × buffer / RTT: a buffer also holds headers, and slow start comes before it is full."""
 
 
-def limit(cells: Cells, cell: Cell) -> Limit:
+def limit(cells: PathCells, cell: Cell) -> Limit:
     """What the mean throughput of a cell is nearest to.
 
     ``link``: within 5 % of the best cell of the path. ``buffers``: at least 70 % of streams × buffer / RTT,
@@ -261,7 +261,7 @@ def window_bps(cell: Cell) -> float:
     return window_rate_bps(cell.configuration.streams, buffer_bytes, cell.rtt_s)
 
 
-def limit_words(cells: Cells, cell: Cell) -> str:
+def limit_words(cells: PathCells, cell: Cell) -> str:
     """A sentence's end, as ``held by its buffers, which let 53 Mb/s through``."""
     match limit(cells, cell):
         case "link":
@@ -277,16 +277,16 @@ def limit_words(cells: Cells, cell: Cell) -> str:
             )
 
 
-def _sent_again(cells: Cells, cell: Cell) -> float:
+def _sent_again(cells: PathCells, cell: Cell) -> float:
     return _median(cells, cell, "retransmissions")
 
 
-def _median(cells: Cells, cell: Cell, column: str) -> float:
+def _median(cells: PathCells, cell: Cell, column: str) -> float:
     values = getattr(cells.runs, column)[cells.places(cell)]
     return float(np.median(values))
 
 
-def limits_summary(cells: Cells, shown: Sequence[Cell]) -> list[str]:
+def limits_summary(cells: PathCells, shown: Sequence[Cell]) -> list[str]:
     """What a figure of these cells shows: from where to where, and what holds how many."""
     ordered = sorted(shown, key=cells.mean_bps)
     low, high = ordered[0], ordered[-1]

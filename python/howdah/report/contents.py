@@ -9,22 +9,22 @@ from numpy.typing import NDArray
 
 from howdah import HowdahError, __version__
 from howdah.profiles.selection.evaluate import draw, evaluate
-from howdah.profiles.selection.predict import Prediction, Predictor
+from howdah.profiles.selection.predict import NextRun, Predictor
 from howdah.profiles.selection.select import ranked
 from howdah.report.cells import buffer_words, in_ms, in_words, milliseconds, name
 from howdah.report.figures import COUNTERPARTS, FAMILIES, build
-from howdah.report.figures.figure import Drawn, Lacking, everything
-from howdah.report.figures.models import Beside, beside
+from howdah.report.figures.figure import DrawnFigure, FigureNeeds, everything
+from howdah.report.figures.models import ModelErrors, model_errors
 from howdah.report.material import Material
-from howdah.report.statements import Judged, judge
+from howdah.report.statements import JudgedStatement, judge
 from howdah.text import count
 from howdah.values.record import Record
 
-Fact = tuple[str, str, str]
+SettingRow = tuple[str, str, str]
 """What, ours, the paper's; "" where it has none."""
 
 
-class Chosen(msgspec.Struct, frozen=True, kw_only=True):
+class ChoiceEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The choice at one RTT; rates of the next run, with 90 %."""
 
     rtt_s: float
@@ -37,7 +37,7 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
     second_low_bps: float | None
 
 
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
+class FigureEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One figure."""
 
     number: str
@@ -53,7 +53,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """Keys of those that compare the two."""
 
 
-class Turned(msgspec.Struct, frozen=True, kw_only=True):
+class TransitionEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Where one configuration's profile turns."""
 
     configuration: str
@@ -71,12 +71,12 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
     made_at: datetime
     version: str
     path: str
-    setting: list[Fact]
-    statements: list[Judged]
-    figures: list[Shown]
-    transitions: list[Turned]
-    models: list[Beside]
-    selection: list[Chosen]
+    setting: list[SettingRow]
+    statements: list[JudgedStatement]
+    figures: list[FigureEntry]
+    transitions: list[TransitionEntry]
+    models: list[ModelErrors]
+    selection: list[ChoiceEntry]
     left_out: str
     """How good selection is at RTTs left out."""
 
@@ -85,17 +85,17 @@ MODELS = "models"
 """The figure that has no counterpart, in place of a number."""
 
 
-def contents(material: Material, record: Record) -> tuple[Contents, dict[str, Drawn]]:
+def contents(material: Material, record: Record) -> tuple[Contents, dict[str, DrawnFigure]]:
     """The contents, and the figures by number; ``record`` is the newest run that counts."""
     built = {each.number: build(each, material) for each in COUNTERPARTS}
-    drawn = {number: each for number, each in built.items() if isinstance(each, Drawn)}
+    drawn = {number: each for number, each in built.items() if isinstance(each, DrawnFigure)}
     figures = [
-        Shown(
+        FigureEntry(
             number=each.number,
             title=each.title,
             paper=each.paper,
             ours=drawn[each.number].shows if each.number in drawn else [],
-            lacking=found.needs if isinstance(found := built[each.number], Lacking) else None,
+            lacking=found.needs if isinstance(found := built[each.number], FigureNeeds) else None,
             statements=list(each.statements),
         )
         for each in COUNTERPARTS
@@ -104,22 +104,22 @@ def contents(material: Material, record: Record) -> tuple[Contents, dict[str, Dr
         made_at=datetime.now(UTC),
         version=__version__,
         path=material.path,
-        setting=facts(material, record),
+        setting=setting_rows(material, record),
         statements=judge(material),
         figures=figures,
         transitions=_transitions(material),
-        models=beside(material, material.cells.rates),
+        models=model_errors(material, material.cells.rates),
         selection=choices(material),
         left_out=left_out(material),
     )
-    modelled = FAMILIES[MODELS](material, everything(material.cells))
-    return whole, drawn if isinstance(modelled, Lacking) else {**drawn, MODELS: modelled}
+    modelled_profile = FAMILIES[MODELS](material, everything(material.cells))
+    return whole, drawn if isinstance(modelled_profile, FigureNeeds) else {**drawn, MODELS: modelled_profile}
 
 
-def _transitions(material: Material) -> list[Turned]:
+def _transitions(material: Material) -> list[TransitionEntry]:
     found = ((each, material.transition(each), material.sigmoids(each)) for each in material.cells.rates)
     return [
-        Turned(
+        TransitionEntry(
             configuration=in_words(each),
             shape=str(one.shape),
             rtt_s=one.rtt_s,
@@ -132,7 +132,7 @@ def _transitions(material: Material) -> list[Turned]:
     ]
 
 
-def facts(material: Material, record: Record) -> list[Fact]:
+def setting_rows(material: Material, record: Record) -> list[SettingRow]:
     """The set-up, from the runs that count and the environment of ``record``, the newest of them."""
     runs = material.all
     shortest, longest, middle = np.min(runs.elapsed_s), np.max(runs.elapsed_s), np.median(runs.elapsed_s)
@@ -203,7 +203,7 @@ SEED = 2017
 """Draws the RTTs that are left out."""
 
 
-def choices(material: Material) -> list[Chosen]:
+def choices(material: Material) -> list[ChoiceEntry]:
     """The choice at each RTT that was measured."""
     predictor = Predictor(material.cells.runs)
     ranking = ((float(rtt_s), ranked(predictor.at(float(rtt_s)))) for rtt_s in predictor.rtt_s)
@@ -226,8 +226,8 @@ def left_out(material: Material) -> str:
     )
 
 
-def _chosen(rtt_s: float, first: Prediction, second: Prediction | None = None) -> Chosen:
-    return Chosen(
+def _chosen(rtt_s: float, first: NextRun, second: NextRun | None = None) -> ChoiceEntry:
+    return ChoiceEntry(
         rtt_s=rtt_s,
         configuration=in_words(first.configuration),
         rate_low_bps=first.rate_low_bps,

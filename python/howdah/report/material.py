@@ -15,11 +15,11 @@ from howdah.profiles.dynamics import poincare
 from howdah.profiles.dynamics.lyapunov import Exponents, exponents
 from howdah.profiles.dynamics.poincare import sustained
 from howdah.profiles.dynamics.relation import Relation, relation
-from howdah.profiles.dynamics.traces import Traces, Unknown, from_samples
+from howdah.profiles.dynamics.traces import Traces, Undetermined, from_samples
 from howdah.profiles.profile import DRAWS
 from howdah.profiles.transition.sigmoids import Sigmoids, sigmoids
 from howdah.profiles.transition.transition import Transition, transition
-from howdah.report.cells import Cell, Cells, Floats
+from howdah.report.cells import Cell, Floats, PathCells
 
 RTTS_MIN = 5
 """Fewer leave no room for two regions and where one becomes the other."""
@@ -31,7 +31,7 @@ _SIZE_STEP_BYTES = 10**8
 """Transfers limited by size are of whole multiples of 100 MB; one limited by time ends there once in 10⁸."""
 
 
-class Late(NamedTuple):
+class LateRuns(NamedTuple):
     """Of the runs at one RTT."""
 
     late: int
@@ -62,7 +62,7 @@ class Material:
         self.all = counted.where(path=self.path)
         here = memory.where(path=self.path)
         self.late = {
-            rtt_s: Late(int(np.sum(of_one.late)), len(of_one))
+            rtt_s: LateRuns(int(np.sum(of_one.late)), len(of_one))
             for rtt_s in np.unique(here.rtt_s[np.isfinite(here.rtt_s)]).tolist()
             for of_one in [here.where(rtt_s=rtt_s)]
         }
@@ -70,12 +70,12 @@ class Material:
         self.not_memory = len(runs) - len(memory)
         """Runs of files, which a disk may have held; they do not count."""
         others = [
-            Cells(name, _of_one_length(counted.where(path=name))) for name in by_size if name != self.path
+            PathCells(name, _of_one_length(counted.where(path=name))) for name in by_size if name != self.path
         ]
-        self.cells = Cells(self.path, _of_one_length(self.all))
-        self.paths: Sequence[Cells] = [self.cells, *others]
+        self.cells = PathCells(self.path, _of_one_length(self.all))
+        self.paths: Sequence[PathCells] = [self.cells, *others]
         self._traces: dict[Cell, Sequence[Traces]] = {}
-        self._exponents: dict[Cell, Sequence[Exponents | Unknown]] = {}
+        self._exponents: dict[Cell, Sequence[Exponents | Undetermined]] = {}
         self._sigmoids: dict[Configuration, Sigmoids | None] = {}
         self._transitions: dict[Configuration, Transition | None] = {}
 
@@ -116,7 +116,7 @@ class Material:
             self._traces[cell] = binned((kept[each] for each in ids if each in kept), self.bin_s(cell.rtt_s))
         return self._traces[cell]
 
-    def exponents(self, cell: Cell) -> Sequence[Exponents | Unknown]:
+    def exponents(self, cell: Cell) -> Sequence[Exponents | Undetermined]:
         """Of the aggregate of each of a cell's traces, without its ramp-up."""
         if cell not in self._exponents:
             self._exponents[cell] = [exponents(sustained(each.aggregate_bps)) for each in self.traces(cell)]
@@ -131,7 +131,7 @@ class Material:
         ]
         return [exponent for exponent, _ in both], [rate_bps for _, rate_bps in both]
 
-    def relation(self, cell: Cell) -> Relation | Unknown:
+    def relation(self, cell: Cell) -> Relation | Undetermined:
         """How throughput goes with the exponent over the runs of a cell."""
         return relation(*self.exponents_and_rates(cell))
 
@@ -141,7 +141,7 @@ class Material:
         sized = self.all[_sized(self.all)]
         found: dict[Cell, dict[int, Floats]] = {}
         for size in np.unique(sized.bytes).tolist():
-            for configuration, rates in Cells(self.path, sized.where(bytes=size)).rates.items():
+            for configuration, rates in PathCells(self.path, sized.where(bytes=size)).rates.items():
                 for rtt_s, rates_bps in rates.items():
                     found.setdefault(Cell(configuration, rtt_s), {})[size] = rates_bps
         return found
@@ -154,7 +154,7 @@ def _sized(runs: Runs) -> NDArray[np.bool_]:
 def _of_one_length(runs: Runs) -> Runs:
     sized = _sized(runs)
     kept = np.zeros(len(runs), np.bool_)
-    cells = Cells("", runs)
+    cells = PathCells("", runs)
     for configuration, rates in cells.rates.items():
         for rtt_s in rates:
             places = np.array(cells.places(Cell(configuration, rtt_s)))

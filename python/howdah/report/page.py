@@ -9,9 +9,9 @@ from importlib.resources import files
 
 from howdah.report import canvas
 from howdah.report.cells import gigabits, in_ms
-from howdah.report.contents import MODELS, Contents, Shown
-from howdah.report.figures.figure import Drawn
-from howdah.report.statements import Judged
+from howdah.report.contents import MODELS, Contents, FigureEntry
+from howdah.report.figures.figure import DrawnFigure
+from howdah.report.statements import JudgedStatement
 from howdah.report.statements.statement import HPDC, NOTE
 from howdah.report.statements.transitions import ENOUGH
 
@@ -21,7 +21,7 @@ _SOURCES = (
 )
 
 
-def render(found: Contents, drawn: Mapping[str, Drawn]) -> str:
+def render(found: Contents, drawn: Mapping[str, DrawnFigure]) -> str:
     """The page; ``drawn`` has the figures by number."""
     judged = {each.key: each for each in found.statements}
     sections = [
@@ -65,7 +65,7 @@ def _statements(found: Contents) -> str:
     )
 
 
-def _figure(shown: Shown, drawn: Drawn | None, judged: Mapping[str, Judged]) -> str:
+def _figure(shown: FigureEntry, drawn: DrawnFigure | None, judged: Mapping[str, JudgedStatement]) -> str:
     title = text("h3", f"Figure {shown.number}. {shown.title}", id=f"figure-{shown.number}")
     paper = element("p", text("b", "Paper"), " ", escape(shown.paper))
     if drawn is None:
@@ -76,7 +76,7 @@ def _figure(shown: Shown, drawn: Drawn | None, judged: Mapping[str, Judged]) -> 
     return title + element("figure", picture, element("figcaption", paper, ours, items(compared)))
 
 
-def _compared(judged: Judged) -> str:
+def _compared(judged: JudgedStatement) -> str:
     why = f" Where: {'; '.join(judged.why)}." if judged.why else ""
     return f"“{judged.says}” {judged.verdict.capitalize()}: {judged.numbers}.{why}"
 
@@ -98,7 +98,7 @@ def _transitions(found: Contents) -> str:
     return table(head, rows)
 
 
-def _models(found: Contents, drawn: Drawn | None) -> str:
+def _models(found: Contents, drawn: DrawnFigure | None) -> str:
     if drawn is None:
         return text("p", "None: no congestion control that was measured has a model.", class_="lacking")
     rows = [

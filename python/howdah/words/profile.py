@@ -8,7 +8,7 @@ from rich.table import Table
 from howdah._native import format_bytes, format_rate
 from howdah.profiles.profile import Shape
 from howdah.profiles.selection.select import in_words
-from howdah.profiles.study import Measured, PathProfiles, Study
+from howdah.profiles.study import ConfigurationProfile, PathProfiles, Study
 from howdah.text import count
 
 _REGRESSIONS = {"sigmoids": "sigmoids", "concave_convex": "concave-convex", "monotone": "monotone"}
@@ -62,12 +62,12 @@ def _configurations(*others: str, justify: Literal["left", "right"]) -> Table:
     return table
 
 
-def _configuration(each: Measured) -> tuple[str, str, str]:
+def _configuration(each: ConfigurationProfile) -> tuple[str, str, str]:
     size = "autotuned" if each.buffer_bytes is None else format_bytes(int(each.buffer_bytes))
     return each.congestion_control, str(each.streams), size
 
 
-def _better(each: Measured) -> str:
+def _better(each: ConfigurationProfile) -> str:
     if each.regressions is None:
         return "–"
     return _REGRESSIONS[each.regressions.best] if each.regressions.clear else "alike"
@@ -75,7 +75,7 @@ def _better(each: Measured) -> str:
 
 def _problems(path: PathProfiles) -> Iterator[str]:
     """Why there is no transition RTT, each reason once."""
-    reasons: dict[str, list[Measured]] = {}
+    reasons: dict[str, list[ConfigurationProfile]] = {}
     for each in path.configurations:
         if each.problem is not None:
             reasons.setdefault(each.problem, []).append(each)

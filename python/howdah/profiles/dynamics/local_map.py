@@ -55,7 +55,7 @@ class Forecast(NamedTuple):
     """Share of what the best straight line leaves unexplained that the map explains."""
 
 
-def fit(trace: Trace) -> LocalMap:
+def fit_map(trace: Trace) -> LocalMap:
     """The map of a trace of shape (n,), n ≥ 12, not constant, of mean near 0 and spread near 1."""
     now, then = trace[:-1], trace[1:]
     knots = _knots(now)
@@ -170,7 +170,7 @@ _ROUNDING = 1e-12
 """A variance, of a trace of variance 1, that is rounding."""
 
 
-class Cleaned(NamedTuple):
+class Denoised(NamedTuple):
     """A trace without its noise of observation, in the trace's unit."""
 
     trace: Trace
@@ -181,23 +181,23 @@ class Cleaned(NamedTuple):
     """Standard deviation of the noise of observation; 0 when none shows."""
 
 
-def cleaned(trace: Trace) -> Cleaned:
-    """A trace of shape (n,) as ``local_map.fit`` takes it, without the noise of observation it shows."""
-    fitted = fit(trace)
+def denoised(trace: Trace) -> Denoised:
+    """A trace of shape (n,) as ``local_map.fit_map`` takes it, without the noise of observation it shows."""
+    fitted = fit_map(trace)
     foretold = forecast(trace, fitted)
     variance = min(observational_variance(fitted.errors, fitted.slopes), _MOST_VARIANCE)
     state = trace
     if variance == 0 or foretold.predictability < _LEAST_PREDICTABILITY:
-        return Cleaned(state, fitted, foretold, 0.0)
+        return Denoised(state, fitted, foretold, 0.0)
     trust = variance / max(_dynamical_variance(fitted, variance), variance / _MOST_TRUST)
     for _ in range(PASSES):
         state = state + _STEP * (trajectory(trace, state, fitted, trust) - state)
-        fitted = fit(state)
+        fitted = fit_map(state)
         # The first map is too flat to see all of the noise.
         seen = observational_variance(_observed_errors(trace, state, fitted), fitted.slopes)
         variance = min(max(variance, seen), _MOST_VARIANCE)
         trust = variance / max(float(np.mean(fitted.errors**2)), variance / _MOST_TRUST)
-    return Cleaned(state, fitted, foretold, float(np.sqrt(variance)))
+    return Denoised(state, fitted, foretold, float(np.sqrt(variance)))
 
 
 def observational_variance(errors: Trace, slopes: Trace) -> float:

@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from howdah.profiles.dynamics.local_map import Forecast, cleaned
-from howdah.profiles.dynamics.traces import Trace, Unknown, checked, lacking, standardised
+from howdah.profiles.dynamics.local_map import Forecast, denoised
+from howdah.profiles.dynamics.traces import Trace, Undetermined, checked_trace, standardised, why_undetermined
 
 LEAST_SAMPLES = 30
 DIMENSION = 2
@@ -48,16 +48,16 @@ class Exponents(NamedTuple):
     """How well this sample tells the next through the map, before noise is taken out."""
 
 
-def exponents(trace: ArrayLike) -> Exponents | Unknown:
+def exponents(trace: ArrayLike) -> Exponents | Undetermined:
     """The exponents of a trace of shape (n,), n ≥ 30, without ramp-up (``poincare.sustained``)."""
-    values = checked(trace)
-    reason = lacking(values, LEAST_SAMPLES)
+    values = checked_trace(trace)
+    reason = why_undetermined(values, LEAST_SAMPLES)
     if reason is not None:
         return reason
-    clean = cleaned(standardised(values))
+    clean = denoised(standardised(values))
     at_states = np.log(np.maximum(np.abs(clean.map.slopes), _LEAST_SLOPE))
     divergence = rosenstein(clean.trace)
-    if isinstance(divergence, Unknown):
+    if isinstance(divergence, Undetermined):
         return divergence
     return Exponents(
         local=float(at_states.mean()),
@@ -69,12 +69,12 @@ def exponents(trace: ArrayLike) -> Exponents | Unknown:
     )
 
 
-def rosenstein(trace: Trace, theiler_window: int = THEILER_WINDOW) -> float | Unknown:
+def rosenstein(trace: Trace, theiler_window: int = THEILER_WINDOW) -> float | Undetermined:
     """Rosenstein's exponent of a trace of shape (n,), in nats per step, as it is: no noise is taken out."""
     vectors = np.lib.stride_tricks.sliding_window_view(trace, DIMENSION)
     first = np.arange(len(vectors) - LENGTH)
     if first.size <= 2 * theiler_window + 1:
-        return Unknown(
+        return Undetermined(
             f"{trace.size} samples leave no neighbours outside a Theiler window of {theiler_window}"
         )
     distances = np.sqrt(sum((each[first, None] - each[None, first]) ** 2 for each in vectors.T))
@@ -93,9 +93,9 @@ def _parted(vectors: NDArray[np.float64], one: NDArray[np.int64], other: NDArray
     return float(np.log(distances).mean()) if distances.size else None
 
 
-def _slope(curve: list[float | None]) -> float | Unknown:
+def _slope(curve: list[float | None]) -> float | Undetermined:
     known = [each for each in curve if each is not None]
     if len(known) < len(curve):
-        return Unknown("neighbouring states meet and do not part")
+        return Undetermined("neighbouring states meet and do not part")
     steps = np.arange(len(known)) - (len(known) - 1) / 2
     return float(steps @ np.array(known) / (steps @ steps))

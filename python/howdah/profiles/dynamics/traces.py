@@ -6,7 +6,7 @@ twice, whatever the instants of the samples: coarse bins are the means of fine o
 What a trace must be before anything is said of it.
 
 A trace that is wrong (not finite, not one row) is an error. One of which nothing can be said (short,
-constant) gives ``Unknown`` and its reason, so that one dull run does not spoil the table of a sweep.
+constant) gives ``Undetermined`` and its reason, so that one dull run does not spoil the table of a sweep.
 """
 
 from statistics import NormalDist
@@ -24,13 +24,13 @@ _CONSTANT = 1e-9
 """Spread, as a share of the largest value, that is rounding and not dynamics."""
 
 
-class Unknown(NamedTuple):
+class Undetermined(NamedTuple):
     """Nothing can be said, and why."""
 
     reason: str
 
 
-def checked(trace: ArrayLike) -> Trace:
+def checked_trace(trace: ArrayLike) -> Trace:
     """The trace as an array of shape (n,); HowdahError when it is not one row of finite numbers."""
     values = np.asarray(trace, dtype=np.float64)
     if values.ndim != 1:
@@ -45,12 +45,12 @@ def checked(trace: ArrayLike) -> Trace:
     return values
 
 
-def lacking(trace: Trace, least: int) -> Unknown | None:
+def why_undetermined(trace: Trace, least: int) -> Undetermined | None:
     """Why nothing can be said of a trace that must vary and have ``least`` samples; None when it does."""
     if trace.size < least:
-        return Unknown(f"{count(trace.size, 'sample')}, and {least} are needed")
+        return Undetermined(f"{count(trace.size, 'sample')}, and {least} are needed")
     if np.ptp(trace) <= _CONSTANT * np.abs(trace).max():
-        return Unknown("the trace is constant")
+        return Undetermined("the trace is constant")
     return None
 
 

@@ -17,8 +17,8 @@ from howdah.profiles.dynamics import local_map, poincare, surrogates
 from howdah.profiles.dynamics.local_map import Forecast
 from howdah.profiles.dynamics.lyapunov import Exponents, exponents
 from howdah.profiles.dynamics.poincare import MapShape
-from howdah.profiles.dynamics.surrogates import Beside
-from howdah.profiles.dynamics.traces import Unknown, checked, standardised
+from howdah.profiles.dynamics.surrogates import SurrogateComparison
+from howdah.profiles.dynamics.traces import Undetermined, checked_trace, standardised
 
 COUNT = 39
 """Surrogates of each kind."""
@@ -34,18 +34,18 @@ class Surrogates(NamedTuple):
     autoregressive: NDArray[np.float64]
 
 
-class BesideBoth(NamedTuple):
+class SurrogateComparisons(NamedTuple):
     """A statistic of a trace beside both kinds."""
 
-    shuffled: Beside
-    autoregressive: Beside
+    shuffled: SurrogateComparison
+    autoregressive: SurrogateComparison
 
 
-class Verdict(NamedTuple):
+class ChaosVerdict(NamedTuple):
     """What a trace has that its surrogates lack."""
 
-    predictability: BesideBoth
-    nonlinearity: BesideBoth
+    predictability: SurrogateComparisons
+    nonlinearity: SurrogateComparisons
     beyond: bool
     """More predictable than shuffled and less linear than autoregressive surrogates, each at the 5 %
     level."""
@@ -53,14 +53,14 @@ class Verdict(NamedTuple):
     """Beyond its surrogates, and both exponents positive."""
 
 
-class ExponentsBeside(NamedTuple):
+class ExponentComparisons(NamedTuple):
     """Both exponents beside those of the surrogates that have one."""
 
-    local: BesideBoth
-    rosenstein: BesideBoth
+    local: SurrogateComparisons
+    rosenstein: SurrogateComparisons
 
 
-def drawn(trace: ArrayLike, seed: int, count: int = COUNT) -> Surrogates:
+def draw_surrogates(trace: ArrayLike, seed: int, count: int = COUNT) -> Surrogates:
     """Surrogates of a trace of shape (n,), n ≥ 30, that varies. HowdahError otherwise, or for fewer than
     19."""
     if count < LEAST_COUNT:
@@ -69,45 +69,57 @@ def drawn(trace: ArrayLike, seed: int, count: int = COUNT) -> Surrogates:
     return Surrogates(surrogates.shuffled(trace, count, rng), surrogates.autoregressive(trace, count, rng))
 
 
-def judge(found: Exponents, others: Surrogates) -> Verdict:
+def chaos_verdict(found: Exponents, others: Surrogates) -> ChaosVerdict:
     """The verdict on the trace that has these exponents and surrogates."""
     kinds = [[_forecast(each) for each in kind] for kind in others]
-    predictability = BesideBoth(
+    predictability = SurrogateComparisons(
         *(
-            surrogates.beside(found.forecast.predictability, [each.predictability for each in kind])
+            surrogates.compare_with_surrogates(
+                found.forecast.predictability, [each.predictability for each in kind]
+            )
             for kind in kinds
         )
     )
-    nonlinearity = BesideBoth(
+    nonlinearity = SurrogateComparisons(
         *(
-            surrogates.beside(found.forecast.nonlinearity, [each.nonlinearity for each in kind])
+            surrogates.compare_with_surrogates(
+                found.forecast.nonlinearity, [each.nonlinearity for each in kind]
+            )
             for kind in kinds
         )
     )
     beyond = predictability.shuffled.p <= LEVEL and nonlinearity.autoregressive.p <= LEVEL
-    return Verdict(
+    return ChaosVerdict(
         predictability, nonlinearity, beyond, chaotic=beyond and found.local > 0 and found.rosenstein > 0
     )
 
 
-def exponents_beside(found: Exponents, others: Surrogates) -> ExponentsBeside | Unknown:
+def compare_exponents(found: Exponents, others: Surrogates) -> ExponentComparisons | Undetermined:
     """The exponents of the trace beside those of its surrogates. Takes some 10 ms a surrogate of 100
     samples."""
     kinds = [[exponents(each) for each in kind] for kind in others]
     known = [[each for each in kind if isinstance(each, Exponents)] for kind in kinds]
     if not all(known):
-        return Unknown("no surrogate of one kind has exponents")
-    return ExponentsBeside(
-        BesideBoth(*(surrogates.beside(found.local, [each.local for each in kind]) for kind in known)),
-        BesideBoth(
-            *(surrogates.beside(found.rosenstein, [each.rosenstein for each in kind]) for kind in known)
+        return Undetermined("no surrogate of one kind has exponents")
+    return ExponentComparisons(
+        SurrogateComparisons(
+            *(
+                surrogates.compare_with_surrogates(found.local, [each.local for each in kind])
+                for kind in known
+            )
+        ),
+        SurrogateComparisons(
+            *(
+                surrogates.compare_with_surrogates(found.rosenstein, [each.rosenstein for each in kind])
+                for kind in known
+            )
         ),
     )
 
 
 def _forecast(trace: NDArray[np.float64]) -> Forecast:
     state = standardised(trace)
-    return local_map.forecast(state, local_map.fit(state))
+    return local_map.forecast(state, local_map.fit_map(state))
 
 
 class Dynamics(NamedTuple):
@@ -116,10 +128,10 @@ class Dynamics(NamedTuple):
     samples: int
     """Of the whole trace."""
     ramp_up_samples: int
-    map: MapShape | Unknown
-    exponents: Exponents | Unknown
-    beside: ExponentsBeside | Unknown
-    verdict: Verdict | Unknown
+    map: MapShape | Undetermined
+    exponents: Exponents | Undetermined
+    exponent_comparisons: ExponentComparisons | Undetermined
+    verdict: ChaosVerdict | Undetermined
 
 
 def describe(trace: ArrayLike, seed: int, count: int = COUNT) -> Dynamics:
@@ -127,18 +139,18 @@ def describe(trace: ArrayLike, seed: int, count: int = COUNT) -> Dynamics:
 
     HowdahError: a trace that is not one row of finite numbers, fewer than 19 surrogates.
     """
-    whole = checked(trace)
+    whole = checked_trace(trace)
     part = poincare.sustained(whole)
     ramp_up = whole.size - part.size
     found = exponents(part)
-    if isinstance(found, Unknown):
-        return Dynamics(whole.size, ramp_up, poincare.shape(part), found, found, found)
-    others = drawn(part, seed, count)
+    if isinstance(found, Undetermined):
+        return Dynamics(whole.size, ramp_up, poincare.map_shape(part), found, found, found)
+    others = draw_surrogates(part, seed, count)
     return Dynamics(
         samples=whole.size,
         ramp_up_samples=ramp_up,
-        map=poincare.shape(part),
+        map=poincare.map_shape(part),
         exponents=found,
-        beside=exponents_beside(found, others),
-        verdict=judge(found, others),
+        exponent_comparisons=compare_exponents(found, others),
+        verdict=chaos_verdict(found, others),
     )

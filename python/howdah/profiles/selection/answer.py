@@ -12,7 +12,7 @@ import numpy as np
 from howdah._native import format_duration, format_rate
 from howdah.archive.runs import Runs
 from howdah.profiles.selection.bounds import covering_bound, lower_prediction_bound, median_interval
-from howdah.profiles.selection.predict import Basis, Prediction
+from howdah.profiles.selection.predict import NextRun, PredictionBasis
 from howdah.profiles.selection.select import Selection, in_words, why_not
 from howdah.text import count
 
@@ -22,7 +22,7 @@ COVERING_ERROR_SHARE = 0.1
 _ASSUMED_CAPACITY_BPS = 10e9
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+class RankedConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     """A configuration and what its next run will reach."""
 
     congestion_control: str
@@ -32,7 +32,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     rate_low_bps: float
     rate_mid_bps: float
     rate_high_bps: float
-    basis: Basis
+    basis: PredictionBasis
     rtts_s: list[float]
     """Measured RTTs it comes from."""
     runs: int
@@ -41,7 +41,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """Null for the chosen one."""
 
 
-class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+class RepeatBounds(msgspec.Struct, frozen=True, kw_only=True):
     """What the runs of the chosen configuration at one RTT say by themselves, whatever their distribution."""
 
     rtt_s: float
@@ -54,7 +54,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """With which the next run at this RTT reaches ``next_low_bps``."""
 
 
-class Covering(msgspec.Struct, frozen=True, kw_only=True):
+class CoveringNumberBound(msgspec.Struct, frozen=True, kw_only=True):
     """The bound of HPDC 2017, section 5.2, its sign mended (howdah.profiles.selection.bounds)."""
 
     runs: int
@@ -66,7 +66,7 @@ class Covering(msgspec.Struct, frozen=True, kw_only=True):
     log10_probability_as_printed: float
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class SelectionReport(msgspec.Struct, frozen=True, kw_only=True):
     """What to take at an RTT, how fast, how sure, and why not the others."""
 
     schema: int = 1
@@ -76,20 +76,20 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     rests_on: list[str]
     left_out: list[str]
     """Runs that do not count, and why."""
-    chosen: Candidate
-    others: list[Candidate]
+    chosen: RankedConfiguration
+    others: list[RankedConfiguration]
     """Best lower bound first."""
-    bounds: list[Bounds]
+    bounds: list[RepeatBounds]
     """At each RTT the prediction comes from, with two runs or more."""
-    covering: Covering | None
+    covering: CoveringNumberBound | None
     """Null when the chosen configuration was not measured."""
 
 
-def answer(selection: Selection, path: str | None, left_out: list[str]) -> Answer:
+def selection_report(selection: Selection, path: str | None, left_out: list[str]) -> SelectionReport:
     """The selection in full."""
     chosen, *others = selection.ranked
     mine = selection.profile.where(**chosen.configuration._asdict())
-    return Answer(
+    return SelectionReport(
         rtt_s=selection.rtt_s,
         path=path,
         rests_on=selection.rests_on,
@@ -101,7 +101,7 @@ def answer(selection: Selection, path: str | None, left_out: list[str]) -> Answe
     )
 
 
-def in_lines(found: Answer, most: int) -> list[str]:
+def in_lines(found: SelectionReport, most: int) -> list[str]:
     """As lines of text, with ``most`` of those that lost."""
     chosen = found.chosen
     lines = [
@@ -122,7 +122,7 @@ def in_lines(found: Answer, most: int) -> list[str]:
     return lines
 
 
-def _sureness(found: Answer) -> Iterator[str]:
+def _sureness(found: SelectionReport) -> Iterator[str]:
     for each in found.bounds:
         yield (
             f"{count(each.runs, 'run')} at {format_duration(each.rtt_s)}: median between "
@@ -136,20 +136,20 @@ def _sureness(found: Answer) -> Iterator[str]:
         yield f"The bound of the HPDC 2017 paper, its sign mended: {_verdict(found.covering)}."
 
 
-def _verdict(covering: Covering) -> str:
+def _verdict(covering: CoveringNumberBound) -> str:
     if covering.vacuous:
         runs = count(covering.runs, "run")
         return f"vacuous with {runs}, it says something from {covering.runs_needed:,} on"
     return f"an error above {covering.error_gbps:g} has at most 10^{covering.log10_probability:.1f}"
 
 
-def _bounds(mine: Runs, rtts_s: Sequence[float]) -> Iterator[Bounds]:
+def _bounds(mine: Runs, rtts_s: Sequence[float]) -> Iterator[RepeatBounds]:
     for rtt_s in rtts_s:
         rates_bps = mine.where(rtt_s=rtt_s).rate_bps
         if len(rates_bps) < 2:
             continue
         median, following = median_interval(rates_bps), lower_prediction_bound(rates_bps)
-        yield Bounds(
+        yield RepeatBounds(
             rtt_s=rtt_s,
             runs=len(rates_bps),
             median_low_bps=median.low,
@@ -160,13 +160,13 @@ def _bounds(mine: Runs, rtts_s: Sequence[float]) -> Iterator[Bounds]:
         )
 
 
-def _covering(mine: Runs) -> Covering:
+def _covering(mine: Runs) -> CoveringNumberBound:
     known = mine.capacity_bps[np.isfinite(mine.capacity_bps)]
     capacity_gbps = (float(known.max()) if len(known) else _ASSUMED_CAPACITY_BPS) / 1e9
     epsilon = COVERING_ERROR_SHARE * capacity_gbps
     mended = covering_bound(len(mine), epsilon=epsilon, capacity_gbps=capacity_gbps)
     printed = covering_bound(len(mine), epsilon=epsilon, capacity_gbps=capacity_gbps, as_printed=True)
-    return Covering(
+    return CoveringNumberBound(
         runs=len(mine),
         error_gbps=epsilon,
         log10_probability=mended.log10_probability,
@@ -176,9 +176,9 @@ def _covering(mine: Runs) -> Covering:
     )
 
 
-def _candidate(prediction: Prediction, lost: str | None) -> Candidate:
+def _candidate(prediction: NextRun, lost: str | None) -> RankedConfiguration:
     control, streams, buffer_bytes = prediction.configuration
-    return Candidate(
+    return RankedConfiguration(
         congestion_control=control,
         streams=streams,
         buffer_bytes=None if buffer_bytes is None else int(buffer_bytes),
@@ -192,5 +192,5 @@ def _candidate(prediction: Prediction, lost: str | None) -> Candidate:
     )
 
 
-def _named(candidate: Candidate) -> str:
+def _named(candidate: RankedConfiguration) -> str:
     return in_words(candidate.congestion_control, candidate.streams, candidate.buffer_bytes)

@@ -61,8 +61,8 @@ def median_interval(values: NDArray[np.float64], confidence: float = 0.95) -> Me
 
 def median_confidence(n: int, rank: int) -> float:
     """Probability that [x_rank, x_(n+1-rank)] of ``n`` holds the median: exact binomial with p = 1/2."""
-    outside = 2 * sum(math.comb(n, k) for k in range(rank))
-    return 1.0 - outside / 2.0**n
+    uncovered = 2 * sum(math.comb(n, k) for k in range(rank))
+    return 1.0 - uncovered / 2.0**n
 
 
 def lower_prediction_bound(values: NDArray[np.float64], confidence: float = 0.95) -> PredictionBound:

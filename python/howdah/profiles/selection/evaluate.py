@@ -12,11 +12,11 @@ import numpy as np
 from howdah import HowdahError
 from howdah._native import format_duration
 from howdah.archive.runs import Configuration, Runs
-from howdah.profiles.selection.predict import Array, Prediction, Predictor, cells_of
+from howdah.profiles.selection.predict import Array, NextRun, Predictor, by_rtt
 from howdah.profiles.selection.select import best
 
 
-class Predicted(NamedTuple):
+class LeftOutPrediction(NamedTuple):
     """One configuration at one RTT that was left out."""
 
     rtt_s: float
@@ -34,7 +34,7 @@ class Predicted(NamedTuple):
         return abs(self.rate_mid_bps - self.mean_bps) / self.mean_bps
 
 
-class Chosen(NamedTuple):
+class LeftOutChoice(NamedTuple):
     """What was chosen at one RTT that was left out, and what would have been best."""
 
     rtt_s: float
@@ -53,8 +53,8 @@ class Chosen(NamedTuple):
 class Evaluation(NamedTuple):
     """What came of leaving RTTs out."""
 
-    choices: list[Chosen]
-    predictions: list[Predicted]
+    choices: list[LeftOutChoice]
+    predictions: list[LeftOutPrediction]
 
     @property
     def share_mean(self) -> float:
@@ -99,10 +99,10 @@ def evaluate(runs: Runs, left_out_s: Sequence[float]) -> Evaluation:
     RTT that was not measured, or that the others do not cover.
     """
     out = np.isin(runs.rtt_s, left_out_s)
-    predictor, truth = Predictor(runs[~out]), cells_of(runs[out])
+    predictor, truth = Predictor(runs[~out]), by_rtt(runs[out])
     choices, predictions = [], []
     for rtt_s in left_out_s:
-        if problem := predictor.outside(rtt_s):
+        if problem := predictor.uncovered(rtt_s):
             raise HowdahError(f"{problem.what} once it is left out; leave out inner RTTs")
         rates_bps = {cells.configuration: cells.at(rtt_s) for cells in truth}
         found = [each for each in predictor.at(rtt_s) if len(rates_bps.get(each.configuration, ()))]
@@ -115,13 +115,13 @@ def evaluate(runs: Runs, left_out_s: Sequence[float]) -> Evaluation:
             configuration: float(rates.mean()) for configuration, rates in rates_bps.items() if len(rates)
         }
         chosen, most = best(found).configuration, max(means, key=means.__getitem__)
-        choices.append(Chosen(rtt_s, chosen, means[chosen], most, means[most]))
+        choices.append(LeftOutChoice(rtt_s, chosen, means[chosen], most, means[most]))
     return Evaluation(choices, predictions)
 
 
-def _compared(rtt_s: float, prediction: Prediction, rates_bps: Array) -> Predicted:
+def _compared(rtt_s: float, prediction: NextRun, rates_bps: Array) -> LeftOutPrediction:
     low, high = prediction.rate_low_bps, prediction.rate_high_bps
-    return Predicted(
+    return LeftOutPrediction(
         rtt_s=rtt_s,
         configuration=prediction.configuration,
         rate_mid_bps=prediction.rate_mid_bps,

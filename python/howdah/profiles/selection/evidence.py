@@ -19,7 +19,7 @@ import numpy as np
 from howdah import HowdahError
 from howdah._native import format_bytes, format_duration
 from howdah.archive.runs import Runs
-from howdah.profiles.selection.predict import outside
+from howdah.profiles.selection.predict import uncovered
 from howdah.text import count
 
 OPEN_SHARE = 0.9
@@ -37,14 +37,14 @@ ALIKE = 2.0
 _NETWORK = ("cwnd", "sndbuf")
 
 
-class Evidence(NamedTuple):
+class CountedRuns(NamedTuple):
     """The runs that count, and in words those that do not."""
 
     runs: Runs
     left_out: list[str]
 
 
-def counting(runs: Runs) -> Evidence:
+def runs_that_count(runs: Runs) -> CountedRuns:
     """Of ``runs`` those that count."""
     known = np.isfinite(runs.rate_bps) & (runs.rate_bps > 0) & np.isfinite(runs.rtt_s) & (runs.rtt_s > 0)
     short = (runs.sweep == "") & (runs.elapsed_s < LEAST_S)
@@ -63,7 +63,7 @@ def counting(runs: Runs) -> Evidence:
         (held, "of files, and perhaps held by a disk or a CPU"),
     )
     left_out = [f"{count(int(which.sum()), 'run')} {why}" for which, why in reasons if which.any()]
-    return Evidence(runs[candidates & ~held], left_out)
+    return CountedRuns(runs[candidates & ~held], left_out)
 
 
 def profile(runs: Runs) -> Runs:
@@ -89,7 +89,7 @@ def of_size(runs: Runs, size_bytes: int) -> Runs:
     return runs[np.abs(np.log(np.maximum(runs.bytes, 1) / max(size_bytes, 1))) <= np.log(ALIKE)]
 
 
-class Wanted(NamedTuple):
+class TransferTraits(NamedTuple):
     """The transfer that runs are to be like, where they can be chosen."""
 
     encrypted: bool = False
@@ -103,17 +103,17 @@ _OTHERWISE = {
 }
 
 
-class Source(NamedTuple):
+class PathRuns(NamedTuple):
     """Runs of one path that count."""
 
     path: str | None
     runs: Runs
     left_out: list[str]
-    said: list[str]
+    notes: list[str]
     """What a reader has to know of them, in sentences."""
 
 
-def source(runs: Runs, own: str | None, rtt_s: float, wanted: Wanted) -> Source:
+def runs_for_path(runs: Runs, own: str | None, rtt_s: float, wanted: TransferTraits) -> PathRuns:
     """The runs to decide from at ``rtt_s`` on the path ``own``."""
     mine = _of(runs, own, rtt_s, wanted)
     if _covers(mine.runs, rtt_s):
@@ -123,13 +123,13 @@ def source(runs: Runs, own: str | None, rtt_s: float, wanted: Wanted) -> Source:
         return mine
     if len(others) > 1:
         return mine._replace(
-            said=[f"Profiles of {len(others)} other paths cover this RTT; none is this one's."]
+            notes=[f"Profiles of {len(others)} other paths cover this RTT; none is this one's."]
         )
     other = _of(runs, others[0], rtt_s, wanted)
-    return other._replace(said=[f"Measured on {other.path}, which stands in for this path.", *other.said])
+    return other._replace(notes=[f"Measured on {other.path}, which stands in for this path.", *other.notes])
 
 
-def only(runs: Runs, name: str | None, rtt_s: float, wanted: Wanted) -> Source:
+def runs_named(runs: Runs, name: str | None, rtt_s: float, wanted: TransferTraits) -> PathRuns:
     """The runs of the path ``name``, else of the only one whose profile covers the RTT, else of the only one.
 
     Raises HowdahError when nothing was measured on the path named, and when there are several.
@@ -155,30 +155,30 @@ def covering(runs: Runs, rtt_s: float) -> list[str]:
     return [
         name
         for name in np.unique(runs.path[runs.path != ""]).tolist()
-        if _covers(counting(runs.where(path=name, memory=True)).runs, rtt_s)
+        if _covers(runs_that_count(runs.where(path=name, memory=True)).runs, rtt_s)
     ]
 
 
-def _of(runs: Runs, path: str | None, rtt_s: float, wanted: Wanted) -> Source:
+def _of(runs: Runs, path: str | None, rtt_s: float, wanted: TransferTraits) -> PathRuns:
     """Of what counts on a path, what is most like the transfer and still a profile that covers the RTT."""
-    counted = counting(runs.where(path=path) if path else runs[:0])
-    found, said = counted.runs, []
+    counted = runs_that_count(runs.where(path=path) if path else runs[:0])
+    found, notes = counted.runs, []
     alike = found.where(encrypted=wanted.encrypted)
     if _covers(alike, rtt_s):
         found = alike
     elif _covers(found, rtt_s):
-        said.append(_OTHERWISE[wanted.encrypted])
+        notes.append(_OTHERWISE[wanted.encrypted])
     if wanted.size_bytes is not None and _covers(found, rtt_s):
         alike = of_size(found, wanted.size_bytes)
         if _covers(alike, rtt_s):
             found = alike
         else:
             median = format_bytes(int(np.median(found.bytes)))
-            said.append(
+            notes.append(
                 f"The runs moved {median} (median) each, this moves {format_bytes(wanted.size_bytes)}."
             )
-    return Source(path, found, counted.left_out, said)
+    return PathRuns(path, found, counted.left_out, notes)
 
 
 def _covers(runs: Runs, rtt_s: float) -> bool:
-    return outside(profile(runs).rtt_s, rtt_s) is None
+    return uncovered(profile(runs).rtt_s, rtt_s) is None

@@ -36,7 +36,7 @@ _DISTANCE_FLOOR = 0.03
 the neighbours, and a constant, in log rate. Nothing at a measured RTT."""
 
 
-class Curve(NamedTuple):
+class MedianCurve(NamedTuple):
     """Medians of one configuration."""
 
     rtt_s: Array
@@ -55,7 +55,7 @@ class Point(NamedTuple):
 class Interpolation:
     """How to interpolate a set of configurations, learnt from their inner RTTs."""
 
-    def __init__(self, curves: Sequence[Curve]) -> None:
+    def __init__(self, curves: Sequence[MedianCurve]) -> None:
         left_out = [_leave_one_out(curve) for curve in curves]
         losses = [_losses(each) for each in left_out]
         measured = [loss for loss in losses if len(loss)]
@@ -76,7 +76,7 @@ class Interpolation:
         return _point(self.curves[index], rtt_s, self._losses[index])
 
 
-def _point(curve: Curve, rtt_s: float, loss: Array) -> Point:
+def _point(curve: MedianCurve, rtt_s: float, loss: Array) -> Point:
     guesses = _guesses(curve, rtt_s)
     log_rate = float(np.average(guesses, weights=loss**-_SHARPNESS))
     # Much flatter weights than those of the mean: the way that lost may yet be the one that is right.
@@ -84,7 +84,7 @@ def _point(curve: Curve, rtt_s: float, loss: Array) -> Point:
     return Point(log_rate, float(np.sqrt(disagreement + _distance_error(curve, rtt_s) ** 2)))
 
 
-def _scores(curve: Curve, losses: Array, shared: Array) -> list[float]:
+def _scores(curve: MedianCurve, losses: Array, shared: Array) -> list[float]:
     """At each inner RTT, as if it had never been measured: its own error weighs nothing there."""
     scores = []
     for inner in range(1, len(curve.rtt_s) - 1):
@@ -113,11 +113,11 @@ def _power_law(rtt_s: float, x: Array, log_rate: Array) -> float:
 _WAYS = (_linear_rate, _linear_time, _power_law)
 
 
-def _guesses(curve: Curve, rtt_s: float) -> Array:
+def _guesses(curve: MedianCurve, rtt_s: float) -> Array:
     return np.array([way(rtt_s, curve.rtt_s, curve.log_rate) for way in _WAYS])
 
 
-def _leave_one_out(curve: Curve) -> Array:
+def _leave_one_out(curve: MedianCurve) -> Array:
     """Error of each way at each inner RTT, predicted from the others; shape (inner RTTs, ways)."""
     errors = [
         _guesses(_without(curve, inner), curve.rtt_s[inner]) - curve.log_rate[inner]
@@ -130,11 +130,11 @@ def _losses(errors: Array) -> Array:
     return np.minimum(errors**2, _ERROR_CLIP**2) + _ERROR_FLOOR**2
 
 
-def _without(curve: Curve, index: int) -> Curve:
-    return Curve(np.delete(curve.rtt_s, index), np.delete(curve.log_rate, index))
+def _without(curve: MedianCurve, index: int) -> MedianCurve:
+    return MedianCurve(np.delete(curve.rtt_s, index), np.delete(curve.log_rate, index))
 
 
-def _distance_error(curve: Curve, rtt_s: float) -> float:
+def _distance_error(curve: MedianCurve, rtt_s: float) -> float:
     """Zero at a measured RTT, largest half-way (in log RTT) between two, as of a Brownian bridge."""
     right = int(np.clip(np.searchsorted(curve.rtt_s, rtt_s), 1, len(curve.rtt_s) - 1))
     start, end = np.log(curve.rtt_s[right - 1 : right + 1])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from howdah import HowdahError
 from howdah._native import format_duration
 from howdah.archive.runs import SPREAD, SPREAD_S, Configuration, Runs
-from howdah.profiles.selection.interpolate import Curve, Interpolation, Point
+from howdah.profiles.selection.interpolate import Interpolation, MedianCurve, Point
 
 Array = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ _DEVIATION_CLIP = 0.5
 """Log rate. One run at a hundredth of the rate is one bad run, not a spread of 100."""
 
 
-class Cells(NamedTuple):
+class RunsByRtt(NamedTuple):
     """The runs of one configuration."""
 
     configuration: Configuration
@@ -42,9 +42,9 @@ class Cells(NamedTuple):
     """At each."""
 
     @property
-    def curve(self) -> Curve:
+    def curve(self) -> MedianCurve:
         """Medians, which a bad run among three does not move."""
-        return Curve(self.rtt_s, np.array([np.median(rates) for rates in self.log_rates]))
+        return MedianCurve(self.rtt_s, np.array([np.median(rates) for rates in self.log_rates]))
 
     def at(self, rtt_s: float) -> Array:
         """Rates in b/s at this RTT; empty when it was not measured."""
@@ -64,7 +64,7 @@ class Cells(NamedTuple):
         return np.concatenate(found)
 
 
-def cells_of(runs: Runs) -> list[Cells]:
+def by_rtt(runs: Runs) -> list[RunsByRtt]:
     """Of each configuration that occurs. Raises HowdahError when a run has no positive rate or RTT."""
     for name, column in (("rate", runs.rate_bps), ("round-trip time", runs.rtt_s)):
         (bad,) = np.nonzero(~(np.isfinite(column) & (column > 0)))
@@ -74,15 +74,15 @@ def cells_of(runs: Runs) -> list[Cells]:
     return [_cells(runs[own == index], each) for index, each in enumerate(configurations)]
 
 
-def spreads(cells: Sequence[Cells]) -> list[float]:
+def spreads(cells: Sequence[RunsByRtt]) -> list[float]:
     """Standard deviation of log rates from run to run, of each configuration."""
     shared = _spread(np.concatenate([np.zeros(0), *(each.deviations for each in cells)]), RUN_SPREAD)
     return [_spread(each.deviations, shared) for each in cells]
 
 
-def _cells(chosen: Runs, configuration: Configuration) -> Cells:
+def _cells(chosen: Runs, configuration: Configuration) -> RunsByRtt:
     rtt_s = np.unique(chosen.rtt_s)
-    return Cells(configuration, rtt_s, [np.log(chosen.rate_bps[chosen.rtt_s == each]) for each in rtt_s])
+    return RunsByRtt(configuration, rtt_s, [np.log(chosen.rate_bps[chosen.rtt_s == each]) for each in rtt_s])
 
 
 def _spread(deviations: Array, before: float) -> float:
@@ -103,10 +103,10 @@ quantiles exist when there are few; they drown when there are many."""
 _SAME = 0.01
 """Log RTT. As near as this to a measured RTT its runs are taken as they are."""
 
-Basis = Literal["measured", "interpolated", "model"]
+PredictionBasis = Literal["measured", "interpolated", "model"]
 
 
-class Prediction(NamedTuple):
+class NextRun(NamedTuple):
     """What the next run of a configuration will reach."""
 
     configuration: Configuration
@@ -115,14 +115,14 @@ class Prediction(NamedTuple):
     rate_mid_bps: float
     rate_high_bps: float
     """Passed by the next run with 5 %."""
-    basis: Basis
+    basis: PredictionBasis
     rtts_s: tuple[float, ...]
     """The measured RTTs it comes from."""
     runs: int
     """At those."""
 
 
-class Outside(NamedTuple):
+class Uncovered(NamedTuple):
     """Why an RTT cannot be predicted from a profile."""
 
     what: str
@@ -134,7 +134,7 @@ class Predictor:
 
     def __init__(self, runs: Runs) -> None:
         """Raises HowdahError when a run has no positive rate or RTT."""
-        self.cells = cells_of(runs)
+        self.cells = by_rtt(runs)
         self.rtt_s = np.unique(runs.rtt_s)
         self._interpolation = Interpolation([cells.curve for cells in self.cells])
         self._between = _quantiles(self._interpolation.scores)
@@ -144,16 +144,16 @@ class Predictor:
         capacities = runs.capacity_bps[~np.isnan(runs.capacity_bps)]
         self._capacity_bps = float(capacities.max()) if len(capacities) else np.inf
 
-    def outside(self, rtt_s: float) -> Outside | None:
+    def uncovered(self, rtt_s: float) -> Uncovered | None:
         """Why nothing is said at this RTT; None where something is."""
-        return outside(self.rtt_s, rtt_s)
+        return uncovered(self.rtt_s, rtt_s)
 
-    def at(self, rtt_s: float) -> list[Prediction]:
+    def at(self, rtt_s: float) -> list[NextRun]:
         """Of each configuration that was measured at this RTT or at both sides of it; may be empty."""
         found = (self._predict(index, rtt_s) for index in range(len(self.cells)))
         return [prediction for prediction in found if prediction is not None]
 
-    def _predict(self, index: int, rtt_s: float) -> Prediction | None:
+    def _predict(self, index: int, rtt_s: float) -> NextRun | None:
         cells = self.cells[index]
         nearest = int(np.argmin(np.abs(np.log(cells.rtt_s / rtt_s))))
         off = abs(float(np.log(rtt_s / cells.rtt_s[nearest])))
@@ -171,7 +171,7 @@ class Predictor:
             for between, run in zip(self._between, self._run, strict=True)
         )
         rates = np.minimum(np.exp(point.log_rate + np.array([-low, 0.0, high])), self._capacity_bps)
-        return Prediction(
+        return NextRun(
             configuration=cells.configuration,
             rate_low_bps=float(rates[0]),
             rate_mid_bps=float(rates[1]),
@@ -182,16 +182,16 @@ class Predictor:
         )
 
 
-def outside(measured_s: Array, rtt_s: float) -> Outside | None:
+def uncovered(measured_s: Array, rtt_s: float) -> Uncovered | None:
     """Why nothing is said at an RTT: there, it would be extrapolation. None inside ``measured_s``."""
     if not len(measured_s):
-        return Outside("there is no profile of this path", MEASURE)
+        return Uncovered("there is no profile of this path", MEASURE)
     least, most = float(measured_s.min()), float(measured_s.max())
     if least <= rtt_s <= most or near(rtt_s, least) or near(rtt_s, most):
         return None
     where, end = ("below", least) if rtt_s < least else ("above", most)
     what = f"rtt {format_duration(rtt_s)} is {where} the {format_duration(end)} this profile covers"
-    return Outside(what, MEASURE)
+    return Uncovered(what, MEASURE)
 
 
 def near(rtt_s: float, measured_s: float) -> bool:

@@ -19,11 +19,11 @@ import numpy as np
 from howdah._native import format_rate
 from howdah.archive.runs import Configuration, Runs
 from howdah.profiles import theory
-from howdah.profiles.selection.predict import RUN_SPREAD, Array, Cells, Prediction, cells_of, spreads
+from howdah.profiles.selection.predict import RUN_SPREAD, Array, NextRun, RunsByRtt, by_rtt, spreads
 from howdah.values import sizes
 from howdah.values.path import Path
 
-Model = Callable[[Sequence[tuple[Configuration, float]]], Array]
+RateModel = Callable[[Sequence[tuple[Configuration, float]]], Array]
 """Of configurations, each at an RTT in seconds, the rates in b/s: least, middle and largest, with 90 %.
 Shape (configurations, 3)."""
 
@@ -42,19 +42,19 @@ _FAR = 3
 
 
 def refine(
-    model: Model,
+    model: RateModel,
     configurations: Sequence[Configuration],
     rtt_s: float,
     measured: Runs,
     most_bps: float = np.inf,
-) -> list[Prediction]:
+) -> list[NextRun]:
     """Of each configuration the next run at ``rtt_s``: what the model says, moved by what was measured.
 
     ``measured``: runs of the path that count, at any RTT, of any configurations; may be empty. ``most_bps``:
     the capacity, which no rate exceeds.
     """
-    cells = cells_of(measured)
-    seen = _Seen(cells, rtt_s)
+    cells = by_rtt(measured)
+    seen = _MeasuredMedians(cells, rtt_s)
     places = [(configuration, rtt_s) for configuration in configurations]
     rates = np.log(model([*places, *seen.places]))
     log_rate, error = rates[:, 1], _error(rates)
@@ -78,7 +78,7 @@ def refine(
     ]
 
 
-def runs_worth(model: Model, configuration: Configuration, rtt_s: float) -> float:
+def runs_worth(model: RateModel, configuration: Configuration, rtt_s: float) -> float:
     """How many times the model one run of the configuration counts, with the spread of runs assumed."""
     return float((_error(np.log(model([(configuration, rtt_s)]))) / RUN_SPREAD)[0] ** 2)
 
@@ -89,10 +89,10 @@ def _error(log_rates: Array) -> Array:
     return np.asarray(np.maximum(mid - low, high - mid) / _TAIL)
 
 
-class _Seen:
+class _MeasuredMedians:
     """Medians of log rates, and how sure they are, at RTTs near enough to tell anything of the one wanted."""
 
-    def __init__(self, cells: Sequence[Cells], around_s: float) -> None:
+    def __init__(self, cells: Sequence[RunsByRtt], around_s: float) -> None:
         rows = [
             ((each.configuration, float(rtt_s)), float(np.median(rates)), spread**2 / len(rates))
             for each, spread in zip(cells, spreads(cells), strict=True)
@@ -114,9 +114,9 @@ def _covariance(places: Sequence[tuple[Configuration, float]], error: Array) -> 
     return np.asarray(np.outer(error, error) * alike * near)
 
 
-def _prediction(configuration: Configuration, rates_bps: Array, own: Cells | None) -> Prediction:
+def _prediction(configuration: Configuration, rates_bps: Array, own: RunsByRtt | None) -> NextRun:
     low, mid, high = rates_bps.tolist()
-    return Prediction(
+    return NextRun(
         configuration=configuration,
         rate_low_bps=low,
         rate_mid_bps=mid,
@@ -136,10 +136,10 @@ DURATION_S = 10.0
 """Of the run that is predicted: long beside slow start on all but the longest paths."""
 
 
-class Fallback(NamedTuple):
+class ModelPrior(NamedTuple):
     """What to ask where nothing measured covers an RTT."""
 
-    model: Model
+    model: RateModel
     configurations: list[Configuration]
     """Of which it is asked."""
     most_bps: float
@@ -148,7 +148,7 @@ class Fallback(NamedTuple):
     """What it takes for granted, as ``capacity 10.0 Gb/s assumed``."""
 
 
-def fallback(path: Path, rtt_s: float, measured: Runs, capacity_bps: float | None = None) -> Fallback:
+def model_prior(path: Path, rtt_s: float, measured: Runs, capacity_bps: float | None = None) -> ModelPrior:
     """The models for these two hosts, at a capacity that is given, or measured, or else assumed.
 
     Assumed is what windows are made for, or the fastest run ``measured`` on the path if that is more.
@@ -177,7 +177,7 @@ def fallback(path: Path, rtt_s: float, measured: Runs, capacity_bps: float | Non
         for size in _buffers(needed / streams, window)
     ]
     words = f"capacity {format_rate(rate_bps)}{'' if known_bps else ' assumed'}, runs of {DURATION_S:g} s"
-    return Fallback(model, configurations, rate_bps, words)
+    return ModelPrior(model, configurations, rate_bps, words)
 
 
 def _buffers(needed_bytes: float, window: sizes.Windows) -> tuple[float | None, ...]:

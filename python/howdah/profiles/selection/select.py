@@ -12,8 +12,8 @@ from howdah import HowdahError
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.archive.runs import Configuration, Runs
 from howdah.profiles.selection.evidence import profile
-from howdah.profiles.selection.predict import MEASURE, Outside, Prediction, Predictor
-from howdah.profiles.selection.prior import Fallback, Model, refine, runs_worth
+from howdah.profiles.selection.predict import MEASURE, NextRun, Predictor, Uncovered
+from howdah.profiles.selection.prior import ModelPrior, RateModel, refine, runs_worth
 from howdah.text import count
 
 
@@ -21,8 +21,8 @@ class Selection(NamedTuple):
     """Every configuration considered at an RTT, the one to take first."""
 
     rtt_s: float
-    ranked: list[Prediction]
-    unusable: list[tuple[Prediction, str]]
+    ranked: list[NextRun]
+    unusable: list[tuple[NextRun, str]]
     """Those that cannot be used here, and why; best lower bound first."""
     rests_on: list[str]
     """What it rests on, in sentences."""
@@ -30,7 +30,7 @@ class Selection(NamedTuple):
     """Empty when the model decided alone."""
 
     @property
-    def chosen(self) -> Prediction:
+    def chosen(self) -> NextRun:
         """The one with the best lower bound."""
         return self.ranked[0]
 
@@ -38,42 +38,42 @@ class Selection(NamedTuple):
 def select(
     runs: Runs,
     rtt_s: float,
-    fallback: Fallback | None,
+    model_prior: ModelPrior | None,
     obstacle: Callable[[Configuration], str | None] = lambda _: None,
 ) -> Selection:
     """The selection at ``rtt_s`` from ``runs`` of one path that count.
 
-    ``obstacle`` says why a configuration cannot be used, if so. The ``fallback`` is asked where what was
+    ``obstacle`` says why a configuration cannot be used, if so. The ``model_prior`` is asked where what was
     measured does not cover the RTT; without one, raises HowdahError there, and when nothing is usable.
     """
     measured = profile(runs)
     predictor = Predictor(measured)
-    problem = predictor.outside(rtt_s)
+    problem = predictor.uncovered(rtt_s)
     if problem is None:
         found, unusable = _split(predictor.at(rtt_s), obstacle)
         if found:
             return Selection(rtt_s, found, unusable, [_measured(found)], measured)
-        problem = Outside(f"nothing usable here was measured around {format_duration(rtt_s)}", MEASURE)
-    if fallback is None:
+        problem = Uncovered(f"nothing usable here was measured around {format_duration(rtt_s)}", MEASURE)
+    if model_prior is None:
         raise HowdahError(f"{problem.what}; {problem.mend}")
-    asked = [configuration for configuration in fallback.configurations if obstacle(configuration) is None]
+    asked = [configuration for configuration in model_prior.configurations if obstacle(configuration) is None]
     if not asked:
         raise HowdahError(
             f"{problem.what}, and nothing that has a model can be used here; see: howdah cc list"
         )
-    found = ranked(refine(fallback.model, asked, rtt_s, runs, fallback.most_bps))
+    found = ranked(refine(model_prior.model, asked, rtt_s, runs, model_prior.most_bps))
     rests_on = [
-        f"A model decides ({fallback.words}): {problem.what}.",
-        _refined(runs, fallback.model, found[0]),
+        f"A model decides ({model_prior.words}): {problem.what}.",
+        _refined(runs, model_prior.model, found[0]),
     ]
     return Selection(rtt_s, found, [], rests_on, measured)
 
 
 def _split(
-    predictions: Sequence[Prediction], obstacle: Callable[[Configuration], str | None]
-) -> tuple[list[Prediction], list[tuple[Prediction, str]]]:
-    usable: list[Prediction] = []
-    unusable: list[tuple[Prediction, str]] = []
+    predictions: Sequence[NextRun], obstacle: Callable[[Configuration], str | None]
+) -> tuple[list[NextRun], list[tuple[NextRun, str]]]:
+    usable: list[NextRun] = []
+    unusable: list[tuple[NextRun, str]] = []
     for prediction in ranked(predictions):
         if problem := obstacle(prediction.configuration):
             unusable.append((prediction, problem))
@@ -82,7 +82,7 @@ def _split(
     return usable, unusable
 
 
-def _measured(ranking: Sequence[Prediction]) -> str:
+def _measured(ranking: Sequence[NextRun]) -> str:
     chosen = ranking[0]
     rtts = " and ".join(format_duration(rtt_s) for rtt_s in chosen.rtts_s)
     what = f"{count(len(ranking), 'configuration')} compared, {count(chosen.runs, 'run')} of the one chosen"
@@ -91,7 +91,7 @@ def _measured(ranking: Sequence[Prediction]) -> str:
     return f"Interpolated between what was measured at {rtts}: {what}."
 
 
-def _refined(runs: Runs, model: Model, chosen: Prediction) -> str:
+def _refined(runs: Runs, model: RateModel, chosen: NextRun) -> str:
     if not len(runs):
         return "No run on this path refines it yet; each transfer will, with its record."
     at_s = chosen.rtts_s[0] if chosen.rtts_s else float(runs.rtt_s[-1])
@@ -103,22 +103,22 @@ def _refined(runs: Runs, model: Model, chosen: Prediction) -> str:
     )
 
 
-def best(predictions: Sequence[Prediction]) -> Prediction:
+def best(predictions: Sequence[NextRun]) -> NextRun:
     """The one with the best lower bound; among equals that with fewest streams, then least buffer."""
     return ranked(predictions)[0]
 
 
-def ranked(predictions: Sequence[Prediction]) -> list[Prediction]:
+def ranked(predictions: Sequence[NextRun]) -> list[NextRun]:
     """Best lower bound first."""
 
-    def order(prediction: Prediction) -> tuple[float, int, float, str]:
+    def order(prediction: NextRun) -> tuple[float, int, float, str]:
         control, streams, buffer_bytes = prediction.configuration
         return -prediction.rate_low_bps, streams, buffer_bytes or 0.0, control
 
     return sorted(predictions, key=order)
 
 
-def why_not(chosen: Prediction, other: Prediction) -> str:
+def why_not(chosen: NextRun, other: NextRun) -> str:
     """Why the other was not chosen, with its bound."""
     bound = f"at least {format_rate(other.rate_low_bps)}"
     if other.rate_high_bps <= chosen.rate_low_bps:

@@ -17,12 +17,12 @@ import numpy.typing as npt
 from howdah import HowdahError
 from howdah.profiles.theory.cubic import Cubic
 from howdah.profiles.theory.growth import (
-    ByRound,
-    Control,
+    ControlModel,
+    ControlState,
     FloatArray,
-    Lane,
-    Memory,
+    FlowPath,
     Numbers,
+    RoundGrowth,
     additive,
     proportional,
 )
@@ -30,22 +30,24 @@ from howdah.profiles.theory.htcp import Htcp
 
 SCALABLE_PER = 100.0
 """Scalable gains one segment for so many acknowledged."""
-SCALABLE_KEPT = 7 / 8
+SCALABLE_BETA = 7 / 8
 
 
 class PerRound:
     """A control whose growth and cut depend on the window alone: Reno, Scalable, HighSpeed."""
 
-    def __init__(self, law: ByRound, kept: Callable[[FloatArray], Numbers]) -> None:
+    def __init__(self, law: RoundGrowth, kept: Callable[[FloatArray], Numbers]) -> None:
         self.law = law
         self.kept = kept
 
-    def window(self, lane: Lane, start: FloatArray, memory: Memory, t_s: FloatArray) -> FloatArray:
+    def window(self, lane: FlowPath, start: FloatArray, memory: ControlState, t_s: FloatArray) -> FloatArray:
         """By the law alone."""
         del memory
         return self.law.window(t_s, start, lane.rtt_s, lane.bdp)
 
-    def cut(self, lane: Lane, before: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
+    def cut(
+        self, lane: FlowPath, before: FloatArray, memory: ControlState
+    ) -> tuple[FloatArray, ControlState]:
         """A share of the window."""
         del lane
         return self.kept(before) * before, memory
@@ -60,16 +62,16 @@ def reno() -> PerRound:
 @functools.cache
 def scalable() -> PerRound:
     """T. Kelly, ACM CCR 33(2), 2003."""
-    return PerRound(proportional(SCALABLE_PER), lambda _: SCALABLE_KEPT)
+    return PerRound(proportional(SCALABLE_PER), lambda _: SCALABLE_BETA)
 
 
 @functools.cache
 def high_speed() -> PerRound:
     """RFC 3649."""
-    return PerRound(ByRound(high_speed_increase), lambda window: 1 - high_speed_cut(window))
+    return PerRound(RoundGrowth(high_speed_increase), lambda window: 1 - high_speed_cut(window))
 
 
-_CONTROLS: dict[str, Callable[[], Control]] = {
+_CONTROLS: dict[str, Callable[[], ControlModel]] = {
     "reno": reno,
     "cubic": Cubic,
     "scalable": scalable,
@@ -80,7 +82,7 @@ HYSTART = frozenset({"cubic"})
 """Those that leave slow start before the queue is full."""
 
 
-def named(name: str) -> Control:
+def control_model(name: str) -> ControlModel:
     """The model of ``name``, with or without ``hd_``. Raises HowdahError when there is none."""
     make = _CONTROLS.get(name.removeprefix("hd_"))
     if make is None:

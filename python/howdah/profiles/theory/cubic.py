@@ -10,13 +10,13 @@ Deviations:
 
 import numpy as np
 
-from howdah.profiles.theory.growth import FloatArray, Lane, Memory, additive, proportional
+from howdah.profiles.theory.growth import ControlState, FloatArray, FlowPath, additive, proportional
 
 SCALE = 0.4
 """C, segments/s³."""
-KEPT = 0.7
+BETA = 0.7
 """β, the share that a loss leaves."""
-FRIENDLY_SEGMENTS = 3 * (1 - KEPT) / (1 + KEPT)
+FRIENDLY_SEGMENTS = 3 * (1 - BETA) / (1 + BETA)
 """α: by so many segments a round trip Reno would grow if its cut left β (RFC 9438 §4.3)."""
 STALE_S = 1 / 32
 """As long as its window does not grow, Linux compares it with Reno's no more often."""
@@ -30,25 +30,27 @@ _BLIND = proportional(BLIND_PER)
 class Cubic:
     """See the module; fast convergence (§4.7) as Linux has it by default."""
 
-    def window(self, lane: Lane, start: FloatArray, memory: Memory, t_s: FloatArray) -> FloatArray:
+    def window(self, lane: FlowPath, start: FloatArray, memory: ControlState, t_s: FloatArray) -> FloatArray:
         """The largest of the cubic, Reno's window, and the least growth before the first loss."""
-        flat = np.maximum(memory.flat, start)
-        curve = flat + SCALE * (t_s - back_s(flat - start)) ** 3
+        plateau = np.maximum(memory.plateau, start)
+        curve = plateau + SCALE * (t_s - plateau_after_s(plateau - start)) ** 3
         noticed_s = np.maximum(t_s - STALE_S / 2 - lane.rtt_s, 0.0)
         friendly = _FRIENDLY.window(noticed_s, start, lane.rtt_s, lane.bdp)
         grown = np.maximum(np.maximum(curve, friendly), start)
-        if np.any(memory.flat == 0):
+        if np.any(memory.plateau == 0):
             blind = _BLIND.window(t_s, start, lane.rtt_s, lane.bdp)
-            grown = np.where(memory.flat == 0, np.maximum(grown, blind), grown)
+            grown = np.where(memory.plateau == 0, np.maximum(grown, blind), grown)
         return grown
 
-    def cut(self, lane: Lane, before: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
-        """β of the window; the flat part lies lower where the last loss came at a larger window."""
+    def cut(
+        self, lane: FlowPath, before: FloatArray, memory: ControlState
+    ) -> tuple[FloatArray, ControlState]:
+        """β of the window; the plateau lies lower where the last loss came at a larger window."""
         del lane
-        lower = before * (1 + KEPT) / 2
-        return KEPT * before, memory._replace(flat=np.where(before < memory.flat, lower, before))
+        lower = before * (1 + BETA) / 2
+        return BETA * before, memory._replace(plateau=np.where(before < memory.plateau, lower, before))
 
 
-def back_s(segments: FloatArray) -> FloatArray:
-    """K of §4.2: how long the curve takes for its last ``segments`` up to the flat part."""
+def plateau_after_s(segments: FloatArray) -> FloatArray:
+    """K of §4.2: how long the curve takes for its last ``segments`` up to the plateau."""
     return np.cbrt(segments / SCALE)

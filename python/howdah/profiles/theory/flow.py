@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from howdah.profiles.theory import slow_start
-from howdah.profiles.theory.growth import Control, FloatArray, Lane, Memory, Numbers
+from howdah.profiles.theory.growth import ControlModel, ControlState, FloatArray, FlowPath, Numbers
 
 _GRID = np.linspace(0.0, 1.0, 33)[:, None]
 """Points of an epoch at which its rate is taken; it is monotone and smooth between two losses."""
 _BISECTIONS = 40
 
 
-class Limits(NamedTuple):
+class FlowLimits(NamedTuple):
     """What ends growth; arrays like those of the lane."""
 
     overflow: FloatArray
@@ -32,7 +32,7 @@ class Limits(NamedTuple):
     """Share of segments lost at random."""
 
 
-class Epoch(NamedTuple):
+class CongestionEpoch(NamedTuple):
     """How it went."""
 
     elapsed_s: FloatArray
@@ -44,21 +44,21 @@ class Epoch(NamedTuple):
     """Whether a loss ended it, not the time that was given."""
 
 
-class Growth(NamedTuple):
+class WindowGrowth(NamedTuple):
     """A control on its way: the window as a function of time."""
 
-    control: Control
-    lane: Lane
-    limits: Limits
+    control: ControlModel
+    lane: FlowPath
+    limits: FlowLimits
     start: FloatArray
     """Window when the last losses were repaired, segments."""
-    memory: Memory
+    memory: ControlState
 
     def window(self, t_s: FloatArray) -> FloatArray:
         """Segments in flight ``t_s`` later, as buffers allow."""
         return np.minimum(self.control.window(self.lane, self.start, self.memory, t_s), self.limits.cap)
 
-    def until_loss(self, due: FloatArray, most_s: FloatArray) -> Epoch:
+    def until_loss(self, due: FloatArray, most_s: FloatArray) -> CongestionEpoch:
         """Until ``due`` segments were sent, or the queue overflows, or ``most_s`` passed."""
         # The window never shrinks here, so by then so many have been sent.
         due_s = due / self.lane.delivered_per_s(np.minimum(self.start, self.limits.cap))
@@ -71,7 +71,7 @@ class Growth(NamedTuple):
         np.cumsum((rate[1:] + rate[:-1]) / 2 * step_s, axis=0, out=sent[1:])
         elapsed_s, count = _reach(sent, due, step_s)
         lost = (due <= sent[-1] * (1 + 1e-9)) | (overflow_s <= within_s)
-        return Epoch(elapsed_s, count, self.window(elapsed_s), lost)
+        return CongestionEpoch(elapsed_s, count, self.window(elapsed_s), lost)
 
     def _first(self, window: FloatArray, most_s: FloatArray) -> FloatArray:
         """When it reaches ``window``; infinity where not within ``most_s``."""
@@ -105,7 +105,7 @@ MOST_OVERFLOWS = 40
 _LONG_S = 1e6
 
 
-class Start(NamedTuple):
+class SlowStart(NamedTuple):
     """How a flow begins."""
 
     window: float = slow_start.START_SEGMENTS
@@ -115,7 +115,7 @@ class Start(NamedTuple):
     hystart: bool = False
 
 
-class Progress(NamedTuple):
+class FlowProgress(NamedTuple):
     """How far each flow has come."""
 
     t_s: FloatArray
@@ -123,9 +123,9 @@ class Progress(NamedTuple):
     """Segments."""
     window: FloatArray
     """Segments, after the last cut."""
-    memory: Memory
+    memory: ControlState
 
-    def rate_since(self, earlier: "Progress") -> FloatArray:
+    def rate_since(self, earlier: "FlowProgress") -> FloatArray:
         """Segments per second since then; 0 where no time has passed."""
         took_s = self.t_s - earlier.t_s
         rate = np.zeros_like(took_s)
@@ -136,10 +136,10 @@ class Progress(NamedTuple):
 class Flow(NamedTuple):
     """Flows of one congestion control; the arrays have one dimension."""
 
-    control: Control
-    lane: Lane
-    limits: Limits
-    start: Start = Start()
+    control: ControlModel
+    lane: FlowPath
+    limits: FlowLimits
+    start: SlowStart = SlowStart()
     runs: int | None = None
     """That many neighbours are runs of one flow; run k of each flow loses after the same numbers of
     segments, so that flows compare. None: all are independent."""
@@ -155,7 +155,7 @@ class Flow(NamedTuple):
         halfway, end = self._run(np.full(self.lane.rtt_s.shape, _LONG_S), rng)
         return end.rate_since(halfway)
 
-    def _run(self, span_s: FloatArray, rng: np.random.Generator) -> tuple[Progress, Progress]:
+    def _run(self, span_s: FloatArray, rng: np.random.Generator) -> tuple[FlowProgress, FlowProgress]:
         """Up to ``span_s`` or the most losses: how far after half of these, and at the end."""
         most = MOST_LOSSES if np.any(self.limits.loss > 0) else MOST_OVERFLOWS
         state = halfway = self._slow_start(span_s, rng)
@@ -176,9 +176,12 @@ class Flow(NamedTuple):
         np.divide(drawn, loss, out=due, where=loss > 0)
         return due
 
-    def _next(self, state: Progress, span_s: FloatArray, due: FloatArray) -> Progress:
+    def _next(self, state: FlowProgress, span_s: FloatArray, due: FloatArray) -> FlowProgress:
         """Over one loss: the round trip that repairs the last, growth, and the one in which it is found."""
-        lane, growth = self.lane, Growth(self.control, self.lane, self.limits, state.window, state.memory)
+        lane, growth = (
+            self.lane,
+            WindowGrowth(self.control, self.lane, self.limits, state.window, state.memory),
+        )
         left_s = span_s - state.t_s
         repair_s = np.minimum(lane.round_s(state.window), left_s)
         repair = lane.delivered_per_s(np.minimum(state.window, self.limits.cap)) * repair_s
@@ -189,9 +192,9 @@ class Flow(NamedTuple):
         after, memory = self.control.cut(lane, growth.window(grown.elapsed_s + found_s), state.memory)
         # Whatever was not lost ran out of time.
         t_s = np.where(grown.lost, state.t_s + used_s + found_s, span_s)
-        return Progress(t_s, state.sent + repair + grown.sent + found, after, memory)
+        return FlowProgress(t_s, state.sent + repair + grown.sent + found, after, memory)
 
-    def _slow_start(self, span_s: FloatArray, rng: np.random.Generator) -> Progress:
+    def _slow_start(self, span_s: FloatArray, rng: np.random.Generator) -> FlowProgress:
         """Up to a loss, the buffers, or where HyStart ends it."""
         lane, first = self.lane, self.start.window
         quiet = np.minimum(self.limits.cap, self.start.threshold)
@@ -206,7 +209,7 @@ class Flow(NamedTuple):
         t_s = slow_start.duration_s(lane, first, end)
         found_s = np.where(lost, np.minimum(lane.round_s(end), np.maximum(span_s - t_s, 0.0)), 0.0)
         found = lane.delivered_per_s(end) * found_s
-        fresh = Memory.fresh(lane.bdp.shape)
+        fresh = ControlState.fresh(lane.bdp.shape)
         after, cut = self.control.cut(lane, np.minimum(end + found, self.limits.cap), fresh)
-        memory = Memory(*(np.where(lost, new, old) for new, old in zip(cut, fresh, strict=True)))
-        return Progress(t_s + found_s, end - first + found, np.where(lost, after, end), memory)
+        memory = ControlState(*(np.where(lost, new, old) for new, old in zip(cut, fresh, strict=True)))
+        return FlowProgress(t_s + found_s, end - first + found, np.where(lost, after, end), memory)

@@ -19,7 +19,7 @@ FloatArray = npt.NDArray[np.float64]
 Numbers = FloatArray | float
 
 
-class Lane(NamedTuple):
+class FlowPath(NamedTuple):
     """The path as one flow has it."""
 
     rtt_s: FloatArray
@@ -41,32 +41,34 @@ class Lane(NamedTuple):
         return np.minimum(window, self.bdp) / self.rtt_s
 
 
-class Memory(NamedTuple):
+class ControlState(NamedTuple):
     """What an algorithm keeps from one loss to the next; each uses its part of it."""
 
-    flat: FloatArray
+    plateau: FloatArray
     """CUBIC: where its curve is flat, segments; 0 before the first loss."""
-    kept: FloatArray
+    backoff: FloatArray
     """Share of the window that the last cut left, by which H-TCP grows."""
     rate_per_s: FloatArray
     """H-TCP: throughput at the last loss; 0 before the first."""
-    even: npt.NDArray[np.bool_]
+    steady: npt.NDArray[np.bool_]
     """H-TCP: whether that throughput was about that of the loss before."""
 
     @classmethod
-    def fresh(cls, shape: tuple[int, ...]) -> "Memory":
+    def fresh(cls, shape: tuple[int, ...]) -> "ControlState":
         """That of flows that lost nothing yet."""
         return cls(np.zeros(shape), np.full(shape, 0.5), np.zeros(shape), np.zeros(shape, bool))
 
 
-class Control(Protocol):
+class ControlModel(Protocol):
     """A congestion control after slow start."""
 
-    def window(self, lane: Lane, start: FloatArray, memory: Memory, t_s: FloatArray) -> FloatArray:
+    def window(self, lane: FlowPath, start: FloatArray, memory: ControlState, t_s: FloatArray) -> FloatArray:
         """Window ``t_s`` seconds after losses were repaired and it was ``start``, in segments."""
         ...
 
-    def cut(self, lane: Lane, before: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
+    def cut(
+        self, lane: FlowPath, before: FloatArray, memory: ControlState
+    ) -> tuple[FloatArray, ControlState]:
         """What a loss leaves of the window ``before``, and what is kept in mind."""
         ...
 
@@ -77,7 +79,7 @@ _STEPS = 8192
 """The table's windows are 0.25 % apart; between them the integrals are linear, exact to 10⁻⁵."""
 
 
-class ByRound:
+class RoundGrowth:
     """One law a(W), tabulated from 1 to 10⁹ segments."""
 
     def __init__(self, increase: Callable[[FloatArray], FloatArray]) -> None:
@@ -112,11 +114,11 @@ class ByRound:
         return np.asarray(np.interp(window, self._window, table), float)
 
 
-def additive(segments: float) -> ByRound:
+def additive(segments: float) -> RoundGrowth:
     """So many segments a round trip, as Reno with 1."""
-    return ByRound(lambda window: np.full_like(window, segments))
+    return RoundGrowth(lambda window: np.full_like(window, segments))
 
 
-def proportional(per: float) -> ByRound:
+def proportional(per: float) -> RoundGrowth:
     """One segment for each ``per`` acknowledged, below that Reno's one a round trip: Scalable with 100."""
-    return ByRound(lambda window: np.maximum(window / per, 1.0))
+    return RoundGrowth(lambda window: np.maximum(window / per, 1.0))

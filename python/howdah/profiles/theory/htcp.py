@@ -12,11 +12,11 @@ one segment for two ACKs is left out, which binds only where few ACKs stand for 
 
 import numpy as np
 
-from howdah.profiles.theory.growth import FloatArray, Lane, Memory, Numbers
+from howdah.profiles.theory.growth import ControlState, FloatArray, FlowPath, Numbers
 
 REFERENCE_RTT_S = 0.1
 SCALING = (0.1, 2.0)
-KEPT = (0.5, 0.8)
+BACKOFFS = (0.5, 0.8)
 ADAPTED_FROM_S = 0.01
 EVEN_SHARE = 0.2
 SLOW_S = 1.0
@@ -25,22 +25,24 @@ SLOW_S = 1.0
 class Htcp:
     """See the module."""
 
-    def window(self, lane: Lane, start: FloatArray, memory: Memory, t_s: FloatArray) -> FloatArray:
+    def window(self, lane: FlowPath, start: FloatArray, memory: ControlState, t_s: FloatArray) -> FloatArray:
         """Additive in round trips, so slower once the queue makes them longer: then W² grows by 2 C τ α."""
-        gained = 2 * (1 - memory.kept) * growth_s(t_s, lane.rtt_s) / lane.rtt_s
+        gained = 2 * (1 - memory.backoff) * growth_s(t_s, lane.rtt_s) / lane.rtt_s
         clear = np.maximum(lane.bdp - start, 0.0)
         full = np.maximum(start, lane.bdp)
         queueing = np.sqrt(full**2 + 2 * lane.bdp * np.maximum(gained - clear, 0.0))
         return np.where(gained <= clear, start + gained, queueing)
 
-    def cut(self, lane: Lane, before: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
+    def cut(
+        self, lane: FlowPath, before: FloatArray, memory: ControlState
+    ) -> tuple[FloatArray, ControlState]:
         """The adapted back-off, which empties the queue but not the path."""
         rate = lane.delivered_per_s(before)
-        even = np.abs(rate - memory.rate_per_s) <= EVEN_SHARE * memory.rate_per_s
-        adapted = np.clip(lane.rtt_s / lane.round_s(before), *KEPT)
-        adapts = even & memory.even & (lane.rtt_s > ADAPTED_FROM_S)
-        kept = np.where(adapts, adapted, KEPT[0])
-        return kept * before, memory._replace(kept=kept, rate_per_s=rate, even=even)
+        steady = np.abs(rate - memory.rate_per_s) <= EVEN_SHARE * memory.rate_per_s
+        adapted = np.clip(lane.rtt_s / lane.round_s(before), *BACKOFFS)
+        adapts = steady & memory.steady & (lane.rtt_s > ADAPTED_FROM_S)
+        kept = np.where(adapts, adapted, BACKOFFS[0])
+        return kept * before, memory._replace(backoff=kept, rate_per_s=rate, steady=steady)
 
 
 def growth_s(t_s: Numbers, rtt_s: Numbers) -> FloatArray:

@@ -10,8 +10,8 @@ CCR 33(2), 2003; RFC 3649 §5.
 
 import numpy as np
 
-from howdah.profiles.theory.controls import SCALABLE_KEPT, SCALABLE_PER
-from howdah.profiles.theory.cubic import FRIENDLY_SEGMENTS, KEPT, SCALE
+from howdah.profiles.theory.controls import SCALABLE_BETA, SCALABLE_PER
+from howdah.profiles.theory.cubic import BETA, FRIENDLY_SEGMENTS, SCALE
 from howdah.profiles.theory.growth import FloatArray, Numbers
 
 
@@ -31,14 +31,14 @@ def padhye(loss: Numbers, rtt_s: Numbers, timeout_s: Numbers, *, ack_segments: f
 def cubic(loss: Numbers, rtt_s: Numbers) -> FloatArray:
     """The larger of eq. 6 of RFC 9438 and of what its Reno-friendly region keeps to."""
     p = np.asarray(loss, float)
-    curve: FloatArray = (SCALE * (3 + KEPT) / (4 * (1 - KEPT)) * (rtt_s / p) ** 3) ** 0.25
-    friendly = np.sqrt(FRIENDLY_SEGMENTS * (1 + KEPT) / (2 * (1 - KEPT) * p))
+    curve: FloatArray = (SCALE * (3 + BETA) / (4 * (1 - BETA)) * (rtt_s / p) ** 3) ** 0.25
+    friendly = np.sqrt(FRIENDLY_SEGMENTS * (1 + BETA) / (2 * (1 - BETA) * p))
     return np.maximum(curve, friendly)
 
 
 def scalable(loss: Numbers) -> FloatArray:
     """One segment a hundred acknowledged, an eighth lost: 1 / (100 ln(8/7) p)."""
-    rounds_per_loss = -SCALABLE_PER * np.log(SCALABLE_KEPT)
+    rounds_per_loss = -SCALABLE_PER * np.log(SCALABLE_BETA)
     return np.asarray(1 / (rounds_per_loss * np.asarray(loss, float)))
 
 

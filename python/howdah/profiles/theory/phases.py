@@ -48,8 +48,8 @@ import numpy as np
 import numpy.typing as npt
 
 from howdah.profiles.theory import slow_start
-from howdah.profiles.theory.flow import Growth, Limits
-from howdah.profiles.theory.growth import Control, FloatArray, Lane, Memory, Numbers
+from howdah.profiles.theory.flow import FlowLimits, WindowGrowth
+from howdah.profiles.theory.growth import ControlModel, ControlState, FloatArray, FlowPath, Numbers
 from howdah.profiles.theory.slow_start import START_SEGMENTS
 
 _LONG_S = 1e7
@@ -83,8 +83,8 @@ class Phases(NamedTuple):
 
 
 def until_overflow(
-    control: Control,
-    lane: Lane,
+    control: ControlModel,
+    lane: FlowPath,
     threshold: Numbers,
     overflow: Numbers,
     start: float = slow_start.START_SEGMENTS,
@@ -102,23 +102,23 @@ def until_overflow(
     return Phases(first, full, Phase(whole.duration_s - full.duration_s, whole.sent - full.sent))
 
 
-def additive_ca1(lane: Lane, threshold: Numbers, segments: float = 1.0) -> Phase:
+def additive_ca1(lane: FlowPath, threshold: Numbers, segments: float = 1.0) -> Phase:
     """CA1 in closed form (§III-C) where ``segments`` are gained a round trip; nothing where W_SS ≥ C τ."""
     low = np.minimum(threshold, lane.bdp)
     duration_s = lane.rtt_s * (lane.bdp - low) / segments
     return Phase(duration_s, duration_s * (lane.bdp + low) / (2 * lane.rtt_s))
 
 
-def proportional_ca1(lane: Lane, threshold: Numbers, per: float) -> Phase:
+def proportional_ca1(lane: FlowPath, threshold: Numbers, per: float) -> Phase:
     """The same where one segment is gained for each ``per`` acknowledged, as Scalable does."""
     low = np.minimum(threshold, lane.bdp)
     return Phase(lane.rtt_s * per * np.log(lane.bdp / low), per * (lane.bdp - low))
 
 
-def _grow(control: Control, lane: Lane, start: FloatArray, end: FloatArray) -> Phase:
+def _grow(control: ControlModel, lane: FlowPath, start: FloatArray, end: FloatArray) -> Phase:
     shape = lane.bdp.shape
-    limits = Limits(end, np.full(shape, np.inf), np.zeros(shape))
-    growth = Growth(control, lane, limits, start, Memory.fresh(shape))
+    limits = FlowLimits(end, np.full(shape, np.inf), np.zeros(shape))
+    growth = WindowGrowth(control, lane, limits, start, ControlState.fresh(shape))
     grown = growth.until_loss(np.full(shape, np.inf), np.full(shape, _LONG_S))
     return Phase(grown.elapsed_s, grown.sent)
 

@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from howdah import HowdahError
 from howdah.profiles.theory import controls
-from howdah.profiles.theory.flow import Flow, Limits, Start
-from howdah.profiles.theory.growth import FloatArray, Lane
+from howdah.profiles.theory.flow import Flow, FlowLimits, SlowStart
+from howdah.profiles.theory.growth import FloatArray, FlowPath
 
 REPLICAS = 32
 """Flows that are run where losses are random."""
@@ -85,7 +85,7 @@ class Configuration(NamedTuple):
         return cls(congestion_control, streams, np.nan if buffer_bytes is None else buffer_bytes)
 
 
-class Prediction(NamedTuple):
+class ModelPrediction(NamedTuple):
     """Mean goodput, bits per second, in the shape of the path's arrays; 90 % of runs lie between the ends."""
 
     rate_low_bps: FloatArray
@@ -107,7 +107,7 @@ def predict(
     *,
     duration_s: float = DURATION_S,
     calibration: Calibration = UNMEASURED,
-) -> Prediction:
+) -> ModelPrediction:
     """What ``configuration`` would reach in a run of ``duration_s``. The same question has the same answer.
 
     Raises HowdahError for a path or configuration that cannot be, or a congestion control without a model.
@@ -125,7 +125,7 @@ def predict(
 
 def predict_steady(
     path: PathParameters, configuration: Configuration, *, calibration: Calibration = UNMEASURED
-) -> Prediction:
+) -> ModelPrediction:
     """The same in the long run, without the beginning."""
     return _predict(path, configuration, Flow.steady_per_s, calibration)
 
@@ -135,7 +135,7 @@ def _predict(
     configuration: Configuration,
     measure: Callable[[Flow, np.random.Generator], FloatArray],
     calibration: Calibration,
-) -> Prediction:
+) -> ModelPrediction:
     _check(path, configuration)
     segment = Segment(path.mtu_bytes)
     rates = _aggregate(path, configuration, measure)
@@ -148,7 +148,7 @@ def _predict(
             (rates.high, calibration.high),
         )
     )
-    return Prediction(np.minimum(low, mid), mid, np.maximum(mid, high))
+    return ModelPrediction(np.minimum(low, mid), mid, np.maximum(mid, high))
 
 
 def _aggregate(
@@ -187,10 +187,12 @@ def _rates(
         window_bytes = path.autotuned_window_bytes
     cap = np.full(bdp.shape, 8 * window_bytes / segment.payload_bits)
     columns = ((bdp + waiting) / sharers, cap, loss)
-    lane = Lane(*(np.repeat(each.ravel(), replicas) for each in (rtt, bdp / sharers)))
-    limits = Limits(*(np.repeat(each.ravel(), replicas) for each in columns))
+    lane = FlowPath(*(np.repeat(each.ravel(), replicas) for each in (rtt, bdp / sharers)))
+    limits = FlowLimits(*(np.repeat(each.ravel(), replicas) for each in columns))
     name = configuration.congestion_control.removeprefix("hd_")
-    flow = Flow(controls.named(name), lane, limits, Start(hystart=name in controls.HYSTART), replicas)
+    flow = Flow(
+        controls.control_model(name), lane, limits, SlowStart(hystart=name in controls.HYSTART), replicas
+    )
     runs = measure(flow, np.random.default_rng(SEED)).reshape(*bdp.shape, replicas)
     low, high = np.quantile(runs, _TAILS, axis=-1)
     return _Rates(runs.mean(axis=-1), low, high)

@@ -8,7 +8,7 @@ A window that began with w₀ and is W now has sent W − w₀ segments in full 
 
 import numpy as np
 
-from howdah.profiles.theory.growth import FloatArray, Lane, Numbers
+from howdah.profiles.theory.growth import FloatArray, FlowPath, Numbers
 
 START_SEGMENTS = 10.0
 """RFC 6928."""
@@ -18,21 +18,21 @@ _RISE_SHARE = 1 / 8
 _RISE_S = (0.004, 0.016)
 
 
-def duration_s(lane: Lane, start: Numbers, end: Numbers) -> FloatArray:
+def duration_s(lane: FlowPath, start: Numbers, end: Numbers) -> FloatArray:
     """From window ``start`` to ``end``, segments: τ log₂ up to the BDP, then one segment each 1/C."""
     clear = np.maximum(np.minimum(end, lane.bdp), start)
     beyond = np.maximum(np.subtract(end, np.maximum(lane.bdp, start)), 0.0)
     return lane.rtt_s * np.log2(clear / start) + beyond / lane.rate_per_s
 
 
-def window(lane: Lane, start: Numbers, t_s: Numbers) -> FloatArray:
+def window(lane: FlowPath, start: Numbers, t_s: Numbers) -> FloatArray:
     """Window after ``t_s`` seconds, segments."""
     clear_s = duration_s(lane, start, np.maximum(lane.bdp, start))
     doubled = start * np.exp2(np.minimum(t_s, clear_s) / lane.rtt_s)
     return doubled + np.maximum(np.subtract(t_s, clear_s), 0.0) * lane.rate_per_s
 
 
-def overflow(lane: Lane, start: float, limit: Numbers) -> FloatArray:
+def overflow(lane: FlowPath, start: float, limit: Numbers) -> FloatArray:
     """Window at which a queue overflows that overflows at ``limit`` when it stays full.
 
     Each ACK lets two segments go at once, so a round that began with w leaves up to w of them in the queue,
@@ -43,7 +43,7 @@ def overflow(lane: Lane, start: float, limit: Numbers) -> FloatArray:
     return np.minimum(start * np.exp2(rounds) + queue, limit)
 
 
-def hystart_exit(lane: Lane, start: float) -> FloatArray:
+def hystart_exit(lane: FlowPath, start: float) -> FloatArray:
     """Window at which HyStart ends slow start: by the train of ACKs, or the RTT, whichever is sooner.
 
     A round that begins with at least half of a full path gives a train of ACKs half a round trip long; in

@@ -18,7 +18,7 @@ LEAST_RTTS = 5
 """With one left out, a pair of sigmoids still has as many points as parameters."""
 
 
-class Errors(NamedTuple):
+class LeftOutErrors(NamedTuple):
     """Mean relative error at RTTs left out, by regression; NaN where there are too few RTTs."""
 
     sigmoids: float
@@ -40,7 +40,7 @@ class Errors(NamedTuple):
         return second - first > self.noise
 
 
-def compare(profile: Profile, *, capacity_bps: float | None = None) -> Errors:
+def compare_regressions(profile: Profile, *, capacity_bps: float | None = None) -> LeftOutErrors:
     """Leaves each inner RTT out in turn.
 
     Raises HowdahError when no RTT has two runs.
@@ -48,7 +48,7 @@ def compare(profile: Profile, *, capacity_bps: float | None = None) -> Errors:
     errors = standard_errors(profile)
     inner = [at for at in range(1, len(profile.rtt_s) - 1) if profile.mean_bps[at] > 0]
     if len(profile.rtt_s) < LEAST_RTTS or not inner:
-        return Errors(np.nan, np.nan, np.nan, np.nan)
+        return LeftOutErrors(np.nan, np.nan, np.nan, np.nan)
 
     def error(regress: Callable[[Profile, Floats], Callable[[float], float]]) -> float:
         misses = []
@@ -58,7 +58,7 @@ def compare(profile: Profile, *, capacity_bps: float | None = None) -> Errors:
             misses.append(abs(predicted / profile.mean_bps[at] - 1))
         return float(np.mean(misses))
 
-    return Errors(
+    return LeftOutErrors(
         sigmoids=error(lambda part, _: _by_sigmoids(part, capacity_bps)),
         concave_convex=error(_by_shape),
         monotone=error(lambda part, spread: _straight(part, never_rising(part.mean_bps, spread))),

@@ -72,7 +72,9 @@ def sigmoids(
     errors = standard_errors(profile) / scale
     generator = np.random.default_rng(seed)
     again = [bootstrap(profile, draws, generator)] if draws else []
-    fits = _Fits(profile.rtt_s, np.vstack([profile.mean_bps, *again]) / scale, float(np.mean(errors**2)))
+    fits = _SigmoidFits(
+        profile.rtt_s, np.vstack([profile.mean_bps, *again]) / scale, float(np.mean(errors**2))
+    )
     at = int(fits.turn[0])
     return Sigmoids(
         transition_s=float(profile.rtt_s[at]),
@@ -84,7 +86,7 @@ def sigmoids(
     )
 
 
-class _Fits:
+class _SigmoidFits:
     """The best sigmoids for each transition RTT, of k scaled profiles (k, n).
 
     With s the distance from τ_T, y = logistic(a s + u) on the concave side and 1 − y on the convex one,
@@ -136,7 +138,7 @@ _STEEPEST = 30.0
 """a s from one measured place to the next beyond which a step is a step."""
 
 
-class Fit(NamedTuple):
+class LogisticFit(NamedTuple):
     """For each of d series on each of p sets of places: arrays of shape (d, p)."""
 
     slope: Floats
@@ -149,7 +151,7 @@ def logistic(exponent: Floats) -> Floats:
     return 0.5 + 0.5 * np.tanh(0.5 * exponent)
 
 
-def least_squares(places: Floats, series: Floats, counted: NDArray[np.bool_]) -> Fit:
+def least_squares(places: Floats, series: Floats, counted: NDArray[np.bool_]) -> LogisticFit:
     """Fits each of the ``series`` (d, n) at each row of ``places`` (p, n), where it is ``counted`` (p, n)."""
     reach = np.max(places * counted, axis=1)
     scaled = places / reach[:, None]
@@ -162,7 +164,7 @@ def least_squares(places: Floats, series: Floats, counted: NDArray[np.bool_]) ->
     slope[one, at, start], shift[one, at, start], sse[one, at, start] = found
     best = np.argmin(sse, axis=2)[:, :, None]
     slope, shift, sse = (np.take_along_axis(each, best, axis=2)[:, :, 0] for each in (slope, shift, sse))
-    return Fit(slope / reach, shift, sse)
+    return LogisticFit(slope / reach, shift, sse)
 
 
 def _starts(places: Floats, series: Floats, counted: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
@@ -188,7 +190,7 @@ def _bottoms(profile: Floats) -> Floats:
     return np.where(profile <= np.minimum(fenced[:, :, :-2], fenced[:, :, 2:]), profile, np.inf)
 
 
-def _descend(places: Floats, target: Floats, weight: Floats, slope: Floats, shift: Floats) -> Fit:
+def _descend(places: Floats, target: Floats, weight: Floats, slope: Floats, shift: Floats) -> LogisticFit:
     """Goes down from each start: rows of places, targets and weights (r, n), starts (r,)."""
     slope, shift = slope.copy(), shift.copy()
     damping = np.full(len(slope), 1e-3)
@@ -196,7 +198,7 @@ def _descend(places: Floats, target: Floats, weight: Floats, slope: Floats, shif
     at_work = np.arange(len(slope))
     for _ in range(_STEPS):
         place, wanted, counts = places[at_work], target[at_work], weight[at_work]
-        old = Fit(slope[at_work], shift[at_work], sse[at_work])
+        old = LogisticFit(slope[at_work], shift[at_work], sse[at_work])
         steps = _steps(place, wanted, counts, old, damping[at_work])
         slopes, shifts = np.maximum(old.slope - steps[0], 0.0), np.maximum(old.shift - steps[1], 0.0)
         value = logistic(slopes[:, None] * place + shifts[:, None])
@@ -209,10 +211,12 @@ def _descend(places: Floats, target: Floats, weight: Floats, slope: Floats, shif
         at_work = at_work[~settled]
         if not at_work.size:
             break
-    return Fit(slope, shift, sse)
+    return LogisticFit(slope, shift, sse)
 
 
-def _steps(place: Floats, wanted: Floats, counts: Floats, now: Fit, damping: Floats) -> tuple[Floats, Floats]:
+def _steps(
+    place: Floats, wanted: Floats, counts: Floats, now: LogisticFit, damping: Floats
+) -> tuple[Floats, Floats]:
     """Of slope and shift, downhill being positive; 0 where a bound is in the way."""
     value = logistic(now.slope[:, None] * place + now.shift[:, None])
     rate = counts * value * (1 - value)

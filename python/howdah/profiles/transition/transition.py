@@ -63,7 +63,7 @@ def transition(profile: Profile, *, draws: int = DRAWS, seed: int = 0) -> Transi
     # Student's: the errors are estimates themselves, and of few runs rough ones.
     roughness = np.sqrt(freedom / generator.chisquare(freedom, (_NOISE_DRAWS, 1)))
     noise = errors * generator.standard_normal((_NOISE_DRAWS, len(rtts))) * roughness
-    judge = _Judge(regression, profile.mean_bps, noise)
+    judge = _RegimeTest(regression, profile.mean_bps, noise)
     own = judge(profile.mean_bps[None])
     again = judge(bootstrap(profile, draws, generator)).turn()
     low, high = np.quantile(again, [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2], method="inverted_cdf")
@@ -79,7 +79,7 @@ def transition(profile: Profile, *, draws: int = DRAWS, seed: int = 0) -> Transi
     )
 
 
-class _Verdicts(NamedTuple):
+class _RegimeVerdicts(NamedTuple):
     """On k profiles with m inner RTTs; arrays of shape (k,)."""
 
     inner: int
@@ -120,7 +120,7 @@ class _Verdicts(NamedTuple):
         return (self.p_concave < LEVEL) & (self.p_convex < LEVEL)
 
 
-class _Judge:
+class _RegimeTest:
     """Decides on profiles of one grid, by what noise (shape (k, n)) would show of a missing regime."""
 
     def __init__(self, regression: ConcaveConvex, means_bps: Floats, noise: Floats) -> None:
@@ -130,12 +130,12 @@ class _Judge:
         self._concave = np.sort(concave[:, -1] - concave.min(axis=1))
         self._convex = np.sort(convex[:, 0] - convex.min(axis=1))
 
-    def __call__(self, means_bps: Floats) -> _Verdicts:
+    def __call__(self, means_bps: Floats) -> _RegimeVerdicts:
         misfit = self._regression.misfit(means_bps)
         least = misfit.min(axis=1)
         tied = misfit <= least[:, None] + _TIE
         last = misfit.shape[1] - 1
-        return _Verdicts(
+        return _RegimeVerdicts(
             inner=last,
             p_concave=_chance(self._concave, misfit[:, -1] - least),
             p_convex=_chance(self._convex, misfit[:, 0] - least),

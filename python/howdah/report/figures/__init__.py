@@ -6,12 +6,19 @@ from typing import NamedTuple
 
 from howdah import HowdahError
 from howdah.report import canvas
-from howdah.report.cells import Cells, name
+from howdah.report.cells import PathCells, name
 from howdah.report.figures import dynamics, models, rates, shapes
-from howdah.report.figures.figure import Drawn, Family, Lacking, Subset, everything, nearest
+from howdah.report.figures.figure import (
+    DrawnFigure,
+    FigureCells,
+    FigureFamily,
+    FigureNeeds,
+    everything,
+    nearest,
+)
 from howdah.report.material import Material
 
-FAMILIES: dict[str, Family] = {
+FAMILIES: dict[str, FigureFamily] = {
     "profile": rates.draw_profile,
     "throughput": rates.draw_throughput,
     "sizes": rates.draw_sizes,
@@ -41,20 +48,20 @@ class Counterpart(NamedTuple):
     family: str
     control: str
     """Whose runs it shows."""
-    subset: Callable[[Cells], Subset]
+    subset: Callable[[PathCells], FigureCells]
     statements: tuple[str, ...]
     """Keys of those that say whether ours agrees."""
     measure: str
     """The command whose runs it needs."""
 
 
-def _each_buffer(cells: Cells, control: str, **chosen: tuple[int, ...]) -> Subset:
+def _each_buffer(cells: PathCells, control: str, **chosen: tuple[int, ...]) -> FigureCells:
     found = [
         each
         for buffer in _BUFFERS
         for each in nearest(cells, control, buffer=buffer, **chosen).configurations
     ]
-    return Subset(list(dict.fromkeys(found)))
+    return FigureCells(list(dict.fromkeys(found)))
 
 
 COUNTERPARTS = (
@@ -206,13 +213,17 @@ COUNTERPARTS = (
 """Figure 2 is a drawing of the test bed; the page's first table stands in its place."""
 
 
-def build(counterpart: Counterpart, material: Material) -> Drawn | Lacking:
+def build(counterpart: Counterpart, material: Material) -> DrawnFigure | FigureNeeds:
     """The figure, or why there is none and what would measure it."""
     subset = counterpart.subset(material.cells)
     if not subset.configurations:
-        return Lacking(f"needs runs of {name(counterpart.control)}: {counterpart.measure}")
+        return FigureNeeds(f"needs runs of {name(counterpart.control)}: {counterpart.measure}")
     drawn = FAMILIES[counterpart.family](material, subset)
-    return Lacking(f"needs {drawn.needs}: {counterpart.measure}") if isinstance(drawn, Lacking) else drawn
+    return (
+        FigureNeeds(f"needs {drawn.needs}: {counterpart.measure}")
+        if isinstance(drawn, FigureNeeds)
+        else drawn
+    )
 
 
 def plot(family: str, material: Material, file: Path) -> list[str]:
@@ -222,7 +233,7 @@ def plot(family: str, material: Material, file: Path) -> list[str]:
     """
     kind = canvas.suffix(file)
     drawn = FAMILIES[family](material, everything(material.cells))
-    if isinstance(drawn, Lacking):
+    if isinstance(drawn, FigureNeeds):
         raise HowdahError(f"no figure {family} of this selection: it needs {drawn.needs}")
     try:
         file.write_bytes(canvas.encode(drawn.figure, kind, family))

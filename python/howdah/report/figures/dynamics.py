@@ -15,11 +15,11 @@ from howdah.profiles.dynamics import poincare
 from howdah.profiles.dynamics.lyapunov import Exponents
 from howdah.profiles.dynamics.poincare import MapShape
 from howdah.profiles.dynamics.relation import Relation
-from howdah.profiles.dynamics.traces import Traces, Unknown
-from howdah.profiles.dynamics.verdict import Dynamics, Verdict, describe
+from howdah.profiles.dynamics.traces import Traces, Undetermined
+from howdah.profiles.dynamics.verdict import ChaosVerdict, Dynamics, describe
 from howdah.report import canvas
 from howdah.report.cells import Cell, Floats, gigabits, milliseconds
-from howdah.report.figures.figure import PANELS_MAX, Drawn, Lacking, Subset
+from howdah.report.figures.figure import PANELS_MAX, DrawnFigure, FigureCells, FigureNeeds
 from howdah.report.material import Material, ramp_s, sustained_bps
 from howdah.report.statements.dynamics import correlation_words
 from howdah.text import count
@@ -27,16 +27,16 @@ from howdah.text import count
 _THIN = list(product(("-", "--", ":", "-."), (canvas.ACCENT, canvas.MIDDLE, canvas.PALE)))
 
 
-def draw_traces(material: Material, subset: Subset) -> Drawn | Lacking:
+def draw_traces(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
     """The newest run with a trace of each selected cell."""
     cells = [
         Cell(each, rtt_s) for each in subset.configurations for rtt_s in subset.rtts(material.cells, each)
     ]
     found = [(cell, of_one[-1]) for cell in cells if (of_one := material.traces(cell))]
     if not found:
-        return Lacking("a run of these cells with its trace")
+        return FigureNeeds("a run of these cells with its trace")
     if len(found) > PANELS_MAX:
-        return Lacking(f"a selection of at most {PANELS_MAX} configurations and RTTs")
+        return FigureNeeds(f"a selection of at most {PANELS_MAX} configurations and RTTs")
     figure, axes = canvas.panels(len(found), width=1.1)
     for axis, (cell, trace) in zip(axes, found, strict=True):
         lines(axis, trace)
@@ -48,7 +48,7 @@ def draw_traces(material: Material, subset: Subset) -> Drawn | Lacking:
         for cell, trace in found
     ]
     widths = sorted({trace.bin_s for _, trace in found})
-    return Drawn(figure, [*shows, f"Rates over {' and '.join(f'{width:g}' for width in widths)} s."])
+    return DrawnFigure(figure, [*shows, f"Rates over {' and '.join(f'{width:g}' for width in widths)} s."])
 
 
 def lines(axis: Axes, trace: Traces) -> None:
@@ -64,7 +64,7 @@ def lines(axis: Axes, trace: Traces) -> None:
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 
 
-def draw_poincare(material: Material, subset: Subset) -> Drawn | Lacking:
+def draw_poincare(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
     """For each RTT a panel of each stream by itself, and one of their sum; a mark for each number of
     streams: the newest run of each cell."""
     by_rtt: dict[float, list[Cell]] = {}
@@ -73,9 +73,9 @@ def draw_poincare(material: Material, subset: Subset) -> Drawn | Lacking:
             if material.traces(cell := Cell(each, rtt_s)):
                 by_rtt.setdefault(rtt_s, []).append(cell)
     if not by_rtt:
-        return Lacking("runs of these cells with their traces")
+        return FigureNeeds("runs of these cells with their traces")
     if 2 * len(by_rtt) > PANELS_MAX:
-        return Lacking(f"a selection of at most {PANELS_MAX // 2} RTTs")
+        return FigureNeeds(f"a selection of at most {PANELS_MAX // 2} RTTs")
     figure, axes = canvas.panels(2 * len(by_rtt), share_y=False, abreast=2)
     for pair, (rtt_s, cells) in zip(
         zip(axes[::2], axes[1::2], strict=True), sorted(by_rtt.items()), strict=True
@@ -100,7 +100,7 @@ def draw_poincare(material: Material, subset: Subset) -> Drawn | Lacking:
         for cell in cells
         if (said := shape(material, cell))
     ]
-    return Drawn(figure, shows)
+    return DrawnFigure(figure, shows)
 
 
 def points(axis: Axes, rates_bps: Iterable[Floats], label: str, place: int) -> None:
@@ -139,16 +139,16 @@ def shape(material: Material, cell: Cell) -> str | None:
 _NEEDS = "traces of these cells with 30 samples or more after the ramp-up"
 
 
-def draw_exponents(material: Material, subset: Subset) -> Drawn | Lacking:
+def draw_exponents(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
     """The local exponent at each state of the aggregate, a panel for each RTT, a mark for each number of
     streams: the newest run of each cell."""
     by_rtt: dict[float, list[Cell]] = {}
     for cell in _cells(material, subset):
         by_rtt.setdefault(cell.rtt_s, []).append(cell)
     if not by_rtt:
-        return Lacking(_NEEDS)
+        return FigureNeeds(_NEEDS)
     if len(by_rtt) > PANELS_MAX:
-        return Lacking(f"a selection of at most {PANELS_MAX} RTTs")
+        return FigureNeeds(f"a selection of at most {PANELS_MAX} RTTs")
     figure, axes = canvas.panels(len(by_rtt), width=1.3)
     for axis, (rtt_s, cells) in zip(axes, sorted(by_rtt.items()), strict=True):
         axis.axhline(0, color=canvas.PALE, linewidth=0.8)
@@ -159,16 +159,16 @@ def draw_exponents(material: Material, subset: Subset) -> Drawn | Lacking:
         axis.set_ylabel(f"local Lyapunov exponent,\nnats in {material.bin_s(rtt_s):g} s")
     canvas.legend(axes[-1], "streams")
     shown = [cell for cells in by_rtt.values() for cell in cells]
-    return Drawn(figure, _beside_surrogates(material, shown))
+    return DrawnFigure(figure, _beside_surrogates(material, shown))
 
 
-def draw_relation(material: Material, subset: Subset) -> Drawn | Lacking:
+def draw_relation(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
     """Mean throughput of each run over its exponent, a panel for each cell."""
     cells = _cells(material, subset)
     if not cells:
-        return Lacking(_NEEDS)
+        return FigureNeeds(_NEEDS)
     if len(cells) > PANELS_MAX:
-        return Lacking(f"a selection of at most {PANELS_MAX} configurations and RTTs")
+        return FigureNeeds(f"a selection of at most {PANELS_MAX} configurations and RTTs")
     figure, axes = canvas.panels(len(cells), width=1.3, share_y=False)
     shows = []
     for axis, cell in zip(axes, cells, strict=True):
@@ -182,7 +182,7 @@ def draw_relation(material: Material, subset: Subset) -> Drawn | Lacking:
         said = correlation_words(found) if isinstance(found, Relation) else found.reason
         shows.append(f"{cell.words}: {said}.")
     axes[0].set_ylabel("mean throughput of the run, Gb/s")
-    return Drawn(figure, shows)
+    return DrawnFigure(figure, shows)
 
 
 def states(axis: Axes, found: Exponents, label: str, place: int) -> None:
@@ -190,7 +190,7 @@ def states(axis: Axes, found: Exponents, label: str, place: int) -> None:
     axis.plot(found.states / 1e9, found.local_at_states, label=label, **mark(place))
 
 
-def _cells(material: Material, subset: Subset) -> list[Cell]:
+def _cells(material: Material, subset: FigureCells) -> list[Cell]:
     every = (
         Cell(each, rtt_s) for each in subset.configurations for rtt_s in subset.rtts(material.cells, each)
     )
@@ -205,7 +205,7 @@ def _beside_surrogates(material: Material, cells: Sequence[Cell]) -> list[str]:
     """The exponents drawn beside those of surrogates: a positive one alone is no evidence of chaos."""
     newest = {cell: describe(material.traces(cell)[-1].aggregate_bps, seed=0) for cell in cells}
     said = [_in_words(cell, found) for cell, found in newest.items()]
-    verdicts = [found.verdict for found in newest.values() if isinstance(found.verdict, Verdict)]
+    verdicts = [found.verdict for found in newest.values() if isinstance(found.verdict, ChaosVerdict)]
     chaotic = sum(each.chaotic for each in verdicts)
     return [
         *said,
@@ -214,10 +214,13 @@ def _beside_surrogates(material: Material, cells: Sequence[Cell]) -> list[str]:
 
 
 def _in_words(cell: Cell, found: Dynamics) -> str:
-    if isinstance(found.exponents, Unknown) or isinstance(found.beside, Unknown):
+    if isinstance(found.exponents, Undetermined) or isinstance(found.exponent_comparisons, Undetermined):
         return f"{cell.words}: no exponent."
     local_, rosenstein = found.exponents.local, found.exponents.rosenstein
-    kinds = ((local_, found.beside.local, "local"), (rosenstein, found.beside.rosenstein, "Rosenstein's"))
+    kinds = (
+        (local_, found.exponent_comparisons.local, "local"),
+        (rosenstein, found.exponent_comparisons.rosenstein, "Rosenstein's"),
+    )
     parts = [
         f"{words} {own:+.2f} (shuffled {others.shuffled.median:+.2f}, AR {others.autoregressive.median:+.2f})"
         for own, others, words in kinds

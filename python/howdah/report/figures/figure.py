@@ -7,53 +7,53 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from howdah.archive.runs import Configuration
-from howdah.report.cells import PAPER_BUFFERS, Cells, is_buffer
+from howdah.report.cells import PAPER_BUFFERS, PathCells, is_buffer
 from howdah.report.material import Material
 
 PANELS_MAX = 12
 
 
-class Drawn(NamedTuple):
+class DrawnFigure(NamedTuple):
     """A figure, and sentences of what it shows."""
 
     figure: Figure
     shows: list[str]
 
 
-class Lacking(NamedTuple):
+class FigureNeeds(NamedTuple):
     """Why there is no figure: what it needs."""
 
     needs: str
 
 
-class Subset(NamedTuple):
+class FigureCells(NamedTuple):
     """What a figure is drawn of."""
 
     configurations: Sequence[Configuration]
     rtts_s: Collection[float] | None = None
     """None: all that were measured."""
 
-    def rtts(self, cells: Cells, configuration: Configuration) -> list[float]:
+    def rtts(self, cells: PathCells, configuration: Configuration) -> list[float]:
         """Those of a configuration that are asked for, in order."""
         return [rtt_s for rtt_s in cells.rates[configuration] if self.rtts_s is None or rtt_s in self.rtts_s]
 
 
-Family = Callable[[Material, Subset], Drawn | Lacking]
+FigureFamily = Callable[[Material, FigureCells], DrawnFigure | FigureNeeds]
 
 
-def everything(cells: Cells) -> Subset:
+def everything(cells: PathCells) -> FigureCells:
     """All cells."""
-    return Subset(list(cells.rates))
+    return FigureCells(list(cells.rates))
 
 
 def nearest(
-    cells: Cells,
+    cells: PathCells,
     control: str,
     *,
     streams: Collection[int] | None = None,
     buffer: str | None = None,
     rtts_s: Sequence[float] | None = None,
-) -> Subset:
+) -> FigureCells:
     """The cells of a congestion control that are nearest to the paper's.
 
     ``streams``: for each number, that measured nearest to it. ``buffer``: the paper's of that name, else that
@@ -69,9 +69,9 @@ def nearest(
         wanted = {min(numbers, key=lambda each: abs(math.log(each / paper))) for paper in streams}
         chosen = [each for each in chosen if each.streams in wanted]
     if rtts_s is None or not chosen:
-        return Subset(chosen)
+        return FigureCells(chosen)
     measured = sorted({rtt_s for each in chosen for rtt_s in cells.rates[each]})
-    return Subset(chosen, {min(measured, key=lambda each: abs(each - paper)) for paper in rtts_s})
+    return FigureCells(chosen, {min(measured, key=lambda each: abs(each - paper)) for paper in rtts_s})
 
 
 def _distance(buffer_bytes: float | None, paper: str) -> float:

@@ -12,12 +12,12 @@ from howdah.archive.runs import Configuration
 from howdah.profiles import theory
 from howdah.report import canvas
 from howdah.report.cells import Cell, Floats, buffer_words, in_words, name
-from howdah.report.figures.figure import PANELS_MAX, Drawn, Lacking, Subset
+from howdah.report.figures.figure import PANELS_MAX, DrawnFigure, FigureCells, FigureNeeds
 from howdah.report.material import Material
 from howdah.text import count
 
 
-class Modelled(NamedTuple):
+class ModelledProfile(NamedTuple):
     """Of one configuration at its measured RTTs, arrays of one length."""
 
     rtt_s: Floats
@@ -29,7 +29,7 @@ class Modelled(NamedTuple):
     runs: int
 
 
-class Beside(msgspec.Struct, frozen=True, kw_only=True):
+class ModelErrors(msgspec.Struct, frozen=True, kw_only=True):
     """One configuration's measurements beside the model, over its RTTs."""
 
     configuration: str
@@ -44,7 +44,7 @@ class Beside(msgspec.Struct, frozen=True, kw_only=True):
     runs: int
 
 
-def modelled(material: Material, configuration: Configuration) -> Modelled | None:
+def modelled_profile(material: Material, configuration: Configuration) -> ModelledProfile | None:
     """The model beside the measured means; None for a congestion control that has no model.
 
     The capacity is the lab's, or where none is known the best mean of the path; a run lasts as long as the
@@ -65,16 +65,16 @@ def modelled(material: Material, configuration: Configuration) -> Modelled | Non
         for low, of_one, high in zip(found.rate_low_bps, rates.values(), found.rate_high_bps, strict=True)
     ]
     means = np.array([np.mean(of_one) for of_one in rates.values()])
-    return Modelled(rtts, means, found.rate_mid_bps, int(np.sum(inside)), len(places))
+    return ModelledProfile(rtts, means, found.rate_mid_bps, int(np.sum(inside)), len(places))
 
 
-def beside(material: Material, configurations: Iterable[Configuration]) -> list[Beside]:
+def model_errors(material: Material, configurations: Iterable[Configuration]) -> list[ModelErrors]:
     """A row a configuration that has a model."""
-    found = ((each, modelled(material, each)) for each in configurations)
+    found = ((each, modelled_profile(material, each)) for each in configurations)
     return [_row(in_words(each), one) for each, one in found if one is not None]
 
 
-def in_short(rows: Sequence[Beside]) -> str:
+def model_errors_in_short(rows: Sequence[ModelErrors]) -> str:
     """The median error over configurations, and how many runs the interval holds."""
     ratios = [each.ratio_median for each in rows]
     inside, runs = sum(each.inside for each in rows), sum(each.runs for each in rows)
@@ -86,9 +86,9 @@ def in_short(rows: Sequence[Beside]) -> str:
     )
 
 
-def _row(words: str, found: Modelled) -> Beside:
+def _row(words: str, found: ModelledProfile) -> ModelErrors:
     ratios = found.measured_bps / found.predicted_bps
-    return Beside(
+    return ModelErrors(
         configuration=words,
         ratio_median=float(np.median(ratios)),
         ratio_least=float(ratios.min()),
@@ -99,17 +99,17 @@ def _row(words: str, found: Modelled) -> Beside:
     )
 
 
-def draw_models(material: Material, subset: Subset) -> Drawn | Lacking:
+def draw_models(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
     """Means as marks, the model as a line of the same colour, for each number of streams."""
-    found = {each: one for each in subset.configurations if (one := modelled(material, each))}
+    found = {each: one for each in subset.configurations if (one := modelled_profile(material, each))}
     panels = [
         list(part)
         for _, part in groupby(found, key=lambda each: (each.congestion_control, each.buffer_bytes))
     ]
     if not panels:
-        return Lacking("runs of a congestion control that has a model")
+        return FigureNeeds("runs of a congestion control that has a model")
     if len(panels) > PANELS_MAX:
-        return Lacking(f"a selection of at most {PANELS_MAX} congestion controls and buffers")
+        return FigureNeeds(f"a selection of at most {PANELS_MAX} congestion controls and buffers")
     figure, axes = canvas.panels(len(panels), share_y=False)
     for axis, part in zip(axes, panels, strict=True):
         for each, style in zip(part, canvas.line_styles(), strict=False):
@@ -121,4 +121,7 @@ def draw_models(material: Material, subset: Subset) -> Drawn | Lacking:
         canvas.rtt_axis(axis)
         canvas.rate_axis(axis)
     canvas.legend(axes[0])
-    return Drawn(figure, ["Marks: measured means; lines: the model.", in_short(beside(material, found))])
+    return DrawnFigure(
+        figure,
+        ["Marks: measured means; lines: the model.", model_errors_in_short(model_errors(material, found))],
+    )

@@ -15,19 +15,19 @@ from matplotlib.patches import Rectangle
 from howdah._native import format_bytes
 from howdah.archive.runs import Configuration
 from howdah.report import canvas
-from howdah.report.cells import Cell, Cells, Floats, buffer_words, in_ms, in_words, limits_summary, name
-from howdah.report.figures.figure import PANELS_MAX, Drawn, Lacking, Subset
+from howdah.report.cells import Cell, Floats, PathCells, buffer_words, in_ms, in_words, limits_summary, name
+from howdah.report.figures.figure import PANELS_MAX, DrawnFigure, FigureCells, FigureNeeds
 from howdah.report.material import Material
 
 _LINES_MAX = 15
 
 
-def draw_profile(material: Material, subset: Subset) -> Drawn | Lacking:
+def draw_profile(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
     """One panel with all selected configurations."""
     if not subset.configurations:
-        return Lacking("runs of any configuration")
+        return FigureNeeds("runs of any configuration")
     if len(subset.configurations) > _LINES_MAX:
-        return Lacking(f"a selection of at most {_LINES_MAX} configurations")
+        return FigureNeeds(f"a selection of at most {_LINES_MAX} configurations")
     figure, (axis,) = canvas.panels(1, width=1.7)
     cells = material.cells
     shown = []
@@ -38,7 +38,7 @@ def draw_profile(material: Material, subset: Subset) -> Drawn | Lacking:
     canvas.rtt_axis(axis)
     canvas.rate_axis(axis, of="mean throughput")
     canvas.legend(axis)
-    return Drawn(figure, limits_summary(cells, shown))
+    return DrawnFigure(figure, limits_summary(cells, shown))
 
 
 def line(
@@ -57,13 +57,13 @@ _ON_GREY = "#010101"
 """Not the ink of the page, which is pale on a dark screen: the cells stay as they are."""
 
 
-def draw_throughput(material: Material, subset: Subset) -> Drawn | Lacking:
+def draw_throughput(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
     """The selected cells of the path, then the same configurations on other paths."""
     found = [(cells, part) for cells in material.paths for part in _panels(cells, subset)]
     if not found:
-        return Lacking("runs of any configuration")
+        return FigureNeeds("runs of any configuration")
     if len(found) > PANELS_MAX:
-        return Lacking(f"a selection of at most {PANELS_MAX} congestion controls and buffers")
+        return FigureNeeds(f"a selection of at most {PANELS_MAX} congestion controls and buffers")
     figure, axes = canvas.panels(len(found), width=1.15, share_y=False)
     most_bps = max(cells.most_bps for cells, _ in found)
     for axis, (cells, configurations) in zip(axes, found, strict=True):
@@ -80,7 +80,7 @@ def draw_throughput(material: Material, subset: Subset) -> Drawn | Lacking:
     shown = [
         Cell(each, rtt_s) for each in subset.configurations for rtt_s in subset.rtts(material.cells, each)
     ]
-    return Drawn(figure, limits_summary(material.cells, shown))
+    return DrawnFigure(figure, limits_summary(material.cells, shown))
 
 
 def table(
@@ -104,14 +104,14 @@ def table(
     axis.set_ylabel("streams")
 
 
-def _panels(cells: Cells, subset: Subset) -> list[list[Configuration]]:
+def _panels(cells: PathCells, subset: FigureCells) -> list[list[Configuration]]:
     here = [each for each in subset.configurations if each in cells.rates]
     return [
         list(part) for _, part in groupby(here, key=lambda each: (each.congestion_control, each.buffer_bytes))
     ]
 
 
-def draw_sizes(material: Material, subset: Subset) -> Drawn | Lacking:
+def draw_sizes(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
     """The selected cells that were measured with transfers of several sizes."""
     chosen = set(subset.configurations)
     found = {
@@ -121,9 +121,9 @@ def draw_sizes(material: Material, subset: Subset) -> Drawn | Lacking:
     }
     sizes = sorted({size for by_size in found.values() for size in by_size})
     if len(sizes) < 2:
-        return Lacking("one configuration measured with two transfer sizes")
+        return FigureNeeds("one configuration measured with two transfer sizes")
     if len(sizes) > PANELS_MAX:
-        return Lacking(f"a selection of at most {PANELS_MAX} transfer sizes")
+        return FigureNeeds(f"a selection of at most {PANELS_MAX} transfer sizes")
     rtts = sorted({cell.rtt_s for cell in found})
     streams = sorted({cell.configuration.streams for cell in found})
     figure, axes = canvas.panels(len(sizes), width=1.15, share_y=False)
@@ -137,18 +137,18 @@ def draw_sizes(material: Material, subset: Subset) -> Drawn | Lacking:
         table(axis, rtts, streams, means, most_bps)
         axis.set_title(format_bytes(size))
     first = next(iter(found)).configuration
-    return Drawn(figure, [f"{in_words(first)} and the other numbers of streams; darker is more."])
+    return DrawnFigure(figure, [f"{in_words(first)} and the other numbers of streams; darker is more."])
 
 
-def draw_boxes(material: Material, subset: Subset) -> Drawn | Lacking:
+def draw_boxes(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
     """The selected configurations of the path, then the same on other paths."""
     found = [
         (cells, each) for cells in material.paths for each in subset.configurations if each in cells.rates
     ]
     if not found:
-        return Lacking("runs of any configuration")
+        return FigureNeeds("runs of any configuration")
     if len(found) > PANELS_MAX:
-        return Lacking(f"a selection of at most {PANELS_MAX} configurations")
+        return FigureNeeds(f"a selection of at most {PANELS_MAX} configurations")
     figure, axes = canvas.panels(len(found))
     for axis, (cells, each) in zip(axes, found, strict=True):
         rtts = subset.rtts(cells, each)
@@ -157,7 +157,7 @@ def draw_boxes(material: Material, subset: Subset) -> Drawn | Lacking:
     canvas.rate_axis(axes[0])
     cells = material.cells
     shown = [Cell(each, rtt_s) for each in subset.configurations for rtt_s in subset.rtts(cells, each)]
-    return Drawn(figure, [*limits_summary(cells, shown), _spread(material, shown)])
+    return DrawnFigure(figure, [*limits_summary(cells, shown), _spread(material, shown)])
 
 
 def boxes(axis: Axes, rtts_s: Sequence[float], rates_bps: Sequence[Floats]) -> None:

@@ -11,19 +11,19 @@ from matplotlib.axes import Axes
 from howdah.profiles.transition.sigmoids import Sigmoids
 from howdah.report import canvas
 from howdah.report.cells import Floats, buffer_words, in_ms, in_words, milliseconds, name
-from howdah.report.figures.figure import PANELS_MAX, Drawn, Lacking, Subset
+from howdah.report.figures.figure import PANELS_MAX, DrawnFigure, FigureCells, FigureNeeds
 from howdah.report.material import Material
-from howdah.report.statements.transitions import ENOUGH, Turn, by_sigmoids
+from howdah.report.statements.transitions import ENOUGH, TransitionRtt, by_sigmoids
 from howdah.report.statements.transitions import in_words as turn_words
 
 
-def draw_fits(material: Material, subset: Subset) -> Drawn | Lacking:
+def draw_fits(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
     """The selected configurations that have enough RTTs."""
     found = {each: fit for each in subset.configurations if (fit := material.sigmoids(each))}
     if not found:
-        return Lacking(f"a configuration {ENOUGH}")
+        return FigureNeeds(f"a configuration {ENOUGH}")
     if len(found) > PANELS_MAX:
-        return Lacking(f"a selection of at most {PANELS_MAX} configurations")
+        return FigureNeeds(f"a selection of at most {PANELS_MAX} configurations")
     figure, axes = canvas.panels(len(found), share_y=False)
     shows = []
     for axis, (each, fit) in zip(axes, found.items(), strict=True):
@@ -38,7 +38,7 @@ def draw_fits(material: Material, subset: Subset) -> Drawn | Lacking:
                 f"{turn_words(turned)}."
             )
     canvas.legend(axes[0])
-    return Drawn(figure, shows)
+    return DrawnFigure(figure, shows)
 
 
 def curves(axis: Axes, rtts_s: Floats, means_bps: Floats, fit: Sigmoids) -> None:
@@ -58,14 +58,14 @@ _BESIDE = 0.12
 """Places across between the lines of two buffers: their RTTs are often the same."""
 
 
-def draw_transitions(material: Material, subset: Subset) -> Drawn | Lacking:
+def draw_transitions(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
     """Transition RTTs as the paper finds them, by sigmoids, with their bootstrap intervals."""
     found = {each: turn for each in subset.configurations if (turn := by_sigmoids(material, each))}
     controls = sorted({each.congestion_control for each in found})
     if not found:
-        return Lacking(f"a configuration {ENOUGH}")
+        return FigureNeeds(f"a configuration {ENOUGH}")
     if len(controls) > PANELS_MAX:
-        return Lacking(f"a selection of at most {PANELS_MAX} congestion controls")
+        return FigureNeeds(f"a selection of at most {PANELS_MAX} congestion controls")
     rtts = sorted({rtt_s for each in found for rtt_s in material.cells.rates[each]})
     streams = sorted({each.streams for each in found})
     figure, axes = canvas.panels(len(controls))
@@ -84,7 +84,7 @@ def draw_transitions(material: Material, subset: Subset) -> Drawn | Lacking:
     canvas.legend(axes[0], "buffer of a stream")
     shapes = Counter(str(turned.shape) for each in found if (turned := material.transition(each)))
     shared = ", ".join(f"{number} {shape}" for shape, number in shapes.items())
-    return Drawn(
+    return DrawnFigure(
         figure,
         [
             f"Without a formula, of {len(found)} profiles: {shared}.",
@@ -94,7 +94,11 @@ def draw_transitions(material: Material, subset: Subset) -> Drawn | Lacking:
 
 
 def intervals(
-    axis: Axes, by_place: Mapping[float, Turn], rtts_s: Sequence[float], label: str, style: dict[str, Any]
+    axis: Axes,
+    by_place: Mapping[float, TransitionRtt],
+    rtts_s: Sequence[float],
+    label: str,
+    style: dict[str, Any],
 ) -> None:
     """A line of transition RTTs by place across, on the grid of measured RTTs."""
     levels = np.array(

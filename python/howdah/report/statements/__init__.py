@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from howdah.report.cells import Cells, gigabits, limit_words
+from howdah.report.cells import PathCells, gigabits, limit_words
 from howdah.report.material import Material
 from howdah.report.statements import dynamics, transitions, trends
-from howdah.report.statements.statement import Finding, Judged, Statement
+from howdah.report.statements.statement import Finding, JudgedStatement, Statement
 
-__all__ = ["STATEMENTS", "Judged", "judge"]
+__all__ = ["STATEMENTS", "JudgedStatement", "judge"]
 
 STATEMENTS: tuple[Statement, ...] = (
     *trends.STATEMENTS,
@@ -18,18 +18,18 @@ STATEMENTS: tuple[Statement, ...] = (
 _CELLS_TOLD = 3
 
 
-def judge(material: Material, statements: Sequence[Statement] = STATEMENTS) -> list[Judged]:
+def judge(material: Material, statements: Sequence[Statement] = STATEMENTS) -> list[JudgedStatement]:
     """What became of each statement, in order."""
     return [_judged(statement, statement.judge(material), material.cells) for statement in statements]
 
 
-def _judged(statement: Statement, finding: Finding, cells: Cells) -> Judged:
+def _judged(statement: Statement, finding: Finding, cells: PathCells) -> JudgedStatement:
     why = [
         f"{cell.words}: {gigabits(cells.mean_bps(cell))}, {limit_words(cells, cell)}"
         for cell in finding.where[:_CELLS_TOLD]
     ]
     more = len(finding.where) - _CELLS_TOLD
-    return Judged(
+    return JudgedStatement(
         key=statement.key,
         says=statement.says,
         source=statement.source,

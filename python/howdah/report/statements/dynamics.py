@@ -6,7 +6,7 @@ import numpy as np
 
 from howdah.profiles.dynamics.poincare import MapShape, of_run
 from howdah.profiles.dynamics.relation import Relation
-from howdah.profiles.dynamics.traces import Unknown
+from howdah.profiles.dynamics.traces import Undetermined
 from howdah.report.cells import Cell, milliseconds
 from howdah.report.material import Material, ramp_s
 from howdah.report.statements.statement import HPDC, Finding, Statement, compared, decided, missing
@@ -81,7 +81,7 @@ def falls_with_exponent(material: Material) -> Finding:
     if not cells:
         return missing("traces of CUBIC, 10 streams, large buffers at 183 ms")
     found = material.relation(cells[0])
-    if isinstance(found, Unknown):
+    if isinstance(found, Undetermined):
         return missing(f"more of {cells[0].words}: {found.reason}")
     numbers = correlation_words(found)
     if found.decreasing is None:

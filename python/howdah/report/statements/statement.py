@@ -14,7 +14,7 @@ import numpy as np
 from howdah.report.cells import Cell
 from howdah.report.material import Material
 
-Verdict = Literal["agrees", "differs", "cannot tell"]
+StatementVerdict = Literal["agrees", "differs", "cannot tell"]
 
 _STANDARD_ERRORS = 2.0
 
@@ -26,7 +26,7 @@ Rao et al., Sustained Wide-Area TCP Memory Transfers Over Dedicated Connections.
 class Finding(NamedTuple):
     """What a rule found."""
 
-    verdict: Verdict
+    verdict: StatementVerdict
     numbers: str
     """A sentence with what was measured; of ``cannot tell``, what is missing."""
     where: Sequence[Cell] = ()
@@ -44,14 +44,14 @@ class Statement(NamedTuple):
     judge: Callable[[Material], Finding]
 
 
-class Judged(msgspec.Struct, frozen=True, kw_only=True):
+class JudgedStatement(msgspec.Struct, frozen=True, kw_only=True):
     """A statement and what became of it, as the page, the bench and ``--json`` show it."""
 
     key: str
     says: str
     source: str
     rule: str
-    verdict: Verdict
+    verdict: StatementVerdict
     numbers: str
     why: list[str] = []
     """Where it differs: what holds those cells, and how the measurements were made otherwise."""

@@ -29,7 +29,7 @@ ENOUGH = f"at {RTTS_MIN} RTTs or more, repeated"
 """What a profile needs before its transition is looked for."""
 
 
-class Turn(NamedTuple):
+class TransitionRtt(NamedTuple):
     """A transition RTT, one of those measured, and its bootstrap interval."""
 
     rtt_s: float
@@ -42,7 +42,7 @@ class Turn(NamedTuple):
         return f"{milliseconds(self.rtt_s)} [{in_ms(self.low_s)}, {in_ms(self.high_s)}]"
 
 
-def by_sigmoids(material: Material, configuration: Configuration) -> Turn | None:
+def by_sigmoids(material: Material, configuration: Configuration) -> TransitionRtt | None:
     """The transition RTT as the paper finds it; None where too little was measured."""
     fit = material.sigmoids(configuration)
     if fit is None:
@@ -50,13 +50,13 @@ def by_sigmoids(material: Material, configuration: Configuration) -> Turn | None
     rtts = list(material.cells.rates[configuration])
     reached = np.cumsum(fit.shares)
     low, high = (int(np.searchsorted(reached, share)) for share in ((1 - INTERVAL) / 2, (1 + INTERVAL) / 2))
-    return Turn(fit.transition_s, rtts[low], rtts[high])
+    return TransitionRtt(fit.transition_s, rtts[low], rtts[high])
 
 
-def by_shape(material: Material, configuration: Configuration) -> Turn | None:
+def by_shape(material: Material, configuration: Configuration) -> TransitionRtt | None:
     """The transition RTT without a formula; None where too little was measured."""
     found = material.transition(configuration)
-    return None if found is None else Turn(found.rtt_s, *found.interval_s)
+    return None if found is None else TransitionRtt(found.rtt_s, *found.interval_s)
 
 
 def paper_transition(buffer: str) -> Statement:
@@ -123,7 +123,7 @@ def wholly_convex(material: Material) -> Finding:
 
 def in_words(transition: Transition) -> str:
     """As ``concave-convex, transition RTT 45.6 ms [22.6, 91.6]``."""
-    turn = Turn(transition.rtt_s, *transition.interval_s).words
+    turn = TransitionRtt(transition.rtt_s, *transition.interval_s).words
     return f"{transition.shape}, transition RTT {turn}"
 
 

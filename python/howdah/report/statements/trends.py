@@ -8,7 +8,7 @@ import numpy as np
 from howdah.archive.runs import Configuration
 from howdah.report.cells import (
     Cell,
-    Cells,
+    PathCells,
     gigabits,
     milliseconds,
     size_words,
@@ -30,13 +30,13 @@ Pair = tuple[Cell, Cell]
 """The cell that should be no lower, then the one that should be no higher."""
 
 
-def _neighbours_in_rtt(cells: Cells) -> Iterator[Pair]:
+def _neighbours_in_rtt(cells: PathCells) -> Iterator[Pair]:
     for configuration, rates in cells.rates.items():
         for near, far in itertools.pairwise(rates):
             yield Cell(configuration, near), Cell(configuration, far)
 
 
-def _neighbours(cells: Cells, axis: str) -> Iterator[Pair]:
+def _neighbours(cells: PathCells, axis: str) -> Iterator[Pair]:
     """Cells beside those with the next larger ``streams`` or ``buffer_bytes``, all else the same."""
     for below in cells.rates:
         value = getattr(below, axis)
@@ -56,7 +56,7 @@ def _neighbours(cells: Cells, axis: str) -> Iterator[Pair]:
             )
 
 
-def _pairs(cells: Cells, pairs: Sequence[Pair], *, rising: bool) -> Finding:
+def _pairs(cells: PathCells, pairs: Sequence[Pair], *, rising: bool) -> Finding:
     """Agrees when at most a tenth of the pairs are clearly the wrong way round, some clearly the right."""
     against = [(high, low) for high, low in pairs if cells.clearly_more(low, high)]
     towards = sum(cells.clearly_more(high, low) for high, low in pairs)
@@ -216,7 +216,7 @@ def sonet_varies_more(material: Material) -> Finding:
     )
 
 
-def _best(cells: Cells, among: Sequence[Configuration], rtt_s: float) -> Cell:
+def _best(cells: PathCells, among: Sequence[Configuration], rtt_s: float) -> Cell:
     there = [Cell(each, rtt_s) for each in among if rtt_s in cells.rates[each]]
     return max(there, key=cells.mean_bps)
 
