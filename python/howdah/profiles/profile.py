@@ -15,7 +15,7 @@ its two neighbours (second divided difference on the uneven grid). Its sign is s
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -67,18 +67,20 @@ class Profile(NamedTuple):
             for rates, (low, high) in zip(self.rates_bps, self.whiskers_bps, strict=True)
         )
 
-    def at(self, places: NDArray[np.int64]) -> "Profile":
-        """The profile of these of its RTTs."""
-        return Profile(
-            rtt_s=self.rtt_s[places],
-            runs=self.runs[places],
-            mean_bps=self.mean_bps[places],
-            sd_bps=self.sd_bps[places],
-            median_bps=self.median_bps[places],
-            quartiles_bps=self.quartiles_bps[places],
-            whiskers_bps=self.whiskers_bps[places],
-            rates_bps=tuple(self.rates_bps[place] for place in places),
-        )
+    def at(self, places: slice) -> "Profile":
+        """The profile of a part of its RTTs."""
+        part: Any = [column[places] for column in self]
+        return Profile(*part)
+
+    def without(self, place: int) -> "Profile":
+        """The profile of all of its RTTs but one."""
+        others: Any = [
+            column[:place] + column[place + 1 :]
+            if isinstance(column, tuple)
+            else np.delete(column, place, axis=0)
+            for column in self
+        ]
+        return Profile(*others)
 
 
 def profile(rtt_s: ArrayLike, rate_bps: ArrayLike) -> Profile:
@@ -101,10 +103,10 @@ def profiles(group: ArrayLike, rtt_s: ArrayLike, rate_bps: ArrayLike) -> list[Pr
     order = np.lexsort((rates, rtts, groups))
     groups, rtts, rates = groups[order], rtts[order], rates[order]
     starts = _changes(groups, rtts)
-    cells = _cells(rtts, rates, starts)
+    every = _every(rtts, rates, starts)
     first = _changes(groups[starts])
     ends = [*first[1:], len(starts)]
-    return [cells(begin, end) for begin, end in zip(first, ends, strict=True)]
+    return [every.at(slice(begin, end)) for begin, end in zip(first, ends, strict=True)]
 
 
 def _check(rtts: Floats, rates: Floats) -> None:
@@ -136,8 +138,8 @@ def _changes(*columns: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.in
     return np.flatnonzero(new)
 
 
-def _cells(rtts: Floats, rates: Floats, starts: NDArray[np.int64]) -> Callable[[int, int], Profile]:
-    """A function that gives the profile of the cells ``begin`` to ``end``; cells are sorted by rate."""
+def _every(rtts: Floats, rates: Floats, starts: NDArray[np.int64]) -> Profile:
+    """The profiles of all groups one after the other, of runs in order; each RTT's begin at ``starts``."""
     sizes = np.diff(starts, append=len(rates))
     cell = np.repeat(np.arange(len(starts)), sizes)
     means = np.add.reduceat(rates, starts) / sizes
@@ -149,22 +151,16 @@ def _cells(rtts: Floats, rates: Floats, starts: NDArray[np.int64]) -> Callable[[
     inside = (rates >= (low - reach)[cell]) & (rates <= (high + reach)[cell])
     least = np.minimum.reduceat(np.where(inside, rates, np.inf), starts)
     most = np.maximum.reduceat(np.where(inside, rates, -np.inf), starts)
-    pieces = np.split(rates, starts[1:])
-
-    def give(begin: int, end: int) -> Profile:
-        part = slice(begin, end)
-        return Profile(
-            rtt_s=rtts[starts[part]],
-            runs=sizes[part],
-            mean_bps=means[part],
-            sd_bps=deviations[part],
-            median_bps=median[part],
-            quartiles_bps=np.stack([low[part], high[part]], axis=1),
-            whiskers_bps=np.stack([least[part], most[part]], axis=1),
-            rates_bps=tuple(pieces[part]),
-        )
-
-    return give
+    return Profile(
+        rtt_s=rtts[starts],
+        runs=sizes,
+        mean_bps=means,
+        sd_bps=deviations,
+        median_bps=median,
+        quartiles_bps=np.stack([low, high], axis=1),
+        whiskers_bps=np.stack([least, most], axis=1),
+        rates_bps=tuple(np.split(rates, starts[1:])),
+    )
 
 
 def _quantile(rates: Floats, starts: NDArray[np.int64], sizes: NDArray[np.int64], share: float) -> Floats:

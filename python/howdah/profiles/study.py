@@ -4,7 +4,8 @@ What is found is a document (``--json``): every number with its unit, null where
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -13,9 +14,11 @@ from howdah import HowdahError
 from howdah._native import format_bytes
 from howdah.archive.runs import Configuration, Runs, Value
 from howdah.profiles.profile import Profile, Region, curvature, profiles
-from howdah.profiles.transition.compare import LeftOutErrors, compare_regressions
+from howdah.profiles.transition.compare import compare_regressions
 from howdah.profiles.transition.sigmoids import Sigmoids, sigmoids
 from howdah.profiles.transition.transition import Transition, transition
+
+T = TypeVar("T")
 
 SCHEMA = 1
 _NAMES = {
@@ -202,10 +205,12 @@ def _measured(
     problem = turn = pair = regressions = None
     regions: list[Region] = []
     try:
-        turn = _turn(transition(measured))
+        turn = _transition(transition(measured))
         pair = _pair(sigmoids(measured, capacity_bps=capacity_bps, draws=draws))
         regions = curvature(measured).regions()
-        regressions = _regression(compare_regressions(measured, capacity_bps=capacity_bps))
+        errors = compare_regressions(measured, capacity_bps=capacity_bps)
+        if errors.best is not None:
+            regressions = _document(RegressionErrors, errors._asdict(), best=errors.best, clear=errors.clear)
     except HowdahError as error:
         problem = str(error)
     return ConfigurationProfile(
@@ -222,58 +227,32 @@ def _measured(
 
 
 def _at(measured: Profile) -> list[RttStatistics]:
-    columns = zip(
-        measured.rtt_s.tolist(),
-        measured.runs.tolist(),
-        measured.mean_bps.tolist(),
-        measured.sd_bps.tolist(),
-        measured.median_bps.tolist(),
-        measured.quartiles_bps.tolist(),
-        measured.whiskers_bps.tolist(),
-        measured.outliers_bps,
-        strict=True,
-    )
-    return [
-        RttStatistics(
-            rtt_s=rtt,
-            runs=runs,
-            mean_bps=mean,
-            sd_bps=None if runs == 1 else deviation,
-            median_bps=median,
-            quartiles_bps=(low, high),
-            whiskers_bps=(least, most),
-            outliers_bps=outliers.tolist(),
-        )
-        for rtt, runs, mean, deviation, median, (low, high), (least, most), outliers in columns
-    ]
+    columns = {**measured._asdict(), "outliers_bps": measured.outliers_bps}
+    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    return [_document(RttStatistics, row, sd_bps=row["sd_bps"] if row["runs"] > 1 else None) for row in rows]
 
 
-def _turn(found: Transition) -> TransitionDocument:
-    return TransitionDocument(
-        shape=found.shape,
-        transition_rtt_s=found.rtt_s,
-        bracket_s=found.bracket_s,
-        interval_s=found.interval_s,
-        shares=found.shares.tolist(),
-        p_concave=found.p_concave,
-        p_convex=found.p_convex,
-        fitted_bps=found.fitted_bps.tolist(),
+def _transition(found: Transition) -> TransitionDocument:
+    return _document(
+        TransitionDocument, found._asdict(), shape=str(found.shape), transition_rtt_s=found.rtt_s
     )
 
 
 def _pair(found: Sigmoids) -> SigmoidPairDocument:
-    concave, convex = (each and SigmoidDocument(**each._asdict()) for each in (found.concave, found.convex))
-    return SigmoidPairDocument(
+    concave, convex = (each and _document(SigmoidDocument, each._asdict()) for each in found[1:3])
+    return _document(
+        SigmoidPairDocument,
+        found._asdict(),
         transition_rtt_s=found.transition_s,
         concave=concave,
         convex=convex,
-        scale_bps=found.scale_bps,
-        sse=found.sse,
-        shares=found.shares.tolist(),
     )
 
 
-def _regression(found: LeftOutErrors) -> RegressionErrors | None:
-    if found.best is None:
-        return None
-    return RegressionErrors(**found._asdict(), best=found.best, clear=found.clear)
+def _document(kind: type[T], found: Mapping[str, Any], **others: object) -> T:
+    """The fields of ``kind`` in what was found, arrays as lists, beside ``others``."""
+    plain = {
+        name: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+        for name, value in {**found, **others}.items()
+    }
+    return msgspec.convert(plain, kind)

@@ -1,9 +1,9 @@
 """What statements and figures are made from: a path's cells, what was fitted to them, and their traces."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,12 @@ from howdah.profiles.dynamics.lyapunov import Exponents, exponents
 from howdah.profiles.dynamics.poincare import sustained
 from howdah.profiles.dynamics.relation import Relation, relation
 from howdah.profiles.dynamics.traces import Traces, Undetermined, from_samples
-from howdah.profiles.profile import DRAWS
+from howdah.profiles.profile import DRAWS, Profile
 from howdah.profiles.transition.sigmoids import Sigmoids, sigmoids
 from howdah.profiles.transition.transition import Transition, transition
 from howdah.report.cells import Cell, Floats, PathCells
+
+T = TypeVar("T")
 
 RTTS_MIN = 5
 """Fewer leave no room for two regions and where one becomes the other."""
@@ -74,35 +76,29 @@ class Material:
         ]
         self.cells = PathCells(self.path, _of_one_length(self.all))
         self.paths: Sequence[PathCells] = [self.cells, *others]
-        self._traces: dict[Cell, Sequence[Traces]] = {}
-        self._exponents: dict[Cell, Sequence[Exponents | Undetermined]] = {}
-        self._sigmoids: dict[Configuration, Sigmoids | None] = {}
-        self._transitions: dict[Configuration, Transition | None] = {}
+        self._found: dict[tuple[str, object], Any] = {}
 
     def sigmoids(self, configuration: Configuration) -> Sigmoids | None:
-        """The paper's fit to the profile of a configuration; None likewise."""
-        if configuration not in self._sigmoids:
-            self._sigmoids[configuration] = self._fit(configuration)
-        return self._sigmoids[configuration]
+        """The paper's fit to the profile of a configuration; None where ``transition`` is."""
+        fit = partial(sigmoids, capacity_bps=self.cells.capacity_bps, draws=DRAWS)
+        return self._once("sigmoids", configuration, lambda: self._of_profile(configuration, fit))
 
     def transition(self, configuration: Configuration) -> Transition | None:
         """Where the profile of a configuration turns; None where too few RTTs or repeats were measured."""
-        if configuration not in self._transitions:
-            self._transitions[configuration] = self._turn(configuration)
-        return self._transitions[configuration]
+        return self._once("transition", configuration, lambda: self._of_profile(configuration, transition))
 
-    def _turn(self, configuration: Configuration) -> Transition | None:
-        return transition(self.cells.profile(configuration)) if self._has_shape(configuration) else None
-
-    def _fit(self, configuration: Configuration) -> Sigmoids | None:
-        if not self._has_shape(configuration):
-            return None
-        profile = self.cells.profile(configuration)
-        return sigmoids(profile, capacity_bps=self.cells.capacity_bps, draws=DRAWS)
-
-    def _has_shape(self, configuration: Configuration) -> bool:
+    def _of_profile(self, configuration: Configuration, find: Callable[[Profile], T]) -> T | None:
         rates = self.cells.rates[configuration]
-        return len(rates) >= RTTS_MIN and any(of_one.size > 1 for of_one in rates.values())
+        if len(rates) < RTTS_MIN or all(of_one.size == 1 for of_one in rates.values()):
+            return None
+        return find(self.cells.profile(configuration))
+
+    def _once(self, what: str, of: object, find: Callable[[], T]) -> T:
+        """What ``find`` gives, which takes long, found once for each ``of``."""
+        if (what, of) not in self._found:
+            self._found[what, of] = find()
+        found: T = self._found[what, of]
+        return found
 
     def bin_s(self, rtt_s: float) -> float:
         """Of every trace at an RTT, so that they can be compared: by the median length of all runs."""
@@ -110,17 +106,18 @@ class Material:
 
     def traces(self, cell: Cell) -> Sequence[Traces]:
         """Those of a cell's runs, the oldest first; a run without samples is not in it."""
-        if cell not in self._traces:
+
+        def find() -> Sequence[Traces]:
             ids = self.cells.ids(cell)
-            kept = self.cells.runs.traces(ids)
-            self._traces[cell] = binned((kept[each] for each in ids if each in kept), self.bin_s(cell.rtt_s))
-        return self._traces[cell]
+            sampled = self.cells.runs.traces(ids)
+            return binned((sampled[each] for each in ids if each in sampled), self.bin_s(cell.rtt_s))
+
+        return self._once("traces", cell, find)
 
     def exponents(self, cell: Cell) -> Sequence[Exponents | Undetermined]:
         """Of the aggregate of each of a cell's traces, without its ramp-up."""
-        if cell not in self._exponents:
-            self._exponents[cell] = [exponents(sustained(each.aggregate_bps)) for each in self.traces(cell)]
-        return self._exponents[cell]
+        aggregates = (sustained(each.aggregate_bps) for each in self.traces(cell))
+        return self._once("exponents", cell, lambda: [exponents(each) for each in aggregates])
 
     def exponents_and_rates(self, cell: Cell) -> tuple[list[float], list[float]]:
         """The local exponent of each trace that has one, and the trace's mean rate in b/s."""

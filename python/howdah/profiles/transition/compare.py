@@ -53,8 +53,8 @@ def compare_regressions(profile: Profile, *, capacity_bps: float | None = None) 
     def error(regress: Callable[[Profile, Floats], Callable[[float], float]]) -> float:
         misses = []
         for at in inner:
-            kept = np.delete(np.arange(len(profile.rtt_s)), at)
-            predicted = regress(profile.at(kept), errors[kept])(float(profile.rtt_s[at]))
+            regression = regress(profile.without(at), np.delete(errors, at))
+            predicted = regression(float(profile.rtt_s[at]))
             misses.append(abs(predicted / profile.mean_bps[at] - 1))
         return float(np.mean(misses))
 

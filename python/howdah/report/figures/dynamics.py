@@ -19,7 +19,7 @@ from howdah.profiles.dynamics.traces import Traces, Undetermined
 from howdah.profiles.dynamics.verdict import ChaosVerdict, Dynamics, describe
 from howdah.report import canvas
 from howdah.report.cells import Cell, Floats, gigabits, milliseconds
-from howdah.report.figures.figure import PANELS_MAX, DrawnFigure, FigureCells, FigureNeeds
+from howdah.report.figures.figure import PANELS_MAX, DrawnFigure, FigureCells, check, family
 from howdah.report.material import Material, ramp_s, sustained_bps
 from howdah.report.statements.dynamics import correlation_words
 from howdah.text import count
@@ -27,16 +27,12 @@ from howdah.text import count
 _THIN = list(product(("-", "--", ":", "-."), (canvas.ACCENT, canvas.MIDDLE, canvas.PALE)))
 
 
-def draw_traces(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
+@family
+def draw_traces(material: Material, subset: FigureCells) -> DrawnFigure:
     """The newest run with a trace of each selected cell."""
-    cells = [
-        Cell(each, rtt_s) for each in subset.configurations for rtt_s in subset.rtts(material.cells, each)
-    ]
+    cells = subset.cells(material.cells)
     found = [(cell, of_one[-1]) for cell in cells if (of_one := material.traces(cell))]
-    if not found:
-        return FigureNeeds("a run of these cells with its trace")
-    if len(found) > PANELS_MAX:
-        return FigureNeeds(f"a selection of at most {PANELS_MAX} configurations and RTTs")
+    check(found, "a run of these cells with its trace", "configurations and RTTs")
     figure, axes = canvas.panels(len(found), width=1.1)
     for axis, (cell, trace) in zip(axes, found, strict=True):
         lines(axis, trace)
@@ -64,23 +60,15 @@ def lines(axis: Axes, trace: Traces) -> None:
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 
 
-def draw_poincare(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
+@family
+def draw_poincare(material: Material, subset: FigureCells) -> DrawnFigure:
     """For each RTT a panel of each stream by itself, and one of their sum; a mark for each number of
     streams: the newest run of each cell."""
-    by_rtt: dict[float, list[Cell]] = {}
-    for each in subset.configurations:
-        for rtt_s in subset.rtts(material.cells, each):
-            if material.traces(cell := Cell(each, rtt_s)):
-                by_rtt.setdefault(rtt_s, []).append(cell)
-    if not by_rtt:
-        return FigureNeeds("runs of these cells with their traces")
-    if 2 * len(by_rtt) > PANELS_MAX:
-        return FigureNeeds(f"a selection of at most {PANELS_MAX // 2} RTTs")
+    by_rtt = _by_rtt(cell for cell in subset.cells(material.cells) if material.traces(cell))
+    check(by_rtt, "runs of these cells with their traces", "RTTs", most=PANELS_MAX // 2)
     figure, axes = canvas.panels(2 * len(by_rtt), share_y=False, abreast=2)
-    for pair, (rtt_s, cells) in zip(
-        zip(axes[::2], axes[1::2], strict=True), sorted(by_rtt.items()), strict=True
-    ):
-        separate, aggregate = pair
+    pairs = zip(axes[::2], axes[1::2], strict=True)
+    for (separate, aggregate), (rtt_s, cells) in zip(pairs, sorted(by_rtt.items()), strict=True):
         for place, cell in enumerate(cells):
             newest, label = material.traces(cell)[-1], str(cell.configuration.streams)
             points(separate, newest.rates_bps, label, place)
@@ -139,16 +127,12 @@ def shape(material: Material, cell: Cell) -> str | None:
 _NEEDS = "traces of these cells with 30 samples or more after the ramp-up"
 
 
-def draw_exponents(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
+@family
+def draw_exponents(material: Material, subset: FigureCells) -> DrawnFigure:
     """The local exponent at each state of the aggregate, a panel for each RTT, a mark for each number of
     streams: the newest run of each cell."""
-    by_rtt: dict[float, list[Cell]] = {}
-    for cell in _cells(material, subset):
-        by_rtt.setdefault(cell.rtt_s, []).append(cell)
-    if not by_rtt:
-        return FigureNeeds(_NEEDS)
-    if len(by_rtt) > PANELS_MAX:
-        return FigureNeeds(f"a selection of at most {PANELS_MAX} RTTs")
+    by_rtt = _by_rtt(_with_exponents(material, subset))
+    check(by_rtt, _NEEDS, "RTTs")
     figure, axes = canvas.panels(len(by_rtt), width=1.3)
     for axis, (rtt_s, cells) in zip(axes, sorted(by_rtt.items()), strict=True):
         axis.axhline(0, color=canvas.PALE, linewidth=0.8)
@@ -162,13 +146,11 @@ def draw_exponents(material: Material, subset: FigureCells) -> DrawnFigure | Fig
     return DrawnFigure(figure, _beside_surrogates(material, shown))
 
 
-def draw_relation(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
+@family
+def draw_relation(material: Material, subset: FigureCells) -> DrawnFigure:
     """Mean throughput of each run over its exponent, a panel for each cell."""
-    cells = _cells(material, subset)
-    if not cells:
-        return FigureNeeds(_NEEDS)
-    if len(cells) > PANELS_MAX:
-        return FigureNeeds(f"a selection of at most {PANELS_MAX} configurations and RTTs")
+    cells = _with_exponents(material, subset)
+    check(cells, _NEEDS, "configurations and RTTs")
     figure, axes = canvas.panels(len(cells), width=1.3, share_y=False)
     shows = []
     for axis, cell in zip(axes, cells, strict=True):
@@ -190,11 +172,15 @@ def states(axis: Axes, found: Exponents, label: str, place: int) -> None:
     axis.plot(found.states / 1e9, found.local_at_states, label=label, **mark(place))
 
 
-def _cells(material: Material, subset: FigureCells) -> list[Cell]:
-    every = (
-        Cell(each, rtt_s) for each in subset.configurations for rtt_s in subset.rtts(material.cells, each)
-    )
-    return [cell for cell in every if _known(material, cell)]
+def _with_exponents(material: Material, subset: FigureCells) -> list[Cell]:
+    return [cell for cell in subset.cells(material.cells) if _known(material, cell)]
+
+
+def _by_rtt(cells: Iterable[Cell]) -> dict[float, list[Cell]]:
+    found: dict[float, list[Cell]] = {}
+    for cell in cells:
+        found.setdefault(cell.rtt_s, []).append(cell)
+    return found
 
 
 def _known(material: Material, cell: Cell) -> list[Exponents]:

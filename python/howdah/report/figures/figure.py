@@ -1,13 +1,13 @@
 """A figure: which cells it shows, how it is drawn, and what is said beneath it."""
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence, Sized
 from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
 from howdah.archive.runs import Configuration
-from howdah.report.cells import PAPER_BUFFERS, PathCells, is_buffer
+from howdah.report.cells import PAPER_BUFFERS, Cell, PathCells, is_buffer
 from howdah.report.material import Material
 
 PANELS_MAX = 12
@@ -26,6 +26,10 @@ class FigureNeeds(NamedTuple):
     needs: str
 
 
+class _NotEnough(Exception):
+    """What a figure needs."""
+
+
 class FigureCells(NamedTuple):
     """What a figure is drawn of."""
 
@@ -37,8 +41,35 @@ class FigureCells(NamedTuple):
         """Those of a configuration that are asked for, in order."""
         return [rtt_s for rtt_s in cells.rates[configuration] if self.rtts_s is None or rtt_s in self.rtts_s]
 
+    def cells(self, of: PathCells) -> list[Cell]:
+        """The cells of these configurations of a path, by configuration and then by RTT."""
+        return [Cell(each, rtt_s) for each in self.configurations for rtt_s in self.rtts(of, each)]
+
 
 FigureFamily = Callable[[Material, FigureCells], DrawnFigure | FigureNeeds]
+
+
+def family(draw: Callable[[Material, FigureCells], DrawnFigure]) -> FigureFamily:
+    """Makes a family of a function that calls ``check`` before it draws."""
+
+    def drawn_or_needs(material: Material, chosen: FigureCells) -> DrawnFigure | FigureNeeds:
+        try:
+            return draw(material, chosen)
+        except _NotEnough as needs:
+            return FigureNeeds(str(needs))
+
+    return drawn_or_needs
+
+
+def check(found: Sized, needs: str, of: str, *, least: int = 1, most: int = PANELS_MAX) -> None:
+    """Ends the drawing of a ``family`` that needs more than ``found``, or has room for fewer.
+
+    ``needs`` is what there has to be at least, ``of`` what there can be at most so many of.
+    """
+    if len(found) < least:
+        raise _NotEnough(needs)
+    if len(found) > most:
+        raise _NotEnough(f"a selection of at most {most} {of}")
 
 
 def everything(cells: PathCells) -> FigureCells:

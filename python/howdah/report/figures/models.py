@@ -12,7 +12,7 @@ from howdah.archive.runs import Configuration
 from howdah.profiles import theory
 from howdah.report import canvas
 from howdah.report.cells import Cell, Floats, buffer_words, in_words, name
-from howdah.report.figures.figure import PANELS_MAX, DrawnFigure, FigureCells, FigureNeeds
+from howdah.report.figures.figure import DrawnFigure, FigureCells, check, family
 from howdah.report.material import Material
 from howdah.text import count
 
@@ -99,17 +99,15 @@ def _row(words: str, found: ModelledProfile) -> ModelErrors:
     )
 
 
-def draw_models(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
+@family
+def draw_models(material: Material, subset: FigureCells) -> DrawnFigure:
     """Means as marks, the model as a line of the same colour, for each number of streams."""
     found = {each: one for each in subset.configurations if (one := modelled_profile(material, each))}
     panels = [
         list(part)
         for _, part in groupby(found, key=lambda each: (each.congestion_control, each.buffer_bytes))
     ]
-    if not panels:
-        return FigureNeeds("runs of a congestion control that has a model")
-    if len(panels) > PANELS_MAX:
-        return FigureNeeds(f"a selection of at most {PANELS_MAX} congestion controls and buffers")
+    check(panels, "runs of a congestion control that has a model", "congestion controls and buffers")
     figure, axes = canvas.panels(len(panels), share_y=False)
     for axis, part in zip(axes, panels, strict=True):
         for each, style in zip(part, canvas.line_styles(), strict=False):

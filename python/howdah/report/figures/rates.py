@@ -16,18 +16,16 @@ from howdah._native import format_bytes
 from howdah.archive.runs import Configuration
 from howdah.report import canvas
 from howdah.report.cells import Cell, Floats, PathCells, buffer_words, in_ms, in_words, limits_summary, name
-from howdah.report.figures.figure import PANELS_MAX, DrawnFigure, FigureCells, FigureNeeds
+from howdah.report.figures.figure import DrawnFigure, FigureCells, check, family
 from howdah.report.material import Material
 
 _LINES_MAX = 15
 
 
-def draw_profile(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
+@family
+def draw_profile(material: Material, subset: FigureCells) -> DrawnFigure:
     """One panel with all selected configurations."""
-    if not subset.configurations:
-        return FigureNeeds("runs of any configuration")
-    if len(subset.configurations) > _LINES_MAX:
-        return FigureNeeds(f"a selection of at most {_LINES_MAX} configurations")
+    check(subset.configurations, "runs of any configuration", "configurations", most=_LINES_MAX)
     figure, (axis,) = canvas.panels(1, width=1.7)
     cells = material.cells
     shown = []
@@ -57,13 +55,11 @@ _ON_GREY = "#010101"
 """Not the ink of the page, which is pale on a dark screen: the cells stay as they are."""
 
 
-def draw_throughput(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
+@family
+def draw_throughput(material: Material, subset: FigureCells) -> DrawnFigure:
     """The selected cells of the path, then the same configurations on other paths."""
     found = [(cells, part) for cells in material.paths for part in _panels(cells, subset)]
-    if not found:
-        return FigureNeeds("runs of any configuration")
-    if len(found) > PANELS_MAX:
-        return FigureNeeds(f"a selection of at most {PANELS_MAX} congestion controls and buffers")
+    check(found, "runs of any configuration", "congestion controls and buffers")
     figure, axes = canvas.panels(len(found), width=1.15, share_y=False)
     most_bps = max(cells.most_bps for cells, _ in found)
     for axis, (cells, configurations) in zip(axes, found, strict=True):
@@ -77,10 +73,7 @@ def draw_throughput(material: Material, subset: FigureCells) -> DrawnFigure | Fi
         first = configurations[0]
         where = f"\n{cells.path}" if len(material.paths) > 1 else ""
         axis.set_title(f"{name(first.congestion_control)}, {buffer_words(first.buffer_bytes)}{where}")
-    shown = [
-        Cell(each, rtt_s) for each in subset.configurations for rtt_s in subset.rtts(material.cells, each)
-    ]
-    return DrawnFigure(figure, limits_summary(material.cells, shown))
+    return DrawnFigure(figure, limits_summary(material.cells, subset.cells(material.cells)))
 
 
 def table(
@@ -111,7 +104,8 @@ def _panels(cells: PathCells, subset: FigureCells) -> list[list[Configuration]]:
     ]
 
 
-def draw_sizes(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
+@family
+def draw_sizes(material: Material, subset: FigureCells) -> DrawnFigure:
     """The selected cells that were measured with transfers of several sizes."""
     chosen = set(subset.configurations)
     found = {
@@ -120,10 +114,7 @@ def draw_sizes(material: Material, subset: FigureCells) -> DrawnFigure | FigureN
         if cell.configuration in chosen and (subset.rtts_s is None or cell.rtt_s in subset.rtts_s)
     }
     sizes = sorted({size for by_size in found.values() for size in by_size})
-    if len(sizes) < 2:
-        return FigureNeeds("one configuration measured with two transfer sizes")
-    if len(sizes) > PANELS_MAX:
-        return FigureNeeds(f"a selection of at most {PANELS_MAX} transfer sizes")
+    check(sizes, "one configuration measured with two transfer sizes", "transfer sizes", least=2)
     rtts = sorted({cell.rtt_s for cell in found})
     streams = sorted({cell.configuration.streams for cell in found})
     figure, axes = canvas.panels(len(sizes), width=1.15, share_y=False)
@@ -140,15 +131,13 @@ def draw_sizes(material: Material, subset: FigureCells) -> DrawnFigure | FigureN
     return DrawnFigure(figure, [f"{in_words(first)} and the other numbers of streams; darker is more."])
 
 
-def draw_boxes(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
+@family
+def draw_boxes(material: Material, subset: FigureCells) -> DrawnFigure:
     """The selected configurations of the path, then the same on other paths."""
     found = [
         (cells, each) for cells in material.paths for each in subset.configurations if each in cells.rates
     ]
-    if not found:
-        return FigureNeeds("runs of any configuration")
-    if len(found) > PANELS_MAX:
-        return FigureNeeds(f"a selection of at most {PANELS_MAX} configurations")
+    check(found, "runs of any configuration", "configurations")
     figure, axes = canvas.panels(len(found))
     for axis, (cells, each) in zip(axes, found, strict=True):
         rtts = subset.rtts(cells, each)
@@ -156,7 +145,7 @@ def draw_boxes(material: Material, subset: FigureCells) -> DrawnFigure | FigureN
         axis.set_title(in_words(each) + (f"\n{cells.path}" if len(material.paths) > 1 else ""))
     canvas.rate_axis(axes[0])
     cells = material.cells
-    shown = [Cell(each, rtt_s) for each in subset.configurations for rtt_s in subset.rtts(cells, each)]
+    shown = subset.cells(cells)
     return DrawnFigure(figure, [*limits_summary(cells, shown), _spread(material, shown)])
 
 

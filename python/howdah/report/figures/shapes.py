@@ -11,19 +11,17 @@ from matplotlib.axes import Axes
 from howdah.profiles.transition.sigmoids import Sigmoids
 from howdah.report import canvas
 from howdah.report.cells import Floats, buffer_words, in_ms, in_words, milliseconds, name
-from howdah.report.figures.figure import PANELS_MAX, DrawnFigure, FigureCells, FigureNeeds
+from howdah.report.figures.figure import DrawnFigure, FigureCells, check, family
 from howdah.report.material import Material
 from howdah.report.statements.transitions import ENOUGH, TransitionRtt, by_sigmoids
 from howdah.report.statements.transitions import in_words as turn_words
 
 
-def draw_fits(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
+@family
+def draw_fits(material: Material, subset: FigureCells) -> DrawnFigure:
     """The selected configurations that have enough RTTs."""
     found = {each: fit for each in subset.configurations if (fit := material.sigmoids(each))}
-    if not found:
-        return FigureNeeds(f"a configuration {ENOUGH}")
-    if len(found) > PANELS_MAX:
-        return FigureNeeds(f"a selection of at most {PANELS_MAX} configurations")
+    check(found, f"a configuration {ENOUGH}", "configurations")
     figure, axes = canvas.panels(len(found), share_y=False)
     shows = []
     for axis, (each, fit) in zip(axes, found.items(), strict=True):
@@ -58,14 +56,12 @@ _BESIDE = 0.12
 """Places across between the lines of two buffers: their RTTs are often the same."""
 
 
-def draw_transitions(material: Material, subset: FigureCells) -> DrawnFigure | FigureNeeds:
+@family
+def draw_transitions(material: Material, subset: FigureCells) -> DrawnFigure:
     """Transition RTTs as the paper finds them, by sigmoids, with their bootstrap intervals."""
     found = {each: turn for each in subset.configurations if (turn := by_sigmoids(material, each))}
     controls = sorted({each.congestion_control for each in found})
-    if not found:
-        return FigureNeeds(f"a configuration {ENOUGH}")
-    if len(controls) > PANELS_MAX:
-        return FigureNeeds(f"a selection of at most {PANELS_MAX} congestion controls")
+    check(controls, f"a configuration {ENOUGH}", "congestion controls")
     rtts = sorted({rtt_s for each in found for rtt_s in material.cells.rates[each]})
     streams = sorted({each.streams for each in found})
     figure, axes = canvas.panels(len(controls))

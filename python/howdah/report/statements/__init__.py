@@ -9,11 +9,13 @@ from howdah.report.statements.statement import Finding, JudgedStatement, Stateme
 
 __all__ = ["STATEMENTS", "JudgedStatement", "judge"]
 
-STATEMENTS: tuple[Statement, ...] = (
-    *trends.STATEMENTS,
-    *transitions.STATEMENTS,
-    *dynamics.STATEMENTS,
-)
+STATEMENTS = [
+    each
+    for module in (trends, transitions, dynamics)
+    for each in vars(module).values()
+    if isinstance(each, Statement)
+]
+"""Every statement, in the order of the modules and within each of their definitions."""
 
 _CELLS_TOLD = 3
 

@@ -33,6 +33,9 @@ class Finding(NamedTuple):
     """The cells that speak against the statement, the plainest first."""
 
 
+Rule = Callable[[Material], Finding]
+
+
 class Statement(NamedTuple):
     """What a paper says and how it is judged."""
 
@@ -41,7 +44,7 @@ class Statement(NamedTuple):
     source: str
     rule: str
     """When it agrees, in words."""
-    judge: Callable[[Material], Finding]
+    judge: Rule
 
 
 class JudgedStatement(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +58,11 @@ class JudgedStatement(msgspec.Struct, frozen=True, kw_only=True):
     numbers: str
     why: list[str] = []
     """Where it differs: what holds those cells, and how the measurements were made otherwise."""
+
+
+def statement(key: str, says: str, source: str, rule: str) -> Callable[[Rule], Statement]:
+    """Makes the statement of the rule that it stands above; the arguments are ``Statement``'s fields."""
+    return lambda judge: Statement(key, says, source, rule, judge)
 
 
 def missing(what: str) -> Finding:

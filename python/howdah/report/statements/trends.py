@@ -14,7 +14,14 @@ from howdah.report.cells import (
     size_words,
 )
 from howdah.report.material import Material, sustained_bps
-from howdah.report.statements.statement import HPDC, NOTE, Finding, Statement, decided, missing
+from howdah.report.statements.statement import (
+    HPDC,
+    NOTE,
+    Finding,
+    decided,
+    missing,
+    statement,
+)
 from howdah.text import count
 
 _MOST_AGAINST = 0.1
@@ -28,12 +35,6 @@ _SMALL_RTT_S = 0.0456
 
 Pair = tuple[Cell, Cell]
 """The cell that should be no lower, then the one that should be no higher."""
-
-
-def _neighbours_in_rtt(cells: PathCells) -> Iterator[Pair]:
-    for configuration, rates in cells.rates.items():
-        for near, far in itertools.pairwise(rates):
-            yield Cell(configuration, near), Cell(configuration, far)
 
 
 def _neighbours(cells: PathCells, axis: str) -> Iterator[Pair]:
@@ -56,8 +57,14 @@ def _neighbours(cells: PathCells, axis: str) -> Iterator[Pair]:
             )
 
 
-def _pairs(cells: PathCells, pairs: Sequence[Pair], *, rising: bool) -> Finding:
-    """Agrees when at most a tenth of the pairs are clearly the wrong way round, some clearly the right."""
+def _pairs(cells: PathCells, found: Iterable[Pair], lacking: str, *, rising: bool) -> Finding:
+    """Agrees when at most a tenth of the pairs are clearly the wrong way round, some clearly the right.
+
+    ``lacking`` is what there is none of where there is no pair.
+    """
+    pairs = list(found)
+    if not pairs:
+        return missing(lacking)
     against = [(high, low) for high, low in pairs if cells.clearly_more(low, high)]
     towards = sum(cells.clearly_more(high, low) for high, low in pairs)
     if not against and not towards:
@@ -77,30 +84,53 @@ def _pairs(cells: PathCells, pairs: Sequence[Pair], *, rising: bool) -> Finding:
     return decided(agrees, numbers, [high for high, _ in against])
 
 
+@statement(
+    "falls-with-rtt",
+    "Mean throughput decreases with RTT.",
+    f"{HPDC} §2.2, Figs. 3–6; {NOTE} §III-C",
+    "of neighbouring RTTs of each configuration at most 10 % clearly rise",
+)
 def falls_with_rtt(material: Material) -> Finding:
     """Neighbouring RTTs of every configuration."""
-    pairs = list(_neighbours_in_rtt(material.cells))
-    if not pairs:
-        return missing("one configuration at two RTTs")
-    return _pairs(material.cells, pairs, rising=False)
+    cells = material.cells
+    pairs = (
+        (Cell(each, near), Cell(each, far))
+        for each, rates in cells.rates.items()
+        for near, far in itertools.pairwise(rates)
+    )
+    return _pairs(cells, pairs, "one configuration at two RTTs", rising=False)
 
 
+@statement(
+    "rises-with-streams",
+    "More streams give more throughput.",
+    f"{HPDC} §2.2, Figs. 3–5",
+    "of neighbouring numbers of streams at most 10 % clearly fall, some clearly rise",
+)
 def rises_with_streams(material: Material) -> Finding:
     """Neighbouring numbers of streams at the same congestion control, buffer and RTT."""
-    pairs = list(_neighbours(material.cells, "streams"))
-    if not pairs:
-        return missing("two numbers of streams at the same congestion control, buffer and RTT")
-    return _pairs(material.cells, pairs, rising=True)
+    lacking = "two numbers of streams at the same congestion control, buffer and RTT"
+    return _pairs(material.cells, _neighbours(material.cells, "streams"), lacking, rising=True)
 
 
+@statement(
+    "rises-with-buffers",
+    "Larger buffers give more throughput.",
+    f"{HPDC} §2.2, Fig. 3",
+    "of neighbouring buffers at most 10 % clearly fall, some clearly rise",
+)
 def rises_with_buffers(material: Material) -> Finding:
     """Neighbouring buffers at the same congestion control, streams and RTT."""
-    pairs = list(_neighbours(material.cells, "buffer_bytes"))
-    if not pairs:
-        return missing("two explicit buffers at the same congestion control, streams and RTT")
-    return _pairs(material.cells, pairs, rising=True)
+    lacking = "two explicit buffers at the same congestion control, streams and RTT"
+    return _pairs(material.cells, _neighbours(material.cells, "buffer_bytes"), lacking, rising=True)
 
 
+@statement(
+    "buffer-gain",
+    "H-TCP, 10 streams, 366 ms: 100 Mb/s with the default buffer, nearly 8 Gb/s with the large one.",
+    f"{HPDC} §2.2, Fig. 3",
+    "each is within a factor of two of the paper's",
+)
 def buffer_gain(material: Material) -> Finding:
     """H-TCP, 10 streams, 366 ms: the default and the large buffer."""
     cells = material.cells
@@ -127,6 +157,12 @@ def buffer_gain(material: Material) -> Finding:
     return decided(not against, numbers, against)
 
 
+@statement(
+    "alike",
+    "The throughputs of CUBIC and Scalable are very close to H-TCP's.",
+    f"{HPDC} §2.2",
+    "half of the cells are within 10 % of H-TCP's, nine of ten within 25 %",
+)
 def alike(material: Material) -> Finding:
     """CUBIC and Scalable beside H-TCP in every cell that has both."""
     cells = material.cells
@@ -154,6 +190,12 @@ def alike(material: Material) -> Finding:
     return decided(agrees, numbers, [cell for difference, cell in apart if difference > _NOT_FAR])
 
 
+@statement(
+    "scalable-small-rtt",
+    "Scalable with several streams is the choice at small RTTs.",
+    f"{HPDC} §5.1; {NOTE} §I",
+    "its best cell is clearly above CUBIC's best at most RTTs up to 45.6 ms, and clearly below at none",
+)
 def scalable_at_small_rtts(material: Material) -> Finding:
     """Best cell with several Scalable streams beside the best of CUBIC, at each RTT up to 45.6 ms."""
     cells = material.cells
@@ -179,6 +221,12 @@ def scalable_at_small_rtts(material: Material) -> Finding:
     return decided(above > len(small) / 2 and not against, numbers, against or even)
 
 
+@statement(
+    "near-nine",
+    "CUBIC with large buffers at 45.6 ms carries about 9 Gb/s with 1, 4, 7 and 10 streams.",
+    f"{HPDC} §4, Fig. 11",
+    "the sustained rate is within 10 % of 9 Gb/s with every number of streams",
+)
 def near_nine(material: Material) -> Finding:
     """CUBIC, large buffers, 45.6 ms: the sustained rate of each number of streams."""
     rates = {}
@@ -195,6 +243,12 @@ def near_nine(material: Material) -> Finding:
     return decided(not against, f"sustained: {numbers} (streams)", against)
 
 
+@statement(
+    "sonet-varies-more",
+    "Rates over 10GigE vary less than over SONET.",
+    f"{HPDC} §2.3, Fig. 7",
+    "the relative spread of repeats is smaller over 10 Gb/s than over 9.6 Gb/s",
+)
 def sonet_varies_more(material: Material) -> Finding:
     """Relative spread of the repeats over 9.6 Gb/s beside that over 10 Gb/s, CUBIC, large buffers."""
     spreads = {}
@@ -225,6 +279,12 @@ _MOST_FALLING = 0.1
 """Of the cells: "generally" is the paper's word."""
 
 
+@statement(
+    "rises-with-size",
+    "Larger transfers have more throughput, most so at long RTTs.",
+    f"{HPDC} §2.2, Fig. 6",
+    "from the smallest size to the largest it rises, more at the longest RTT than at the shortest",
+)
 def rises_with_size(material: Material) -> Finding:
     """A cell by transfers of several sizes; the gain at the longest RTT beside that at the shortest."""
     gains: dict[float, list[float]] = {}
@@ -248,6 +308,12 @@ def rises_with_size(material: Material) -> Finding:
     return decided(far > near and far > 1 and len(falling) <= _MOST_FALLING * total, numbers, falling)
 
 
+@statement(
+    "flatter-with-size",
+    "With large transfers the number of streams matters less.",
+    f"{HPDC} §2.2, Fig. 6",
+    "the best number of streams gains less over the worst with the largest size than with the smallest",
+)
 def flatter_with_size(material: Material) -> Finding:
     """How much the best number of streams gains over the worst, by the smallest and by the largest size."""
     gains: dict[int, list[float]] = {}
@@ -272,77 +338,3 @@ def _same_but_streams(cells: Iterable[Cell]) -> list[list[Cell]]:
             cell
         )
     return [group for group in groups.values() if len(group) > 1]
-
-
-STATEMENTS = (
-    Statement(
-        "falls-with-rtt",
-        "Mean throughput decreases with RTT.",
-        f"{HPDC} §2.2, Figs. 3–6; {NOTE} §III-C",
-        "of neighbouring RTTs of each configuration at most 10 % clearly rise",
-        falls_with_rtt,
-    ),
-    Statement(
-        "rises-with-streams",
-        "More streams give more throughput.",
-        f"{HPDC} §2.2, Figs. 3–5",
-        "of neighbouring numbers of streams at most 10 % clearly fall, some clearly rise",
-        rises_with_streams,
-    ),
-    Statement(
-        "rises-with-buffers",
-        "Larger buffers give more throughput.",
-        f"{HPDC} §2.2, Fig. 3",
-        "of neighbouring buffers at most 10 % clearly fall, some clearly rise",
-        rises_with_buffers,
-    ),
-    Statement(
-        "buffer-gain",
-        "H-TCP, 10 streams, 366 ms: 100 Mb/s with the default buffer, nearly 8 Gb/s with the large one.",
-        f"{HPDC} §2.2, Fig. 3",
-        "each is within a factor of two of the paper's",
-        buffer_gain,
-    ),
-    Statement(
-        "alike",
-        "The throughputs of CUBIC and Scalable are very close to H-TCP's.",
-        f"{HPDC} §2.2",
-        "half of the cells are within 10 % of H-TCP's, nine of ten within 25 %",
-        alike,
-    ),
-    Statement(
-        "scalable-small-rtt",
-        "Scalable with several streams is the choice at small RTTs.",
-        f"{HPDC} §5.1; {NOTE} §I",
-        "its best cell is clearly above CUBIC's best at most RTTs up to 45.6 ms, and clearly below at none",
-        scalable_at_small_rtts,
-    ),
-    Statement(
-        "near-nine",
-        "CUBIC with large buffers at 45.6 ms carries about 9 Gb/s with 1, 4, 7 and 10 streams.",
-        f"{HPDC} §4, Fig. 11",
-        "the sustained rate is within 10 % of 9 Gb/s with every number of streams",
-        near_nine,
-    ),
-    Statement(
-        "sonet-varies-more",
-        "Rates over 10GigE vary less than over SONET.",
-        f"{HPDC} §2.3, Fig. 7",
-        "the relative spread of repeats is smaller over 10 Gb/s than over 9.6 Gb/s",
-        sonet_varies_more,
-    ),
-    Statement(
-        "rises-with-size",
-        "Larger transfers have more throughput, most so at long RTTs.",
-        f"{HPDC} §2.2, Fig. 6",
-        "from the smallest size to the largest it rises, more at the longest RTT than at the shortest",
-        rises_with_size,
-    ),
-    Statement(
-        "flatter-with-size",
-        "With large transfers the number of streams matters less.",
-        f"{HPDC} §2.2, Fig. 6",
-        "the best number of streams gains less over the worst with the largest size than with the smallest",
-        flatter_with_size,
-    ),
-)
