@@ -17,7 +17,6 @@ import numpy as np
 
 from bench.report import Row, Target, publish
 from howdah.profiles.theory import (
-    Configuration,
     ModelPrediction,
     PathParameters,
     loss,
@@ -69,9 +68,9 @@ def formula_gbps(cell: Cell) -> float:
 def compare(cell: Cell) -> tuple[Row, dict[str, Any]]:
     """The row of one cell, and what it rests on."""
     path = PathParameters(RATE_BPS, RTTS_S[cell.rtts], cell.loss, mtu_bytes=MTU_BYTES)
-    used = Configuration("cubic", cell.streams, BUFFER_BYTES)
-    steady = mean_gbps(predict_steady(path, used))
-    begun = mean_gbps(predict(path, used, duration_s=RUN_S))
+    used = ("cubic", cell.streams, BUFFER_BYTES)
+    steady = mean_gbps(predict_steady(path, *used))
+    begun = mean_gbps(predict(path, *used, duration_s=RUN_S))
     allowed, measured = ALLOWED[cell.rtts], cell.measured_gbps
     within = Target.within(
         (1 - allowed) * measured, (1 + allowed) * measured, f"{measured:g} ± {100 * allowed:.0f} %"

@@ -27,9 +27,9 @@ def flow(
     replicas: int = 1,
 ) -> Flow:
     rtt = np.repeat(np.atleast_1d(np.asarray(rtt_s, float)), replicas)
-    lane = FlowPath(rtt, np.full(rtt.shape, bdp))
-    limits = FlowLimits(lane.bdp * (1 + queue), np.full(rtt.shape, cap), np.full(rtt.shape, lost))
-    return Flow(controls.control_model(name), lane, limits, SlowStart(hystart=name == "cubic"))
+    flow_path = FlowPath(rtt, np.full(rtt.shape, bdp))
+    limits = FlowLimits(flow_path.bdp * (1 + queue), np.full(rtt.shape, cap), np.full(rtt.shape, lost))
+    return Flow(controls.control_model(name), flow_path, limits, SlowStart(hystart=name == "cubic"))
 
 
 def steady_window(name: str, rtt_s: float, lost: float, replicas: int = 200) -> float:

@@ -17,7 +17,7 @@ NAMES = ("reno", "cubic", "scalable", "htcp", "highspeed")
 SECOND_NS = 1_000_000_000
 
 
-def lane(rtt_s: float, bdp: float) -> FlowPath:
+def flow_path(rtt_s: float, bdp: float) -> FlowPath:
     return FlowPath(np.array([rtt_s]), np.array([bdp]))
 
 
@@ -68,7 +68,7 @@ def test_htcp_growth_is_the_integral_of_alpha(rtt_s: float, t_s: float) -> None:
 
 
 def test_htcp_growth_slows_as_the_queue_makes_round_trips_longer() -> None:
-    path, memory = lane(0.05, 400.0), ControlState.fresh((1,))._replace(backoff=np.array([0.7]))
+    path, memory = flow_path(0.05, 400.0), ControlState.fresh((1,))._replace(backoff=np.array([0.7]))
 
     def slope(t_s: float, w: FloatArray) -> FloatArray:
         late = max(t_s - 1.0, 0.0)
@@ -86,13 +86,13 @@ def test_cubic_returns_to_where_it_was_after_k(plateau: float) -> None:
     start = np.array([0.7 * plateau])
     k_s = cubic.plateau_after_s(plateau - start)
     memory = ControlState.fresh((1,))._replace(plateau=np.array([plateau]))
-    path = lane(1000.0, 1e9)  # so slow that Reno's growth does not count
+    path = flow_path(1000.0, 1e9)  # so slow that Reno's growth does not count
     at = grown(cubic.Cubic(), path, start[0], np.array([0.0, k_s[0], 2 * k_s[0]]), memory)
     assert at == pytest.approx([0.7 * plateau, plateau, 1.3 * plateau], rel=1e-6)
 
 
 def test_a_second_smaller_loss_lowers_the_flat_part() -> None:
-    path = lane(0.1, 1e6)
+    path = flow_path(0.1, 1e6)
     _, first = cubic.Cubic().cut(path, np.array([1000.0]), ControlState.fresh((1,)))
     left, second = cubic.Cubic().cut(path, np.array([900.0]), first)
     assert (left[0], second.plateau[0]) == pytest.approx((630.0, 765.0))
@@ -121,7 +121,7 @@ def test_growth_after_a_loss_is_that_of_the_reference_model(name: str) -> None:
             span_ns=20 * SECOND_NS,
         )
     )
-    control, path = controls.control_model(name), lane(0.1, 1e9)
+    control, path = controls.control_model(name), flow_path(0.1, 1e9)
     cut = trace.cuts[0]
     after, memory = control.cut(path, np.array([float(cut.before_segments)]), ControlState.fresh((1,)))
     assert after[0] == pytest.approx(cut.after_segments, rel=0.01)
@@ -138,7 +138,7 @@ def test_growth_after_a_loss_is_that_of_the_reference_model(name: str) -> None:
     rtt_s=st.floats(0.001, 0.4), bdp=st.floats(100, 1e5), start=st.floats(1, 50), rounds=st.integers(1, 12)
 )
 def test_slow_start_doubles_each_round(rtt_s: float, bdp: float, start: float, rounds: int) -> None:
-    path = lane(rtt_s, bdp)
+    path = flow_path(rtt_s, bdp)
     end = start * 2.0**rounds
     took_s = slow_start.duration_s(path, start, end)
     assert slow_start.window(path, start, took_s)[0] == pytest.approx(end)
@@ -161,7 +161,7 @@ def test_hystart_leaves_where_the_reference_model_does(rtt_ms: int) -> None:
         )
     )
     left = next(each.ssthresh_segments for each in trace.rounds if each.ssthresh_segments is not None)
-    path = lane(rtt_ms / 1e3, 1e9 * rtt_ms / 1e3 / 1538 / 8)
+    path = flow_path(rtt_ms / 1e3, 1e9 * rtt_ms / 1e3 / 1538 / 8)
     # A round may begin just above or just below half a path, and so one doubling later.
     assert left / slow_start.hystart_exit(path, 10.0)[0] == pytest.approx(1.0, rel=0.35)
 

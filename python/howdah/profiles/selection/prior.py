@@ -166,8 +166,7 @@ def model_prior(path: Path, rtt_s: float, measured: Runs, capacity_bps: float | 
         for configuration in {configuration for configuration, _ in places}:
             mine = [index for index, (each, _) in enumerate(places) if each == configuration]
             at = parameters._replace(rtt_s=np.array([places[index][1] for index in mine]))
-            used = theory.Configuration.of(*configuration)
-            rates[mine] = np.stack(theory.predict(at, used, duration_s=DURATION_S), axis=1)
+            rates[mine] = np.stack(theory.predict(at, *configuration, duration_s=DURATION_S), axis=1)
         return rates
 
     needed = sizes.HEADROOM * rate_bps / 8 * rtt_s

@@ -6,7 +6,6 @@
 from howdah.profiles.theory.prediction import (
     UNMEASURED,
     Calibration,
-    Configuration,
     ModelPrediction,
     PathParameters,
     calibrate,
@@ -17,7 +16,6 @@ from howdah.profiles.theory.prediction import (
 __all__ = [
     "UNMEASURED",
     "Calibration",
-    "Configuration",
     "ModelPrediction",
     "PathParameters",
     "calibrate",

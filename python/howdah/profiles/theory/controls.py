@@ -40,16 +40,16 @@ class PerRound:
         self.law = law
         self.kept = kept
 
-    def window(self, lane: FlowPath, start: FloatArray, memory: ControlState, t_s: FloatArray) -> FloatArray:
+    def window(self, path: FlowPath, start: FloatArray, memory: ControlState, t_s: FloatArray) -> FloatArray:
         """By the law alone."""
         del memory
-        return self.law.window(t_s, start, lane.rtt_s, lane.bdp)
+        return self.law.window(t_s, start, path.rtt_s, path.bdp)
 
     def cut(
-        self, lane: FlowPath, before: FloatArray, memory: ControlState
+        self, path: FlowPath, before: FloatArray, memory: ControlState
     ) -> tuple[FloatArray, ControlState]:
         """A share of the window."""
-        del lane
+        del path
         return self.kept(before) * before, memory
 
 

@@ -30,23 +30,23 @@ _BLIND = proportional(BLIND_PER)
 class Cubic:
     """See the module; fast convergence (§4.7) as Linux has it by default."""
 
-    def window(self, lane: FlowPath, start: FloatArray, memory: ControlState, t_s: FloatArray) -> FloatArray:
+    def window(self, path: FlowPath, start: FloatArray, memory: ControlState, t_s: FloatArray) -> FloatArray:
         """The largest of the cubic, Reno's window, and the least growth before the first loss."""
         plateau = np.maximum(memory.plateau, start)
         curve = plateau + SCALE * (t_s - plateau_after_s(plateau - start)) ** 3
-        noticed_s = np.maximum(t_s - STALE_S / 2 - lane.rtt_s, 0.0)
-        friendly = _FRIENDLY.window(noticed_s, start, lane.rtt_s, lane.bdp)
+        noticed_s = np.maximum(t_s - STALE_S / 2 - path.rtt_s, 0.0)
+        friendly = _FRIENDLY.window(noticed_s, start, path.rtt_s, path.bdp)
         grown = np.maximum(np.maximum(curve, friendly), start)
         if np.any(memory.plateau == 0):
-            blind = _BLIND.window(t_s, start, lane.rtt_s, lane.bdp)
+            blind = _BLIND.window(t_s, start, path.rtt_s, path.bdp)
             grown = np.where(memory.plateau == 0, np.maximum(grown, blind), grown)
         return grown
 
     def cut(
-        self, lane: FlowPath, before: FloatArray, memory: ControlState
+        self, path: FlowPath, before: FloatArray, memory: ControlState
     ) -> tuple[FloatArray, ControlState]:
         """β of the window; the plateau lies lower where the last loss came at a larger window."""
-        del lane
+        del path
         lower = before * (1 + BETA) / 2
         return BETA * before, memory._replace(plateau=np.where(before < memory.plateau, lower, before))
 

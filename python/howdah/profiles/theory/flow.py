@@ -22,7 +22,7 @@ _BISECTIONS = 40
 
 
 class FlowLimits(NamedTuple):
-    """What ends growth; arrays like those of the lane."""
+    """What ends growth; arrays like those of the path."""
 
     overflow: FloatArray
     """Segments in flight at which the queue overflows."""
@@ -48,7 +48,7 @@ class WindowGrowth(NamedTuple):
     """A control on its way: the window as a function of time."""
 
     control: ControlModel
-    lane: FlowPath
+    path: FlowPath
     limits: FlowLimits
     start: FloatArray
     """Window when the last losses were repaired, segments."""
@@ -56,17 +56,17 @@ class WindowGrowth(NamedTuple):
 
     def window(self, t_s: FloatArray) -> FloatArray:
         """Segments in flight ``t_s`` later, as buffers allow."""
-        return np.minimum(self.control.window(self.lane, self.start, self.memory, t_s), self.limits.cap)
+        return np.minimum(self.control.window(self.path, self.start, self.memory, t_s), self.limits.cap)
 
     def until_loss(self, due: FloatArray, most_s: FloatArray) -> CongestionEpoch:
         """Until ``due`` segments were sent, or the queue overflows, or ``most_s`` passed."""
         # The window never shrinks here, so by then so many have been sent.
-        due_s = due / self.lane.delivered_per_s(np.minimum(self.start, self.limits.cap))
+        due_s = due / self.path.delivered_per_s(np.minimum(self.start, self.limits.cap))
         within_s = np.minimum(most_s, due_s)
         overflow_s = self._first(self.limits.overflow, within_s)
         horizon_s = np.minimum(within_s, overflow_s)
         step_s = horizon_s / (len(_GRID) - 1)
-        rate = self.lane.delivered_per_s(self.window(_GRID * horizon_s))
+        rate = self.path.delivered_per_s(self.window(_GRID * horizon_s))
         sent = np.zeros_like(rate)
         np.cumsum((rate[1:] + rate[:-1]) / 2 * step_s, axis=0, out=sent[1:])
         elapsed_s, count = _reach(sent, due, step_s)
@@ -137,7 +137,7 @@ class Flow(NamedTuple):
     """Flows of one congestion control; the arrays have one dimension."""
 
     control: ControlModel
-    lane: FlowPath
+    path: FlowPath
     limits: FlowLimits
     start: SlowStart = SlowStart()
     runs: int | None = None
@@ -146,13 +146,13 @@ class Flow(NamedTuple):
 
     def sent_by(self, span_s: Numbers, rng: np.random.Generator) -> FloatArray:
         """Segments sent from the first one up to ``span_s`` seconds later."""
-        span = np.broadcast_to(np.asarray(span_s, float), self.lane.rtt_s.shape)
+        span = np.broadcast_to(np.asarray(span_s, float), self.path.rtt_s.shape)
         halfway, end = self._run(span, rng)
         return end.sent + (span - end.t_s) * end.rate_since(halfway)
 
     def steady_per_s(self, rng: np.random.Generator) -> FloatArray:
         """Segments per second once the beginning is forgotten."""
-        halfway, end = self._run(np.full(self.lane.rtt_s.shape, _LONG_S), rng)
+        halfway, end = self._run(np.full(self.path.rtt_s.shape, _LONG_S), rng)
         return end.rate_since(halfway)
 
     def _run(self, span_s: FloatArray, rng: np.random.Generator) -> tuple[FlowProgress, FlowProgress]:
@@ -178,38 +178,38 @@ class Flow(NamedTuple):
 
     def _next(self, state: FlowProgress, span_s: FloatArray, due: FloatArray) -> FlowProgress:
         """Over one loss: the round trip that repairs the last, growth, and the one in which it is found."""
-        lane, growth = (
-            self.lane,
-            WindowGrowth(self.control, self.lane, self.limits, state.window, state.memory),
+        path, growth = (
+            self.path,
+            WindowGrowth(self.control, self.path, self.limits, state.window, state.memory),
         )
         left_s = span_s - state.t_s
-        repair_s = np.minimum(lane.round_s(state.window), left_s)
-        repair = lane.delivered_per_s(np.minimum(state.window, self.limits.cap)) * repair_s
+        repair_s = np.minimum(path.round_s(state.window), left_s)
+        repair = path.delivered_per_s(np.minimum(state.window, self.limits.cap)) * repair_s
         grown = growth.until_loss(np.maximum(due - repair, 0.0), left_s - repair_s)
         used_s = repair_s + grown.elapsed_s
-        found_s = np.where(grown.lost, np.minimum(lane.round_s(grown.window), left_s - used_s), 0.0)
-        found = lane.delivered_per_s(grown.window) * found_s
-        after, memory = self.control.cut(lane, growth.window(grown.elapsed_s + found_s), state.memory)
+        found_s = np.where(grown.lost, np.minimum(path.round_s(grown.window), left_s - used_s), 0.0)
+        found = path.delivered_per_s(grown.window) * found_s
+        after, memory = self.control.cut(path, growth.window(grown.elapsed_s + found_s), state.memory)
         # Whatever was not lost ran out of time.
         t_s = np.where(grown.lost, state.t_s + used_s + found_s, span_s)
         return FlowProgress(t_s, state.sent + repair + grown.sent + found, after, memory)
 
     def _slow_start(self, span_s: FloatArray, rng: np.random.Generator) -> FlowProgress:
         """Up to a loss, the buffers, or where HyStart ends it."""
-        lane, first = self.lane, self.start.window
+        path, first = self.path, self.start.window
         quiet = np.minimum(self.limits.cap, self.start.threshold)
         if self.start.hystart:
-            quiet = np.minimum(quiet, slow_start.hystart_exit(lane, first))
+            quiet = np.minimum(quiet, slow_start.hystart_exit(path, first))
         # When the window is W, W − w₀ segments were acknowledged and W more are on their way.
         random = (first + self._draw(rng)) / 2
-        lossy = np.minimum(slow_start.overflow(lane, first, self.limits.overflow), random)
-        by_time = slow_start.window(lane, first, span_s)
+        lossy = np.minimum(slow_start.overflow(path, first, self.limits.overflow), random)
+        by_time = slow_start.window(path, first, span_s)
         end = np.maximum(np.minimum(np.minimum(quiet, lossy), by_time), first)
         lost = (lossy < quiet) & (lossy < by_time)
-        t_s = slow_start.duration_s(lane, first, end)
-        found_s = np.where(lost, np.minimum(lane.round_s(end), np.maximum(span_s - t_s, 0.0)), 0.0)
-        found = lane.delivered_per_s(end) * found_s
-        fresh = ControlState.fresh(lane.bdp.shape)
-        after, cut = self.control.cut(lane, np.minimum(end + found, self.limits.cap), fresh)
+        t_s = slow_start.duration_s(path, first, end)
+        found_s = np.where(lost, np.minimum(path.round_s(end), np.maximum(span_s - t_s, 0.0)), 0.0)
+        found = path.delivered_per_s(end) * found_s
+        fresh = ControlState.fresh(path.bdp.shape)
+        after, cut = self.control.cut(path, np.minimum(end + found, self.limits.cap), fresh)
         memory = ControlState(*(np.where(lost, new, old) for new, old in zip(cut, fresh, strict=True)))
         return FlowProgress(t_s + found_s, end - first + found, np.where(lost, after, end), memory)

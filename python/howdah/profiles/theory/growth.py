@@ -62,12 +62,12 @@ class ControlState(NamedTuple):
 class ControlModel(Protocol):
     """A congestion control after slow start."""
 
-    def window(self, lane: FlowPath, start: FloatArray, memory: ControlState, t_s: FloatArray) -> FloatArray:
+    def window(self, path: FlowPath, start: FloatArray, memory: ControlState, t_s: FloatArray) -> FloatArray:
         """Window ``t_s`` seconds after losses were repaired and it was ``start``, in segments."""
         ...
 
     def cut(
-        self, lane: FlowPath, before: FloatArray, memory: ControlState
+        self, path: FlowPath, before: FloatArray, memory: ControlState
     ) -> tuple[FloatArray, ControlState]:
         """What a loss leaves of the window ``before``, and what is kept in mind."""
         ...

@@ -25,22 +25,22 @@ SLOW_S = 1.0
 class Htcp:
     """See the module."""
 
-    def window(self, lane: FlowPath, start: FloatArray, memory: ControlState, t_s: FloatArray) -> FloatArray:
+    def window(self, path: FlowPath, start: FloatArray, memory: ControlState, t_s: FloatArray) -> FloatArray:
         """Additive in round trips, so slower once the queue makes them longer: then W² grows by 2 C τ α."""
-        gained = 2 * (1 - memory.backoff) * growth_s(t_s, lane.rtt_s) / lane.rtt_s
-        clear = np.maximum(lane.bdp - start, 0.0)
-        full = np.maximum(start, lane.bdp)
-        queueing = np.sqrt(full**2 + 2 * lane.bdp * np.maximum(gained - clear, 0.0))
+        gained = 2 * (1 - memory.backoff) * growth_s(t_s, path.rtt_s) / path.rtt_s
+        clear = np.maximum(path.bdp - start, 0.0)
+        full = np.maximum(start, path.bdp)
+        queueing = np.sqrt(full**2 + 2 * path.bdp * np.maximum(gained - clear, 0.0))
         return np.where(gained <= clear, start + gained, queueing)
 
     def cut(
-        self, lane: FlowPath, before: FloatArray, memory: ControlState
+        self, path: FlowPath, before: FloatArray, memory: ControlState
     ) -> tuple[FloatArray, ControlState]:
         """The adapted back-off, which empties the queue but not the path."""
-        rate = lane.delivered_per_s(before)
+        rate = path.delivered_per_s(before)
         steady = np.abs(rate - memory.rate_per_s) <= EVEN_SHARE * memory.rate_per_s
-        adapted = np.clip(lane.rtt_s / lane.round_s(before), *BACKOFFS)
-        adapts = steady & memory.steady & (lane.rtt_s > ADAPTED_FROM_S)
+        adapted = np.clip(path.rtt_s / path.round_s(before), *BACKOFFS)
+        adapts = steady & memory.steady & (path.rtt_s > ADAPTED_FROM_S)
         kept = np.where(adapts, adapted, BACKOFFS[0])
         return kept * before, memory._replace(backoff=kept, rate_per_s=rate, steady=steady)
 

@@ -33,11 +33,34 @@ DURATION_S = 100.0
 AUTOTUNED_WINDOW_BYTES = 3 * 2**20
 """Half of Linux's default ``tcp_rmem``."""
 _TAILS = (0.05, 0.95)
+WINDOW_PER_BUFFER = 1.5
+"""Runs without loss in a lab had 1.15 to 1.8 times their buffer in flight (Linux 6.18, 1 to 10 streams,
+244 kB and 1 MB, 11.8 to 366 ms). A receiver that may not have 2 B (net.core.rmem_max) offers 1 to 2 B."""
+IP_TCP_BYTES = 52
+"""IPv4 20, TCP 20, and the timestamps that Linux always sends, 12."""
+ETHERNET_BYTES = 38
+"""Preamble 8, header 14, checksum 4, gap 12."""
 
 
 COVERAGE = 0.90
 RUNS_FOR_COVERAGE = 19
 """With fewer runs no order statistic leaves only 5 % on either side."""
+
+
+class Segment(NamedTuple):
+    """A segment of a path's MTU: what it carries, and what it takes on the wire."""
+
+    mtu_bytes: int
+
+    @property
+    def payload_bits(self) -> float:
+        """The payload: 1448 bytes of 1500."""
+        return 8.0 * (self.mtu_bytes - IP_TCP_BYTES)
+
+    @property
+    def wire_bits(self) -> float:
+        """The frame with its gap: 1538 bytes for 1500."""
+        return 8.0 * (self.mtu_bytes + ETHERNET_BYTES)
 
 
 class Calibration(NamedTuple):
@@ -71,20 +94,6 @@ class PathParameters(NamedTuple):
     """Most that a stream without a buffer of its own has in flight."""
 
 
-class Configuration(NamedTuple):
-    """How it is used."""
-
-    congestion_control: str
-    streams: int = 1
-    buffer_bytes: float = np.nan
-    """As asked for at both ends; ``buffer_window_bytes`` has the window that it gives. nan: autotuned."""
-
-    @classmethod
-    def of(cls, congestion_control: str, streams: int, buffer_bytes: float | None) -> "Configuration":
-        """The same where None is autotuned, as in ``howdah.archive.runs.Configuration``."""
-        return cls(congestion_control, streams, np.nan if buffer_bytes is None else buffer_bytes)
-
-
 class ModelPrediction(NamedTuple):
     """Mean goodput, bits per second, in the shape of the path's arrays; 90 % of runs lie between the ends."""
 
@@ -101,69 +110,75 @@ class _Rates(NamedTuple):
     high: FloatArray
 
 
+_Setup = tuple[str, int, float | None]
+"""Congestion control, streams, and bytes of buffer asked for at both ends; None is autotuned."""
+_Measure = Callable[[Flow, np.random.Generator], FloatArray]
+
+
 def predict(
     path: PathParameters,
-    configuration: Configuration,
+    congestion_control: str,
+    streams: int = 1,
+    buffer_bytes: float | None = None,
     *,
     duration_s: float = DURATION_S,
     calibration: Calibration = UNMEASURED,
 ) -> ModelPrediction:
-    """What ``configuration`` would reach in a run of ``duration_s``. The same question has the same answer.
+    """What a configuration would reach in a run of ``duration_s``. The same question has the same answer.
 
+    ``buffer_bytes`` is asked for at both ends of each stream; None is autotuned.
     Raises HowdahError for a path or configuration that cannot be, or a congestion control without a model.
     """
     if not duration_s > 0:
         raise HowdahError(f"duration_s is {duration_s}; it must be above 0")
-    # What was sent within half a round trip of the end has not arrived.
-    return _predict(
-        path,
-        configuration,
-        lambda flow, rng: flow.sent_by(np.maximum(duration_s - flow.lane.rtt_s / 2, 0.0), rng) / duration_s,
-        calibration,
-    )
+
+    def mean_per_s(flow: Flow, rng: np.random.Generator) -> FloatArray:
+        # What was sent within half a round trip of the end has not arrived.
+        return flow.sent_by(np.maximum(duration_s - flow.path.rtt_s / 2, 0.0), rng) / duration_s
+
+    return _predict(path, (congestion_control, streams, buffer_bytes), mean_per_s, calibration)
 
 
 def predict_steady(
-    path: PathParameters, configuration: Configuration, *, calibration: Calibration = UNMEASURED
+    path: PathParameters,
+    congestion_control: str,
+    streams: int = 1,
+    buffer_bytes: float | None = None,
+    *,
+    calibration: Calibration = UNMEASURED,
 ) -> ModelPrediction:
-    """The same in the long run, without the beginning."""
-    return _predict(path, configuration, Flow.steady_per_s, calibration)
+    """What ``predict`` says of a run that never ends."""
+    setup = (congestion_control, streams, buffer_bytes)
+    return _predict(path, setup, Flow.steady_per_s, calibration)
 
 
 def _predict(
-    path: PathParameters,
-    configuration: Configuration,
-    measure: Callable[[Flow, np.random.Generator], FloatArray],
-    calibration: Calibration,
+    path: PathParameters, setup: _Setup, measure: _Measure, calibration: Calibration
 ) -> ModelPrediction:
-    _check(path, configuration)
+    _check(path, setup)
     segment = Segment(path.mtu_bytes)
-    rates = _aggregate(path, configuration, measure)
+    rates = _aggregate(path, setup, measure)
     most = np.asarray(path.capacity_bps, float) / segment.wire_bits
     low, mid, high = (
         np.minimum(rate * ratio, most) * segment.payload_bits
-        for rate, ratio in (
-            (rates.low, calibration.low),
-            (rates.mean, calibration.mid),
-            (rates.high, calibration.high),
-        )
+        for rate, ratio in zip((rates.low, rates.mean, rates.high), calibration[:3], strict=True)
     )
     return ModelPrediction(np.minimum(low, mid), mid, np.maximum(mid, high))
 
 
 def _aggregate(
     path: PathParameters,
-    configuration: Configuration,
-    measure: Callable[[Flow, np.random.Generator], FloatArray],
+    setup: _Setup,
+    measure: _Measure,
 ) -> _Rates:
-    """Of all streams together."""
-    n = configuration.streams
-    together = _rates(path, configuration, n, measure)
+    """The rates of all streams together."""
+    n = setup[1]
+    together = _rates(path, setup, n, measure)
     shared = _Rates(*(n * rate for rate in together))
     if n == 1 or not np.any(path.loss):
         return shared
-    lossless = n * _rates(path._replace(loss=0.0), configuration, n, measure).mean
-    alone = _rates(path, configuration, 1, measure)
+    lossless = n * _rates(path._replace(loss=0.0), setup, n, measure).mean
+    alone = _rates(path, setup, 1, measure)
     half_width = [(alone.mean - alone.low) * np.sqrt(n), (alone.high - alone.mean) * np.sqrt(n)]
     mean = np.maximum(shared.mean, np.minimum(lossless, n * alone.mean))
     return _Rates(mean, np.maximum(mean - half_width[0], 0.0), mean + half_width[1])
@@ -171,43 +186,43 @@ def _aggregate(
 
 def _rates(
     path: PathParameters,
-    configuration: Configuration,
+    setup: _Setup,
     sharers: int,
-    measure: Callable[[Flow, np.random.Generator], FloatArray],
+    measure: _Measure,
 ) -> _Rates:
-    """Of one stream that has a ``sharers``-th of the path."""
+    """The rates of one stream that has a ``sharers``-th of the path."""
+    control, _, buffer_bytes = setup
     fields = (path.capacity_bps, path.rtt_s, path.loss, path.queue_bytes)
     capacity, rtt, loss, queue = np.broadcast_arrays(*(np.asarray(each, float) for each in fields))
     replicas = REPLICAS if np.any(loss > 0) else 1
     segment = Segment(path.mtu_bytes)
     bdp = capacity * rtt / segment.wire_bits
     waiting = np.where(np.isnan(queue), bdp, 8 * queue / segment.wire_bits)
-    window_bytes = buffer_window_bytes(configuration.buffer_bytes)
-    if np.isnan(window_bytes):
-        window_bytes = path.autotuned_window_bytes
+    window_bytes = path.autotuned_window_bytes if buffer_bytes is None else WINDOW_PER_BUFFER * buffer_bytes
     cap = np.full(bdp.shape, 8 * window_bytes / segment.payload_bits)
     columns = ((bdp + waiting) / sharers, cap, loss)
-    lane = FlowPath(*(np.repeat(each.ravel(), replicas) for each in (rtt, bdp / sharers)))
+    flow_path = FlowPath(*(np.repeat(each.ravel(), replicas) for each in (rtt, bdp / sharers)))
     limits = FlowLimits(*(np.repeat(each.ravel(), replicas) for each in columns))
-    name = configuration.congestion_control.removeprefix("hd_")
+    name = control.removeprefix("hd_")
     flow = Flow(
-        controls.control_model(name), lane, limits, SlowStart(hystart=name in controls.HYSTART), replicas
+        controls.control_model(name), flow_path, limits, SlowStart(hystart=name in controls.HYSTART), replicas
     )
     runs = measure(flow, np.random.default_rng(SEED)).reshape(*bdp.shape, replicas)
     low, high = np.quantile(runs, _TAILS, axis=-1)
     return _Rates(runs.mean(axis=-1), low, high)
 
 
-def _check(path: PathParameters, configuration: Configuration) -> None:
+def _check(path: PathParameters, setup: _Setup) -> None:
     """Raises HowdahError for what cannot be."""
+    _, streams, buffer_bytes = setup
     above = {
         "capacity_bps": path.capacity_bps,
         "rtt_s": path.rtt_s,
-        "streams": configuration.streams,
+        "streams": streams,
         "autotuned_window_bytes": path.autotuned_window_bytes,
     }
-    if not np.isnan(configuration.buffer_bytes):
-        above["buffer_bytes"] = configuration.buffer_bytes
+    if buffer_bytes is not None:
+        above["buffer_bytes"] = buffer_bytes
     for name, value in above.items():
         if not np.all(np.asarray(value) > 0):
             raise HowdahError(f"{name} is {value}; it must be above 0")
@@ -237,40 +252,8 @@ def calibrate(predicted_bps: npt.ArrayLike, measured_bps: npt.ArrayLike) -> Cali
     if not ratio.size:
         raise HowdahError("no measured rate can be compared with a prediction; each must be above 0")
     mid = float(np.exp(np.median(np.log(ratio))))
-    outside = int((ratio.size + 1) * (1 - COVERAGE) / 2)
-    low, high = float(ratio[max(outside, 1) - 1]), float(ratio[-max(outside, 1)])
+    tail = int((ratio.size + 1) * (1 - COVERAGE) / 2)
+    low, high = float(ratio[max(tail, 1) - 1]), float(ratio[-max(tail, 1)])
     if ratio.size < RUNS_FOR_COVERAGE:
         low, high = min(low, UNMEASURED.low * mid), max(high, UNMEASURED.high * mid)
     return Calibration(low, mid, high, int(ratio.size))
-
-
-WINDOW_PER_BUFFER = 1.5
-"""Runs without loss in a lab had 1.15 to 1.8 times their buffer in flight (Linux 6.18, 1 to 10 streams,
-244 kB and 1 MB, 11.8 to 366 ms). A receiver that may not have 2 B (net.core.rmem_max) offers 1 to 2 B."""
-
-
-def buffer_window_bytes(buffer_bytes: float) -> float:
-    """Payload in flight of a stream with ``buffer_bytes`` asked for at both ends, where they hold it back."""
-    return WINDOW_PER_BUFFER * buffer_bytes
-
-
-IP_TCP_BYTES = 52
-"""IPv4 20, TCP 20, and the timestamps that Linux always sends, 12."""
-ETHERNET_BYTES = 38
-"""Preamble 8, header 14, checksum 4, gap 12."""
-
-
-class Segment(NamedTuple):
-    """Of a path's MTU."""
-
-    mtu_bytes: int
-
-    @property
-    def payload_bits(self) -> float:
-        """1448 bytes of 1500."""
-        return 8.0 * (self.mtu_bytes - IP_TCP_BYTES)
-
-    @property
-    def wire_bits(self) -> float:
-        """1538 bytes for 1500."""
-        return 8.0 * (self.mtu_bytes + ETHERNET_BYTES)

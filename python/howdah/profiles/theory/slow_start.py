@@ -18,39 +18,39 @@ _RISE_SHARE = 1 / 8
 _RISE_S = (0.004, 0.016)
 
 
-def duration_s(lane: FlowPath, start: Numbers, end: Numbers) -> FloatArray:
+def duration_s(path: FlowPath, start: Numbers, end: Numbers) -> FloatArray:
     """From window ``start`` to ``end``, segments: τ log₂ up to the BDP, then one segment each 1/C."""
-    clear = np.maximum(np.minimum(end, lane.bdp), start)
-    beyond = np.maximum(np.subtract(end, np.maximum(lane.bdp, start)), 0.0)
-    return lane.rtt_s * np.log2(clear / start) + beyond / lane.rate_per_s
+    clear = np.maximum(np.minimum(end, path.bdp), start)
+    beyond = np.maximum(np.subtract(end, np.maximum(path.bdp, start)), 0.0)
+    return path.rtt_s * np.log2(clear / start) + beyond / path.rate_per_s
 
 
-def window(lane: FlowPath, start: Numbers, t_s: Numbers) -> FloatArray:
+def window(path: FlowPath, start: Numbers, t_s: Numbers) -> FloatArray:
     """Window after ``t_s`` seconds, segments."""
-    clear_s = duration_s(lane, start, np.maximum(lane.bdp, start))
-    doubled = start * np.exp2(np.minimum(t_s, clear_s) / lane.rtt_s)
-    return doubled + np.maximum(np.subtract(t_s, clear_s), 0.0) * lane.rate_per_s
+    clear_s = duration_s(path, start, np.maximum(path.bdp, start))
+    doubled = start * np.exp2(np.minimum(t_s, clear_s) / path.rtt_s)
+    return doubled + np.maximum(np.subtract(t_s, clear_s), 0.0) * path.rate_per_s
 
 
-def overflow(lane: FlowPath, start: float, limit: Numbers) -> FloatArray:
+def overflow(path: FlowPath, start: float, limit: Numbers) -> FloatArray:
     """Window at which a queue overflows that overflows at ``limit`` when it stays full.
 
     Each ACK lets two segments go at once, so a round that began with w leaves up to w of them in the queue,
     though the path is not full yet: the first round with more than the queue holds overflows it.
     """
-    queue = np.maximum(limit - lane.bdp, 0.0)
+    queue = np.maximum(limit - path.bdp, 0.0)
     rounds = np.ceil(np.maximum(np.log2(np.maximum(queue / start, 1.0)), 0.0))
     return np.minimum(start * np.exp2(rounds) + queue, limit)
 
 
-def hystart_exit(lane: FlowPath, start: float) -> FloatArray:
+def hystart_exit(path: FlowPath, start: float) -> FloatArray:
     """Window at which HyStart ends slow start: by the train of ACKs, or the RTT, whichever is sooner.
 
     A round that begins with at least half of a full path gives a train of ACKs half a round trip long; in
     that time the window gains as much again. The RTT counts when a whole round had it an eighth longer.
     """
-    train = lane.rate_per_s * (lane.rtt_s + _TRAIN_CUSHION_S) / 2
+    train = path.rate_per_s * (path.rtt_s + _TRAIN_CUSHION_S) / 2
     rounds = np.ceil(np.maximum(np.log2(train / start), 0.0))
     by_train = start * np.exp2(rounds) + train
-    rise_s = np.clip(_RISE_SHARE * lane.rtt_s, *_RISE_S)
-    return np.minimum(by_train, lane.bdp + lane.rate_per_s * rise_s)
+    rise_s = np.clip(_RISE_SHARE * path.rtt_s, *_RISE_S)
+    return np.minimum(by_train, path.bdp + path.rate_per_s * rise_s)

@@ -55,9 +55,9 @@ def modelled_profile(material: Material, configuration: Configuration) -> Modell
     rtts = np.array(list(rates))
     places = [place for rtt_s in rates for place in cells.places(Cell(configuration, rtt_s))]
     path = theory.PathParameters(cells.capacity_bps or cells.most_bps, rtts)
-    asked = theory.Configuration.of(*configuration)
+    duration_s = float(np.median(cells.runs.elapsed_s[places]))
     try:
-        found = theory.predict(path, asked, duration_s=float(np.median(cells.runs.elapsed_s[places])))
+        found = theory.predict(path, *configuration, duration_s=duration_s)
     except HowdahError:
         return None
     inside = [

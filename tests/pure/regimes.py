@@ -84,41 +84,41 @@ class Phases(NamedTuple):
 
 def until_overflow(
     control: ControlModel,
-    lane: FlowPath,
+    path: FlowPath,
     threshold: Numbers,
     overflow: Numbers,
     start: float = slow_start.START_SEGMENTS,
 ) -> Phases:
     """The phases with slow start up to ``threshold`` (W_SS) and a loss at ``overflow`` segments in flight.
 
-    All arrays have the one dimension of the lane's. ``overflow`` must be above both C τ and ``threshold``.
+    All arrays have the one dimension of the path's. ``overflow`` must be above both C τ and ``threshold``.
     """
-    shape = lane.bdp.shape
+    shape = path.bdp.shape
     threshold, overflow = (np.broadcast_to(np.asarray(each, float), shape) for each in (threshold, overflow))
-    first = Phase(slow_start.duration_s(lane, start, threshold), threshold - start)
-    full = _grow(control, lane, threshold, np.maximum(lane.bdp, threshold))
-    full = Phase(*(np.where(lane.bdp > threshold, each, 0.0) for each in full))
-    whole = _grow(control, lane, threshold, overflow)
+    first = Phase(slow_start.duration_s(path, start, threshold), threshold - start)
+    full = _grow(control, path, threshold, np.maximum(path.bdp, threshold))
+    full = Phase(*(np.where(path.bdp > threshold, each, 0.0) for each in full))
+    whole = _grow(control, path, threshold, overflow)
     return Phases(first, full, Phase(whole.duration_s - full.duration_s, whole.sent - full.sent))
 
 
-def additive_ca1(lane: FlowPath, threshold: Numbers, segments: float = 1.0) -> Phase:
+def additive_ca1(path: FlowPath, threshold: Numbers, segments: float = 1.0) -> Phase:
     """CA1 in closed form (§III-C) where ``segments`` are gained a round trip; nothing where W_SS ≥ C τ."""
-    low = np.minimum(threshold, lane.bdp)
-    duration_s = lane.rtt_s * (lane.bdp - low) / segments
-    return Phase(duration_s, duration_s * (lane.bdp + low) / (2 * lane.rtt_s))
+    low = np.minimum(threshold, path.bdp)
+    duration_s = path.rtt_s * (path.bdp - low) / segments
+    return Phase(duration_s, duration_s * (path.bdp + low) / (2 * path.rtt_s))
 
 
-def proportional_ca1(lane: FlowPath, threshold: Numbers, per: float) -> Phase:
+def proportional_ca1(path: FlowPath, threshold: Numbers, per: float) -> Phase:
     """The same where one segment is gained for each ``per`` acknowledged, as Scalable does."""
-    low = np.minimum(threshold, lane.bdp)
-    return Phase(lane.rtt_s * per * np.log(lane.bdp / low), per * (lane.bdp - low))
+    low = np.minimum(threshold, path.bdp)
+    return Phase(path.rtt_s * per * np.log(path.bdp / low), per * (path.bdp - low))
 
 
-def _grow(control: ControlModel, lane: FlowPath, start: FloatArray, end: FloatArray) -> Phase:
-    shape = lane.bdp.shape
+def _grow(control: ControlModel, path: FlowPath, start: FloatArray, end: FloatArray) -> Phase:
+    shape = path.bdp.shape
     limits = FlowLimits(end, np.full(shape, np.inf), np.zeros(shape))
-    growth = WindowGrowth(control, lane, limits, start, ControlState.fresh(shape))
+    growth = WindowGrowth(control, path, limits, start, ControlState.fresh(shape))
     grown = growth.until_loss(np.full(shape, np.inf), np.full(shape, _LONG_S))
     return Phase(grown.elapsed_s, grown.sent)
 
