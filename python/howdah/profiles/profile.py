@@ -28,7 +28,7 @@ WHISKER_IQR = 1.5
 PRIOR_RUNS = 4
 DRAWS = 1000
 INTERVAL = 0.9
-"""What of the bootstrap an interval holds, in the middle."""
+"""The central share of the bootstrap that an interval holds."""
 _LEAST = 1e-6
 """Standard error as a share of the fastest mean, below which runs count as alike: rounding is in there."""
 _LEAST_BPS = 1.0
@@ -50,18 +50,18 @@ class Profile(NamedTuple):
     runs: NDArray[np.int64]
     mean_bps: Floats
     sd_bps: Floats
-    """Of single runs (n − 1 in the denominator); NaN at an RTT with one run."""
+    """The standard deviation of single runs (n − 1 in the denominator); NaN at an RTT with one run."""
     median_bps: Floats
     quartiles_bps: Floats
-    """Shape (n, 2): lower and upper."""
+    """The lower and the upper quartile: shape (n, 2)."""
     whiskers_bps: Floats
-    """Shape (n, 2): lowest and highest run that is no outlier."""
+    """The lowest and the highest run that is no outlier: shape (n, 2)."""
     rates_bps: tuple[Floats, ...]
-    """n arrays: the runs at each RTT, slowest first."""
+    """The runs at each RTT, slowest first: n arrays."""
 
     @property
     def outliers_bps(self) -> tuple[Floats, ...]:
-        """n arrays: the runs beyond the whiskers."""
+        """The runs beyond the whiskers: n arrays."""
         return tuple(
             rates[(rates < low) | (rates > high)]
             for rates, (low, high) in zip(self.rates_bps, self.whiskers_bps, strict=True)
@@ -130,7 +130,7 @@ def _refuse(wrong: NDArray[np.bool_], what: Callable[[int], str]) -> None:
 
 
 def _changes(*columns: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where a row of sorted columns differs from the one before it, the first included."""
+    """The rows of sorted columns that differ from the one before them, the first included."""
     new = np.zeros(len(columns[0]), np.bool_)
     new[0] = True
     for column in columns:
@@ -218,7 +218,7 @@ class Region(NamedTuple):
 
 
 class Curvature(NamedTuple):
-    """At the inner RTTs of n; arrays of shape (n − 2,), in b/s per s²."""
+    """The curvature at the inner RTTs of n; arrays of shape (n − 2,), in b/s per s²."""
 
     grid_s: Floats
     """The n RTTs."""
@@ -226,10 +226,10 @@ class Curvature(NamedTuple):
     low: Floats
     high: Floats
     concave_share: Floats
-    """Of bootstrap draws that bend down."""
+    """The share of bootstrap draws that bend down."""
 
     def regions(self) -> list[Region]:
-        """Each from the RTT before the first bend of one kind to the RTT after the last."""
+        """The regions, each from the RTT before the first bend of one kind to the RTT after the last."""
         found: list[Region] = []
         before = Shape.STRAIGHT
         for at, (low, high) in enumerate(zip(self.low, self.high, strict=True)):

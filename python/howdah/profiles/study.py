@@ -98,7 +98,7 @@ class ConfigurationProfile(msgspec.Struct, frozen=True, kw_only=True):
     regions: list[Region]
     regressions: RegressionErrors | None
     problem: str | None
-    """Why there is no transition."""
+    """The reason why there is no transition; null where there is one."""
 
 
 class PathProfiles(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +106,7 @@ class PathProfiles(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     encrypted: bool
-    """The streams; a CPU may hold encrypted ones to less, so they make profiles of their own."""
+    """True of encrypted streams, which a CPU may hold to less, so they make profiles of their own."""
     capacity_bps: float | None
     runs: int
     configurations: list[ConfigurationProfile]
@@ -119,7 +119,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     paths: list[PathProfiles]
     late: int
     files: int
-    """Of files, which disks may have held back."""
+    """The runs of files left out, which disks may have held back."""
     without_rtt: int
 
 

@@ -21,7 +21,7 @@ from howdah.text import count
 from howdah.values.record import Record
 
 SettingRow = tuple[str, str, str]
-"""What, ours, the paper's; "" where it has none."""
+"""The columns of a row: what, ours, the paper's; "" where it has none."""
 
 
 class ChoiceEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class ChoiceEntry(msgspec.Struct, frozen=True, kw_only=True):
     rate_mid_bps: float
     rate_high_bps: float
     second: str | None
-    """The next best; null where nothing else was measured."""
+    """The next best configuration; null where nothing else was measured."""
     second_low_bps: float | None
 
 
@@ -41,20 +41,20 @@ class FigureEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One figure."""
 
     number: str
-    """Of the paper's."""
+    """The number of the paper's figure."""
     title: str
     paper: str
-    """What the paper's shows."""
+    """A description of the paper's figure."""
     ours: list[str]
-    """What ours shows; empty where there is none."""
+    """Sentences on our figure; empty where there is none."""
     lacking: str | None
-    """Why there is none, and what would measure it."""
+    """The reason why there is none, and what would measure it."""
     statements: list[str]
-    """Keys of those that compare the two."""
+    """The keys of the statements that compare the two."""
 
 
 class TransitionEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """Where one configuration's profile turns."""
+    """The transition of one configuration's profile."""
 
     configuration: str
     shape: str
@@ -62,7 +62,7 @@ class TransitionEntry(msgspec.Struct, frozen=True, kw_only=True):
     low_s: float
     high_s: float
     sigmoids_s: float
-    """As the paper finds it."""
+    """The transition RTT as the paper finds it."""
 
 
 class Contents(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
     models: list[ModelErrors]
     selection: list[ChoiceEntry]
     left_out: str
-    """How good selection is at RTTs left out."""
+    """A sentence on how good selection is at RTTs left out."""
 
 
 MODELS = "models"
@@ -200,7 +200,7 @@ def _distinct(column: NDArray[Any]) -> list[Any]:
 
 
 SEED = 2017
-"""Draws the RTTs that are left out."""
+"""The seed that draws the RTTs that are left out."""
 
 
 def choices(material: Material) -> list[ChoiceEntry]:
@@ -211,7 +211,7 @@ def choices(material: Material) -> list[ChoiceEntry]:
 
 
 def left_out(material: Material) -> str:
-    """How good choices and predictions are at three RTTs that are taken away before."""
+    """A sentence on how good choices and predictions are at three RTTs that are taken away before."""
     runs = material.cells.runs
     try:
         rtts = draw(runs, SEED)

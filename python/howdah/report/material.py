@@ -24,17 +24,18 @@ from howdah.report.cells import Cell, Floats, PathCells
 T = TypeVar("T")
 
 RTTS_MIN = 5
-"""Fewer leave no room for two regions and where one becomes the other."""
+"""A profile of fewer RTTs has no room for two regions and the turn between them."""
 
 _AS_LONG = 0.8
-"""Of the longest run of a cell: what a run takes beside its time differs by some round trips."""
+"""The least share of the longest run of a cell: what a run takes beside its time differs by some round
+trips."""
 
 _SIZE_STEP_BYTES = 10**8
 """Transfers limited by size are of whole multiples of 100 MB; one limited by time ends there once in 10⁸."""
 
 
 class LateRuns(NamedTuple):
-    """Of the runs at one RTT."""
+    """The number of late runs among those at one RTT."""
 
     late: int
     runs: int
@@ -49,7 +50,7 @@ class Material:
     """
 
     def __init__(self, runs: Runs) -> None:
-        """Of the path with most runs. Raises HowdahError when nothing counts."""
+        """Takes the path with most runs. Raises HowdahError when nothing counts."""
         memory = runs.where(memory=True)
         counted = memory.where(late=False)
         counted = counted[np.isfinite(counted.rtt_s) & (counted.rtt_s > 0) & (counted.rate_bps > 0)]
@@ -84,7 +85,7 @@ class Material:
         return self._once("sigmoids", configuration, lambda: self._of_profile(configuration, fit))
 
     def transition(self, configuration: Configuration) -> Transition | None:
-        """Where the profile of a configuration turns; None where too few RTTs or repeats were measured."""
+        """The transition of a configuration's profile; None where too few RTTs or repeats were measured."""
         return self._once("transition", configuration, lambda: self._of_profile(configuration, transition))
 
     def _of_profile(self, configuration: Configuration, find: Callable[[Profile], T]) -> T | None:
@@ -94,18 +95,19 @@ class Material:
         return find(self.cells.profile(configuration))
 
     def _once(self, what: str, of: object, find: Callable[[], T]) -> T:
-        """What ``find`` gives, which takes long, found once for each ``of``."""
+        """The result of ``find``, which takes long, found once for each ``of``."""
         if (what, of) not in self._found:
             self._found[what, of] = find()
         found: T = self._found[what, of]
         return found
 
     def bin_s(self, rtt_s: float) -> float:
-        """Of every trace at an RTT, so that they can be compared: by the median length of all runs."""
+        """The bins of every trace at an RTT, so that they can be compared: by the median length of all
+        runs."""
         return bin_s(float(np.median(self.all.elapsed_s)), rtt_s)
 
     def traces(self, cell: Cell) -> Sequence[Traces]:
-        """Those of a cell's runs, the oldest first; a run without samples is not in it."""
+        """The traces of a cell's runs, the oldest first; a run without samples is not in it."""
 
         def find() -> Sequence[Traces]:
             ids = self.cells.ids(cell)
@@ -115,7 +117,7 @@ class Material:
         return self._once("traces", cell, find)
 
     def exponents(self, cell: Cell) -> Sequence[Exponents | Undetermined]:
-        """Of the aggregate of each of a cell's traces, without its ramp-up."""
+        """The exponents of the aggregate of each of a cell's traces, without its ramp-up."""
         aggregates = (sustained(each.aggregate_bps) for each in self.traces(cell))
         return self._once("exponents", cell, lambda: [exponents(each) for each in aggregates])
 
@@ -129,12 +131,12 @@ class Material:
         return [exponent for exponent, _ in both], [rate_bps for _, rate_bps in both]
 
     def relation(self, cell: Cell) -> Relation | Undetermined:
-        """How throughput goes with the exponent over the runs of a cell."""
+        """The rank correlation of throughput with the exponent over the runs of a cell."""
         return relation(*self.exponents_and_rates(cell))
 
     @cached_property
     def sizes(self) -> Mapping[Cell, Mapping[int, Floats]]:
-        """Goodputs by cell and transfer size, of runs that were limited by size."""
+        """The goodputs by cell and transfer size, of runs that were limited by size."""
         sized = self.all[_sized(self.all)]
         found: dict[Cell, dict[int, Floats]] = {}
         for size in np.unique(sized.bytes).tolist():
@@ -165,7 +167,7 @@ def _of_one_length(runs: Runs) -> Runs:
 
 
 _BINS = 60
-"""Of a whole run: what is left after the ramp-up has to be 30 at least for exponents."""
+"""The bins of a whole run: what is left after the ramp-up has to be 30 at least for exponents."""
 _BIN_LEAST_S = 0.1
 _BIN_MOST_S = 1.0
 
@@ -191,11 +193,11 @@ def binned(traces: Iterable[Trace], width_s: float) -> list[Traces]:
 
 
 def ramp_s(traces: Traces) -> float:
-    """Time until the aggregate reaches 90 % of what it then sustains (``poincare.sustained``)."""
+    """The time until the aggregate reaches 90 % of what it then sustains (``poincare.sustained``)."""
     whole = traces.aggregate_bps
     return traces.bin_s * (whole.size - poincare.sustained(whole).size)
 
 
 def sustained_bps(traces: Traces) -> float:
-    """Mean of the aggregate after its ramp-up."""
+    """The mean of the aggregate after its ramp-up."""
     return float(np.mean(poincare.sustained(traces.aggregate_bps)))

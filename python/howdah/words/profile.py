@@ -53,7 +53,7 @@ def _turns(path: PathProfiles) -> Table:
 
 
 def _configurations(*others: str, justify: Literal["left", "right"]) -> Table:
-    """A row will be a configuration and ``others``."""
+    """A table whose rows are a configuration and ``others``."""
     table = Table(box=None, pad_edge=False)
     for name in ("cc", "streams", "buffers"):
         table.add_column(name, justify="left" if name == "cc" else "right", no_wrap=True)
@@ -74,7 +74,7 @@ def _better(each: ConfigurationProfile) -> str:
 
 
 def _problems(path: PathProfiles) -> Iterator[str]:
-    """Why there is no transition RTT, each reason once."""
+    """The reasons why there is no transition RTT, each once."""
     reasons: dict[str, list[ConfigurationProfile]] = {}
     for each in path.configurations:
         if each.problem is not None:

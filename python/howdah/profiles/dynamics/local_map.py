@@ -32,7 +32,7 @@ LEAST_NEIGHBOURS = 10
 KNOTS = 120
 
 _RIDGE = 1e-9
-"""Keeps neighbourhoods of a few equal states solvable; their slope is then zero."""
+"""The ridge keeps neighbourhoods of a few equal states solvable; their slope is then zero."""
 _LEAST_FREEDOM = 0.05
 
 
@@ -42,17 +42,17 @@ class LocalMap(NamedTuple):
     values: NDArray[np.float64]
     slopes: NDArray[np.float64]
     errors: NDArray[np.float64]
-    """What came less what was fitted without it."""
+    """The next state less what the map says without it (leave-one-out)."""
     neighbours: int
 
 
 class Forecast(NamedTuple):
-    """How well this sample tells the next, by leave-one-out errors; below 0 when the map misleads."""
+    """Shares of variance by leave-one-out errors; a share is below 0 when the map misleads."""
 
     predictability: float
-    """Share of the variance of the next sample that the map explains."""
+    """The share of the variance of the next sample that the map explains."""
     nonlinearity: float
-    """Share of what the best straight line leaves unexplained that the map explains."""
+    """The share of what the best straight line leaves unexplained that the map explains."""
 
 
 def fit_map(trace: Trace) -> LocalMap:
@@ -67,7 +67,7 @@ def fit_map(trace: Trace) -> LocalMap:
 
 
 def forecast(trace: Trace, fitted: LocalMap) -> Forecast:
-    """What the map of a trace of shape (n,) foretells."""
+    """The forecast of the map of a trace of shape (n,)."""
     left = float(np.mean(fitted.errors**2))
     variance = float(np.var(trace[1:]))
     line = float(np.mean(_line_errors(trace) ** 2))
@@ -157,15 +157,15 @@ def _smoothest(maps: list[LocalMap]) -> LocalMap:
 
 PASSES = 12
 _STEP = 0.7
-"""Of the way to the new trajectory in each pass: the map is only linear nearby."""
+"""The share of the way to the new trajectory in each pass: the map is only linear nearby."""
 _MOST_TRUST = 50.0
-"""Weight of a step of the map against one observation, at most: keeps the system well conditioned."""
+"""The largest weight of a step of the map against one observation keeps the system well conditioned."""
 
 
 _LEAST_PREDICTABILITY = 0.2
 _MOST_VARIANCE = 0.04
-"""Of a trace of variance 1. Where the map explains less than a fifth, or noise has more than a fifth of the
-spread, taking it out would make a map of what is independent."""
+"""Both are of a trace of variance 1. Where the map explains less than a fifth, or noise has more than a fifth
+of the spread, taking it out would make a map of what is independent."""
 _ROUNDING = 1e-12
 """A variance, of a trace of variance 1, that is rounding."""
 
@@ -176,7 +176,7 @@ class Denoised(NamedTuple):
     trace: Trace
     map: LocalMap
     forecast: Forecast
-    """Of the trace as observed: noise that was taken out must not make it look more certain."""
+    """The forecast of the trace as observed: noise that was taken out must not make it look more certain."""
     noise: float
     """Standard deviation of the noise of observation; 0 when none shows."""
 

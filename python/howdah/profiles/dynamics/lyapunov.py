@@ -27,7 +27,7 @@ LEAST_SAMPLES = 30
 DIMENSION = 2
 LENGTH = 5
 THEILER_WINDOW = 1
-"""Steps: delay vectors this near in time share a sample."""
+"""Delay vectors at most so many steps apart share a sample."""
 
 _LEAST_SLOPE = 1e-3
 """A contraction by more in one step is counted as this: the logarithm of a slope of zero says nothing."""
@@ -39,13 +39,14 @@ class Exponents(NamedTuple):
     local: float
     rosenstein: float
     states: NDArray[np.float64]
-    """Shape (n - 1,), in the unit of the trace and the order of time, noise of observation taken out."""
+    """The states without noise of observation, in the unit of the trace and the order of time: shape (n -
+    1,)."""
     local_at_states: NDArray[np.float64]
     """ln|dM/dX| at each state: shape (n - 1,), as figure 13 shows it."""
     noise: float
     """Standard deviation of the noise of observation taken out, in the unit of the trace."""
     forecast: Forecast
-    """How well this sample tells the next through the map, before noise is taken out."""
+    """The forecast of the map before noise is taken out."""
 
 
 def exponents(trace: ArrayLike) -> Exponents | Undetermined:

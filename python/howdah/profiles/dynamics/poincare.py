@@ -22,15 +22,16 @@ class MapShape(NamedTuple):
 
     points: int
     mean: float
-    """In the unit of the trace."""
+    """The mean rate, in the unit of the trace."""
     tilt_deg: float | None
-    """From the 45° line to the principal axis, counter-clockwise, in (-90, 90]; None for a round cloud."""
+    """The angle from the 45° line to the principal axis, counter-clockwise, in (-90, 90]; None for a round
+    cloud."""
     slope: float
-    """Of the least-squares line of the next rate on this one."""
+    """The slope of the least-squares line of the next rate on this one."""
     along: float
-    """Spread along the 45° line: how far the rate wanders."""
+    """The spread along the 45° line: how far the rate wanders."""
     across: float
-    """Spread across it: how far one step jumps. The compactness: smaller is steadier."""
+    """The spread across the 45° line: how far one step jumps. The smaller, the steadier."""
 
 
 class RunMaps(NamedTuple):

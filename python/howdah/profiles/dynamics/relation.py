@@ -32,7 +32,7 @@ class Relation(NamedTuple):
 
     @property
     def decreasing(self) -> bool | None:
-        """Whether throughput falls as the exponent grows; None while the interval holds zero."""
+        """True where throughput falls as the exponent grows; None while the interval holds zero."""
         return None if self.low <= 0 <= self.high else self.high < 0
 
 

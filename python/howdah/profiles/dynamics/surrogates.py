@@ -34,16 +34,16 @@ class Autoregression(NamedTuple):
     """x_i = Σ coefficients_j x_{i-j} + innovation, of a trace less its mean."""
 
     coefficients: NDArray[np.float64]
-    """Shape (order,); order 0 is independent noise."""
+    """The coefficients, shape (order,); order 0 is independent noise."""
     variance: float
-    """Of the innovation."""
+    """The variance of the innovation."""
 
 
 class SurrogateComparison(NamedTuple):
     """A statistic of the trace beside the same of its surrogates of one kind."""
 
     p: float
-    """Rank test, one-sided: small when the trace's is larger. At least 1 / (surrogates + 1)."""
+    """The level of a one-sided rank test: small when the trace's is larger. At least 1 / (surrogates + 1)."""
     median: float
     low: float
     """5th percentile of the surrogates."""

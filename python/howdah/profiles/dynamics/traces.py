@@ -25,7 +25,7 @@ _CONSTANT = 1e-9
 
 
 class Undetermined(NamedTuple):
-    """Nothing can be said, and why."""
+    """Stands for a number where nothing can be said, and gives the reason."""
 
     reason: str
 
@@ -46,7 +46,7 @@ def checked_trace(trace: ArrayLike) -> Trace:
 
 
 def why_undetermined(trace: Trace, least: int) -> Undetermined | None:
-    """Why nothing can be said of a trace that must vary and have ``least`` samples; None when it does."""
+    """The reason why a trace that must vary and have ``least`` samples does not; None when it does."""
     if trace.size < least:
         return Undetermined(f"{count(trace.size, 'sample')}, and {least} are needed")
     if np.ptp(trace) <= _CONSTANT * np.abs(trace).max():
@@ -68,16 +68,16 @@ class Traces(NamedTuple):
     """Rates of all streams of one run in equal bins."""
 
     start_s: float
-    """Of the first bin, on the clock of the samples."""
+    """The start of the first bin, on the clock of the samples."""
     bin_s: float
     streams: NDArray[np.int64]
     """Indices of the streams, ascending: shape (streams,)."""
     rates_bps: Floats
-    """Shape (streams, bins)."""
+    """The rates, shape (streams, bins)."""
 
     @property
     def aggregate_bps(self) -> Floats:
-        """All streams together: shape (bins,)."""
+        """The rate of all streams together: shape (bins,)."""
         total: Floats = self.rates_bps.sum(axis=0)
         return total
 

@@ -21,14 +21,14 @@ from howdah.profiles.dynamics.surrogates import SurrogateComparison
 from howdah.profiles.dynamics.traces import Undetermined, checked_trace, standardised
 
 COUNT = 39
-"""Surrogates of each kind."""
+"""The number of surrogates of each kind."""
 LEVEL = 0.05
 LEAST_COUNT = 19
-"""With fewer no p reaches the level."""
+"""No p reaches the level with fewer surrogates."""
 
 
 class Surrogates(NamedTuple):
-    """Both kinds, each of shape (count, n)."""
+    """The surrogates of a trace of both kinds, each of shape (count, n)."""
 
     shuffled: NDArray[np.float64]
     autoregressive: NDArray[np.float64]
@@ -42,19 +42,19 @@ class SurrogateComparisons(NamedTuple):
 
 
 class ChaosVerdict(NamedTuple):
-    """What a trace has that its surrogates lack."""
+    """A trace set beside its surrogates: whether it has dynamics that they lack."""
 
     predictability: SurrogateComparisons
     nonlinearity: SurrogateComparisons
     beyond: bool
-    """More predictable than shuffled and less linear than autoregressive surrogates, each at the 5 %
-    level."""
+    """True where the trace is more predictable than shuffled and less linear than autoregressive surrogates,
+    each at the 5 % level."""
     chaotic: bool
-    """Beyond its surrogates, and both exponents positive."""
+    """True where the trace is beyond its surrogates and both exponents are positive."""
 
 
 class ExponentComparisons(NamedTuple):
-    """Both exponents beside those of the surrogates that have one."""
+    """The two exponents beside those of the surrogates that have one."""
 
     local: SurrogateComparisons
     rosenstein: SurrogateComparisons
@@ -123,10 +123,10 @@ def _forecast(trace: NDArray[np.float64]) -> Forecast:
 
 
 class Dynamics(NamedTuple):
-    """Of the sustained part of one trace."""
+    """The dynamics of the sustained part of one trace."""
 
     samples: int
-    """Of the whole trace."""
+    """The samples of the whole trace."""
     ramp_up_samples: int
     map: MapShape | Undetermined
     exponents: Exponents | Undetermined

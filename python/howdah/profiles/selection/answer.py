@@ -28,21 +28,21 @@ class RankedConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     congestion_control: str
     streams: int
     buffer_bytes: int | None
-    """Null: autotuned."""
+    """The buffer of each stream; null is autotuned."""
     rate_low_bps: float
     rate_mid_bps: float
     rate_high_bps: float
     basis: PredictionBasis
     rtts_s: list[float]
-    """Measured RTTs it comes from."""
+    """The measured RTTs that the prediction comes from."""
     runs: int
-    """At those."""
+    """The runs at those RTTs."""
     why_not: str | None = None
-    """Null for the chosen one."""
+    """The reason why it was not chosen; null for the chosen one."""
 
 
 class RepeatBounds(msgspec.Struct, frozen=True, kw_only=True):
-    """What the runs of the chosen configuration at one RTT say by themselves, whatever their distribution."""
+    """Bounds from the runs of the chosen configuration at one RTT alone, whatever their distribution."""
 
     rtt_s: float
     runs: int
@@ -51,14 +51,14 @@ class RepeatBounds(msgspec.Struct, frozen=True, kw_only=True):
     median_confidence: float
     next_low_bps: float
     next_confidence: float
-    """With which the next run at this RTT reaches ``next_low_bps``."""
+    """The probability that the next run at this RTT reaches ``next_low_bps``."""
 
 
 class CoveringNumberBound(msgspec.Struct, frozen=True, kw_only=True):
     """The bound of HPDC 2017, section 5.2, its sign mended (howdah.profiles.selection.bounds)."""
 
     runs: int
-    """Of the chosen configuration, at all RTTs."""
+    """The runs of the chosen configuration, at all RTTs."""
     error_gbps: float
     log10_probability: float
     vacuous: bool
@@ -67,26 +67,26 @@ class CoveringNumberBound(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SelectionReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What to take at an RTT, how fast, how sure, and why not the others."""
+    """The configuration to take at an RTT, how fast it is, how sure that is, and why not the others."""
 
     schema: int = 1
     rtt_s: float
     path: str | None
-    """Whose runs decided; null when none did."""
+    """The path whose runs decided; null when none did."""
     rests_on: list[str]
     left_out: list[str]
     """Runs that do not count, and why."""
     chosen: RankedConfiguration
     others: list[RankedConfiguration]
-    """Best lower bound first."""
+    """The other configurations, best lower bound first."""
     bounds: list[RepeatBounds]
-    """At each RTT the prediction comes from, with two runs or more."""
+    """The bounds at each RTT with two runs or more that the prediction comes from."""
     covering: CoveringNumberBound | None
-    """Null when the chosen configuration was not measured."""
+    """The paper's bound; null when the chosen configuration was not measured."""
 
 
 def selection_report(selection: Selection, path: str | None, left_out: list[str]) -> SelectionReport:
-    """The selection in full."""
+    """The selection in full, with its bounds."""
     chosen, *others = selection.ranked
     mine = selection.profile.where(**chosen.configuration._asdict())
     return SelectionReport(
@@ -102,7 +102,7 @@ def selection_report(selection: Selection, path: str | None, left_out: list[str]
 
 
 def in_lines(found: SelectionReport, most: int) -> list[str]:
-    """As lines of text, with ``most`` of those that lost."""
+    """The report as lines of text, with ``most`` of the configurations that lost."""
     chosen = found.chosen
     lines = [
         f"At {format_duration(found.rtt_s)}: {_named(chosen)}",

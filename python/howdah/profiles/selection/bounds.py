@@ -28,17 +28,17 @@ class MedianInterval(NamedTuple):
     low: float
     high: float
     rank: int
-    """From 1."""
+    """The rank of the lower end, from 1."""
     confidence: float
-    """With which it holds the median; less than what was asked for when there are too few values."""
+    """The probability that it holds the median; too few values give less than was asked for."""
 
 
 class PredictionBound(NamedTuple):
-    """What the next value reaches."""
+    """The bound that the next value reaches."""
 
     low: float
     confidence: float
-    """Less than what was asked for when there are too few values."""
+    """The probability that it does; too few values give less than was asked for."""
 
 
 def median_interval(values: NDArray[np.float64], confidence: float = 0.95) -> MedianInterval:
@@ -83,11 +83,11 @@ class CoveringBound(NamedTuple):
 
     log10_probability: float
     runs_needed: int
-    """From this many runs on it is below one."""
+    """The bound is below one from this many runs on."""
 
     @property
     def vacuous(self) -> bool:
-        """It is not below one, and so says nothing."""
+        """True where the bound is not below one, and so says nothing."""
         return self.log10_probability >= 0
 
 

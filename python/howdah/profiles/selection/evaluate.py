@@ -17,16 +17,16 @@ from howdah.profiles.selection.select import best
 
 
 class LeftOutPrediction(NamedTuple):
-    """One configuration at one RTT that was left out."""
+    """The prediction for one configuration at one RTT that was left out."""
 
     rtt_s: float
     configuration: Configuration
     rate_mid_bps: float
     mean_bps: float
-    """Measured there."""
+    """The mean rate measured there."""
     runs: int
     runs_inside: int
-    """Those whose rate lies in the 90 % interval."""
+    """The runs whose rate lies in the 90 % interval."""
 
     @property
     def error(self) -> float:
@@ -35,45 +35,45 @@ class LeftOutPrediction(NamedTuple):
 
 
 class LeftOutChoice(NamedTuple):
-    """What was chosen at one RTT that was left out, and what would have been best."""
+    """The choice at one RTT that was left out, and what would have been best."""
 
     rtt_s: float
     chosen: Configuration
     chosen_bps: float
-    """Mean measured there."""
+    """The mean rate of the chosen configuration measured there."""
     best: Configuration
     best_bps: float
 
     @property
     def share(self) -> float:
-        """Of the best measured there; at most 1."""
+        """The chosen configuration's share of the best measured there; at most 1."""
         return self.chosen_bps / self.best_bps
 
 
 class Evaluation(NamedTuple):
-    """What came of leaving RTTs out."""
+    """The choices and predictions at RTTs that were left out."""
 
     choices: list[LeftOutChoice]
     predictions: list[LeftOutPrediction]
 
     @property
     def share_mean(self) -> float:
-        """Of the best measured, over the RTTs left out."""
+        """The mean over the RTTs left out of the share of the best measured."""
         return float(np.mean([choice.share for choice in self.choices]))
 
     @property
     def share_worst(self) -> float:
-        """Of the best measured, at the worst RTT left out."""
+        """The share of the best measured at the worst RTT left out."""
         return min(choice.share for choice in self.choices)
 
     @property
     def error_median(self) -> float:
-        """Over all configurations and RTTs left out."""
+        """The median error over all configurations and RTTs left out."""
         return float(np.median([prediction.error for prediction in self.predictions]))
 
     @property
     def coverage(self) -> float:
-        """Share of runs whose rate lies in its 90 % interval."""
+        """The share of runs whose rate lies in its 90 % interval."""
         inside = sum(prediction.runs_inside for prediction in self.predictions)
         return inside / sum(prediction.runs for prediction in self.predictions)
 

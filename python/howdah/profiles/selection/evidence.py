@@ -23,16 +23,16 @@ from howdah.profiles.selection.predict import uncovered
 from howdah.text import count
 
 OPEN_SHARE = 0.9
-"""Least share of samples in which the network held a transfer of files."""
+"""The least share of samples in which the network held a transfer of files."""
 
 LEAST_S = 5.0
 """Shorter runs outside a sweep are mostly slow start; a sweep's length is what its plan says."""
 
 LEAST_RUNS = 3
-"""At each RTT, for a configuration that no sweep measured to stand among those of the profile."""
+"""A configuration that no sweep measured is part of a profile with so many runs at each RTT."""
 
 ALIKE = 2.0
-"""Up to so many times as much or as little is about as much."""
+"""Sizes that differ by at most this factor are alike."""
 
 _NETWORK = ("cwnd", "sndbuf")
 
@@ -45,7 +45,7 @@ class CountedRuns(NamedTuple):
 
 
 def runs_that_count(runs: Runs) -> CountedRuns:
-    """Of ``runs`` those that count."""
+    """The runs that count, and in words those that do not."""
     known = np.isfinite(runs.rate_bps) & (runs.rate_bps > 0) & np.isfinite(runs.rtt_s) & (runs.rtt_s > 0)
     short = (runs.sweep == "") & (runs.elapsed_s < LEAST_S)
     candidates = known & ~runs.late & ~short
@@ -67,7 +67,7 @@ def runs_that_count(runs: Runs) -> CountedRuns:
 
 
 def profile(runs: Runs) -> Runs:
-    """Those of a sweep, and others of the same configurations; without a sweep, of what was often repeated.
+    """The runs of sweeps and of the same configurations; without a sweep, of what was often repeated.
 
     ``runs``: of one path, those that count. A few transfers, all by one plan, say nothing of other plans, so
     they are no profile; they refine the model instead.
@@ -85,7 +85,7 @@ def profile(runs: Runs) -> Runs:
 
 
 def of_size(runs: Runs, size_bytes: int) -> Runs:
-    """Those that moved about as much, so that slow start is about as large a part of them."""
+    """The runs that moved about as much, so that slow start is about as large a part of them."""
     return runs[np.abs(np.log(np.maximum(runs.bytes, 1) / max(size_bytes, 1))) <= np.log(ALIKE)]
 
 
@@ -94,7 +94,7 @@ class TransferTraits(NamedTuple):
 
     encrypted: bool = False
     size_bytes: int | None = None
-    """None: not known, or none in particular."""
+    """The size of the transfer; None where it is not known, or of none in particular."""
 
 
 _OTHERWISE = {
@@ -110,7 +110,7 @@ class PathRuns(NamedTuple):
     runs: Runs
     left_out: list[str]
     notes: list[str]
-    """What a reader has to know of them, in sentences."""
+    """Sentences on how these runs differ from the transfer."""
 
 
 def runs_for_path(runs: Runs, own: str | None, rtt_s: float, wanted: TransferTraits) -> PathRuns:
@@ -160,7 +160,7 @@ def covering(runs: Runs, rtt_s: float) -> list[str]:
 
 
 def _of(runs: Runs, path: str | None, rtt_s: float, wanted: TransferTraits) -> PathRuns:
-    """Of what counts on a path, what is most like the transfer and still a profile that covers the RTT."""
+    """The runs of a path that are most like the transfer and still make a profile that covers the RTT."""
     counted = runs_that_count(runs.where(path=path) if path else runs[:0])
     found, notes = counted.runs, []
     alike = found.where(encrypted=wanted.encrypted)

@@ -1,15 +1,15 @@
 """Throughput between measured round-trip times, and how far off that may be.
 
-Three ways to draw a line from one measured RTT to the next, each exact for one regime:
+Three interpolants from one measured RTT to the next, each exact for one regime:
 
 - the rate linear in RTT, as in HPDC 2017, section 5.1: a ramp-up of τ log C out of a fixed duration;
 - the time per bit linear in RTT: a fixed window (rate nB/τ), or a fixed size sent after some round trips;
 - the logarithm of the rate linear in that of RTT: the convex a/τ^c that loss gives.
 
-Which regime holds is not known beforehand, so the ways are averaged with weights from the errors they make
+Which regime holds is not known beforehand, so they are averaged with weights from the errors they make
 where the truth is known: each inner RTT is left out and predicted from the others. The errors of one
 configuration are few, so those of all configurations count as one more of its own. The same errors, in units
-of how much the ways disagree there, calibrate the interval (``scores``).
+of how much they disagree there, calibrate the interval (``scores``).
 """
 
 from collections.abc import Sequence
@@ -21,45 +21,46 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 _SHARPNESS = 4.0
-"""Weight of a way: its mean squared error to minus this power, so that a way twice as far off, in the root
-of that mean, counts for 1/256."""
+"""An interpolant weighs its mean squared error to minus this power, so that one twice as far off, in the
+root of that mean, counts for 1/256."""
 
 _ERROR_CLIP = 0.5
-"""Log rate. One cell that every way misses must not decide for all others."""
+"""Errors in log rate are clipped here: one cell that every interpolant misses must not decide for all
+others."""
 
 _ERROR_FLOOR = 0.045
-"""Log rate: differences between ways below what a median of a few runs varies by mean nothing."""
+"""Differences in log rate below what a median of a few runs varies by mean nothing."""
 
 _DROP_SHARE = 0.15
 _DISTANCE_FLOOR = 0.03
-"""Half-way between two RTTs, what is not known even where all ways agree: a share of the difference between
-the neighbours, and a constant, in log rate. Nothing at a measured RTT."""
+"""The error half-way between two RTTs even where all interpolants agree: a share of the difference between
+the neighbours, and a constant, in log rate. It is nothing at a measured RTT."""
 
 
 class MedianCurve(NamedTuple):
-    """Medians of one configuration."""
+    """The median rates of one configuration."""
 
     rtt_s: Array
-    """Ascending, all different."""
+    """The RTTs, ascending and all different."""
     log_rate: Array
 
 
 class Point(NamedTuple):
-    """What interpolation says at one RTT."""
+    """An interpolated rate at one RTT."""
 
     log_rate: float
     scale: float
-    """Of its error, in log rate; multiples of it are calibrated by ``Interpolation.scores``."""
+    """The scale of its error, in log rate; ``Interpolation.scores`` calibrate multiples of it."""
 
 
 class Interpolation:
-    """How to interpolate a set of configurations, learnt from their inner RTTs."""
+    """Interpolates a set of configurations by weights learnt from their inner RTTs."""
 
     def __init__(self, curves: Sequence[MedianCurve]) -> None:
         left_out = [_leave_one_out(curve) for curve in curves]
         losses = [_losses(each) for each in left_out]
         measured = [loss for loss in losses if len(loss)]
-        shared = np.mean(np.concatenate(measured), axis=0) if measured else np.ones(len(_WAYS))
+        shared = np.mean(np.concatenate(measured), axis=0) if measured else np.ones(len(_INTERPOLANTS))
         self.curves = list(curves)
         self._losses = [_mean_loss(loss, shared) for loss in losses]
         self.scores = np.array(
@@ -79,13 +80,13 @@ class Interpolation:
 def _point(curve: MedianCurve, rtt_s: float, loss: Array) -> Point:
     guesses = _guesses(curve, rtt_s)
     log_rate = float(np.average(guesses, weights=loss**-_SHARPNESS))
-    # Much flatter weights than those of the mean: the way that lost may yet be the one that is right.
+    # Much flatter weights than those of the mean: the one that lost may yet be right.
     disagreement = np.average((guesses - log_rate) ** 2, weights=loss**-0.5)
     return Point(log_rate, float(np.sqrt(disagreement + _distance_error(curve, rtt_s) ** 2)))
 
 
 def _scores(curve: MedianCurve, losses: Array, shared: Array) -> list[float]:
-    """At each inner RTT, as if it had never been measured: its own error weighs nothing there."""
+    """The scores at each inner RTT, as if it had never been measured: its own error weighs nothing there."""
     scores = []
     for inner in range(1, len(curve.rtt_s) - 1):
         loss = _mean_loss(np.delete(losses, inner - 1, axis=0), shared)
@@ -110,20 +111,21 @@ def _power_law(rtt_s: float, x: Array, log_rate: Array) -> float:
     return float(np.interp(np.log(rtt_s), np.log(x), log_rate))
 
 
-_WAYS = (_linear_rate, _linear_time, _power_law)
+_INTERPOLANTS = (_linear_rate, _linear_time, _power_law)
 
 
 def _guesses(curve: MedianCurve, rtt_s: float) -> Array:
-    return np.array([way(rtt_s, curve.rtt_s, curve.log_rate) for way in _WAYS])
+    return np.array([interpolant(rtt_s, curve.rtt_s, curve.log_rate) for interpolant in _INTERPOLANTS])
 
 
 def _leave_one_out(curve: MedianCurve) -> Array:
-    """Error of each way at each inner RTT, predicted from the others; shape (inner RTTs, ways)."""
+    """The error of each interpolant at each inner RTT, predicted from the others; shape (inner RTTs,
+    interpolants)."""
     errors = [
         _guesses(_without(curve, inner), curve.rtt_s[inner]) - curve.log_rate[inner]
         for inner in range(1, len(curve.rtt_s) - 1)
     ]
-    return np.array(errors).reshape(-1, len(_WAYS))
+    return np.array(errors).reshape(-1, len(_INTERPOLANTS))
 
 
 def _losses(errors: Array) -> Array:
@@ -135,7 +137,8 @@ def _without(curve: MedianCurve, index: int) -> MedianCurve:
 
 
 def _distance_error(curve: MedianCurve, rtt_s: float) -> float:
-    """Zero at a measured RTT, largest half-way (in log RTT) between two, as of a Brownian bridge."""
+    """The error in log rate: zero at a measured RTT, largest half-way (in log RTT) between two, as of a
+    Brownian bridge."""
     right = int(np.clip(np.searchsorted(curve.rtt_s, rtt_s), 1, len(curve.rtt_s) - 1))
     start, end = np.log(curve.rtt_s[right - 1 : right + 1])
     share = (np.log(rtt_s) - start) / (end - start)

@@ -22,38 +22,39 @@ from howdah.profiles.selection.interpolate import Interpolation, MedianCurve, Po
 Array = NDArray[np.float64]
 
 RUN_SPREAD = 0.1
-"""Standard deviation of the logarithm of a rate from run to run, as long as nothing was repeated."""
+"""The standard deviation of the logarithm of a rate from run to run, as long as nothing was repeated."""
 
 _WEIGHT = 10
-"""Runs that would have to show as much: ``RUN_SPREAD`` counts as so many when all cells are looked at, and
-what all cells show counts as so many for each configuration."""
+"""``RUN_SPREAD`` counts as so many runs when all cells are looked at, and what all cells show counts as so
+many for each configuration."""
 
 _DEVIATION_CLIP = 0.5
-"""Log rate. One run at a hundredth of the rate is one bad run, not a spread of 100."""
+"""Deviations in log rate are clipped here: one run at a hundredth of the rate is one bad run."""
 
 
 class RunsByRtt(NamedTuple):
-    """The runs of one configuration."""
+    """The runs of one configuration, by RTT."""
 
     configuration: Configuration
     rtt_s: Array
-    """Ascending, all different."""
+    """The RTTs, ascending and all different."""
     log_rates: list[Array]
-    """At each."""
+    """The logarithms of the rates at each RTT."""
 
     @property
     def curve(self) -> MedianCurve:
-        """Medians, which a bad run among three does not move."""
+        """The curve of medians, which a bad run among three does not move."""
         return MedianCurve(self.rtt_s, np.array([np.median(rates) for rates in self.log_rates]))
 
     def at(self, rtt_s: float) -> Array:
-        """Rates in b/s at this RTT; empty when it was not measured."""
+        """The rates in b/s at this RTT; empty when it was not measured."""
         (found,) = np.nonzero(self.rtt_s == rtt_s)
         return np.exp(self.log_rates[found[0]]) if len(found) else np.zeros(0)
 
     @property
     def deviations(self) -> Array:
-        """Of each run from the median of the others of its cell, as wide as from the median of all."""
+        """Deviations of each run from the median of the others of its RTT, as wide as from the median of
+        all."""
         found = [np.zeros(0)]
         for rates in self.log_rates:
             n = len(rates)
@@ -65,7 +66,8 @@ class RunsByRtt(NamedTuple):
 
 
 def by_rtt(runs: Runs) -> list[RunsByRtt]:
-    """Of each configuration that occurs. Raises HowdahError when a run has no positive rate or RTT."""
+    """The runs of each configuration that occurs. Raises HowdahError when a run has no positive rate or
+    RTT."""
     for name, column in (("rate", runs.rate_bps), ("round-trip time", runs.rtt_s)):
         (bad,) = np.nonzero(~(np.isfinite(column) & (column > 0)))
         if len(bad):
@@ -91,39 +93,39 @@ def _spread(deviations: Array, before: float) -> float:
 
 
 CONFIDENCE = 0.9
-"""Of the interval; its low end is reached with 95 %."""
+"""The confidence of the interval; its low end is reached with 95 %."""
 
 MEASURE = "measure with: howdah sweep HOST"
 
 _NORMAL = np.array([-1.64, -1.28, -1.04, -0.84, -0.67, -0.52, -0.39, -0.25, -0.13, 0.0])
 _PSEUDO_SCORES = np.concatenate([_NORMAL, -_NORMAL[:-1]])
-"""Nineteen scores of a normal distribution (its quantiles 5, 10 … 95 %) stand beside those measured, so that
+"""The quantiles 5, 10 … 95 % of a normal distribution stand beside those measured, so that
 quantiles exist when there are few; they drown when there are many."""
 
 _SAME = 0.01
-"""Log RTT. As near as this to a measured RTT its runs are taken as they are."""
+"""RTTs whose logarithms differ by at most this are one: the runs are taken as they are."""
 
 PredictionBasis = Literal["measured", "interpolated", "model"]
 
 
 class NextRun(NamedTuple):
-    """What the next run of a configuration will reach."""
+    """The rate that the next run of a configuration will reach."""
 
     configuration: Configuration
     rate_low_bps: float
-    """Reached by the next run with 95 %."""
+    """The next run reaches this rate with 95 %."""
     rate_mid_bps: float
     rate_high_bps: float
-    """Passed by the next run with 5 %."""
+    """The next run passes this rate with 5 %."""
     basis: PredictionBasis
     rtts_s: tuple[float, ...]
-    """The measured RTTs it comes from."""
+    """The measured RTTs that the prediction comes from."""
     runs: int
-    """At those."""
+    """The runs at those RTTs."""
 
 
 class Uncovered(NamedTuple):
-    """Why an RTT cannot be predicted from a profile."""
+    """The reason why a profile does not cover an RTT, and the remedy."""
 
     what: str
     mend: str
@@ -145,11 +147,12 @@ class Predictor:
         self._capacity_bps = float(capacities.max()) if len(capacities) else np.inf
 
     def uncovered(self, rtt_s: float) -> Uncovered | None:
-        """Why nothing is said at this RTT; None where something is."""
+        """The reason why the profile does not cover this RTT; None where it does."""
         return uncovered(self.rtt_s, rtt_s)
 
     def at(self, rtt_s: float) -> list[NextRun]:
-        """Of each configuration that was measured at this RTT or at both sides of it; may be empty."""
+        """The predictions for each configuration measured at this RTT or at both sides of it; may be
+        empty."""
         found = (self._predict(index, rtt_s) for index in range(len(self.cells)))
         return [prediction for prediction in found if prediction is not None]
 
@@ -183,7 +186,8 @@ class Predictor:
 
 
 def uncovered(measured_s: Array, rtt_s: float) -> Uncovered | None:
-    """Why nothing is said at an RTT: there, it would be extrapolation. None inside ``measured_s``."""
+    """The reason why ``measured_s`` do not cover an RTT, where a rate would be extrapolated; None where they
+    do."""
     if not len(measured_s):
         return Uncovered("there is no profile of this path", MEASURE)
     least, most = float(measured_s.min()), float(measured_s.max())
@@ -200,7 +204,8 @@ def near(rtt_s: float, measured_s: float) -> bool:
 
 
 def _quantiles(scores: Array) -> tuple[float, float]:
-    """How far below and above the middle the interval reaches, in units of the scale; neither negative."""
+    """The distances below and above the middle that the interval reaches, in units of the scale, none
+    negative."""
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(np.concatenate([scores, _PSEUDO_SCORES]), [tail, 1 - tail])
     return max(0.0, float(-low)), max(0.0, float(high))

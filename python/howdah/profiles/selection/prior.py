@@ -24,21 +24,21 @@ from howdah.values import sizes
 from howdah.values.path import Path
 
 RateModel = Callable[[Sequence[tuple[Configuration, float]]], Array]
-"""Of configurations, each at an RTT in seconds, the rates in b/s: least, middle and largest, with 90 %.
-Shape (configurations, 3)."""
+"""A model gives rates in b/s for configurations, each at an RTT in seconds: least, middle and largest, with
+90 %, shape (configurations, 3)."""
 
 _TAIL = 1.6449
-"""Normal quantile of 95 %."""
+"""The normal quantile of 95 %."""
 
 _SHARED = 0.5
-"""Part of the model's variance that all configurations of a path have in common: its capacity and its hosts
-are the same for all, what a control makes of them is not."""
+"""The part of the model's variance that all configurations of a path have in common: its capacity and its
+hosts are the same for all, what a control makes of them is not."""
 
 _REACH = 1.0
-"""Log RTT at which the model's error is correlated to 1/e with that here: a factor of e in RTT."""
+"""The model's errors at RTTs whose logarithms differ by this are correlated to 1/e."""
 
 _FAR = 3
-"""Times that, and an error tells less than 5 % of another: left out."""
+"""Errors farther apart than so many times ``_REACH`` tell less than 5 % of one another and are left out."""
 
 
 def refine(
@@ -48,7 +48,7 @@ def refine(
     measured: Runs,
     most_bps: float = np.inf,
 ) -> list[NextRun]:
-    """Of each configuration the next run at ``rtt_s``: what the model says, moved by what was measured.
+    """Predicts the next run of each configuration at ``rtt_s``: the model's rate, moved by what was measured.
 
     ``measured``: runs of the path that count, at any RTT, of any configurations; may be empty. ``most_bps``:
     the capacity, which no rate exceeds.
@@ -79,18 +79,18 @@ def refine(
 
 
 def runs_worth(model: RateModel, configuration: Configuration, rtt_s: float) -> float:
-    """How many times the model one run of the configuration counts, with the spread of runs assumed."""
+    """One run of the configuration counts so many times the model, with the spread of runs assumed."""
     return float((_error(np.log(model([(configuration, rtt_s)]))) / RUN_SPREAD)[0] ** 2)
 
 
 def _error(log_rates: Array) -> Array:
-    """Of the model, by the wider side of its interval: the other may end at the capacity."""
+    """The error of the model, by the wider side of its interval: the other may end at the capacity."""
     low, mid, high = log_rates.T
     return np.asarray(np.maximum(mid - low, high - mid) / _TAIL)
 
 
 class _MeasuredMedians:
-    """Medians of log rates, and how sure they are, at RTTs near enough to tell anything of the one wanted."""
+    """Medians of log rates and their variances, at RTTs near enough to tell anything of the one wanted."""
 
     def __init__(self, cells: Sequence[RunsByRtt], around_s: float) -> None:
         rows = [
@@ -105,7 +105,7 @@ class _MeasuredMedians:
 
 
 def _covariance(places: Sequence[tuple[Configuration, float]], error: Array) -> Array:
-    """Of the model's error at these places."""
+    """The covariance of the model's error at these places."""
     numbers = {configuration: number for number, (configuration, _) in enumerate(places)}
     which = np.array([numbers[configuration] for configuration, _ in places])
     log_rtt = np.log([rtt_s for _, rtt_s in places])
@@ -133,19 +133,19 @@ CONTROLS = ("cubic", "htcp", "scalable")
 STREAMS = (1, 4, 8, 16)
 
 DURATION_S = 10.0
-"""Of the run that is predicted: long beside slow start on all but the longest paths."""
+"""The length of the run that is predicted: long beside slow start on all but the longest paths."""
 
 
 class ModelPrior(NamedTuple):
-    """What to ask where nothing measured covers an RTT."""
+    """A model that predicts where nothing measured covers an RTT."""
 
     model: RateModel
     configurations: list[Configuration]
-    """Of which it is asked."""
+    """The configurations that it predicts."""
     most_bps: float
     """No rate is predicted above this."""
     words: str
-    """What it takes for granted, as ``capacity 10.0 Gb/s assumed``."""
+    """Its assumptions in words, as ``capacity 10.0 Gb/s assumed``."""
 
 
 def model_prior(path: Path, rtt_s: float, measured: Runs, capacity_bps: float | None = None) -> ModelPrior:
@@ -180,7 +180,7 @@ def model_prior(path: Path, rtt_s: float, measured: Runs, capacity_bps: float | 
 
 
 def _buffers(needed_bytes: float, window: sizes.Windows) -> tuple[float | None, ...]:
-    """Autotuned, and what the path needs where autotuning does not reach it."""
+    """The buffers to consider: autotuned, and what the path needs where autotuning does not reach it."""
     if needed_bytes <= window.autotuned_bytes or window.explicit_bytes <= window.autotuned_bytes:
         return (None,)
     return (None, float(min(window.explicit_bytes, int(np.ceil(needed_bytes)))))

@@ -23,11 +23,11 @@ class Selection(NamedTuple):
     rtt_s: float
     ranked: list[NextRun]
     unusable: list[tuple[NextRun, str]]
-    """Those that cannot be used here, and why; best lower bound first."""
+    """The configurations that cannot be used here, and why; best lower bound first."""
     rests_on: list[str]
-    """What it rests on, in sentences."""
+    """Sentences on what the selection rests on."""
     profile: Runs
-    """Empty when the model decided alone."""
+    """The runs of the profile; empty when the model decided alone."""
 
     @property
     def chosen(self) -> NextRun:
@@ -109,7 +109,7 @@ def best(predictions: Sequence[NextRun]) -> NextRun:
 
 
 def ranked(predictions: Sequence[NextRun]) -> list[NextRun]:
-    """Best lower bound first."""
+    """The predictions, best lower bound first."""
 
     def order(prediction: NextRun) -> tuple[float, int, float, str]:
         control, streams, buffer_bytes = prediction.configuration
@@ -119,7 +119,7 @@ def ranked(predictions: Sequence[NextRun]) -> list[NextRun]:
 
 
 def why_not(chosen: NextRun, other: NextRun) -> str:
-    """Why the other was not chosen, with its bound."""
+    """The reason why the other was not chosen, with its bound."""
     bound = f"at least {format_rate(other.rate_low_bps)}"
     if other.rate_high_bps <= chosen.rate_low_bps:
         return f"{bound}, at most {format_rate(other.rate_high_bps)}: slower even at its best"
@@ -129,6 +129,6 @@ def why_not(chosen: NextRun, other: NextRun) -> str:
 
 
 def in_words(control: str, streams: int, buffer_bytes: float | None) -> str:
-    """As ``htcp, 4 streams, buffers 256 MB``."""
+    """The configuration in words, as ``htcp, 4 streams, buffers 256 MB``."""
     size = "autotuned" if buffer_bytes is None else format_bytes(int(buffer_bytes))
     return f"{control}, {count(streams, 'stream')}, buffers {size}"

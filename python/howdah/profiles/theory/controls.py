@@ -41,14 +41,14 @@ class PerRound:
         self.kept = kept
 
     def window(self, path: FlowPath, start: FloatArray, memory: ControlState, t_s: FloatArray) -> FloatArray:
-        """By the law alone."""
+        """The window by the law alone."""
         del memory
         return self.law.window(t_s, start, path.rtt_s, path.bdp)
 
     def cut(
         self, path: FlowPath, before: FloatArray, memory: ControlState
     ) -> tuple[FloatArray, ControlState]:
-        """A share of the window."""
+        """The window less the share that the law cuts."""
         del path
         return self.kept(before) * before, memory
 
@@ -79,7 +79,7 @@ _CONTROLS: dict[str, Callable[[], ControlModel]] = {
     "highspeed": high_speed,
 }
 HYSTART = frozenset({"cubic"})
-"""Those that leave slow start before the queue is full."""
+"""The controls that leave slow start before the queue is full."""
 
 
 def control_model(name: str) -> ControlModel:
@@ -118,12 +118,12 @@ def high_speed_row_ends() -> FloatArray:
 
 
 def high_speed_increase(window: FloatArray) -> FloatArray:
-    """Segments gained a round trip, by the table."""
+    """The segments gained a round trip, by the table."""
     return 1.0 + np.asarray(_row(window), float)
 
 
 def high_speed_cut(window: FloatArray) -> FloatArray:
-    """Share of the window that a loss takes, by the table."""
+    """The share of the window that a loss takes, by the table."""
     return high_speed_formula_cut(high_speed_row_ends()[_row(window)])
 
 

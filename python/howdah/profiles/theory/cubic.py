@@ -13,22 +13,22 @@ import numpy as np
 from howdah.profiles.theory.growth import ControlState, FloatArray, FlowPath, additive, proportional
 
 SCALE = 0.4
-"""C, segments/s³."""
+"""The scale C, segments/s³."""
 BETA = 0.7
-"""β, the share that a loss leaves."""
+"""The share that a loss leaves: β."""
 FRIENDLY_SEGMENTS = 3 * (1 - BETA) / (1 + BETA)
-"""α: by so many segments a round trip Reno would grow if its cut left β (RFC 9438 §4.3)."""
+"""Reno would grow by α segments a round trip if its cut left β (RFC 9438 §4.3)."""
 STALE_S = 1 / 32
-"""As long as its window does not grow, Linux compares it with Reno's no more often."""
+"""Linux compares a window that does not grow with Reno's no more often than this."""
 BLIND_PER = 20.0
-"""Before the first loss it gains at least one segment for so many acknowledged (Linux)."""
+"""Linux gains at least one segment for so many acknowledged before the first loss."""
 
 _FRIENDLY = additive(FRIENDLY_SEGMENTS)
 _BLIND = proportional(BLIND_PER)
 
 
 class Cubic:
-    """See the module; fast convergence (§4.7) as Linux has it by default."""
+    """CUBIC with fast convergence (§4.7), which Linux has by default."""
 
     def window(self, path: FlowPath, start: FloatArray, memory: ControlState, t_s: FloatArray) -> FloatArray:
         """The largest of the cubic, Reno's window, and the least growth before the first loss."""
@@ -45,12 +45,12 @@ class Cubic:
     def cut(
         self, path: FlowPath, before: FloatArray, memory: ControlState
     ) -> tuple[FloatArray, ControlState]:
-        """β of the window; the plateau lies lower where the last loss came at a larger window."""
+        """Cuts the window to β; the plateau lies lower where the last loss came at a larger window."""
         del path
         lower = before * (1 + BETA) / 2
         return BETA * before, memory._replace(plateau=np.where(before < memory.plateau, lower, before))
 
 
 def plateau_after_s(segments: FloatArray) -> FloatArray:
-    """K of §4.2: how long the curve takes for its last ``segments`` up to the plateau."""
+    """The time K of §4.2 that the curve takes for its last ``segments`` up to the plateau."""
     return np.cbrt(segments / SCALE)

@@ -17,49 +17,49 @@ from howdah.profiles.theory import slow_start
 from howdah.profiles.theory.growth import ControlModel, ControlState, FloatArray, FlowPath, Numbers
 
 _GRID = np.linspace(0.0, 1.0, 33)[:, None]
-"""Points of an epoch at which its rate is taken; it is monotone and smooth between two losses."""
+"""The rate of an epoch is taken at these points of it; it is monotone and smooth between two losses."""
 _BISECTIONS = 40
 
 
 class FlowLimits(NamedTuple):
-    """What ends growth; arrays like those of the path."""
+    """The limits that end growth; arrays like those of the path."""
 
     overflow: FloatArray
-    """Segments in flight at which the queue overflows."""
+    """The segments in flight at which the queue overflows."""
     cap: FloatArray
-    """Most segments in flight that the buffers allow."""
+    """The most segments in flight that the buffers allow."""
     loss: FloatArray
-    """Share of segments lost at random."""
+    """The share of segments lost at random."""
 
 
 class CongestionEpoch(NamedTuple):
-    """How it went."""
+    """The time between two losses."""
 
     elapsed_s: FloatArray
     sent: FloatArray
-    """Segments."""
+    """The segments sent."""
     window: FloatArray
-    """At its end, segments."""
+    """The window at its end, in segments."""
     lost: npt.NDArray[np.bool_]
-    """Whether a loss ended it, not the time that was given."""
+    """True where a loss ended it, and not the time that was given."""
 
 
 class WindowGrowth(NamedTuple):
-    """A control on its way: the window as a function of time."""
+    """Growth by a control's law: the window as a function of time."""
 
     control: ControlModel
     path: FlowPath
     limits: FlowLimits
     start: FloatArray
-    """Window when the last losses were repaired, segments."""
+    """The window when the last losses were repaired, in segments."""
     memory: ControlState
 
     def window(self, t_s: FloatArray) -> FloatArray:
-        """Segments in flight ``t_s`` later, as buffers allow."""
+        """The segments in flight ``t_s`` later, as buffers allow."""
         return np.minimum(self.control.window(self.path, self.start, self.memory, t_s), self.limits.cap)
 
     def until_loss(self, due: FloatArray, most_s: FloatArray) -> CongestionEpoch:
-        """Until ``due`` segments were sent, or the queue overflows, or ``most_s`` passed."""
+        """Grows until ``due`` segments were sent, or the queue overflows, or ``most_s`` passed."""
         # The window never shrinks here, so by then so many have been sent.
         due_s = due / self.path.delivered_per_s(np.minimum(self.start, self.limits.cap))
         within_s = np.minimum(most_s, due_s)
@@ -74,7 +74,7 @@ class WindowGrowth(NamedTuple):
         return CongestionEpoch(elapsed_s, count, self.window(elapsed_s), lost)
 
     def _first(self, window: FloatArray, most_s: FloatArray) -> FloatArray:
-        """When it reaches ``window``; infinity where not within ``most_s``."""
+        """The time when it reaches ``window``; infinity where not within ``most_s``."""
         reached = self.window(most_s) >= window
         if not reached.any():
             return np.full_like(most_s, np.inf)
@@ -87,7 +87,8 @@ class WindowGrowth(NamedTuple):
 
 
 def _reach(sent: FloatArray, due: FloatArray, step_s: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """When ``due`` were sent, and how many were by then; the end of the grid where that is later."""
+    """The time when ``due`` were sent and the number sent by then; the end of the grid where that is
+    later."""
     row = np.clip(np.sum(sent < due, axis=0), 1, len(sent) - 1)
     column = np.arange(row.size)
     before, after = sent[row - 1, column], sent[row, column]
@@ -98,35 +99,35 @@ def _reach(sent: FloatArray, due: FloatArray, step_s: FloatArray) -> tuple[Float
 
 
 MOST_LOSSES = 160
-"""After so many the rest of the time goes as under the second half of them."""
+"""The rest of the time goes as under the second half of so many losses."""
 MOST_OVERFLOWS = 40
-"""The same where none is random, so that one cycle is like the next."""
+"""The same limit where no loss is random, so that one cycle is like the next."""
 
 _LONG_S = 1e6
 
 
 class SlowStart(NamedTuple):
-    """How a flow begins."""
+    """The beginning of a flow."""
 
     window: float = slow_start.START_SEGMENTS
-    """First window, segments."""
+    """The first window, in segments."""
     threshold: float = np.inf
-    """Slow start ends here at the latest, segments: W_SS."""
+    """Slow start ends at this window at the latest, in segments: W_SS."""
     hystart: bool = False
 
 
 class FlowProgress(NamedTuple):
-    """How far each flow has come."""
+    """The state of each flow after some time."""
 
     t_s: FloatArray
     sent: FloatArray
-    """Segments."""
+    """The segments sent."""
     window: FloatArray
-    """Segments, after the last cut."""
+    """The window after the last cut, in segments."""
     memory: ControlState
 
     def rate_since(self, earlier: "FlowProgress") -> FloatArray:
-        """Segments per second since then; 0 where no time has passed."""
+        """The segments per second since ``earlier``; 0 where no time has passed."""
         took_s = self.t_s - earlier.t_s
         rate = np.zeros_like(took_s)
         np.divide(self.sent - earlier.sent, took_s, out=rate, where=took_s > 0)
@@ -141,22 +142,22 @@ class Flow(NamedTuple):
     limits: FlowLimits
     start: SlowStart = SlowStart()
     runs: int | None = None
-    """That many neighbours are runs of one flow; run k of each flow loses after the same numbers of
+    """So many neighbours are runs of one flow; run k of each flow loses after the same numbers of
     segments, so that flows compare. None: all are independent."""
 
     def sent_by(self, span_s: Numbers, rng: np.random.Generator) -> FloatArray:
-        """Segments sent from the first one up to ``span_s`` seconds later."""
+        """The segments sent from the first one up to ``span_s`` seconds later."""
         span = np.broadcast_to(np.asarray(span_s, float), self.path.rtt_s.shape)
         halfway, end = self._run(span, rng)
         return end.sent + (span - end.t_s) * end.rate_since(halfway)
 
     def steady_per_s(self, rng: np.random.Generator) -> FloatArray:
-        """Segments per second once the beginning is forgotten."""
+        """The segments per second once the beginning is forgotten."""
         halfway, end = self._run(np.full(self.path.rtt_s.shape, _LONG_S), rng)
         return end.rate_since(halfway)
 
     def _run(self, span_s: FloatArray, rng: np.random.Generator) -> tuple[FlowProgress, FlowProgress]:
-        """Up to ``span_s`` or the most losses: how far after half of these, and at the end."""
+        """Runs up to ``span_s`` or the most losses: the state after half of these, and at the end."""
         most = MOST_LOSSES if np.any(self.limits.loss > 0) else MOST_OVERFLOWS
         state = halfway = self._slow_start(span_s, rng)
         for epoch in range(most):
@@ -168,7 +169,7 @@ class Flow(NamedTuple):
         return halfway, state
 
     def _draw(self, rng: np.random.Generator) -> FloatArray:
-        """Segments until the next random loss; infinity where nothing is lost."""
+        """The segments until the next random loss; infinity where nothing is lost."""
         loss = self.limits.loss
         runs = self.runs or loss.size
         drawn = np.tile(rng.exponential(size=runs), loss.size // runs)
@@ -177,7 +178,7 @@ class Flow(NamedTuple):
         return due
 
     def _next(self, state: FlowProgress, span_s: FloatArray, due: FloatArray) -> FlowProgress:
-        """Over one loss: the round trip that repairs the last, growth, and the one in which it is found."""
+        """Passes one loss: the round trip that repairs the last, growth, and the one in which it is found."""
         path, growth = (
             self.path,
             WindowGrowth(self.control, self.path, self.limits, state.window, state.memory),
@@ -195,7 +196,7 @@ class Flow(NamedTuple):
         return FlowProgress(t_s, state.sent + repair + grown.sent + found, after, memory)
 
     def _slow_start(self, span_s: FloatArray, rng: np.random.Generator) -> FlowProgress:
-        """Up to a loss, the buffers, or where HyStart ends it."""
+        """Runs slow start up to a loss, the buffers, or where HyStart ends it."""
         path, first = self.path, self.start.window
         quiet = np.minimum(self.limits.cap, self.start.threshold)
         if self.start.hystart:

@@ -23,13 +23,13 @@ class FlowPath(NamedTuple):
     """The path as one flow has it."""
 
     rtt_s: FloatArray
-    """Base RTT."""
+    """The base RTT."""
     bdp: FloatArray
-    """Segments that fill the path, of which more wait in its queue: C τ."""
+    """The segments that fill the path, C τ; more than these wait in its queue."""
 
     @property
     def rate_per_s(self) -> FloatArray:
-        """Capacity, segments per second."""
+        """The capacity in segments per second."""
         return self.bdp / self.rtt_s
 
     def round_s(self, window: Numbers) -> FloatArray:
@@ -37,25 +37,25 @@ class FlowPath(NamedTuple):
         return self.rtt_s * np.maximum(1.0, window / self.bdp)
 
     def delivered_per_s(self, window: Numbers) -> FloatArray:
-        """Segments per second with this window."""
+        """The segments delivered per second with this window."""
         return np.minimum(window, self.bdp) / self.rtt_s
 
 
 class ControlState(NamedTuple):
-    """What an algorithm keeps from one loss to the next; each uses its part of it."""
+    """The state that an algorithm keeps from one loss to the next; each uses its part of it."""
 
     plateau: FloatArray
-    """CUBIC: where its curve is flat, segments; 0 before the first loss."""
+    """The window where CUBIC's curve is flat, in segments; 0 before the first loss."""
     backoff: FloatArray
-    """Share of the window that the last cut left, by which H-TCP grows."""
+    """The share of the window that the last cut left, by which H-TCP grows."""
     rate_per_s: FloatArray
-    """H-TCP: throughput at the last loss; 0 before the first."""
+    """The throughput at the last loss, for H-TCP; 0 before the first."""
     steady: npt.NDArray[np.bool_]
-    """H-TCP: whether that throughput was about that of the loss before."""
+    """True where that throughput was about that of the loss before, for H-TCP."""
 
     @classmethod
     def fresh(cls, shape: tuple[int, ...]) -> "ControlState":
-        """That of flows that lost nothing yet."""
+        """The state of flows that lost nothing yet."""
         return cls(np.zeros(shape), np.full(shape, 0.5), np.zeros(shape), np.zeros(shape, bool))
 
 
@@ -63,13 +63,13 @@ class ControlModel(Protocol):
     """A congestion control after slow start."""
 
     def window(self, path: FlowPath, start: FloatArray, memory: ControlState, t_s: FloatArray) -> FloatArray:
-        """Window ``t_s`` seconds after losses were repaired and it was ``start``, in segments."""
+        """The window ``t_s`` seconds after losses were repaired and it was ``start``, in segments."""
         ...
 
     def cut(
         self, path: FlowPath, before: FloatArray, memory: ControlState
     ) -> tuple[FloatArray, ControlState]:
-        """What a loss leaves of the window ``before``, and what is kept in mind."""
+        """The part of the window ``before`` that a loss leaves, and the state after it."""
         ...
 
 
@@ -91,19 +91,20 @@ class RoundGrowth:
         self._acked = np.concatenate([[0.0], np.cumsum(step * middle / gained)])
 
     def rounds(self, low: Numbers, high: Numbers) -> FloatArray:
-        """Round trips of growth from ``low`` to ``high`` segments."""
+        """The round trips of growth from ``low`` to ``high`` segments."""
         return self._at(high, self._rounds) - self._at(low, self._rounds)
 
     def acked(self, low: Numbers, high: Numbers) -> FloatArray:
-        """Segments acknowledged while it grows from ``low`` to ``high`` segments."""
+        """The segments acknowledged while it grows from ``low`` to ``high`` segments."""
         return self._at(high, self._acked) - self._at(low, self._acked)
 
     def after_acked(self, start: Numbers, acked: Numbers) -> FloatArray:
-        """Window when so many segments were acknowledged since it was ``start``."""
+        """The window when so many segments were acknowledged since it was ``start``."""
         return np.interp(self._at(start, self._acked) + acked, self._acked, self._window)
 
     def window(self, t_s: Numbers, start: Numbers, rtt_s: Numbers, bdp: Numbers) -> FloatArray:
-        """Window ``t_s`` seconds after it was ``start``, ``bdp`` segments fill the path; all broadcast."""
+        """The window ``t_s`` seconds after it was ``start``, where ``bdp`` segments fill the path; all
+        broadcast."""
         clear_s = np.maximum(self.rounds(start, bdp), 0.0) * rtt_s
         clear = np.interp(self._at(start, self._rounds) + np.divide(t_s, rtt_s), self._rounds, self._window)
         queueing_s = np.maximum(np.subtract(t_s, clear_s), 0.0)
@@ -115,10 +116,11 @@ class RoundGrowth:
 
 
 def additive(segments: float) -> RoundGrowth:
-    """So many segments a round trip, as Reno with 1."""
+    """Growth by so many segments a round trip, as Reno's by 1."""
     return RoundGrowth(lambda window: np.full_like(window, segments))
 
 
 def proportional(per: float) -> RoundGrowth:
-    """One segment for each ``per`` acknowledged, below that Reno's one a round trip: Scalable with 100."""
+    """Growth by one segment for each ``per`` acknowledged, at least Reno's one a round trip: Scalable with
+    100."""
     return RoundGrowth(lambda window: np.maximum(window / per, 1.0))

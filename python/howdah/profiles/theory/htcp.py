@@ -23,10 +23,11 @@ SLOW_S = 1.0
 
 
 class Htcp:
-    """See the module."""
+    """H-TCP with RTT scaling and adaptive back-off."""
 
     def window(self, path: FlowPath, start: FloatArray, memory: ControlState, t_s: FloatArray) -> FloatArray:
-        """Additive in round trips, so slower once the queue makes them longer: then W² grows by 2 C τ α."""
+        """The window grows by round trips, so slower once the queue makes them longer: then W² grows by 2 C τ
+        α."""
         gained = 2 * (1 - memory.backoff) * growth_s(t_s, path.rtt_s) / path.rtt_s
         clear = np.maximum(path.bdp - start, 0.0)
         full = np.maximum(start, path.bdp)

@@ -16,12 +16,13 @@ from howdah.profiles.theory.growth import FloatArray, Numbers
 
 
 def mathis(loss: Numbers) -> FloatArray:
-    """Reno: √(3 / (2 p))."""
+    """The mean window of Reno: √(3 / (2 p))."""
     return np.asarray(np.sqrt(1.5 / np.asarray(loss, float)))
 
 
 def padhye(loss: Numbers, rtt_s: Numbers, timeout_s: Numbers, *, ack_segments: float = 1.0) -> FloatArray:
-    """Reno with timeouts: rate × RTT. ``ack_segments`` is b: 2 where delayed ACKs slow growth."""
+    """The mean window of Reno with timeouts: rate × RTT. ``ack_segments`` is b: 2 where delayed ACKs slow
+    growth."""
     p, b = np.asarray(loss, float), ack_segments
     rounds: FloatArray = np.sqrt(2 * b * p / 3)
     waiting = np.minimum(1.0, 3 * np.sqrt(3 * b * p / 8)) * p * (1 + 32 * p**2)
@@ -29,7 +30,8 @@ def padhye(loss: Numbers, rtt_s: Numbers, timeout_s: Numbers, *, ack_segments: f
 
 
 def cubic(loss: Numbers, rtt_s: Numbers) -> FloatArray:
-    """The larger of eq. 6 of RFC 9438 and of what its Reno-friendly region keeps to."""
+    """The mean window of CUBIC: the larger of eq. 6 of RFC 9438 and of what its Reno-friendly region keeps
+    to."""
     p = np.asarray(loss, float)
     curve: FloatArray = (SCALE * (3 + BETA) / (4 * (1 - BETA)) * (rtt_s / p) ** 3) ** 0.25
     friendly = np.sqrt(FRIENDLY_SEGMENTS * (1 + BETA) / (2 * (1 - BETA) * p))
@@ -37,12 +39,13 @@ def cubic(loss: Numbers, rtt_s: Numbers) -> FloatArray:
 
 
 def scalable(loss: Numbers) -> FloatArray:
-    """One segment a hundred acknowledged, an eighth lost: 1 / (100 ln(8/7) p)."""
+    """The mean window of Scalable, by one segment a hundred and an eighth lost: 1 / (100 ln(8/7) p)."""
     rounds_per_loss = -SCALABLE_PER * np.log(SCALABLE_BETA)
     return np.asarray(1 / (rounds_per_loss * np.asarray(loss, float)))
 
 
 def highspeed(loss: Numbers) -> FloatArray:
-    """0.12 / p^0.835; Reno's above 0.1 % of loss, where its window is below 38 segments."""
+    """The mean window of HighSpeed: 0.12 / p^0.835; Reno's above 0.1 % of loss, where its window is below 38
+    segments."""
     p = np.asarray(loss, float)
     return np.maximum(0.12 / p**0.835, mathis(p))

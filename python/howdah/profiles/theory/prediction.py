@@ -29,22 +29,23 @@ REPLICAS = 32
 """Flows that are run where losses are random."""
 SEED = 2017
 DURATION_S = 100.0
-"""Of the runs of Rao et al. 2017."""
+"""The length of the runs of Rao et al. 2017."""
 AUTOTUNED_WINDOW_BYTES = 3 * 2**20
 """Half of Linux's default ``tcp_rmem``."""
 _TAILS = (0.05, 0.95)
 WINDOW_PER_BUFFER = 1.5
-"""Runs without loss in a lab had 1.15 to 1.8 times their buffer in flight (Linux 6.18, 1 to 10 streams,
-244 kB and 1 MB, 11.8 to 366 ms). A receiver that may not have 2 B (net.core.rmem_max) offers 1 to 2 B."""
+"""Payload in flight per byte of buffer. Runs without loss in a lab had 1.15 to 1.8 times their buffer in
+flight (Linux 6.18, 1 to 10 streams, 244 kB and 1 MB, 11.8 to 366 ms). A receiver that may not have 2 B
+(net.core.rmem_max) offers 1 to 2 B."""
 IP_TCP_BYTES = 52
-"""IPv4 20, TCP 20, and the timestamps that Linux always sends, 12."""
+"""The headers: IPv4 20, TCP 20, and the timestamps that Linux always sends, 12."""
 ETHERNET_BYTES = 38
-"""Preamble 8, header 14, checksum 4, gap 12."""
+"""The frame without its payload: preamble 8, header 14, checksum 4, gap 12."""
 
 
 COVERAGE = 0.90
 RUNS_FOR_COVERAGE = 19
-"""With fewer runs no order statistic leaves only 5 % on either side."""
+"""No order statistic of fewer runs leaves only 5 % on either side."""
 
 
 class Segment(NamedTuple):
@@ -70,28 +71,28 @@ class Calibration(NamedTuple):
     mid: float
     high: float
     runs: int
-    """How many it rests on; 0 is the stated default."""
+    """The number of runs it rests on; 0 is the stated default."""
 
 
 UNMEASURED = Calibration(low=0.6, mid=1.0, high=1.25, runs=0)
-"""Where nothing was measured. Beside the public CUBIC figures of docs/models.md the model in the long run is
-0.78 to 1.22 times what was measured, and for a run from its first byte up to 1.5 times."""
+"""The calibration where nothing was measured. Beside the public CUBIC figures of docs/models.md the model in
+the long run is 0.78 to 1.22 times what was measured, and for a run from its first byte up to 1.5 times."""
 
 
 class PathParameters(NamedTuple):
     """A dedicated path. ``rtt_s`` may be an array; so may everything that broadcasts with it."""
 
     capacity_bps: npt.ArrayLike
-    """On the wire."""
+    """The capacity on the wire."""
     rtt_s: npt.ArrayLike
-    """Base RTT."""
+    """The base RTT."""
     loss: npt.ArrayLike = 0.0
-    """Share of segments lost at random."""
+    """The share of segments lost at random."""
     queue_bytes: npt.ArrayLike = np.nan
-    """At the bottleneck; nan: one bandwidth × delay."""
+    """The queue at the bottleneck; nan is one bandwidth × delay."""
     mtu_bytes: int = 1500
     autotuned_window_bytes: float = AUTOTUNED_WINDOW_BYTES
-    """Most that a stream without a buffer of its own has in flight."""
+    """The most that a stream without a buffer of its own has in flight."""
 
 
 class ModelPrediction(NamedTuple):
@@ -236,7 +237,7 @@ def _check(path: PathParameters, setup: _Setup) -> None:
 
 
 def calibrate(predicted_bps: npt.ArrayLike, measured_bps: npt.ArrayLike) -> Calibration:
-    """From runs of a path and what was predicted for each (``rate_mid_bps``), arrays of one length.
+    """Calibrates by runs of a path and what was predicted for each (``rate_mid_bps``), arrays of one length.
 
     The interval holds the next run in at least 90 % if that comes from the same paths (split conformal
     prediction). Below 19 runs it is also at least as wide as the default about the median.

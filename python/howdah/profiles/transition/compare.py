@@ -15,7 +15,7 @@ from howdah.profiles.transition.shapes import ConcaveConvex, never_rising
 from howdah.profiles.transition.sigmoids import sigmoids
 
 LEAST_RTTS = 5
-"""With one left out, a pair of sigmoids still has as many points as parameters."""
+"""A pair of sigmoids still has as many points as parameters with one RTT left out."""
 
 
 class LeftOutErrors(NamedTuple):
@@ -35,7 +35,7 @@ class LeftOutErrors(NamedTuple):
 
     @property
     def clear(self) -> bool:
-        """Whether the best is better than the next by more than the noise."""
+        """True where the best is better than the next by more than the noise."""
         first, second, _ = sorted([self.sigmoids, self.concave_convex, self.monotone])
         return second - first > self.noise
 

@@ -32,7 +32,7 @@ class ConcaveConvex:
 
     @property
     def inner(self) -> int:
-        """How many RTTs the profile can bend at."""
+        """The number of RTTs that the profile can bend at."""
         return int(self._hinges.shape[1])
 
     def misfit(self, means_bps: Floats) -> Floats:
@@ -74,7 +74,7 @@ _TOLERANCE = 1e-10
 
 
 def nonnegative(matrix: Floats, targets: Floats, signs: Floats) -> Floats:
-    """For each row z of ``targets`` the x that minimises ‖matrix · x − z‖² with x of the given signs or 0.
+    """Finds for each row z of ``targets`` the x of the given signs or 0 that minimises ‖matrix · x − z‖².
 
     ``matrix`` has shape (r, m) and full column rank; ``targets`` (k, r) and ``signs`` (k, m), of ±1.
     Returns shape (k, m).

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from howdah.profiles.profile import Floats, Profile, bootstrap, standard_errors
 
 PAIR_VARIANCES = 9.8
-"""98 % of χ² with three degrees of freedom: the slope, the place and the transition that a pair has more."""
+"""The 98 % quantile of χ² with three degrees of freedom: the slope, the place and the transition that a pair
+has more."""
 
 
 class Sigmoid(NamedTuple):
@@ -42,15 +43,15 @@ class Sigmoids(NamedTuple):
 
     transition_s: float
     concave: Sigmoid | None
-    """None: wholly convex."""
+    """The concave part; None where the profile is wholly convex."""
     convex: Sigmoid | None
-    """None: wholly concave."""
+    """The convex part; None where the profile is wholly concave."""
     scale_bps: float
-    """What throughput was divided by."""
+    """The rate that throughput was divided by."""
     sse: float
-    """Of scaled throughput, as printed."""
+    """The sum of squared errors of scaled throughput, as printed."""
     shares: Floats
-    """Of the bootstrap's transition RTTs on each measured RTT, shape (n,); empty without bootstrap."""
+    """The bootstrap's share of transition RTTs on each measured RTT, shape (n,); empty without bootstrap."""
 
     def predict(self, rtt_s: Floats) -> Floats:
         """Throughput in b/s at these RTTs; at the transition RTT that of the concave part."""
@@ -133,13 +134,13 @@ _TINY = 1e-30
 _SHIFTS = np.concatenate([np.arange(0, 2, 0.1), np.arange(2, 4, 0.25), [4.0, 5.0, 6.0, 8.0, 12.0]])
 _SLOPES = 24
 _VALLEYS = 4
-"""From how many of the table's valleys the way down is tried: the lowest of the table need not end lowest."""
+"""The way down is tried from so many of the table's valleys: the lowest need not end lowest."""
 _STEEPEST = 30.0
-"""a s from one measured place to the next beyond which a step is a step."""
+"""A slope with a larger a s from one measured place to the next is a step."""
 
 
 class LogisticFit(NamedTuple):
-    """For each of d series on each of p sets of places: arrays of shape (d, p)."""
+    """The fits of each of d series on each of p sets of places: arrays of shape (d, p)."""
 
     slope: Floats
     shift: Floats
@@ -185,7 +186,7 @@ def _starts(places: Floats, series: Floats, counted: NDArray[np.bool_]) -> tuple
 
 
 def _bottoms(profile: Floats) -> Floats:
-    """What the table (d, p, slopes) has where neither neighbour has less; ∞ elsewhere."""
+    """The values of the table (d, p, slopes) where neither neighbour has less; ∞ elsewhere."""
     fenced = np.pad(profile, ((0, 0), (0, 0), (1, 1)), constant_values=np.inf)
     return np.where(profile <= np.minimum(fenced[:, :, :-2], fenced[:, :, 2:]), profile, np.inf)
 
@@ -217,7 +218,7 @@ def _descend(places: Floats, target: Floats, weight: Floats, slope: Floats, shif
 def _steps(
     place: Floats, wanted: Floats, counts: Floats, now: LogisticFit, damping: Floats
 ) -> tuple[Floats, Floats]:
-    """Of slope and shift, downhill being positive; 0 where a bound is in the way."""
+    """The steps of slope and shift, downhill being positive; 0 where a bound is in the way."""
     value = logistic(now.slope[:, None] * place + now.shift[:, None])
     rate = counts * value * (1 - value)
     miss, square = rate * (value - wanted), rate**2
@@ -236,6 +237,6 @@ def _steps(
 def _solve(
     first: Floats, mixed: Floats, second: Floats, left: Floats, right: Floats
 ) -> tuple[Floats, Floats]:
-    """Of [[first, mixed], [mixed, second]] x = (left, right)."""
+    """Solves [[first, mixed], [mixed, second]] x = (left, right)."""
     determinant = np.maximum(first * second - mixed**2, _TINY**2)
     return (second * left - mixed * right) / determinant, (first * right - mixed * left) / determinant

@@ -33,15 +33,15 @@ class Transition(NamedTuple):
     shape: Shape
     rtt_s: float
     bracket_s: tuple[float, float]
-    """Between which measured RTTs it turns; twice the same RTT where it does not."""
+    """The measured RTTs between which it turns; twice the same RTT where it does not."""
     interval_s: tuple[float, float]
-    """Central ``INTERVAL`` of the transition RTTs of the bootstrap."""
+    """The central ``INTERVAL`` of the transition RTTs of the bootstrap."""
     shares: Floats
-    """Of the bootstrap's transition RTTs on each measured RTT, shape (n,)."""
+    """The bootstrap's share of transition RTTs on each measured RTT, shape (n,)."""
     p_concave: float
-    """How often noise gives a wholly concave profile a convex regime as clear as this one's."""
+    """The probability that noise gives a wholly concave profile a convex regime as clear as this one's."""
     p_convex: float
-    """How often noise gives a wholly convex profile a concave regime as clear as this one's."""
+    """The probability that noise gives a wholly convex profile a concave regime as clear as this one's."""
     fitted_bps: Floats
     """The regression of this shape at the measured RTTs, shape (n,)."""
 
@@ -80,13 +80,13 @@ def transition(profile: Profile, *, draws: int = DRAWS, seed: int = 0) -> Transi
 
 
 class _RegimeVerdicts(NamedTuple):
-    """On k profiles with m inner RTTs; arrays of shape (k,)."""
+    """The decisions on k profiles with m inner RTTs; arrays of shape (k,)."""
 
     inner: int
     p_concave: Floats
     p_convex: Floats
     fewest: NDArray[np.int64]
-    """Bends of the best regression with both regimes, and of others as good but for rounding."""
+    """The bends of the best regression with both regimes, and of others as good but for rounding."""
     most: NDArray[np.int64]
 
     def turn(self) -> NDArray[np.int64]:
@@ -103,7 +103,7 @@ class _RegimeVerdicts(NamedTuple):
         return Shape.CONCAVE if self.p_convex[which] < LEVEL else Shape.STRAIGHT
 
     def bends(self, which: int) -> int | None:
-        """How many inner RTTs bend down; None for a straight profile."""
+        """The number of inner RTTs that bend down; None for a straight profile."""
         shape = self.shape(which)
         if shape is Shape.STRAIGHT:
             return None
@@ -145,6 +145,6 @@ class _RegimeTest:
 
 
 def _chance(null: Floats, found: Floats) -> Floats:
-    """How often the sorted ``null`` reaches each found value, itself counted."""
+    """The share of the sorted ``null`` that reaches each found value, itself counted."""
     reached = len(null) - np.searchsorted(null, found - _TIE, side="left")
     return (1 + reached) / (1 + len(null))

@@ -30,7 +30,7 @@ FAMILIES: dict[str, FigureFamily] = {
     "relation": dynamics.draw_relation,
     "models": models.draw_models,
 }
-"""What ``howdah profile plot`` draws of a selection."""
+"""The families of figures that ``howdah profile plot`` draws of a selection."""
 
 
 class Counterpart(NamedTuple):
@@ -39,17 +39,17 @@ class Counterpart(NamedTuple):
     number: str
     title: str
     paper: str
-    """What the paper's figure shows."""
+    """A description of the paper's figure."""
     family: str
     statements: tuple[str, ...]
     """Keys of the statements that say whether ours agrees."""
     control: str | None = "cubic"
-    """Whose runs it shows; None for those of every congestion control."""
+    """The congestion control whose runs it shows; None for those of every one."""
     buffers: tuple[str, ...] = ("large",)
     """The paper's names of the buffers whose runs it shows."""
     streams: tuple[int, ...] | None = None
     rtts_s: tuple[float, ...] | None = None
-    """Both as ``nearest`` has them."""
+    """The RTTs and streams are as ``nearest`` has them."""
     measure: str = "howdah sweep scenarios/hpdc17-two-hours.toml"
     """The command whose runs it needs."""
 
@@ -205,7 +205,7 @@ def build(counterpart: Counterpart, material: Material) -> DrawnFigure | FigureN
 
 
 def plot(family: str, material: Material, file: Path) -> list[str]:
-    """Writes one family's figure of all that is in ``material`` to a .svg or .png; what it shows.
+    """Writes one family's figure of all that is in ``material`` to a .svg or .png; returns what it shows.
 
     Raises HowdahError for another kind of file, or when there is nothing to draw.
     """

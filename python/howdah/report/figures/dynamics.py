@@ -62,8 +62,8 @@ _MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 
 @family
 def draw_poincare(material: Material, subset: FigureCells) -> DrawnFigure:
-    """For each RTT a panel of each stream by itself, and one of their sum; a mark for each number of
-    streams: the newest run of each cell."""
+    """The newest run of each cell: for each RTT a panel of each stream by itself and one of their sum, with a
+    mark for each number of streams."""
     by_rtt = _by_rtt(cell for cell in subset.cells(material.cells) if material.traces(cell))
     check(by_rtt, "runs of these cells with their traces", "RTTs", most=PANELS_MAX // 2)
     figure, axes = canvas.panels(2 * len(by_rtt), share_y=False, abreast=2)
@@ -98,7 +98,7 @@ def points(axis: Axes, rates_bps: Iterable[Floats], label: str, place: int) -> N
 
 
 def mark(place: int) -> dict[str, Any]:
-    """How points of the ``place``-th kind are drawn: told apart by their form before their colour."""
+    """The style of points of the ``place``-th kind: told apart by their form before their colour."""
     return {
         "marker": _MARKS[place % len(_MARKS)],
         "color": (canvas.INK, canvas.ACCENT, canvas.MIDDLE)[place % 3],

@@ -21,24 +21,24 @@ class DrawnFigure(NamedTuple):
 
 
 class FigureNeeds(NamedTuple):
-    """Why there is no figure: what it needs."""
+    """The reason why there is no figure: what it needs."""
 
     needs: str
 
 
 class _NotEnough(Exception):
-    """What a figure needs."""
+    """Raised with what a figure needs."""
 
 
 class FigureCells(NamedTuple):
-    """What a figure is drawn of."""
+    """The cells that a figure is drawn of."""
 
     configurations: Sequence[Configuration]
     rtts_s: Collection[float] | None = None
-    """None: all that were measured."""
+    """The RTTs that are drawn; None is all that were measured."""
 
     def rtts(self, cells: PathCells, configuration: Configuration) -> list[float]:
-        """Those of a configuration that are asked for, in order."""
+        """The RTTs of a configuration that are drawn, in order."""
         return [rtt_s for rtt_s in cells.rates[configuration] if self.rtts_s is None or rtt_s in self.rtts_s]
 
     def cells(self, of: PathCells) -> list[Cell]:
@@ -73,7 +73,7 @@ def check(found: Sized, needs: str, of: str, *, least: int = 1, most: int = PANE
 
 
 def everything(cells: PathCells) -> FigureCells:
-    """All cells."""
+    """Every cell of a path."""
     return FigureCells(list(cells.rates))
 
 
@@ -88,7 +88,7 @@ def nearest(
     """The cells of a congestion control that are nearest to the paper's.
 
     ``streams``: for each number, that measured nearest to it. ``buffer``: the paper's of that name, else that
-    nearest in size, autotuned ones last. ``rtts_s``: likewise.
+    nearest in size, autotuned ones last. ``rtts_s``: for each RTT, that measured nearest to it.
     """
     chosen = list(cells.where(controls=[control]))
     if buffer is not None and chosen:

@@ -18,14 +18,14 @@ from howdah.text import count
 
 
 class ModelledProfile(NamedTuple):
-    """Of one configuration at its measured RTTs, arrays of one length."""
+    """The model of one configuration at its measured RTTs, arrays of one length."""
 
     rtt_s: Floats
     measured_bps: Floats
-    """Means."""
+    """The means of the runs."""
     predicted_bps: Floats
     inside: int
-    """Runs within the model's 90 % interval."""
+    """The runs within the model's 90 % interval."""
     runs: int
 
 
@@ -34,13 +34,13 @@ class ModelErrors(msgspec.Struct, frozen=True, kw_only=True):
 
     configuration: str
     ratio_median: float
-    """Measured over predicted."""
+    """The median ratio of measured to predicted rate."""
     ratio_least: float
     ratio_most: float
     worst_rtt_s: float
-    """Where the ratio is farthest from one."""
+    """The RTT where the ratio is farthest from one."""
     inside: int
-    """Runs within the model's 90 % interval."""
+    """The runs within the model's 90 % interval."""
     runs: int
 
 

@@ -52,7 +52,8 @@ def line(
 
 
 _ON_GREY = "#010101"
-"""Not the ink of the page, which is pale on a dark screen: the cells stay as they are."""
+"""The ink on a grey cell is not that of the page, which is pale on a dark screen: the cells stay as they
+are."""
 
 
 @family

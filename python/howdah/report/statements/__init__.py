@@ -21,7 +21,7 @@ _CELLS_TOLD = 3
 
 
 def judge(material: Material, statements: Sequence[Statement] = STATEMENTS) -> list[JudgedStatement]:
-    """What became of each statement, in order."""
+    """Judges each statement, in order."""
     return [_judged(statement, statement.judge(material), material.cells) for statement in statements]
 
 

@@ -42,7 +42,7 @@ def ramp_up(material: Material) -> Finding:
     "the mean spread along the 45° line, relative to the rate, is larger at 183 ms",
 )
 def wider_map(material: Material) -> Finding:
-    """How far the rate of one stream wanders, relative to its mean."""
+    """Compares how far the rate of one stream wanders, relative to its mean."""
     return _maps(
         material, 1, lambda shape: shape.along, "its rate wanders by {:.2g} of the mean", higher_far=True
     )
@@ -126,7 +126,7 @@ def falls_with_exponent(material: Material) -> Finding:
 
 
 def correlation_words(found: Relation) -> str:
-    """As ``rank correlation -0.62 [-0.85, -0.21] over 10 runs``."""
+    """A correlation in words, as ``rank correlation -0.62 [-0.85, -0.21] over 10 runs``."""
     interval = f"[{found.low:+.2f}, {found.high:+.2f}]"
     return f"rank correlation {found.correlation:+.2f} {interval} over {count(found.runs, 'run')}"
 

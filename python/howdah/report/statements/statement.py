@@ -24,11 +24,11 @@ Rao et al., Sustained Wide-Area TCP Memory Transfers Over Dedicated Connections.
 
 
 class Finding(NamedTuple):
-    """What a rule found."""
+    """The finding of a rule."""
 
     verdict: StatementVerdict
     numbers: str
-    """A sentence with what was measured; of ``cannot tell``, what is missing."""
+    """The measured numbers in words; for ``cannot tell``, what is missing."""
     where: Sequence[Cell] = ()
     """The cells that speak against the statement, the plainest first."""
 
@@ -37,13 +37,13 @@ Rule = Callable[[Material], Finding]
 
 
 class Statement(NamedTuple):
-    """What a paper says and how it is judged."""
+    """A statement of a paper and how it is judged."""
 
     key: str
     says: str
     source: str
     rule: str
-    """When it agrees, in words."""
+    """The rule by which it agrees, in words."""
     judge: Rule
 
 
@@ -57,7 +57,7 @@ class JudgedStatement(msgspec.Struct, frozen=True, kw_only=True):
     verdict: StatementVerdict
     numbers: str
     why: list[str] = []
-    """Where it differs: what holds those cells, and how the measurements were made otherwise."""
+    """The cells where it differs and what limits them."""
 
 
 def statement(key: str, says: str, source: str, rule: str) -> Callable[[Rule], Statement]:

@@ -33,7 +33,7 @@ exceptions whose value the text does not give."""
 
 _MOST_AGAINST = 0.1
 ENOUGH = f"at {RTTS_MIN} RTTs or more, repeated"
-"""What a profile needs before its transition is looked for."""
+"""The measurements that a profile needs before its transition is looked for."""
 
 
 class TransitionRtt(NamedTuple):
@@ -45,7 +45,7 @@ class TransitionRtt(NamedTuple):
 
     @property
     def words(self) -> str:
-        """As ``45.6 ms [22.6, 91.6]``."""
+        """The transition RTT in words, as ``45.6 ms [22.6, 91.6]``."""
         return f"{milliseconds(self.rtt_s)} [{in_ms(self.low_s)}, {in_ms(self.high_s)}]"
 
 
@@ -105,7 +105,7 @@ transition_default, transition_normal, transition_large = map(paper_transition, 
     "all three shapes are as in the paper",
 )
 def ten_streams(material: Material) -> Finding:
-    """CUBIC, 10 streams: the shape with each buffer."""
+    """Compares the shapes of CUBIC with 10 streams and each buffer."""
     wanted: dict[str, tuple[str, Callable[[Transition], bool]]] = {
         "default": ("all convex", lambda t: t.shape == Shape.CONVEX),
         "normal": ("concave up to 91.6 ms", lambda t: t.shape == Shape.BOTH and is_rtt(t.rtt_s, 0.0916)),

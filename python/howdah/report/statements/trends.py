@@ -25,11 +25,12 @@ from howdah.report.statements.statement import (
 from howdah.text import count
 
 _MOST_AGAINST = 0.1
-"""Of the pairs compared: "generally", "mostly" and "overall" are the papers' own words."""
+"""The share of the pairs compared that may go against: "generally", "mostly" and "overall" are the papers'
+words."""
 _ALIKE, _NOT_FAR, _MOST_CELLS = 0.1, 0.25, 0.9
-"""What "very close" is taken for: half of the cells, then most of them, within so much."""
+""""Very close" is half of the cells within the first of these, and the third's share within the second."""
 _CELLS_MIN = 10
-"""Of which nine of ten can be told."""
+"""The least number of cells of which nine in ten can be told."""
 _SMALL_RTT_S = 0.0456
 """The paper's "smaller RTTs" are those where Scalable's curves lie above CUBIC's, Figs. 4 and 5."""
 
@@ -91,7 +92,7 @@ def _pairs(cells: PathCells, found: Iterable[Pair], lacking: str, *, rising: boo
     "of neighbouring RTTs of each configuration at most 10 % clearly rise",
 )
 def falls_with_rtt(material: Material) -> Finding:
-    """Neighbouring RTTs of every configuration."""
+    """Compares neighbouring RTTs of every configuration."""
     cells = material.cells
     pairs = (
         (Cell(each, near), Cell(each, far))
@@ -108,7 +109,7 @@ def falls_with_rtt(material: Material) -> Finding:
     "of neighbouring numbers of streams at most 10 % clearly fall, some clearly rise",
 )
 def rises_with_streams(material: Material) -> Finding:
-    """Neighbouring numbers of streams at the same congestion control, buffer and RTT."""
+    """Compares neighbouring numbers of streams at the same congestion control, buffer and RTT."""
     lacking = "two numbers of streams at the same congestion control, buffer and RTT"
     return _pairs(material.cells, _neighbours(material.cells, "streams"), lacking, rising=True)
 
@@ -120,7 +121,7 @@ def rises_with_streams(material: Material) -> Finding:
     "of neighbouring buffers at most 10 % clearly fall, some clearly rise",
 )
 def rises_with_buffers(material: Material) -> Finding:
-    """Neighbouring buffers at the same congestion control, streams and RTT."""
+    """Compares neighbouring buffers at the same congestion control, streams and RTT."""
     lacking = "two explicit buffers at the same congestion control, streams and RTT"
     return _pairs(material.cells, _neighbours(material.cells, "buffer_bytes"), lacking, rising=True)
 
@@ -132,7 +133,7 @@ def rises_with_buffers(material: Material) -> Finding:
     "each is within a factor of two of the paper's",
 )
 def buffer_gain(material: Material) -> Finding:
-    """H-TCP, 10 streams, 366 ms: the default and the large buffer."""
+    """Compares the default and the large buffer of H-TCP with 10 streams at 366 ms."""
     cells = material.cells
     found = []
     for buffer in ("default", "large"):
@@ -164,7 +165,7 @@ def buffer_gain(material: Material) -> Finding:
     "half of the cells are within 10 % of H-TCP's, nine of ten within 25 %",
 )
 def alike(material: Material) -> Finding:
-    """CUBIC and Scalable beside H-TCP in every cell that has both."""
+    """Compares CUBIC and Scalable with H-TCP in every cell that has both."""
     cells = material.cells
     apart: list[tuple[float, Cell]] = []
     for configuration in cells.where(controls=["htcp"]):
@@ -197,7 +198,7 @@ def alike(material: Material) -> Finding:
     "its best cell is clearly above CUBIC's best at most RTTs up to 45.6 ms, and clearly below at none",
 )
 def scalable_at_small_rtts(material: Material) -> Finding:
-    """Best cell with several Scalable streams beside the best of CUBIC, at each RTT up to 45.6 ms."""
+    """Compares the best cell with several Scalable streams with CUBIC's best, at each RTT up to 45.6 ms."""
     cells = material.cells
     several = [each for each in cells.where(controls=["scalable"]) if each.streams > 1]
     cubic = list(cells.where(controls=["cubic"]))
@@ -228,7 +229,7 @@ def scalable_at_small_rtts(material: Material) -> Finding:
     "the sustained rate is within 10 % of 9 Gb/s with every number of streams",
 )
 def near_nine(material: Material) -> Finding:
-    """CUBIC, large buffers, 45.6 ms: the sustained rate of each number of streams."""
+    """Looks at the sustained rate of CUBIC with large buffers at 45.6 ms, for each number of streams."""
     rates = {}
     for each in material.cells.where(controls=["cubic"], paper_buffer="large"):
         cell = material.cells.at(each, 0.0456)
@@ -250,7 +251,7 @@ def near_nine(material: Material) -> Finding:
     "the relative spread of repeats is smaller over 10 Gb/s than over 9.6 Gb/s",
 )
 def sonet_varies_more(material: Material) -> Finding:
-    """Relative spread of the repeats over 9.6 Gb/s beside that over 10 Gb/s, CUBIC, large buffers."""
+    """Compares the relative spread of CUBIC's repeats with large buffers over 9.6 Gb/s and over 10 Gb/s."""
     spreads = {}
     for cells in material.paths:
         several = [
@@ -276,7 +277,7 @@ def _best(cells: PathCells, among: Sequence[Configuration], rtt_s: float) -> Cel
 
 
 _MOST_FALLING = 0.1
-"""Of the cells: "generally" is the paper's word."""
+"""The share of the cells that may fall: "generally" is the paper's word."""
 
 
 @statement(
@@ -286,7 +287,7 @@ _MOST_FALLING = 0.1
     "from the smallest size to the largest it rises, more at the longest RTT than at the shortest",
 )
 def rises_with_size(material: Material) -> Finding:
-    """A cell by transfers of several sizes; the gain at the longest RTT beside that at the shortest."""
+    """Compares the gain of larger sizes at the longest RTT with that at the shortest."""
     gains: dict[float, list[float]] = {}
     falling = []
     for cell, by_size in material.sizes.items():
@@ -315,7 +316,8 @@ def rises_with_size(material: Material) -> Finding:
     "the best number of streams gains less over the worst with the largest size than with the smallest",
 )
 def flatter_with_size(material: Material) -> Finding:
-    """How much the best number of streams gains over the worst, by the smallest and by the largest size."""
+    """Compares the gain of the best number of streams over the worst, by the smallest and by the largest
+    size."""
     gains: dict[int, list[float]] = {}
     for alike in _same_but_streams(material.sizes):
         for size in set.intersection(*(set(material.sizes[cell]) for cell in alike)):
