@@ -14,11 +14,11 @@ from howdah.archive import Archive
 from howdah.archive.runs import Runs
 from howdah.measure import kept
 from howdah.measure.plan import SweepPlan
-from howdah.profiles.evaluate import draw, evaluate
+from howdah.profiles.selection.evaluate import draw, evaluate
+from howdah.report.contents import SEED
 from howdah.report.material import Material
-from howdah.report.selection import SEED
 from howdah.report.statements import judge
-from howdah.report.statements.statement import Verdict
+from howdah.report.statements.statement import StatementVerdict
 
 PARTS = {
     "profile": "synthetic profiles of known transition RTT",
@@ -46,7 +46,7 @@ def of_lateness(material: Material) -> Row:
 def of_statements(material: Material) -> Iterator[Row]:
     """Each statement: 1 agrees, 0 differs, nothing where its cells are lacking."""
     found = judge(material)
-    values: dict[Verdict, float | None] = {"agrees": 1.0, "differs": 0.0, "cannot tell": None}
+    values: dict[StatementVerdict, float | None] = {"agrees": 1.0, "differs": 0.0, "cannot tell": None}
     for each in found:
         note = "; ".join([each.numbers, *each.why])
         yield Row(f"{each.key}: {each.says}", values[each.verdict], each.verdict, note=note)

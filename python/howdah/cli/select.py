@@ -55,7 +55,7 @@ def select(
     """Say which congestion control, streams and buffers to take at a round trip, how fast, and how sure."""
     # Loaded when the arguments are known to be right: numpy and the archive take a while.
     from howdah.decide.ask import Question, ask  # noqa: PLC0415
-    from howdah.profiles.answer import in_lines  # noqa: PLC0415
+    from howdah.profiles.selection.answer import in_lines  # noqa: PLC0415
 
     if rtt is None and host is None:
         raise HowdahError("nothing says for which round trip; give --rtt 93ms, or --host HOST to measure it")

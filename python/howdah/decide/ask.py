@@ -8,11 +8,10 @@ from howdah import HowdahError
 from howdah.archive import Archive
 from howdah.archive.runs import Runs
 from howdah.decide.dedicated import obstacle
-from howdah.profiles.answer import Answer, answer
-from howdah.profiles.evidence import profile
-from howdah.profiles.fallback import fallback
-from howdah.profiles.select import select
-from howdah.profiles.source import Source, Wanted, only, source
+from howdah.profiles.selection.answer import SelectionReport, selection_report
+from howdah.profiles.selection.evidence import PathRuns, TransferTraits, profile, runs_for_path, runs_named
+from howdah.profiles.selection.prior import model_prior
+from howdah.profiles.selection.select import select
 from howdah.remote.far import greet
 from howdah.values.path import Path
 from howdah.values.record import HostLimits
@@ -33,7 +32,7 @@ class Question(NamedTuple):
     far_howdah: str | None = None
 
 
-def ask(question: Question) -> Answer:
+def ask(question: Question) -> SelectionReport:
     """The answer: of the models where there is no profile, and beyond one if they may be asked.
 
     Raises HowdahError where a profile does not cover the round trip and they may not; for a quantity of 0.
@@ -54,16 +53,16 @@ def ask(question: Question) -> Answer:
         raise HowdahError(f"the round trip to {question.host} could not be measured; give it with --rtt")
     found = _source(Archive().runs(), question, ends.rtt_s)
     by_model = question.extrapolate or not len(profile(found.runs))
-    asked = fallback(ends, ends.rtt_s, found.runs, question.capacity_bps) if by_model else None
+    asked = model_prior(ends, ends.rtt_s, found.runs, question.capacity_bps) if by_model else None
     selection = select(found.runs, ends.rtt_s, asked)
-    selection.rests_on.extend(found.said)
+    selection.rests_on.extend(found.notes)
     if problem := obstacle(ends, selection.chosen.configuration):
         selection.rests_on.append(f"From this host: {problem}.")
-    return answer(selection, found.path, found.left_out)
+    return selection_report(selection, found.path, found.left_out)
 
 
-def _source(runs: Runs, question: Question, rtt_s: float) -> Source:
-    wanted = Wanted(size_bytes=question.size_bytes)
+def _source(runs: Runs, question: Question, rtt_s: float) -> PathRuns:
+    wanted = TransferTraits(size_bytes=question.size_bytes)
     if question.host is not None and question.path is None:
-        return source(runs, question.host.rpartition("@")[2], rtt_s, wanted)
-    return only(runs, question.path, rtt_s, wanted)
+        return runs_for_path(runs, question.host.rpartition("@")[2], rtt_s, wanted)
+    return runs_named(runs, question.path, rtt_s, wanted)

@@ -40,7 +40,8 @@ _STYLE: Any = {
 }
 _PANEL_INCHES = (3.3, 2.6)
 _PIXELS = 1.45
-"""Of a page, at most, for a point of a figure: its text is then about as large as the page's."""
+"""A point of a figure takes at most so many pixels of a page: its text is then about as large as the
+page's."""
 
 
 def panels(
