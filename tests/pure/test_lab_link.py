@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah._native import HowdahError
-from howdah.lab import hosts
-from howdah.lab.linkfile import Options, build
+from howdah.lab import hosts, labfile
+from howdah.lab.labfile import Options
 from howdah.values.link import Burst, Change, Direction, LinkSpec, symmetric
 
 
@@ -17,6 +17,10 @@ def written(folder: Path, text: str) -> Path:
     file = folder / "link.toml"
     file.write_text(text, encoding="utf-8")
     return file
+
+
+def build(options: Options, file: Path | None = None) -> LinkSpec:
+    return labfile.build(options, file)[0]
 
 
 def test_options_alone_make_a_symmetric_link() -> None:
@@ -117,20 +121,23 @@ def test_bad_options_are_refused_by_name_in_one_line(options: Options, named: st
     ("text", "named"),
     [
         ("rate = ", "not TOML"),
-        ('rat = "1Gbit"', "unknown key rat"),
-        ("rate = true", "rate is not a text"),
+        ('rat = "1Gbit"', "unknown key rat; known are rate, rtt, queue"),
+        ("rate = true", "rate: not a text with a unit"),
         ("rate = 10", "rate: "),
-        ('far_to_near = "x"', "far_to_near is not a table"),
+        ('far_to_near = "x"', "far_to_near: expected a table, got a text"),
         ('[far_to_near]\nrtt = "1ms"', "far_to_near: unknown key rtt"),
-        ('burst = "1%"', "burst is not a table"),
-        ('burst = { enter = "1%" }', "no leave"),
-        ('change = "x"', "change is not a list"),
-        ('[[change]]\nrate = "1Gbit"', "change 1: no time"),
-        ('[[change]]\nat = "1s"', "change 1 changes nothing"),
-        ('[[change]]\nat = "1s"\ndrop = -1', "change 1: drop: -1"),
+        ('burst = "1%"', "burst: expected a table, got a text"),
+        ('burst = { enter = "1%" }', "burst: the key leave is missing"),
+        ('change = "x"', "change: expected a list, got a text"),
+        ('[[change]]\nrate = "1Gbit"', "change 1: the key at is missing"),
+        ('[[change]]\nat = "1s"', "change 1: it changes nothing; add one of rate, delay, loss"),
+        ('[[change]]\nat = "1s"\ndrop = -1', "change 1: drop: expected a whole number >= 0"),
         ('[[change]]\nat = "1s"\ndrop = 0', "changes[0].drop is 0 segments"),
-        ('[[change]]\nat = "1s"\noutage = "yes"', "outage is neither true nor false"),
-        ('[[change]]\nat = "1s"\ndirection = "up"\noutage = true', "direction 'up'"),
+        ('[[change]]\nat = "1s"\noutage = "yes"', "outage: expected true or false, got a text"),
+        (
+            '[[change]]\nat = "1s"\ndirection = "up"\noutage = true',
+            "change 1: direction: 'up' is unknown; give near_to_far or far_to_near",
+        ),
         (
             '[[change]]\nat="2s"\noutage=true\n[[change]]\nat="1s"\noutage=false',
             "changes must be in order of time",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from howdah import text as words
 from howdah._native import HowdahError
-from howdah.lab import cables, labfile, lan, linkfile
+from howdah.lab import cables, labfile, lan
 from howdah.lab.hosts import Commands
 from howdah.lab.topology import ENDS, HOSTS_MAX, PAIR, ROUTERS, Topology, dumbbell
 from howdah.values.link import CableDrops, DirectionStats, Dropped, Lateness, LinkSpec, LinkStats, symmetric
@@ -148,7 +148,7 @@ def test_what_cannot_be_is_refused_in_one_line(
 def built(options: labfile.Options, text: str, folder: Path) -> tuple[LinkSpec, Topology]:
     file = folder / "lab.toml"
     file.write_text(text, encoding="utf-8")
-    return labfile.build(linkfile.Options(), options, file)
+    return labfile.build(options, file)
 
 
 def test_a_file_describes_a_whole_lab_and_options_win_over_it(tmp_path: Path) -> None:
@@ -168,24 +168,29 @@ def test_a_file_describes_a_whole_lab_and_options_win_over_it(tmp_path: Path) ->
 
 
 def test_options_alone_make_a_pair_or_a_dumbbell() -> None:
-    none = linkfile.Options()
-    assert labfile.build(none, labfile.Options())[1] == PAIR
-    assert labfile.build(none, labfile.Options(topology="pair"))[1] == PAIR
-    assert labfile.build(none, labfile.Options(topology="dumbbell"))[1] == dumbbell(1, 1)
+    assert labfile.build(labfile.Options())[1] == PAIR
+    assert labfile.build(labfile.Options(topology="pair"))[1] == PAIR
+    assert labfile.build(labfile.Options(topology="dumbbell"))[1] == dumbbell(1, 1)
     typed = labfile.Options(topology="dumbbell", left="4", right="arch, tape")
-    assert labfile.build(none, typed)[1] == dumbbell(4, ["arch", "tape"])
+    assert labfile.build(typed)[1] == dumbbell(4, ["arch", "tape"])
 
 
 @pytest.mark.parametrize(
     ("text", "named"),
     [
         ('topology = "ring"', "lab.toml: topology: 'ring' is unknown; give pair or dumbbell"),
-        ("topology = 2", "lab.toml: topology: 2 is unknown"),
+        ("topology = 2", "lab.toml: topology: expected a text, got a whole number"),
         ("left = 2", "lab.toml: left: a pair of hosts has no LAN"),
         ('lan_rate = "1Gbit"', "lab.toml: lan_rate: a pair of hosts has no LAN"),
-        ('topology = "dumbbell"\nleft = true', "lab.toml: left is neither a number of hosts nor names"),
-        ('topology = "dumbbell"\nleft = [1]', "lab.toml: left is neither"),
-        ('topology = "dumbbell"\nright = 1.5', "lab.toml: right is neither"),
+        (
+            'topology = "dumbbell"\nleft = true',
+            "lab.toml: left: expected a whole number or a text or a list, got true or false",
+        ),
+        ('topology = "dumbbell"\nleft = [1]', "lab.toml: left 1: expected a text, got a whole number"),
+        (
+            'topology = "dumbbell"\nright = 1.5',
+            "lab.toml: right: expected a whole number or a text or a list",
+        ),
         ('topology = "dumbbell"\nright = "a,,b"', "host name '' will not do"),
         ('topology = "dumbbell"\nlan_rate = "fast"', "lab.toml: lan_rate: "),
         ('topology = "dumbbell"\nhosts = 3', "lab.toml: unknown key hosts"),
@@ -205,7 +210,7 @@ def test_bad_options_are_refused_by_name() -> None:
         (labfile.Options(topology="dumbbell", lan_rate="10"), "--lan-rate: "),
     ):
         with pytest.raises(HowdahError, match=named):
-            labfile.build(linkfile.Options(), options)
+            labfile.build(options)
 
 
 @given(rate_bps=st.integers(10**6, 10**12), mtu=st.integers(576, 65535), overhead_bytes=st.integers(0, 100))
