@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from howdah import text as words
 from howdah._native import HowdahError
-from howdah.lab import cables, labfile, lan
+from howdah.lab import labfile, lan
 from howdah.lab.hosts import Commands
 from howdah.lab.topology import ENDS, HOSTS_MAX, PAIR, ROUTERS, Topology, dumbbell
 from howdah.values.link import CableDrops, DirectionStats, Dropped, Lateness, LinkSpec, LinkStats, symmetric
@@ -256,7 +256,7 @@ def device_row(name: str, received_dropped: int, sent_dropped: int) -> str:
 def test_a_devices_drops_are_those_of_both_ways(counters: dict[str, tuple[int, int]]) -> None:
     header = ["Inter-|   Receive                    |  Transmit", " face |bytes    packets errs drop"]
     rows = [device_row(name, *dropped) for name, dropped in counters.items()]
-    found = cables.device_drops("\n".join([*header, *rows, ""]).encode())
+    found = lan.device_drops("\n".join([*header, *rows, ""]).encode())
     assert found == {name: sum(dropped) for name, dropped in counters.items()}
 
 
@@ -265,16 +265,16 @@ def test_a_queues_drops_are_those_of_its_bucket() -> None:
         {"kind":"tbf","handle":"8001:","dev":"left1","root":true,"refcnt":2,
          "options":{"rate":123,"burst":81920,"lat":9},"bytes":7,"packets":1,"drops":3,"overlimits":2},
         {"kind":"noqueue","handle":"0:","dev":"lo","root":true,"refcnt":2,"options":{}}]\n"""
-    assert cables.queue_drops(text) == {"left1": 3}
-    assert cables.queue_drops(b"") == cables.queue_drops(b"[ ]\n") == {}
+    assert lan.queue_drops(text) == {"left1": 3}
+    assert lan.queue_drops(b"") == lan.queue_drops(b"[ ]\n") == {}
 
 
 @given(earlier=DROPS, more=DROPS)
 def test_what_was_dropped_since_is_the_difference(earlier: CableDrops, more: CableDrops) -> None:
     names = CableDrops.__struct_fields__
     now = CableDrops(*(getattr(earlier, name) + getattr(more, name) for name in names))
-    assert cables.since({"left1": now}, {"left1": earlier}) == {"left1": more}
-    assert cables.since({"left1": earlier}, {"left1": now}) == {"left1": CableDrops(0, 0)}
+    assert lan.drops_since({"left1": now}, {"left1": earlier}) == {"left1": more}
+    assert lan.drops_since({"left1": earlier}, {"left1": now}) == {"left1": CableDrops(0, 0)}
 
 
 def carried(lateness: Lateness) -> LinkStats:
@@ -286,13 +286,13 @@ ON_TIME = Lateness(0, None, None, None, 0.0, 1_000_000, spoilt=False)
 
 
 def test_packets_that_the_machine_drops_on_a_lan_spoil_a_run() -> None:
-    kept = cables.added(carried(ON_TIME), {"left1": CableDrops(5, 0)})
+    kept = lan.with_drops(carried(ON_TIME), {"left1": CableDrops(5, 0)})
     assert kept.warning() is None
     assert kept.cables == {"left1": CableDrops(5, 0)}
-    lost = cables.added(carried(ON_TIME), {"left1": CableDrops(0, 2), "right1": CableDrops(0, 1)})
+    lost = lan.with_drops(carried(ON_TIME), {"left1": CableDrops(0, 2), "right1": CableDrops(0, 1)})
     assert "3 packets were dropped by this machine between hosts and routers" in (lost.warning() or "")
     late = msgspec.structs.replace(ON_TIME, spoilt=True, why="late")
-    assert cables.added(carried(late), {"left1": CableDrops(0, 2)}).lateness.why == "late"
+    assert lan.with_drops(carried(late), {"left1": CableDrops(0, 2)}).lateness.why == "late"
 
 
 @given(st.lists(NAMES, min_size=1, max_size=30))

@@ -19,12 +19,11 @@ from howdah import text as words
 from howdah._native import HowdahError, format_bytes, format_duration, format_rate
 from howdah.cc.choose import choose
 from howdah.cli.lab_options import HELP, takes_lab
-from howdah.lab import control, named
-from howdah.lab import run as foreground
+from howdah.lab import control, daemon, tree
 from howdah.lab.control import Ready, Setup
-from howdah.lab.enter import Process
 from howdah.lab.hosts import CONGESTION_CONTROL
 from howdah.lab.registry import Entry, Registry
+from howdah.lab.session import Process
 from howdah.lab.topology import Topology
 from howdah.lab.tree import Interrupted
 from howdah.values.link import CableDrops, Direction, LinkSpec, LinkStats
@@ -110,7 +109,7 @@ def run(
                 host=host,
                 congestion_control=_control(cc),
             )
-            ended = foreground.run(setup, _tell_notes)
+            ended = tree.run(setup, _tell_notes)
         except Interrupted as interrupted:
             raise typer.Exit(interrupted.exit_code) from None
         if file:
@@ -140,7 +139,7 @@ def up(
       howdah lab up wan --rate 10Gbit --rtt 100ms --sshd
       howdah lab up star --topology dumbbell --left base20,base21 --right arch --rate 1Gbit --rtt 180ms --sshd
     """
-    ready = named.up(name, Setup(link, topology, sshd=sshd, congestion_control=_control(cc)))
+    ready = daemon.up(name, Setup(link, topology, sshd=sshd, congestion_control=_control(cc)))
     _tell_notes(ready)
     if json:
         document.show(
@@ -180,7 +179,7 @@ def execute(
     # A Ctrl-C is the command's; it decides what comes of it.
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, lambda *_: None)
-    process = Process(entry.ready, host, command, tied=True)
+    process = Process(entry.ready, host, command, dies_with_parent=True)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda taken, _: process.send_signal(taken))
     code = process.wait()
@@ -201,7 +200,7 @@ def stats(name: Name, json: Json = False) -> None:
 @app.command("list")
 def list_labs(json: Json = False) -> None:
     """List the labs that are up."""
-    labs = named.living()
+    labs = daemon.living()
     if json:
         document.show(
             [
@@ -230,7 +229,7 @@ def list_labs(json: Json = False) -> None:
 @app.command()
 def down(name: Name, json: Json = False) -> None:
     """End a lab and all that runs in it."""
-    last = named.down(name)
+    last = daemon.down(name)
     if json:
         document.show({"name": name, "stats": last})
     else:

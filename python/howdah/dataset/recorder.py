@@ -19,7 +19,7 @@ from howdah import HowdahError, interrupt
 from howdah.cc import controls
 from howdah.dataset.plan import DatasetPlan, Run
 from howdah.dataset.worker import Event, Failed, Made, Task
-from howdah.parent_death import TIED
+from howdah.parent_death import DIES_WITH_PARENT
 from howdah.recognition import recording
 
 _END_S = 20.0
@@ -133,7 +133,7 @@ class _Working:
         """Starts its process."""
         with interrupt.Held():
             process = subprocess.Popen(
-                [*TIED, sys.executable, "-P", "-m", "howdah.dataset.worker"],
+                [*DIES_WITH_PARENT, sys.executable, "-P", "-m", "howdah.dataset.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
             )

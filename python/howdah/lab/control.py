@@ -13,7 +13,7 @@ import msgspec
 
 from howdah._native import HowdahError
 from howdah.lab.hosts import CONGESTION_CONTROL
-from howdah.lab.private import CONTROL
+from howdah.lab.mounts import CONTROL
 from howdah.lab.topology import PAIR, Topology
 from howdah.values.link import LinkSpec, LinkStats
 

@@ -1,10 +1,11 @@
-"""The maker of labs that outlive a command: ``python -m howdah.lab.daemon FD``.
+"""Labs that outlive a command: up and down, and their maker, ``python -m howdah.lab.daemon FD``.
 
 FD is a socket: a Request comes in, Ready or Failed goes out. A lab with a name then stays until it is
 ended; one without ends when the other side closes the socket, or sends Failed once more when it breaks.
 """
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -15,9 +16,11 @@ import msgspec
 from howdah._native import HowdahError
 from howdah.lab import control
 from howdah.lab.control import Failed, Ready, Setup
-from howdah.lab.processes import Identity
+from howdah.lab.processes import Identity, wait_gone
 from howdah.lab.registry import Entry, Registry
+from howdah.lab.settings import Settings
 from howdah.lab.tree import Broken, Interrupted, Tree
+from howdah.values.link import LinkStats
 
 _ANSWER_S = 60.0
 
@@ -61,13 +64,13 @@ def start(request: Request) -> tuple[Ready, "subprocess.Popen[bytes]", socket.so
     return message, maker, ours
 
 
-def end(maker: "subprocess.Popen[bytes]", held: socket.socket) -> None:
+def end(maker: "subprocess.Popen[bytes]", link: socket.socket) -> None:
     """Ends a lab without a name by its maker and socket. Raises HowdahError when it had ended before."""
-    with held:
-        held.shutdown(socket.SHUT_WR)
+    with link:
+        link.shutdown(socket.SHUT_WR)
         maker.wait()
         try:
-            last = held.recv(control.PACKET_BYTES_MAX)
+            last = link.recv(control.PACKET_BYTES_MAX)
         except ConnectionResetError:
             last = b""
     if last:
@@ -118,6 +121,56 @@ def _entry(name: str, setup: Setup, tree: Tree, ready: Ready) -> Entry:
     if own is None or tree.identity is None:
         raise HowdahError("the lab was killed")
     return Entry(name, datetime.now(UTC), tree.identity, own, ready, setup.link, setup.topology)
+
+
+_GONE_S = 5.0
+
+
+def up(name: str, setup: Setup) -> Ready:
+    """Brings up a lab that stays. Raises HowdahError with the reason when it cannot be."""
+    Registry().check_free(name)
+    ready, _, asking = start(Request(setup, name))
+    asking.close()
+    return ready
+
+
+def living() -> list[Entry]:
+    """All labs that are up; what killed ones left is cleared away."""
+    if os.geteuid() == 0:
+        Settings().prune()
+    return list(Registry().entries())
+
+
+def down(name: str) -> LinkStats | None:
+    """Ends a lab and returns when all of it is gone, with its last statistics if it still gave any."""
+    registry = Registry()
+    entry = registry.find(name)
+    try:
+        last = control.ask(entry.ready.pid, "stop")
+    except HowdahError:
+        last = None
+    for process in (entry.lab, entry.maker):
+        _end(process, patient=last is not None)
+    registry.remove(entry)
+    if os.geteuid() == 0:
+        Settings().prune()
+    return last
+
+
+def _end(process: Identity, *, patient: bool) -> None:
+    """Waits for the end of ``process``, with SIGKILL if it does not come."""
+    try:
+        pidfd = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return
+    try:
+        if not process.alive() or (patient and wait_gone(pidfd, _GONE_S)):
+            return
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        if not wait_gone(pidfd, _GONE_S):
+            raise HowdahError(f"process {process.pid} of the lab does not end; see: ps {process.pid}")
+    finally:
+        os.close(pidfd)
 
 
 if __name__ == "__main__":

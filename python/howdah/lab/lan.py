@@ -1,4 +1,6 @@
-"""The LANs of a dumbbell: a router at each end of the link, and from it a cable to every host of its side.
+"""The LANs of a dumbbell: routers and cables, and what the cables dropped, as the kernel counts it.
+
+A router stands at each end of the link, and a cable goes from it to every host of its side.
 
 A cable is a pair of veth devices: ``eth0`` in the host, and one named after the host in the router. Both have
 the same Ethernet address and ask for none (IFF_NOARP), so that no packet waits for an answer. The router's
@@ -11,14 +13,15 @@ segmentation offload as the segments it would be, each with its headers; it lets
 some 0.6 Gb/s cuts it into segments.
 """
 
+import subprocess
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from howdah.lab import hosts
+from howdah.lab import hosts, namespaces
 from howdah.lab.hosts import Commands
-from howdah.lab.topology import ADDRESSES, ADDRESSES6, ENDS, End, Host, Topology, opposite, prefixes
-from howdah.values.link import LinkSpec
+from howdah.lab.topology import ADDRESSES, ADDRESSES6, ENDS, ROUTERS, End, Host, Topology, opposite, prefixes
+from howdah.values.link import CableDrops, LinkSpec, LinkStats
 
 DEVICE = "eth0"
 """Of each host."""
@@ -54,12 +57,10 @@ def bucket(rate_bps: int, link: LinkSpec) -> Bucket:
     return Bucket(rate_bps * frame_bytes // wire_bytes, int(depth))
 
 
-def router(
-    end: End, topology: Topology, link: LinkSpec, device: str, namespaces: Mapping[str, str]
-) -> Commands:
+def router(end: End, topology: Topology, link: LinkSpec, device: str, paths: Mapping[str, str]) -> Commands:
     """What makes a router of the namespace at ``end``, whose ``device`` is the link's.
 
-    It makes the cables, too; ``namespaces`` has a path for each host of its side.
+    It makes the cables, too; ``paths`` has a path for each host of its side.
     """
     side = topology.side(end)
     other, other6 = prefixes(opposite(end))
@@ -69,7 +70,7 @@ def router(
         sysctls |= {"ipv6/conf/all/forwarding": "1", "ipv6/conf/default/addr_gen_mode": "1"}
         ip.append(f"route add {other6} dev {device}")
     for place, to in enumerate(side, start=1):
-        ip += _cable(end, place, to, link, namespaces[to.name])
+        ip += _cable(end, place, to, link, paths[to.name])
     return Commands(sysctls, ip, _ports(topology, link, side))
 
 
@@ -122,3 +123,107 @@ def _shaped(device: str, by: Bucket, queue_bytes: int) -> str:
 
 def _frame_bytes(link: LinkSpec) -> int:
     return link.mtu + _ETHERNET_HEADER_BYTES
+
+
+Drops = dict[str, CableDrops]
+"""By host."""
+
+_DEVICES = ("cat", "/proc/net/dev")
+_QUEUES = ("tc", "-statistics", "-json", "qdisc", "show")
+_RECEIVED_DROPPED, _SENT_DROPPED = 3, 8 + 3
+"""Columns of /proc/net/dev: eight of what was received come first."""
+
+
+class _Queue(msgspec.Struct):
+    """One queueing discipline, as tc(8) shows it."""
+
+    kind: str
+    dev: str
+    drops: int = 0
+
+
+def settle_cables(topology: Topology, descriptors: Mapping[str, int]) -> None:
+    """Has the kernel be done with cables that just came up: until then it drops what it says on them itself.
+
+    To ask for one device waits for that since Linux 6.8 (linkwatch_sync_dev, commit facd15dfd691); before,
+    there is nothing to wait for it by.
+    """
+    script = 'for device; do ip link show dev "$device"; done'
+    waiting = []
+    for end in ENDS:
+        devices = (host.name for host in topology.side(end))
+        waiting.append(_started_in(descriptors[ROUTERS[end]], ("sh", "-c", script, "sh", *devices)))
+    for process in waiting:
+        process.communicate()
+
+
+def count_drops(topology: Topology, descriptors: Mapping[str, int]) -> Drops:
+    """What was dropped since the lab began; nothing for a cable that somebody has taken down."""
+    asking = {
+        (router, command): _started_in(descriptors[router], command)
+        for router in ROUTERS.values()
+        for command in (_DEVICES, _QUEUES)
+    }
+    answers = {what: process.communicate()[0] for what, process in asking.items()}
+    drops = {}
+    for end in ENDS:
+        devices = device_drops(answers[ROUTERS[end], _DEVICES])
+        queues = queue_drops(answers[ROUTERS[end], _QUEUES])
+        for host in topology.side(end):
+            drops[host.name] = CableDrops(queues.get(host.name, 0), devices.get(host.name, 0))
+    return drops
+
+
+def drops_since(now: Drops, earlier: Drops) -> Drops:
+    """What was dropped after ``earlier``."""
+    return {name: _difference(drops, earlier[name]) for name, drops in now.items()}
+
+
+def with_drops(stats: LinkStats, drops: Drops) -> LinkStats:
+    """``stats`` with ``drops``; those of the machine spoil a run wherever they happen."""
+    lost = sum(each.machine for each in drops.values())
+    lateness = stats.lateness
+    if lost and not lateness.spoilt:
+        why = (
+            f"{lost} packets were dropped by this machine between hosts and routers; "
+            "lower the rate or stop other programs"
+        )
+        lateness = msgspec.structs.replace(lateness, spoilt=True, why=why)
+    return msgspec.structs.replace(stats, lateness=lateness, cables=drops)
+
+
+def device_drops(text: bytes) -> dict[str, int]:
+    """Packets dropped on their way into or out of each device, of /proc/net/dev.
+
+    What a processor has no room for (netdev_max_backlog) is counted at both ends of a veth pair, as sent
+    at one and received at the other. So one of the two tells of both ways.
+    """
+    rows = (line.split(":", 1) for line in text.decode().splitlines() if ":" in line)
+    counters = {device.strip(): numbers.split() for device, numbers in rows}
+    return {
+        device: int(numbers[_RECEIVED_DROPPED]) + int(numbers[_SENT_DROPPED])
+        for device, numbers in counters.items()
+    }
+
+
+def queue_drops(text: bytes) -> dict[str, int]:
+    """Packets for which the queue of each device's token bucket had no room, as tc(8) tells."""
+    if not text.strip():
+        return {}
+    queues = msgspec.json.decode(text, type=list[_Queue])
+    return {queue.dev: queue.drops for queue in queues if queue.kind == "tbf"}
+
+
+def _started_in(namespace: int, command: tuple[str, ...]) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        ["nsenter", f"--net={namespaces.path(namespace)}", "--", *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def _difference(now: CableDrops, earlier: CableDrops) -> CableDrops:
+    names = CableDrops.__struct_fields__
+    # A device that somebody made anew counts from zero again.
+    return CableDrops(**{name: max(getattr(now, name) - getattr(earlier, name), 0) for name in names})

@@ -18,7 +18,7 @@ import msgspec
 
 from howdah import LAB_LINK_VARIABLE, _native
 from howdah._native import HowdahError
-from howdah.lab import control, hosts, private, sshd, touch
+from howdah.lab import control, hosts, mounts, sshd
 from howdah.lab.control import Ask, Ended, Failed, Go, Ready, Setup, Signal
 from howdah.lab.network import Mark, Network
 from howdah.lab.topology import ENDS
@@ -27,7 +27,7 @@ from howdah.values.link import LinkStats
 _RELAYED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 """A terminal sends these to the command as well, and the maker passes on those from elsewhere."""
 _FULL_BUFFERS = 2
-"""What the hosts hold while a full path is repaired: half of the buffers they may fill."""
+"""What the hosts keep while a full path is repaired: half of the buffers they may fill."""
 
 
 def run(setup: Setup, maker: socket.socket, watched: list[socket.socket]) -> NoReturn:
@@ -50,8 +50,8 @@ class _Machine:
         self._setup = setup
         self._maker = maker
         self._selector = selectors.DefaultSelector()
-        for held in (maker, *watched):
-            held.setblocking(False)
+        for each in (maker, *watched):
+            each.setblocking(False)
         self._watched = watched
         self._command: int | None = None
         self._marks: dict[int, Mark] = {}
@@ -60,9 +60,9 @@ class _Machine:
         pid = self._wait_for_go()
         _native.unshare(user=False, pid=False, mount=True)
         _native.mount_proc()
-        private.make()
-        private.name_hosts(self._setup.topology.hosts)
-        touch.sockets(hosts.buffer_bytes(self._setup.link) * _FULL_BUFFERS)
+        mounts.make()
+        mounts.name_hosts(self._setup.topology.hosts)
+        hosts.touch_buffers(hosts.buffer_bytes(self._setup.link) * _FULL_BUFFERS)
         self._network = Network(self._setup.link, self._setup.topology, self._setup.congestion_control)
         if self._setup.sshd:
             self._serve_ssh()
@@ -120,26 +120,26 @@ class _Machine:
 
     def _listen(self) -> None:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        listener.bind(str(private.CONTROL))
+        listener.bind(str(mounts.CONTROL))
         listener.listen()
         listener.setblocking(False)
         self._selector.register(listener, selectors.EVENT_READ, lambda: self._accept(listener))
-        self._selector.register(self._maker, selectors.EVENT_READ, self._hear_maker)
+        self._selector.register(self._maker, selectors.EVENT_READ, self._on_maker)
         self._selector.register(self._network.ended_fd(), selectors.EVENT_READ, self._end)
-        for held in self._watched:
-            self._selector.register(held, selectors.EVENT_READ, self._end)
+        for each in self._watched:
+            self._selector.register(each, selectors.EVENT_READ, self._end)
 
     def _watch_signals(self) -> None:
         """A handler, not SIG_IGN: those who are spawned must start with the default."""
         reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-        self._selector.register(reading, selectors.EVENT_READ, lambda: self._hear_signals(reading))
+        self._selector.register(reading, selectors.EVENT_READ, lambda: self._on_signals(reading))
         for number in (*_RELAYED, signal.SIGTERM, signal.SIGCHLD):
             if signal.getsignal(number) is not signal.SIG_IGN or number == signal.SIGCHLD:
                 signal.signal(number, lambda *_: None)
         self._reap()
 
-    def _hear_signals(self, reading: int) -> None:
+    def _on_signals(self, reading: int) -> None:
         numbers = os.read(reading, 4096)
         if signal.SIGCHLD in numbers:
             self._reap()
@@ -148,7 +148,7 @@ class _Machine:
                 self._end()
             self._signal_command(signal.SIGTERM)
 
-    def _hear_maker(self) -> None:
+    def _on_maker(self) -> None:
         message = self._maker.recv(control.PACKET_BYTES_MAX)
         if not message:
             self._end()

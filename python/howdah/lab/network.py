@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from howdah._native import Emulator, LinkMark
-from howdah.lab import cables, hosts, lan, netns
+from howdah.lab import hosts, lan, namespaces
 from howdah.lab.hosts import Commands
 from howdah.lab.topology import ENDS, Topology
 from howdah.values.link import LinkSpec, LinkStats
@@ -18,7 +18,7 @@ class Mark(NamedTuple):
     """What had happened at an instant."""
 
     link: LinkMark
-    cables: cables.Drops
+    cables: lan.Drops
 
 
 class Network:
@@ -32,7 +32,7 @@ class Network:
         """By host or router: a descriptor of this process."""
         self.notes: list[str] = []
         """What it must do without, a line each."""
-        self._begun: cables.Drops = {}
+        self._begun: lan.Drops = {}
         settings = hosts.sysctls(link, congestion_control)
         if topology.lan is None:
             for end, name in topology.ends.items():
@@ -42,13 +42,13 @@ class Network:
 
     def path(self, name: str) -> str:
         """Of the namespace of a host or router."""
-        return netns.path(self.namespaces[name])
+        return namespaces.path(self.namespaces[name])
 
     def start(self) -> None:
         """Starts the clock of the link's schedule."""
         if self._topology.lan:
             # Cables came up one end after the other, and what IPv6 said meanwhile was lost.
-            cables.settle(self._topology, self.namespaces)
+            lan.settle_cables(self._topology, self.namespaces)
         self._begun = self._drops()
         self._emulator.start()
 
@@ -71,7 +71,7 @@ class Network:
     def _make_lans(self, settings: dict[str, str]) -> None:
         topology, link = self._topology, self._link
         names = [host.name for host in topology.hosts]
-        self.namespaces |= dict(zip(names, netns.make(len(names)), strict=True))
+        self.namespaces |= dict(zip(names, namespaces.make(len(names)), strict=True))
         paths = {name: self.path(name) for name in names}
         for end in ENDS:
             router = lan.router(end, topology, link, self._emulator.device, paths)
@@ -83,12 +83,12 @@ class Network:
     def _configure(self, name: str, commands: Commands) -> None:
         self.notes += hosts.configure(name, self.path(name), commands)
 
-    def _drops(self) -> cables.Drops:
-        return cables.count(self._topology, self.namespaces) if self._topology.lan else {}
+    def _drops(self) -> lan.Drops:
+        return lan.count_drops(self._topology, self.namespaces) if self._topology.lan else {}
 
     def _whole(self, counted: bytes, since: Mark | None) -> LinkStats:
         stats = msgspec.json.decode(counted, type=LinkStats)
         if self._topology.lan is None:
             return stats
         earlier = since.cables if since else self._begun
-        return cables.added(stats, cables.since(self._drops(), earlier))
+        return lan.with_drops(stats, lan.drops_since(self._drops(), earlier))

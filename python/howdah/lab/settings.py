@@ -5,15 +5,22 @@ before and which living process needs what. In effect is the most that any claim
 last restores what was there. Claims of processes that were killed are dropped by whoever comes next.
 
 A setting that somebody else has changed in the meantime is theirs: it is left alone.
+
+A small process beside a lab of root, its Keeper, puts the settings back however the lab ends. It is a session
+of its own, so that neither Ctrl-C nor a closed terminal reaches it. It waits for the end of a pipe of which
+only the lab's first process has the other side: the kernel closes that side even on ``kill -9``.
 """
 
+import contextlib
 import fcntl
 import itertools
 import mmap
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 
@@ -80,7 +87,7 @@ class Settings:
         self._root = root
 
     def claim(self, owner: Identity, values: Values) -> list[str]:
-        """Makes ``values`` hold while ``owner`` lives; returns what could not be set, a line each."""
+        """Keeps ``values`` in effect while ``owner`` lives; returns what could not be set, a line each."""
         with self._ledger() as ledger:
             ledger.claims.append(_Claim(owner, values))
             return self._apply(ledger)
@@ -189,3 +196,49 @@ def _most(name: str, values: list[str]) -> str:
 
 def _same(left: str, right: str) -> bool:
     return sorted(left.split()) == sorted(right.split())
+
+
+class Keeper:
+    """Releases the claim of this process once it has ended."""
+
+    def __init__(self, settings: Settings, owner: Identity) -> None:
+        """Needs a single thread. Raises OSError when there is no room for a process."""
+        self._settings = settings
+        self._owner = owner
+        reading, self._writing = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            _put_back_after(reading, settings, owner)
+        os.close(reading)
+
+    def forget(self) -> None:
+        """Lets go of the pipe in a child of the holder, so that only the holder's end counts."""
+        os.close(self._writing)
+
+    def release(self) -> None:
+        """Puts the settings back now and returns when it is done."""
+        os.close(self._writing)
+        os.waitpid(self._pid, 0)
+        # The keeper may have been killed; what cannot be put back now will be by whoever comes next.
+        with contextlib.suppress(HowdahError):
+            self._settings.release(self._owner)
+
+
+def _put_back_after(ended: int, settings: Settings, owner: Identity) -> NoReturn:
+    try:
+        os.setsid()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_IGN)
+        ended = os.dup2(ended, 3) if ended != 3 else ended
+        os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+        null = os.open(os.devnull, os.O_RDWR)
+        for standard in range(3):
+            os.dup2(null, standard)
+        os.close(null)
+        os.chdir("/")
+        os.read(ended, 1)
+        settings.release(owner)
+    except (OSError, HowdahError):
+        os._exit(1)
+    finally:
+        os._exit(0)

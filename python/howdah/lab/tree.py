@@ -2,13 +2,17 @@
 
 From here on the maker only waits. It takes signals one at a time (sigwaitinfo(2)), because only the
 signal's origin tells a Ctrl-C that the terminal gave the command as well from a ``kill`` that it
-must pass on.
+must pass on. ``run`` makes a lab for one command in the foreground: the command has the terminal, and its
+exit code counts.
 """
 
+import contextlib
 import os
 import select
 import signal
 import socket
+import termios
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,9 +22,8 @@ from howdah import _native
 from howdah._native import HowdahError
 from howdah.lab import control, hosts, machine, namespaces, sshd
 from howdah.lab.control import Ended, Failed, Go, Ready, Setup, Signal
-from howdah.lab.keeper import Keeper
 from howdah.lab.processes import Identity, wait_gone
-from howdah.lab.settings import Settings, needed
+from howdah.lab.settings import Keeper, Settings, needed
 
 _ROOTLESS = (
     "without root, a socket buffer that a program sets itself is limited by this host's "
@@ -192,3 +195,42 @@ def _mend(*, rootless: bool) -> str | None:
     if not settings:
         return None
     return f"user namespaces are switched off here; run as root, or: sudo sysctl -w {settings}"
+
+
+def run(setup: Setup, ready: Callable[[Ready], None]) -> Ended:
+    """Runs ``setup.command`` to its end; ``ready`` is told when it starts.
+
+    Raises HowdahError when the lab cannot be made or is killed, and Interrupted.
+    """
+    tree = Tree(setup, [])
+    try:
+        ready(tree.wait_ready())
+        with _terminal():
+            return tree.wait()
+    finally:
+        tree.end()
+
+
+@contextlib.contextmanager
+def _terminal() -> Iterator[None]:
+    """Takes the terminal back afterwards, as it was, from a command that died with it.
+
+    A shell makes its own process group the terminal's and, inside a PID namespace, cannot name the
+    one that was there before.
+    """
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        yield
+        return
+    try:
+        foreground = os.tcgetpgrp(terminal) == os.getpgrp()
+        state = termios.tcgetattr(terminal)
+        yield
+        if foreground and os.tcgetpgrp(terminal) != os.getpgrp():
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
+            os.tcsetpgrp(terminal, os.getpgrp())
+            termios.tcsetattr(terminal, termios.TCSADRAIN, state)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    finally:
+        os.close(terminal)

@@ -11,7 +11,7 @@ import msgspec
 from howdah import HowdahError, interrupt, lab
 from howdah.archive import Archive
 from howdah.cc import controls
-from howdah.lab.enter import Process
+from howdah.lab.session import Process
 from howdah.measure import kept
 from howdah.measure.kept import Left
 from howdah.measure.order import Block
@@ -126,7 +126,7 @@ def _block(plan: SweepPlan, block: Block, task: Task) -> Iterator[Event]:
             [sys.executable, "-P", "-m", "howdah.measure.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            tied=True,
+            dies_with_parent=True,
         )
         with worker:
             try:
