@@ -9,10 +9,9 @@ from samples import LIMITS, hosts
 from howdah import HowdahError
 from howdah._native import format_rate
 from howdah.doctor import facts as fact_finding
-from howdah.doctor.examine import examine
 from howdah.doctor.facts import Facts
 from howdah.doctor.judge import Aim, Finding, judge, judge_limits
-from howdah.doctor.report import HostReport, Report
+from howdah.doctor.report import HostReport, Report, examine
 from howdah.words.doctor import CONFIGURATION, in_words, mending
 
 AIMS = st.builds(Aim, rate_bps=st.floats(1e6, 4e11), rtt_s=st.floats(1e-5, 1.0))

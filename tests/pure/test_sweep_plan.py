@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from howdah import HowdahError
-from howdah.measure.estimate import total_s
-from howdah.measure.kept import Kept, left
 from howdah.measure.plan import Cell, SweepPlan
 from howdah.measure.planfile import load, loads
+from howdah.measure.schedule import FinishedRuns, remaining, total_s
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 PAPER_RTTS_MS = [0.4, 11.8, 22.6, 45.6, 91.6, 183, 366]
@@ -36,7 +35,7 @@ def changed(*pairs: tuple[str, str]) -> str:
 
 
 def minutes(plan: SweepPlan) -> float:
-    return total_s(left(plan, Kept([], plan)), plan) / 60
+    return total_s(remaining(plan, FinishedRuns([], plan)), plan) / 60
 
 
 def test_a_plan_is_all_combinations() -> None:

@@ -36,7 +36,7 @@ def refusal(name: str, here: HostLimits) -> str | None:
 
 
 @contextlib.contextmanager
-def had(names: Sequence[str]) -> Iterator[dict[str, str]]:
+def provided(names: Sequence[str]) -> Iterator[dict[str, str]]:
     """By name, as a socket chooses it. What is loaded for this leaves the kernel with it or this process.
 
     Raises HowdahError for one that cannot be had.

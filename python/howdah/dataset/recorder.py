@@ -66,7 +66,7 @@ def record(plan: DatasetPlan, todo: list[Run], folder: Path, cores: float, show:
         except OSError as error:
             raise HowdahError(f"cannot make {folder / name}: {error.strerror}; give another folder") from None
     show.begins(plan, todo, cores)
-    with controls.had(plan.controls()) as found, _Working(folder, cores, found) as working:
+    with controls.provided(plan.controls()) as found, _Working(folder, cores, found) as working:
         state = Result([], 0, [], 0)
         try:
             return _all(plan, deque(todo), working, state, show)

@@ -23,7 +23,7 @@ from howdah.probing.probing import Probed, Probing, Rhythm
 from howdah.probing.series import looked
 from howdah.probing.target import endpoint
 from howdah.recognition.recording import Burst, Made, Recording
-from howdah.traffic.active import PROFILE
+from howdah.traffic.bursts import PROFILE
 from howdah.traffic.pattern import Tcp
 from howdah.values.link import LinkStats
 

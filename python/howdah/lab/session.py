@@ -27,8 +27,8 @@ _START_S = 1.0
 class Process(subprocess.Popen[Any]):
     """A program in a lab. Signals go to the program itself, not to those who brought it in.
 
-    It is killed when the nsenter(1) that brought it in is, and with the lab; ``dies_with_parent``, also when the
-    thread that started it ends.
+    It is killed when the nsenter(1) that brought it in is, and with the lab. With ``dies_with_parent`` it is
+    killed too when the thread that started it ends.
     """
 
     def __init__(

@@ -5,8 +5,8 @@ import math
 from howdah import HowdahError
 from howdah._native import format_duration
 from howdah.cc import controls
-from howdah.measure.estimate import RUN_ROUND_TRIPS, RUN_S
 from howdah.measure.plan import Ranges, SweepPlan
+from howdah.measure.schedule import RUN_ROUND_TRIPS, RUN_S
 from howdah.remote.far import greet
 from howdah.values.path import ASSUMED_RTT_S
 from howdah.values.plan import BUFFER_BYTES_MAX

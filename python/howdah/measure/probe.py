@@ -42,24 +42,24 @@ class ProbeRequest(NamedTuple):
     """Which; None: the paper's."""
 
 
-class Quiet:
-    """Shows nothing but what ssh and the far end say."""
+class ProbeDisplay:
+    """Where a person watches; this one shows nothing but what ssh and the far end say."""
 
     def far_says(self, text: str) -> None:
         """Passes it on."""
         sys.stderr.write(text)
 
     def say(self, line: str) -> None:
-        """Nothing."""
+        """Shows nothing."""
 
     def look(self, taken: Taken, for_s: float) -> None:
-        """Nothing."""
+        """Shows nothing."""
 
     def close(self) -> None:
         """Nothing is open."""
 
 
-class Done(NamedTuple):
+class ProbeResult(NamedTuple):
     """How a probing ended."""
 
     record: Record
@@ -67,13 +67,13 @@ class Done(NamedTuple):
     archive_error: str | None
 
 
-class _Seen(NamedTuple):
+class _Answered(NamedTuple):
     way: Way
     address: str
     probed: Probed
 
 
-def run(request: ProbeRequest, display: Quiet, archive: Archive) -> Done:
+def run(request: ProbeRequest, display: ProbeDisplay, archive: Archive) -> ProbeResult:
     """Probes and keeps the record. Raises HowdahError when nothing answers."""
     if request.for_s is not None and not 1.0 <= request.for_s <= _LONGEST_S:
         raise HowdahError(f"--for {request.for_s:g}s is not between 1s and 1h")
@@ -83,7 +83,7 @@ def run(request: ProbeRequest, display: Quiet, archive: Archive) -> Done:
     interrupt.install()
     began = datetime.now(UTC)
     bursts = _bursts(request) if request.active else None
-    run = _Run(request, bursts, display)
+    run = _ProbeRun(request, bursts, display)
     with interrupt.Held():
         close_account = link_of_a_lab()
     sent: list[Burst] = []
@@ -101,27 +101,26 @@ def run(request: ProbeRequest, display: Quiet, archive: Archive) -> Done:
     try:
         archive.save(kept)
     except HowdahError as error:
-        return Done(kept, exit_code or 1, str(error))
-    return Done(kept, exit_code, None)
+        return ProbeResult(kept, exit_code or 1, str(error))
+    return ProbeResult(kept, exit_code, None)
 
 
 def _bursts(request: ProbeRequest) -> "Bursts":
     """Loaded only where they are asked for: it brings all that a copy does."""
-    from howdah.traffic.active import profile  # noqa: PLC0415
-    from howdah.traffic.bursts import Bursts  # noqa: PLC0415
+    from howdah.traffic.bursts import Bursts, profile  # noqa: PLC0415
 
     return Bursts(profile(request.bursts, request.for_s), request.host, request.far_howdah)
 
 
-class _Run:
-    def __init__(self, request: ProbeRequest, bursts: "Bursts | None", display: Quiet) -> None:
+class _ProbeRun:
+    def __init__(self, request: ProbeRequest, bursts: "Bursts | None", display: ProbeDisplay) -> None:
         self.request, self.bursts = request, bursts
         self.for_s = request.for_s or (bursts.lasts_s if bursts else FOR_S)
         self.target = Target(request.host)
         self.rhythm = Rhythm()
         self.display = display
 
-    def by_any(self) -> _Seen:
+    def by_any(self) -> _Answered:
         """By ICMP, or by UDP where that is not answered."""
         address = self.target.address()
         try:
@@ -133,7 +132,7 @@ class _Run:
             except HowdahError as error:
                 raise HowdahError(f"{no_echo}, and by UDP: {error}") from None
 
-    def by_udp(self, *, asks: bool) -> _Seen:
+    def by_udp(self, *, asks: bool) -> _Answered:
         """By a responder that ssh starts; ``asks`` whether it may ask the user, and take its time."""
         login = self.target.login()
         with interrupt.Held():
@@ -148,9 +147,9 @@ class _Run:
                 f"{self.target.name} answers no UDP probe at {to}{self._refusal(seen)}; "
                 "let UDP to that host through, or let it answer ICMP echo"
             )
-        return _Seen("udp", address, seen)
+        return _Answered("udp", address, seen)
 
-    def _icmp(self, address: str) -> _Seen:
+    def _icmp(self, address: str) -> _Answered:
         try:
             seen = self._probe(Probing(way="icmp", to=endpoint(address, 0), for_ns=self._for_ns()))
         except HowdahError as error:
@@ -159,7 +158,7 @@ class _Run:
         if not seen.counts.answered:
             where = "" if address == self.target.name else f" ({address})"
             raise _NoEchoError(f"{self.target.name}{where} answers no ICMP echo{self._refusal(seen)}")
-        return _Seen("icmp", address, seen)
+        return _Answered("icmp", address, seen)
 
     def _probe(self, probing: Probing) -> Probed:
         seen = probe(probing, self._watch)

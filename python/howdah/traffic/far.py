@@ -11,16 +11,16 @@ from howdah.remote import ssh
 from howdah.remote.far import CANCEL_S, TICK_S
 from howdah.remote.ssh_errors import explain
 from howdah.text import printable
-from howdah.traffic.messages import (
-    Answer,
+from howdah.traffic.sink import (
     AskCounts,
     AskMissing,
-    Expect,
-    Lines,
-    Open,
-    Order,
+    ExpectObject,
+    LineReader,
+    OpenSink,
+    SinkAnswer,
     SinkHello,
-    say,
+    SinkOrder,
+    write_line,
 )
 
 ANSWER_S = 30.0
@@ -43,7 +43,7 @@ class FarSink:
         login = ssh.Login(host)
         self.host, self.data_address = host, login.data_address
         self._far = ssh.Far(login, login.start(far_howdah, role="sink"))
-        self._lines = Lines(self._far.read_fd)
+        self._lines = LineReader(self._far.read_fd)
         self._lock = threading.Lock()
         self._number = 0
         self._patience_s = ANSWER_S
@@ -65,7 +65,9 @@ class FarSink:
         self._greeted = True
         return hello
 
-    def ask(self, what: Open | Expect | AskMissing | AskCounts, patience_s: float = ANSWER_S) -> Answer:
+    def ask(
+        self, what: OpenSink | ExpectObject | AskMissing | AskCounts, patience_s: float = ANSWER_S
+    ) -> SinkAnswer:
         """Orders, and waits for the answer.
 
         Raises SilentError when none comes in time, and HowdahError when it has failed or is gone.
@@ -73,7 +75,7 @@ class FarSink:
         with self._lock:
             self._number += 1
             try:
-                say(self._far.write_fd, Order(number=self._number, what=what))
+                write_line(self._far.write_fd, SinkOrder(number=self._number, what=what))
                 answer = self._answer(patience_s)
             except (EOFError, OSError, msgspec.MsgspecError):
                 raise self._why("its end of the traffic has gone") from None
@@ -97,13 +99,13 @@ class FarSink:
             self._far.end()
         self._far.close()
 
-    def _answer(self, patience_s: float) -> Answer:
+    def _answer(self, patience_s: float) -> SinkAnswer:
         asked_s = time.monotonic()
         while (waited_s := time.monotonic() - asked_s) < min(patience_s, self._patience_s):
             line = self._lines.next(TICK_S)
             self._far.listen()
             if line is not None:
-                answer = msgspec.json.decode(line, type=Answer)
+                answer = msgspec.json.decode(line, type=SinkAnswer)
                 if answer.number == self._number:
                     return answer
         raise SilentError(

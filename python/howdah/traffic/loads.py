@@ -11,11 +11,10 @@ from functools import partial
 from typing import Protocol
 
 from howdah import HowdahError, interrupt
-from howdah.cc.controls import had
+from howdah.cc.controls import provided
 from howdah.traffic.account import LoadAccount, LoadSample, Traffic
-from howdah.traffic.clock import Clock
 from howdah.traffic.far import FarSink
-from howdah.traffic.pattern import Pattern, Rbudp, Tcp, Udp
+from howdah.traffic.pattern import Clock, Pattern, Rbudp, Tcp, Udp
 from howdah.traffic.tcp import TcpLoad
 from howdah.traffic.udp import UdpLoad, addresses_of
 from howdah.values.record import HostLimits
@@ -30,7 +29,7 @@ Progress = Callable[[float, dict[str, LoadSample]], None]
 """Is given the time and the last sample of each load, by name."""
 
 
-class AtWork(Protocol):
+class RunningLoad(Protocol):
     """A load at work. What fails raises HowdahError."""
 
     name: str
@@ -63,7 +62,7 @@ class Loads:
         self._host, self._far_howdah = host, far_howdah
         self._ends = ExitStack()
         self._far: FarSink | None = None
-        self._loads: list[AtWork] = []
+        self._loads: list[RunningLoad] = []
         self._threads: list[threading.Thread] = []
         """One for each load."""
         self._watching: threading.Thread | None = None
@@ -74,7 +73,7 @@ class Loads:
     def __enter__(self) -> "Loads":
         """Has every load ready to begin. Raises HowdahError."""
         with ExitStack() as ends:
-            controls = ends.enter_context(had(self.pattern.controls()))
+            controls = ends.enter_context(provided(self.pattern.controls()))
             addresses = self._open_far(ends)
             # What waits for its time must not outlive a failure of the next.
             ends.callback(self._settle_waiting)

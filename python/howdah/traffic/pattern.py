@@ -5,6 +5,8 @@ Bursty-UDP(x, y), which is ``on_s`` x and ``every_s`` y: a burst of x seconds ev
 scenario says (where it lists the patterns, y is the gap).
 """
 
+import threading
+import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -140,3 +142,32 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
         width = max(len(load.name) for load in self.loads)
         lines = [f"  {load.name.ljust(width)}  {load.in_words()}" for load in self.loads]
         return "\n".join([f"{self.name}, {format_duration(self.duration_s)}", *lines])
+
+
+class Clock:
+    """Seconds since the start of a run; before it, negative."""
+
+    def __init__(self) -> None:
+        self._begin_s = time.monotonic()
+        self._stopped = threading.Event()
+
+    def begin(self) -> None:
+        """The run starts now."""
+        self._begin_s = time.monotonic()
+
+    def now_s(self) -> float:
+        """Since the start."""
+        return time.monotonic() - self._begin_s
+
+    def wait_until(self, at_s: float) -> bool:
+        """Waits; false when the run was stopped."""
+        return not self._stopped.wait(max(0.0, at_s - self.now_s()))
+
+    def stop(self) -> None:
+        """Ends the run, and all waits."""
+        self._stopped.set()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the run has been stopped."""
+        return self._stopped.is_set()

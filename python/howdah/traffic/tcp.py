@@ -13,8 +13,7 @@ from howdah.remote.early import Started
 from howdah.remote.far import CANCEL_S, TICK_S, hello
 from howdah.remote.messages import Job, Progress
 from howdah.traffic.account import LoadAccount, LoadSample, TcpPeriod
-from howdah.traffic.clock import Clock
-from howdah.traffic.pattern import Period, Tcp
+from howdah.traffic.pattern import Clock, Period, Tcp
 from howdah.values.plan import Plan, Why
 from howdah.values.record import HostLimits, Outcome
 from howdah.values.sizes import BLOCK_BYTES

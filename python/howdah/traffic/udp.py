@@ -8,10 +8,9 @@ import msgspec
 from howdah import HowdahError
 from howdah._native import UdpSource
 from howdah.traffic.account import BlastAccount, LoadAccount, LoadSample, SinkCounts, SourceCounts
-from howdah.traffic.clock import Clock
 from howdah.traffic.far import FarSink, SilentError
-from howdah.traffic.messages import Answer, AskCounts, AskMissing, Expect, Open
-from howdah.traffic.pattern import Rbudp, Udp
+from howdah.traffic.pattern import Clock, Rbudp, Udp
+from howdah.traffic.sink import AskCounts, AskMissing, ExpectObject, OpenSink, SinkAnswer
 
 _TOKEN_BYTES = 16
 _KNOCKS = 8
@@ -29,7 +28,7 @@ class UdpLoad:
         """Opens both and makes sure that the way is open. Raises HowdahError when it is not."""
         self.name, self._load, self._far, self._place = load.name, load, far, place
         token = secrets.token_bytes(_TOKEN_BYTES)
-        port = far.ask(Open(load=place, token=token)).port
+        port = far.ask(OpenSink(load=place, token=token)).port
         if port is None:
             raise HowdahError(f"{far.host} has opened no port; install the same version on both hosts")
         self._source = self._knocked(addresses, port, token)
@@ -95,7 +94,7 @@ class UdpLoad:
             piece_bytes = self._source.begin(number, load.object_bytes)
             # Before it is due, so that its first piece is not late by a round trip.
             self._far.ask(
-                Expect(
+                ExpectObject(
                     load=self._place,
                     number=number,
                     object_bytes=load.object_bytes,
@@ -124,7 +123,7 @@ class UdpLoad:
             )
         return whole
 
-    def _agreed(self, answer: Answer) -> str:
+    def _agreed(self, answer: SinkAnswer) -> str:
         """The digest of a whole object. Raises HowdahError when the ends differ."""
         digest = self._source.digest()
         if digest is None or answer.digest != digest:

@@ -5,7 +5,7 @@ import sys
 from typing import TextIO
 
 from howdah._native import format_bytes, format_duration
-from howdah.measure.probe import Quiet
+from howdah.measure.probe import ProbeDisplay
 from howdah.probing.probing import Taken
 from howdah.text import count, some
 from howdah.values.probe import Burst, Others, Probe
@@ -17,13 +17,13 @@ LEAST_TOLD = 0.5
 _BY = {"icmp": "ICMP echo", "udp": "UDP"}
 
 
-class Lines(Quiet):
+class ProbeLines(ProbeDisplay):
     """What must be said, and a line every LINE_S, for logs."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self._next_s = LINE_S
-        self._progress = Progress()
+        self._progress = _ProbeProgress()
 
     def say(self, line: str) -> None:
         """Writes it."""
@@ -37,7 +37,7 @@ class Lines(Quiet):
             self.say(line)
 
 
-class Terminal(Lines):
+class ProbeTerminal(ProbeLines):
     """One line that stays in place, and vanishes at the end."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Terminal(Lines):
         self._live.stop()
 
 
-class Progress:
+class _ProbeProgress:
     """The least round trip so far, and the last."""
 
     def __init__(self) -> None:
