@@ -37,4 +37,4 @@ class Overlay(NamedTuple):
 def load(number: int) -> Overlay:
     """Raises HowdahError saying the file, the key and what to do."""
     file = _SCENARIOS / f"ops-overlay{number}.toml"
-    return Overlay(*labfile.build(labfile.Options(), file))
+    return Overlay(*labfile.build(labfile.LabOptions(), file))

@@ -16,7 +16,7 @@ from traces import HOWDAH, Traces, ping, round_trip_ms
 
 from howdah import lab
 from howdah._native import HowdahError
-from howdah.lab import control, mounts
+from howdah.lab import messages, mounts
 from howdah.lab.processes import children
 
 pytestmark = pytest.mark.lab
@@ -94,7 +94,7 @@ def test_who_asks_and_goes_does_not_end_the_lab(wan: lab.Lab) -> None:
     for _ in range(50):
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asking:
             asking.connect(path)
-            asking.send(msgspec.json.encode(control.Ask("stats")))
+            asking.send(msgspec.json.encode(messages.LabQuery("stats")))
     assert wan.stats().elapsed_ns > 0
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from howdah._native import HowdahError
 from howdah.lab import hosts, labfile
-from howdah.lab.labfile import Options
+from howdah.lab.labfile import LabOptions
 from howdah.values.link import Burst, Change, Direction, LinkSpec, symmetric
 
 
@@ -19,25 +19,25 @@ def written(folder: Path, text: str) -> Path:
     return file
 
 
-def build(options: Options, file: Path | None = None) -> LinkSpec:
+def build(options: LabOptions, file: Path | None = None) -> LinkSpec:
     return labfile.build(options, file)[0]
 
 
 def test_options_alone_make_a_symmetric_link() -> None:
-    link = build(Options(rate="10Gbit", rtt="100ms", queue="125MB", loss="0.01%"))
+    link = build(LabOptions(rate="10Gbit", rtt="100ms", queue="125MB", loss="0.01%"))
     assert link == symmetric(10**10, 10**8, queue_bytes=125_000_000, loss=1e-4)
     assert link.near_to_far.delay_ns == link.far_to_near.delay_ns == 50_000_000
 
 
 def test_two_values_are_near_to_far_and_far_to_near() -> None:
-    link = build(Options(rate="10Gbit,1Gbit", loss="1%,0", jitter="1ms,2ms"))
+    link = build(LabOptions(rate="10Gbit,1Gbit", loss="1%,0", jitter="1ms,2ms"))
     assert (link.near_to_far.rate_bps, link.far_to_near.rate_bps) == (10**10, 10**9)
     assert (link.near_to_far.loss, link.far_to_near.loss) == (0.01, 0)
     assert (link.near_to_far.jitter_ns, link.far_to_near.jitter_ns) == (1_000_000, 2_000_000)
 
 
 def test_burst_loss_option() -> None:
-    link = build(Options(burst_loss="0.1%,20%,50%"))
+    link = build(LabOptions(burst_loss="0.1%,20%,50%"))
     assert link.near_to_far.burst == Burst(enter=0.001, leave=0.2, loss_bad=0.5, loss_good=0)
 
 
@@ -56,7 +56,7 @@ def test_a_direction_wins_over_the_whole_file_and_an_option_over_both(tmp_path: 
         burst = { enter = "1%", leave = "50%" }
         """,
     )
-    link = build(Options(loss="2%", seed=7), file)
+    link = build(LabOptions(loss="2%", seed=7), file)
     assert link == LinkSpec(
         near_to_far=Direction(rate_bps=10**10, delay_ns=50_000_000, loss=0.02),
         far_to_near=Direction(rate_bps=10**9, delay_ns=80_000_000, loss=0.02, burst=Burst(0.01, 0.5)),
@@ -64,7 +64,7 @@ def test_a_direction_wins_over_the_whole_file_and_an_option_over_both(tmp_path: 
         frame_overhead_bytes=0,
         seed=7,
     )
-    assert build(Options(rtt="20ms"), file).far_to_near.delay_ns == 10_000_000
+    assert build(LabOptions(rtt="20ms"), file).far_to_near.delay_ns == 10_000_000
 
 
 def test_changes_go_to_their_direction(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_changes_go_to_their_direction(tmp_path: Path) -> None:
         drop = 2
         """,
     )
-    link = build(Options(), file)
+    link = build(LabOptions(), file)
     first = Change(at_ns=10**9, rate_bps=10**9)
     assert link.near_to_far.changes == (first,)
     assert link.far_to_near.changes == (first, Change(at_ns=2 * 10**9, outage=True, drop=2))
@@ -95,22 +95,22 @@ def test_a_change_says_only_what_changes() -> None:
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        (Options(rate="10"), "--rate: "),
-        (Options(rtt="100"), "--rtt: "),
-        (Options(rtt="-1ms"), "--rtt: "),
-        (Options(queue="big"), "--queue: "),
-        (Options(queue="100B"), "queue"),
-        (Options(loss="101%"), "--loss: "),
-        (Options(jitter="x"), "--jitter: "),
-        (Options(rate="1Gbit,2Gbit,3Gbit"), "more than two"),
-        (Options(rate="0Gbit"), "near_to_far.rate_bps is 0 b/s"),
-        (Options(burst_loss="1%"), "--burst-loss"),
-        (Options(mtu=100), "mtu is 100 bytes"),
-        (Options(frame_overhead="38"), "--frame-overhead: "),
-        (Options(seed=-1), "--seed: -1"),
+        (LabOptions(rate="10"), "--rate: "),
+        (LabOptions(rtt="100"), "--rtt: "),
+        (LabOptions(rtt="-1ms"), "--rtt: "),
+        (LabOptions(queue="big"), "--queue: "),
+        (LabOptions(queue="100B"), "queue"),
+        (LabOptions(loss="101%"), "--loss: "),
+        (LabOptions(jitter="x"), "--jitter: "),
+        (LabOptions(rate="1Gbit,2Gbit,3Gbit"), "more than two"),
+        (LabOptions(rate="0Gbit"), "near_to_far.rate_bps is 0 b/s"),
+        (LabOptions(burst_loss="1%"), "--burst-loss"),
+        (LabOptions(mtu=100), "mtu is 100 bytes"),
+        (LabOptions(frame_overhead="38"), "--frame-overhead: "),
+        (LabOptions(seed=-1), "--seed: -1"),
     ],
 )
-def test_bad_options_are_refused_by_name_in_one_line(options: Options, named: str) -> None:
+def test_bad_options_are_refused_by_name_in_one_line(options: LabOptions, named: str) -> None:
     with pytest.raises(HowdahError) as refused:
         build(options)
     assert named in str(refused.value)
@@ -147,14 +147,14 @@ def test_bad_options_are_refused_by_name_in_one_line(options: Options, named: st
 def test_bad_files_are_refused_by_file_and_key(tmp_path: Path, text: str, named: str) -> None:
     file = written(tmp_path, text)
     with pytest.raises(HowdahError) as refused:
-        build(Options(), file)
+        build(LabOptions(), file)
     assert named in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(HowdahError, match=r"none\.toml: No such file"):
-        build(Options(), tmp_path / "none.toml")
+        build(LabOptions(), tmp_path / "none.toml")
 
 
 @given(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from howdah import text as words
 from howdah._native import HowdahError
 from howdah.lab import labfile, lan
-from howdah.lab.hosts import Commands
+from howdah.lab.hosts import HostCommands
 from howdah.lab.topology import ENDS, HOSTS_MAX, PAIR, ROUTERS, Topology, dumbbell
 from howdah.values.link import CableDrops, DirectionStats, Dropped, Lateness, LinkSpec, LinkStats, symmetric
 
@@ -61,7 +61,7 @@ class Paper:
         fitting = [(net, device) for net, device in self.routes[namespace] if to in net]
         return max(fitting, key=lambda route: route[0].prefixlen)[1]
 
-    def _take(self, namespace: str, commands: Commands) -> None:
+    def _take(self, namespace: str, commands: HostCommands) -> None:
         routes = self.routes.setdefault(namespace, [])
         for line in commands.ip:
             if made := re.match(r"link add name (\S+) .*address (\S+) .*address (\S+) netns (\S+)$", line):
@@ -145,7 +145,7 @@ def test_what_cannot_be_is_refused_in_one_line(
     assert "\n" not in str(refused.value)
 
 
-def built(options: labfile.Options, text: str, folder: Path) -> tuple[LinkSpec, Topology]:
+def built(options: labfile.LabOptions, text: str, folder: Path) -> tuple[LinkSpec, Topology]:
     file = folder / "lab.toml"
     file.write_text(text, encoding="utf-8")
     return labfile.build(options, file)
@@ -162,16 +162,16 @@ def test_a_file_describes_a_whole_lab_and_options_win_over_it(tmp_path: Path) ->
         lan_rate = "10Gbit"
     """
     star = dumbbell(["base20", "base21"], ["arch"], lan_rate_bps=10**10)
-    assert built(labfile.Options(right="arch"), text, tmp_path) == (LINK, star)
+    assert built(labfile.LabOptions(right="arch"), text, tmp_path) == (LINK, star)
     narrow = dumbbell(3, 2, lan_rate_bps=10**9)
-    assert built(labfile.Options(left="3", lan_rate="1Gbit"), text, tmp_path) == (LINK, narrow)
+    assert built(labfile.LabOptions(left="3", lan_rate="1Gbit"), text, tmp_path) == (LINK, narrow)
 
 
 def test_options_alone_make_a_pair_or_a_dumbbell() -> None:
-    assert labfile.build(labfile.Options())[1] == PAIR
-    assert labfile.build(labfile.Options(topology="pair"))[1] == PAIR
-    assert labfile.build(labfile.Options(topology="dumbbell"))[1] == dumbbell(1, 1)
-    typed = labfile.Options(topology="dumbbell", left="4", right="arch, tape")
+    assert labfile.build(labfile.LabOptions())[1] == PAIR
+    assert labfile.build(labfile.LabOptions(topology="pair"))[1] == PAIR
+    assert labfile.build(labfile.LabOptions(topology="dumbbell"))[1] == dumbbell(1, 1)
+    typed = labfile.LabOptions(topology="dumbbell", left="4", right="arch, tape")
     assert labfile.build(typed)[1] == dumbbell(4, ["arch", "tape"])
 
 
@@ -198,16 +198,16 @@ def test_options_alone_make_a_pair_or_a_dumbbell() -> None:
 )
 def test_bad_files_are_refused_by_file_and_key(tmp_path: Path, text: str, named: str) -> None:
     with pytest.raises(HowdahError) as refused:
-        built(labfile.Options(), text, tmp_path)
+        built(labfile.LabOptions(), text, tmp_path)
     assert named in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
 def test_bad_options_are_refused_by_name() -> None:
     for options, named in (
-        (labfile.Options(left="2"), "--left: a pair of hosts has no LAN"),
-        (labfile.Options(topology="star"), "--topology: 'star' is unknown"),
-        (labfile.Options(topology="dumbbell", lan_rate="10"), "--lan-rate: "),
+        (labfile.LabOptions(left="2"), "--left: a pair of hosts has no LAN"),
+        (labfile.LabOptions(topology="star"), "--topology: 'star' is unknown"),
+        (labfile.LabOptions(topology="dumbbell", lan_rate="10"), "--lan-rate: "),
     ):
         with pytest.raises(HowdahError, match=named):
             labfile.build(options)

@@ -19,13 +19,13 @@ from howdah import text as words
 from howdah._native import HowdahError, format_bytes, format_duration, format_rate
 from howdah.cc.choose import choose
 from howdah.cli.lab_options import HELP, takes_lab
-from howdah.lab import control, daemon, tree
-from howdah.lab.control import Ready, Setup
+from howdah.lab import daemon, messages, tree
 from howdah.lab.hosts import CONGESTION_CONTROL
-from howdah.lab.registry import Entry, Registry
+from howdah.lab.messages import LabReady, LabSetup
+from howdah.lab.registry import LabEntry, Registry
 from howdah.lab.session import Process
 from howdah.lab.topology import Topology
-from howdah.lab.tree import Interrupted
+from howdah.lab.tree import LabInterrupted
 from howdah.values.link import CableDrops, Direction, LinkSpec, LinkStats
 from howdah.values.record import HostLimits
 
@@ -101,7 +101,7 @@ def run(
         raise HowdahError(f"--host: no host is called {host}; this lab has {words.some(known)}")
     with _output(json_stats) as file:
         try:
-            setup = Setup(
+            setup = LabSetup(
                 link,
                 topology,
                 sshd=sshd,
@@ -110,7 +110,7 @@ def run(
                 congestion_control=_control(cc),
             )
             ended = tree.run(setup, _tell_notes)
-        except Interrupted as interrupted:
+        except LabInterrupted as interrupted:
             raise typer.Exit(interrupted.exit_code) from None
         if file:
             file.write(document.encode(ended.stats).decode())
@@ -139,7 +139,7 @@ def up(
       howdah lab up wan --rate 10Gbit --rtt 100ms --sshd
       howdah lab up star --topology dumbbell --left base20,base21 --right arch --rate 1Gbit --rtt 180ms --sshd
     """
-    ready = daemon.up(name, Setup(link, topology, sshd=sshd, congestion_control=_control(cc)))
+    ready = daemon.up(name, LabSetup(link, topology, sshd=sshd, congestion_control=_control(cc)))
     _tell_notes(ready)
     if json:
         document.show(
@@ -189,7 +189,7 @@ def execute(
 @app.command()
 def stats(name: Name, json: Json = False) -> None:
     """Show what a lab's link has carried, dropped and held."""
-    found = control.ask(Registry().find(name).ready.pid, "stats")
+    found = messages.ask(Registry().find(name).ready.pid, "stats")
     if json:
         document.show(found)
     else:
@@ -274,7 +274,7 @@ def _output(name: str | None) -> Any:  # noqa: ANN401, a context with a text fil
         raise HowdahError(f"cannot write {name}: {error.strerror}") from None
 
 
-def _tell_notes(ready: Ready) -> None:
+def _tell_notes(ready: LabReady) -> None:
     for note in ready.notes:
         typer.echo(f"howdah: note: {note}", err=True)
 
@@ -301,9 +301,9 @@ def _lab_words(link: LinkSpec, topology: Topology) -> str:
     return ", ".join(said)
 
 
-def _machine_words(entry: Entry) -> str:
+def _machine_words(entry: LabEntry) -> str:
     try:
-        spoilt = control.ask(entry.ready.pid, "stats").lateness.spoilt
+        spoilt = messages.ask(entry.ready.pid, "stats").lateness.spoilt
     except HowdahError:
         return "[red]does not answer[/red]"
     return "[red]too slow[/red]" if spoilt else "kept up"

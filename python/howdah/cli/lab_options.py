@@ -75,7 +75,7 @@ def takes_lab(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def taking(**given: Any) -> None:  # noqa: ANN401, whatever the command takes
-        typed = labfile.Options(**{name: given.pop(name) for name in _LINK | _HOSTS})
+        typed = labfile.LabOptions(**{name: given.pop(name) for name in _LINK | _HOSTS})
         built, topology = labfile.build(typed, given.pop("schedule"))
         command(link=built, topology=topology, **given)
 

@@ -67,23 +67,23 @@ OTHERS_MAX = 8
 """Classes that may change what others get: every mode is checked, and these make 256."""
 
 
-class _ClassText(TermsText, forbid_unknown_fields=True):
+class _ClassTable(TermsText, forbid_unknown_fields=True):
     active: Literal["always", "asked"] = "always"
     idle: Literal["kept", "lent"] = "kept"
     others: Tables[TermsText] = msgspec.field(default_factory=Tables)
     member: list[MemberText] = msgspec.field(default_factory=list)
 
 
-class _PolicyText(msgspec.Struct, forbid_unknown_fields=True):
+class _PolicyTable(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     guarantee: Rate
-    classes: Tables[_ClassText] = msgspec.field(name="class")
+    classes: Tables[_ClassTable] = msgspec.field(name="class")
     trust: Ratio | None = None
     lease: Duration = Duration(2_000_000_000)
     alone: Alone = "minimum"
 
 
-_Texts = Mapping[str, _ClassText]
+_Texts = Mapping[str, _ClassTable]
 
 
 def load(file: Path) -> Policy:
@@ -93,7 +93,7 @@ def load(file: Path) -> Policy:
 
 def loads(text: str, where: str) -> Policy:
     """A policy from TOML, as ``load``."""
-    given = tomlfile.loads(text, where, _PolicyText, SEE)
+    given = tomlfile.loads(text, where, _PolicyTable, SEE)
     guarantee_bps = _guarantee_bps(given.guarantee, f"{where}: guarantee")
     trusted_bps = _trusted_bps(given.trust, guarantee_bps, f"{where}: trust")
     texts = dict(sorted(given.classes.items()))

@@ -45,7 +45,7 @@ _BDP = "BDP"
 _Count = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 
 
-class _Path(msgspec.Struct, forbid_unknown_fields=True):
+class _PathTable(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     rate: Rate
     rtt: Duration
@@ -56,10 +56,10 @@ class _Path(msgspec.Struct, forbid_unknown_fields=True):
     runs_beside_ours: _Count | None = None
 
 
-class _Plan(msgspec.Struct, forbid_unknown_fields=True):
+class _DatasetTable(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     length: Duration
-    path: list[_Path]
+    path: list[_PathTable]
     summary: str = ""
     settle: Duration = Duration(25_000_000_000)
     runs: _Count = 3
@@ -78,7 +78,7 @@ def load(file: Path) -> DatasetPlan:
 
 def loads(text: str, where: str) -> DatasetPlan:
     """A plan from TOML, as ``load``."""
-    given = tomlfile.loads(text, where, _Plan, SEE)
+    given = tomlfile.loads(text, where, _DatasetTable, SEE)
     plan = DatasetPlan(
         name=tomlfile.name(given.name, f"{where}: name"),
         summary=" ".join(given.summary.split()),
@@ -98,10 +98,10 @@ def loads(text: str, where: str) -> DatasetPlan:
     return plan
 
 
-def _path(given: _Path, plan: _Plan, where: str) -> PathSpec:
+def _path(given: _PathTable, plan: _DatasetTable, where: str) -> PathSpec:
     lan_bps = None if given.lan_rate is None else int(given.lan_rate)
     try:
-        link = labfile.link(labfile.Options(rate=str(given.rate), rtt=str(given.rtt), queue=_queue(given)))
+        link = labfile.link(labfile.LabOptions(rate=str(given.rate), rtt=str(given.rtt), queue=_queue(given)))
         dumbbell(1, 1, lan_rate_bps=lan_bps)
     except HowdahError as error:
         raise HowdahError(f"{where}: {str(error).removeprefix('--')}") from None
@@ -118,7 +118,7 @@ def _path(given: _Path, plan: _Plan, where: str) -> PathSpec:
     )
 
 
-def _queue(given: _Path) -> str | None:
+def _queue(given: _PathTable) -> str | None:
     """The queue as a lab takes it: in bytes."""
     if given.queue is None or not given.queue.endswith(_BDP):
         return given.queue

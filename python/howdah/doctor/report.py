@@ -23,7 +23,7 @@ class HostReport(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[Finding]
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):
     """What ``howdah doctor --json`` prints."""
 
     schema: int = SCHEMA
@@ -39,7 +39,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return all(finding.state != "gap" for host in self.hosts for finding in host.findings)
 
 
-def examine(*, rate_bps: float, rtt_s: float | None, host: str | None, far_howdah: str | None) -> Report:
+def examine(
+    *, rate_bps: float, rtt_s: float | None, host: str | None, far_howdah: str | None
+) -> DoctorReport:
     """The report for this rate; the round trip is ``rtt_s``, or measured to ``host``, or 100 ms."""
     if rate_bps <= 0 or (rtt_s is not None and rtt_s <= 0):
         raise HowdahError(
@@ -65,4 +67,4 @@ def examine(*, rate_bps: float, rtt_s: float | None, host: str | None, far_howda
     ]
     if far is not None and host is not None:
         hosts.append(HostReport(host=host, limits=far.limits, findings=judge_limits(far.limits, aim)))
-    return Report(aim=aim, aim_source=source, hosts=hosts)
+    return DoctorReport(aim=aim, aim_source=source, hosts=hosts)

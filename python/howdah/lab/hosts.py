@@ -53,7 +53,7 @@ _MISSING = {
 """What the kernel says when it has none of what a LAN is made of, and what to do."""
 
 
-class Commands(msgspec.Struct, frozen=True):
+class HostCommands(msgspec.Struct, frozen=True):
     """What makes something of a namespace, in this order."""
 
     sysctls: Mapping[str, str]
@@ -63,7 +63,7 @@ class Commands(msgspec.Struct, frozen=True):
     tc: Sequence[str] = ()
 
 
-def configure(name: str, namespace: str, commands: Commands) -> list[str]:
+def configure(name: str, namespace: str, commands: HostCommands) -> list[str]:
     """Makes ``name`` of the namespace at the path ``namespace``.
 
     Returns what it must do without, a line each. Raises HowdahError when the kernel refuses anything else.

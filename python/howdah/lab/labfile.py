@@ -63,29 +63,29 @@ _TOPOLOGIES = ("pair", "dumbbell")
 Whole = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class _Burst(msgspec.Struct, forbid_unknown_fields=True):
+class _BurstTable(msgspec.Struct, forbid_unknown_fields=True):
     enter: Ratio
     leave: Ratio
     loss_bad: Ratio | None = None
     loss_good: Ratio | None = None
 
 
-class _Direction(msgspec.Struct, forbid_unknown_fields=True):
+class _DirectionTable(msgspec.Struct, forbid_unknown_fields=True):
     rate: Rate | None = None
     queue: Size | None = None
     loss: Ratio | None = None
-    burst: _Burst | None = None
+    burst: _BurstTable | None = None
     jitter: Duration | None = None
     delay: Duration | None = None
 
 
-class _Change(msgspec.Struct, forbid_unknown_fields=True):
+class _ChangeTable(msgspec.Struct, forbid_unknown_fields=True):
     at: Duration
     direction: Literal["near_to_far", "far_to_near"] | None = None
     rate: Rate | None = None
     delay: Duration | None = None
     loss: Ratio | None = None
-    burst: _Burst | None = None
+    burst: _BurstTable | None = None
     drop: Whole | None = None
     outage: bool | None = None
 
@@ -95,26 +95,26 @@ class _Change(msgspec.Struct, forbid_unknown_fields=True):
             raise ValueError(f"it changes nothing; add one of {', '.join(moment)}")
 
 
-class _Lab(msgspec.Struct, forbid_unknown_fields=True):
+class _LabTable(msgspec.Struct, forbid_unknown_fields=True):
     rate: Rate | None = None
     rtt: Duration | None = None
     queue: Size | None = None
     loss: Ratio | None = None
-    burst: _Burst | None = None
+    burst: _BurstTable | None = None
     jitter: Duration | None = None
     mtu: Whole | None = None
     frame_overhead: Size | None = None
     seed: Whole | None = None
-    near_to_far: _Direction = msgspec.field(default_factory=_Direction)
-    far_to_near: _Direction = msgspec.field(default_factory=_Direction)
-    change: list[_Change] = msgspec.field(default_factory=list)
+    near_to_far: _DirectionTable = msgspec.field(default_factory=_DirectionTable)
+    far_to_near: _DirectionTable = msgspec.field(default_factory=_DirectionTable)
+    change: list[_ChangeTable] = msgspec.field(default_factory=list)
     topology: Literal["pair", "dumbbell"] | None = None
     left: int | str | list[str] | None = None
     right: int | str | list[str] | None = None
     lan_rate: Rate | None = None
 
 
-class Options(msgspec.Struct, frozen=True):
+class LabOptions(msgspec.Struct, frozen=True):
     """The options of a lab as typed; null where not given.
 
     ``rate``, ``queue``, ``loss`` and ``jitter`` take one value for both directions, or two with a
@@ -137,18 +137,18 @@ class Options(msgspec.Struct, frozen=True):
     lan_rate: str | None = None
 
 
-def build(options: Options, file: Path | None = None) -> tuple[LinkSpec, Topology]:
+def build(options: LabOptions, file: Path | None = None) -> tuple[LinkSpec, Topology]:
     """The lab of ``file`` with ``options`` over it. Raises HowdahError: file, key, what to do."""
-    lab = tomlfile.load(file, _Lab, _SEE) if file else _Lab()
+    lab = tomlfile.load(file, _LabTable, _SEE) if file else _LabTable()
     return _link(lab, options), _topology(lab, options, str(file))
 
 
-def link(options: Options) -> LinkSpec:
+def link(options: LabOptions) -> LinkSpec:
     """The link of options alone. Raises HowdahError naming the option."""
-    return _link(_Lab(), options)
+    return _link(_LabTable(), options)
 
 
-def _link(lab: _Lab, options: Options) -> LinkSpec:
+def _link(lab: _LabTable, options: LabOptions) -> LinkSpec:
     directions: dict[str, Any] = {}
     for place, name in enumerate(("near_to_far", "far_to_near")):
         values = (
@@ -168,7 +168,7 @@ def _link(lab: _Lab, options: Options) -> LinkSpec:
     return checked(LinkSpec(**directions, **whole))
 
 
-def _options(options: Options, place: int) -> dict[str, Any]:
+def _options(options: LabOptions, place: int) -> dict[str, Any]:
     """The fields of the direction ``place`` (0 near to far, 1 far to near) that options give."""
     rtt = None if options.rtt is None else tomlfile.value(Duration, options.rtt, "--rtt")
     values: dict[str, Any] = {}
@@ -182,16 +182,16 @@ def _options(options: Options, place: int) -> dict[str, Any]:
         values[key] = tomlfile.value(kind, ways[min(place, len(ways) - 1)], f"--{key}")
     if options.burst_loss is not None:
         values["burst"] = _burst(options.burst_loss)
-    return _delay(rtt, place) | _fields(_Direction(**values))
+    return _delay(rtt, place) | _fields(_DirectionTable(**values))
 
 
-def _burst(text: str) -> _Burst:
+def _burst(text: str) -> _BurstTable:
     parts = text.split(",")
     if not 2 <= len(parts) <= 4:
         raise HowdahError(
             f"--burst-loss {text}: {len(parts)} values; give ENTER,LEAVE[,BAD[,GOOD]], as 0.01%,20%"
         )
-    return _Burst(*(tomlfile.value(Ratio, part, "--burst-loss") for part in parts))
+    return _BurstTable(*(tomlfile.value(Ratio, part, "--burst-loss") for part in parts))
 
 
 def _delay(rtt: Duration | None, place: int) -> dict[str, Any]:
@@ -208,12 +208,12 @@ def _fields(table: msgspec.Struct, *keys: str) -> dict[str, Any]:
     for key in keys or table.__struct_fields__:
         value = getattr(table, key)
         if value is not None and key != "direction":
-            plain = Burst(**_fields(value)) if isinstance(value, _Burst) else tomlfile.plain(value)
+            plain = Burst(**_fields(value)) if isinstance(value, _BurstTable) else tomlfile.plain(value)
             values[_FIELDS.get(key, key)] = plain
     return values
 
 
-def _topology(lab: _Lab, options: Options, file: str) -> Topology:
+def _topology(lab: _LabTable, options: LabOptions, file: str) -> Topology:
     given: dict[str, tuple[Any, str]] = {}
     for key in ("topology", *_LAN_KEYS):
         for source, where in ((lab, f"{file}: {key}"), (options, f"--{key.replace('_', '-')}")):

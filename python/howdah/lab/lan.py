@@ -19,8 +19,18 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from howdah.lab import hosts, namespaces
-from howdah.lab.hosts import Commands
-from howdah.lab.topology import ADDRESSES, ADDRESSES6, ENDS, ROUTERS, End, Host, Topology, opposite, prefixes
+from howdah.lab.hosts import HostCommands
+from howdah.lab.topology import (
+    ADDRESSES,
+    ADDRESSES6,
+    ENDS,
+    ROUTERS,
+    End,
+    LabHost,
+    Topology,
+    opposite,
+    prefixes,
+)
 from howdah.values.link import CableDrops, LinkSpec, LinkStats
 
 DEVICE = "eth0"
@@ -40,7 +50,7 @@ _LATE_S = 0.0001
 """… or a timer that fires so much late: otherwise the rate would not be reached."""
 
 
-class Bucket(msgspec.Struct, frozen=True):
+class TokenBucket(msgspec.Struct, frozen=True):
     """A token bucket as the kernel takes it."""
 
     rate_bps: int
@@ -48,16 +58,18 @@ class Bucket(msgspec.Struct, frozen=True):
     depth_bytes: int
 
 
-def bucket(rate_bps: int, link: LinkSpec) -> Bucket:
+def bucket(rate_bps: int, link: LinkSpec) -> TokenBucket:
     """The bucket of a cable that carries ``rate_bps`` on the wire."""
     frame_bytes = _frame_bytes(link)
     wire_bytes = link.mtu + link.frame_overhead_bytes
     byte_rate = rate_bps / 8
     depth = max(min(byte_rate * _AHEAD_S, _LARGEST_PACKET_BYTES), byte_rate * _LATE_S, 2 * frame_bytes)
-    return Bucket(rate_bps * frame_bytes // wire_bytes, int(depth))
+    return TokenBucket(rate_bps * frame_bytes // wire_bytes, int(depth))
 
 
-def router(end: End, topology: Topology, link: LinkSpec, device: str, paths: Mapping[str, str]) -> Commands:
+def router(
+    end: End, topology: Topology, link: LinkSpec, device: str, paths: Mapping[str, str]
+) -> HostCommands:
     """What makes a router of the namespace at ``end``, whose ``device`` is the link's.
 
     It makes the cables, too; ``paths`` has a path for each host of its side.
@@ -71,10 +83,10 @@ def router(end: End, topology: Topology, link: LinkSpec, device: str, paths: Map
         ip.append(f"route add {other6} dev {device}")
     for place, to in enumerate(side, start=1):
         ip += _cable(end, place, to, link, paths[to.name])
-    return Commands(sysctls, ip, _ports(topology, link, side))
+    return HostCommands(sysctls, ip, _ports(topology, link, side))
 
 
-def host(end: End, own: Host, topology: Topology, link: LinkSpec) -> Commands:
+def host(end: End, own: LabHost, topology: Topology, link: LinkSpec) -> HostCommands:
     """What gives a host's namespace its address and the way to all others, once its cable is there."""
     sysctls = {}
     ip = [
@@ -89,10 +101,10 @@ def host(end: End, own: Host, topology: Topology, link: LinkSpec) -> Commands:
         ip.append(f"route add ::/0 dev {DEVICE}")
     rate_bps = topology.lan_rate_bps
     tc = [_shaped(DEVICE, bucket(rate_bps, link), _HOST_QUEUE_BYTES)] if rate_bps else []
-    return Commands(sysctls, ip, tc)
+    return HostCommands(sysctls, ip, tc)
 
 
-def _cable(end: End, place: int, to: Host, link: LinkSpec, namespace: str) -> list[str]:
+def _cable(end: End, place: int, to: LabHost, link: LinkSpec, namespace: str) -> list[str]:
     ethernet = f"mtu {link.mtu} address 02:77:00:00:{ENDS.index(end) + 1:02x}:{place:02x}"
     lines = [
         f"link add name {to.name} {ethernet} type veth peer name {DEVICE} {ethernet} netns {namespace}",
@@ -108,7 +120,7 @@ def _up(device: str) -> str:
     return f"link set {device} arp off up"
 
 
-def _ports(topology: Topology, link: LinkSpec, side: Sequence[Host]) -> list[str]:
+def _ports(topology: Topology, link: LinkSpec, side: Sequence[LabHost]) -> list[str]:
     rate_bps = topology.lan_rate_bps
     if not rate_bps:
         return []
@@ -116,7 +128,7 @@ def _ports(topology: Topology, link: LinkSpec, side: Sequence[Host]) -> list[str
     return [_shaped(to.name, bucket(rate_bps, link), queue_bytes) for to in side]
 
 
-def _shaped(device: str, by: Bucket, queue_bytes: int) -> str:
+def _shaped(device: str, by: TokenBucket, queue_bytes: int) -> str:
     shape = f"tbf rate {by.rate_bps}bit burst {by.depth_bytes} limit {queue_bytes}"
     return f"qdisc add dev {device} root {shape}"
 

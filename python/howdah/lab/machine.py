@@ -18,9 +18,9 @@ import msgspec
 
 from howdah import LAB_LINK_VARIABLE, _native
 from howdah._native import HowdahError
-from howdah.lab import control, hosts, mounts, sshd
-from howdah.lab.control import Ask, Ended, Failed, Go, Ready, Setup, Signal
-from howdah.lab.network import Mark, Network
+from howdah.lab import hosts, messages, mounts, sshd
+from howdah.lab.messages import LabEnded, LabFailed, LabQuery, LabReady, LabSetup, PassSignal, Proceed
+from howdah.lab.network import Network, NetworkMark
 from howdah.lab.topology import ENDS
 from howdah.values.link import LinkStats
 
@@ -30,23 +30,23 @@ _FULL_BUFFERS = 2
 """What the hosts keep while a full path is repaired: half of the buffers they may fill."""
 
 
-def run(setup: Setup, maker: socket.socket, watched: list[socket.socket]) -> NoReturn:
+def run(setup: LabSetup, maker: socket.socket, watched: list[socket.socket]) -> NoReturn:
     """Is the lab until its end. Needs a single thread, in the child just forked for it."""
     try:
         _native.die_with_parent()
         _Machine(setup, maker, watched).run()
     except HowdahError as error:
-        control.send(maker, Failed(str(error)))
+        messages.send(maker, LabFailed(str(error)))
     except BaseException as error:
         # Nobody else would tell: standard error is the command's.
         place = traceback.extract_tb(error.__traceback__)[-1]
-        control.send(maker, Failed(f"{error!r} in {place.name}, {place.filename} line {place.lineno}"))
+        messages.send(maker, LabFailed(f"{error!r} in {place.name}, {place.filename} line {place.lineno}"))
     finally:
         os._exit(1)
 
 
 class _Machine:
-    def __init__(self, setup: Setup, maker: socket.socket, watched: list[socket.socket]) -> None:
+    def __init__(self, setup: LabSetup, maker: socket.socket, watched: list[socket.socket]) -> None:
         self._setup = setup
         self._maker = maker
         self._selector = selectors.DefaultSelector()
@@ -54,7 +54,7 @@ class _Machine:
             each.setblocking(False)
         self._watched = watched
         self._command: int | None = None
-        self._marks: dict[int, Mark] = {}
+        self._marks: dict[int, NetworkMark] = {}
 
     def run(self) -> NoReturn:
         pid = self._wait_for_go()
@@ -69,8 +69,8 @@ class _Machine:
         self._listen()
         self._watch_signals()
         self._network.start()
-        ready = Ready(pid, self._network.namespaces, self._environment(), tuple(self._network.notes))
-        control.send(self._maker, ready)
+        ready = LabReady(pid, self._network.namespaces, self._environment(), tuple(self._network.notes))
+        messages.send(self._maker, ready)
         if self._setup.command:
             host = self._setup.host or self._setup.topology.left[0]
             environment = {**os.environ, **self._environment()}
@@ -81,11 +81,11 @@ class _Machine:
 
     def _wait_for_go(self) -> int:
         self._maker.setblocking(True)
-        message = self._maker.recv(control.PACKET_BYTES_MAX)
+        message = self._maker.recv(messages.PACKET_BYTES_MAX)
         self._maker.setblocking(False)
         if not message:
             os._exit(1)
-        return msgspec.json.decode(message, type=Go).pid
+        return msgspec.json.decode(message, type=Proceed).pid
 
     def _serve_ssh(self) -> None:
         commands = sshd.prepare(self._setup.topology.servers, ipv6=hosts.has_ipv6(self._setup.link))
@@ -149,10 +149,10 @@ class _Machine:
             self._signal_command(signal.SIGTERM)
 
     def _on_maker(self) -> None:
-        message = self._maker.recv(control.PACKET_BYTES_MAX)
+        message = self._maker.recv(messages.PACKET_BYTES_MAX)
         if not message:
             self._end()
-        self._signal_command(msgspec.json.decode(message, type=Signal).number)
+        self._signal_command(msgspec.json.decode(message, type=PassSignal).number)
 
     def _signal_command(self, number: int) -> None:
         if self._command is None:
@@ -181,8 +181,8 @@ class _Machine:
 
     def _answer(self, asking: socket.socket) -> None:
         try:
-            message = asking.recv(control.PACKET_BYTES_MAX)
-            what = msgspec.json.decode(message, type=Ask).what if message else None
+            message = asking.recv(messages.PACKET_BYTES_MAX)
+            what = msgspec.json.decode(message, type=LabQuery).what if message else None
         except (OSError, msgspec.DecodeError):
             what = None
         if what is None:
@@ -206,5 +206,5 @@ class _Machine:
             raise HowdahError(f"the link broke, and its lab ended: {error}") from None
 
     def _end(self, exit_code: int = 0, stats: LinkStats | None = None) -> NoReturn:
-        control.send(self._maker, Ended(exit_code, stats or self._stop()))
+        messages.send(self._maker, LabEnded(exit_code, stats or self._stop()))
         os._exit(0)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from howdah._native import HowdahError, bind_mount
-from howdah.lab.topology import Host
+from howdah.lab.topology import LabHost
 
 RUN = Path("/run")
 PRIVATE = RUN / "howdah-lab"
@@ -34,7 +34,7 @@ def make() -> None:
     PRIVATE.mkdir(mode=0o700)
 
 
-def name_hosts(hosts: Sequence[Host]) -> None:
+def name_hosts(hosts: Sequence[LabHost]) -> None:
     """Lets the names of ``hosts`` mean their addresses."""
     lines = [f"{host.address} {host.name}\n" for host in hosts]
     lines += [f"{host.address6} {host.name6}\n" for host in hosts]

@@ -9,12 +9,12 @@ import msgspec
 
 from howdah._native import Emulator, LinkMark
 from howdah.lab import hosts, lan, namespaces
-from howdah.lab.hosts import Commands
+from howdah.lab.hosts import HostCommands
 from howdah.lab.topology import ENDS, Topology
 from howdah.values.link import LinkSpec, LinkStats
 
 
-class Mark(NamedTuple):
+class NetworkMark(NamedTuple):
     """What had happened at an instant."""
 
     link: LinkMark
@@ -36,7 +36,9 @@ class Network:
         settings = hosts.sysctls(link, congestion_control)
         if topology.lan is None:
             for end, name in topology.ends.items():
-                self._configure(name, Commands(settings, hosts.end_of_link(end, self._emulator.device, link)))
+                self._configure(
+                    name, HostCommands(settings, hosts.end_of_link(end, self._emulator.device, link))
+                )
         else:
             self._make_lans(settings)
 
@@ -56,11 +58,11 @@ class Network:
         """A descriptor that is readable once packets move no more; ``stop`` then raises the reason."""
         return self._emulator.ended_fd()
 
-    def mark(self) -> Mark:
+    def mark(self) -> NetworkMark:
         """From here statistics may count."""
-        return Mark(self._emulator.mark(), self._drops())
+        return NetworkMark(self._emulator.mark(), self._drops())
 
-    def stats(self, since: Mark | None = None) -> LinkStats:
+    def stats(self, since: NetworkMark | None = None) -> LinkStats:
         """What happened so far, or since a mark."""
         return self._whole(self._emulator.stats(since.link if since else None), since)
 
@@ -80,13 +82,13 @@ class Network:
                 own = lan.host(end, host, topology, link)
                 self._configure(host.name, msgspec.structs.replace(own, sysctls={**settings, **own.sysctls}))
 
-    def _configure(self, name: str, commands: Commands) -> None:
+    def _configure(self, name: str, commands: HostCommands) -> None:
         self.notes += hosts.configure(name, self.path(name), commands)
 
     def _drops(self) -> lan.Drops:
         return lan.count_drops(self._topology, self.namespaces) if self._topology.lan else {}
 
-    def _whole(self, counted: bytes, since: Mark | None) -> LinkStats:
+    def _whole(self, counted: bytes, since: NetworkMark | None) -> LinkStats:
         stats = msgspec.json.decode(counted, type=LinkStats)
         if self._topology.lan is None:
             return stats

@@ -11,10 +11,10 @@ from typing import Any
 
 from howdah import text as words
 from howdah._native import HowdahError
-from howdah.lab import control, daemon, mounts
-from howdah.lab.control import Ready, Setup
-from howdah.lab.daemon import Request
+from howdah.lab import daemon, messages, mounts
+from howdah.lab.daemon import MakerRequest
 from howdah.lab.hosts import CONGESTION_CONTROL
+from howdah.lab.messages import LabReady, LabSetup
 from howdah.lab.processes import Identity, children
 from howdah.lab.topology import ADDRESSES, PAIR, Topology
 from howdah.parent_death import DIES_WITH_PARENT
@@ -33,7 +33,7 @@ class Process(subprocess.Popen[Any]):
 
     def __init__(
         self,
-        lab: Ready,
+        lab: LabReady,
         host: str,
         argv: Sequence[str | os.PathLike[str]],
         *,
@@ -77,7 +77,7 @@ class Lab:
     """Of the near end of the link: a pair's near host."""
     far_address = ADDRESSES["far"]
 
-    def __init__(self, link: LinkSpec, topology: Topology, ready: Ready) -> None:
+    def __init__(self, link: LinkSpec, topology: Topology, ready: LabReady) -> None:
         self.link = link
         self.topology = topology
         self.addresses = {host.name: host.address for host in topology.hosts}
@@ -131,12 +131,12 @@ class Lab:
 
     def stats(self) -> LinkStats:
         """What the link has done so far."""
-        return control.ask(self._ready.pid, "stats")
+        return messages.ask(self._ready.pid, "stats")
 
 
-def account_here() -> control.Account | None:
+def account_here() -> messages.LinkAccount | None:
     """What the link of the lab that runs this process does from now on; null outside a lab."""
-    return control.Account() if mounts.CONTROL.exists() else None
+    return messages.LinkAccount() if mounts.CONTROL.exists() else None
 
 
 @contextlib.contextmanager
@@ -151,15 +151,15 @@ def started(
 
     Raises HowdahError when it cannot be made, or ended earlier.
     """
-    setup = Setup(link, topology, sshd=sshd, congestion_control=congestion_control)
-    ready, maker, held = daemon.start(Request(setup))
+    setup = LabSetup(link, topology, sshd=sshd, congestion_control=congestion_control)
+    ready, maker, held = daemon.start(MakerRequest(setup))
     try:
         yield Lab(link, topology, ready)
     finally:
         daemon.end(maker, held)
 
 
-def _prefix(lab: Ready, host: str, folder: str) -> list[str]:
+def _prefix(lab: LabReady, host: str, folder: str) -> list[str]:
     """The command line that goes into ``lab``, to run what is appended to it.
 
     A Ctrl-C must end the program alone: nsenter lives on to report how.

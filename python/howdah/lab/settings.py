@@ -64,7 +64,7 @@ def needed(congestion_control: str, buffer_bytes: int) -> Values:
     }
 
 
-class _Claim(msgspec.Struct):
+class _SettingsClaim(msgspec.Struct):
     owner: Identity
     values: Values
 
@@ -75,7 +75,7 @@ class _Ledger(msgspec.Struct):
     """Before the first living claim."""
     written: Values = {}
     """What we last wrote."""
-    claims: list[_Claim] = []
+    claims: list[_SettingsClaim] = []
 
 
 class Settings:
@@ -89,7 +89,7 @@ class Settings:
     def claim(self, owner: Identity, values: Values) -> list[str]:
         """Keeps ``values`` in effect while ``owner`` lives; returns what could not be set, a line each."""
         with self._ledger() as ledger:
-            ledger.claims.append(_Claim(owner, values))
+            ledger.claims.append(_SettingsClaim(owner, values))
             return self._apply(ledger)
 
     def release(self, owner: Identity) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from howdah._native import HowdahError
 from howdah.lab import mounts
-from howdah.lab.topology import Host
+from howdah.lab.topology import LabHost
 
 _PORT = 22
 _START_S = 10.0
@@ -38,7 +38,7 @@ def check() -> None:
             raise HowdahError(f"--sshd: no {program} here; apt-get install openssh-server openssh-client")
 
 
-def prepare(servers: Sequence[Host], *, ipv6: bool) -> dict[str, list[str]]:
+def prepare(servers: Sequence[LabHost], *, ipv6: bool) -> dict[str, list[str]]:
     """Makes keys and configurations; returns the command line of each server, by host."""
     host_key, user_key = mounts.PRIVATE / "host_key", mounts.PRIVATE / "user_key"
     _make_keys(host_key, user_key)
@@ -137,7 +137,7 @@ Host {" ".join(aliases)}
     UpdateHostKeys no
     CheckHostIP no
     BatchMode yes
-Host *
+LabHost *
 """
 
 

@@ -37,7 +37,7 @@ _TAKEN = {"all", "default", "lo", "localhost", "wan0"}
 """Names of devices, or of what stands for all devices below /proc/sys/net, or of every host."""
 
 
-class Host(msgspec.Struct, frozen=True):
+class LabHost(msgspec.Struct, frozen=True):
     """One host."""
 
     name: str
@@ -63,15 +63,15 @@ class Topology(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lan: Lan | None = None
     """Null: a pair, whose hosts are the ends of the link."""
 
-    def side(self, end: End) -> tuple[Host, ...]:
+    def side(self, end: End) -> tuple[LabHost, ...]:
         """The hosts at one end of the link."""
         names = self.left if end == "near" else self.right
         if self.lan is None:
             (name,) = names
-            return (Host(name, f"{name}6", ADDRESSES[end], ADDRESSES6[end]),)
+            return (LabHost(name, f"{name}6", ADDRESSES[end], ADDRESSES6[end]),)
         net, net6 = _nets(end)
         return tuple(
-            Host(name, f"{name}-v6", f"{net}.{place}", f"{net6}::{place}")
+            LabHost(name, f"{name}-v6", f"{net}.{place}", f"{net6}::{place}")
             for place, name in enumerate(names, start=1)
         )
 
@@ -81,7 +81,7 @@ class Topology(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.lan.rate_bps if self.lan else None
 
     @property
-    def hosts(self) -> tuple[Host, ...]:
+    def hosts(self) -> tuple[LabHost, ...]:
         """All hosts, the left side first."""
         return (*self.side("near"), *self.side("far"))
 
@@ -91,7 +91,7 @@ class Topology(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return dict(ROUTERS) if self.lan else {"near": self.left[0], "far": self.right[0]}
 
     @property
-    def servers(self) -> tuple[Host, ...]:
+    def servers(self) -> tuple[LabHost, ...]:
         """Those that get an OpenSSH server: of a pair the far host, in a dumbbell all."""
         return self.hosts if self.lan else self.side("far")
 

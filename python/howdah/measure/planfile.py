@@ -47,11 +47,11 @@ Positive = Annotated[int, msgspec.Meta(ge=1)]
 Streams = Annotated[int, msgspec.Meta(ge=1, le=STREAMS_MAX)]
 
 
-class _Buffer(Size):
+class _BufferSize(Size):
     """A size that a kernel takes, or ``auto``, which is 0."""
 
     @classmethod
-    def parse(cls, text: str) -> "_Buffer":
+    def parse(cls, text: str) -> "_BufferSize":
         if text == "auto":
             return cls(0)
         found = super().parse(text)
@@ -61,10 +61,10 @@ class _Buffer(Size):
         return found
 
 
-class _Runs(msgspec.Struct, forbid_unknown_fields=True):
+class _RunsTable(msgspec.Struct, forbid_unknown_fields=True):
     congestion_control: Several[str]
     streams: Several[Streams]
-    buffer: Several[_Buffer] = Several([_Buffer(0)])
+    buffer: Several[_BufferSize] = Several([_BufferSize(0)])
     time: Several[Duration] = Several()
     size: Several[Size] = Several()
     rtt: Several[Duration] = Several()
@@ -77,7 +77,7 @@ class _Runs(msgspec.Struct, forbid_unknown_fields=True):
             raise ValueError("a time or size of 0 measures nothing")
 
 
-class _Lab(msgspec.Struct, forbid_unknown_fields=True):
+class _SweepLabTable(msgspec.Struct, forbid_unknown_fields=True):
     rtt: Several[Duration]
     rate: Rate
     queue: str | None = None
@@ -93,13 +93,13 @@ class _Lab(msgspec.Struct, forbid_unknown_fields=True):
             raise ValueError("give queue or queue_least, not both")
 
 
-class _Plan(msgspec.Struct, forbid_unknown_fields=True):
+class _SweepTable(msgspec.Struct, forbid_unknown_fields=True):
     name: str
-    runs: list[_Runs]
+    runs: list[_RunsTable]
     summary: str = ""
     host: str | None = None
     far_howdah: str | None = None
-    lab: _Lab | None = None
+    lab: _SweepLabTable | None = None
     repeats: Positive = 1
     seed: Annotated[int, msgspec.Meta(ge=0)] = 1
     sample_every: Duration = Duration(100_000_000)
@@ -114,7 +114,7 @@ def load(file: Path) -> SweepPlan:
 
 def loads(text: str, where: str) -> SweepPlan:
     """A plan from TOML, as ``load``."""
-    given = tomlfile.loads(text, where, _Plan, SEE)
+    given = tomlfile.loads(text, where, _SweepTable, SEE)
     if (given.host is None) == (given.lab is None):
         raise HowdahError(f'{where}: give either host = "NAME" or a table [lab]; {SEE}')
     links = _links(given.lab, given.seed, f"{where}: lab") if given.lab else {}
@@ -139,13 +139,13 @@ def loads(text: str, where: str) -> SweepPlan:
     return plan
 
 
-def _links(lab: _Lab, seed: int, where: str) -> dict[int, LinkSpec]:
+def _links(lab: _SweepLabTable, seed: int, where: str) -> dict[int, LinkSpec]:
     links = {}
     least_bytes = lab.queue_least or 0
     same = {key: getattr(lab, key) for key in ("loss", "burst_loss", "jitter", "mtu", "frame_overhead")}
     for rtt in lab.rtt:
         queue = f"{int(least_bytes)}B" if lab.rate * rtt / 8e9 < least_bytes else lab.queue
-        options = labfile.Options(rate=str(lab.rate), rtt=str(rtt), queue=queue, seed=seed, **same)
+        options = labfile.LabOptions(rate=str(lab.rate), rtt=str(rtt), queue=queue, seed=seed, **same)
         try:
             links[int(rtt)] = labfile.link(options)
         except HowdahError as error:
@@ -160,7 +160,7 @@ def _path(queue_least: Size, links: dict[int, LinkSpec]) -> str:
     return f"{link_in_words(msgspec.structs.replace(link, **ways))}, queue at least {queue_least}"
 
 
-def _ranges(given: _Runs, repeats: int, links: dict[int, LinkSpec], where: str) -> Ranges:
+def _ranges(given: _RunsTable, repeats: int, links: dict[int, LinkSpec], where: str) -> Ranges:
     for rtt in given.rtt:
         if rtt not in links:
             raise HowdahError(f"{where}: rtt {rtt} is none of the lab's; add it to rtt of [lab]")

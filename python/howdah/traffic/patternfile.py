@@ -63,7 +63,7 @@ class _LoadRate(Rate):
         return found
 
 
-class _Load(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, tag_field="kind"):
+class _LoadTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, tag_field="kind"):
     """What loads of every kind have."""
 
     name: str | None = None
@@ -71,7 +71,7 @@ class _Load(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, tag_field=
     every: Duration | None = None
 
 
-class _Stream(_Load, kw_only=True):
+class _WaveTable(_LoadTable, kw_only=True):
     """A load that is on and off."""
 
     on: Duration | None = None
@@ -89,7 +89,7 @@ class _Stream(_Load, kw_only=True):
         return Wave(start_s=self.start.seconds, on_s=self.on.seconds, every_s=self.every.seconds)
 
 
-class _Tcp(_Stream, kw_only=True, tag="tcp"):
+class _TcpTable(_WaveTable, kw_only=True, tag="tcp"):
     streams: Annotated[int, msgspec.Meta(ge=1, le=STREAMS_MAX)] = 1
     congestion_control: str | None = None
     rate: _LoadRate | None = None
@@ -105,7 +105,7 @@ class _Tcp(_Stream, kw_only=True, tag="tcp"):
         )
 
 
-class _Udp(_Stream, kw_only=True, tag="udp"):
+class _UdpTable(_WaveTable, kw_only=True, tag="udp"):
     rate: _LoadRate
     datagram: Size | None = None
 
@@ -118,7 +118,7 @@ class _Udp(_Stream, kw_only=True, tag="udp"):
         )
 
 
-class _Rbudp(_Load, kw_only=True, tag="rbudp"):
+class _RbudpTable(_LoadTable, kw_only=True, tag="rbudp"):
     rate: _LoadRate
     size: Size
     datagram: Size | None = None
@@ -142,9 +142,9 @@ class _Rbudp(_Load, kw_only=True, tag="rbudp"):
         return made
 
 
-class _Pattern(msgspec.Struct, forbid_unknown_fields=True):
+class _PatternTable(msgspec.Struct, forbid_unknown_fields=True):
     name: str
-    load: list[_Tcp | _Udp | _Rbudp]
+    load: list[_TcpTable | _UdpTable | _RbudpTable]
     summary: str = ""
     duration: Duration = Duration(DURATION_S * 1e9)
 
@@ -156,7 +156,7 @@ def load(file: Path, lasting_s: float | None = None) -> Pattern:
 
 def loads(text: str, where: str, lasting_s: float | None = None) -> Pattern:
     """A pattern from TOML, as ``load``."""
-    given = tomlfile.loads(text, where, _Pattern, SEE)
+    given = tomlfile.loads(text, where, _PatternTable, SEE)
     if not 1 <= len(given.load) <= LOADS_MAX:
         raise HowdahError(
             f"{where} has {count(len(given.load), 'load')}; give 1 to {LOADS_MAX} tables [[load]]; {SEE}"
@@ -179,7 +179,7 @@ def loads(text: str, where: str, lasting_s: float | None = None) -> Pattern:
     )
 
 
-def _load(given: _Tcp | _Udp | _Rbudp, number: int, where: str, duration_s: float) -> Load:
+def _load(given: _TcpTable | _UdpTable | _RbudpTable, number: int, where: str, duration_s: float) -> Load:
     kind = given.__struct_config__.tag
     at = f"{where}: load {number} ({kind})"
     name = tomlfile.name(given.name or f"{kind}{number}", f"{at}: name")

@@ -4,14 +4,14 @@ import textwrap
 
 from howdah._native import format_bytes, format_rate
 from howdah.doctor.judge import Finding
-from howdah.doctor.report import Report
+from howdah.doctor.report import DoctorReport
 
 CONFIGURATION = "/etc/sysctl.d/90-howdah.conf"
 _MARKS = {"good": "ok  ", "gap": "GAP ", "note": "note"}
 _COLUMNS = 80
 
 
-def in_words(report: Report) -> str:
+def in_words(report: DoctorReport) -> str:
     """The report for a person, at 80 columns."""
     aim = report.aim
     rtt = f"{aim.rtt_s * 1e3:.4g} ms"

@@ -22,7 +22,7 @@ _ANSWER_S = 10.0
 _SILENT = "the lab does not answer; end it with: howdah lab down NAME"
 
 
-class Setup(msgspec.Struct, frozen=True):
+class LabSetup(msgspec.Struct, frozen=True):
     """What to make."""
 
     link: LinkSpec
@@ -36,19 +36,19 @@ class Setup(msgspec.Struct, frozen=True):
     """What sockets on all hosts use unless they choose, as the kernel names it."""
 
 
-class Go(msgspec.Struct, frozen=True, tag=True):
+class Proceed(msgspec.Struct, frozen=True, tag="Go"):
     """Maker to lab: go on; ``pid`` is the lab's first process as the maker sees it."""
 
     pid: int
 
 
-class Signal(msgspec.Struct, frozen=True, tag=True):
+class PassSignal(msgspec.Struct, frozen=True, tag="Signal"):
     """Maker to lab: send ``number`` to the command."""
 
     number: int
 
 
-class Ready(msgspec.Struct, frozen=True, tag=True):
+class LabReady(msgspec.Struct, frozen=True, tag="Ready"):
     """Lab to maker: it can be used."""
 
     pid: int
@@ -60,13 +60,13 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
     """What it must do without, a line each."""
 
 
-class Failed(msgspec.Struct, frozen=True, tag=True):
+class LabFailed(msgspec.Struct, frozen=True, tag="Failed"):
     """Lab to maker: it could not be made, or broke."""
 
     why: str
 
 
-class Ended(msgspec.Struct, frozen=True, tag=True):
+class LabEnded(msgspec.Struct, frozen=True, tag="Ended"):
     """Lab to maker: it has ended by itself."""
 
     exit_code: int
@@ -74,7 +74,7 @@ class Ended(msgspec.Struct, frozen=True, tag=True):
     stats: LinkStats
 
 
-class Ask(msgspec.Struct, frozen=True):
+class LabQuery(msgspec.Struct, frozen=True):
     """Anyone to lab; the answer is LinkStats: since the last ``mark`` of this connection, if it made one."""
 
     what: Literal["stats", "mark", "stop"]
@@ -93,7 +93,7 @@ def ask(pid: int, what: Literal["stats", "stop"]) -> LinkStats:
     return _ask(Path(f"/proc/{pid}/root") / CONTROL.relative_to("/"), what)
 
 
-class Account:
+class LinkAccount:
     """What the link of the lab around this process does from now on."""
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ def _connect(path: Path) -> socket.socket:
 
 def _say(asking: socket.socket, what: Literal["stats", "mark", "stop"]) -> LinkStats:
     try:
-        asking.send(msgspec.json.encode(Ask(what)))
+        asking.send(msgspec.json.encode(LabQuery(what)))
         return msgspec.json.decode(asking.recv(PACKET_BYTES_MAX), type=LinkStats)
     except (OSError, msgspec.DecodeError):
         raise HowdahError(_SILENT) from None
