@@ -1,4 +1,4 @@
-"""What a program of howdah ends with: its exit code, and one line where it failed."""
+"""The end of a program of howdah: its exit code, and one line where it failed."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from howdah.text import printable
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """The exit code of ``command``, whatever it raises."""
+    """Runs ``command`` and returns the exit code, whatever it raises."""
     try:
         return command()
     except HowdahError as error:

@@ -37,7 +37,7 @@ from howdah.tomlfile import Duration, Rate
 
 SEE = "see: howdah shared dataset --help"
 CLASSES = ("nobody", "1 cubic", "1 bbr", "1 bbr, 1 cubic", "2 bbr", "2 cubic")
-"""The paper's."""
+"""The paper's classes."""
 _SHORTEST_S, _LONGEST_S = 5.0, 86_400.0
 _LONGEST_SETTLE_S = 3600.0
 _BDP = "BDP"
@@ -119,7 +119,7 @@ def _path(given: _PathTable, plan: _DatasetTable, where: str) -> PathSpec:
 
 
 def _queue(given: _PathTable) -> str | None:
-    """The queue as a lab takes it: in bytes."""
+    """The queue in bytes, as a lab takes it."""
     if given.queue is None or not given.queue.endswith(_BDP):
         return given.queue
     text = given.queue.removesuffix(_BDP).strip()

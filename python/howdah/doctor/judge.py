@@ -28,29 +28,29 @@ State = Literal["good", "gap", "note"]
 
 
 class Aim(msgspec.Struct, frozen=True, kw_only=True):
-    """What the host is judged for."""
+    """The rate and round trip that a host is judged for."""
 
     rate_bps: float
     rtt_s: float
 
     @property
     def bdp_bytes(self) -> int:
-        """What is in flight at this rate."""
+        """The bytes in flight at this rate."""
         return math.ceil(self.rate_bps * self.rtt_s / 8)
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing looked at."""
+    """One thing that was looked at."""
 
     what: str
     state: State
     found: str
     cost: str | None = None
-    """What it costs at the aim; null when nothing."""
+    """The cost at the aim; null: none."""
     sysctls: dict[str, str] = {}
-    """Settings that mend it."""
+    """The settings that mend it."""
     commands: list[str] = []
-    """Lines to run as root that mend it otherwise."""
+    """The lines to run as root that mend it otherwise."""
 
 
 def judge(facts: Facts, aim: Aim) -> list[Finding]:
@@ -67,7 +67,7 @@ def judge(facts: Facts, aim: Aim) -> list[Finding]:
 
 
 def judge_limits(host: HostLimits, aim: Aim) -> list[Finding]:
-    """What can be said of a host from its limits alone, such as a far one."""
+    """The findings of a host of which only the limits are known, such as a far one."""
     return [
         _control(host),
         _buffers(host, aim),
@@ -97,7 +97,7 @@ def _control(host: HostLimits) -> Finding:
 
 
 def _buffers(host: HostLimits, aim: Aim) -> Finding:
-    """Both buffers as a sender and a receiver like this one would meet; the plan itself is asked."""
+    """Judges both buffers as a plan between two hosts like this one would use them."""
     path = Path(sender=host, receiver=host, rtt_s=aim.rtt_s)
     window = sizes.windows(path)
     choice = shared.choose_streams(aim.rtt_s, window, None)
@@ -180,7 +180,7 @@ def _idle(host: HostLimits, aim: Aim) -> Finding:
 
 
 def _switches(facts: Facts, aim: Aim) -> list[Finding]:
-    """What every kernel has on until somebody switches it off."""
+    """Judges what every kernel has on until somebody switches it off."""
     streams = shared.STREAMS_FOR_WINDOW_MAX
     unscaled_bps = sizes.window_rate_bps(streams, _WINDOW_UNSCALED_BYTES, aim.rtt_s)
     unscaled: State = "gap" if unscaled_bps < aim.rate_bps else "note"

@@ -19,23 +19,23 @@ class HostReport(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     limits: HostLimits
     facts: Facts | None = None
-    """Null for a far host, of which only the limits are known."""
+    """The facts; null for a far host, of which only the limits are known."""
     findings: list[Finding]
 
 
 class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``howdah doctor --json`` prints."""
+    """The document that ``howdah doctor --json`` prints."""
 
     schema: int = SCHEMA
     version: str = __version__
     aim: Aim
     aim_source: str
-    """Where the round trip comes from."""
+    """The source of the round trip."""
     hosts: list[HostReport]
 
     @property
     def ready(self) -> bool:
-        """No host has a gap."""
+        """Whether no host has a gap."""
         return all(finding.state != "gap" for host in self.hosts for finding in host.findings)
 
 

@@ -83,7 +83,7 @@ def end(maker: "subprocess.Popen[bytes]", link: socket.socket) -> None:
 
 
 def main(descriptor: int) -> None:
-    """Makes the lab that is asked for and waits for its end."""
+    """Makes the lab that the request describes and waits for its end."""
     with socket.socket(fileno=descriptor) as asker:
         request = msgspec.json.decode(asker.recv(messages.PACKET_BYTES_MAX), type=MakerRequest)
         try:
@@ -132,7 +132,7 @@ _GONE_S = 5.0
 
 
 def up(name: str, setup: LabSetup) -> LabReady:
-    """Brings up a lab that stays. Raises HowdahError with the reason when it cannot be."""
+    """Brings up a lab that stays. Raises HowdahError with the reason when it cannot."""
     Registry().check_free(name)
     ready, _, asking = start(MakerRequest(setup, name))
     asking.close()
@@ -140,7 +140,7 @@ def up(name: str, setup: LabSetup) -> LabReady:
 
 
 def living() -> list[LabEntry]:
-    """All labs that are up; what killed ones left is cleared away."""
+    """Lists the labs that are up, and clears away what killed ones left."""
     if os.geteuid() == 0:
         Settings().prune()
     return list(Registry().entries())
@@ -163,7 +163,7 @@ def down(name: str) -> LinkStats | None:
 
 
 def _end(process: Identity, *, patient: bool) -> None:
-    """Waits for the end of ``process``, with SIGKILL if it does not come."""
+    """Waits until ``process`` ends, and kills it if it does not."""
     try:
         pidfd = os.pidfd_open(process.pid)
     except ProcessLookupError:

@@ -23,13 +23,13 @@ from howdah.values.link import LinkSpec
 IPV6_MTU_BYTES_MIN = 1280
 
 CONGESTION_CONTROL = "cubic"
-"""What a lab's sockets use unless they choose: Linux's own default, whatever the machine's is."""
+"""The congestion control of sockets that choose none: Linux's own default, whatever the machine's is."""
 
 BUFFER_BYTES_MIN = 64 * 2**20
 BUFFER_BYTES_MAX = 2**31 - 1
-"""The sysctls are ints."""
+"""The largest value that the sysctls take: they are ints."""
 UNSHAPED_BPS = 40_000_000_000
-"""More than one machine carries over an unshaped link."""
+"""A rate above what one machine carries over an unshaped link."""
 
 
 def buffer_bytes(link: LinkSpec) -> int:
@@ -50,14 +50,14 @@ _MISSING = {
     "Unknown device type": "this kernel has no veth devices; load their module: modprobe veth",
     "qdisc kind is unknown": "this kernel has no token buckets; load their module: modprobe sch_tbf",
 }
-"""What the kernel says when it has none of what a LAN is made of, and what to do."""
+"""The kernel's words where it lacks what a LAN is made of, and what to do."""
 
 
 class HostCommands(msgspec.Struct, frozen=True):
-    """What makes something of a namespace, in this order."""
+    """The commands that make a host or a router of a namespace, in this order."""
 
     sysctls: Mapping[str, str]
-    """By path below /proc/sys/net."""
+    """Values by path below /proc/sys/net."""
     ip: Sequence[str]
     """Lines for ``ip -batch``."""
     tc: Sequence[str] = ()
@@ -91,7 +91,7 @@ def configure(name: str, namespace: str, commands: HostCommands) -> list[str]:
 
 
 def end_of_link(end: End, device: str, link: LinkSpec) -> list[str]:
-    """What gives the link's ``device`` at ``end`` its addresses, for ``ip -batch``."""
+    """The lines for ``ip -batch`` that give the link's ``device`` at ``end`` its addresses."""
     peer = opposite(end)
     lines = [
         f"link set {device} arp off",
@@ -148,7 +148,7 @@ def touch_buffers(size_bytes: int) -> int:
 
 
 def _fill(stack: contextlib.ExitStack, size_bytes: int) -> int:
-    """Fills a pair of sockets of ``stack``; returns with how much."""
+    """Fills a pair of sockets of ``stack``; returns with how many bytes."""
     try:
         pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     except OSError:

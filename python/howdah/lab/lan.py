@@ -34,27 +34,27 @@ from howdah.lab.topology import (
 from howdah.values.link import CableDrops, LinkSpec, LinkStats
 
 DEVICE = "eth0"
-"""Of each host."""
+"""The name of a host's device."""
 
 _ETHERNET_HEADER_BYTES = 14
-"""What the kernel counts of a frame beside its IP packet."""
+"""The bytes of a frame that the kernel counts beside its IP packet."""
 _LARGEST_PACKET_BYTES = 80 * 2**10
-"""64 KB of segmentation offload, with the headers of every segment, rounded up."""
+"""A packet of 64 KB with the headers of every segment that it would be, rounded up."""
 _HOST_QUEUE_BYTES = 2**31 - 1
 _PORT_QUEUE_FRAMES = 1000
 _PORT_QUEUE_S = 0.01
 """A port's queue holds the larger of the two, so that a link a few milliseconds late loses nothing there."""
 _AHEAD_S = 0.001
-"""A bucket is as deep as its rate in this time, yet no deeper than one packet of the largest needs …"""
+"""A bucket is as deep as its rate in this time, yet no deeper than one packet of the largest needs."""
 _LATE_S = 0.0001
-"""… or a timer that fires so much late: otherwise the rate would not be reached."""
+"""A bucket is at least as deep as a timer needs that fires so much late, to reach its rate."""
 
 
 class TokenBucket(msgspec.Struct, frozen=True):
     """A token bucket as the kernel takes it."""
 
     rate_bps: int
-    """In frames without preamble, checksum and gap; for full frames that is the rate on the wire."""
+    """The rate of frames without preamble, checksum and gap; for full frames that is the rate on the wire."""
     depth_bytes: int
 
 
@@ -70,7 +70,7 @@ def bucket(rate_bps: int, link: LinkSpec) -> TokenBucket:
 def router(
     end: End, topology: Topology, link: LinkSpec, device: str, paths: Mapping[str, str]
 ) -> HostCommands:
-    """What makes a router of the namespace at ``end``, whose ``device`` is the link's.
+    """The commands that make a router of the namespace at ``end``, whose ``device`` is the link's.
 
     It makes the cables, too; ``paths`` has a path for each host of its side.
     """
@@ -87,7 +87,7 @@ def router(
 
 
 def host(end: End, own: LabHost, topology: Topology, link: LinkSpec) -> HostCommands:
-    """What gives a host's namespace its address and the way to all others, once its cable is there."""
+    """The commands that give a host's namespace its address and routes, once its cable is there."""
     sysctls = {}
     ip = [
         "link set lo up",
@@ -138,12 +138,12 @@ def _frame_bytes(link: LinkSpec) -> int:
 
 
 Drops = dict[str, CableDrops]
-"""By host."""
+"""Packets dropped, by host."""
 
 _DEVICES = ("cat", "/proc/net/dev")
 _QUEUES = ("tc", "-statistics", "-json", "qdisc", "show")
 _RECEIVED_DROPPED, _SENT_DROPPED = 3, 8 + 3
-"""Columns of /proc/net/dev: eight of what was received come first."""
+"""Columns of /proc/net/dev, where eight columns of what was received come first."""
 
 
 class _Queue(msgspec.Struct):
@@ -155,10 +155,10 @@ class _Queue(msgspec.Struct):
 
 
 def settle_cables(topology: Topology, descriptors: Mapping[str, int]) -> None:
-    """Has the kernel be done with cables that just came up: until then it drops what it says on them itself.
+    """Waits until the kernel is done with cables that just came up; before, it drops what it sends on them.
 
-    To ask for one device waits for that since Linux 6.8 (linkwatch_sync_dev, commit facd15dfd691); before,
-    there is nothing to wait for it by.
+    Showing one device waits for that since Linux 6.8 (linkwatch_sync_dev, commit facd15dfd691). Older kernels
+    have nothing to wait by.
     """
     script = 'for device; do ip link show dev "$device"; done'
     waiting = []
@@ -170,7 +170,7 @@ def settle_cables(topology: Topology, descriptors: Mapping[str, int]) -> None:
 
 
 def count_drops(topology: Topology, descriptors: Mapping[str, int]) -> Drops:
-    """What was dropped since the lab began; nothing for a cable that somebody has taken down."""
+    """Counts what was dropped since the lab began; a cable that somebody has taken down counts nothing."""
     asking = {
         (router, command): _started_in(descriptors[router], command)
         for router in ROUTERS.values()
@@ -187,12 +187,12 @@ def count_drops(topology: Topology, descriptors: Mapping[str, int]) -> Drops:
 
 
 def drops_since(now: Drops, earlier: Drops) -> Drops:
-    """What was dropped after ``earlier``."""
+    """The packets that were dropped after ``earlier``."""
     return {name: _difference(drops, earlier[name]) for name, drops in now.items()}
 
 
 def with_drops(stats: LinkStats, drops: Drops) -> LinkStats:
-    """``stats`` with ``drops``; those of the machine spoil a run wherever they happen."""
+    """Adds ``drops`` to ``stats``; the machine's drops spoil a run wherever they happen."""
     lost = sum(each.machine for each in drops.values())
     lateness = stats.lateness
     if lost and not lateness.spoilt:

@@ -25,13 +25,13 @@ from howdah.lab.topology import ENDS
 from howdah.values.link import LinkStats
 
 _RELAYED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
-"""A terminal sends these to the command as well, and the maker passes on those from elsewhere."""
+"""Signals that a terminal sends to the command as well; the maker passes on those from elsewhere."""
 _FULL_BUFFERS = 2
-"""What the hosts keep while a full path is repaired: half of the buffers they may fill."""
+"""The buffers that hosts fill while a full path is repaired: half of those they may fill."""
 
 
 def run(setup: LabSetup, maker: socket.socket, watched: list[socket.socket]) -> NoReturn:
-    """Is the lab until its end. Needs a single thread, in the child just forked for it."""
+    """Runs the lab until its end. Needs a single thread, in the child just forked for it."""
     try:
         _native.die_with_parent()
         _Machine(setup, maker, watched).run()
@@ -104,7 +104,7 @@ class _Machine:
         }
 
     def _spawn(self, host: str, argv: list[str], environment: dict[str, str], *, apart: bool) -> int:
-        """Starts ``argv`` on ``host``; ``apart`` from the terminal or with it."""
+        """Starts ``argv`` on ``host``; with ``apart`` it has no terminal."""
         actions = (
             [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)] if apart else []
         )
@@ -130,7 +130,7 @@ class _Machine:
             self._selector.register(each, selectors.EVENT_READ, self._end)
 
     def _watch_signals(self) -> None:
-        """A handler, not SIG_IGN: those who are spawned must start with the default."""
+        """Sets handlers and not SIG_IGN, because spawned programs must start with the default."""
         reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         self._selector.register(reading, selectors.EVENT_READ, lambda: self._on_signals(reading))
@@ -160,7 +160,7 @@ class _Machine:
         os.kill(self._command, number)
 
     def _reap(self) -> None:
-        """Collects every process that has ended: those without a parent are ours."""
+        """Collects every process that has ended; those without a parent are children of process 1."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)

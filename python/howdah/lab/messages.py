@@ -1,4 +1,4 @@
-"""What is said between a lab and those outside: one JSON value a packet, over Unix sockets.
+"""The messages between a lab and those outside: one JSON value a packet, over Unix sockets.
 
 To its maker a lab says once that it is ready or why not, and how it ended; the maker passes signals
 on. On its own socket anyone who may enter the lab asks for statistics, so far or since a mark that the
@@ -23,59 +23,60 @@ _SILENT = "the lab does not answer; end it with: howdah lab down NAME"
 
 
 class LabSetup(msgspec.Struct, frozen=True):
-    """What to make."""
+    """The lab to make."""
 
     link: LinkSpec
     topology: Topology = PAIR
     sshd: bool = False
     command: tuple[str, ...] = ()
-    """Runs on ``host``, and the lab ends with it; empty: the lab stays."""
+    """The command to run on ``host``, with which the lab ends; empty: the lab stays."""
     host: str | None = None
-    """Null: the first of the left side."""
+    """The host of the command; null: the first of the left side."""
     congestion_control: str = CONGESTION_CONTROL
-    """What sockets on all hosts use unless they choose, as the kernel names it."""
+    """The congestion control of sockets that choose none, as the kernel names it."""
 
 
 class Proceed(msgspec.Struct, frozen=True, tag="Go"):
-    """Maker to lab: go on; ``pid`` is the lab's first process as the maker sees it."""
+    """The maker tells the lab to go on; ``pid`` is the lab's first process as the maker sees it."""
 
     pid: int
 
 
 class PassSignal(msgspec.Struct, frozen=True, tag="Signal"):
-    """Maker to lab: send ``number`` to the command."""
+    """The maker tells the lab to send the signal ``number`` to the command."""
 
     number: int
 
 
 class LabReady(msgspec.Struct, frozen=True, tag="Ready"):
-    """Lab to maker: it can be used."""
+    """The lab tells its maker that it can be used."""
 
     pid: int
     namespaces: dict[str, int]
-    """By host or router: descriptors of the first process."""
+    """Descriptors of the first process, by host or router."""
     environment: dict[str, str]
-    """Variables for those who enter."""
+    """The variables that programs in the lab get."""
     notes: tuple[str, ...] = ()
-    """What it must do without, a line each."""
+    """What the lab must do without, a line each."""
 
 
 class LabFailed(msgspec.Struct, frozen=True, tag="Failed"):
-    """Lab to maker: it could not be made, or broke."""
+    """The lab tells its maker why it could not be made, or broke."""
 
     why: str
 
 
 class LabEnded(msgspec.Struct, frozen=True, tag="Ended"):
-    """Lab to maker: it has ended by itself."""
+    """The lab tells its maker that it has ended by itself."""
 
     exit_code: int
-    """The command's; 128 and the signal's number when a signal ended it."""
+    """The command's exit code; 128 and the signal's number when a signal ended it."""
     stats: LinkStats
 
 
 class LabQuery(msgspec.Struct, frozen=True):
-    """Anyone to lab; the answer is LinkStats: since the last ``mark`` of this connection, if it made one."""
+    """A question to the lab. The answer is LinkStats, since the last ``mark`` of this connection if it made
+    one."""
 
     what: Literal["stats", "mark", "stop"]
 
@@ -94,7 +95,7 @@ def ask(pid: int, what: Literal["stats", "stop"]) -> LinkStats:
 
 
 class LinkAccount:
-    """What the link of the lab around this process does from now on."""
+    """Counts what the link of the lab around this process does from now on."""
 
     def __init__(self) -> None:
         """Begins it. Raises HowdahError when the lab does not answer."""

@@ -16,7 +16,7 @@ from howdah.lab.topology import LabHost
 RUN = Path("/run")
 PRIVATE = RUN / "howdah-lab"
 CONTROL = PRIVATE / "control"
-"""The socket on which a lab answers (control.py)."""
+"""The socket on which a lab answers (messages.py)."""
 
 _NOT_SEEN = {"howdah", "utmp", PRIVATE.name}
 
@@ -49,7 +49,7 @@ def cover(path: Path, text: str, *, mode: int) -> None:
 
 
 def write(name: str, text: str, *, mode: int) -> Path:
-    """A file of this lab's own."""
+    """Writes a file of this lab's own, and returns its path."""
     path = PRIVATE / name
     path.touch(mode=0o600)
     path.write_text(text, encoding="utf-8")

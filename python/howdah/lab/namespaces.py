@@ -16,7 +16,7 @@ _REFUSING = {
     "kernel.apparmor_restrict_unprivileged_userns": ("1", "0"),
     "user.max_user_namespaces": ("0", "15000"),
 }
-"""By sysctl: the value that refuses, and one that allows."""
+"""For each sysctl, the value that refuses namespaces and one that allows them."""
 
 
 def refused_by() -> dict[str, str]:
@@ -45,7 +45,7 @@ def path(descriptor: int) -> str:
 
 
 def _holder() -> "subprocess.Popen[bytes]":
-    """Echoes what it is sent once it is in its namespace, and ends with its input."""
+    """Starts a process that echoes its input once it is in its namespace, and ends with its input."""
     return subprocess.Popen(
         ["unshare", "--net", "--", "cat"],
         bufsize=0,

@@ -15,7 +15,7 @@ from howdah.values.link import LinkSpec, LinkStats
 
 
 class NetworkMark(NamedTuple):
-    """What had happened at an instant."""
+    """The counters at an instant."""
 
     link: LinkMark
     cables: lan.Drops
@@ -25,13 +25,13 @@ class Network:
     """The network of one lab; no packet crosses the link before ``start``."""
 
     def __init__(self, link: LinkSpec, topology: Topology, congestion_control: str) -> None:
-        """Makes all of it. Raises HowdahError naming what the machine refuses."""
+        """Makes the whole network. Raises HowdahError naming what the machine refuses."""
         self._link, self._topology = link, topology
         self._emulator = Emulator(msgspec.json.encode(link))
         self.namespaces = {name: self._emulator.namespace_fd(end) for end, name in topology.ends.items()}
-        """By host or router: a descriptor of this process."""
+        """Descriptors of this process, by host or router."""
         self.notes: list[str] = []
-        """What it must do without, a line each."""
+        """What the network must do without, a line each."""
         self._begun: lan.Drops = {}
         settings = hosts.sysctls(link, congestion_control)
         if topology.lan is None:
@@ -43,7 +43,7 @@ class Network:
             self._make_lans(settings)
 
     def path(self, name: str) -> str:
-        """Of the namespace of a host or router."""
+        """The path to the namespace of a host or router."""
         return namespaces.path(self.namespaces[name])
 
     def start(self) -> None:
@@ -59,11 +59,11 @@ class Network:
         return self._emulator.ended_fd()
 
     def mark(self) -> NetworkMark:
-        """From here statistics may count."""
+        """A mark from which statistics may count."""
         return NetworkMark(self._emulator.mark(), self._drops())
 
     def stats(self, since: NetworkMark | None = None) -> LinkStats:
-        """What happened so far, or since a mark."""
+        """The statistics so far, or since a mark."""
         return self._whole(self._emulator.stats(since.link if since else None), since)
 
     def stop(self) -> LinkStats:

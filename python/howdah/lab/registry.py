@@ -24,13 +24,13 @@ class LabEntry(msgspec.Struct, frozen=True):
     name: str
     made_at: datetime
     lab: Identity
-    """Its first process."""
+    """The lab's first process."""
     maker: Identity
     ready: LabReady
     link: LinkSpec
     topology: Topology = PAIR
     broken: str | None = None
-    """Why it ended by itself; kept until someone asks for it, or its name is taken again."""
+    """Why the lab ended by itself; kept until someone looks for it, or its name is given again."""
 
 
 class Registry:
@@ -54,7 +54,7 @@ class Registry:
             raise HowdahError(f"cannot make {self._folder}: {error.strerror}") from None
 
     def entries(self) -> Iterator[LabEntry]:
-        """All living labs by name."""
+        """All living labs, in the order of their names."""
         for path in sorted(self._folder.glob("*.json")):
             entry = self._read(path)
             if entry is not None and entry.broken is None:

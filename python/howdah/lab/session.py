@@ -53,7 +53,7 @@ class Process(subprocess.Popen[Any]):
         )
 
     def inner_pid(self) -> int | None:
-        """The program's process number out here; null before it starts and after it ended."""
+        """The program's process number outside the lab; null before it starts and after it ended."""
         return next(children(self.pid), None)
 
     def send_signal(self, sig: int) -> None:
@@ -74,14 +74,14 @@ class Lab:
     """A lab that is up."""
 
     near_address = ADDRESSES["near"]
-    """Of the near end of the link: a pair's near host."""
+    """The address of the near end of the link, which is a pair's near host."""
     far_address = ADDRESSES["far"]
 
     def __init__(self, link: LinkSpec, topology: Topology, ready: LabReady) -> None:
         self.link = link
         self.topology = topology
         self.addresses = {host.name: host.address for host in topology.hosts}
-        """Of each host."""
+        """The IPv4 address of each host, by name."""
         self._ready = ready
         self.identity = Identity.of(ready.pid)
 
@@ -130,12 +130,12 @@ class Lab:
         return subprocess.CompletedProcess(list(argv), process.returncode, output, errors)
 
     def stats(self) -> LinkStats:
-        """What the link has done so far."""
+        """The statistics of the link so far."""
         return messages.ask(self._ready.pid, "stats")
 
 
 def account_here() -> messages.LinkAccount | None:
-    """What the link of the lab that runs this process does from now on; null outside a lab."""
+    """Begins to count what the link of the lab around this process does; null outside a lab."""
     return messages.LinkAccount() if mounts.CONTROL.exists() else None
 
 
@@ -147,7 +147,7 @@ def started(
     sshd: bool = False,
     congestion_control: str = CONGESTION_CONTROL,
 ) -> Iterator[Lab]:
-    """A lab for as long as the ``with`` lasts, or the caller lives.
+    """Makes a lab for as long as the ``with`` lasts, or the caller lives.
 
     Raises HowdahError when it cannot be made, or ended earlier.
     """

@@ -29,7 +29,7 @@ from howdah.lab.processes import Identity, boot_id
 
 RUNTIME = Path("/run/howdah")
 ROOT = Path("/")
-"""What the names of settings are relative to."""
+"""The folder that names of settings are relative to."""
 
 CONGESTION_CONTROLS = "proc/sys/net/ipv4/tcp_allowed_congestion_control"
 """A namespace takes as its default only a congestion control that is allowed here."""
@@ -38,9 +38,9 @@ BUFFERS = ("proc/sys/net/core/rmem_max", "proc/sys/net/core/wmem_max")
 """The most SO_RCVBUF and SO_SNDBUF give, in every namespace; tools under test set them."""
 
 MEMORY = "proc/sys/net/ipv4/tcp_mem"
-"""Pages for all of TCP: at rest, under pressure, at most. Beyond, a receiver throws away what came."""
+"""Pages for all of TCP: at rest, under pressure, at most. Beyond, a receiver throws away what has come."""
 HOSTS_BUFFERS = 4
-"""Full buffers that both hosts may hold in all: what lies in the path lies in both, with overhead."""
+"""Full buffers that both hosts may have in all: what lies in the path lies in both, with overhead."""
 
 PAGE_REPORTING = "sys/module/page_reporting/parameters/page_reporting_order"
 """On some virtual machines the kernel gives free blocks of 2^order pages back to the hypervisor. Each page
@@ -48,13 +48,14 @@ taken again then costs a fault there, several times what the whole path costs (m
 NO_PAGE_REPORTING = "11"
 """There are no blocks as large as that, so none is given back."""
 OPTIONAL = {PAGE_REPORTING}
-"""Not there on every host, and then not needed."""
+"""Settings that not every host has, and that are not needed where they are missing."""
 
 Values = dict[str, str]
 
 
 def needed(congestion_control: str, buffer_bytes: int) -> Values:
-    """What a lab asks for: its default congestion control, and socket buffers of ``buffer_bytes``."""
+    """The settings that a lab needs: for its default congestion control, and socket buffers of
+    ``buffer_bytes``."""
     memory_pages = min(HOSTS_BUFFERS * buffer_bytes // mmap.PAGESIZE, os.sysconf("SC_PHYS_PAGES") // 2)
     return {
         CONGESTION_CONTROLS: congestion_control,
@@ -72,9 +73,9 @@ class _SettingsClaim(msgspec.Struct):
 class _Ledger(msgspec.Struct):
     boot_id: str
     originals: Values = {}
-    """Before the first living claim."""
+    """The values before the first living claim."""
     written: Values = {}
-    """What we last wrote."""
+    """The values that we last wrote."""
     claims: list[_SettingsClaim] = []
 
 

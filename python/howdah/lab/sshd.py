@@ -28,7 +28,7 @@ _CLIENT = Path("/etc/ssh/ssh_config")
 _SHADOW = Path("/etc/shadow")
 _LOGIN_RECORDS = (Path("/var/log/wtmp"), Path("/var/log/btmp"), Path("/var/log/lastlog"))
 _LISTEN = "0A"
-"""TCP_LISTEN in /proc/net/tcp."""
+"""The state TCP_LISTEN in /proc/net/tcp."""
 
 
 def check() -> None:
@@ -153,7 +153,7 @@ def _maker_ids() -> tuple[int, int] | None:
 
 
 def _unlock_root() -> None:
-    """Without PAM, sshd refuses a root account whose password is locked, even to a key."""
+    """Unlocks root's password: without PAM, sshd refuses a locked root account even to a key."""
     lines = _SHADOW.read_text(encoding="utf-8").splitlines(keepends=True) if _SHADOW.exists() else []
     unlocked = ["root:*:" + line.split(":", 2)[2] if line.startswith("root:!") else line for line in lines]
     if unlocked != lines:

@@ -51,7 +51,7 @@ class LabBroken(HowdahError):
 
 
 class Tree:
-    """One lab as its maker holds it. The maker's end is the lab's end."""
+    """One lab as its maker sees it. The lab ends when its maker does."""
 
     def __init__(self, setup: LabSetup, watched: list[socket.socket]) -> None:
         """Starts it; it also ends when one of ``watched`` closes. Needs a single thread.
@@ -107,7 +107,7 @@ class Tree:
         raise HowdahError(f"cannot make the lab: nothing came of it in {_READY_S:.0f} s")
 
     def wait(self) -> LabEnded:
-        """How the lab ended, once all of it is gone. Raises LabBroken, or HowdahError when it was killed."""
+        """Waits until all of the lab is gone. Raises LabBroken, or HowdahError when it was killed."""
         while True:
             taken = signal.sigwaitinfo(_TAKEN)
             if taken.si_signo == signal.SIGCHLD:
@@ -124,7 +124,7 @@ class Tree:
         raise HowdahError("the lab was killed")
 
     def end(self) -> None:
-        """Ends what there still is of it, and puts back the signals and the host's settings."""
+        """Ends what is left of the lab, and puts back the signals and the host's settings."""
         if self._ended:
             return
         self._ended = True
@@ -137,7 +137,7 @@ class Tree:
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
     def _claim(self, setup: LabSetup) -> Keeper:
-        """Claims the host's settings; what cannot be had is a note, for the lab works without."""
+        """Claims the host's settings; what cannot be set is a note, for the lab works without."""
         own = Identity.of(os.getpid())
         if own is None:
             raise HowdahError("/proc cannot be read; mount it")
@@ -200,7 +200,7 @@ def _mend(*, rootless: bool) -> str | None:
 
 
 def run(setup: LabSetup, ready: Callable[[LabReady], None]) -> LabEnded:
-    """Runs ``setup.command`` to its end; ``ready`` is told when it starts.
+    """Runs ``setup.command`` to its end; calls ``ready`` when it starts.
 
     Raises HowdahError when the lab cannot be made or is killed, and LabInterrupted.
     """

@@ -48,7 +48,7 @@ Streams = Annotated[int, msgspec.Meta(ge=1, le=STREAMS_MAX)]
 
 
 class _BufferSize(Size):
-    """A size that a kernel takes, or ``auto``, which is 0."""
+    """A buffer that a kernel takes, or ``auto``, which is 0."""
 
     @classmethod
     def parse(cls, text: str) -> "_BufferSize":
@@ -154,7 +154,7 @@ def _links(lab: _SweepLabTable, seed: int, where: str) -> dict[int, LinkSpec]:
 
 
 def _path(queue_least: Size, links: dict[int, LinkSpec]) -> str:
-    """The links in words, but for the queues."""
+    """The links in words, without their queues."""
     link = next(iter(links.values()))
     ways = {name: msgspec.structs.replace(way, queue_bytes=None) for name, way in link.directions().items()}
     return f"{link_in_words(msgspec.structs.replace(link, **ways))}, queue at least {queue_least}"

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 FOR_S = 10.0
 SILENT_S = 1.5
-"""Without an answer for so long, none will come."""
+"""After so long without an answer, none will come."""
 _SSH_S = 5.0
-"""How long the ssh may take that nobody asked for."""
+"""How long ssh may take where the user did not ask for UDP."""
 _LONGEST_S = 3600.0
 
 
@@ -33,30 +33,30 @@ class ProbeRequest(NamedTuple):
 
     host: str
     for_s: float | None
-    """None: ten seconds, or as long as the bursts take."""
+    """How long; None: ten seconds, or as long as the bursts take."""
     udp: bool
     far_howdah: str | None
     active: bool = False
-    """Send bursts beside the probes."""
+    """Whether bursts are sent beside the probes."""
     bursts: Path | None = None
-    """Which; None: the paper's."""
+    """The file of the bursts; None: the paper's."""
 
 
 class ProbeDisplay:
     """Where a person watches; this one shows nothing but what ssh and the far end say."""
 
     def far_says(self, text: str) -> None:
-        """Passes it on."""
+        """Passes on what the far end says."""
         sys.stderr.write(text)
 
     def say(self, line: str) -> None:
-        """Shows nothing."""
+        """Shows a line; this one does not."""
 
     def look(self, taken: Taken, for_s: float) -> None:
-        """Shows nothing."""
+        """Shows how far the probing is; this one does not."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Ends the display."""
 
 
 class ProbeResult(NamedTuple):
@@ -106,7 +106,7 @@ def run(request: ProbeRequest, display: ProbeDisplay, archive: Archive) -> Probe
 
 
 def _bursts(request: ProbeRequest) -> "Bursts":
-    """Loaded only where they are asked for: it brings all that a copy does."""
+    """The bursts, whose modules are loaded only here: they bring all that a copy does."""
     from howdah.traffic.bursts import Bursts, profile  # noqa: PLC0415
 
     return Bursts(profile(request.bursts, request.for_s), request.host, request.far_howdah)
@@ -121,7 +121,7 @@ class _ProbeRun:
         self.display = display
 
     def by_any(self) -> _Answered:
-        """By ICMP, or by UDP where that is not answered."""
+        """Probes by ICMP, or by UDP where that is not answered."""
         address = self.target.address()
         try:
             return self._icmp(address)
@@ -133,7 +133,7 @@ class _ProbeRun:
                 raise HowdahError(f"{no_echo}, and by UDP: {error}") from None
 
     def by_udp(self, *, asks: bool) -> _Answered:
-        """By a responder that ssh starts; ``asks`` whether it may ask the user, and take its time."""
+        """Probes a responder that ssh starts; with ``asks``, ssh may ask the user and take its time."""
         login = self.target.login()
         with interrupt.Held():
             far = FarResponder(login, self.request.far_howdah, asks=asks)

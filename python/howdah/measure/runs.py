@@ -25,7 +25,7 @@ from howdah.values.sizes import BLOCK_BYTES
 
 
 class BlockTask(msgspec.Struct, frozen=True, kw_only=True):
-    """One block of a sweep, as whoever makes it must know it."""
+    """One block of a sweep, with all that its maker needs."""
 
     sweep: str
     name: str
@@ -33,7 +33,7 @@ class BlockTask(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     far_howdah: str | None
     controls: dict[str, str]
-    """As sockets choose them, by the name in the plan."""
+    """The congestion controls as sockets choose them, by the name in the plan."""
     encrypt: bool
     sample_every_s: float
     late_again: int
@@ -53,13 +53,13 @@ class RunMeasured(msgspec.Struct, frozen=True, tag=True):
 
 
 class RunsStopped(msgspec.Struct, frozen=True, tag=True):
-    """A signal ended it."""
+    """A signal ended the runs."""
 
     exit_code: int
 
 
 class RunsFailed(msgspec.Struct, frozen=True, tag=True):
-    """It cannot go on."""
+    """The runs cannot go on."""
 
     why: str
 
@@ -153,7 +153,7 @@ def _check_buffers(task: BlockTask) -> None:
 
 
 def main() -> None:
-    """Reads a BlockTask, makes it, and says what became of it."""
+    """Reads a BlockTask, makes its runs, and writes each Event."""
     interrupt.install()
     try:
         for event in make(msgspec.json.decode(sys.stdin.buffer.read(), type=BlockTask)):

@@ -1,9 +1,9 @@
 """The schedule of a sweep: the order of its runs, which of them are left, and how long they take.
 
-The order is that of randomised complete blocks.
-Each repeat is one pass over everything, its RTTs in an order of their own, and within an RTT its cells. So
-what drifts on the machine or the path meets all configurations alike, a sweep that is cut short has measured
-all of them about equally often, and a lab is brought up once a block.
+The order is that of randomised complete blocks. Each repeat is one pass over everything, its RTTs in an
+order of their own, and within an RTT its cells. So what drifts on the machine or the path meets all
+configurations alike, a sweep that is cut short has measured all of them about equally often, and a lab is
+brought up once a block.
 
 Source: R. A. Fisher, The Design of Experiments, 1935, chapter IV.
 """
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Block(NamedTuple):
-    """What is measured in one go: one repeat of all cells of one RTT."""
+    """The runs that are made in one go: one repeat of all cells of one RTT."""
 
     repeat: int
     rtt_ns: int | None
@@ -72,7 +72,7 @@ class FinishedRuns:
         self._good[place] += "lateness" not in record.flags
 
     def attempt(self, cell: Cell, repeat: int) -> int | None:
-        """The number of the next run there; null when one is good, or as many as may be were late."""
+        """The number of the next attempt; null when one is good, or when as many as may be were late."""
         place = (str(cell), repeat)
         done = self._good[place] or self._runs[place] > self._late_again
         return None if done else self._runs[place]
@@ -101,11 +101,11 @@ def remaining(plan: SweepPlan, finished: FinishedRuns) -> Iterator[tuple[Block, 
 RUN_S = 0.4
 """What a run takes beside its time and its round trips: the start of the far end, and writing the record."""
 RUN_ROUND_TRIPS = 6
-"""A session in the login that is there, the job, the streams, the last bytes, the far end's account."""
+"""The round trips of a run: the session, the job, the streams, the last bytes, the far end's account."""
 LAB_S = 2.5
 """What a lab takes to come up beside its round trips."""
 LAB_ROUND_TRIPS = 12
-"""A new ssh login takes nine."""
+"""The round trips of a lab, of which a new ssh login takes nine."""
 LAB_TOUCHED_BPS = 12e9
 """How fast a lab touches the memory that its sockets will hold."""
 ASSUMED_RATE_BPS = 10e9

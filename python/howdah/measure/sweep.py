@@ -30,7 +30,7 @@ class SweepDisplay:
     """Where a person watches; this one shows nothing."""
 
     def begins(self, todo: Todo) -> None:
-        """Given what is left, in its order."""
+        """Called once with what is left, in its order."""
 
     def measured(self, one: RunMeasured) -> None:
         """Called after each run."""
@@ -40,11 +40,11 @@ class SweepResult(NamedTuple):
     """How a sweep ended."""
 
     records: list[str]
-    """Of the runs that were made now."""
+    """The records of the runs that were made now."""
     late: int
-    """How many of them the lab was late for."""
+    """How many of these runs the lab was late for."""
     exit_code: int
-    """128 and the signal's number when one stopped it, else 0."""
+    """128 and the signal's number when a signal stopped it, else 0."""
 
 
 def sweep(plan: SweepPlan, show: SweepDisplay, *, command: list[str], beside_others: bool) -> SweepResult:
@@ -162,14 +162,17 @@ _BUSY = {"cp", "sweep", "traffic"}
 
 
 class OtherProcess(NamedTuple):
-    """A howdah that is at work."""
+    """A process of howdah that measures or copies."""
 
     pid: int
     command: str
 
 
 def others_at_work(proc: Path = Path("/proc")) -> list[OtherProcess]:
-    """Every process that runs ``howdah cp``, ``sweep`` or ``traffic``, but for this one and its ancestors."""
+    """Every other ``howdah cp``, ``sweep`` or ``traffic``: two at once would measure each other.
+
+    This process and its ancestors are left out.
+    """
     own = _ancestry(proc)
     found = []
     for folder in proc.iterdir():
@@ -181,7 +184,7 @@ def others_at_work(proc: Path = Path("/proc")) -> list[OtherProcess]:
 
 
 def _command(folder: Path) -> str | None:
-    """The command when it is one of these, as ``howdah cp`` or ``python -m howdah cp``."""
+    """The command of ``howdah cp`` or ``python -m howdah cp``; null for any other program."""
     try:
         words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:

@@ -23,14 +23,14 @@ from howdah.values import probe as probed
 
 
 class Bursts:
-    """Of one probing. Entered, their far ends are there; left, all has ended."""
+    """The bursts of one probing. Their far ends are there while it is entered."""
 
     def __init__(self, pattern: Pattern, host: str, far_howdah: str | None) -> None:
         self.lasts_s = QUIET_S + pattern.duration_s
-        """With the time before the first."""
+        """Seconds that the bursts last, with the time before the first."""
         self._loads = Loads(pattern, host, far_howdah)
         self._begun_s: float | None = None
-        """On the clock of the probing."""
+        """The start of the first burst, on the clock of the probing."""
 
     def __enter__(self) -> "Bursts":
         """Raises HowdahError when the far host cannot take them."""
@@ -41,14 +41,16 @@ class Bursts:
         self._loads.__exit__(*what)
 
     def look(self, elapsed_s: float) -> bool:
-        """To be called often with how long has been probed: begins when it is time. False: they failed."""
+        """Begins when it is time; call it often with how long has been probed. Returns false when a burst has
+        failed."""
         if self._begun_s is None and elapsed_s >= QUIET_S:
             self._begun_s = elapsed_s
             self._loads.begin()
         return not self._loads.failures
 
     def end(self) -> list[probed.Burst]:
-        """What was sent, on the clock of the probing. Raises HowdahError when a load has failed."""
+        """Ends the bursts; returns what was sent, on the clock of the probing. Raises HowdahError when a load
+        failed."""
         if self._begun_s is None:
             return []
         traffic = self._loads.end()
@@ -68,7 +70,7 @@ class Bursts:
 
 
 def _control(wanted: Load, load: LoadAccount) -> str:
-    """As it was asked for: howdah's own has another name at the socket."""
+    """The congestion control as the user named it: howdah's own has another name at the socket."""
     named = wanted.congestion_control if isinstance(wanted, Tcp) else None
     return named or load.congestion_control or "other"
 

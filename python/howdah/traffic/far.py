@@ -1,4 +1,4 @@
-"""The near end's hold on ``howdah sink`` at the far host: started over ssh, asked, ended."""
+"""The near end's side of ``howdah sink`` at the far host: it starts it over ssh, asks it, and ends it."""
 
 import os
 import threading
@@ -24,11 +24,11 @@ from howdah.traffic.sink import (
 )
 
 ANSWER_S = 30.0
-"""Longest wait for an answer, as for data that nobody acknowledges."""
+"""The longest wait for an answer, as for data that nobody acknowledges."""
 
 
 _HURRY_S = 2.0
-"""Longest wait once the run is being stopped."""
+"""The longest wait once the run is being stopped."""
 
 
 class SilentError(HowdahError):
@@ -36,7 +36,7 @@ class SilentError(HowdahError):
 
 
 class FarSink:
-    """A far end of this run's own. Its loads may ask from threads of theirs."""
+    """A far end of this run. Loads may ask it from their threads."""
 
     def __init__(self, host: str, far_howdah: str | None) -> None:
         """Starts ssh and returns at once. Raises HowdahError when it cannot be started."""
@@ -50,7 +50,7 @@ class FarSink:
         self._greeted = self._ended = False
 
     def hello(self) -> SinkHello:
-        """What it says of itself. Raises HowdahError with the cause when it says nothing."""
+        """The far end's greeting. Raises HowdahError with the cause when there is none."""
         try:
             while (line := self._lines.next(TICK_S)) is None:
                 self._far.listen()
@@ -68,7 +68,7 @@ class FarSink:
     def ask(
         self, what: OpenSink | ExpectObject | AskMissing | AskCounts, patience_s: float = ANSWER_S
     ) -> SinkAnswer:
-        """Orders, and waits for the answer.
+        """Sends an order, and waits for the answer.
 
         Raises SilentError when none comes in time, and HowdahError when it has failed or is gone.
         """
@@ -84,11 +84,11 @@ class FarSink:
         return answer
 
     def hurry(self) -> None:
-        """From now on nobody waits long for an answer: the run is being stopped."""
+        """Shortens every wait for an answer, because the run is being stopped."""
         self._patience_s = _HURRY_S
 
     def close(self) -> None:
-        """Ends it, by itself or else."""
+        """Ends the far end: by itself, or else by force."""
         if self._ended:
             return
         self._ended = True

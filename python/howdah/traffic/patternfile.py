@@ -64,7 +64,7 @@ class _LoadRate(Rate):
 
 
 class _LoadTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, tag_field="kind"):
-    """What loads of every kind have."""
+    """The keys of loads of every kind."""
 
     name: str | None = None
     start: Duration = Duration(0)
@@ -72,12 +72,12 @@ class _LoadTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, tag_f
 
 
 class _WaveTable(_LoadTable, kw_only=True):
-    """A load that is on and off."""
+    """The keys of a load that is on and off."""
 
     on: Duration | None = None
 
     def wave(self, on_least_s: float) -> Wave:
-        """When it is on. Raises HowdahError for times that do not fit."""
+        """The wave of the load. Raises HowdahError for times that do not fit."""
         if (self.on is None) != (self.every is None):
             raise HowdahError(f"give on and every together, or neither for all the time; {SEE}")
         if self.on is None or self.every is None:

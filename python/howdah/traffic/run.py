@@ -17,7 +17,7 @@ from howdah.values.record import HostLimits, Record
 
 
 class TrafficRequest(NamedTuple):
-    """One ``howdah traffic`` as it was asked for."""
+    """The request for one run of traffic."""
 
     command: list[str]
     pattern: Pattern
@@ -29,27 +29,27 @@ class TrafficDisplay:
     """Where a person watches; this one shows nothing."""
 
     def begins(self) -> None:
-        """All far ends are there."""
+        """Called once when all far ends are there."""
 
     def progress(self, now_s: float, samples: dict[str, LoadSample]) -> None:
         """Called often, with the last sample of each load."""
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """Ends the display."""
 
 
 class TrafficResult(NamedTuple):
-    """How it ended."""
+    """How a run of traffic ended."""
 
     record: Record
     file: Path | None
-    """Where the record is kept; None when nothing was begun."""
+    """The file of the record; None when nothing was begun."""
     exit_code: int
     archive_error: str | None
 
 
 class _TrafficRun:
-    """What is known so far; becomes the record however far it came."""
+    """What is known of the run so far; it becomes the record however far the run came."""
 
     def __init__(self, request: TrafficRequest) -> None:
         self.request = request

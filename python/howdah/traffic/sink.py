@@ -17,29 +17,29 @@ from howdah.traffic.pattern import LOADS_MAX
 from howdah.values.record import HostLimits
 
 SILENCE_S = 300.0
-"""The far end ends when it has heard nothing for so long: traffic may leave ssh little room."""
+"""The far end ends after so long without an order: traffic may leave ssh little room."""
 
 _LINE_BYTES_MAX = 8 << 20
 
 
 class SinkHello(msgspec.Struct, frozen=True, kw_only=True):
-    """What the far end says of itself as soon as it runs."""
+    """The far end's greeting."""
 
     version: str
     limits: HostLimits
     address: str | None
-    """Where ssh reached it; null without ssh."""
+    """The address where ssh reached it; null without ssh."""
 
 
 class OpenSink(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Listen for a load."""
+    """The order to listen for a load."""
 
     load: int
     token: bytes
 
 
 class ExpectObject(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Take the pieces of this object."""
+    """The order to take the pieces of an object."""
 
     load: int
     number: int
@@ -48,37 +48,37 @@ class ExpectObject(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class AskMissing(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What is missing of the object, once nothing comes any more?"""
+    """The question what is missing of the object, once nothing comes any more."""
 
     load: int
 
 
 class AskCounts(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What has come of a load?"""
+    """The question how much of a load has come."""
 
     load: int
 
 
 class SinkOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """From the near end."""
+    """An order of the near end."""
 
     number: int
     what: OpenSink | ExpectObject | AskMissing | AskCounts
 
 
 class SinkAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """From the far end."""
+    """An answer of the far end."""
 
     number: int
-    """Of the order."""
+    """The number of the order."""
     port: int | None = None
-    """Of OpenSink."""
+    """The answer to OpenSink."""
     counts: SinkCounts | None = None
-    """Of AskCounts."""
+    """The answer to AskCounts."""
     missing: list[tuple[int, int]] | None = None
-    """Of AskMissing: the first piece and how many, each; none when the object is whole."""
+    """The answer to AskMissing: the first piece and how many, each; none when the object is whole."""
     digest: str | None = None
-    """Of AskMissing: of what is there."""
+    """The answer to AskMissing: the digest of what is there."""
     error: str | None = None
 
 
@@ -91,7 +91,7 @@ class LineReader:
         self._poll.register(fd, select.POLLIN)
 
     def next(self, timeout_s: float) -> bytes | None:
-        """The next line; null when nothing came for so long. Raises EOFError at the end."""
+        """The next line; null when nothing came within ``timeout_s``. Raises EOFError at the end."""
         while b"\n" not in self._rest:
             if not self._poll.poll(timeout_s * 1e3):
                 return None
@@ -106,7 +106,7 @@ class LineReader:
 
 
 def write_line(fd: int, what: msgspec.Struct) -> None:
-    """Writes ``what`` as a line. Raises OSError when nobody hears it."""
+    """Writes ``what`` as a line. Raises OSError when nobody reads it."""
     text = memoryview(msgspec.json.encode(what) + b"\n")
     while text:
         text = text[os.write(fd, text) :]
@@ -153,7 +153,7 @@ def _serve(lines: LineReader) -> int:
 
 
 def answer(sinks: dict[int, _native.UdpSink], order: SinkOrder) -> SinkAnswer:
-    """Carries an order out; ``sinks`` are those of the loads so far."""
+    """Carries out an order; ``sinks`` are those of the loads so far."""
     try:
         return _done(sinks, order)
     except HowdahError as error:

@@ -15,17 +15,17 @@ from howdah.traffic.sink import AskCounts, AskMissing, ExpectObject, OpenSink, S
 _TOKEN_BYTES = 16
 _KNOCKS = 8
 _KNOCK_S = 0.25
-"""One is lost now and then; so many are not, where the way is open."""
+"""Seconds between knocks. One is lost now and then; so many are not, where the path is open."""
 
 _GLANCE_S = 2.0
-"""What a look at the far end may take; the next one comes soon."""
+"""How long a look at the far end may take; the next one comes soon."""
 
 
 class UdpLoad:
     """One load, its source here and its sink at the far end."""
 
     def __init__(self, load: Udp | Rbudp, place: int, far: FarSink, addresses: list[str]) -> None:
-        """Opens both and makes sure that the way is open. Raises HowdahError when it is not."""
+        """Opens both and makes sure that the path is open. Raises HowdahError when it is not."""
         self.name, self._load, self._far, self._place = load.name, load, far, place
         token = secrets.token_bytes(_TOKEN_BYTES)
         port = far.ask(OpenSink(load=place, token=token)).port
@@ -44,11 +44,11 @@ class UdpLoad:
             self._blast(self._load, clock, duration_s)
 
     def stop(self) -> None:
-        """Ends it within a moment."""
+        """Ends the load within a moment."""
         self._source.stop()
 
     def sample(self, t_s: float) -> LoadSample | None:
-        """How far it is; null when the far end does not answer at once. Raises HowdahError."""
+        """Takes a sample; null when the far end does not answer at once. Raises HowdahError."""
         try:
             counts = self._counts(_GLANCE_S)
         except SilentError:
@@ -62,7 +62,7 @@ class UdpLoad:
         self._counts()
 
     def account(self) -> LoadAccount:
-        """What has become of it."""
+        """The account of the load."""
         source = self._sent()
         datagram_bytes = self._source.datagram_bytes
         offered_bytes = source.offered * datagram_bytes

@@ -1,4 +1,4 @@
-"""What doctor found, for a person."""
+"""The findings of doctor for people."""
 
 import textwrap
 
@@ -26,7 +26,7 @@ def in_words(report: DoctorReport) -> str:
 
 
 def mending(findings: list[Finding]) -> list[str]:
-    """The exact lines, as root; empty when there is nothing to mend."""
+    """The exact lines to run as root; empty when there is nothing to mend."""
     open_ = [finding for finding in findings if finding.state != "good"]
     settings = {key: value for finding in open_ for key, value in finding.sysctls.items()}
     commands = [command for finding in open_ for command in finding.commands]

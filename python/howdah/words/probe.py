@@ -11,14 +11,14 @@ from howdah.text import count, some
 from howdah.values.probe import Burst, Others, Probe
 
 LINE_S = 10.0
-"""Without a terminal: how often a line is written."""
-LEAST_TOLD = 0.5
-"""Probability of a class that is told; below it another may be as likely."""
+"""How often a line is written where there is no terminal."""
+LEAST_NAMED = 0.5
+"""The least probability of a class that is named; below it another may be as likely."""
 _BY = {"icmp": "ICMP echo", "udp": "UDP"}
 
 
 class ProbeLines(ProbeDisplay):
-    """What must be said, and a line every LINE_S, for logs."""
+    """Writes what must be said, and a line every LINE_S, for logs."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -26,7 +26,7 @@ class ProbeLines(ProbeDisplay):
         self._progress = _ProbeProgress()
 
     def say(self, line: str) -> None:
-        """Writes it."""
+        """Writes the line."""
         print(f"howdah: {line}", file=self._stream, flush=True)
 
     def look(self, taken: Taken, for_s: float) -> None:
@@ -38,7 +38,7 @@ class ProbeLines(ProbeDisplay):
 
 
 class ProbeTerminal(ProbeLines):
-    """One line that stays in place, and vanishes at the end."""
+    """Draws one line that stays in place and vanishes at the end."""
 
     def __init__(self) -> None:
         # Loaded for a terminal only.
@@ -49,7 +49,7 @@ class ProbeTerminal(ProbeLines):
         self._live = Live(console=Console(stderr=True, highlight=False), auto_refresh=False, transient=True)
 
     def say(self, line: str) -> None:
-        """Writes it above the line."""
+        """Writes ``line`` above the line that stays."""
         self._live.stop()
         super().say(line)
 
@@ -74,7 +74,7 @@ class _ProbeProgress:
         self._now_s = math.inf
 
     def line(self, taken: Taken, for_s: float) -> str:
-        """How it stands: ``3.1 of 7 s, least 20.08 ms, now 21.30 ms, 312 of 320 answered``."""
+        """The line ``3.1 of 7 s, least 20.08 ms, now 21.30 ms, 312 of 320 answered``."""
         known_s = [look.rtt_s for look in taken.looks if look.rtt_s is not None]
         if known_s:
             self._least_s, self._now_s = min(self._least_s, *known_s), known_s[-1]
@@ -84,7 +84,7 @@ class _ProbeProgress:
 
 
 def in_words(probe: Probe, host: str) -> str:
-    """What a probing showed, a line for each thing."""
+    """The lines of what a probing showed."""
     counts = probe.counts
     where = host if host == probe.address else f"{host} ({probe.address})"
     least = "" if probe.base_is_seen else " or less: the path was hardly ever without a queue"
@@ -119,7 +119,7 @@ def others(heard: Others) -> str:
     likely = sorted(heard.classes.items(), key=lambda item: -item[1])
     if heard.new:
         return f"something I have not seen; nearest to it is {_class(*likely[0])}"
-    if heard.probability >= LEAST_TOLD:
+    if heard.probability >= LEAST_NAMED:
         return _class(*likely[0])
     bbr = "" if heard.bbr is None else f"; any BBR ({heard.bbr:.2f})"
     return f"cannot tell: perhaps {' or '.join(_class(*each) for each in likely[:2])}{bbr}"
@@ -130,13 +130,13 @@ def _class(name: str, probability: float) -> str:
 
 
 def _sent(bursts: list[Burst]) -> str:
-    """As ``1.9 GB: cubic 5.1 s, bbr 5.1 s, cubic 5 s``."""
+    """The words ``1.9 GB: cubic 5.1 s, bbr 5.1 s, cubic 5 s``."""
     each = some(f"{burst.congestion_control} {burst.end_s - burst.start_s:.1f} s" for burst in bursts)
     return f"{format_bytes(sum(burst.bytes for burst in bursts))}: {each}"
 
 
 def ms(seconds: float) -> str:
-    """Milliseconds, to 10 µs."""
+    """A time in milliseconds, to 10 µs."""
     return f"{seconds * 1e3:.2f} ms"
 
 
@@ -156,7 +156,7 @@ def _room(probe: Probe) -> str:
 
 
 def _share(fraction: float) -> str:
-    """In percent; what is not nothing is not said to be."""
+    """A fraction in percent; a small one is never shown as 0 %, nor a large one as 100 %."""
     if 0 < fraction < 0.001:
         return "under 0.1 %"
     if 0.999 < fraction < 1:
