@@ -36,20 +36,20 @@ class Unit:
 
     written: str
 
+    @staticmethod
+    def number(text: str) -> float:
+        """The number of a text. Raises HowdahError."""
+        raise NotImplementedError
+
     def __str__(self) -> str:
         return self.written
 
     @classmethod
-    def parse(cls, text: str) -> Self:
-        """The value of ``text``. Raises HowdahError."""
-        raise NotImplementedError
-
-    @classmethod
     def read(cls, value: object) -> Self:
-        """The value that a file holds. Raises HowdahError."""
+        """The value that a file has. Raises HowdahError."""
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise HowdahError('not a text with a unit, as "10Gbit"')
-        found = cls.parse(str(value))
+        found = cls(cls.number(str(value)))  # type: ignore[call-arg]
         found.written = str(value)
         return found
 
@@ -57,28 +57,19 @@ class Unit:
 class Rate(Unit, int):
     """Bits per second, written as ``10Gbit``."""
 
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """The rate of ``text``. Raises HowdahError."""
-        return cls(parse_rate(text))
+    number = staticmethod(parse_rate)
 
 
 class Size(Unit, int):
     """Bytes, written as ``125MB``."""
 
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """The size of ``text``. Raises HowdahError."""
-        return cls(parse_bytes(text))
+    number = staticmethod(parse_bytes)
 
 
 class Duration(Unit, int):
     """Nanoseconds, written as ``100ms``."""
 
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """The duration of ``text``. Raises HowdahError."""
-        return cls(parse_duration(text))
+    number = staticmethod(parse_duration)
 
     @property
     def seconds(self) -> float:
@@ -95,10 +86,7 @@ class Duration(Unit, int):
 class Ratio(Unit, float):
     """A number from 0 to 1, written as ``5%`` or ``0.05``."""
 
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """The ratio of ``text``. Raises HowdahError."""
-        return cls(parse_fraction(text))
+    number = staticmethod(parse_fraction)
 
 
 U = TypeVar("U", bound=Unit)

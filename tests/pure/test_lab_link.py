@@ -131,7 +131,7 @@ def test_bad_options_are_refused_by_name_in_one_line(options: LabOptions, named:
         ('change = "x"', "change: expected a list, got a text"),
         ('[[change]]\nrate = "1Gbit"', "change 1: the key at is missing"),
         ('[[change]]\nat = "1s"', "change 1: it changes nothing; add one of rate, delay, loss"),
-        ('[[change]]\nat = "1s"\ndrop = -1', "change 1: drop: expected a whole number >= 0"),
+        ('[[change]]\nat = "1s"\ndrop = -1', "change 1: drop: -1 is not a whole number from 0 on"),
         ('[[change]]\nat = "1s"\ndrop = 0', "changes[0].drop is 0 segments"),
         ('[[change]]\nat = "1s"\noutage = "yes"', "outage: expected true or false, got a text"),
         (

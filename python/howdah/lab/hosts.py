@@ -124,7 +124,7 @@ def _first_line(text: str) -> str:
 
 
 _PAIR_BYTES = 512 * 2**20
-"""The most one socket may hold: SO_SNDBUFFORCE is an int, and the kernel doubles it."""
+"""The most that one socket takes: SO_SNDBUFFORCE is an int, and the kernel doubles it."""
 _CHUNK = bytes(2**20)
 _SO_SNDBUFFORCE = 32
 

@@ -36,17 +36,17 @@ and changes in time. Every value is text with its unit::
 """
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
 from howdah import HowdahError, tomlfile
 from howdah.lab.topology import PAIR, Topology, dumbbell
-from howdah.tomlfile import Duration, Rate, Ratio, Size
+from howdah.tomlfile import Duration, Rate, Ratio, Size, Unit
 from howdah.values.link import Burst, Change, Direction, LinkSpec, checked
 
 _SEE = "see: howdah lab run --help"
-_TWO_VALUED: dict[str, type[tomlfile.Unit]] = {"rate": Rate, "queue": Size, "loss": Ratio, "jitter": Duration}
+_TWO_VALUED: dict[str, type[Unit]] = {"rate": Rate, "queue": Size, "loss": Ratio, "jitter": Duration}
 """Options that take two values with a comma."""
 _FIELDS = {
     "rate": "rate_bps",
@@ -60,7 +60,19 @@ _FIELDS = {
 _LAN_KEYS = ("left", "right", "lan_rate")
 _TOPOLOGIES = ("pair", "dumbbell")
 
-Whole = Annotated[int, msgspec.Meta(ge=0)]
+
+def _whole_number(text: str) -> int:
+    if not text.isascii() or not text.isdecimal():
+        raise HowdahError(f"{text} is not a whole number from 0 on")
+    return int(text)
+
+
+class _Whole(Unit, int):
+    number = staticmethod(_whole_number)
+
+
+_WHOLE_LINK: dict[str, type[Unit]] = {"mtu": _Whole, "frame_overhead": Size, "seed": _Whole}
+"""Keys that are no direction's."""
 
 
 class _BurstTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -86,7 +98,7 @@ class _ChangeTable(msgspec.Struct, forbid_unknown_fields=True):
     delay: Duration | None = None
     loss: Ratio | None = None
     burst: _BurstTable | None = None
-    drop: Whole | None = None
+    drop: _Whole | None = None
     outage: bool | None = None
 
     def __post_init__(self) -> None:
@@ -102,9 +114,9 @@ class _LabTable(msgspec.Struct, forbid_unknown_fields=True):
     loss: Ratio | None = None
     burst: _BurstTable | None = None
     jitter: Duration | None = None
-    mtu: Whole | None = None
+    mtu: _Whole | None = None
     frame_overhead: Size | None = None
-    seed: Whole | None = None
+    seed: _Whole | None = None
     near_to_far: _DirectionTable = msgspec.field(default_factory=_DirectionTable)
     far_to_near: _DirectionTable = msgspec.field(default_factory=_DirectionTable)
     change: list[_ChangeTable] = msgspec.field(default_factory=list)
@@ -159,12 +171,12 @@ def _link(lab: _LabTable, options: LabOptions) -> LinkSpec:
         )
         changes = [_fields(each) for each in lab.change if each.direction in {None, name}]
         directions[name] = Direction(**values, changes=tuple(Change(**each) for each in changes))
-    whole = _fields(lab, "mtu", "frame_overhead", "seed") | _fields(options, "mtu", "seed")
-    if options.seed is not None and options.seed < 0:
-        raise HowdahError(f"--seed: {options.seed} is not a whole number from 0 on")
-    if options.frame_overhead is not None:
-        overhead = tomlfile.value(Size, options.frame_overhead, "--frame-overhead")
-        whole["frame_overhead_bytes"] = int(overhead)
+    typed: dict[str, Any] = {
+        key: tomlfile.value(kind, str(text), f"--{key.replace('_', '-')}")
+        for key, kind in _WHOLE_LINK.items()
+        if (text := getattr(options, key)) is not None
+    }
+    whole = _fields(lab, *_WHOLE_LINK) | _fields(_LabTable(**typed), *_WHOLE_LINK)
     return checked(LinkSpec(**directions, **whole))
 
 
@@ -176,10 +188,10 @@ def _options(options: LabOptions, place: int) -> dict[str, Any]:
         text: str | None = getattr(options, key)
         if text is None:
             continue
-        ways = text.split(",")
-        if len(ways) > 2:
+        parts = text.split(",")
+        if len(parts) > 2:
             raise HowdahError(f"--{key} {text}: more than two values; give one, or NEAR-TO-FAR,FAR-TO-NEAR")
-        values[key] = tomlfile.value(kind, ways[min(place, len(ways) - 1)], f"--{key}")
+        values[key] = tomlfile.value(kind, parts[min(place, len(parts) - 1)], f"--{key}")
     if options.burst_loss is not None:
         values["burst"] = _burst(options.burst_loss)
     return _delay(rtt, place) | _fields(_DirectionTable(**values))

@@ -8,7 +8,7 @@ devices share the address it has on the link (RFC 1812 §2.2.7, unnumbered lines
 
 A cable with a rate has a token bucket (tc-tbf(8), net/sched/sch_tbf.c) at both its ends. At the host it is
 what a network card is: TCP keeps little there (TCP small queues), and it has room for all that a socket may
-hold. At the router it is a port, whose queue drops what it has no room for. The bucket counts a packet of
+keep. At the router it is a port, whose queue drops what it has no room for. The bucket counts a packet of
 segmentation offload as the segments it would be, each with its headers; it lets it pass whole, or below
 some 0.6 Gb/s cuts it into segments.
 """

@@ -3,7 +3,7 @@
 It is process 1 of a PID namespace. Its network namespaces exist only as its descriptors and its
 mounts only in its mount namespace, so when it ends, in whatever way, the kernel kills what runs in
 the lab and takes the rest away. It ends when the command has ended, when it is asked to, when the link
-breaks, and when one of the sockets it watches closes, because whoever held the other side has gone.
+breaks, and when one of the sockets it watches closes, because whoever had the other side has gone.
 """
 
 import contextlib
@@ -193,7 +193,7 @@ class _Machine:
         stats = self._stop() if what == "stop" else self._network.stats(self._marks.get(asking.fileno()))
         if what == "mark":
             self._marks[asking.fileno()] = self._network.mark()
-        # Who asked may have gone: that is no reason for the lab to end.
+        # The process that asked may have gone, which is no reason for the lab to end.
         with contextlib.suppress(OSError):
             asking.send(msgspec.json.encode(stats))
         if what == "stop":

@@ -1,4 +1,4 @@
-"""Which processes live, told apart from later ones that got the same number."""
+"""Processes that live, distinguished from later ones with the same number."""
 
 import select
 from collections.abc import Iterator

@@ -152,11 +152,11 @@ def started(
     Raises HowdahError when it cannot be made, or ended earlier.
     """
     setup = LabSetup(link, topology, sshd=sshd, congestion_control=congestion_control)
-    ready, maker, held = daemon.start(MakerRequest(setup))
+    ready, maker, link_to_maker = daemon.start(MakerRequest(setup))
     try:
         yield Lab(link, topology, ready)
     finally:
-        daemon.end(maker, held)
+        daemon.end(maker, link_to_maker)
 
 
 def _prefix(lab: LabReady, host: str, folder: str) -> list[str]:

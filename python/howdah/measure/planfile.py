@@ -33,7 +33,7 @@ from typing import Annotated
 import msgspec
 
 from howdah import HowdahError, tomlfile
-from howdah._native import format_bytes
+from howdah._native import format_bytes, parse_bytes
 from howdah.archive.row import link_in_words
 from howdah.lab import labfile
 from howdah.measure.plan import BUFFER_BYTES_MIN, Ranges, SweepPlan
@@ -47,18 +47,19 @@ Positive = Annotated[int, msgspec.Meta(ge=1)]
 Streams = Annotated[int, msgspec.Meta(ge=1, le=STREAMS_MAX)]
 
 
-class _BufferSize(Size):
-    """A buffer that a kernel takes, or ``auto``, which is 0."""
+def _buffer_bytes(text: str) -> int:
+    """The size of a buffer, 0 where it is ``auto``. Raises HowdahError."""
+    if text == "auto":
+        return 0
+    size = parse_bytes(text)
+    if not BUFFER_BYTES_MIN <= size <= BUFFER_BYTES_MAX:
+        least, most = format_bytes(BUFFER_BYTES_MIN), format_bytes(BUFFER_BYTES_MAX)
+        raise HowdahError(f"{text}: a kernel takes {least} to {most}, or auto")
+    return size
 
-    @classmethod
-    def parse(cls, text: str) -> "_BufferSize":
-        if text == "auto":
-            return cls(0)
-        found = super().parse(text)
-        if not BUFFER_BYTES_MIN <= found <= BUFFER_BYTES_MAX:
-            least, most = format_bytes(BUFFER_BYTES_MIN), format_bytes(BUFFER_BYTES_MAX)
-            raise HowdahError(f"{text}: a kernel takes {least} to {most}, or auto")
-        return found
+
+class _BufferSize(Size):
+    number = staticmethod(_buffer_bytes)
 
 
 class _RunsTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -156,8 +157,10 @@ def _links(lab: _SweepLabTable, seed: int, where: str) -> dict[int, LinkSpec]:
 def _path(queue_least: Size, links: dict[int, LinkSpec]) -> str:
     """The links in words, without their queues."""
     link = next(iter(links.values()))
-    ways = {name: msgspec.structs.replace(way, queue_bytes=None) for name, way in link.directions().items()}
-    return f"{link_in_words(msgspec.structs.replace(link, **ways))}, queue at least {queue_least}"
+    unqueued = {
+        name: msgspec.structs.replace(each, queue_bytes=None) for name, each in link.directions().items()
+    }
+    return f"{link_in_words(msgspec.structs.replace(link, **unqueued))}, queue at least {queue_least}"
 
 
 def _ranges(given: _RunsTable, repeats: int, links: dict[int, LinkSpec], where: str) -> Ranges:

@@ -29,7 +29,7 @@ _LONGEST_S = 3600.0
 
 
 class ProbeRequest(NamedTuple):
-    """One probing as it was asked for."""
+    """The request for one probing."""
 
     host: str
     for_s: float | None

@@ -107,7 +107,7 @@ LAB_S = 2.5
 LAB_ROUND_TRIPS = 12
 """The round trips of a lab, of which a new ssh login takes nine."""
 LAB_TOUCHED_BPS = 12e9
-"""How fast a lab touches the memory that its sockets will hold."""
+"""How fast a lab touches the memory that its sockets will take."""
 ASSUMED_RATE_BPS = 10e9
 ASSUMED_RTT_S = 0.05
 """The round trip of a host's path that nothing has measured yet."""

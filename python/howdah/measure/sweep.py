@@ -48,7 +48,7 @@ class SweepResult(NamedTuple):
 
 
 def sweep(plan: SweepPlan, show: SweepDisplay, *, command: list[str], beside_others: bool) -> SweepResult:
-    """Measures what the archive does not hold of ``plan``.
+    """Measures what the archive does not have of ``plan``.
 
     Raises HowdahError when it cannot begin or go on; what was measured is kept then.
     """

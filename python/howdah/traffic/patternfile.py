@@ -35,7 +35,7 @@ from typing import Annotated
 import msgspec
 
 from howdah import HowdahError, tomlfile
-from howdah._native import format_duration
+from howdah._native import format_duration, parse_rate
 from howdah.text import count
 from howdah.tomlfile import Duration, Rate, Size
 from howdah.traffic.pattern import (
@@ -54,13 +54,15 @@ from howdah.values.plan import STREAMS_MAX
 SEE = "see: howdah traffic --help"
 
 
+def _load_rate_bps(text: str) -> int:
+    rate_bps = parse_rate(text)
+    if rate_bps < 1000:
+        raise HowdahError(f"{text} is too low; give 1kbit or more")
+    return rate_bps
+
+
 class _LoadRate(Rate):
-    @classmethod
-    def parse(cls, text: str) -> "_LoadRate":
-        found = super().parse(text)
-        if found < 1000:
-            raise HowdahError(f"{text} is too low; give 1kbit or more")
-        return found
+    number = staticmethod(_load_rate_bps)
 
 
 class _LoadTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, tag_field="kind"):

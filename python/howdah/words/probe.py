@@ -112,16 +112,16 @@ def in_words(probe: Probe, host: str) -> str:
     return "\n".join([*lines, *(f"warning: {note}" for note in probe.notes)])
 
 
-def others(heard: Others) -> str:
+def others(found: Others) -> str:
     """Who else is there: ``1 BBR, 1 CUBIC (0.94)``, or why that cannot be told."""
-    if heard.background is None or heard.probability is None:
-        return f"cannot tell: {heard.why}"
-    likely = sorted(heard.classes.items(), key=lambda item: -item[1])
-    if heard.new:
-        return f"something I have not seen; nearest to it is {_class(*likely[0])}"
-    if heard.probability >= LEAST_NAMED:
+    if found.background is None or found.probability is None:
+        return f"cannot tell: {found.why}"
+    likely = sorted(found.classes.items(), key=lambda item: -item[1])
+    if found.new:
+        return f"none of the known classes; nearest to it is {_class(*likely[0])}"
+    if found.probability >= LEAST_NAMED:
         return _class(*likely[0])
-    bbr = "" if heard.bbr is None else f"; any BBR ({heard.bbr:.2f})"
+    bbr = "" if found.bbr is None else f"; any BBR ({found.bbr:.2f})"
     return f"cannot tell: perhaps {' or '.join(_class(*each) for each in likely[:2])}{bbr}"
 
 
