@@ -137,7 +137,7 @@ Host {" ".join(aliases)}
     UpdateHostKeys no
     CheckHostIP no
     BatchMode yes
-LabHost *
+Host *
 """
 
 

@@ -83,7 +83,7 @@ class SinkAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LineReader:
-    """LineReader from a descriptor, with time limits."""
+    """Reads lines from a descriptor, with time limits."""
 
     def __init__(self, fd: int) -> None:
         self._fd, self._rest = fd, b""
