@@ -29,7 +29,7 @@ def install() -> None:
 
 
 class Held:
-    """Has signals wait while it is entered, so that what is begun inside is also noted for the end."""
+    """While this is entered, signals wait: what is begun inside is also known to whoever ends it."""
 
     def __enter__(self) -> None:
         self._before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -46,4 +46,4 @@ def _raise(number: int, frame: FrameType | None) -> None:
 
 
 def _heard(number: int, frame: FrameType | None) -> None:
-    """Ignores later signals."""
+    """Later signals change nothing."""
