@@ -86,15 +86,12 @@ def prune(
 
 @app.command("gc")
 def gc(json: AsJson = False) -> None:
-    """Remove what belongs to no record, and join small files of traces."""
+    """Remove what belongs to no record, and give unused room back."""
     collected = upkeep.collect(Archive().inbox)
     if json:
         document.show(collected)
         return
-    print(
-        f"Freed {format_bytes(collected.freed_bytes)}: removed {count(collected.leavings, 'leaving')}, "
-        f"rewrote {count(collected.joined, 'file')} of traces"
-    )
+    print(f"Freed {format_bytes(collected.freed_bytes)}: removed {count(collected.leavings, 'leaving')}")
 
 
 @app.command("export")

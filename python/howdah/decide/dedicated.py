@@ -4,7 +4,7 @@ import msgspec
 
 from howdah._native import format_bytes
 from howdah.archive import Archive
-from howdah.archive.row import link_in_words
+from howdah.archive.columns import link_in_words
 from howdah.archive.runs import Configuration, Runs
 from howdah.cc.choose import choose
 from howdah.profiles.fallback import DURATION_S, fallback

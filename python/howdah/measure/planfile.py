@@ -34,7 +34,7 @@ import msgspec
 
 from howdah import HowdahError, tomlfile
 from howdah._native import format_bytes, parse_bytes
-from howdah.archive.row import link_in_words
+from howdah.archive.columns import link_in_words
 from howdah.lab import labfile
 from howdah.measure.plan import BUFFER_BYTES_MIN, Ranges, SweepPlan
 from howdah.tomlfile import Duration, Rate, Several, Size

@@ -1,27 +1,27 @@
-"""Takes records in from the inbox: into the store first, then the file goes."""
+"""Ingest: records go from the inbox into the store first, and then their files go."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from howdah import HowdahError
-from howdah.archive import traces
+from howdah.archive.columns import Value, row
 from howdah.archive.inbox import Inbox, Unreadable
-from howdah.archive.schema import Row
+from howdah.archive.samples import columns, pack, samples
 from howdah.archive.store import Entry, Store, size_bytes
 from howdah.values.record import Record, loads
 
 _BATCH = 500
 _BATCH_BYTES = 64 * 1024 * 1024
 _BATCH_SAMPLES = 1_000_000
-"""Records, their JSON or their samples in a transaction: it bounds the memory and how long others wait."""
+"""The most records, JSON and samples in one transaction: they bound the memory and how long others wait."""
 
 T = TypeVar("T")
 
 
-def take(inbox: Inbox, store: Store) -> list[Unreadable]:
+def ingest(inbox: Inbox, store: Store) -> list[Unreadable]:
     """Takes in all that can be read. What cannot stays and is named, the oldest first."""
     unreadable: list[Unreadable] = []
     for batch in batches(((file, size_bytes(file)) for file in inbox.files()), _BATCH_BYTES):
@@ -63,39 +63,36 @@ def entry(text: bytes, where: str) -> Entry:
     """
     found = loads(text, where)
     whole = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    samples = found.outcome.samples if found.outcome else []
-    if samples:
+    taken = found.outcome.samples if found.outcome else []
+    if taken:
         outcome = msgspec.json.decode(whole["outcome"], type=dict[str, msgspec.Raw])
         del outcome["samples"]
         whole["outcome"] = msgspec.Raw(msgspec.json.encode(outcome))
     json = msgspec.json.format(msgspec.json.encode(whole), indent=-1).decode()
     try:
-        columns = traces.columns(samples) if samples else None
+        trace = pack(columns(taken)) if taken else None
     except OverflowError:
         raise _too_big(where) from None
-    return Entry(_row(found, where), json, columns)
+    return Entry(_row(found, where), json, len(taken), trace)
 
 
-def without_samples(json: str, where: str, samples: traces.Columns | None) -> Entry:
-    """An entry whose samples are kept apart already. Raises HowdahError as ``entry`` does."""
-    return Entry(_row(loads(json.encode(), where), where), json, samples)
+def kept_apart(json: str, where: str, count: int, trace: bytes | None) -> Entry:
+    """An entry whose samples are packed already. Raises HowdahError as ``entry`` does."""
+    return Entry(_row(loads(json.encode(), where), where), json, count, trace)
 
 
-def record(json: str, where: str, samples: traces.Columns | None = None) -> Record:
+def record(json: str, where: str, trace: bytes | None = None) -> Record:
     """The record that an entry was made of. Raises HowdahError when this version cannot read it."""
     found = loads(json.encode(), where)
-    if samples is None or found.outcome is None:
+    if trace is None or found.outcome is None:
         return found
-    outcome = msgspec.structs.replace(found.outcome, samples=traces.samples(samples))
+    outcome = msgspec.structs.replace(found.outcome, samples=samples(trace))
     return msgspec.structs.replace(found, outcome=outcome)
 
 
-def _row(found: Record, where: str) -> Row:
-    # It brings the lab along; most readings of an archive take nothing in.
-    from howdah.archive.row import row  # noqa: PLC0415
-
+def _row(found: Record, where: str) -> Mapping[str, Value]:
     made = row(found)
-    if any(isinstance(number, int) and number >= 2**63 for number in made):
+    if any(isinstance(number, int) and number >= 2**63 for number in made.values()):
         raise _too_big(where)
     return made
 
