@@ -63,7 +63,7 @@ class Program(msgspec.Struct, frozen=True):
     in_kernel: bool
 
 
-class Control(msgspec.Struct, frozen=True):
+class CongestionControl(msgspec.Struct, frozen=True):
     """A congestion control that this host has or could have."""
 
     name: str
@@ -102,7 +102,7 @@ class Unloading(msgspec.Struct, frozen=True):
     """Connections that could not be moved; the kernel keeps the program for them until they end."""
 
 
-class Target(msgspec.Struct, frozen=True):
+class HoldTarget(msgspec.Struct, frozen=True):
     """The target that hold holds: one of the three, the others 0."""
 
     rate_bps: int
@@ -114,15 +114,15 @@ class Target(msgspec.Struct, frozen=True):
 class Targeted(msgspec.Struct, frozen=True):
     """The result of setting a target."""
 
-    target: Target | None
+    target: HoldTarget | None
     flows: int | None
     """How many connections it was given to; null: it is the default."""
 
 
-class Hold(msgspec.Struct, frozen=True):
+class HoldStatus(msgspec.Struct, frozen=True):
     """A connection under hold."""
 
-    target: Target | None
+    target: HoldTarget | None
     """The connection's own target; null: the default."""
     state: Literal["idle", "held", "fallback"]
     """Idle: nothing to hold; held; fallback: the guard has struck."""
@@ -137,7 +137,7 @@ class Hold(msgspec.Struct, frozen=True):
     returns: int
 
 
-class Connection(msgspec.Struct, frozen=True):
+class TcpConnection(msgspec.Struct, frozen=True):
     """A TCP connection or listener."""
 
     namespace: int
@@ -152,7 +152,7 @@ class Connection(msgspec.Struct, frozen=True):
     rtt_s: float | None
     rule: tuple[int, str] | None
     """The rule that chose its control, from 1, and the control before."""
-    hold: Hold | None
+    hold: HoldStatus | None
 
 
 class Ports(msgspec.Struct, frozen=True):
@@ -177,7 +177,7 @@ class Rule(msgspec.Struct, frozen=True):
     namespace: int | None
     """The inode of the only network namespace it is for; null: all."""
     control: str
-    target: Target | None
+    target: HoldTarget | None
     chosen: int
     """New connections that it chose for."""
     refused: int
@@ -199,25 +199,25 @@ class Attaching(msgspec.Struct, frozen=True):
     """How many rules are left in force."""
 
 
-class Status(msgspec.Struct, frozen=True):
+class KernelStatus(msgspec.Struct, frozen=True):
     """The state of all that is loaded."""
 
     programs: list[Program]
-    default_target: Target | None
+    default_target: HoldTarget | None
     rules: list[Rule]
     shares: list[Share]
-    connections: list[Connection]
+    connections: list[TcpConnection]
     """Connections that use a program of howdah, or that a rule chose for."""
 
 
-def controls() -> list[Control]:
+def controls() -> list[CongestionControl]:
     """The kernel's controls, then howdah's. Without root fewer connections are counted."""
     here = HostLimits.here()
     counts = msgspec.json.decode(_native.cc_counts(), type=dict[str, int])
     programs = {program.kernel_name: program for program in listed()}
     names = [*here.congestion_controls_available, *programs]
     return [
-        Control(
+        CongestionControl(
             name=name,
             source="howdah" if name in programs else "kernel",
             available=name in here.congestion_controls_available,
@@ -259,9 +259,9 @@ def set_target(rate_bps: int | None, window_packets: int | None, flow: str | Non
     return msgspec.json.decode(_native.cc_set(rate_bps, window_packets, flow), type=Targeted)
 
 
-def default_target() -> Target | None:
+def default_target() -> HoldTarget | None:
     """The target of connections without one of their own."""
-    return msgspec.json.decode(_native.cc_default_target(), type=Target | None)
+    return msgspec.json.decode(_native.cc_default_target(), type=HoldTarget | None)
 
 
 def rules() -> list[Rule]:
@@ -269,12 +269,12 @@ def rules() -> list[Rule]:
     return msgspec.json.decode(_native.cc_rules(), type=list[Rule])
 
 
-def status() -> Status:
+def status() -> KernelStatus:
     """The state of all that is loaded."""
     programs = listed()
     ours = {program.kernel_name for program in programs}
-    connections = msgspec.json.decode(_native.cc_connections(), type=list[Connection])
-    return Status(
+    connections = msgspec.json.decode(_native.cc_connections(), type=list[TcpConnection])
+    return KernelStatus(
         programs=programs,
         default_target=default_target(),
         rules=rules(),

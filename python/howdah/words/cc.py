@@ -5,21 +5,21 @@ from rich.table import Table
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.cc.programs import (
     Attaching,
-    Connection,
-    Control,
+    CongestionControl,
+    HoldTarget,
+    KernelStatus,
     Loading,
     Program,
     Rule,
-    Status,
-    Target,
     Targeted,
+    TcpConnection,
     Unloading,
 )
 from howdah.cc.shares import Share
 from howdah.text import count
 
 
-def controls(found: list[Control]) -> Table:
+def controls(found: list[CongestionControl]) -> Table:
     """The text of ``howdah cc list``."""
     table = Table("name", "from", "state", "connections", "what", box=None, pad_edge=False)
     for each in found:
@@ -29,7 +29,7 @@ def controls(found: list[Control]) -> Table:
     return table
 
 
-def _state(control: Control) -> str:
+def _state(control: CongestionControl) -> str:
     if not control.available:
         return "not loaded"
     program = control.program
@@ -79,7 +79,7 @@ def targeted(done: Targeted) -> str:
     return f"hd_hold holds {what} for {_connections(done.flows)}"
 
 
-def target(held: Target) -> str:
+def target(held: HoldTarget) -> str:
     """The words ``400 Mb/s``, ``738 packets`` or ``share 3``."""
     if held.share:
         return f"share {held.share}"
@@ -103,7 +103,7 @@ def rule_words(rule: Rule) -> str:
     return f"{whose}{to}--ports {rule.ports}{where}: {rule.control}{held}"
 
 
-def status(found: Status) -> list[str | Table]:
+def status(found: KernelStatus) -> list[str | Table]:
     """The text of ``howdah cc status``, in parts."""
     parts: list[str | Table] = []
     for program in found.programs:
@@ -168,7 +168,7 @@ def _rate(rate_bps: int) -> str:
     return format_rate(rate_bps) if rate_bps else "ordinary"
 
 
-def _flows(flows: list[Connection]) -> Table:
+def _flows(flows: list[TcpConnection]) -> Table:
     table = Table("connection", "control", "window", "RTT", "hold", box=None, pad_edge=False)
     for each in flows:
         rtt = format_duration(each.rtt_s) if each.rtt_s else ""
@@ -178,7 +178,7 @@ def _flows(flows: list[Connection]) -> Table:
     return table
 
 
-def _hold(connection: Connection) -> str:
+def _hold(connection: TcpConnection) -> str:
     hold = connection.hold
     if hold is None:
         return ""
