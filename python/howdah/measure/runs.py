@@ -14,6 +14,7 @@ import msgspec
 from howdah import HowdahError, interrupt
 from howdah._native import format_bytes
 from howdah.archive import Archive
+from howdah.measure.plan import SweepPlan
 from howdah.measure.schedule import PlannedRun
 from howdah.remote import endpoints
 from howdah.remote.far import greet
@@ -27,18 +28,16 @@ from howdah.values.sizes import BLOCK_BYTES
 class BlockTask(msgspec.Struct, frozen=True, kw_only=True):
     """One block of a sweep, with all that its maker needs."""
 
-    sweep: str
-    name: str
-    path: str | None
-    host: str
-    far_howdah: str | None
+    plan: SweepPlan
     controls: dict[str, str]
     """The congestion controls as sockets choose them, by the name in the plan."""
-    encrypt: bool
-    sample_every_s: float
-    late_again: int
     command: list[str]
     runs: list[PlannedRun]
+
+    @property
+    def host(self) -> str:
+        """The far host as ssh knows it: of a lab, ``far``."""
+        return self.plan.host or "far"
 
 
 class RunMeasured(msgspec.Struct, frozen=True, tag=True):
@@ -89,7 +88,7 @@ def make(task: BlockTask) -> Iterator[Event]:
                 continue
             failed = False
             measured = _measured(done.record, planned)
-            if measured.late and planned.attempt < task.late_again:
+            if measured.late and planned.attempt < task.plan.late_again:
                 queue.append(planned._replace(attempt=planned.attempt + 1))
             yield measured
     except HowdahError as error:
@@ -97,15 +96,15 @@ def make(task: BlockTask) -> Iterator[Event]:
 
 
 def _request(task: BlockTask, planned: PlannedRun) -> Request:
-    cell = planned.cell
+    sweep, cell = task.plan, planned.cell
     plan = Plan(
         path="dedicated",
         congestion_control=task.controls[cell.congestion_control],
         streams=cell.streams,
         buffer_bytes=cell.buffer_bytes,
         block_bytes=BLOCK_BYTES,
-        encrypt=task.encrypt,
-        why=Why(summary=[f"The sweep {task.name} measures it."]),
+        encrypt=sweep.encrypt,
+        why=Why(summary=[f"The sweep {sweep.name} measures it."]),
     )
     return Request(
         command=task.command,
@@ -114,12 +113,12 @@ def _request(task: BlockTask, planned: PlannedRun) -> Request:
         memory_s=cell.memory_s,
         path="dedicated",
         plan=plan,
-        far_howdah=task.far_howdah,
-        sample_every_s=task.sample_every_s,
+        far_howdah=sweep.far_howdah,
+        sample_every_s=sweep.sample_every_s,
         sweep=Swept(
-            id=task.sweep,
-            name=task.name,
-            path=task.path,
+            id=sweep.id,
+            name=sweep.name,
+            path=sweep.path,
             cell=str(cell),
             repeat=planned.repeat,
             attempt=planned.attempt,
@@ -139,7 +138,7 @@ def _check_buffers(task: BlockTask) -> None:
     buffer_bytes = max((planned.cell.buffer_bytes or 0 for planned in task.runs), default=0)
     if not buffer_bytes:
         return
-    far = greet(task.host, task.far_howdah).limits
+    far = greet(task.host, task.plan.far_howdah).limits
     here = HostLimits.here()
     for where, limits, setting, limit_bytes in (
         ("this host", here, "wmem_max", here.wmem_max_bytes),

@@ -85,7 +85,7 @@ def _events(
     plan: SweepPlan, todo: Todo, found: dict[str, str], command: list[str]
 ) -> Generator[Event, None, None]:
     for block, runs in todo:
-        yield from _block(plan, block, _task(plan, runs, found, command))
+        yield from _block(plan, block, BlockTask(plan=plan, controls=found, command=command, runs=runs))
 
 
 def _check_alone() -> None:
@@ -95,22 +95,6 @@ def _check_alone() -> None:
             f"{first.command} runs on this host (process {first.pid}), and each would measure the other; "
             "wait for it, or say --beside-others"
         )
-
-
-def _task(plan: SweepPlan, runs: list[PlannedRun], found: dict[str, str], command: list[str]) -> BlockTask:
-    return BlockTask(
-        sweep=plan.id,
-        name=plan.name,
-        path=plan.path,
-        host=plan.host or "far",
-        far_howdah=plan.far_howdah,
-        controls=found,
-        encrypt=plan.encrypt,
-        sample_every_s=plan.sample_every_s,
-        late_again=plan.late_again,
-        command=command,
-        runs=runs,
-    )
 
 
 def _block(plan: SweepPlan, block: Block, task: BlockTask) -> Iterator[Event]:
