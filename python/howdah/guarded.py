@@ -15,7 +15,7 @@ def guarded(command: Callable[[], int]) -> int:
     except HowdahError as error:
         print(f"howdah: {printable(str(error))}", file=sys.stderr)
     except BrokenPipeError:
-        # Whoever read our output has gone (head, less). Python would complain again at exit.
+        # The reader of our output has gone (head, less). Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
         if os.environ.get("HOWDAH_DEBUG"):

@@ -163,7 +163,7 @@ def name(text: str, where: str) -> str:
 
 
 def _custom(kind: Any, value: object) -> Any:  # noqa: ANN401, msgspec's hook
-    """What msgspec has no type for. Raises ValueError, to which msgspec adds the path."""
+    """A value of a type that msgspec does not know. Raises ValueError, to which msgspec adds the path."""
     if isinstance(kind, type) and issubclass(kind, Unit):
         try:
             return kind.read(value)
@@ -181,12 +181,12 @@ def _nested(value: object, kind: type[T], place: str = "") -> T:
     try:
         return msgspec.convert(value, kind, dec_hook=_custom)
     except msgspec.ValidationError as error:
-        # msgspec adds the path of what is around only to a ValueError.
+        # msgspec adds the path of the surrounding table only to a ValueError.
         raise ValueError(f"{error}{place}") from None
 
 
 def _in_words(error: msgspec.ValidationError, kind: object, see: str) -> str:
-    """As ``runs 1: streams 2: expected a whole number >= 1; see: …``."""
+    """The error as ``runs 1: streams 2: expected a whole number >= 1; see: …``."""
     problem, *places = str(error).split(" - at `$")
     path = "".join(place.rstrip("`") for place in reversed(places))
     steps = _STEP.findall(path)
@@ -196,7 +196,7 @@ def _in_words(error: msgspec.ValidationError, kind: object, see: str) -> str:
 
 
 def _says(problem: str, kind: object, steps: Sequence[tuple[str, str]]) -> str | None:
-    """A problem that msgspec found, in words; null for what is in words already."""
+    """A problem that msgspec found, in words; None for one that is in words already."""
     quoted = problem.partition("`")[2].rstrip("`")
     if problem.startswith("Object contains unknown field"):
         tables = [each for each in _kinds_at(kind, steps) if _is_struct(each)]

@@ -49,7 +49,7 @@ def examine(
         )
     far = None
     if host is not None:
-        # Only here: the session and ssh are not needed to look at this host.
+        # Loaded only here: ssh is not needed to look at this host.
         from howdah.remote.far import greet  # noqa: PLC0415
 
         far = greet(host, far_howdah)

@@ -95,7 +95,7 @@ def main(descriptor: int) -> None:
         except LabInterrupted as interrupted:
             sys.exit(interrupted.exit_code)
         except Exception as error:
-            # Nobody sees this process's standard error.
+            # The standard error of this process goes nowhere.
             messages.send(asker, LabFailed(f"a mistake of ours, {error!r}"))
             raise
 

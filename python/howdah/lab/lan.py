@@ -237,5 +237,5 @@ def _started_in(namespace: int, command: tuple[str, ...]) -> "subprocess.Popen[b
 
 def _difference(now: CableDrops, earlier: CableDrops) -> CableDrops:
     names = CableDrops.__struct_fields__
-    # A device that somebody made anew counts from zero again.
+    # A device that was made anew counts from zero again.
     return CableDrops(**{name: max(getattr(now, name) - getattr(earlier, name), 0) for name in names})

@@ -38,7 +38,7 @@ def run(setup: LabSetup, maker: socket.socket, watched: list[socket.socket]) -> 
     except HowdahError as error:
         messages.send(maker, LabFailed(str(error)))
     except BaseException as error:
-        # Nobody else would tell: standard error is the command's.
+        # The error goes to the maker: standard error is the command's.
         place = traceback.extract_tb(error.__traceback__)[-1]
         messages.send(maker, LabFailed(f"{error!r} in {place.name}, {place.filename} line {place.lineno}"))
     finally:

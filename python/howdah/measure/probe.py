@@ -153,7 +153,7 @@ class _ProbeRun:
         try:
             seen = self._probe(Probing(way="icmp", to=endpoint(address, 0), for_ns=self._for_ns()))
         except HowdahError as error:
-            # Not open to this user, most of all.
+            # Mostly because this user may not send echo requests.
             raise _NoEchoError(str(error)) from None
         if not seen.counts.answered:
             where = "" if address == self.target.name else f" ({address})"

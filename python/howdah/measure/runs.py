@@ -80,7 +80,7 @@ def make(task: BlockTask) -> Iterator[Event]:
             if done.archive_error is not None:
                 raise HowdahError(done.archive_error)
             if done.record.error is not None:
-                # Once may be an accident; twice, and the next hundred runs would fail as well.
+                # One failure may be an accident; after two in a row the next hundred would fail too.
                 if failed:
                     raise HowdahError(done.record.error)
                 failed = True

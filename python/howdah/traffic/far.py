@@ -94,7 +94,7 @@ class FarSink:
         self._ended = True
         for fd in (self._far.write_fd, self._far.read_fd):
             os.close(fd)
-        # Before its hello there may be nobody yet to see its input end.
+        # Before its hello the far end may not yet read its input, and so not see that it ends.
         if self._far.exit_status(CANCEL_S if self._greeted else 0.0) is None:
             self._far.end()
         self._far.close()

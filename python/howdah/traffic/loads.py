@@ -75,7 +75,7 @@ class Loads:
         with ExitStack() as ends:
             controls = ends.enter_context(provided(self.pattern.controls()))
             addresses = self._open_far(ends)
-            # What waits for its time must not outlive a failure of the next.
+            # A load that waits for its time must not outlive a failure of the next load.
             ends.callback(self._settle_waiting)
             for place, load in enumerate(self.pattern.loads):
                 if isinstance(load, Tcp):

@@ -99,7 +99,7 @@ class _TcpTable(_WaveTable, kw_only=True, tag="tcp"):
     def load(self, name: str, duration_s: float) -> Tcp:
         return Tcp(
             name=name,
-            # It is connected anew each time that it comes on.
+            # A TCP load connects anew each time that it comes on.
             wave=self.wave(on_least_s=0.1),
             streams=self.streams,
             congestion_control=self.congestion_control,

@@ -132,7 +132,7 @@ def main(arguments: list[str]) -> int:
         print(f"howdah: {error}", file=sys.stderr)
         return 1
     except OSError:
-        # The near end is gone, and with it whoever would read of it.
+        # The near end is gone, and would not read a message.
         return 1
 
 

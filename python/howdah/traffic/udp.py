@@ -92,7 +92,7 @@ class UdpLoad:
         while (begin_s := load.begins_s(clock.now_s(), number, duration_s)) is not None:
             number += 1
             piece_bytes = self._source.begin(number, load.object_bytes)
-            # Before it is due, so that its first piece is not late by a round trip.
+            # Ask before the object is due, so that its first piece is not late by a round trip.
             self._far.ask(
                 ExpectObject(
                     load=self._place,

@@ -41,7 +41,7 @@ class ProbeTerminal(ProbeLines):
     """Draws one line that stays in place and vanishes at the end."""
 
     def __init__(self) -> None:
-        # Loaded for a terminal only.
+        # rich is loaded for a terminal only.
         from rich.console import Console  # noqa: PLC0415
         from rich.live import Live  # noqa: PLC0415
 

@@ -32,7 +32,7 @@ class SweepLines(SweepDisplay):
         self._total_s = self._left_s = total_s(todo, self._plan)
         self._begun_s = self._now_s()
         cells = {str(run.cell): run.cell for _, runs in todo for run in runs}
-        # A run's share of its lab is not known apart; all costs are scaled to the same sum.
+        # The cost of a lab is not known for each run, so all costs are scaled to the same sum.
         alone_s = sum(run_s(run.cell, self._plan) for _, runs in todo for run in runs)
         scale = self._total_s / alone_s if alone_s else 1.0
         self._costs_s = {name: scale * run_s(cell, self._plan) for name, cell in cells.items()}

@@ -125,7 +125,7 @@ class TrafficTerminal(TrafficDisplay):
     """Draws a line that stays in place and vanishes at the end."""
 
     def __init__(self, pattern: Pattern, console: "Console | None" = None) -> None:
-        # Loaded for a terminal only.
+        # rich is loaded for a terminal only.
         from rich.console import Console  # noqa: PLC0415
         from rich.live import Live  # noqa: PLC0415
 
