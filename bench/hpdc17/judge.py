@@ -12,7 +12,7 @@ from bench.report import RESULTS, Row, Target
 from howdah import HowdahError
 from howdah.archive import Archive
 from howdah.archive.runs import Runs
-from howdah.measure import kept
+from howdah.measure import schedule
 from howdah.measure.plan import SweepPlan
 from howdah.profiles.selection.evaluate import draw, evaluate
 from howdah.report.contents import SEED
@@ -32,7 +32,7 @@ PARTS = {
 def of_sweep(plan: SweepPlan, archive: Archive) -> Row:
     """Whether the sweep ran to its end."""
     planned = sum(plan.repeats().values())
-    left = sum(len(runs) for _, runs in kept.left(plan, kept.in_archive(archive, plan)))
+    left = sum(len(runs) for _, runs in schedule.remaining(plan, schedule.finished_in(archive, plan)))
     return Row(f"runs of {plan.name} made", planned - left, f"of {planned}", Target.at_least(planned))
 
 

@@ -15,7 +15,7 @@ from howdah.recognition.kept import of_bursts
 from howdah.recognition.listen import CannotTell, listen
 from howdah.recognition.recording import Burst
 from howdah.recognition.windows import SENT, sent_at
-from howdah.traffic.active import PROFILE, QUIET_S, profile
+from howdah.traffic.bursts import PROFILE, QUIET_S, profile
 from howdah.traffic.pattern import Tcp
 from howdah.values.probe import Burst as Sent
 from howdah.words.probe import in_words

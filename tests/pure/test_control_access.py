@@ -202,12 +202,15 @@ GOOD = OPERATOR.split('"')[5]
     [
         ("", "no token"),
         ("[[token]\n", "is not TOML"),
-        (f'[[token]]\nname = "a"\nsha256 = "{GOOD}"', "missing required field role"),
+        (f'[[token]]\nname = "a"\nsha256 = "{GOOD}"', "token 1: the key role is missing"),
         (
             f'[[token]]\nname = "a"\nrole = "root"\nsha256 = "{GOOD}"',
-            "key token[0].role: invalid enum value 'root'",
+            "token 1: role: 'root' is unknown; give read or operate",
         ),
-        (f'[[token]]\nname = "a"\nrole = "read"\nsha256 = "{GOOD}"\nx = 1', "unknown field x"),
+        (
+            f'[[token]]\nname = "a"\nrole = "read"\nsha256 = "{GOOD}"\nx = 1',
+            "token 1: unknown key x; known are name, role, sha256",
+        ),
         (f'[[token]]\nname = "a b"\nrole = "read"\nsha256 = "{GOOD}"', "token 1: name 'a b'"),
         (
             '[[token]]\nname = "a"\nrole = "read"\nsha256 = "12"',

@@ -152,7 +152,7 @@ def test_nobody_is_heard_on_a_quiet_path() -> None:
         ({"background": "nobody", "probability": 1.0, "classes": {"nobody": 1.0}}, "nobody (1.00)"),
         (
             {"background": "2 bbr", "probability": 0.9, "new": True, "classes": {"2 bbr": 0.9}},
-            "something I have not seen; nearest to it is 2 BBR (0.90)",
+            "none of the known classes; nearest to it is 2 BBR (0.90)",
         ),
         (
             {

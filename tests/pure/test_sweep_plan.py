@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from howdah import HowdahError
-from howdah.measure.estimate import total_s
-from howdah.measure.kept import Kept, left
 from howdah.measure.plan import Cell, SweepPlan
 from howdah.measure.planfile import load, loads
+from howdah.measure.schedule import FinishedRuns, remaining, total_s
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 PAPER_RTTS_MS = [0.4, 11.8, 22.6, 45.6, 91.6, 183, 366]
@@ -36,7 +35,7 @@ def changed(*pairs: tuple[str, str]) -> str:
 
 
 def minutes(plan: SweepPlan) -> float:
-    return total_s(left(plan, Kept([], plan)), plan) / 60
+    return total_s(remaining(plan, FinishedRuns([], plan)), plan) / 60
 
 
 def test_a_plan_is_all_combinations() -> None:
@@ -82,16 +81,16 @@ def test_a_queue_is_a_bandwidth_delay_product_but_at_least_as_told() -> None:
 @pytest.mark.parametrize(
     ("pairs", "said"),
     [
-        ([('name = "one"', "")], "p.toml is not a sweep plan: object missing required field name"),
+        ([('name = "one"', "")], "p.toml: the key name is missing; see: howdah sweep --help"),
         ([('"one"', '"a b"')], "p.toml: name 'a b': give 1 to 64 letters"),
-        ([("repeats = 3", "repeats = 0")], "key repeats: expected int >= 1"),
-        ([("repeats = 3", "repeat = 3")], "unknown field repeat"),
+        ([("repeats = 3", "repeats = 0")], "p.toml: repeats: expected a whole number >= 1"),
+        ([("repeats = 3", "repeat = 3")], "p.toml: unknown key repeat; known are name, runs, summary"),
         ([("repeats = 3", 'host = "b"')], 'p.toml: give either host = "NAME" or a table [lab]'),
-        ([("repeats = 3", 'sample_every = "1ms"')], "sample_every 1ms is not within 10ms to 10s"),
-        ([("[1, 4]", "[1, 0]")], "key runs[0].streams[1]: expected int >= 1"),
-        ([("[1, 4]", "[1, 1000]")], "p.toml: runs 1: 1000 streams are too many; give 1 to 128"),
-        ([("256MB", "3GB")], "p.toml: runs 1: buffer 3GB: a kernel takes"),
-        ([("256MB", "256")], "p.toml: runs 1: buffer: "),
+        ([("repeats = 3", 'sample_every = "1ms"')], "sample_every 1ms is not within 0.01s to 10s"),
+        ([("[1, 4]", "[1, 0]")], "p.toml: runs 1: streams 2: expected a whole number >= 1"),
+        ([("[1, 4]", "[1, 1000]")], "p.toml: runs 1: streams 2: expected a whole number <= 128"),
+        ([("256MB", "3GB")], "p.toml: runs 1: buffer 2: 3GB: a kernel takes"),
+        ([("256MB", "256")], 'p.toml: runs 1: buffer 2: size "256" has no unit'),
         ([('time = "10s"', "")], "p.toml: runs 1: neither time nor size"),
         ([('"10s"', '"0s"')], "p.toml: runs 1: a time or size of 0"),
         ([('time = "10s"', 'time = "10s"\nrtt = "7ms"')], "rtt 7ms is none of the lab's"),

@@ -9,8 +9,8 @@ import typer
 from howdah import HowdahError, document
 from howdah._native import parse_duration
 from howdah.archive import Archive
-from howdah.measure.probe import ProbeRequest, Quiet, run
-from howdah.words.probe import Lines, Terminal, in_words
+from howdah.measure.probe import ProbeDisplay, ProbeRequest, run
+from howdah.words.probe import ProbeLines, ProbeTerminal, in_words
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -67,7 +67,7 @@ def probe(
     raise typer.Exit(done.exit_code)
 
 
-def _display(*, json: bool, quiet: bool) -> Quiet:
+def _display(*, json: bool, quiet: bool) -> ProbeDisplay:
     if quiet:
-        return Quiet()
-    return Terminal() if sys.stderr.isatty() and not json else Lines()
+        return ProbeDisplay()
+    return ProbeTerminal() if sys.stderr.isatty() and not json else ProbeLines()

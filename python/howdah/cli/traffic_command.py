@@ -10,10 +10,9 @@ from howdah.archive import Archive
 from howdah.text import printable
 from howdah.traffic import patternfile
 from howdah.traffic.pattern import Pattern
-from howdah.traffic.run import Display, Request, run
+from howdah.traffic.run import TrafficDisplay, TrafficRequest, run
 from howdah.values.record import printable_command
-from howdah.words.traffic import summary
-from howdah.words.traffic_progress import Lines, Quiet, Terminal
+from howdah.words.traffic import TrafficLines, TrafficTerminal, summary
 
 
 class Asked(NamedTuple):
@@ -42,7 +41,7 @@ def traffic(asked: Asked) -> int:
         else:
             print(pattern.in_words())
         return 0
-    request = Request(printable_command(sys.argv), pattern, host, asked.far_howdah)
+    request = TrafficRequest(printable_command(sys.argv), pattern, host, asked.far_howdah)
     done = run(request, _display(pattern, silent=asked.json or asked.quiet), Archive())
     if asked.json:
         document.show(done.record)
@@ -54,7 +53,7 @@ def traffic(asked: Asked) -> int:
     return done.exit_code
 
 
-def _display(pattern: Pattern, *, silent: bool) -> Display:
+def _display(pattern: Pattern, *, silent: bool) -> TrafficDisplay:
     if silent:
-        return Quiet()
-    return Terminal(pattern) if sys.stderr.isatty() else Lines(pattern)
+        return TrafficDisplay()
+    return TrafficTerminal(pattern) if sys.stderr.isatty() else TrafficLines(pattern)

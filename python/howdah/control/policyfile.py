@@ -47,16 +47,17 @@ Survey Telescope (LSST), 2013: the classes §IV.B, trust §V.I.
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from howdah import HowdahError, tomlfile
-from howdah._native import format_rate, parse_duration, parse_rate
+from howdah._native import format_rate
 from howdah.control import members, terms
 from howdah.control.members import MemberText
 from howdah.control.policy import SEE, Alone, Flow, Policy, TrafficClass
-from howdah.control.terms import FLOW_LEAST_BPS, Change, Terms, TermsText
+from howdah.control.terms import FLOW_LEAST_BPS, Terms, TermsText
+from howdah.tomlfile import Duration, Rate, Ratio, Tables
 
 GUARANTEE_BPS_MAX = 1_000_000_000_000
 """The most that ``hd_hold`` can hold; one flow may have all."""
@@ -66,23 +67,23 @@ OTHERS_MAX = 8
 """Classes that may change what others get: every mode is checked, and these make 256."""
 
 
-class _ClassText(TermsText, forbid_unknown_fields=True):
+class _ClassTable(TermsText, forbid_unknown_fields=True):
     active: Literal["always", "asked"] = "always"
     idle: Literal["kept", "lent"] = "kept"
-    others: dict[str, Any] = msgspec.field(default_factory=dict)
+    others: Tables[TermsText] = msgspec.field(default_factory=Tables)
     member: list[MemberText] = msgspec.field(default_factory=list)
 
 
-class _PolicyText(msgspec.Struct, forbid_unknown_fields=True):
+class _PolicyTable(msgspec.Struct, forbid_unknown_fields=True):
     name: str
-    guarantee: str
-    classes: dict[str, Any] = msgspec.field(name="class")
-    trust: str = "100%"
-    lease: str = "2s"
+    guarantee: Rate
+    classes: Tables[_ClassTable] = msgspec.field(name="class")
+    trust: Ratio | None = None
+    lease: Duration = Duration(2_000_000_000)
     alone: Alone = "minimum"
 
 
-_Texts = Mapping[str, _ClassText]
+_Texts = Mapping[str, _ClassTable]
 
 
 def load(file: Path) -> Policy:
@@ -92,16 +93,16 @@ def load(file: Path) -> Policy:
 
 def loads(text: str, where: str) -> Policy:
     """A policy from TOML, as ``load``."""
-    table = tomlfile.table(text, where, SEE)
-    given = tomlfile.convert(table, _PolicyText, f"{where} is not a policy", SEE)
+    given = tomlfile.loads(text, where, _PolicyTable, SEE)
     guarantee_bps = _guarantee_bps(given.guarantee, f"{where}: guarantee")
     trusted_bps = _trusted_bps(given.trust, guarantee_bps, f"{where}: trust")
-    texts = _class_texts(given.classes, where)
+    texts = dict(sorted(given.classes.items()))
+    _check_classes(texts, where)
     policy = Policy(
         name=tomlfile.name(given.name, f"{where}: name"),
         guarantee_bps=guarantee_bps,
         trusted_bps=trusted_bps,
-        lease_s=_lease_s(given.lease, f"{where}: lease"),
+        lease_s=given.lease.seconds_within(LEASE_S_MIN, LEASE_S_MAX, f"{where}: lease"),
         alone=given.alone,
         classes=tuple(_class(name, texts, trusted_bps, where) for name in texts),
     )
@@ -114,36 +115,26 @@ def loads(text: str, where: str) -> Policy:
     return policy.checked(where)
 
 
-def _guarantee_bps(text: str, where: str) -> int:
-    rate_bps = tomlfile.value(parse_rate, text, where)
-    if not FLOW_LEAST_BPS <= rate_bps <= GUARANTEE_BPS_MAX:
+def _guarantee_bps(rate: Rate, where: str) -> int:
+    if not FLOW_LEAST_BPS <= rate <= GUARANTEE_BPS_MAX:
         least, most = format_rate(FLOW_LEAST_BPS), format_rate(GUARANTEE_BPS_MAX)
-        raise HowdahError(f"{where} {text} is not within {least} to {most}")
-    return rate_bps
+        raise HowdahError(f"{where} {rate} is not within {least} to {most}")
+    return int(rate)
 
 
-def _trusted_bps(text: str, guarantee_bps: int, where: str) -> int:
-    trusted_bps = int(terms.fraction(text, where) * guarantee_bps)
+def _trusted_bps(trust: Ratio | None, guarantee_bps: int, where: str) -> int:
+    trusted_bps = guarantee_bps if trust is None else int(terms.exact(trust) * guarantee_bps)
     if trusted_bps < FLOW_LEAST_BPS:
         least = format_rate(FLOW_LEAST_BPS)
-        raise HowdahError(f'{where} {text} leaves less than {least} to give away; give for example "99%"')
+        raise HowdahError(f'{where} {trust} leaves less than {least} to give away; give for example "99%"')
     return trusted_bps
 
 
-def _lease_s(text: str, where: str) -> float:
-    lease_s = tomlfile.value(parse_duration, text, where) / 1e9
-    if not LEASE_S_MIN <= lease_s <= LEASE_S_MAX:
-        raise HowdahError(f"{where} {text} is not within {LEASE_S_MIN:g}s to {LEASE_S_MAX:g}s")
-    return lease_s
-
-
-def _class_texts(tables: Mapping[str, Any], where: str) -> dict[str, _ClassText]:
-    """The tables by name, each with members. Raises HowdahError naming the table and the key."""
-    texts = {}
-    for name, table in sorted(tables.items()):
+def _check_classes(texts: _Texts, where: str) -> None:
+    """Raises HowdahError naming a class whose name will not do or that has no member, or too many others."""
+    for name, text in texts.items():
         members.name(name, f"{where}: class")
-        texts[name] = tomlfile.convert(table, _ClassText, f"{where}: class.{name}", SEE)
-        if not texts[name].member:
+        if not text.member:
             raise HowdahError(f"{where}: class.{name}: no member; add a table [[class.{name}.member]]")
     if not texts:
         raise HowdahError(f"{where}: no class; add a table [class.NAME]; {SEE}")
@@ -153,7 +144,6 @@ def _class_texts(tables: Mapping[str, Any], where: str) -> dict[str, _ClassText]
             f"{where}: {len(changing)} classes have a table others, at most {OTHERS_MAX} may: "
             f"{', '.join(changing)}"
         )
-    return texts
 
 
 def _class(name: str, texts: _Texts, trusted_bps: int, where: str) -> TrafficClass:
@@ -172,7 +162,7 @@ def _class(name: str, texts: _Texts, trusted_bps: int, where: str) -> TrafficCla
         if other == name or other not in texts:
             known = ", ".join(each for each in texts if each != name) or "none"
             raise HowdahError(f"{here}.others.{other}: that is none of the other classes: {known}")
-        others[other] = _change(table, len(texts[other].member), trusted_bps, f"{here}.others.{other}")
+        others[other] = terms.read(table, len(texts[other].member), trusted_bps, f"{here}.others.{other}")
     return TrafficClass(
         name=name,
         terms=least.changed([terms.read(text, len(flows), trusted_bps, here)]),
@@ -181,10 +171,6 @@ def _class(name: str, texts: _Texts, trusted_bps: int, where: str) -> TrafficCla
         lent=text.idle == "lent",
         others=others,
     )
-
-
-def _change(table: object, flows: int, trusted_bps: int, where: str) -> Change:
-    return terms.read(tomlfile.convert(table, TermsText, where, SEE), flows, trusted_bps, where)
 
 
 def _flows(name: str, texts: list[MemberText], here: str) -> Iterator[Flow]:

@@ -10,7 +10,8 @@ from typing import Annotated
 import msgspec
 
 from howdah import HowdahError, tomlfile
-from howdah._native import format_rate, parse_fraction, parse_rate
+from howdah._native import format_rate
+from howdah.tomlfile import Rate, Ratio
 
 FLOW_LEAST_BPS = 8_000
 """The least rate that ``hd_hold`` can hold."""
@@ -83,16 +84,16 @@ def read(text: TermsText, flows: int, trusted_bps: int, where: str) -> Change:
     )
 
 
-def fraction(text: str, where: str) -> Fraction:
-    """The decimal written as ``5%`` or ``0.05``, to 12 digits: a float is near it. Raises HowdahError."""
-    return Fraction(tomlfile.value(parse_fraction, text, where)).limit_denominator(10**12)
+def exact(ratio: Ratio) -> Fraction:
+    """The decimal that was written, to 12 digits; a float is only near it."""
+    return Fraction(ratio).limit_denominator(10**12)
 
 
 def _rate_bps(text: str, flows: int, trusted_bps: int, where: str) -> int:
     if "%" in text:
-        rate_bps = int(fraction(text, where) * trusted_bps)
+        rate_bps = int(exact(tomlfile.value(Ratio, text, where)) * trusted_bps)
     else:
-        rate_bps = tomlfile.value(parse_rate, text, where)
+        rate_bps = int(tomlfile.value(Rate, text, where))
     if rate_bps > trusted_bps:
         raise HowdahError(f"{where} {text}: only {format_rate(trusted_bps)} are there to give away")
     if rate_bps // flows < FLOW_LEAST_BPS:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from howdah.recognition.recording import BURSTS, label, situation
-from howdah.traffic.active import PROFILE
+from howdah.traffic.bursts import PROFILE
 from howdah.values.link import LinkSpec
 
 Streams = dict[str, int]

@@ -19,7 +19,7 @@ from howdah import HowdahError, interrupt
 from howdah.cc import controls
 from howdah.dataset.plan import DatasetPlan, Run
 from howdah.dataset.worker import Event, Failed, Made, Task
-from howdah.parent_death import TIED
+from howdah.parent_death import DIES_WITH_PARENT
 from howdah.recognition import recording
 
 _END_S = 20.0
@@ -66,7 +66,7 @@ def record(plan: DatasetPlan, todo: list[Run], folder: Path, cores: float, show:
         except OSError as error:
             raise HowdahError(f"cannot make {folder / name}: {error.strerror}; give another folder") from None
     show.begins(plan, todo, cores)
-    with controls.had(plan.controls()) as found, _Working(folder, cores, found) as working:
+    with controls.provided(plan.controls()) as found, _Working(folder, cores, found) as working:
         state = Result([], 0, [], 0)
         try:
             return _all(plan, deque(todo), working, state, show)
@@ -133,7 +133,7 @@ class _Working:
         """Starts its process."""
         with interrupt.Held():
             process = subprocess.Popen(
-                [*TIED, sys.executable, "-P", "-m", "howdah.dataset.worker"],
+                [*DIES_WITH_PARENT, sys.executable, "-P", "-m", "howdah.dataset.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
             )

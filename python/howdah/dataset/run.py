@@ -18,12 +18,12 @@ import numpy as np
 from howdah import HowdahError, lab
 from howdah.dataset import streams
 from howdah.dataset.plan import QUIET_S, Run
-from howdah.lab.enter import Process
+from howdah.lab.session import Process
 from howdah.probing.probing import Probed, Probing, Rhythm
 from howdah.probing.series import looked
 from howdah.probing.target import endpoint
 from howdah.recognition.recording import Burst, Made, Recording
-from howdah.traffic.active import PROFILE
+from howdah.traffic.bursts import PROFILE
 from howdah.traffic.pattern import Tcp
 from howdah.values.link import LinkStats
 
@@ -114,7 +114,7 @@ def _prober(wan: lab.Lab, run: Run) -> tuple[Process, float]:
     probing = Probing(way="icmp", to=endpoint(wan.addresses["right1"], 0), for_ns=round(for_s * 1e9))
     pipe = subprocess.PIPE
     argv = [sys.executable, "-P", "-m", "howdah.dataset.prober"]
-    prober = wan.popen("left1", argv, stdin=pipe, stdout=pipe, stderr=pipe, tied=True)
+    prober = wan.popen("left1", argv, stdin=pipe, stdout=pipe, stderr=pipe, dies_with_parent=True)
     stdin, stdout = _pipe(prober.stdin), _pipe(prober.stdout)
     stdin.write(msgspec.json.encode(probing))
     stdin.close()
@@ -124,7 +124,7 @@ def _prober(wan: lab.Lab, run: Run) -> tuple[Process, float]:
 def _stream(wan: lab.Lab, host: str, words: list[str]) -> Process:
     """One end of a stream."""
     argv = [sys.executable, "-I", "-S", str(Path(streams.__file__)), *words]
-    return wan.popen(host, argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, tied=True)
+    return wan.popen(host, argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, dies_with_parent=True)
 
 
 def _probed(prober: Process, run: Run) -> Probed:

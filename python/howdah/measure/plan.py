@@ -16,15 +16,15 @@ class Cell(msgspec.Struct, frozen=True, order=True):
     """What the repeats of one measurement have in common."""
 
     congestion_control: str
-    """As users call it."""
+    """The congestion control as users call it."""
     streams: int
     buffer_bytes: int | None
-    """Null: autotuned."""
+    """The buffer of each stream; null: autotuned."""
     memory_bytes: int | None
-    """One of the two is null."""
+    """The size of a run; null where ``memory_s`` is its time."""
     memory_s: float | None
     rtt_ns: int | None
-    """Of the lab; null on a host's path."""
+    """The RTT of the lab; null on a host's path."""
 
     def __str__(self) -> str:
         buffer = "auto" if self.buffer_bytes is None else _exact(self.buffer_bytes)
@@ -42,7 +42,7 @@ class Ranges(msgspec.Struct, frozen=True):
     memory_bytes: tuple[int, ...]
     memory_s: tuple[float, ...]
     rtt_ns: tuple[int, ...]
-    """Empty on a host's path."""
+    """The RTTs of labs; empty on a host's path."""
     repeats: int
 
     def cells(self) -> Iterator[Cell]:
@@ -60,10 +60,10 @@ class SweepPlan(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     summary: str = ""
     host: str | None = None
-    """Null: the labs of ``links``."""
+    """The far host; null: the labs of ``links``."""
     far_howdah: str | None = None
     links: dict[int, LinkSpec] = {}
-    """By RTT in ns."""
+    """The links of labs, by RTT in ns."""
     ranges: tuple[Ranges, ...]
     seed: int = 1
     sample_every_s: float = 0.1

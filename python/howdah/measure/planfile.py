@@ -27,58 +27,83 @@ For example::
 Without [lab] and with a host, the path to it is measured.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from howdah import HowdahError, tomlfile
-from howdah._native import format_bytes, parse_bytes, parse_duration, parse_rate
+from howdah._native import format_bytes, parse_bytes
 from howdah.archive.columns import link_in_words
-from howdah.lab import linkfile
+from howdah.lab import labfile
 from howdah.measure.plan import BUFFER_BYTES_MIN, Ranges, SweepPlan
+from howdah.tomlfile import Duration, Rate, Several, Size
 from howdah.values.link import LinkSpec
 from howdah.values.plan import BUFFER_BYTES_MAX, STREAMS_MAX
 
 SEE = "see: howdah sweep --help"
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
-Texts = str | list[str]
+Streams = Annotated[int, msgspec.Meta(ge=1, le=STREAMS_MAX)]
 
 
-class _RunsText(msgspec.Struct, forbid_unknown_fields=True):
-    congestion_control: Texts
-    streams: Positive | list[Positive]
-    buffer: Texts = "auto"
-    time: Texts = []
-    size: Texts = []
-    rtt: Texts = []
+def _buffer_bytes(text: str) -> int:
+    """The size of a buffer, 0 where it is ``auto``. Raises HowdahError."""
+    if text == "auto":
+        return 0
+    size = parse_bytes(text)
+    if not BUFFER_BYTES_MIN <= size <= BUFFER_BYTES_MAX:
+        least, most = format_bytes(BUFFER_BYTES_MIN), format_bytes(BUFFER_BYTES_MAX)
+        raise HowdahError(f"{text}: a kernel takes {least} to {most}, or auto")
+    return size
+
+
+class _BufferSize(Size):
+    number = staticmethod(_buffer_bytes)
+
+
+class _RunsTable(msgspec.Struct, forbid_unknown_fields=True):
+    congestion_control: Several[str]
+    streams: Several[Streams]
+    buffer: Several[_BufferSize] = Several([_BufferSize(0)])
+    time: Several[Duration] = Several()
+    size: Several[Size] = Several()
+    rtt: Several[Duration] = Several()
     repeats: Positive | None = None
 
+    def __post_init__(self) -> None:
+        if not self.time and not self.size:
+            raise ValueError('neither time nor size; add time = "10s"')
+        if 0 in self.time or 0 in self.size:
+            raise ValueError("a time or size of 0 measures nothing")
 
-class _LabText(msgspec.Struct, forbid_unknown_fields=True):
-    rtt: Texts
-    rate: str
+
+class _SweepLabTable(msgspec.Struct, forbid_unknown_fields=True):
+    rtt: Several[Duration]
+    rate: Rate
     queue: str | None = None
-    queue_least: str | None = None
+    queue_least: Size | None = None
     loss: str | None = None
     burst_loss: str | None = None
     jitter: str | None = None
     mtu: int | None = None
     frame_overhead: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.queue is not None and self.queue_least is not None:
+            raise ValueError("give queue or queue_least, not both")
 
-class _PlanText(msgspec.Struct, forbid_unknown_fields=True):
+
+class _SweepTable(msgspec.Struct, forbid_unknown_fields=True):
     name: str
-    runs: list[_RunsText]
+    runs: list[_RunsTable]
     summary: str = ""
     host: str | None = None
     far_howdah: str | None = None
-    lab: _LabText | None = None
+    lab: _SweepLabTable | None = None
     repeats: Positive = 1
     seed: Annotated[int, msgspec.Meta(ge=0)] = 1
-    sample_every: str = "100ms"
+    sample_every: Duration = Duration(100_000_000)
     late_again: Annotated[int, msgspec.Meta(ge=0)] = 1
     encrypt: bool = False
 
@@ -90,11 +115,10 @@ def load(file: Path) -> SweepPlan:
 
 def loads(text: str, where: str) -> SweepPlan:
     """A plan from TOML, as ``load``."""
-    table = tomlfile.table(text, where, SEE)
-    given = tomlfile.convert(table, _PlanText, f"{where} is not a sweep plan", SEE)
+    given = tomlfile.loads(text, where, _SweepTable, SEE)
     if (given.host is None) == (given.lab is None):
         raise HowdahError(f'{where}: give either host = "NAME" or a table [lab]; {SEE}')
-    links = _links(given.lab, given.seed, where) if given.lab else {}
+    links = _links(given.lab, given.seed, f"{where}: lab") if given.lab else {}
     plan = SweepPlan(
         name=tomlfile.name(given.name, f"{where}: name"),
         summary=" ".join(given.summary.split()),
@@ -106,84 +130,49 @@ def loads(text: str, where: str) -> SweepPlan:
             for number, each in enumerate(given.runs, start=1)
         ),
         seed=given.seed,
-        sample_every_s=_duration_s(given.sample_every, f"{where}: sample_every"),
+        sample_every_s=given.sample_every.seconds_within(0.01, 10.0, f"{where}: sample_every"),
         late_again=given.late_again,
         encrypt=given.encrypt,
-        path=_path(given.lab, links) if given.lab and given.lab.queue_least else None,
+        path=_path(given.lab.queue_least, links) if given.lab and given.lab.queue_least else None,
     )
-    if not 0.01 <= plan.sample_every_s <= 10:
-        raise HowdahError(f"{where}: sample_every {given.sample_every} is not within 10ms to 10s")
     if not plan.repeats():
         raise HowdahError(f"{where} measures nothing; add a table [[runs]]; {SEE}")
     return plan
 
 
-def _links(lab: _LabText, seed: int, where: str) -> dict[int, LinkSpec]:
+def _links(lab: _SweepLabTable, seed: int, where: str) -> dict[int, LinkSpec]:
     links = {}
-    if lab.queue is not None and lab.queue_least is not None:
-        raise HowdahError(f"{where}: lab: give queue or queue_least, not both")
-    rate_bps = tomlfile.value(parse_rate, lab.rate, f"{where}: lab: rate")
-    least = tomlfile.value(parse_bytes, lab.queue_least or "0B", f"{where}: lab: queue_least")
-    apart = {"rtt", "queue", "queue_least"}
-    options = {key: getattr(lab, key) for key in _LabText.__struct_fields__ if key not in apart}
-    for text in _several(lab.rtt):
-        rtt_ns = tomlfile.value(parse_duration, text, f"{where}: lab: rtt")
-        queue = lab.queue
-        if rate_bps * rtt_ns / 8e9 < least:
-            queue = f"{least}B"
+    least_bytes = lab.queue_least or 0
+    same = {key: getattr(lab, key) for key in ("loss", "burst_loss", "jitter", "mtu", "frame_overhead")}
+    for rtt in lab.rtt:
+        queue = f"{int(least_bytes)}B" if lab.rate * rtt / 8e9 < least_bytes else lab.queue
+        options = labfile.LabOptions(rate=str(lab.rate), rtt=str(rtt), queue=queue, seed=seed, **same)
         try:
-            links[rtt_ns] = linkfile.build(linkfile.Options(**options, queue=queue, rtt=text, seed=seed))
+            links[int(rtt)] = labfile.link(options)
         except HowdahError as error:
-            raise HowdahError(f"{where}: lab: {error}") from None
+            raise HowdahError(f"{where}: {str(error).removeprefix('--')}") from None
     return links
 
 
-def _path(lab: _LabText, links: dict[int, LinkSpec]) -> str:
-    """The links in words, but for the queues."""
+def _path(queue_least: Size, links: dict[int, LinkSpec]) -> str:
+    """The links in words, without their queues."""
     link = next(iter(links.values()))
-    ways = {name: msgspec.structs.replace(way, queue_bytes=None) for name, way in link.directions().items()}
-    return f"{link_in_words(msgspec.structs.replace(link, **ways))}, queue at least {lab.queue_least}"
+    unqueued = {
+        name: msgspec.structs.replace(each, queue_bytes=None) for name, each in link.directions().items()
+    }
+    return f"{link_in_words(msgspec.structs.replace(link, **unqueued))}, queue at least {queue_least}"
 
 
-def _ranges(given: _RunsText, repeats: int, links: dict[int, LinkSpec], where: str) -> Ranges:
-    rtts = tuple(tomlfile.value(parse_duration, text, f"{where}: rtt") for text in _several(given.rtt))
-    for rtt_ns in rtts:
-        if rtt_ns not in links:
-            raise HowdahError(f"{where}: rtt {rtt_ns / 1e6:g}ms is none of the lab's; add it to rtt of [lab]")
-    streams = given.streams if isinstance(given.streams, list) else [given.streams]
-    if max(streams, default=0) > STREAMS_MAX:
-        raise HowdahError(f"{where}: {max(streams)} streams are too many; give 1 to {STREAMS_MAX}")
-    ranges = Ranges(
-        tuple(_several(given.congestion_control)),
-        tuple(streams),
-        tuple(_buffer(text, where) for text in _several(given.buffer)),
-        tuple(tomlfile.value(parse_bytes, text, f"{where}: size") for text in _several(given.size)),
-        tuple(_duration_s(text, f"{where}: time") for text in _several(given.time)),
-        rtts or tuple(links),
+def _ranges(given: _RunsTable, repeats: int, links: dict[int, LinkSpec], where: str) -> Ranges:
+    for rtt in given.rtt:
+        if rtt not in links:
+            raise HowdahError(f"{where}: rtt {rtt} is none of the lab's; add it to rtt of [lab]")
+    return Ranges(
+        tuple(given.congestion_control),
+        tuple(given.streams),
+        tuple(int(size) or None for size in given.buffer),
+        tuple(map(int, given.size)),
+        tuple(time.seconds for time in given.time),
+        tuple(map(int, given.rtt)) or tuple(links),
         given.repeats or repeats,
     )
-    if not ranges.memory_bytes and not ranges.memory_s:
-        raise HowdahError(f'{where}: neither time nor size; add time = "10s"')
-    if 0 in ranges.memory_bytes or 0.0 in ranges.memory_s:
-        raise HowdahError(f"{where}: a time or size of 0 measures nothing")
-    return ranges
-
-
-def _buffer(text: str, where: str) -> int | None:
-    if text == "auto":
-        return None
-    size = tomlfile.value(parse_bytes, text, f"{where}: buffer")
-    if not BUFFER_BYTES_MIN <= size <= BUFFER_BYTES_MAX:
-        raise HowdahError(
-            f"{where}: buffer {text}: a kernel takes {format_bytes(BUFFER_BYTES_MIN)} to "
-            f"{format_bytes(BUFFER_BYTES_MAX)}, or auto"
-        )
-    return size
-
-
-def _several(value: Texts) -> Sequence[str]:
-    return [value] if isinstance(value, str) else value
-
-
-def _duration_s(text: str, where: str) -> float:
-    return tomlfile.value(parse_duration, text, where) / 1e9

@@ -5,6 +5,8 @@ Bursty-UDP(x, y), which is ``on_s`` x and ``every_s`` y: a burst of x seconds ev
 scenario says (where it lists the patterns, y is the gap).
 """
 
+import threading
+import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -14,32 +16,32 @@ from howdah._native import format_bytes, format_duration, format_rate
 from howdah.text import count
 
 DURATION_S = 60.0
-"""Of a pattern that says nothing of it."""
+"""How long a pattern lasts that does not say."""
 
 DURATION_MAX_S = 86_400.0
-"""Traffic that nobody ends, ends."""
+"""The longest pattern, so that forgotten traffic ends."""
 
 LOADS_MAX = 8
-"""Each TCP load has an ssh session of its own, and sshd takes ten through one login."""
+"""The most loads: each TCP load has an ssh session of its own, and sshd takes ten through one login."""
 
 
 class Period(NamedTuple):
-    """A time that something is sent in, seconds after the start."""
+    """A time in which something is sent, in seconds after the start."""
 
     begin_s: float
     end_s: float
 
 
 class Wave(msgspec.Struct, frozen=True, kw_only=True):
-    """When a load is on: from ``start_s`` to the end, or ``on_s`` long every ``every_s``."""
+    """When a load is on: from ``start_s`` to the end, or for ``on_s`` every ``every_s``."""
 
     start_s: float = 0.0
     on_s: float | None = None
     every_s: float | None = None
-    """Null with ``on_s``, and only then."""
+    """Seconds from one beginning to the next; null with ``on_s``, and only then."""
 
     def periods(self, duration_s: float) -> Iterator[Period]:
-        """The times that it is on, of a run of ``duration_s``."""
+        """The times when it is on, in a run of ``duration_s``."""
         on_s, every_s = self.on_s or duration_s, self.every_s or duration_s
         number = 0
         while (begin_s := self.start_s + number * every_s) < duration_s:
@@ -47,7 +49,7 @@ class Wave(msgspec.Struct, frozen=True, kw_only=True):
             number += 1
 
     def in_words(self) -> str:
-        """As ``10 s every 20 s from 5 s``."""
+        """The words ``10 s every 20 s from 5 s``."""
         on = "all the time" if self.on_s is None else f"{self.on_s:g} s every {self.every_s:g} s"
         return f"{on} from {self.start_s:g} s" if self.start_s else on
 
@@ -59,29 +61,29 @@ class Tcp(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="tcp"
     wave: Wave
     streams: int = 1
     congestion_control: str | None = None
-    """Null: this host's default."""
+    """The congestion control; null: this host's default."""
     rate_bps: int | None = None
-    """Of all streams together at most, which are paced; null: nothing paces them."""
+    """The most that all streams together may send, which are paced; null: nothing paces them."""
 
     def in_words(self) -> str:
-        """What it sends, and when."""
+        """The words for what it sends, and when."""
         control = self.congestion_control or "default congestion control"
         paced = "" if self.rate_bps is None else f"at most {format_rate(self.rate_bps)}, "
         return f"TCP, {count(self.streams, 'stream')}, {control}, {paced}{self.wave.in_words()}"
 
 
 class Udp(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="udp"):
-    """Datagrams at a rate, whatever becomes of them."""
+    """Datagrams at a rate, whether they arrive or not."""
 
     name: str
     wave: Wave
     rate_bps: int
-    """Of payload."""
+    """The rate of payload."""
     datagram_bytes: int | None = None
-    """Payload of one; null: what the way takes whole."""
+    """The payload of one datagram; null: the largest that the path takes whole."""
 
     def in_words(self) -> str:
-        """What it sends, and when."""
+        """The words for what it sends, and when."""
         return f"UDP, {format_rate(self.rate_bps)}, {self.wave.in_words()}"
 
 
@@ -91,29 +93,29 @@ class Rbudp(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="rb
     name: str
     start_s: float = 0.0
     every_s: float | None = None
-    """From the beginning of one to that of the next; null: as soon as one is whole."""
+    """Seconds from the beginning of one to that of the next; null: as soon as one is whole."""
     rate_bps: int
-    """Of payload, the missing pieces' too."""
+    """The rate of payload, also of the missing pieces."""
     object_bytes: int
     datagram_bytes: int | None = None
-    """Payload of one; null: what the way takes whole."""
+    """The payload of one datagram; null: the largest that the path takes whole."""
 
     @property
     def sending_s(self) -> float:
-        """What the first round of an object takes."""
+        """Seconds that the first round of an object takes."""
         return self.object_bytes * 8 / self.rate_bps
 
     def begins_s(self, now_s: float, number: int, duration_s: float) -> float | None:
-        """When object ``number``, from 0, begins if nothing is on its way at ``now_s``; null when none does.
+        """When object ``number``, from 0, begins if nothing is on its way at ``now_s``; null: it does not.
 
-        None begins whose first round would go on after the end.
+        An object whose first round would go on after the end does not begin.
         """
         planned_s = self.start_s + number * (self.every_s or 0.0)
         begin_s = max(now_s, planned_s)
         return begin_s if begin_s + self.sending_s <= duration_s else None
 
     def in_words(self) -> str:
-        """What it sends, and when."""
+        """The words for what it sends, and when."""
         when = "one after the other" if self.every_s is None else f"every {self.every_s:g} s"
         start = f" from {self.start_s:g} s" if self.start_s else ""
         return f"RBUDP, {format_bytes(self.object_bytes)} at {format_rate(self.rate_bps)} {when}{start}"
@@ -131,7 +133,7 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
     loads: tuple[Load, ...]
 
     def controls(self) -> list[str]:
-        """The congestion controls that are named."""
+        """The congestion controls that the pattern names."""
         named = [load.congestion_control for load in self.loads if isinstance(load, Tcp)]
         return list(dict.fromkeys(name for name in named if name is not None))
 
@@ -140,3 +142,32 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
         width = max(len(load.name) for load in self.loads)
         lines = [f"  {load.name.ljust(width)}  {load.in_words()}" for load in self.loads]
         return "\n".join([f"{self.name}, {format_duration(self.duration_s)}", *lines])
+
+
+class Clock:
+    """Seconds since the start of a run; before it, negative."""
+
+    def __init__(self) -> None:
+        self._begin_s = time.monotonic()
+        self._stopped = threading.Event()
+
+    def begin(self) -> None:
+        """The run starts now."""
+        self._begin_s = time.monotonic()
+
+    def now_s(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._begin_s
+
+    def wait_until(self, at_s: float) -> bool:
+        """Waits until ``at_s``; false when the run was stopped."""
+        return not self._stopped.wait(max(0.0, at_s - self.now_s()))
+
+    def stop(self) -> None:
+        """Ends the run, and all waits."""
+        self._stopped.set()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the run has been stopped."""
+        return self._stopped.is_set()

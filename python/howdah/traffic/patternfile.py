@@ -35,8 +35,9 @@ from typing import Annotated
 import msgspec
 
 from howdah import HowdahError, tomlfile
-from howdah._native import format_duration, parse_bytes, parse_duration, parse_rate
+from howdah._native import format_duration, parse_rate
 from howdah.text import count
+from howdah.tomlfile import Duration, Rate, Size
 from howdah.traffic.pattern import (
     DURATION_MAX_S,
     DURATION_S,
@@ -52,43 +53,102 @@ from howdah.values.plan import STREAMS_MAX
 
 SEE = "see: howdah traffic --help"
 
-_ON_MIN_S = {"tcp": 0.1, "udp": 0.001}
-"""A TCP load is connected anew each time that it comes on."""
+
+def _load_rate_bps(text: str) -> int:
+    rate_bps = parse_rate(text)
+    if rate_bps < 1000:
+        raise HowdahError(f"{text} is too low; give 1kbit or more")
+    return rate_bps
 
 
-class _TcpText(msgspec.Struct, forbid_unknown_fields=True, tag_field="kind", tag="tcp"):
+class _LoadRate(Rate):
+    number = staticmethod(_load_rate_bps)
+
+
+class _LoadTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, tag_field="kind"):
+    """The keys of loads of every kind."""
+
     name: str | None = None
-    start: str = "0s"
-    on: str | None = None
-    every: str | None = None
+    start: Duration = Duration(0)
+    every: Duration | None = None
+
+
+class _WaveTable(_LoadTable, kw_only=True):
+    """The keys of a load that is on and off."""
+
+    on: Duration | None = None
+
+    def wave(self, on_least_s: float) -> Wave:
+        """The wave of the load. Raises HowdahError for times that do not fit."""
+        if (self.on is None) != (self.every is None):
+            raise HowdahError(f"give on and every together, or neither for all the time; {SEE}")
+        if self.on is None or self.every is None:
+            return Wave(start_s=self.start.seconds)
+        if self.on.seconds < on_least_s:
+            raise HowdahError(f"on {self.on} is too short; give {format_duration(on_least_s)} or more")
+        if self.on >= self.every:
+            raise HowdahError(f"on {self.on} does not fit into every {self.every}; make on the shorter")
+        return Wave(start_s=self.start.seconds, on_s=self.on.seconds, every_s=self.every.seconds)
+
+
+class _TcpTable(_WaveTable, kw_only=True, tag="tcp"):
     streams: Annotated[int, msgspec.Meta(ge=1, le=STREAMS_MAX)] = 1
     congestion_control: str | None = None
-    rate: str | None = None
+    rate: _LoadRate | None = None
+
+    def load(self, name: str, duration_s: float) -> Tcp:
+        return Tcp(
+            name=name,
+            # A TCP load connects anew each time that it comes on.
+            wave=self.wave(on_least_s=0.1),
+            streams=self.streams,
+            congestion_control=self.congestion_control,
+            rate_bps=tomlfile.plain(self.rate),
+        )
 
 
-class _UdpText(msgspec.Struct, forbid_unknown_fields=True, tag_field="kind", tag="udp"):
-    rate: str
-    name: str | None = None
-    start: str = "0s"
-    on: str | None = None
-    every: str | None = None
-    datagram: str | None = None
+class _UdpTable(_WaveTable, kw_only=True, tag="udp"):
+    rate: _LoadRate
+    datagram: Size | None = None
+
+    def load(self, name: str, duration_s: float) -> Udp:
+        return Udp(
+            name=name,
+            wave=self.wave(on_least_s=0.001),
+            rate_bps=int(self.rate),
+            datagram_bytes=tomlfile.plain(self.datagram),
+        )
 
 
-class _RbudpText(msgspec.Struct, forbid_unknown_fields=True, tag_field="kind", tag="rbudp"):
-    rate: str
-    size: str
-    name: str | None = None
-    start: str = "0s"
-    every: str | None = None
-    datagram: str | None = None
+class _RbudpTable(_LoadTable, kw_only=True, tag="rbudp"):
+    rate: _LoadRate
+    size: Size
+    datagram: Size | None = None
+
+    def load(self, name: str, duration_s: float) -> Rbudp:
+        made = Rbudp(
+            name=name,
+            start_s=self.start.seconds,
+            every_s=self.every.seconds if self.every is not None else None,
+            rate_bps=int(self.rate),
+            object_bytes=int(self.size),
+            datagram_bytes=tomlfile.plain(self.datagram),
+        )
+        takes = f"{self.size} at {self.rate} takes {format_duration(made.sending_s)}"
+        if made.object_bytes == 0:
+            raise HowdahError(f"size {self.size} is nothing; give 1B to 64GiB")
+        if made.every_s is not None and made.sending_s >= made.every_s:
+            raise HowdahError(f"{takes}, which does not fit into every {self.every}")
+        if made.start_s + made.sending_s > duration_s:
+            raise HowdahError(f"{takes}, and all is over after {format_duration(duration_s)}")
+        return made
 
 
-class _PatternText(msgspec.Struct, forbid_unknown_fields=True):
+class _PatternTable(msgspec.Struct, forbid_unknown_fields=True):
     name: str
-    load: list[_TcpText | _UdpText | _RbudpText]
+    load: list[_TcpTable | _UdpTable | _RbudpTable]
     summary: str = ""
-    duration: str | None = None
+    duration: Duration = Duration(DURATION_S * 1e9)
 
 
 def load(file: Path, lasting_s: float | None = None) -> Pattern:
@@ -98,13 +158,12 @@ def load(file: Path, lasting_s: float | None = None) -> Pattern:
 
 def loads(text: str, where: str, lasting_s: float | None = None) -> Pattern:
     """A pattern from TOML, as ``load``."""
-    table = tomlfile.table(text, where, SEE)
-    given = tomlfile.convert(table, _PatternText, f"{where} is not a pattern of traffic", SEE)
+    given = tomlfile.loads(text, where, _PatternTable, SEE)
     if not 1 <= len(given.load) <= LOADS_MAX:
         raise HowdahError(
             f"{where} has {count(len(given.load), 'load')}; give 1 to {LOADS_MAX} tables [[load]]; {SEE}"
         )
-    duration_s = _duration_s(given.duration, where) if lasting_s is None else lasting_s
+    duration_s = given.duration.seconds if lasting_s is None else lasting_s
     if not 0 < duration_s <= DURATION_MAX_S:
         raise HowdahError(
             f"{where}: a duration of {duration_s:g} s cannot be; give more than 0s, and 24h at most"
@@ -122,89 +181,16 @@ def loads(text: str, where: str, lasting_s: float | None = None) -> Pattern:
     )
 
 
-def _duration_s(text: str | None, where: str) -> float:
-    return DURATION_S if text is None else _time_s(text, f"{where}: duration")
-
-
-def _load(given: _TcpText | _UdpText | _RbudpText, number: int, where: str, duration_s: float) -> Load:
+def _load(given: _TcpTable | _UdpTable | _RbudpTable, number: int, where: str, duration_s: float) -> Load:
     kind = given.__struct_config__.tag
     at = f"{where}: load {number} ({kind})"
     name = tomlfile.name(given.name or f"{kind}{number}", f"{at}: name")
-    start_s = _time_s(given.start, f"{at}: start")
-    if start_s >= duration_s:
+    if given.start.seconds >= duration_s:
         raise HowdahError(
-            f"{at} starts after {format_duration(start_s)}, "
+            f"{at} starts after {format_duration(given.start.seconds)}, "
             f"and all is over after {format_duration(duration_s)}"
         )
-    match given:
-        case _TcpText():
-            return Tcp(
-                name=name,
-                wave=_wave(given, start_s, at),
-                streams=given.streams,
-                congestion_control=given.congestion_control,
-                rate_bps=None if given.rate is None else _rate_bps(given.rate, at),
-            )
-        case _UdpText():
-            rate_bps, datagram_bytes = _rate(given, at)
-            return Udp(
-                name=name,
-                wave=_wave(given, start_s, at),
-                rate_bps=rate_bps,
-                datagram_bytes=datagram_bytes,
-            )
-        case _RbudpText():
-            return _rbudp(given, name, start_s, at, duration_s)
-
-
-def _rbudp(given: _RbudpText, name: str, start_s: float, at: str, duration_s: float) -> Rbudp:
-    rate_bps, datagram_bytes = _rate(given, at)
-    every_s = None if given.every is None else _time_s(given.every, f"{at}: every")
-    made = Rbudp(
-        name=name,
-        start_s=start_s,
-        every_s=every_s,
-        rate_bps=rate_bps,
-        object_bytes=tomlfile.value(parse_bytes, given.size, f"{at}: size"),
-        datagram_bytes=datagram_bytes,
-    )
-    takes = f"{given.size} at {given.rate} takes {format_duration(made.sending_s)}"
-    if made.object_bytes == 0:
-        raise HowdahError(f"{at}: size {given.size} is nothing; give 1B to 64GiB")
-    if every_s is not None and made.sending_s >= every_s:
-        raise HowdahError(f"{at}: {takes}, which does not fit into every {given.every}")
-    if start_s + made.sending_s > duration_s:
-        raise HowdahError(f"{at}: {takes}, and all is over after {format_duration(duration_s)}")
-    return made
-
-
-def _wave(given: _TcpText | _UdpText, start_s: float, at: str) -> Wave:
-    if (given.on is None) != (given.every is None):
-        raise HowdahError(f"{at}: give on and every together, or neither for all the time; {SEE}")
-    if given.on is None or given.every is None:
-        return Wave(start_s=start_s)
-    on_s, every_s = _time_s(given.on, f"{at}: on"), _time_s(given.every, f"{at}: every")
-    least_s = _ON_MIN_S[str(given.__struct_config__.tag)]
-    if on_s < least_s:
-        raise HowdahError(f"{at}: on {given.on} is too short; give {format_duration(least_s)} or more")
-    if on_s >= every_s:
-        raise HowdahError(f"{at}: on {given.on} does not fit into every {given.every}; make on the shorter")
-    return Wave(start_s=start_s, on_s=on_s, every_s=every_s)
-
-
-def _rate(given: _UdpText | _RbudpText, at: str) -> tuple[int, int | None]:
-    rate_bps = _rate_bps(given.rate, at)
-    if given.datagram is None:
-        return rate_bps, None
-    return rate_bps, tomlfile.value(parse_bytes, given.datagram, f"{at}: datagram")
-
-
-def _rate_bps(text: str, at: str) -> int:
-    rate_bps = tomlfile.value(parse_rate, text, f"{at}: rate")
-    if rate_bps < 1000:
-        raise HowdahError(f"{at}: rate {text} is too low; give 1kbit or more")
-    return rate_bps
-
-
-def _time_s(text: str, where: str) -> float:
-    return tomlfile.value(parse_duration, text, where) / 1e9
+    try:
+        return given.load(name, duration_s)
+    except HowdahError as error:
+        raise HowdahError(f"{at}: {error}") from None

@@ -13,21 +13,20 @@ from howdah.remote.early import Started
 from howdah.remote.far import CANCEL_S, TICK_S, hello
 from howdah.remote.messages import Job, Progress
 from howdah.traffic.account import LoadAccount, LoadSample, TcpPeriod
-from howdah.traffic.clock import Clock
-from howdah.traffic.pattern import Period, Tcp
+from howdah.traffic.pattern import Clock, Period, Tcp
 from howdah.values.plan import Plan, Why
 from howdah.values.record import HostLimits, Outcome
 from howdah.values.sizes import BLOCK_BYTES
 
 _SAMPLE_EVERY_S = 10.0
-"""Of TCP_INFO, which is not kept."""
+"""How often TCP_INFO is read, which is not kept."""
 
 _SHORTEST_S = 0.01
-"""What is left of a time that was begun late must be worth a connection."""
+"""The least time left of a period that is worth a connection."""
 
 
 class TcpLoad:
-    """One load, with a far end at a time."""
+    """One load, with one far end at a time."""
 
     def __init__(self, load: Tcp, control: str | None, host: str, far_howdah: str | None) -> None:
         """Starts the far end of the first time. Raises HowdahError."""
@@ -46,9 +45,9 @@ class TcpLoad:
         self._lock = threading.Lock()
         self._before_bytes = 0
         self._moving: Started | None = None
-        """What sends now."""
+        """The transfer that runs now."""
         self._ready: Started | None = None
-        """What waits for its time."""
+        """The transfer that waits for its time."""
         self.far_limits: HostLimits | None = None
         self.rtt_s: float | None = None
         self._make_ready()
@@ -64,10 +63,10 @@ class TcpLoad:
                 return
 
     def stop(self) -> None:
-        """Does nothing: the clock has stopped, and ``run`` looks at it."""
+        """Does nothing: ``run`` looks at the clock, which has stopped."""
 
     def sample(self, t_s: float) -> LoadSample:
-        """How far it is."""
+        """Takes a sample."""
         with self._lock:
             made = LoadSample(t_s=t_s, received_bytes=self._received())
         self._samples.append(made)
@@ -80,7 +79,7 @@ class TcpLoad:
             self._ready = None
 
     def account(self) -> LoadAccount:
-        """What has become of it."""
+        """The account of the load."""
         return LoadAccount(
             name=self.name,
             kind="tcp",

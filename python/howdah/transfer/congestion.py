@@ -10,7 +10,7 @@ from msgspec import UnsetType
 
 from howdah import HowdahError
 from howdah.cc import programs
-from howdah.cc.choose import Choice, choose
+from howdah.cc.choose import ResolvedControl, choose
 from howdah.values.plan import Evidence, Later, Plan
 from howdah.values.record import HostLimits
 
@@ -75,7 +75,7 @@ def _ready(asked: str, name: str, sender: Sender, *, dry_run: bool) -> tuple[str
     return choice.control, Evidence(name=f"{name} on {sender}", value=choice.control, source=source)
 
 
-def _bring(asked: str, name: str, choice: Choice, sender: Sender, *, dry_run: bool) -> str:
+def _bring(asked: str, name: str, choice: ResolvedControl, sender: Sender, *, dry_run: bool) -> str:
     """Loads howdah's program; where it comes from, in words."""
     if choice.program is None:
         raise _unusable(asked, sender)

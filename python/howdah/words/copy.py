@@ -157,9 +157,9 @@ def details(record: Record, archive: Path) -> str:
             lines.append(f"left out: {record.outcome.left_out_more:,} more, not kept")
     if record.traffic is not None:
         # Loaded only for such a record.
-        from howdah.words.traffic import told  # noqa: PLC0415
+        from howdah.words.traffic import described  # noqa: PLC0415
 
-        lines += ["", *told(record)]
+        lines += ["", *described(record)]
     if record.plan is not None:
         lines += ["", record.plan.in_words()]
     return "\n".join(lines)

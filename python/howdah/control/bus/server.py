@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from howdah import HowdahError
-from howdah.parent_death import TIED
+from howdah.parent_death import DIES_WITH_PARENT
 
 _PROGRAM = "nats-server"
 _START_S = 10.0
@@ -71,7 +71,7 @@ class NatsServer:
         configuration.write_text(json.dumps(self._configuration(), indent=1), encoding="utf-8")
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [*TIED, *self._within, _program(), "--config", str(configuration)],
+                [*DIES_WITH_PARENT, *self._within, _program(), "--config", str(configuration)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -70,7 +70,7 @@ def make(name: str, role: Role) -> tuple[str, str]:
 def load(file: Path) -> Tokens:
     """Those of a file. Raises HowdahError naming the token that is wrong."""
     where = str(file)
-    found = tomlfile.convert(tomlfile.table(tomlfile.read(file, SEE), where, SEE), _File, where, SEE).token
+    found = tomlfile.load(file, _File, SEE).token
     if not found:
         raise HowdahError(f"{where}: no token; {SEE}")
     for number, each in enumerate(found, start=1):

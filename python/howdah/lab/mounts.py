@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from howdah._native import HowdahError, bind_mount
-from howdah.lab.topology import Host
+from howdah.lab.topology import LabHost
 
 RUN = Path("/run")
 PRIVATE = RUN / "howdah-lab"
 CONTROL = PRIVATE / "control"
-"""The socket on which a lab answers (control.py)."""
+"""The socket on which a lab answers (messages.py)."""
 
 _NOT_SEEN = {"howdah", "utmp", PRIVATE.name}
 
@@ -34,7 +34,7 @@ def make() -> None:
     PRIVATE.mkdir(mode=0o700)
 
 
-def name_hosts(hosts: Sequence[Host]) -> None:
+def name_hosts(hosts: Sequence[LabHost]) -> None:
     """Lets the names of ``hosts`` mean their addresses."""
     lines = [f"{host.address} {host.name}\n" for host in hosts]
     lines += [f"{host.address6} {host.name6}\n" for host in hosts]
@@ -49,7 +49,7 @@ def cover(path: Path, text: str, *, mode: int) -> None:
 
 
 def write(name: str, text: str, *, mode: int) -> Path:
-    """A file of this lab's own."""
+    """Writes a file of this lab's own, and returns its path."""
     path = PRIVATE / name
     path.touch(mode=0o600)
     path.write_text(text, encoding="utf-8")

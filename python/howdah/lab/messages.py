@@ -1,4 +1,4 @@
-"""What is said between a lab and those outside: one JSON value a packet, over Unix sockets.
+"""The messages between a lab and those outside: one JSON value a packet, over Unix sockets.
 
 To its maker a lab says once that it is ready or why not, and how it ended; the maker passes signals
 on. On its own socket anyone who may enter the lab asks for statistics, so far or since a mark that the
@@ -13,7 +13,7 @@ import msgspec
 
 from howdah._native import HowdahError
 from howdah.lab.hosts import CONGESTION_CONTROL
-from howdah.lab.private import CONTROL
+from howdah.lab.mounts import CONTROL
 from howdah.lab.topology import PAIR, Topology
 from howdah.values.link import LinkSpec, LinkStats
 
@@ -22,60 +22,61 @@ _ANSWER_S = 10.0
 _SILENT = "the lab does not answer; end it with: howdah lab down NAME"
 
 
-class Setup(msgspec.Struct, frozen=True):
-    """What to make."""
+class LabSetup(msgspec.Struct, frozen=True):
+    """The lab to make."""
 
     link: LinkSpec
     topology: Topology = PAIR
     sshd: bool = False
     command: tuple[str, ...] = ()
-    """Runs on ``host``, and the lab ends with it; empty: the lab stays."""
+    """The command to run on ``host``, with which the lab ends; empty: the lab stays."""
     host: str | None = None
-    """Null: the first of the left side."""
+    """The host of the command; null: the first of the left side."""
     congestion_control: str = CONGESTION_CONTROL
-    """What sockets on all hosts use unless they choose, as the kernel names it."""
+    """The congestion control of sockets that choose none, as the kernel names it."""
 
 
-class Go(msgspec.Struct, frozen=True, tag=True):
-    """Maker to lab: go on; ``pid`` is the lab's first process as the maker sees it."""
+class Proceed(msgspec.Struct, frozen=True, tag="Go"):
+    """The maker tells the lab to go on; ``pid`` is the lab's first process as the maker sees it."""
 
     pid: int
 
 
-class Signal(msgspec.Struct, frozen=True, tag=True):
-    """Maker to lab: send ``number`` to the command."""
+class PassSignal(msgspec.Struct, frozen=True, tag="Signal"):
+    """The maker tells the lab to send the signal ``number`` to the command."""
 
     number: int
 
 
-class Ready(msgspec.Struct, frozen=True, tag=True):
-    """Lab to maker: it can be used."""
+class LabReady(msgspec.Struct, frozen=True, tag="Ready"):
+    """The lab tells its maker that it can be used."""
 
     pid: int
     namespaces: dict[str, int]
-    """By host or router: descriptors of the first process."""
+    """Descriptors of the first process, by host or router."""
     environment: dict[str, str]
-    """Variables for those who enter."""
+    """The variables that programs in the lab get."""
     notes: tuple[str, ...] = ()
-    """What it must do without, a line each."""
+    """What the lab must do without, a line each."""
 
 
-class Failed(msgspec.Struct, frozen=True, tag=True):
-    """Lab to maker: it could not be made, or broke."""
+class LabFailed(msgspec.Struct, frozen=True, tag="Failed"):
+    """The lab tells its maker why it could not be made, or broke."""
 
     why: str
 
 
-class Ended(msgspec.Struct, frozen=True, tag=True):
-    """Lab to maker: it has ended by itself."""
+class LabEnded(msgspec.Struct, frozen=True, tag="Ended"):
+    """The lab tells its maker that it has ended by itself."""
 
     exit_code: int
-    """The command's; 128 and the signal's number when a signal ended it."""
+    """The command's exit code; 128 and the signal's number when a signal ended it."""
     stats: LinkStats
 
 
-class Ask(msgspec.Struct, frozen=True):
-    """Anyone to lab; the answer is LinkStats: since the last ``mark`` of this connection, if it made one."""
+class LabQuery(msgspec.Struct, frozen=True):
+    """A question to the lab. The answer is LinkStats, since the last ``mark`` of this connection if it made
+    one."""
 
     what: Literal["stats", "mark", "stop"]
 
@@ -93,8 +94,8 @@ def ask(pid: int, what: Literal["stats", "stop"]) -> LinkStats:
     return _ask(Path(f"/proc/{pid}/root") / CONTROL.relative_to("/"), what)
 
 
-class Account:
-    """What the link of the lab around this process does from now on."""
+class LinkAccount:
+    """Counts what the link of the lab around this process does from now on."""
 
     def __init__(self) -> None:
         """Begins it. Raises HowdahError when the lab does not answer."""
@@ -125,7 +126,7 @@ def _connect(path: Path) -> socket.socket:
 
 def _say(asking: socket.socket, what: Literal["stats", "mark", "stop"]) -> LinkStats:
     try:
-        asking.send(msgspec.json.encode(Ask(what)))
+        asking.send(msgspec.json.encode(LabQuery(what)))
         return msgspec.json.decode(asking.recv(PACKET_BYTES_MAX), type=LinkStats)
     except (OSError, msgspec.DecodeError):
         raise HowdahError(_SILENT) from None
