@@ -11,12 +11,12 @@ from bench.leases.clock import Clock
 from bench.leases.network import Network
 from bench.leases.scene import Scene
 from bench.leases.timeline import NS_PER_S, Timeline
-from howdah.control.agent import Agent, Held
 from howdah.control.bus.election import Claim, Record
-from howdah.control.controller import Controller, Rates
-from howdah.control.ledger import DRIFT_MARGIN
-from howdah.control.messages import Call, Grant, Report
-from howdah.control.orders import Orders
+from howdah.control.leases.agent import Agent, Held
+from howdah.control.leases.controller import Controller, Rates
+from howdah.control.leases.ledger import DRIFT_MARGIN
+from howdah.control.leases.messages import Call, Grant, Report
+from howdah.control.policy.orders import Orders
 from howdah.control.targets import Targets
 
 

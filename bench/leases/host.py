@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from bench.leases.clock import Clock
 from bench.leases.ground import Ground
-from howdah.control.agent import Agent, Held
-from howdah.control.idle import AFTER_NS
-from howdah.control.messages import Call, Grant, Measured, Report
+from howdah.control.leases.agent import Agent, Held
+from howdah.control.leases.idle import AFTER_NS
+from howdah.control.leases.messages import Call, Grant, Measured, Report
 
 KILLED_WRITING = 0.01
 

@@ -6,11 +6,11 @@ import msgspec
 
 from bench.leases.ground import Variant
 from bench.leases.world import run
-from howdah.control.agent import Agent
-from howdah.control.controller import Controller, Messages
-from howdah.control.ledger import Account, Ledger
-from howdah.control.messages import Call, Grant, Report, Share
-from howdah.control.peer import Peer
+from howdah.control.leases.agent import Agent
+from howdah.control.leases.controller import Controller, Messages
+from howdah.control.leases.ledger import Account, Ledger
+from howdah.control.leases.messages import Call, Grant, Report, Share
+from howdah.control.leases.peer import Peer
 
 
 class _LeaseFromReceipt(Agent):

@@ -6,9 +6,9 @@ from bench.leases.clock import Clock
 from bench.leases.ground import Ground
 from bench.leases.network import STORE
 from howdah.control.bus.election import Claim, Election, Record
-from howdah.control.controller import Controller, Messages
-from howdah.control.messages import Grant, Report
-from howdah.control.orders import Orders
+from howdah.control.leases.controller import Controller, Messages
+from howdah.control.leases.messages import Grant, Report
+from howdah.control.policy.orders import Orders
 
 _REPLY_PER_TERM = 0.3
 

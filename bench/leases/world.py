@@ -15,7 +15,7 @@ from bench.leases.scene import SETTLED_LEASES, Event, Scene, drawn
 from bench.leases.seat import Seat
 from bench.leases.timeline import NS_PER_S
 from bench.leases.watch import Watch
-from howdah.control.orders import Orders
+from howdah.control.policy.orders import Orders
 from howdah.control.targets import Targets
 
 

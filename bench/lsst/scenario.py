@@ -7,8 +7,7 @@ import msgspec
 
 from howdah import lab, tomlfile
 from howdah._native import parse_bytes, parse_duration, parse_fraction, parse_rate
-from howdah.control import policyfile
-from howdah.control.policy import Policy
+from howdah.control.policy import Policy, policyfile
 from howdah.lab.topology import Topology
 from howdah.values.link import Change, LinkSpec
 

@@ -12,9 +12,9 @@ from howdah.control.bus.leadership import boottime_ns
 from howdah.control.bus.local import LocalBus
 from howdah.control.http import serving
 from howdah.control.http.listening import Listening
-from howdah.control.interface import Operations
 from howdah.control.policy import Policy
-from howdah.control.policyfile import loads
+from howdah.control.policy.policyfile import loads
+from howdah.control.running.operations import Operations
 from howdah.control.running.serving import serve
 
 FIGURE_2 = """

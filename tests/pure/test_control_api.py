@@ -208,7 +208,7 @@ def test_a_mistake_of_ours_is_said_and_ends_nothing(
     client: Client, path: Controlled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("howdah.control.interface.Operations.status", lambda self: 1 / 0)
+        patch.setattr("howdah.control.running.operations.Operations.status", lambda self: 1 / 0)
         answer, said = send(path, "GET", "/v1/status")
         assert answer.status == 500
         assert "a mistake of ours, ZeroDivisionError" in error(said)

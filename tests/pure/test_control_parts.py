@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from howdah import HowdahError
 from howdah.control.bus.local import LocalBus
-from howdah.control.members import Member
-from howdah.control.messages import Call, Grant, Measured, Places, Report, Share
+from howdah.control.leases.messages import Call, Grant, Measured, Places, Report, Share
+from howdah.control.policy.members import Member
 from howdah.control.running import keys
 from howdah.control.running.complaints import Complaints
 from howdah.control.running.outbox import PACE_S, Outbox

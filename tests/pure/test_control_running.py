@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howdah import HowdahError, __version__
-from howdah.control.allocate import allocate
-from howdah.control.idle import AFTER_NS, LOOK_NS
-from howdah.control.interface import Operations
-from howdah.control.members import Member
-from howdah.control.messages import BEATS_PER_LEASE, SCHEMA, Report, encode
+from howdah.control.allocation import allocate
+from howdah.control.leases.idle import AFTER_NS, LOOK_NS
+from howdah.control.leases.messages import BEATS_PER_LEASE, SCHEMA, Report, encode
 from howdah.control.policy import Policy
-from howdah.control.policyfile import loads
+from howdah.control.policy.members import Member
+from howdah.control.policy.policyfile import loads
 from howdah.control.running import keys
+from howdah.control.running.operations import Operations
 from howdah.control.running.outbox import PACE_S
 
 LSST = loads(POLICY, "lsst.toml")

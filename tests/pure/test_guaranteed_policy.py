@@ -14,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah import HowdahError
-from howdah.control import policyfile
-from howdah.control.members import Member
-from howdah.control.policy import Policy
-from howdah.control.policyfile import load, loads
-from howdah.control.terms import Change, Terms
+from howdah.control.policy import Policy, policyfile
+from howdah.control.policy.members import Member
+from howdah.control.policy.policyfile import load, loads
+from howdah.control.policy.terms import Change, Terms
 
 MEMBER = '\n[[class.{}.member]]\nhost = "{}"\nto = "{}"\nports = "{}"\n'
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.control.agent import Agent, Held
-from howdah.control.idle import AFTER_NS
-from howdah.control.messages import BEATS_PER_LEASE, Call, Grant, Measured, Report, Share
+from howdah.control.leases.agent import Agent, Held
+from howdah.control.leases.idle import AFTER_NS
+from howdah.control.leases.messages import BEATS_PER_LEASE, Call, Grant, Measured, Report, Share
 from howdah.control.policy import Alone
 
 LEASE_NS = 1000

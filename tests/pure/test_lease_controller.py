@@ -6,10 +6,10 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.control.controller import Controller, Messages, Rates
-from howdah.control.ledger import longest_ns
-from howdah.control.messages import BEATS_PER_LEASE, Call, Grant, Report, Share
-from howdah.control.orders import Orders
+from howdah.control.leases.controller import Controller, Messages, Rates
+from howdah.control.leases.ledger import longest_ns
+from howdah.control.leases.messages import BEATS_PER_LEASE, Call, Grant, Report, Share
+from howdah.control.policy.orders import Orders
 
 LEASE_NS = 1_000_000
 BEAT_NS = LEASE_NS // BEATS_PER_LEASE

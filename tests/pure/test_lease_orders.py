@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah import HowdahError
-from howdah.control.orders import OrderBook, Orders
-from howdah.control.policyfile import loads
+from howdah.control.policy.orders import OrderBook, Orders
+from howdah.control.policy.policyfile import loads
 from howdah.control.targets import Targets
 
 POLICY = """

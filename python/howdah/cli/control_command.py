@@ -13,16 +13,15 @@ from pathlib import Path
 import msgspec
 
 from howdah import HowdahError, document
-from howdah.control import members
 from howdah.control.bus import Access, opened, prepare
 from howdah.control.http import prepared
 from howdah.control.http.listening import Listening
-from howdah.control.interface import Operations
-from howdah.control.policy import Policy
-from howdah.control.policyfile import load
+from howdah.control.policy import Policy, members
+from howdah.control.policy.policyfile import load
 from howdah.control.privilege import remote
 from howdah.control.privilege.drop import drop
 from howdah.control.running.agent import PlacingKernel
+from howdah.control.running.operations import Operations
 from howdah.control.running.serving import follow, serve
 from howdah.control.running.until import signalled
 from howdah.text import printable

@@ -5,7 +5,7 @@ Rates are on the wire unless a payload is meant, in b/s. What is not known is nu
 
 import msgspec
 
-from howdah.control.orders import Terms
+from howdah.control.policy.orders import Terms
 
 SCHEMA = 1
 

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 from howdah import HowdahError
 from howdah._native import format_rate
-from howdah.control.allocate import allocate
-from howdah.control.orders import Orders, Terms
+from howdah.control.allocation import allocate
 from howdah.control.policy import Policy
+from howdah.control.policy.orders import Orders, Terms
 
 
 class Targets:

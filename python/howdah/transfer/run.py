@@ -31,7 +31,7 @@ from howdah.values.plan import Plan
 from howdah.values.record import HostLimits, Outcome, Record
 
 if TYPE_CHECKING:
-    from howdah.control.asking import Asking
+    from howdah.control.share.request import Asking
     from howdah.steering.ears import Ear
     from howdah.steering.listening import Listening
     from howdah.steering.policy import Policy

@@ -14,7 +14,7 @@ from howdah import HowdahError
 if TYPE_CHECKING:
     from howdah.control.http.listening import Listening
     from howdah.control.http.server import Prepared
-    from howdah.control.interface import Operations
+    from howdah.control.running.operations import Operations
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from howdah.control.http.openapi import description
 from howdah.control.http.orders import Order, give, orders
 from howdah.control.http.page import page
 from howdah.control.http.refusal import Refusal, Refused
-from howdah.control.interface import Operations
+from howdah.control.running.operations import Operations
 
 BODY_MAX_BYTES = 16 * 1024
 BODY_MAX_S = 10.0

@@ -5,8 +5,8 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 
 from howdah.control.http.tokens import Role
+from howdah.control.policy.terms import TermsText
 from howdah.control.status import Status
-from howdah.control.terms import TermsText
 
 Method = Literal["GET", "PUT", "DELETE"]
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 import msgspec
 
 from howdah.control.http.refusal import Refused
-from howdah.control.interface import Operations
+from howdah.control.running.operations import Operations
 from howdah.control.status import Status
 
 WATCHERS_MAX = 64

@@ -10,7 +10,7 @@ from howdah.control.bus.interface import Unreachable
 from howdah.control.http import endpoints
 from howdah.control.http.endpoints import Endpoint, Ordered
 from howdah.control.http.refusal import Refused
-from howdah.control.interface import Operations
+from howdah.control.running.operations import Operations
 
 Names = Mapping[str, str]
 """By the braces of the path."""

@@ -18,7 +18,7 @@ from howdah.control.http.listening import Listening
 from howdah.control.http.page import page
 from howdah.control.http.patience import Patient
 from howdah.control.http.tokens import Tokens
-from howdah.control.interface import Operations
+from howdah.control.running.operations import Operations
 
 CONNECTIONS_MAX = 256
 """At once; more are answered 503."""

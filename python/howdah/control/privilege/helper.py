@@ -14,9 +14,8 @@ import msgspec
 
 from howdah import HowdahError
 from howdah.cc.shares import now_ns
-from howdah.control import host
-from howdah.control.policyfile import LEASE_S_MAX
-from howdah.control.privilege import protocol
+from howdah.control.policy.policyfile import LEASE_S_MAX
+from howdah.control.privilege import host, protocol
 from howdah.control.privilege.protocol import Answer, Hold, Leave, Measure, Place, ReadHeld, Release
 from howdah.control.running.agent import PlacingKernel
 from howdah.guarded import guarded

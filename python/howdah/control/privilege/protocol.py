@@ -9,8 +9,8 @@ from typing import Annotated
 
 import msgspec
 
-from howdah.control.agent import Held
-from howdah.control.members import Member
+from howdah.control.leases.agent import Held
+from howdah.control.policy.members import Member
 
 FRAME_MAX = 4 << 20
 """Bytes; the members of a thousand flows are a tenth of that."""

@@ -11,9 +11,9 @@ from typing import TypeVar
 import msgspec
 
 from howdah import HowdahError
-from howdah.control.agent import Held
-from howdah.control.members import Member
-from howdah.control.messages import Measured
+from howdah.control.leases.agent import Held
+from howdah.control.leases.messages import Measured
+from howdah.control.policy.members import Member
 from howdah.control.privilege import protocol
 from howdah.control.privilege.drop import is_root
 from howdah.control.privilege.protocol import Answer, Hold, Leave, Measure, Place, ReadHeld, Release, Request

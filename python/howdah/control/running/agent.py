@@ -7,12 +7,12 @@ from contextlib import suppress
 from typing import Protocol
 
 from howdah import HowdahError
-from howdah.control.agent import Agent, Kernel
 from howdah.control.bus import Bus, Watch
 from howdah.control.bus.leadership import boottime_ns
-from howdah.control.idle import LOOK_NS
-from howdah.control.members import Member
-from howdah.control.messages import Call, Grant, Places, Report
+from howdah.control.leases.agent import Agent, Kernel
+from howdah.control.leases.idle import LOOK_NS
+from howdah.control.leases.messages import Call, Grant, Places, Report
+from howdah.control.policy.members import Member
 from howdah.control.running import keys
 from howdah.control.running.complaints import Complaints, Tell
 from howdah.control.running.outbox import Outbox

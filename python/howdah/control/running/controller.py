@@ -9,12 +9,12 @@ import msgspec
 from howdah import HowdahError
 from howdah.control.bus import Bus, Change, Unreachable, Watch
 from howdah.control.bus.leadership import Leadership, boottime_ns, stand
-from howdah.control.controller import Controller
-from howdah.control.members import Member
-from howdah.control.messages import BEATS_PER_LEASE, Call, Grant, Places, Report
-from howdah.control.orders import PREFIX as ORDERS
-from howdah.control.orders import Asked, OrderBook, Orders, read_asked
+from howdah.control.leases.controller import Controller
+from howdah.control.leases.messages import BEATS_PER_LEASE, Call, Grant, Places, Report
 from howdah.control.policy import Policy
+from howdah.control.policy.members import Member
+from howdah.control.policy.orders import PREFIX as ORDERS
+from howdah.control.policy.orders import Asked, OrderBook, Orders, read_asked
 from howdah.control.running import keys
 from howdah.control.running.complaints import Complaints, Tell
 from howdah.control.running.keys import Leading

@@ -6,8 +6,8 @@ An agent watches what is said to it alone, so that fifty of them do not each rea
 import msgspec
 
 from howdah import HowdahError
-from howdah.control.messages import Call, Grant, M, Places, Report, decode
-from howdah.control.orders import PREFIX as ORDERS
+from howdah.control.leases.messages import Call, Grant, M, Places, Report, decode
+from howdah.control.policy.orders import PREFIX as ORDERS
 
 REPORTS = "report."
 AGENTS = "agent."

@@ -7,7 +7,7 @@ import asyncio
 from contextlib import suppress
 
 from howdah.control.bus import Bus, Unreachable
-from howdah.control.messages import Places, encode
+from howdah.control.leases.messages import Places, encode
 from howdah.control.running.keys import Message, key_of
 
 PACE_S = 0.01

@@ -2,9 +2,9 @@
 
 import time
 
-from howdah.control.messages import Share
-from howdah.control.orders import Asked
+from howdah.control.leases.messages import Share
 from howdah.control.policy import Flow
+from howdah.control.policy.orders import Asked
 from howdah.control.running import keys
 from howdah.control.running.controller import RunningController
 from howdah.control.running.sightings import Sighting

@@ -4,11 +4,11 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from howdah.control.bus import Bus
-from howdah.control.interface import Operations
 from howdah.control.policy import Policy
 from howdah.control.running.agent import PlacingKernel, RunningAgent
 from howdah.control.running.complaints import Tell
 from howdah.control.running.controller import RunningController
+from howdah.control.running.operations import Operations
 from howdah.control.running.together import together
 
 Attend = Callable[[Operations], Coroutine[Any, Any, None]]

@@ -3,7 +3,7 @@
 from collections import deque
 from typing import NamedTuple
 
-from howdah.control.messages import Measured, Report
+from howdah.control.leases.messages import Measured, Report
 
 _S = 1_000_000_000
 SPAN_NS = _S

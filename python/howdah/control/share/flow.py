@@ -25,7 +25,7 @@ class NotYet(HowdahError):
     """Nothing holds it, or not yet: rules come after shares, and a new controller has heard of nobody."""
 
 
-def flow(status: Status, name: str, addresses: Sequence[str], here: Here) -> FlowStatus:
+def own_flow(status: Status, name: str, addresses: Sequence[str], here: Here) -> FlowStatus:
     """The flow that connections from here to ``addresses`` are, of the class ``name``.
 
     Raises HowdahError when they are none, or nobody is there to hold them.

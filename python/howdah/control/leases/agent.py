@@ -11,8 +11,8 @@ one clock of the host, which counts suspension too: CLOCK_BOOTTIME, as in the ke
 from collections.abc import Collection, Mapping
 from typing import NamedTuple, Protocol
 
-from howdah.control.idle import Idle
-from howdah.control.messages import BEATS_PER_LEASE, Call, Grant, Measured, Report, Share
+from howdah.control.leases.idle import Idle
+from howdah.control.leases.messages import BEATS_PER_LEASE, Call, Grant, Measured, Report, Share
 
 
 class Held(NamedTuple):

@@ -11,8 +11,8 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from howdah import document
-from howdah.control.members import Member
 from howdah.control.policy import Alone
+from howdah.control.policy.members import Member
 
 SCHEMA = 2
 

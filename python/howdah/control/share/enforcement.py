@@ -10,8 +10,8 @@ from pathlib import Path
 from howdah import HowdahError
 from howdah.cc import programs
 from howdah.cc.shares import everyones
-from howdah.control import own
-from howdah.control.own import Here
+from howdah.control.share import flow
+from howdah.control.share.flow import Here
 from howdah.values.record import HostLimits
 
 CONTROL = "hd_hold"
@@ -52,8 +52,8 @@ def _held(addresses: Sequence[str], cgroup: str) -> set[str]:
         if rule.target is not None
         and rule.target.share in names
         and rule.namespace in (None, mine)
-        and own.goes(addresses, rule.to)
-        and own.is_below(cgroup, rule.cgroup)
+        and flow.goes(addresses, rule.to)
+        and flow.is_below(cgroup, rule.cgroup)
     }
 
 

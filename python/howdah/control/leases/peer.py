@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from howdah.control.ledger import Account
-from howdah.control.messages import Report, Share
+from howdah.control.leases.ledger import Account
+from howdah.control.leases.messages import Report, Share
 
 Shares = dict[str, Share]
 

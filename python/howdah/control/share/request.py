@@ -17,7 +17,7 @@ from typing import Self
 
 from howdah import HowdahError
 from howdah.control.http.client import Client
-from howdah.control.own import NotYet
+from howdah.control.share.flow import NotYet
 from howdah.control.status import FlowStatus, Status
 from howdah.values.path import Share
 from howdah.values.record import Shared, ShareSample

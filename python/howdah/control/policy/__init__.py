@@ -12,9 +12,9 @@ import msgspec
 
 from howdah import HowdahError, tomlfile
 from howdah._native import format_rate
-from howdah.control import terms
-from howdah.control.members import Member
-from howdah.control.terms import Change, Terms, TermsText
+from howdah.control.policy import terms
+from howdah.control.policy.members import Member
+from howdah.control.policy.terms import Change, Terms, TermsText
 
 SEE = "see: howdah control serve --help"
 

@@ -15,11 +15,11 @@ clock of this host, which counts suspension too: CLOCK_BOOTTIME.
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from howdah.control.ledger import DRIFT_MARGIN, Account, Ledger, longest_ns
-from howdah.control.messages import BEATS_PER_LEASE, Call, Grant, Report, Share
-from howdah.control.orders import Orders
-from howdah.control.peer import Peer, Shares
+from howdah.control.leases.ledger import DRIFT_MARGIN, Account, Ledger, longest_ns
+from howdah.control.leases.messages import BEATS_PER_LEASE, Call, Grant, Report, Share
+from howdah.control.leases.peer import Peer, Shares
 from howdah.control.policy import Alone
+from howdah.control.policy.orders import Orders
 
 Rates = Mapping[str, Mapping[str, int]]
 """By agent, then by flow, in b/s on the wire."""

@@ -9,9 +9,9 @@ from howdah import HowdahError
 from howdah.cc import programs
 from howdah.cc.places import cgroup_id
 from howdah.cc.shares import Placed, Share, Shares
-from howdah.control.agent import Held
-from howdah.control.members import Member
-from howdah.control.messages import Measured
+from howdah.control.leases.agent import Held
+from howdah.control.leases.messages import Measured
+from howdah.control.policy.members import Member
 
 _PROGRAM = "hold"
 

@@ -15,7 +15,7 @@ consistency, SOSP 1989. Deviation: a lease begins when the Report that it answer
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from howdah.control.messages import Share
+from howdah.control.leases.messages import Share
 
 DRIFT_MARGIN = 0.01
 """No two clocks may differ more in rate. Linux lets NTP correct a clock by 0.05 % at most (MAXFREQ)."""

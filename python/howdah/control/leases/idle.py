@@ -8,7 +8,7 @@ that its minimum holds back, so it is seen at the next look when it begins.
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from howdah.control.messages import Measured
+from howdah.control.leases.messages import Measured
 
 LOOK_NS = 20_000_000
 """Between two looks."""

@@ -13,7 +13,7 @@ from contextlib import suppress
 import msgspec
 
 from howdah import HowdahError
-from howdah.control.orders import Asked, Terms
+from howdah.control.policy.orders import Asked, Terms
 from howdah.control.running import keys
 from howdah.control.running.controller import RunningController
 from howdah.control.running.picture import picture
