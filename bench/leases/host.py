@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from bench.leases.clock import Clock
 from bench.leases.ground import Ground
-from howdah.control.leases.agent import Agent, Held
-from howdah.control.leases.idle import AFTER_NS
+from howdah.control.leases.agent import AFTER_NS, Agent, Held
 from howdah.control.leases.messages import Call, Grant, Measured, Report
 
 KILLED_WRITING = 0.01

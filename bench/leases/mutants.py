@@ -7,10 +7,9 @@ import msgspec
 from bench.leases.ground import Variant
 from bench.leases.world import run
 from howdah.control.leases.agent import Agent
-from howdah.control.leases.controller import Controller, Messages
+from howdah.control.leases.controller import Controller, Messages, Peer
 from howdah.control.leases.ledger import Account, Ledger
-from howdah.control.leases.messages import Call, Grant, Report, Share
-from howdah.control.leases.peer import Peer
+from howdah.control.leases.messages import Call, FlowShare, Grant, Report
 
 
 class _LeaseFromReceipt(Agent):
@@ -50,7 +49,9 @@ class _AnyIncarnation(Agent):
 class _RaisesFirst(Agent):
     """Raises before it lowers."""
 
-    def _in_order(self, shares: Mapping[str, Share], before: Mapping[str, Share]) -> list[tuple[str, Share]]:
+    def _in_order(
+        self, shares: Mapping[str, FlowShare], before: Mapping[str, FlowShare]
+    ) -> list[tuple[str, FlowShare]]:
         return super()._in_order(shares, before)[::-1]
 
 
@@ -65,7 +66,7 @@ class _Impatient(Ledger):
 
 
 class _Forgetful(Account):
-    def count(self, seq: int, shares: Mapping[str, Share], now_ns: int, until_ns: int) -> None:
+    def count(self, seq: int, shares: Mapping[str, FlowShare], now_ns: int, until_ns: int) -> None:
         self._entries = []
         super().count(seq, shares, now_ns, until_ns)
 

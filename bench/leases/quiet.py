@@ -42,7 +42,7 @@ def world_of(delay_ns: int, seed: int = 1) -> World:
 def change_ns(world: World) -> int:
     """From an order on the bus until all that it wants is in force."""
     began_ns = world.timeline.now_ns
-    world.order(Orders(revision=world.orders.revision + 1, asked=world.orders.asked ^ {"images"}))
+    world.order(Orders(revision=world.orders.revision + 1, requested=world.orders.requested ^ {"images"}))
     while not at_goal(world):
         _step(world, began_ns)
     return world.timeline.now_ns - began_ns

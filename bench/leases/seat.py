@@ -5,7 +5,7 @@ from functools import partial
 from bench.leases.clock import Clock
 from bench.leases.ground import Ground
 from bench.leases.network import STORE
-from howdah.control.bus.election import Claim, Election, Record
+from howdah.control.bus.leadership import Claim, Election, LeaderRecord
 from howdah.control.leases.controller import Controller, Messages
 from howdah.control.leases.messages import Grant, Report
 from howdah.control.policy.orders import Orders
@@ -78,7 +78,7 @@ class Seat:
         store = self._ground.store
         self._ground.network.carry(STORE, self.name, self._seen, look, store.record, store.revision)
 
-    def _seen(self, look: int, record: Record | None, revision: int) -> None:
+    def _seen(self, look: int, record: LeaderRecord | None, revision: int) -> None:
         if look != self._look:
             return
         claim = self._election.look(record, revision, 0, self.shown_ns(), 0)

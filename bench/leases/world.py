@@ -15,8 +15,8 @@ from bench.leases.scene import SETTLED_LEASES, Event, Scene, drawn
 from bench.leases.seat import Seat
 from bench.leases.timeline import NS_PER_S
 from bench.leases.watch import Watch
+from howdah.control.allocation import Targets
 from howdah.control.policy.orders import Orders
-from howdah.control.targets import Targets
 
 
 class Outcome(NamedTuple):
@@ -127,7 +127,7 @@ class World(Ground):
     def _draw_order(self) -> None:
         """Somebody asks for the images, for all hosts or one, or no longer, drains a host, or sets terms."""
         random, old = self.random, self.orders
-        asked, drained, changed, hosts = old.asked, old.drained, old.changed, old.hosts
+        asked, drained, changed, hosts = old.requested, old.drained, old.changed, old.hosts
         draw = random.random()
         if draw < 0.5:
             asked ^= {"images"}
@@ -142,7 +142,7 @@ class World(Ground):
                 else {"maximum": f"{random.randint(20, 90)}%"}
             }
         revision = old.revision + 1
-        self.order(Orders(revision=revision, asked=asked, hosts=hosts, drained=drained, changed=changed))
+        self.order(Orders(revision=revision, requested=asked, hosts=hosts, drained=drained, changed=changed))
 
     def _spread(self) -> None:
         for seat in self.seats:

@@ -14,7 +14,7 @@ from buses import served, wired
 
 from bench.nats_server import NatsServer
 from howdah import HowdahError
-from howdah.control.bus import Bus, Change, Unreachable, Watch
+from howdah.control.bus import Bus, KeyChange, Unreachable, Watch
 from howdah.control.bus.jetstream import JetStreamBus
 from howdah.control.bus.leadership import Leadership, boottime_ns, stand
 
@@ -29,7 +29,7 @@ def server() -> Iterator[NatsServer]:
         yield server
 
 
-async def soon(watch: Watch, within_s: float = 10.0) -> Change:
+async def soon(watch: Watch, within_s: float = 10.0) -> KeyChange:
     async with asyncio.timeout(within_s):
         return await anext(watch)
 

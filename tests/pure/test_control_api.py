@@ -265,7 +265,7 @@ def test_a_watcher_who_leaves_is_counted_out(client: Client, path: Controlled) -
 
 
 def test_watchers_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("howdah.control.http.feed.WATCHERS_MAX", 2)
+    monkeypatch.setattr("howdah.control.http.application.WATCHERS_MAX", 2)
     with controlled() as here:
         client = Client(here.url)
         watched = [client.watch() for _ in range(2)]

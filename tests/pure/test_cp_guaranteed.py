@@ -173,7 +173,7 @@ def test_a_share_is_in_force_when_it_begins_and_given_back_when_it_ends(lsst: Co
         assert mine.share.most_bps == 10**9
         assert [each.traffic_class for each in who_asks(lsst)] == ["images"]
     assert who_asks(lsst) == []
-    told = mine.told()
+    told = mine.to_record()
     assert (told.flow, told.policy, told.asked) == ("images/base20", "lsst", True)
     assert told.range_bps == (939_992_000, 939_992_000)
 
@@ -212,17 +212,17 @@ def test_where_there_is_enough_to_connect_it_is_asked_for_when_payload_comes() -
         assert mine.share.rate_bps == 500_000
         mine.begin(0.05)
         deadline = time.monotonic() + 10
-        while mine.told().waited_s is None:
+        while mine.to_record().waited_s is None:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         assert len(who_asks(here)) == 1
-        assert mine.told().range_bps == (939_500_000, 939_500_000)
+        assert mine.to_record().range_bps == (939_500_000, 939_500_000)
 
 
 def test_a_class_that_always_has_its_share_is_not_asked_for(lsst: Controlled) -> None:
     with ask(lsst, "background", "base23") as mine:
         assert who_asks(lsst) == []
-        assert not mine.told().asked
+        assert not mine.to_record().asked
         assert mine.share.rate_bps == 949_984_000
 
 

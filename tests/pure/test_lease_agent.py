@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.control.leases.agent import Agent, Held
-from howdah.control.leases.idle import AFTER_NS
-from howdah.control.leases.messages import BEATS_PER_LEASE, Call, Grant, Measured, Report, Share
+from howdah.control.leases.agent import AFTER_NS, Agent, Held
+from howdah.control.leases.messages import BEATS_PER_LEASE, Call, FlowShare, Grant, Measured, Report
 from howdah.control.policy import Alone
 
 LEASE_NS = 1000
@@ -70,7 +69,7 @@ def grant_of(
         beat=beat,
         lease_ns=LEASE_NS,
         alone=alone,
-        shares={flow: Share(rate, 1) for flow, rate in rates.items()},
+        shares={flow: FlowShare(rate, 1) for flow, rate in rates.items()},
     )
 
 
@@ -121,11 +120,11 @@ def test_it_says_at_once_what_is_different_and_only_that() -> None:
     assert agent.hear(Call(agent="a", epoch=5), 20) is None
     granted = agent.hear(grant_of({"f": 50}, epoch=5, beat=2), 30)
     assert granted is not None
-    assert (granted.seq, granted.shares, granted.left_ns) == (1, {"f": Share(50, 1)}, LEASE_NS - 20)
+    assert (granted.seq, granted.shares, granted.left_ns) == (1, {"f": FlowShare(50, 1)}, LEASE_NS - 20)
     assert agent.hear(grant_of({"f": 50}, epoch=5, seq=2, beat=3), 40) is None, "a renewal"
     lowered = agent.hear(grant_of({"f": 20}, epoch=5, seq=3, beat=3), 50)
     assert lowered is not None
-    assert lowered.shares == {"f": Share(20, 1)}
+    assert lowered.shares == {"f": FlowShare(20, 1)}
     assert lowered.measured == {"f": Measured(10, 5, 1)}
 
 
@@ -143,7 +142,7 @@ def test_one_that_starts_again_says_what_the_kernel_has_and_raises_nothing() -> 
     agent, _ = agent_of(table)
     report = agent.tick(250)
     assert report is not None
-    assert report.shares == {"f": Share(70, 1), "g": Share(2, 2)}
+    assert report.shares == {"f": FlowShare(70, 1), "g": FlowShare(2, 2)}
     assert report.left_ns == 250
     assert len(table.states) == 1
 

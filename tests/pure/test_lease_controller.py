@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from howdah.control.leases.controller import Controller, Messages, Rates
 from howdah.control.leases.ledger import longest_ns
-from howdah.control.leases.messages import BEATS_PER_LEASE, Call, Grant, Report, Share
+from howdah.control.leases.messages import BEATS_PER_LEASE, Call, FlowShare, Grant, Report
 from howdah.control.policy.orders import Orders
 
 LEASE_NS = 1_000_000
@@ -23,7 +23,7 @@ def targets(a: int, b: int) -> Rates:
 
 
 def by_asked(orders: Orders, _: Collection[str]) -> Rates:
-    return targets(10, 90) if orders.asked else targets(90, 10)
+    return targets(10, 90) if orders.requested else targets(90, 10)
 
 
 class Played:
@@ -33,7 +33,7 @@ class Played:
         self,
         allocate: Callable[[Orders, Collection[str]], Rates] = by_asked,
         minimums: Rates = MINIMUMS,
-        held: Mapping[str, dict[str, Share]] | None = None,
+        held: Mapping[str, dict[str, FlowShare]] | None = None,
     ) -> None:
         self.controller = Controller(TRUSTED_BPS, minimums, allocate, lease_ns=LEASE_NS)
         self.held = {"a": {}, "b": {}} | dict(held or {})
@@ -84,7 +84,7 @@ def test_what_is_raised_waits_for_the_word_that_the_rest_is_lowered() -> None:
     played.begin()
     assert played.rates() == [90, 10]
     controller = played.controller
-    assert played.obey(controller.order(Orders(revision=1, asked=frozenset({"f"})), 1)) == ["a"]
+    assert played.obey(controller.order(Orders(revision=1, requested=frozenset({"f"})), 1)) == ["a"]
     assert played.rates() == [10, 10]
     assert controller.settled(1) is None
     assert controller.tick(2) == []
@@ -98,14 +98,14 @@ def test_who_says_nothing_is_waited_for_until_the_lease_has_run_out() -> None:
     played = Played()
     played.begin()
     controller = played.controller
-    controller.order(Orders(revision=1, asked=frozenset({"f"})), 1)
+    controller.order(Orders(revision=1, requested=frozenset({"f"})), 1)
     end_ns = longest_ns(LEASE_NS)
     assert controller.wake_ns(1) == end_ns
     controller.hear(played.report("b"), end_ns - 1)
     assert controller.tick(end_ns - 1) == []
     (grant,) = controller.tick(end_ns)
     assert isinstance(grant, Grant)
-    assert grant.shares == {"f/b": Share(90, 5)}
+    assert grant.shares == {"f/b": FlowShare(90, 5)}
     assert controller.wake_ns(end_ns) is None
 
 
@@ -113,7 +113,7 @@ def test_orders_that_come_late_count_for_nothing() -> None:
     played = Played()
     played.begin()
     assert len(played.controller.order(Orders(revision=2), 1)) == 0
-    assert len(played.controller.order(Orders(revision=1, asked=frozenset({"f"})), 1)) == 0
+    assert len(played.controller.order(Orders(revision=1, requested=frozenset({"f"})), 1)) == 0
     assert played.controller.settled(1) == 2
 
 
@@ -153,7 +153,7 @@ def test_whose_clock_was_set_back_is_heard_once_its_forerunner_has_been_silent_f
 
 
 def test_a_new_leader_calls_leaves_what_is_and_raises_nothing_until_all_have_answered() -> None:
-    played = Played(held={"a": {"f/a": Share(60, 5)}, "b": {"f/b": Share(40, 5)}})
+    played = Played(held={"a": {"f/a": FlowShare(60, 5)}, "b": {"f/b": FlowShare(40, 5)}})
     controller = played.controller
     calls = controller.lead(1, FAR_NS, 0)
     assert calls == [Call(agent="a", epoch=1), Call(agent="b", epoch=1)]
@@ -187,9 +187,9 @@ def test_what_lies_on_the_bus_tells_of_agents_leases_and_minimums_of_another_pol
         beat=1,
         lease_ns=5 * LEASE_NS,
         alone="minimum",
-        shares={"f/gone": Share(30, 20)},
+        shares={"f/gone": FlowShare(30, 20)},
     )
-    played = Played(held={name: {f"f/{name}": Share(5, 5)} for name in ("a", "b")})
+    played = Played(held={name: {f"f/{name}": FlowShare(5, 5)} for name in ("a", "b")})
     controller = played.controller
     assert Call(agent="gone", epoch=2) in controller.lead(2, FAR_NS, 0, [gone])
     for now_ns in (1, 2, 4 * LEASE_NS):
@@ -206,7 +206,7 @@ def test_what_lies_on_the_bus_tells_of_agents_leases_and_minimums_of_another_pol
 def test_a_host_of_no_class_is_told_to_let_go() -> None:
     played = Played()
     played.begin()
-    played.held["c"], played.seqs["c"] = {"f/c": Share(5, 5)}, 0
+    played.held["c"], played.seqs["c"] = {"f/c": FlowShare(5, 5)}, 0
     assert played.obey(played.controller.hear(played.report("c"), 1)) == ["c"]
     assert played.held["c"] == {}
 
@@ -214,17 +214,17 @@ def test_a_host_of_no_class_is_told_to_let_go() -> None:
 def test_minimums_of_another_policy_are_raised_only_where_others_were_lowered() -> None:
     """The former policy left 60 to ``a`` for ever; this one leaves them to ``b``."""
     minimums = {"a": {"f/a": 10}, "b": {"f/b": 60}}
-    held = {"a": {"f/a": Share(60, 60)}, "b": {"f/b": Share(40, 10)}}
+    held = {"a": {"f/a": FlowShare(60, 60)}, "b": {"f/b": FlowShare(40, 10)}}
     played = Played(lambda *_: targets(20, 80), minimums, held)
     controller = played.controller
     controller.lead(1, FAR_NS, 0)
     played.obey(controller.hear(played.report("b"), 1))
-    assert played.held["b"] == {"f/b": Share(40, 40)}
+    assert played.held["b"] == {"f/b": FlowShare(40, 40)}
     played.obey(controller.hear(played.report("a"), 2))
-    assert played.held["a"] == {"f/a": Share(20, 10)}
-    assert played.held["b"] == {"f/b": Share(40, 40)}
+    assert played.held["a"] == {"f/a": FlowShare(20, 10)}
+    assert played.held["b"] == {"f/b": FlowShare(40, 40)}
     played.obey(controller.hear(played.report("a"), 3))
-    assert played.held["b"] == {"f/b": Share(80, 60)}
+    assert played.held["b"] == {"f/b": FlowShare(80, 60)}
 
 
 def test_it_is_silent_when_its_term_is_over_and_goes_on_when_that_is_prolonged() -> None:
@@ -260,10 +260,10 @@ def test_it_resigns_when_somebody_follows_a_later_epoch() -> None:
 def test_any_target_is_reached_and_the_sum_is_never_above(
     order: list[str], target: int, lost: int, doubled: bool
 ) -> None:
-    played = Played(lambda orders, _: targets(target, 100 - target) if orders.asked else targets(50, 50))
+    played = Played(lambda orders, _: targets(target, 100 - target) if orders.requested else targets(50, 50))
     played.begin()
     controller = played.controller
-    waiting = controller.order(Orders(revision=1, asked=frozenset({"f"})), 1)[lost:]
+    waiting = controller.order(Orders(revision=1, requested=frozenset({"f"})), 1)[lost:]
     for beat in range(1, 5):
         now_ns = beat * BEAT_NS
         for agent in order:
@@ -279,20 +279,20 @@ def test_any_target_is_reached_and_the_sum_is_never_above(
 
 def test_who_went_back_to_ordinary_control_stays_there_until_something_is_free() -> None:
     """Its kernel has a minimum of 0, and so it says; a share of 0 would stop it."""
-    played = Played(held={"a": {"f/a": Share(0, 0)}, "b": {"f/b": Share(90, 5)}})
+    played = Played(held={"a": {"f/a": FlowShare(0, 0)}, "b": {"f/b": FlowShare(90, 5)}})
     controller = played.controller
     controller.lead(1, FAR_NS, 0)
     assert controller.hear(played.report("a", left_ns=0), 1) == []
     assert played.obey(controller.hear(played.report("b"), 2)) == ["b", "a"]
-    assert played.held["a"] == {"f/a": Share(10, 5)}
+    assert played.held["a"] == {"f/a": FlowShare(10, 5)}
     played.obey(controller.hear(played.report("b"), 3))
-    assert played.held["a"] == {"f/a": Share(90, 5)}
+    assert played.held["a"] == {"f/a": FlowShare(90, 5)}
 
 
 def test_grants_carry_what_the_policy_says() -> None:
     controller = Controller(100, MINIMUMS, by_asked, lease_ns=LEASE_NS, alone="ordinary")
     controller.lead(3, FAR_NS, 0)
-    played = Played(held={"a": {"f/a": Share(5, 5)}})
+    played = Played(held={"a": {"f/a": FlowShare(5, 5)}})
     (grant,) = controller.hear(msgspec.structs.replace(played.report("a", epoch=3), beat=17), 1)
     assert isinstance(grant, Grant)
     assert (grant.alone, grant.lease_ns, grant.epoch, grant.beat) == ("ordinary", LEASE_NS, 3, 17)

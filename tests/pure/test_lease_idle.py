@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.control.leases.idle import AFTER_NS, LOOK_NS, Idle
+from howdah.control.leases.agent import AFTER_NS, LOOK_NS, Idle
 from howdah.control.leases.messages import Measured
 
 MINIMUM_BPS = 1_000_000

@@ -5,7 +5,7 @@ Rates are on the wire unless a payload is meant, in b/s. What is not known is nu
 
 import msgspec
 
-from howdah.control.policy.orders import Terms
+from howdah.control.policy.orders import TermsTable
 
 SCHEMA = 1
 
@@ -83,7 +83,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     askable: list[str]
     """Classes that can be asked for."""
     asked: list[AskedStatus]
-    changed: dict[str, Terms]
+    changed: dict[str, TermsTable]
     """By class, the terms ordered in place of the policy's."""
     hosts: list[HostStatus]
     flows: list[FlowStatus]

@@ -125,7 +125,7 @@ class _Run:
             rtt_s=self.far.rtt_s if self.far else None,
             plan=self.plan,
             outcome=self.outcome,
-            share=self.asking.told() if self.asking else None,
+            share=self.asking.to_record() if self.asking else None,
             listened=self.listening.told() if self.listening else None,
             sweep=self.request.sweep,
             near_cpu_busy_fraction=self.near_cpu_busy_fraction,

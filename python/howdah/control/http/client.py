@@ -14,8 +14,7 @@ from howdah import HowdahError, document
 from howdah.control import status
 from howdah.control.http import endpoints
 from howdah.control.http.address import DEFAULT_ADDRESS, is_loopback, parse
-from howdah.control.http.endpoints import CLIENT_HEADER, Endpoint, Ordered, Wish
-from howdah.control.http.refusal import Refusal
+from howdah.control.http.endpoints import CLIENT_HEADER, Endpoint, Ordered, Refusal, Wish
 from howdah.control.status import Status
 
 ADDRESS_VARIABLE = "HOWDAH_CONTROL"

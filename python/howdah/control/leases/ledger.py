@@ -15,7 +15,7 @@ consistency, SOSP 1989. Deviation: a lease begins when the Report that it answer
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from howdah.control.leases.messages import Share
+from howdah.control.leases.messages import FlowShare
 
 DRIFT_MARGIN = 0.01
 """No two clocks may differ more in rate. Linux lets NTP correct a clock by 0.05 % at most (MAXFREQ)."""
@@ -30,7 +30,7 @@ class _Entry(NamedTuple):
     """A Grant that may be in force; ``seq`` 0 is what the agent had before this epoch."""
 
     seq: int
-    shares: Mapping[str, Share]
+    shares: Mapping[str, FlowShare]
     rates_bps: int
     """Their sum."""
     total_bps: int
@@ -55,13 +55,13 @@ class Account:
         self._entries: list[_Entry] = []
         self._set_minimums(minimums, {})
 
-    def expect(self, shares: Mapping[str, Share]) -> None:
+    def expect(self, shares: Mapping[str, FlowShare]) -> None:
         """Counts the minimums of what it was granted or reported at some time before this epoch."""
         before, least = _minimums_of(shares), {**self.minimums, **self.own_minimums}
         own = {flow: min(least.get(flow, 0), each) for flow, each in before.items()}
         self._set_minimums(_larger(self.minimums, before), {**self.own_minimums, **own})
 
-    def inherit(self, shares: Mapping[str, Share], now_ns: int, until_ns: int) -> None:
+    def inherit(self, shares: Mapping[str, FlowShare], now_ns: int, until_ns: int) -> None:
         """Counts what the agent has of earlier epochs, now that it says so."""
         self.heard = True
         if not self._entries:
@@ -69,7 +69,7 @@ class Account:
             self._set_minimums({**self.minimums, **minimums}, {**self.own_minimums, **minimums})
         self.count(0, shares, now_ns, until_ns)
 
-    def count(self, seq: int, shares: Mapping[str, Share], now_ns: int, until_ns: int) -> None:
+    def count(self, seq: int, shares: Mapping[str, FlowShare], now_ns: int, until_ns: int) -> None:
         """Counts what the agent is about to be sent."""
         self._entries = [entry for entry in self._entries if entry.until_ns > now_ns]
         rates_bps = sum(share.rate_bps for share in shares.values())
@@ -105,7 +105,7 @@ class Account:
         """When the next lease runs out; null: none is left."""
         return min((entry.until_ns for entry in self._entries if entry.until_ns > now_ns), default=None)
 
-    def total_bps(self, shares: Mapping[str, Share]) -> int:
+    def total_bps(self, shares: Mapping[str, FlowShare]) -> int:
         """The most that its flows can have together while these shares are put into force one by one."""
         minimums = self.minimums
         above = (share.rate_bps - minimums.get(flow, 0) for flow, share in shares.items())
@@ -121,7 +121,7 @@ def _larger(some: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int
     return {flow: max(some.get(flow, 0), others.get(flow, 0)) for flow in {**some, **others}}
 
 
-def _minimums_of(shares: Mapping[str, Share]) -> dict[str, int]:
+def _minimums_of(shares: Mapping[str, FlowShare]) -> dict[str, int]:
     return {flow: share.minimum_bps for flow, share in shares.items()}
 
 

@@ -85,7 +85,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
             flow.id: least_bps[each.name] // len(each.flows) for each in self.classes for flow in each.flows
         }
 
-    def check_asked(self, name: str) -> None:
+    def check_requestable(self, name: str) -> None:
         """Raises HowdahError unless ``name`` is a class that is asked for."""
         if not self._find(name).asked:
             names = ", ".join(each.name for each in self.classes if each.asked) or "none"

@@ -1,13 +1,18 @@
 """Terms: the minimum, maximum, weight and priority of a class, as written, as a change, and in force.
 
 All are of the class as a whole; its flows have equal parts of them. Rates are on the wire, in b/s.
+
+All that there is to a term but its part in the allocation is in this file: a field of ``TermsText`` (how it
+is written, checked and described), one of ``Change`` and of ``Terms``, and its line in ``read``. The policy
+file, orders, the HTTP API and its description take it from here. CONTRIBUTING.md has the steps.
 """
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, get_type_hints
 
 import msgspec
+from msgspec import Meta
 
 from howdah import HowdahError, tomlfile
 from howdah._native import format_rate, parse_fraction, parse_rate
@@ -15,21 +20,31 @@ from howdah._native import format_rate, parse_fraction, parse_rate
 FLOW_LEAST_BPS = 8_000
 """The least rate that ``hd_hold`` can hold."""
 WEIGHT_MAX = 10_000
-"""As of the weights of cgroups; only their ratios count."""
+"""The same limit as for weights of cgroups; only their ratios count."""
 PRIORITY_MAX = 100
-
-Weight = Annotated[int, msgspec.Meta(ge=1, le=WEIGHT_MAX)]
-Priority = Annotated[int, msgspec.Meta(ge=0, le=PRIORITY_MAX)]
 
 
 class TermsText(msgspec.Struct, forbid_unknown_fields=True):
     """Terms as a person writes them; a rate is a percentage of what is given away, or has its unit."""
 
-    fixed: str | None = None
-    minimum: str | None = None
-    maximum: str | None = None
-    weight: Weight | None = None
-    priority: Priority | None = None
+    fixed: Annotated[str | None, Meta(description="its minimum and maximum in one")] = None
+    minimum: Annotated[str | None, Meta(description="the rate that it always has")] = None
+    maximum: Annotated[str | None, Meta(description="the rate that it gets at most")] = None
+    weight: Annotated[
+        Annotated[int, Meta(ge=1, le=WEIGHT_MAX)] | None,
+        Meta(description=f"its part beside classes of the same priority, 1 to {WEIGHT_MAX:,}"),
+    ] = None
+    priority: Annotated[
+        Annotated[int, Meta(ge=0, le=PRIORITY_MAX)] | None,
+        Meta(description=f"higher ones are filled first, 0 to {PRIORITY_MAX}"),
+    ] = None
+
+
+TERMS: dict[str, str] = {
+    name: hint.__metadata__[0].description
+    for name, hint in get_type_hints(TermsText, include_extras=True).items()
+}
+"""Each term that can be written, with its meaning: what messages, options and descriptions are made from."""
 
 
 class Change(msgspec.Struct, frozen=True):

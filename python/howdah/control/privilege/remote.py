@@ -14,8 +14,7 @@ from howdah import HowdahError
 from howdah.control.leases.agent import Held
 from howdah.control.leases.messages import Measured
 from howdah.control.policy.members import Member
-from howdah.control.privilege import protocol
-from howdah.control.privilege.drop import is_root
+from howdah.control.privilege import is_root, protocol
 from howdah.control.privilege.protocol import Answer, Hold, Leave, Measure, Place, ReadHeld, Release, Request
 
 T = TypeVar("T")

@@ -101,7 +101,7 @@ class Asking:
             flow=self._flow.flow, rate_bps=self._flow.share_bps, most_bps=self._most_bps, policy=self._policy
         )
 
-    def told(self) -> Shared:
+    def to_record(self) -> Shared:
         """For the record."""
         return Shared(
             controller=self._client.address,
