@@ -14,7 +14,7 @@ from bench.leases.timeline import NS_PER_S, Timeline
 from howdah.control.allocation import Targets
 from howdah.control.bus.leadership import Claim, LeaderRecord
 from howdah.control.leases.agent import Agent, Held
-from howdah.control.leases.controller import Controller, Rates
+from howdah.control.leases.controller import Controller, RatesByAgent
 from howdah.control.leases.ledger import DRIFT_MARGIN
 from howdah.control.leases.messages import Call, Grant, Report
 from howdah.control.policy.orders import Orders
@@ -80,10 +80,10 @@ class Ground:
         self.controllers: dict[str, Callable[[Report], None]] = {}
         self.agents: dict[str, Callable[[Grant | Call], None]] = {}
         self._numbers = 0
-        self._rates: dict[tuple[Targets, int, frozenset[str]], Rates] = {}
+        self._rates: dict[tuple[Targets, int, frozenset[str]], RatesByAgent] = {}
         self._values: dict[str, Grant | Report] = {}
 
-    def rates_bps(self, targets: Targets, orders: Orders, idle: Collection[str]) -> Rates:
+    def rates_bps(self, targets: Targets, orders: Orders, idle: Collection[str]) -> RatesByAgent:
         """What all controllers of one policy would find alike."""
         key = (targets, orders.revision, frozenset(idle))
         if key not in self._rates:

@@ -29,7 +29,7 @@ def world_of(delay_ns: int, seed: int = 1) -> World:
         later=policy,
         weather=Weather(delay_ns, lost=0, doubled=0, late=0),
         clocks=lambda: Clock(random.randrange(10**16), random.randint(-100, 100)),
-        seats=2,
+        controller_hosts=2,
         events=[],
         rough_ns=0,
     )

@@ -39,7 +39,7 @@ class Scene(NamedTuple):
     """Of the same flows: what the policy file may be changed to."""
     weather: Weather
     clocks: Callable[[], Clock]
-    seats: int
+    controller_hosts: int
     """Hosts for controllers."""
     events: Sequence[Event]
     rough_ns: int
@@ -62,7 +62,7 @@ def drawn(random: Random) -> Scene:
         later=later,
         weather=_weather(random),
         clocks=lambda: _clock(random),
-        seats=random.randint(1, 3),
+        controller_hosts=random.randint(1, 3),
         events=list(_events(random)),
         rough_ns=ROUGH_NS,
     )

@@ -16,7 +16,7 @@ from howdah import decide as paths
 from howdah.control.http.client import Client
 from howdah.control.share import enforcement, request
 from howdah.control.share.flow import Here, own_flow
-from howdah.control.share.request import Asking
+from howdah.control.share.request import ShareRequest
 from howdah.control.status import AskedStatus, FlowStatus, HostStatus, Status
 from howdah.decide import Share
 from howdah.remote.endpoints import route
@@ -115,7 +115,7 @@ def test_the_deepest_cgroup_of_a_process_says_whose_share_it_is() -> None:
         (
             IMAGES,
             "images",
-            BASE20._replace(held=set()),
+            BASE20._replace(enforced=set()),
             "no rule on this host holds connections to 20.20",
         ),
         (
@@ -157,10 +157,12 @@ def test_what_would_be_held_by_nobody_is_refused(known: Status, name: str, here:
     assert "\n" not in str(caught.value)
 
 
-def ask(lsst: Controlled, name: str = "images", host: str = "base20", *, look_only: bool = False) -> Asking:
+def ask(
+    lsst: Controlled, name: str = "images", host: str = "base20", *, look_only: bool = False
+) -> ShareRequest:
     here = Here(host, PORTS, "/", None)
     client = Client(lsst.url)
-    return Asking(client, name, lambda seen: own_flow(seen, name, FAR, here), look_only=look_only)
+    return ShareRequest(client, name, lambda seen: own_flow(seen, name, FAR, here), look_only=look_only)
 
 
 def who_asks(lsst: Controlled) -> list[AskedStatus]:
@@ -187,7 +189,7 @@ def test_it_is_given_back_after_an_error_too(lsst: Controlled) -> None:
 def test_it_is_renewed_and_ends_by_itself_when_nobody_renews_it(
     lsst: Controlled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(request, "ASKED_S", 1)
+    monkeypatch.setattr(request, "REQUEST_S", 1)
     monkeypatch.setattr(request, "RENEWED_S", 0.2)
     monkeypatch.setattr(request, "LOOK_S", 0.1)
     killed = ask(lsst)
@@ -246,12 +248,15 @@ def test_an_agent_that_is_not_heard_of_yet_is_waited_for(
             )
         return own_flow(seen, "images", FAR, here)
 
-    with Asking(Client(lsst.url), "images", find) as mine:
+    with ShareRequest(Client(lsst.url), "images", find) as mine:
         assert mine.share.rate_bps == 939_992_000
     assert looks == 3
     monkeypatch.setattr(request, "FOUND_S", 0.0)
     looks = 0
-    with pytest.raises(HowdahError, match="base20 is not heard of"), Asking(Client(lsst.url), "images", find):
+    with (
+        pytest.raises(HowdahError, match="base20 is not heard of"),
+        ShareRequest(Client(lsst.url), "images", find),
+    ):
         pass
 
 
@@ -331,6 +336,6 @@ def test_connections_that_are_not_held_are_found_by_their_port() -> None:
         port = listener.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)) as connection:
             control = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
-            assert enforcement.unheld(port) == {control.rstrip(b"\0").decode()}
-            assert enforcement.unheld(port - 1) == set()
-        assert enforcement.unheld(port) == set()
+            assert enforcement.unenforced(port) == {control.rstrip(b"\0").decode()}
+            assert enforcement.unenforced(port - 1) == set()
+        assert enforcement.unenforced(port) == set()

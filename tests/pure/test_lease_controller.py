@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.control.leases.controller import Controller, Messages, Rates
+from howdah.control.leases.controller import Controller, Messages, RatesByAgent
 from howdah.control.leases.ledger import longest_ns
 from howdah.control.leases.messages import BEATS_PER_LEASE, Call, FlowShare, Grant, Report
 from howdah.control.policy.orders import Orders
@@ -18,11 +18,11 @@ MINIMUMS = {"a": {"f/a": 5}, "b": {"f/b": 5}}
 FAR_NS = 10**15
 
 
-def targets(a: int, b: int) -> Rates:
+def targets(a: int, b: int) -> RatesByAgent:
     return {"a": {"f/a": a}, "b": {"f/b": b}}
 
 
-def by_asked(orders: Orders, _: Collection[str]) -> Rates:
+def by_asked(orders: Orders, _: Collection[str]) -> RatesByAgent:
     return targets(10, 90) if orders.requested else targets(90, 10)
 
 
@@ -31,8 +31,8 @@ class Played:
 
     def __init__(
         self,
-        allocate: Callable[[Orders, Collection[str]], Rates] = by_asked,
-        minimums: Rates = MINIMUMS,
+        allocate: Callable[[Orders, Collection[str]], RatesByAgent] = by_asked,
+        minimums: RatesByAgent = MINIMUMS,
         held: Mapping[str, dict[str, FlowShare]] | None = None,
     ) -> None:
         self.controller = Controller(TRUSTED_BPS, minimums, allocate, lease_ns=LEASE_NS)

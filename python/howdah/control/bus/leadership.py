@@ -171,7 +171,6 @@ class Leadership:
         self._clock_ns = clock_ns
         self._election = Election(uuid.uuid4().hex, round(ttl_s * _S), forgets=bus.forgets)
         self._changed = asyncio.Event()
-        self._told: int | None = None
         self._failure: HowdahError | None = None
 
     @property
@@ -210,7 +209,7 @@ class Leadership:
             while True:
                 with suppress(Unreachable, TimeoutError):
                     await self._look()
-                self._tell()
+                self._changed.set()
                 await asyncio.sleep(self._pause_s())
         except HowdahError as error:
             self._failure = error
@@ -256,11 +255,6 @@ class Leadership:
         if self._election.epoch(now_ns) is not None:
             pause_ns = min(pause_ns, self._election.until_ns - now_ns)
         return pause_ns / _S
-
-    def _tell(self) -> None:
-        if (epoch := self.epoch) != self._told:
-            self._told = epoch
-            self._changed.set()
 
     async def _change(self) -> None:
         if self._failure:

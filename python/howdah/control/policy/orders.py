@@ -8,7 +8,7 @@ They are values on the bus, so that a controller that takes over finds them ther
 - ``order.drained/AGENT``: the host is left with its minimums.
 """
 
-from collections.abc import Mapping
+from contextlib import suppress
 
 import msgspec
 
@@ -45,19 +45,25 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     """Agents."""
 
 
+_Order = tuple[str, ClassRequest | TermsTable | None]
+"""The name of a class or host, with its request or terms; null: the host is drained."""
+
+
 class OrderBook:
     """Gathers single values, as a watch of the bus tells them."""
 
     def __init__(self) -> None:
         self._values: dict[str, bytes] = {}
+        self._read: dict[str, _Order] = {}
         self._revision = 0
 
     def note(self, key: str, value: bytes | None, revision: int) -> None:
         """Takes in the new value of a key; null: it is gone. Raises HowdahError for what is no order."""
         self._revision = max(self._revision, revision)
         self._values.pop(key, None)
+        self._read.pop(key, None)
         if value is not None:
-            _check(key, value)
+            self._read[key] = _read(key, value)
             self._values[key] = value
 
     def value(self, key: str) -> bytes | None:
@@ -67,16 +73,24 @@ class OrderBook:
     @property
     def requests(self) -> dict[tuple[str, str], ClassRequest]:
         """The requests for classes, by class and who asks."""
-        found = {}
-        for key, value in sorted(self._values.items()):
-            if key.startswith(REQUESTED):
-                name, _, who = key.removeprefix(REQUESTED).partition("/")
-                found[name, who] = read_request(value)
-        return found
+        return {
+            (name, key.rpartition("/")[2]): what
+            for key, (name, what) in sorted(self._read.items())
+            if isinstance(what, ClassRequest)
+        }
 
     def orders(self) -> Orders:
         """All orders that stand now."""
-        return gathered(self._values, self._revision)
+        hosts: dict[str, set[str | None]] = {}
+        for (name, _), request in self.requests.items():
+            hosts.setdefault(name, set()).add(request.host)
+        return Orders(
+            revision=self._revision,
+            requested=frozenset(hosts),
+            hosts={name: frozenset(map(str, each)) for name, each in hosts.items() if None not in each},
+            changed={name: what for name, what in self._read.values() if isinstance(what, dict)},
+            drained=frozenset(name for name, what in self._read.values() if what is None),
+        )
 
 
 def request_key(name: str, who: str) -> str:
@@ -94,50 +108,18 @@ def drained_key(host: str) -> str:
     return f"{PREFIX}drained/{host}"
 
 
-def gathered(values: Mapping[str, bytes], revision: int) -> Orders:
-    """The orders that these keys are. Raises HowdahError for one that is none."""
-    requested: dict[str, set[str | None]] = {}
-    drained, changed = set(), {}
-    for key, value in values.items():
-        kind, name = _check(key, value)
-        if kind == "changed":
-            changed[name] = msgspec.json.decode(value, type=TermsTable)
-        elif kind == "asked":
-            requested.setdefault(name, set()).add(read_request(value).host)
-        else:
-            drained.add(name)
-    return Orders(
-        revision=revision,
-        requested=frozenset(requested),
-        hosts={
-            name: frozenset(host for host in hosts if host is not None)
-            for name, hosts in requested.items()
-            if None not in hosts
-        },
-        changed=changed,
-        drained=frozenset(drained),
-    )
-
-
-def read_request(value: bytes) -> ClassRequest:
-    """The request for a class. A value that cannot be read asks for all of it, until it is released."""
-    try:
-        return msgspec.json.decode(value, type=ClassRequest)
-    except _UNREADABLE:
-        return ClassRequest()
-
-
-def _check(key: str, value: bytes) -> tuple[str, str]:
-    """The kind of order, and the name of its class or host."""
+def _read(key: str, value: bytes) -> _Order:
+    """Raises HowdahError for what is no order. A request that cannot be read asks for all of its class."""
     match key.removeprefix(PREFIX).split("/"):
         case ["asked", name, _]:
-            return "asked", name
+            with suppress(*_UNREADABLE):
+                return name, msgspec.json.decode(value, type=ClassRequest)
+            return name, ClassRequest()
         case ["drained", name]:
-            return "drained", name
+            return name, None
         case ["changed", name]:
             try:
-                msgspec.json.decode(value, type=TermsTable)
+                return name, msgspec.json.decode(value, type=TermsTable)
             except _UNREADABLE as error:
                 raise HowdahError(f"{key} on the bus is no order ({error}); delete it") from None
-            return "changed", name
     raise HowdahError(f"{key} on the bus is no order; delete it")

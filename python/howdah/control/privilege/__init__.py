@@ -1,4 +1,9 @@
-"""Giving up root for good, before anything that a network sends is read."""
+"""Which process of ``howdah control`` has which privilege.
+
+A helper changes the kernel and has no network (``helper.py``), the other has the network and changes nothing
+(``remote.py``). ``protocol.py`` is what they say to each other, and ``drop`` what the second gives up before
+it reads anything that a network sends.
+"""
 
 import os
 import pwd
@@ -7,37 +12,33 @@ from howdah import HowdahError
 from howdah._native import drop_capabilities
 
 USERS = ("howdah", "nobody")
-"""Whom a process started by root becomes: the first that this host has."""
+"""The users that a process started by root becomes: the first that this host has."""
 _NOBODY = 65534
 
 
 def is_root() -> bool:
-    """Whether there is something to give up."""
+    """Whether there is a privilege to give up."""
     return os.geteuid() == 0
 
 
 def drop() -> None:
-    """From now on this process is an unprivileged user without capabilities, and can gain none.
+    """Makes this process an unprivileged user without capabilities, for good.
 
     Only what it has open, read and loaded is left to it. Call it before any thread is started. Raises
     HowdahError where this host has no such user.
     """
     if is_root():
-        _become_another()
+        name, uid, gid = _user()
+        try:
+            os.setgroups([])
+            os.setresgid(gid, gid, gid)
+            os.setresuid(uid, uid, uid)
+        except OSError as error:
+            raise HowdahError(
+                f"cannot become user {name} (number {uid}) to serve without privilege: {error.strerror}; "
+                "where a container has no such user, start howdah as another user than root"
+            ) from None
     drop_capabilities()
-
-
-def _become_another() -> None:
-    name, uid, gid = _user()
-    try:
-        os.setgroups([])
-        os.setresgid(gid, gid, gid)
-        os.setresuid(uid, uid, uid)
-    except OSError as error:
-        raise HowdahError(
-            f"cannot become user {name} (number {uid}) to serve without privilege: {error.strerror}; "
-            "where a container has no such user, start howdah as another user than root"
-        ) from None
 
 
 def _user() -> tuple[str, int, int]:

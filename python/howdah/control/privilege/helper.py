@@ -1,13 +1,8 @@
-"""The kernel of a host, as its agent uses it: shares under ``hd_hold``, and the rules that give them.
-
-What is in force stays so when the agent dies, and an agent that starts again finds it by the host's name.
-
-
-The privileged process of ``howdah control``: shares and rules of this host's kernel, and nothing else.
+"""The privileged process of ``howdah control``: shares and rules of this host's kernel, and nothing else.
 
 It is started by ``remote.py`` with a socket and the hosts that it is for, opens no other connection, and ends
-when the other end of that socket has gone. What is in force then stays so until its leases run out.
-
+when the other end of that socket has gone. What is in force then stays so until its leases run out; an agent
+that starts again finds it by the host's name.
 """
 
 import signal
@@ -21,7 +16,7 @@ import msgspec
 from howdah import HowdahError
 from howdah.cc import programs
 from howdah.cc.places import cgroup_id
-from howdah.cc.shares import Placed, Share, Shares, now_ns
+from howdah.cc.shares import Placed, Shares, now_ns
 from howdah.control.leases.agent import Held, Kernel
 from howdah.control.leases.messages import Measured
 from howdah.control.policy.members import Member
@@ -32,10 +27,12 @@ from howdah.guarded import guarded
 from howdah.interrupt import SIGNALS
 
 _PROGRAM = "hold"
+_UNTIL_MAX_NS = round(LEASE_S_MAX * 1.01e9)
+"""The longest lease from now. No policy has a longer one; clocks may differ by 1 %."""
 
 
 class Host:
-    """One host, or one network namespace that stands for a host."""
+    """The kernel of one host, or of one network namespace that stands for a host, under ``hd_hold``."""
 
     _loaded = False
     """Whether this process loaded the program, for whichever of its hosts."""
@@ -54,14 +51,14 @@ class Host:
         self._placed: tuple[list[Placed], dict[str, int | None]] | None = None
 
     def held(self) -> dict[str, Held]:
-        """As it was left by whoever set it."""
+        """All shares of this host, as they were left by whoever set them."""
         return {
             share.name: Held(share.rate_bps, share.minimum_bps, share.until_ns)
             for share in self._shares.all()
         }
 
     def hold(self, flow: str, held: Held) -> None:
-        """One write to a map, but for a flow that is new."""
+        """Gives a flow this share by one write to a map; a new flow is defined first."""
         new = flow not in self._defined
         if new:
             self._shares.define(flow, held.minimum_bps)
@@ -74,17 +71,20 @@ class Host:
         self._defined.add(flow)
 
     def release(self, flow: str) -> None:
-        """Its connections go back to the control they had."""
+        """Gives the flow's connections back the control they had."""
         self._defined.discard(flow)
         self._place()
         self._shares.remove(flow)
 
     def measured(self) -> dict[str, Measured]:
-        """As the kernel counted it."""
-        return {share.name: _measured(share) for share in self._shares.all()}
+        """The counts of the kernel by flow."""
+        return {
+            share.name: Measured(share.sent_bytes, share.acked_bytes, share.connections, share.active)
+            for share in self._shares.all()
+        }
 
     def place(self, members: Mapping[str, Member]) -> None:
-        """Of the flows that have a share; nothing is done where nothing is new.
+        """Has the members' connections under the shares that there are; does nothing where nothing is new.
 
         Raises HowdahError once it is done when cgroups are not there, as before a service has started. Called
         again, it places them when they are.
@@ -94,8 +94,16 @@ class Host:
         if missing:
             raise HowdahError(f"waiting for {', '.join(missing)}: no such cgroup on this host")
 
+    def leave(self) -> None:
+        """Ends rules and shares; unloads the program if this process loaded it and nothing else uses it."""
+        self._shares.place([])
+        for flow in self._defined:
+            self._shares.remove(flow)
+        self._defined, self._placed = set(), None
+        unload()
+
     def _place(self) -> list[str]:
-        """The cgroups that are not there."""
+        """Returns the cgroups that are not there."""
         mine = {flow: member for flow, member in sorted(self._members.items()) if flow in self._defined}
         wanted = [Placed(member.place(self._namespace), flow) for flow, member in mine.items()]
         # One that was made anew has its path and another id.
@@ -105,33 +113,14 @@ class Host:
             self._placed = wanted, ids
         return [path for path, number in ids.items() if number is None]
 
-    def leave(self) -> None:
-        """Ends rules and shares; unloads the program if this process loaded it and nothing else uses it."""
-        self._shares.place([])
-        for flow in self._defined:
-            self._shares.remove(flow)
-        self._defined, self._placed = set(), None
-        unload()
-
 
 def unload() -> None:
     """Unloads the program if this process loaded it and nothing uses it, as after a start that failed."""
-    if Host._loaded and not _used():
-        programs.unload(_PROGRAM)
-        Host._loaded = False
-
-
-def _measured(share: Share) -> Measured:
-    return Measured(share.sent_bytes, share.acked_bytes, share.connections, share.active)
-
-
-def _used() -> bool:
-    found = programs.status()
-    return bool(found.shares or found.rules or found.default_target)
-
-
-_UNTIL_MAX_NS = round(LEASE_S_MAX * 1.01e9)
-"""From now. No policy has a longer lease, so nothing longer is held for anybody; clocks may differ by 1 %."""
+    if Host._loaded:
+        found = programs.status()
+        if not (found.shares or found.rules or found.default_target):
+            programs.unload(_PROGRAM)
+            Host._loaded = False
 
 
 def main() -> int:
@@ -151,7 +140,7 @@ def main() -> int:
 
 
 def _kernels(channel: socket.socket, wanted: Mapping[str, int | None]) -> dict[str, Host] | None:
-    """Those of the hosts, once the other end has been told that they are there; null: it was told why not."""
+    """The kernels of the hosts, once the other end has been told; null: it was told why there are none."""
     try:
         made = {name: Host(name, namespace) for name, namespace in wanted.items()}
     except HowdahError as error:
@@ -177,7 +166,7 @@ def answer(frame: bytes, kernels: Mapping[str, Kernel]) -> Answer:
                 value = kernel.held()
             case Hold(flow=flow):
                 _check_lease(request)
-                kernel.hold(flow, protocol.held(request))
+                kernel.hold(flow, Held(request.rate_bps, request.minimum_bps, request.until_ns))
             case Release(flow=flow):
                 kernel.release(flow)
             case Measure():

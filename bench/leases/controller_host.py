@@ -13,7 +13,7 @@ from howdah.control.policy.orders import Orders
 _REPLY_PER_TERM = 0.3
 
 
-class Seat:
+class ControllerHost:
     """The host, and the controller on it while one lives."""
 
     def __init__(self, ground: Ground, name: str, clock: Clock) -> None:
