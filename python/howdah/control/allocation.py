@@ -15,22 +15,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import lcm
-from typing import NamedTuple
 
 from howdah import HowdahError
 from howdah._native import format_rate
 from howdah.control.policy import Policy
 from howdah.control.policy.orders import Orders, TermsTable
-
-
-class _Claim(NamedTuple):
-    """The range of some equal flows; in whole numbers, so that sums are exact."""
-
-    flows: list[str]
-    minimum_bps: int
-    maximum_bps: int
-    weight: int
-    priority: int
+from howdah.control.policy.terms import Claim
 
 
 def allocate(
@@ -57,24 +47,22 @@ def allocate(
     return shares
 
 
-def _claims(policy: Policy, asked: Collection[str], demand_bps: Mapping[str, int]) -> Iterator[_Claim]:
+def _claims(policy: Policy, asked: Collection[str], demand_bps: Mapping[str, int]) -> Iterator[Claim]:
     """A claim for all flows of a class that can use as much."""
     unit = lcm(*(len(each.flows) for each in policy.classes))
     for each, terms in zip(policy.classes, policy.terms(asked), strict=True):
-        flows = len(each.flows)
-        minimum_bps = terms.minimum_bps // flows
-        maximum_bps = policy.trusted_bps if terms.maximum_bps is None else terms.maximum_bps // flows
-        if each.asked and each.name not in asked:
-            maximum_bps = minimum_bps
+        claim = terms.claim([flow.id for flow in each.flows], policy.trusted_bps, unit)
+        least_bps = claim.minimum_bps
+        most_bps = least_bps if each.asked and each.name not in asked else claim.maximum_bps
         usable: dict[int, list[str]] = {}
-        for flow in each.flows:
-            usable_bps = max(minimum_bps, min(maximum_bps, demand_bps.get(flow.id, maximum_bps)))
-            usable.setdefault(usable_bps, []).append(flow.id)
+        for flow in claim.flows:
+            usable_bps = max(least_bps, min(most_bps, demand_bps.get(flow, most_bps)))
+            usable.setdefault(usable_bps, []).append(flow)
         for usable_bps, names in usable.items():
-            yield _Claim(names, minimum_bps, usable_bps, terms.weight * unit // flows, terms.priority)
+            yield claim._replace(flows=names, maximum_bps=usable_bps)
 
 
-def _fill(claims: Sequence[_Claim], left_bps: int) -> list[int]:
+def _fill(claims: Sequence[Claim], left_bps: int) -> list[int]:
     """The max-min fair rate of each claim's flows, rounded down: all minimums, and ``left_bps`` more in sum.
 
     As the level rises, a rate begins to grow at minimum / weight and ends at maximum / weight. Between two

@@ -2,14 +2,15 @@
 
 All are of the class as a whole; its flows have equal parts of them. Rates are on the wire, in b/s.
 
-All that there is to a term but its part in the allocation is in this file: a field of ``TermsText`` (how it
-is written, checked and described), one of ``Change`` and of ``Terms``, and its line in ``read``. The policy
-file, orders, the HTTP API and its description take it from here. CONTRIBUTING.md has the steps.
+All that there is to a term is in this file: a field of ``TermsText`` (how it is written, checked and
+described), one of ``Change`` and of ``Terms``, its lines in ``read`` and ``check``, and its part in ``claim``
+by which shares are allocated. The policy file, orders, the HTTP API and its description take it from here.
+CONTRIBUTING.md has the steps.
 """
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Annotated, get_type_hints
+from typing import Annotated, NamedTuple, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -47,6 +48,16 @@ TERMS: dict[str, str] = {
 """Each term that can be written, with its meaning: what messages, options and descriptions are made from."""
 
 
+class Claim(NamedTuple):
+    """The range of each of some equal flows; in whole numbers, so that sums are exact."""
+
+    flows: list[str]
+    minimum_bps: int
+    maximum_bps: int
+    weight: int
+    priority: int
+
+
 class Change(msgspec.Struct, frozen=True):
     """Terms, each null where it stays as it is."""
 
@@ -74,6 +85,22 @@ class Terms(msgspec.Struct, frozen=True):
                     given.setdefault(term, []).append(number)
         least = {term: min(numbers) for term, numbers in given.items()}
         return msgspec.structs.replace(self, **least) if least else self
+
+    def check(self, where: str, when: str) -> None:
+        """Raises HowdahError for terms that cannot be kept together; ``when`` is added to the message."""
+        if self.maximum_bps is not None and self.minimum_bps > self.maximum_bps:
+            raise HowdahError(
+                f"{where}: its minimum{when} is {format_rate(self.minimum_bps - self.maximum_bps)} above its "
+                f"maximum of {format_rate(self.maximum_bps)}; give a minimum there too"
+            )
+
+    def claim(self, flows: list[str], trusted_bps: int, unit: int) -> Claim:
+        """The claim of these flows, which are all of a class; ``unit`` is a multiple of their number."""
+        count = len(flows)
+        maximum_bps = trusted_bps if self.maximum_bps is None else self.maximum_bps // count
+        return Claim(
+            flows, self.minimum_bps // count, maximum_bps, self.weight * unit // count, self.priority
+        )
 
 
 def read(text: TermsText, flows: int, trusted_bps: int, where: str) -> Change:
