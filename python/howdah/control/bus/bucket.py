@@ -25,6 +25,14 @@ REASON = "Nats-Marker-Reason"
 """The server puts this header into the mark that it leaves where the time of a value is over."""
 _MARKER_S = 60.0
 """The mark of a value that is gone stays so long; watchers who come later find out without it."""
+_HEARTBEAT_S = 1.0
+_SILENT_S = 3 * _HEARTBEAT_S
+_FIRST_S = 5.0
+"""The limit for reading all that is there; ten thousand keys take less than one second."""
+_RETRY_S = 0.2
+_STATUS = "Status"
+_IDLE = "100"
+_LAST_NUMBER = "Nats-Last-Consumer"
 
 
 class Bucket:
@@ -48,26 +56,18 @@ class Bucket:
             if error.code not in NOT_FOUND:
                 raise
             info = await self._make()
-        self._check(info.config)
+        made = info.config
+        if not (made.allow_msg_ttl and made.subject_delete_marker_ttl and made.allow_rollup_hdrs):
+            raise HowdahError(
+                f"the bucket {self.name} at {self._connection.where} was made without time to live for its "
+                f"values; delete it, or give the bus another name"
+            )
 
     async def _info(self) -> api.StreamInfo:
         return await self._connection.reply(self._connection.jetstream.stream_info(self.stream))
 
     async def _make(self) -> api.StreamInfo:
-        try:
-            return await self._connection.reply(self._connection.jetstream.add_stream(self._layout()))
-        except Refused as error:
-            if error.code not in NAME_IN_USE:
-                raise
-            return await self._info()
-        except Denied:
-            raise Unreachable(
-                f"there is no bucket {self.name} at {self._connection.where} yet, "
-                "and only a controller may make it"
-            ) from None
-
-    def _layout(self) -> api.StreamConfig:
-        return api.StreamConfig(
+        layout = api.StreamConfig(
             name=self.stream,
             subjects=[f"{self.prefix}>"],
             max_msgs_per_subject=1,
@@ -80,13 +80,17 @@ class Bucket:
             allow_msg_ttl=True,
             subject_delete_marker_ttl=_MARKER_S,
         )
-
-    def _check(self, found: api.StreamConfig) -> None:
-        if not (found.allow_msg_ttl and found.subject_delete_marker_ttl and found.allow_rollup_hdrs):
-            raise HowdahError(
-                f"the bucket {self.name} at {self._connection.where} was made without time to live for its "
-                f"values; delete it, or give the bus another name"
-            )
+        try:
+            return await self._connection.reply(self._connection.jetstream.add_stream(layout))
+        except Refused as error:
+            if error.code not in NAME_IN_USE:
+                raise
+            return await self._info()
+        except Denied:
+            raise Unreachable(
+                f"there is no bucket {self.name} at {self._connection.where} yet, "
+                "and only a controller may make it"
+            ) from None
 
 
 def gone(headers: dict[str, str] | None) -> bool:
@@ -97,11 +101,6 @@ def gone(headers: dict[str, str] | None) -> bool:
 def ending() -> dict[str, str]:
     """The headers of a message that deletes the value of its key."""
     return {OPERATION: "PURGE", api.Header.ROLLUP: "sub", api.Header.MSG_TTL: f"{_MARKER_S:g}"}
-
-
-_STATUS = "Status"
-_IDLE = "100"
-_LAST_NUMBER = "Nats-Last-Consumer"
 
 
 class Reading:
@@ -165,13 +164,6 @@ class Reading:
             self.complete = True
             self._watch.keep_only(self._present)
             self._completed.set()
-
-
-_HEARTBEAT_S = 1.0
-_SILENT_S = 3 * _HEARTBEAT_S
-_FIRST_S = 5.0
-"""The limit for reading all that is there; ten thousand keys take less than one second."""
-_RETRY_S = 0.2
 
 
 class Follow:

@@ -5,16 +5,15 @@ had sent it.
 """
 
 import socket
-from typing import Annotated
 
 import msgspec
 
+from howdah.control.leases.messages import Natural
 from howdah.control.policy.members import Member
 
 FRAME_MAX = 4 << 20
 """Bytes; the members of a thousand flows are a tenth of that."""
 _LENGTH = 4
-Natural = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="do"):

@@ -15,13 +15,13 @@ from howdah.control.running.outbox import Complaints, Outbox, Tell
 from howdah.control.running.tasks import together
 
 FIRST_LEASE_NS = 2_000_000_000
-"""Sets the beat until a Grant does."""
+"""The lease that sets the beat until a Grant does."""
 _PATIENCE_S = 0.5
 _S = 1_000_000_000
 
 
 class RunningAgent:
-    """Runs until cancelled. What is in force then stays so, until its leases run out."""
+    """An agent that runs until cancelled. What is in force then stays so, until its leases run out."""
 
     def __init__(
         self,
@@ -45,12 +45,12 @@ class RunningAgent:
         self._outbox = Outbox(bus, _PATIENCE_S)
 
     async def run(self) -> None:
-        """Reports, and does as it is told. Raises HowdahError when the bus refuses."""
+        """Reports, and obeys the controller. Raises HowdahError when the bus refuses."""
         async with self._bus.watch(agent_keys(self.name)) as told:
             await together(self._outbox.run(), self._beat(), self._look(), self._obey(told))
 
     async def leave(self) -> None:
-        """Once ``run`` has ended: puts everything back, and says that nothing of it is in force any more."""
+        """Puts everything back once ``run`` has ended, and takes its messages from the bus."""
         self._kernel.leave()
         with suppress(HowdahError, TimeoutError):
             async with asyncio.timeout(_PATIENCE_S):
@@ -93,7 +93,7 @@ class RunningAgent:
         self._place()
 
     def _place(self) -> None:
-        """Also when nothing is told: a cgroup comes and goes with its service."""
+        """Places members also without a message: a cgroup comes and goes with its service."""
         if self._members is None:
             return
         try:

@@ -10,20 +10,9 @@ from howdah import HowdahError
 from howdah.control.allocation import Targets
 from howdah.control.bus import Bus, KeyChange, Unreachable, Watch
 from howdah.control.bus.leadership import Leadership, boottime_ns, stand
+from howdah.control.leases import messages
 from howdah.control.leases.controller import Controller
-from howdah.control.leases.messages import (
-    AGENTS,
-    BEATS_PER_LEASE,
-    LEADER,
-    LEADING,
-    REPORTS,
-    Call,
-    Grant,
-    Leading,
-    Places,
-    Report,
-    decode,
-)
+from howdah.control.leases.messages import BEATS_PER_LEASE, Call, Grant, Leading, Places, Report
 from howdah.control.policy import Policy
 from howdah.control.policy.members import Member
 from howdah.control.policy.orders import PREFIX as ORDERS
@@ -37,12 +26,12 @@ TERM_S = 1.0
 ROUND_S = 0.05
 """An order waits so long at most for those before it to come into force."""
 REPORT_PACE_S = 0.004
-"""Between two looks at what agents report: fifty of them confirm one change."""
+"""The time between two looks at what agents report: fifty of them confirm one change."""
 _S = 1_000_000_000
 
 
 class RunningController:
-    """One of those that may lead. Runs until cancelled."""
+    """A controller that may lead. Runs until cancelled."""
 
     def __init__(
         self,
@@ -66,7 +55,7 @@ class RunningController:
         self.sightings: dict[str, Sighting] = {}
         self.leading: Leading | None = None
         self.orders = Orders()
-        """All that have reached it."""
+        """All orders that have reached it."""
         self.revision = 0
         """The revision of the newest order, as the bus counts."""
         self.version = 0
@@ -92,9 +81,9 @@ class RunningController:
         """
         bus = self.bus
         async with (
-            bus.watch(REPORTS) as reports,
+            bus.watch(messages.REPORTS) as reports,
             bus.watch(ORDERS) as orders,
-            bus.watch(LEADING) as leaders,
+            bus.watch(messages.LEADING) as leaders,
         ):
             self._order([change async for change in orders.at_hand()])
             self._ingest([change async for change in reports.at_hand()])
@@ -124,10 +113,10 @@ class RunningController:
             self._tell(f"{self.name} does not lead any more")
 
     async def _former(self) -> list[Grant | Report]:
-        """What lies on the bus of earlier terms."""
-        async with self.bus.watch(AGENTS) as told:
+        """The messages of earlier terms that lie on the bus."""
+        async with self.bus.watch(messages.AGENTS) as told:
             grants = [
-                decode(change.value, Grant, change.key)
+                messages.decode(change.value, Grant, change.key)
                 async for change in told.at_hand()
                 if change.value is not None and change.key.endswith(".grant")
             ]
@@ -143,7 +132,7 @@ class RunningController:
             own = members.get(name, {})
             self._outbox.put(Places(agent=name, members=own, lent=self.policy.lent & own.keys()))
         with suppress(HowdahError):
-            await self.bus.put(LEADER, msgspec.json.encode(Leading(self.name, epoch)))
+            await self.bus.put(messages.LEADER, msgspec.json.encode(Leading(self.name, epoch)))
 
     async def _follow(self, leaders: Watch) -> None:
         async for change in leaders:
@@ -158,7 +147,7 @@ class RunningController:
             await self._in_force()
 
     async def _in_force(self) -> None:
-        """Lets what was ordered come into force before more is: begun anew all the time, nothing would."""
+        """Waits for orders to come into force before more are taken: begun anew all the time, none would."""
         with suppress(TimeoutError):
             async with asyncio.timeout(ROUND_S):
                 while self.core.leads(now_ns := self.clock_ns()) and self.core.settled(now_ns) is None:
@@ -205,34 +194,26 @@ class RunningController:
     def _ingest(self, changes: Iterable[KeyChange]) -> None:
         now_ns = self.clock_ns()
         for change in changes:
-            name = change.key.removeprefix(REPORTS)
+            name = change.key.removeprefix(messages.REPORTS)
             if change.value is None:
                 self.sightings.pop(name, None)
                 continue
             try:
-                report = self._report(change.key, change.value)
+                report = messages.decode(change.value, Report, change.key)
             except HowdahError as error:
                 self._complaints.wrong(change.key, error)
                 continue
+            if report.agent in self.targets.minimums_bps:
+                self._complaints.right(change.key)
+            else:
+                hosts = ", ".join(sorted(self.targets.minimums_bps))
+                why = f"an agent says it is {report.agent}, which {self.policy.name} does not have: {hosts}"
+                self._complaints.wrong(change.key, HowdahError(why))
             self.sightings.setdefault(name, Sighting()).note(report, now_ns)
             self._send(self.core.hear(report, now_ns))
 
-    def _report(self, key: str, value: bytes) -> Report:
-        report = decode(value, Report, key)
-        if report.agent in self.targets.minimums_bps:
-            self._complaints.right(key)
-        else:
-            hosts = ", ".join(sorted(self.targets.minimums_bps))
-            self._complaints.wrong(
-                key,
-                HowdahError(
-                    f"an agent says it is {report.agent}, which {self.policy.name} does not have: {hosts}"
-                ),
-            )
-        return report
-
-    def _send(self, messages: Iterable[Grant | Call]) -> None:
-        for message in messages:
+    def _send(self, said: Iterable[Grant | Call]) -> None:
+        for message in said:
             self._outbox.put(message)
         self._news()
         self._stirred.set()
