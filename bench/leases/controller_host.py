@@ -20,7 +20,7 @@ class ControllerHost:
         self.name = name
         self.controller: Controller | None = None
         self._ground = ground
-        ground.controllers[name] = self.hear
+        ground.controllers[name] = self.receive
         self._clock = clock
         self._election: Election
         self._look = 0
@@ -48,10 +48,10 @@ class ControllerHost:
         self._look += 1
         self._ground.timeline.at(self._ground.timeline.now_ns + again_ns, self.start)
 
-    def hear(self, report: Report) -> None:
+    def receive(self, report: Report) -> None:
         """A Report reaches the host."""
         if self.controller is not None:
-            self._say(self.controller.hear(report, self.shown_ns()))
+            self._say(self.controller.receive(report, self.shown_ns()))
 
     def order(self, orders: Orders) -> None:
         """New orders reach the host."""

@@ -87,7 +87,7 @@ class Host:
             return
         self.obeys = message if isinstance(message, Grant) else None
         try:
-            report = agent.hear(message, self._shown_ns())
+            report = agent.receive(message, self._shown_ns())
         except Killed:
             self._ground.met["agent killed while it wrote"] += 1
             self.kill(self._ground.pause_ns())

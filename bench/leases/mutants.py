@@ -15,9 +15,9 @@ from howdah.control.leases.messages import Call, FlowShare, Grant, Report
 class _LeaseFromReceipt(Agent):
     """Counts a lease from when it got the Grant."""
 
-    def hear(self, message: Grant | Call, now_ns: int) -> Report | None:
+    def receive(self, message: Grant | Call, now_ns: int) -> Report | None:
         self._now_ns = now_ns
-        return super().hear(message, now_ns)
+        return super().receive(message, now_ns)
 
     def _valid(self, grant: Grant) -> int | None:
         return None if super()._valid(grant) is None else self._now_ns
@@ -26,10 +26,10 @@ class _LeaseFromReceipt(Agent):
 class _AnyEpoch(Agent):
     """Obeys whoever spoke last."""
 
-    def hear(self, message: Grant | Call, now_ns: int) -> Report | None:
+    def receive(self, message: Grant | Call, now_ns: int) -> Report | None:
         if message.epoch < self._epoch:
             self._epoch, self._seq, self._answered = message.epoch, 0, 0
-        return super().hear(message, now_ns)
+        return super().receive(message, now_ns)
 
 
 class _AnySeq(Agent):
@@ -92,10 +92,10 @@ class _CountsTheLast(Controller):
 class _BelievesOldEpochs(Controller):
     """Takes what an agent says that may still obey the former controller."""
 
-    def hear(self, report: Report, now_ns: int) -> Messages:
+    def receive(self, report: Report, now_ns: int) -> Messages:
         if report.epoch < self.epoch:
             report = msgspec.structs.replace(report, epoch=self.epoch, seq=0)
-        return super().hear(report, now_ns)
+        return super().receive(report, now_ns)
 
 
 class _AnyConfirmation(Controller):

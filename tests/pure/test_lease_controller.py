@@ -73,7 +73,7 @@ class Played:
         self.controller.lead(1, FAR_NS, now_ns)
         while self.controller.settled(now_ns) is None:
             for agent in self.held:
-                self.obey(self.controller.hear(self.report(agent), now_ns))
+                self.obey(self.controller.receive(self.report(agent), now_ns))
 
     def rates(self) -> list[int]:
         return [share.rate_bps for shares in self.held.values() for share in shares.values()]
@@ -88,9 +88,9 @@ def test_what_is_raised_waits_for_the_word_that_the_rest_is_lowered() -> None:
     assert played.rates() == [10, 10]
     assert controller.settled(1) is None
     assert controller.tick(2) == []
-    assert played.obey(controller.hear(played.report("a"), 3)) == ["b"]
+    assert played.obey(controller.receive(played.report("a"), 3)) == ["b"]
     assert played.rates() == [10, 90]
-    assert controller.hear(played.report("b"), 4) == []
+    assert controller.receive(played.report("b"), 4) == []
     assert controller.settled(4) == 1
 
 
@@ -101,7 +101,7 @@ def test_who_says_nothing_is_waited_for_until_the_lease_has_run_out() -> None:
     controller.order(Orders(revision=1, requested=frozenset({"f"})), 1)
     end_ns = longest_ns(LEASE_NS)
     assert controller.wake_ns(1) == end_ns
-    controller.hear(played.report("b"), end_ns - 1)
+    controller.receive(played.report("b"), end_ns - 1)
     assert controller.tick(end_ns - 1) == []
     (grant,) = controller.tick(end_ns)
     assert isinstance(grant, Grant)
@@ -122,15 +122,15 @@ def test_each_beat_is_answered_once() -> None:
     played.begin()
     for beat in range(1, 9):
         now_ns = beat * BEAT_NS
-        assert played.obey(played.controller.hear(played.report("a"), now_ns)) == ["a"]
-        assert played.controller.hear(played.report("a"), now_ns + BEAT_NS // 3) == [], "no endless talk"
+        assert played.obey(played.controller.receive(played.report("a"), now_ns)) == ["a"]
+        assert played.controller.receive(played.report("a"), now_ns + BEAT_NS // 3) == [], "no endless talk"
 
 
 def test_an_agent_that_began_anew_is_answered_at_once() -> None:
     played = Played()
     played.begin()
     played.seqs["a"] = 0
-    assert played.obey(played.controller.hear(played.report("a", epoch=0, incarnation=2), 1)) == ["a"]
+    assert played.obey(played.controller.receive(played.report("a", epoch=0, incarnation=2), 1)) == ["a"]
 
 
 def test_a_late_report_of_a_forerunner_is_not_news() -> None:
@@ -138,18 +138,18 @@ def test_a_late_report_of_a_forerunner_is_not_news() -> None:
     played.begin()
     late = played.report("a", idle=frozenset({"f/a"}))
     played.seqs["a"] = 0
-    played.obey(played.controller.hear(played.report("a", epoch=0, incarnation=2), 1))
-    assert played.controller.hear(late, 2 * BEAT_NS) == []
+    played.obey(played.controller.receive(played.report("a", epoch=0, incarnation=2), 1))
+    assert played.controller.receive(late, 2 * BEAT_NS) == []
     assert played.controller.peers["a"].idle == frozenset()
-    assert played.obey(played.controller.hear(played.report("a", incarnation=2), 2 * BEAT_NS)) == ["a"]
+    assert played.obey(played.controller.receive(played.report("a", incarnation=2), 2 * BEAT_NS)) == ["a"]
 
 
 def test_whose_clock_was_set_back_is_heard_once_its_forerunner_has_been_silent_for_two_beats() -> None:
     played = Played()
     played.begin()
     again = played.report("a", incarnation=0)
-    assert played.controller.hear(again, 2 * BEAT_NS) == []
-    assert played.obey(played.controller.hear(again, 2 * BEAT_NS + 1)) == ["a"]
+    assert played.controller.receive(again, 2 * BEAT_NS) == []
+    assert played.obey(played.controller.receive(again, 2 * BEAT_NS + 1)) == ["a"]
 
 
 def test_a_new_leader_calls_leaves_what_is_and_raises_nothing_until_all_have_answered() -> None:
@@ -157,12 +157,12 @@ def test_a_new_leader_calls_leaves_what_is_and_raises_nothing_until_all_have_ans
     controller = played.controller
     calls = controller.lead(1, FAR_NS, 0)
     assert calls == [Call(agent="a", epoch=1), Call(agent="b", epoch=1)]
-    assert controller.hear(played.report("a", epoch=0), 1) == [Call(agent="a", epoch=1)]
-    assert played.obey(controller.hear(played.report("a"), 2)) == ["a"]
+    assert controller.receive(played.report("a", epoch=0), 1) == [Call(agent="a", epoch=1)]
+    assert played.obey(controller.receive(played.report("a"), 2)) == ["a"]
     assert played.rates() == [60, 40]
-    assert played.obey(controller.hear(played.report("b"), 3)) == ["b"]
+    assert played.obey(controller.receive(played.report("b"), 3)) == ["b"]
     assert played.rates() == [60, 10]
-    assert played.obey(controller.hear(played.report("b"), 4)) == ["a"]
+    assert played.obey(controller.receive(played.report("b"), 4)) == ["a"]
     assert played.rates() == [90, 10]
 
 
@@ -170,9 +170,9 @@ def test_who_never_answers_a_new_leader_is_at_its_minimums_after_a_lease() -> No
     played = Played()
     controller = played.controller
     controller.lead(1, FAR_NS, 0)
-    controller.hear(played.report("a"), 1)
+    controller.receive(played.report("a"), 1)
     open_ns = longest_ns(LEASE_NS)
-    controller.hear(played.report("a"), open_ns - 1)
+    controller.receive(played.report("a"), open_ns - 1)
     assert controller.wake_ns(open_ns - 1) == open_ns
     played.obey(controller.tick(open_ns))
     assert played.rates() == [90]
@@ -194,12 +194,12 @@ def test_what_lies_on_the_bus_tells_of_agents_leases_and_minimums_of_another_pol
     assert Call(agent="gone", epoch=2) in controller.lead(2, FAR_NS, 0, [gone])
     for now_ns in (1, 2, 4 * LEASE_NS):
         for agent in ("a", "b"):
-            played.obey(controller.hear(played.report(agent, epoch=2), now_ns))
+            played.obey(controller.receive(played.report(agent, epoch=2), now_ns))
     assert sum(played.rates()) == 10, "it may still have 90"
     now_ns = longest_ns(5 * LEASE_NS)
     for _ in range(2):
         for agent in ("a", "b"):
-            played.obey(controller.hear(played.report(agent, epoch=2), now_ns))
+            played.obey(controller.receive(played.report(agent, epoch=2), now_ns))
     assert sum(played.rates()) == 80, "it may have 20 for ever"
 
 
@@ -207,7 +207,7 @@ def test_a_host_of_no_class_is_told_to_let_go() -> None:
     played = Played()
     played.begin()
     played.held["c"], played.seqs["c"] = {"f/c": FlowShare(5, 5)}, 0
-    assert played.obey(played.controller.hear(played.report("c"), 1)) == ["c"]
+    assert played.obey(played.controller.receive(played.report("c"), 1)) == ["c"]
     assert played.held["c"] == {}
 
 
@@ -218,12 +218,12 @@ def test_minimums_of_another_policy_are_raised_only_where_others_were_lowered() 
     played = Played(lambda *_: targets(20, 80), minimums, held)
     controller = played.controller
     controller.lead(1, FAR_NS, 0)
-    played.obey(controller.hear(played.report("b"), 1))
+    played.obey(controller.receive(played.report("b"), 1))
     assert played.held["b"] == {"f/b": FlowShare(40, 40)}
-    played.obey(controller.hear(played.report("a"), 2))
+    played.obey(controller.receive(played.report("a"), 2))
     assert played.held["a"] == {"f/a": FlowShare(20, 10)}
     assert played.held["b"] == {"f/b": FlowShare(40, 40)}
-    played.obey(controller.hear(played.report("a"), 3))
+    played.obey(controller.receive(played.report("a"), 3))
     assert played.held["b"] == {"f/b": FlowShare(80, 60)}
 
 
@@ -233,8 +233,8 @@ def test_it_is_silent_when_its_term_is_over_and_goes_on_when_that_is_prolonged()
     controller = played.controller
     controller.lead(2, 100, 50)
     played.seqs = {"a": 0, "b": 0}
-    assert controller.hear(played.report("a", epoch=2), 99) != []
-    assert controller.hear(played.report("a", epoch=2), 100) == []
+    assert controller.receive(played.report("a", epoch=2), 99) != []
+    assert controller.receive(played.report("a", epoch=2), 100) == []
     assert controller.order(Orders(revision=9), 100) == []
     assert controller.tick(100) == []
     assert controller.wake_ns(100) is None
@@ -247,7 +247,7 @@ def test_it_resigns_when_somebody_follows_a_later_epoch() -> None:
     played = Played()
     played.begin()
     controller = played.controller
-    assert controller.hear(played.report("a", epoch=8), 1) == []
+    assert controller.receive(played.report("a", epoch=8), 1) == []
     assert controller.overtaken == 8
     assert not controller.leads(1)
     assert controller.lead(1, FAR_NS, 2) == []
@@ -270,9 +270,9 @@ def test_any_target_is_reached_and_the_sum_is_never_above(
             played.obey(waiting)
             assert sum(played.rates()) <= TRUSTED_BPS
             report = played.report(agent)
-            waiting = controller.hear(report, now_ns)
+            waiting = controller.receive(report, now_ns)
             if doubled:
-                waiting += controller.hear(report, now_ns)
+                waiting += controller.receive(report, now_ns)
     played.obey(waiting)
     assert played.rates() == [target, 100 - target]
 
@@ -282,10 +282,10 @@ def test_who_went_back_to_ordinary_control_stays_there_until_something_is_free()
     played = Played(held={"a": {"f/a": FlowShare(0, 0)}, "b": {"f/b": FlowShare(90, 5)}})
     controller = played.controller
     controller.lead(1, FAR_NS, 0)
-    assert controller.hear(played.report("a", left_ns=0), 1) == []
-    assert played.obey(controller.hear(played.report("b"), 2)) == ["b", "a"]
+    assert controller.receive(played.report("a", left_ns=0), 1) == []
+    assert played.obey(controller.receive(played.report("b"), 2)) == ["b", "a"]
     assert played.held["a"] == {"f/a": FlowShare(10, 5)}
-    played.obey(controller.hear(played.report("b"), 3))
+    played.obey(controller.receive(played.report("b"), 3))
     assert played.held["a"] == {"f/a": FlowShare(90, 5)}
 
 
@@ -293,7 +293,7 @@ def test_grants_carry_what_the_policy_says() -> None:
     controller = Controller(100, MINIMUMS, by_asked, lease_ns=LEASE_NS, alone="ordinary")
     controller.lead(3, FAR_NS, 0)
     played = Played(held={"a": {"f/a": FlowShare(5, 5)}})
-    (grant,) = controller.hear(msgspec.structs.replace(played.report("a", epoch=3), beat=17), 1)
+    (grant,) = controller.receive(msgspec.structs.replace(played.report("a", epoch=3), beat=17), 1)
     assert isinstance(grant, Grant)
     assert (grant.alone, grant.lease_ns, grant.epoch, grant.beat) == ("ordinary", LEASE_NS, 3, 17)
 
@@ -302,10 +302,10 @@ def test_who_has_nothing_to_send_is_lowered_before_others_are_raised() -> None:
     played = Played(lambda _, idle: targets(5, 95) if "f/a" in idle else targets(90, 10))
     played.begin()
     controller, idle = played.controller, frozenset({"f/a"})
-    assert played.obey(controller.hear(played.report("a", idle=idle), BEAT_NS)) == ["a"]
+    assert played.obey(controller.receive(played.report("a", idle=idle), BEAT_NS)) == ["a"]
     assert played.rates() == [5, 10]
-    assert played.obey(controller.hear(played.report("a", idle=idle), BEAT_NS + 1)) == ["b"]
+    assert played.obey(controller.receive(played.report("a", idle=idle), BEAT_NS + 1)) == ["b"]
     assert played.rates() == [5, 95]
-    assert played.obey(controller.hear(played.report("a"), BEAT_NS + 2)) == ["b"]
-    played.obey(controller.hear(played.report("b"), BEAT_NS + 3))
+    assert played.obey(controller.receive(played.report("a"), BEAT_NS + 2)) == ["b"]
+    played.obey(controller.receive(played.report("b"), BEAT_NS + 3))
     assert played.rates() == [90, 10]

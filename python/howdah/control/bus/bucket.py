@@ -178,7 +178,7 @@ class Follow:
         self._reading: Reading | None = None
 
     async def start(self) -> None:
-        """Returns when the watch knows all that is there. Raises Unreachable if that takes too long."""
+        """Returns when the watch has all that is there. Raises Unreachable if that takes too long."""
         self._nats.stirred.add(self._stir)
         self._task = asyncio.create_task(self._run())
         complete = asyncio.create_task(self._complete.wait())

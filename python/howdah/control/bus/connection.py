@@ -93,7 +93,7 @@ class Connection:
         self._denied: Counter[str] = Counter()
         self._left = False
         self.breaks = 0
-        """How often the connection broke."""
+        """The number of times that the connection broke."""
         self.stirred: set[Callable[[], None]] = set()
         """Called when it has connected again, and when it is closed for good."""
 
@@ -118,12 +118,12 @@ class Connection:
 
     @property
     def client(self) -> Client:
-        """For subscriptions."""
+        """The client, for subscriptions."""
         return self._client
 
     @property
     def jetstream(self) -> JetStreamContext:
-        """For all else, through ``reply``."""
+        """The requests to JetStream, to be made through ``reply``."""
         return self._client.jetstream(timeout=_REPLY_S)
 
     @property
@@ -174,7 +174,7 @@ class Connection:
                 )
 
     def _denials(self, subject: str) -> int:
-        """How often this connection was not let write there; NATS tells it in small letters."""
+        """The number of refusals to write there; NATS tells the subject in small letters."""
         if subject == API:
             return sum(count for each, count in self._denied.items() if each.startswith(API.lower()))
         return self._denied[subject.lower()]

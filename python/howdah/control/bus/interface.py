@@ -36,9 +36,9 @@ class KeyChange(NamedTuple):
 
     key: str
     value: bytes | None
-    """Null: it was deleted, or its time was over."""
+    """The new value; null: it was deleted, or its time was over."""
     revision: int
-    """Of the value; for one that is gone, of its end, or of itself where its end was not seen."""
+    """The revision of the value; for one that is gone, of its end, or its own where the end was not seen."""
 
 
 class Watch:

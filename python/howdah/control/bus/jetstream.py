@@ -50,7 +50,7 @@ class JetStreamBus(Bus):
 
     @property
     def connection(self) -> int:  # type: ignore[override]
-        """How often the connection broke so far."""
+        """The number of times that the connection broke so far."""
         return self._nats.breaks
 
     async def put(self, key: str, value: bytes, *, ttl_s: int | None = None) -> int:

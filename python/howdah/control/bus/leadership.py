@@ -35,7 +35,7 @@ class LeaderRecord(msgspec.Struct, frozen=True):
     epoch: int
     """The number of this term; every later term has a larger one."""
     holder: str | None
-    """Null: the term was given back."""
+    """The candidate that leads; null: the term was given back."""
     ttl_ns: int
     beat: int
     """The number of renewals."""
@@ -113,7 +113,7 @@ class Election:
         return Claim(LeaderRecord(epoch, self._me, self._ttl_ns, 0), revision)
 
     def sending(self, claim: Claim, connection: int, now_ns: int) -> None:
-        """To be called before a claim is sent; ``connection`` is the one its look was made on."""
+        """Notes that a claim is about to be sent; ``connection`` is the one its look was made on."""
         self._attempt = _Attempt(claim.record, connection, now_ns)
 
     def written(self, connection: int) -> None:

@@ -48,7 +48,7 @@ class Idle:
         minimums_bps: Mapping[str, int],
         now_ns: int,
     ) -> frozenset[str]:
-        """The flows of ``flows`` that are idle now; of those without a minimum nothing is known."""
+        """The flows of ``flows`` that are idle now; those without a minimum never are."""
         known = [flow for flow in flows if flow in measured and flow in minimums_bps]
         self._seen = {
             flow: _next(self._seen.get(flow), measured[flow], minimums_bps[flow], now_ns) for flow in known
@@ -139,7 +139,7 @@ class Agent:
         self._idle = self._looks.look(lent, self._kernel.measured(), self._minimums_bps, now_ns)
         return self._report(now_ns) if self._idle != before else None
 
-    def hear(self, message: Grant | Call, now_ns: int) -> Report | None:
+    def receive(self, message: Grant | Call, now_ns: int) -> Report | None:
         """Obeys a message unless it is out of date; returns a Report if anything is different now.
 
         Raises what the kernel's table raises; the Grant is then not confirmed.

@@ -33,7 +33,7 @@ class Peer:
     target: Shares = field(default_factory=dict)
     """The shares that it is to have."""
     sent: Shares | None = None
-    """The shares of the last Grant, or those it has from an earlier epoch; null: they are not known."""
+    """The shares of the last Grant, or those it has from an earlier epoch; null: there are none."""
     seq: int = 0
     """The number of the last Grant sent to it."""
     report: Report | None = None
@@ -91,7 +91,7 @@ class Peer:
         return self.sent == self.target and self._confirmed >= self._change
 
     def part_of_target(self, room_bps: int, least_bps: Mapping[str, int]) -> Shares:
-        """As much of the target as fits: at least these rates by flow, then what it has of it, then more.
+        """The part of the target that fits: at least these rates by flow, then what it has of it, then more.
 
         A flow that has no share yet gets none below its minimum, and no flow one of nothing: it is better off
         under ordinary congestion control.
@@ -177,7 +177,7 @@ class Controller:
         self._aim()
         return self._advance(now_ns) if now_ns < self._until_ns else []
 
-    def hear(self, report: Report, now_ns: int) -> Messages:
+    def receive(self, report: Report, now_ns: int) -> Messages:
         """Takes in the Report of an agent, and answers."""
         if now_ns >= self._until_ns:
             return []
@@ -199,7 +199,7 @@ class Controller:
         return answer + self._advance(now_ns)
 
     def tick(self, now_ns: int) -> Messages:
-        """To be called at ``wake_ns``."""
+        """Grants what has become free by time alone; to be called at ``wake_ns``."""
         return self._advance(now_ns) if now_ns < self._until_ns else []
 
     def wake_ns(self, now_ns: int) -> int | None:
@@ -223,7 +223,7 @@ class Controller:
         return self._orders.revision if done else None
 
     def bounds_bps(self, now_ns: int) -> dict[str, int]:
-        """The most that each agent may have by the ledger, for those of which anything is known."""
+        """The most that each agent may have by the ledger; agents that have not reported yet are left out."""
         return {
             name: peer.account.bound_bps(now_ns)
             for name, peer in self._peers.items()

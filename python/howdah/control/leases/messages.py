@@ -30,20 +30,20 @@ class FlowShare(msgspec.Struct, frozen=True, array_like=True):
     """What a flow may send. On the wire a pair, because there are many."""
 
     rate_bps: Natural
-    """While the lease lasts; never below the minimum."""
+    """The rate while the lease lasts; never below the minimum."""
     minimum_bps: Natural
-    """After the lease."""
+    """The rate after the lease."""
 
 
 class Measured(msgspec.Struct, frozen=True, array_like=True):
     """What a flow really did since its share was made."""
 
     sent_bytes: Natural
-    """On the wire."""
+    """Bytes on the wire."""
     acked_bytes: Natural
-    """Payload."""
+    """Bytes of payload."""
     connections: Natural
-    """Open now."""
+    """Connections that are open now."""
     waiting: Natural = 0
     """Connections with data that waits for nothing but its turn."""
 
@@ -62,9 +62,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     seq: Natural
     """The last Grant of that epoch that it has put into force; 0: none yet."""
     left_ns: Natural
-    """Until the last of its leases runs out."""
+    """The time until the last of its leases runs out."""
     shares: dict[str, FlowShare]
-    """By flow, with the rates in force now."""
+    """The shares by flow, with the rates in force now."""
     measured: dict[str, Measured] = {}
     idle: frozenset[str] = frozenset()
     """Flows with nothing to send, of those that it was told to watch for that."""
@@ -80,7 +80,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     """Counts the Grants of this epoch to this agent, from 1."""
     incarnation: Natural
     beat: Natural
-    """With the incarnation, the Report that it answers: the lease begins when that was sent."""
+    """The beat of the Report that it answers: the lease begins when that was sent."""
     lease_ns: Natural
     alone: Alone
     shares: dict[str, FlowShare]
@@ -100,7 +100,7 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     schema: int = SCHEMA
     agent: str
     members: dict[str, Member]
-    """By flow."""
+    """The members by flow."""
     lent: frozenset[str] = frozenset()
     """Flows whose shares others have while they are idle."""
 

@@ -26,7 +26,7 @@ class ClassRequest(msgspec.Struct, frozen=True):
     """The value of an order that asks for a class."""
 
     until_unix_s: float | None = None
-    """For people: the time to live of the order ends it."""
+    """The end for people to see: the time to live of the order ends it."""
     host: str | None = None
     """The host that the share is for; null: every host of the class."""
 

@@ -72,12 +72,12 @@ class Terms(msgspec.Struct, frozen=True):
 
     minimum_bps: int
     maximum_bps: int | None = None
-    """Null: none."""
+    """The most that it gets; null: there is no limit."""
     weight: int = 1
     priority: int = 0
 
     def changed(self, changes: Iterable[Change]) -> "Terms":
-        """With all of these in force: of several values of a term the least, whatever their order."""
+        """The terms with all of these in force: of several values the least, whatever their order."""
         given: dict[str, list[int]] = {}
         for change in changes:
             for term in Change.__struct_fields__:

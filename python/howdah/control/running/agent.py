@@ -87,9 +87,9 @@ class RunningAgent:
                 if self._lent:
                     self._lends.set()
             case "grant":
-                self._say(self._core.hear(decode(value, Grant, key), self._clock_ns()))
+                self._say(self._core.receive(decode(value, Grant, key), self._clock_ns()))
             case "call":
-                self._say(self._core.hear(decode(value, Call, key), self._clock_ns()))
+                self._say(self._core.receive(decode(value, Call, key), self._clock_ns()))
         self._place()
 
     def _place(self) -> None:

@@ -210,7 +210,7 @@ class RunningController:
                 why = f"an agent says it is {report.agent}, which {self.policy.name} does not have: {hosts}"
                 self._complaints.wrong(change.key, HowdahError(why))
             self.sightings.setdefault(name, Sighting()).note(report, now_ns)
-            self._send(self.core.hear(report, now_ns))
+            self._send(self.core.receive(report, now_ns))
 
     def _send(self, said: Iterable[Grant | Call]) -> None:
         for message in said:

@@ -89,7 +89,7 @@ class Operations:
         return _status(self._controller)
 
     async def watch(self) -> AsyncIterator[Status]:
-        """Now, and whenever something changes: at most every ``PACE_S``, at least every ``SILENCE_S``."""
+        """The status now and after changes: at most every ``PACE_S``, at least every ``SILENCE_S``."""
         while True:
             version, status = self._recent()
             yield status

@@ -21,17 +21,13 @@ async def serve(  # noqa: PLR0917
 ) -> None:
     """A controller, agents of hosts whose ``kernels`` are here, ``attend`` for people; until cancelled."""
     controller = RunningController(name, policy, bus, tell=tell)
-    await _with_agents(kernels, bus, tell, controller.run(), attend(Operations(controller)))
+    await follow(bus, kernels, tell, controller.run(), attend(Operations(controller)))
 
 
-async def follow(bus: Bus, kernels: Mapping[str, Kernel], tell: Tell) -> None:
-    """Agents alone, for a controller elsewhere, until cancelled."""
-    await _with_agents(kernels, bus, tell)
-
-
-async def _with_agents(
-    kernels: Mapping[str, Kernel], bus: Bus, tell: Tell, *work: Coroutine[Any, Any, None]
+async def follow(
+    bus: Bus, kernels: Mapping[str, Kernel], tell: Tell, *work: Coroutine[Any, Any, None]
 ) -> None:
+    """Agents, for a controller elsewhere or in ``work`` beside them, until cancelled."""
     agents = [RunningAgent(name, bus, kernel, tell=tell) for name, kernel in kernels.items()]
     try:
         await together(*work, *(agent.run() for agent in agents))

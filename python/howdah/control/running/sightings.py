@@ -14,9 +14,9 @@ class SentRates(NamedTuple):
     """What a flow really sends, in b/s."""
 
     sent_bps: int
-    """On the wire."""
+    """The rate on the wire."""
     acked_bps: int
-    """Of payload."""
+    """The rate of payload."""
 
 
 class Sighting:
@@ -40,7 +40,7 @@ class Sighting:
             samples.popleft()
 
     def rates(self, flow: str) -> SentRates | None:
-        """Over the last second reported, or between two reports; null: not known, or counted anew."""
+        """The rates over the last second reported, or between two reports; null: none can be compared."""
         if len(self._samples) < 2:
             return None
         (from_ns, before), (to_ns, after) = self._samples[0], self._samples[-1]

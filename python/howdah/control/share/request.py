@@ -38,7 +38,7 @@ ANSWER_S = 0.05
 FOUND_S = 2.0
 """The longest wait for an agent that has just begun, or whose controller has."""
 CONNECT_BPS = 250_000
-"""With less, logins and handshakes wait for pacing, which then puts 50 ms between two full segments."""
+"""The least rate to connect at: with less, pacing puts 50 ms and more between two full segments."""
 _GIVEN_BACK_S = 1.0
 
 Find = Callable[[Status], FlowStatus]
