@@ -11,9 +11,9 @@ from pathlib import Path
 from bench.carrying import output
 from bench.lsst.relay import relayed
 from bench.lsst.scenario import Scenario
+from bench.nats_server import NatsServer
 from howdah import HowdahError
 from howdah.cc import programs
-from howdah.control.bus.server import NatsServer
 from howdah.control.http.address import DEFAULT_PORT
 from howdah.control.http.client import Client
 from howdah.lab import Lab

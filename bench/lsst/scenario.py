@@ -6,8 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from howdah import lab, tomlfile
-from howdah.control import policyfile
-from howdah.control.policy import Policy
+from howdah.control.policy import Policy, policyfile
 from howdah.lab.topology import Topology
 from howdah.tomlfile import Duration, Rate, Ratio, Size
 from howdah.values.link import Change, LinkSpec

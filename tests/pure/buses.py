@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from howdah.control.bus.server import NatsServer
+from bench.nats_server import NatsServer
 from howdah.parent_death import DIES_WITH_PARENT
 
 

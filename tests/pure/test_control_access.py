@@ -16,9 +16,8 @@ from test_control_api import error, send
 
 from howdah import HowdahError
 from howdah.control.http import tokens
-from howdah.control.http.address import is_loopback, parse
+from howdah.control.http.address import Listening, is_loopback, open_socket, parse
 from howdah.control.http.client import Client
-from howdah.control.http.listening import Listening, open_socket
 from howdah.control.http.tokens import Token, Tokens
 
 READ, READER = tokens.make("wall", "read")

@@ -14,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah import HowdahError
-from howdah.control import policyfile
-from howdah.control.members import Member
-from howdah.control.policy import Policy
-from howdah.control.policyfile import load, loads
-from howdah.control.terms import Change, Terms
+from howdah.control.policy import Policy, policyfile
+from howdah.control.policy.members import Member
+from howdah.control.policy.policyfile import load, loads
+from howdah.control.policy.terms import Change, Terms
 
 MEMBER = '\n[[class.{}.member]]\nhost = "{}"\nto = "{}"\nports = "{}"\n'
 
@@ -330,15 +329,15 @@ def test_terms_that_are_changed_together_are_checked_together() -> None:
 
 def test_orders_a_policy_cannot_follow_are_refused() -> None:
     policy = loads(POLICY, "p.toml")
-    policy.check_asked("images")
+    policy.check_requestable("images")
     with pytest.raises(
         HowdahError, match=r"^class background of lsst is always active; to be asked for: images$"
     ):
-        policy.check_asked("background")
+        policy.check_requestable("background")
     with pytest.raises(
         HowdahError, match=r"^lsst has no class image; it has background, images, replication$"
     ):
-        policy.check_asked("image")
+        policy.check_requestable("image")
     with pytest.raises(HowdahError, match=r"^lsst: all minimums are together"):
         policy.changed({"background": {"minimum": "96%"}})
     with pytest.raises(HowdahError, match=r"^lsst has no class other; "):

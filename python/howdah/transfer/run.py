@@ -31,7 +31,7 @@ from howdah.values.plan import Plan
 from howdah.values.record import HostLimits, Outcome, Record
 
 if TYPE_CHECKING:
-    from howdah.control.asking import Asking
+    from howdah.control.share.request import ShareRequest
     from howdah.steering.ears import Ear
     from howdah.steering.listening import Listening
     from howdah.steering.policy import Policy
@@ -109,7 +109,7 @@ class _Run:
         self.connect_s: float | None = None
         self.link_stats: dict[str, Any] | None = None
         self.near_cpu_busy_fraction: float | None = None
-        self.asking: Asking | None = None
+        self.asking: ShareRequest | None = None
         self.listening: Listening | None = None
 
     def record(self, error: str | None, flags: list[str]) -> Record:
@@ -125,7 +125,7 @@ class _Run:
             rtt_s=self.far.rtt_s if self.far else None,
             plan=self.plan,
             outcome=self.outcome,
-            share=self.asking.told() if self.asking else None,
+            share=self.asking.to_record() if self.asking else None,
             listened=self.listening.told() if self.listening else None,
             sweep=self.request.sweep,
             near_cpu_busy_fraction=self.near_cpu_busy_fraction,

@@ -3,16 +3,17 @@
 import socket
 
 from howdah import HowdahError
-from howdah.control import held, own
-from howdah.control.asking import Asking
 from howdah.control.http.client import Client
+from howdah.control.share import enforcement
+from howdah.control.share.flow import own_flow
+from howdah.control.share.request import ShareRequest
 from howdah.control.status import FlowStatus, Status
 from howdah.remote.endpoints import Route
 from howdah.remote.ssh import Login
 from howdah.values.plan import PathKind
 
 
-def asking(path: PathKind, name: str | None, route: Route, *, look_only: bool) -> Asking:
+def asking(path: PathKind, name: str | None, route: Route, *, look_only: bool) -> ShareRequest:
     """The share of what a copy sends; with ``look_only`` it is not asked for.
 
     Raises HowdahError for a class without its path, a path without its class, and a copy that another host
@@ -30,14 +31,14 @@ def asking(path: PathKind, name: str | None, route: Route, *, look_only: bool) -
     addresses = _addresses(route.host)
 
     def find(status: Status) -> FlowStatus:
-        return own.flow(status, name, addresses, held.here(addresses))
+        return own_flow(status, name, addresses, enforcement.here(addresses))
 
-    return Asking(Client(), name, find, look_only=look_only)
+    return ShareRequest(Client(), name, find, look_only=look_only)
 
 
 def check_held(port: int) -> None:
     """Raises HowdahError when a data stream of this process to that port is not held to a share."""
-    if free := held.unheld(port):
+    if free := enforcement.unenforced(port):
         raise HowdahError(
             f"the data streams are under {', '.join(sorted(free))} and held to no share: the agent's rules "
             "are not for them; see: howdah cc status"

@@ -1,4 +1,4 @@
-"""What the kernel of this host says of who is held here: rules, for root, and a process's own connections."""
+"""How this host's kernel enforces shares: its rules, for root, and the control of own connections."""
 
 import contextlib
 import os
@@ -10,8 +10,7 @@ from pathlib import Path
 from howdah import HowdahError
 from howdah.cc import programs
 from howdah.cc.shares import everyones
-from howdah.control import own
-from howdah.control.own import Here
+from howdah.control.share.flow import Here, goes, is_below
 from howdah.values.record import HostLimits
 
 CONTROL = "hd_hold"
@@ -26,15 +25,15 @@ _CONTROL_BYTES = 16
 def here(addresses: Sequence[str]) -> Here:
     """This host, or this network namespace of it, for connections to ``addresses``."""
     first, last = map(int, _OWN_PORTS.read_text(encoding="ascii").split())
-    cgroup, held = _cgroup(), None
+    cgroup, enforced = _cgroup(), None
     if HostLimits.here().privileged:
         with contextlib.suppress(HowdahError):
-            held = _held(addresses, cgroup)
-    return Here(socket.gethostname().partition(".")[0], (first, last), cgroup, held)
+            enforced = _enforced(addresses, cgroup)
+    return Here(socket.gethostname().partition(".")[0], (first, last), cgroup, enforced)
 
 
 def _cgroup() -> str:
-    """Of this process; the root where the unified hierarchy does not tell."""
+    """The cgroup of this process; the root where the unified hierarchy does not tell."""
     for line in _CGROUPS.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         number, _, path = line.split(":", 2)
         if number == "0":
@@ -42,8 +41,8 @@ def _cgroup() -> str:
     return "/"
 
 
-def _held(addresses: Sequence[str], cgroup: str) -> set[str]:
-    """The flows to whose share the rules hold connections from here."""
+def _enforced(addresses: Sequence[str], cgroup: str) -> set[str]:
+    """The flows to whose share the rules keep connections from here."""
     mine = _NAMESPACE.stat().st_ino
     names = {share.number: share.name for share in everyones()}
     return {
@@ -52,13 +51,13 @@ def _held(addresses: Sequence[str], cgroup: str) -> set[str]:
         if rule.target is not None
         and rule.target.share in names
         and rule.namespace in (None, mine)
-        and own.goes(addresses, rule.to)
-        and own.is_below(cgroup, rule.cgroup)
+        and goes(addresses, rule.to)
+        and is_below(cgroup, rule.cgroup)
     }
 
 
-def unheld(port: int) -> set[str]:
-    """Congestion controls other than hold of this process's connections to that port of another host."""
+def unenforced(port: int) -> set[str]:
+    """The congestion controls other than hold of this process's connections to that port of another host."""
     found = set()
     for each in _DESCRIPTORS.iterdir():
         # What is closed meanwhile, or is no connection, is passed over.
@@ -72,7 +71,7 @@ def unheld(port: int) -> set[str]:
 
 
 def _control(descriptor: int, port: int) -> set[str]:
-    """Of a connection to that port; of anything else nothing."""
+    """The control of a connection to that port; of anything else none."""
     if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
         return set()
     connection = socket.socket(fileno=descriptor)

@@ -1,4 +1,4 @@
-"""Members of classes: which traffic is meant, on which host, to whom, by which ports."""
+"""Members of classes: the traffic of a host to a prefix, by ports, of a cgroup."""
 
 from collections.abc import Iterable
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -24,13 +24,13 @@ class Member(msgspec.Struct, frozen=True):
     """TCP connections of a host to a prefix, of a cgroup or both, with a port of either end in the range."""
 
     agent: str
-    """The host's."""
+    """The name of the host's agent."""
     to: str | None
     """A prefix, as 10.9.0.0/16; null: anywhere."""
     ports: tuple[int, int]
-    """The first and the last."""
+    """The first and the last port."""
     cgroup: str | None = None
-    """Whose they are, as /system.slice/postgresql.service, with those below it; null: everybody's."""
+    """Their cgroup, as /system.slice/postgresql.service, with those below it; null: any."""
 
     def __str__(self) -> str:
         first, last = self.ports
@@ -39,7 +39,7 @@ class Member(msgspec.Struct, frozen=True):
         return f"{self.agent}{whose}{to} ports {first if first == last else f'{first}-{last}'}"
 
     def place(self, namespace: int | None) -> Place:
-        """As a rule has it, in one network namespace (by its inode) or all."""
+        """The place of a rule for it, in one network namespace (by its inode) or all."""
         return Place(self.to, f"{self.ports[0]}-{self.ports[1]}", namespace, self.cgroup)
 
 

@@ -53,10 +53,9 @@ import msgspec
 
 from howdah import HowdahError, tomlfile
 from howdah._native import format_rate
-from howdah.control import members, terms
-from howdah.control.members import MemberText
-from howdah.control.policy import SEE, Alone, Flow, Policy, TrafficClass
-from howdah.control.terms import FLOW_LEAST_BPS, Terms, TermsText
+from howdah.control.policy import SEE, Alone, Flow, Policy, TrafficClass, members, terms
+from howdah.control.policy.members import MemberText
+from howdah.control.policy.terms import FLOW_LEAST_BPS, Terms, TermsText
 from howdah.tomlfile import Duration, Rate, Ratio, Tables
 
 GUARANTEE_BPS_MAX = 1_000_000_000_000

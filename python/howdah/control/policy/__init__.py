@@ -12,9 +12,9 @@ import msgspec
 
 from howdah import HowdahError, tomlfile
 from howdah._native import format_rate
-from howdah.control import terms
-from howdah.control.members import Member
-from howdah.control.terms import Change, Terms, TermsText
+from howdah.control.policy import terms
+from howdah.control.policy.members import Member
+from howdah.control.policy.terms import Change, Terms, TermsText
 
 SEE = "see: howdah control serve --help"
 
@@ -22,7 +22,7 @@ Alone = Literal["minimum", "ordinary"]
 
 
 class Flow(msgspec.Struct, frozen=True):
-    """What has a share: one member of a class."""
+    """One member of a class, which has a share."""
 
     id: str
     """CLASS/AGENT, or CLASS/AGENT/N for the Nth member of the class on a host that has several."""
@@ -30,44 +30,44 @@ class Flow(msgspec.Struct, frozen=True):
 
 
 class TrafficClass(msgspec.Struct, frozen=True):
-    """What traffic is for, what it is to have, and its flows."""
+    """A purpose of traffic, with its terms and its flows."""
 
     name: str
     terms: Terms
     flows: tuple[Flow, ...]
     asked: bool = False
-    """It has more than its minimum only while somebody asks for it."""
+    """Whether it has more than its minimum only while somebody asks for it."""
     lent: bool = False
-    """What it is to have is others' while it has nothing to send."""
+    """Whether others have its share while it has nothing to send."""
     others: dict[str, Change] = {}
-    """By class: what changes for it meanwhile. Only of a class that is asked for."""
+    """The changes to other classes while it is asked for, by class."""
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole policy. ``policyfile`` reads one from TOML; ``checked`` says whether it can be kept."""
+    """A whole policy. ``policyfile`` reads one from TOML; ``checked`` refuses one that cannot be kept."""
 
     name: str
     guarantee_bps: int
     trusted_bps: int
-    """What is given away."""
+    """The part of the guarantee that is given away."""
     lease_s: float
     alone: Alone
-    """What a host does whose lease has run out."""
+    """The behaviour of a host whose lease has run out."""
     classes: tuple[TrafficClass, ...]
-    """By name."""
+    """The classes, sorted by name."""
 
     @property
     def flows(self) -> list[Flow]:
-        """Of all classes."""
+        """The flows of all classes."""
         return [flow for each in self.classes for flow in each.flows]
 
     @property
     def lent(self) -> frozenset[str]:
-        """Flows whose shares others have while they have nothing to send."""
+        """The flows whose shares others have while they have nothing to send."""
         return frozenset(flow.id for each in self.classes if each.lent for flow in each.flows)
 
     def terms(self, asked: Collection[str]) -> list[Terms]:
-        """Of each class, while the classes ``asked`` are asked for."""
+        """The terms of each class while the classes ``asked`` are asked for."""
         asking = [each.others for each in self.classes if each.name in asked]
         return [
             each.terms.changed(others[each.name] for others in asking if each.name in others)
@@ -75,7 +75,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
     def safe_bps(self) -> dict[str, int]:
-        """Of each flow the share it falls back to: its minimum in the mode where that is least."""
+        """The share that each flow falls back to: its minimum in the mode where that is least."""
         least_bps = {each.name: each.terms.minimum_bps for each in self.classes}
         for each in self.classes:
             for name, change in each.others.items():
@@ -85,7 +85,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
             flow.id: least_bps[each.name] // len(each.flows) for each in self.classes for flow in each.flows
         }
 
-    def check_asked(self, name: str) -> None:
+    def check_requestable(self, name: str) -> None:
         """Raises HowdahError unless ``name`` is a class that is asked for."""
         if not self._find(name).asked:
             names = ", ".join(each.name for each in self.classes if each.asked) or "none"
@@ -98,7 +98,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
             raise HowdahError(f"class {name} of {self.name} has no host {host}; it has {', '.join(hosts)}")
 
     def changed(self, given: Mapping[str, Mapping[str, str | int]]) -> "Policy":
-        """With other terms for some classes, by class and key, written as in the file.
+        """The policy with other terms for some classes, by class and key, written as in the file.
 
         Raises HowdahError for terms that are wrong by themselves, and those that cannot be kept together.
         """
@@ -111,22 +111,14 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, classes=tuple(classes.values())).checked(self.name)
 
     def checked(self, where: str) -> "Policy":
-        """Itself. Raises HowdahError if in some mode a minimum is above its maximum, or all are too much."""
+        """The policy itself. Raises HowdahError if its terms cannot be kept in some mode, or are too much."""
         for mode in self._modes():
             while_asked = f" while {' and '.join(mode)} are asked for" if mode else ""
             in_force = self.terms(mode)
-            self._check_maximums(in_force, where, while_asked)
+            for each, its in zip(self.classes, in_force, strict=True):
+                its.check(f"{where}: class.{each.name}", while_asked)
             self._check_sum(in_force, where, while_asked)
         return self
-
-    def _check_maximums(self, in_force: Sequence[Terms], where: str, while_asked: str) -> None:
-        for each, its in zip(self.classes, in_force, strict=True):
-            if its.maximum_bps is not None and its.minimum_bps > its.maximum_bps:
-                raise HowdahError(
-                    f"{where}: class.{each.name}: its minimum{while_asked} is "
-                    f"{format_rate(its.minimum_bps - its.maximum_bps)} above its maximum of "
-                    f"{format_rate(its.maximum_bps)}; give a minimum there too"
-                )
 
     def _check_sum(self, in_force: Sequence[Terms], where: str, while_asked: str) -> None:
         minimums = {each.name: its.minimum_bps for each, its in zip(self.classes, in_force, strict=True)}

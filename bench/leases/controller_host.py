@@ -5,22 +5,22 @@ from functools import partial
 from bench.leases.clock import Clock
 from bench.leases.ground import Ground
 from bench.leases.network import STORE
-from howdah.control.bus.election import Claim, Election, Record
-from howdah.control.controller import Controller, Messages
-from howdah.control.messages import Grant, Report
-from howdah.control.orders import Orders
+from howdah.control.bus.leadership import Claim, Election, LeaderRecord
+from howdah.control.leases.controller import Controller, Messages
+from howdah.control.leases.messages import Grant, Report
+from howdah.control.policy.orders import Orders
 
 _REPLY_PER_TERM = 0.3
 
 
-class Seat:
+class ControllerHost:
     """The host, and the controller on it while one lives."""
 
     def __init__(self, ground: Ground, name: str, clock: Clock) -> None:
         self.name = name
         self.controller: Controller | None = None
         self._ground = ground
-        ground.controllers[name] = self.hear
+        ground.controllers[name] = self.receive
         self._clock = clock
         self._election: Election
         self._look = 0
@@ -48,10 +48,10 @@ class Seat:
         self._look += 1
         self._ground.timeline.at(self._ground.timeline.now_ns + again_ns, self.start)
 
-    def hear(self, report: Report) -> None:
+    def receive(self, report: Report) -> None:
         """A Report reaches the host."""
         if self.controller is not None:
-            self._say(self.controller.hear(report, self.shown_ns()))
+            self._say(self.controller.receive(report, self.shown_ns()))
 
     def order(self, orders: Orders) -> None:
         """New orders reach the host."""
@@ -78,7 +78,7 @@ class Seat:
         store = self._ground.store
         self._ground.network.carry(STORE, self.name, self._seen, look, store.record, store.revision)
 
-    def _seen(self, look: int, record: Record | None, revision: int) -> None:
+    def _seen(self, look: int, record: LeaderRecord | None, revision: int) -> None:
         if look != self._look:
             return
         claim = self._election.look(record, revision, 0, self.shown_ns(), 0)
