@@ -19,9 +19,9 @@ from howdah import HowdahError, lab
 from howdah.dataset import streams
 from howdah.dataset.plan import QUIET_S, Run
 from howdah.lab.enter import Process
-from howdah.probing.probing import Probed, Probing, Rhythm
-from howdah.probing.series import looked
-from howdah.probing.target import endpoint
+from howdah.probing.far_end import endpoint
+from howdah.probing.prober import Probing, ProbingResult, Rhythm
+from howdah.probing.series import answers
 from howdah.recognition.recording import Burst, Made, Recording
 from howdah.traffic.active import PROFILE
 from howdah.traffic.pattern import Tcp
@@ -113,7 +113,7 @@ def _prober(wan: lab.Lab, run: Run) -> tuple[Process, float]:
     for_s = QUIET_S + run.path.settle_s + run.length_s
     probing = Probing(way="icmp", to=endpoint(wan.addresses["right1"], 0), for_ns=round(for_s * 1e9))
     pipe = subprocess.PIPE
-    argv = [sys.executable, "-P", "-m", "howdah.dataset.prober"]
+    argv = [sys.executable, "-P", "-m", "howdah.probing.prober"]
     prober = wan.popen("left1", argv, stdin=pipe, stdout=pipe, stderr=pipe, tied=True)
     stdin, stdout = _pipe(prober.stdin), _pipe(prober.stdout)
     stdin.write(msgspec.json.encode(probing))
@@ -127,16 +127,18 @@ def _stream(wan: lab.Lab, host: str, words: list[str]) -> Process:
     return wan.popen(host, argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, tied=True)
 
 
-def _probed(prober: Process, run: Run) -> Probed:
+def _probed(prober: Process, run: Run) -> ProbingResult:
     out = _pipe(prober.stdout).read()
     if prober.wait():
         raise HowdahError(f"run {run.name}: the probes ended: {_last(_pipe(prober.stderr))}")
-    return msgspec.json.decode(out, type=Probed)
+    return msgspec.json.decode(out, type=ProbingResult)
 
 
-def _recording(run: Run, seed: int, seen: Probed, sent: Sequence[Burst], stats: LinkStats) -> Recording:
+def _recording(
+    run: Run, seed: int, seen: ProbingResult, sent: Sequence[Burst], stats: LinkStats
+) -> Recording:
     step_s = Rhythm().step_s
-    times_s, rtt_s = looked(seen.looks, step_s)
+    times_s, rtt_s = answers(seen.looks, step_s)
     quiet = rtt_s[times_s < QUIET_S]
     if np.isfinite(quiet).sum() < _LEAST_ANSWERED * QUIET_S / step_s:
         raise HowdahError(f"run {run.name}: the far host answered too few probes before anybody sent")
@@ -164,7 +166,7 @@ def _recording(run: Run, seed: int, seen: Probed, sent: Sequence[Burst], stats: 
     )
 
 
-def _spoilt(run: Run, seen: Probed, stats: LinkStats) -> str | None:
+def _spoilt(run: Run, seen: ProbingResult, stats: LinkStats) -> str | None:
     """The lab's own verdict is on rates; what a queue looks like is spoilt by what is late beside the RTT."""
     dropped = sum(way.dropped.machine for way in stats.directions.values())
     dropped += sum(cable.machine for cable in (stats.cables or {}).values())
