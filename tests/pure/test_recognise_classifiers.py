@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from rtts import recordings
 
 from howdah import HowdahError
-from howdah.recognition import kernels, logistic, paper, trees
-from howdah.recognition.arrays import Arrays
-from howdah.recognition.classifiers import CLASSIFIERS, classifier
-from howdah.recognition.contract import Classifier
+from howdah.recognition.classifier import Arrays, Classifier
+from howdah.recognition.classifiers import CLASSIFIERS, classifier, kernels, logistic, paper, trees
 from howdah.recognition.features import features, names
+from howdah.recognition.rows import linear, softmax
 from howdah.recognition.windows import Examples, examples
 
 KINDS = ["nobody", "cubic", "bbr"]
@@ -204,13 +203,62 @@ def test_regressions_are_as_scikit_learn_has_them() -> None:
     rows, codes = rng.standard_normal((90, 5)), np.arange(90) % 3
     rows[:, 0] += codes
     theirs = LogisticRegression(C=1 / (0.1 * 90), tol=1e-8).fit(rows, codes).predict_proba(rows)
-    ours = logistic.softmax(logistic.scores(rows, logistic.regress(rows, codes, 3, 0.1)))
+    ours = softmax(linear(rows, logistic.regress(rows, codes, 0.1)))
     np.testing.assert_allclose(ours, theirs, atol=2e-3)
     wide, wanted = rng.standard_normal((20, 50)), np.eye(3)[np.arange(20) % 3]
-    weights = next(kernels._ridge(wide, wanted, np.array([0.5])))
+    weights = kernels.ridge(wide, wanted, 0.5)
     np.testing.assert_allclose(
-        logistic.scores(wide, weights), Ridge(alpha=0.5 * 20).fit(wide, wanted).predict(wide), atol=1e-9
+        linear(wide, weights), Ridge(alpha=0.5 * 20).fit(wide, wanted).predict(wide), atol=1e-9
     )
+
+
+@pytest.mark.parametrize("kinds", [3, 2])
+def test_trees_are_judged_as_scikit_learn_judges_them(kinds: int) -> None:
+    from sklearn.ensemble import ExtraTreesClassifier
+
+    known = np.unique(seen().labels)[:kinds]
+    some = seen().take(np.isin(seen().labels, known))
+    codes = np.searchsorted(known, some.labels)
+    forest = ExtraTreesClassifier(20, min_samples_split=4, random_state=1).fit(features(some.windows), codes)
+    asked = features(unseen().windows)
+
+    def ours(prior: np.ndarray) -> np.ndarray:
+        arrays = trees.nodes_of(forest, prior)
+        one = trees.Trees.restored(arrays, known.tolist(), some.windows.rtt_s.shape[1], 0.1)
+        return one.predict_proba(unseen().windows)
+
+    np.testing.assert_allclose(ours(np.zeros(kinds)), forest.predict_proba(asked), atol=1e-6)
+    # One more example of each leaf, spread as the classes are, is what we add.
+    prior = np.bincount(codes) / len(codes)
+    expected = np.zeros((len(asked), kinds))
+    for each in forest.estimators_:
+        leaves, grown = each.apply(asked), each.apply(features(some.windows))
+        for row, leaf in enumerate(leaves):
+            counted = np.bincount(codes[grown == leaf], minlength=kinds) + prior
+            expected[row] += counted / counted.sum() / len(forest.estimators_)
+    np.testing.assert_allclose(ours(prior), expected, atol=1e-6)
+
+
+def test_a_logistic_regression_is_judged_as_scikit_learn_judges_it() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(3)
+    for kinds in (2, 3):
+        rows, codes = rng.standard_normal((90, 5)), np.arange(90) % kinds
+        rows[:, 0] += codes
+        ours = logistic.regress(rows, codes, 0.1)
+        # Of two classes, a penalty on the weights of both is half of that on their difference.
+        inverse = (2 if kinds == 2 else 1) / (0.1 * 90)
+        theirs = LogisticRegression(C=inverse, tol=1e-8).fit(rows, codes).predict_proba(rows)
+        np.testing.assert_allclose(softmax(linear(rows, ours)), theirs, atol=2e-3)
+
+        # The least of what the file says is minimised.
+        def loss(weights: np.ndarray, rows: np.ndarray = rows, codes: np.ndarray = codes) -> float:
+            likely = softmax(linear(rows, weights))[np.arange(90), codes]
+            return -np.log(likely).mean() + 0.1 / 2 * np.sum(weights[:-1] ** 2)
+
+        for _ in range(20):
+            assert loss(ours) <= loss(ours + 0.03 * rng.standard_normal(ours.shape)) + 1e-6
 
 
 def test_a_tree_alone_fits_what_it_was_grown_on() -> None:

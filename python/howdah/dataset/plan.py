@@ -1,24 +1,59 @@
-"""What a data set has: every class, in every situation of ours, on every path, in several runs."""
+"""The plan of a data set: every class, in every situation of ours, on every path, in several runs.
+
+A person writes it in TOML, and every value has its unit. For example::
+
+    name = "paths-of-ours"
+    length = "60s"                 # of each recording
+    settle = "25s"                 # before it, in which the streams begin, each at an instant of its own
+    runs = 3                       # of each class on each path, with other instants
+    runs_beside_ours = 1           # the same beside streams of ours; default: runs
+    seed = 1
+    late_again = 1                 # a run the machine was too slow for is made again at most so often
+    classes = ["nobody", "1 cubic", "1 bbr", "1 bbr, 1 cubic", "2 bbr", "2 cubic"]   # the default
+    ours = ["nobody", "1 cubic"]   # beside them, streams of this host; default: ["nobody"]
+    bursts = true                  # or those of active probing; default: false
+
+    [[path]]                       # in any number
+    name = "overlay-1"
+    rate = "500Mbit"
+    rtt = "128ms"
+    queue = "6MB"                  # or "0.75BDP"; default one
+    lan_rate = "1Gbit"             # of each host's cable; absent: not shaped
+    runs = 5                       # and runs_beside_ours, settle; absent: as above
+"""
 
 import hashlib
 import itertools
 import random
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
+from howdah import HowdahError, tomlfile
+from howdah._native import parse_duration, parse_rate
+from howdah.lab import dumbbell, linkfile
+from howdah.recognition import recording
 from howdah.recognition.recording import BURSTS, label, situation
 from howdah.traffic.active import PROFILE
 from howdah.values.link import LinkSpec
 
-Streams = dict[str, int]
-"""By congestion control; {} is none."""
+StreamCounts = dict[str, int]
+"""Streams by congestion control; {} is none."""
+SEE = "see: howdah shared dataset --help"
+CLASSES = ("nobody", "1 cubic", "1 bbr", "1 bbr, 1 cubic", "2 bbr", "2 cubic")
+"""The default classes, which are the paper's."""
 QUIET_S = 2.0
-"""Before the first stream of a run."""
+"""The time before the first stream of a run."""
 _AROUND_S = 3.0
+"""The time that a lab takes to be made and to end."""
 _CORES, _CORES_SENDING, _CORES_PER_GBPS = 0.05, 0.12, 0.4
-"""Of probes; of an emulator and both ends of what it carries: in larger pieces at higher rates."""
+"""The processors that probes take, and an emulator with both ends of what it carries."""
+_SHORTEST_S, _LONGEST_S = 5.0, 86_400.0
+_LONGEST_SETTLE_S = 3600.0
+_BDP = "BDP"
 
 
 class PathSpec(msgspec.Struct, frozen=True):
@@ -27,22 +62,22 @@ class PathSpec(msgspec.Struct, frozen=True):
     name: str
     link: LinkSpec
     lan_bps: int | None
-    """Of each host's cable; null: not shaped."""
+    """The rate of each host's cable; null: not shaped."""
     runs: int
-    """Of each class, alone."""
+    """The runs of each class, alone."""
     beside_ours: int
-    """Of each class, beside each kind of streams of ours."""
+    """The runs of each class beside each kind of streams of ours."""
     settle_s: float
-    """Before a recording."""
+    """The time for streams to settle before a recording."""
 
     @property
     def rtt_s(self) -> float:
-        """Without a queue."""
+        """The RTT without a queue."""
         return (self.link.near_to_far.delay_ns + self.link.far_to_near.delay_ns) / 1e9
 
     @property
     def rate_bps(self) -> int:
-        """Of the bottleneck, from the senders to the receivers."""
+        """The rate of the bottleneck, from the senders to the receivers."""
         return self.link.near_to_far.rate_bps or 0
 
 
@@ -50,35 +85,35 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One recording to make."""
 
     name: str
-    """Tells it from every other run, of other plans too."""
+    """A name that no other run has, in other plans either."""
     file: str
-    """Within the folder of the data set."""
+    """The path of its recording within the folder of the data set."""
     path: PathSpec
-    background: Streams
-    ours: Streams
+    background: StreamCounts
+    ours: StreamCounts
     bursts: bool
-    """Active probing: those of ``howdah probe --active``, from the beginning of the recording on."""
+    """Whether active probing sends the bursts of ``howdah probe --active`` during the recording."""
     length_s: float
     seed: int
     attempt: int = 0
 
     @property
     def lasts_s(self) -> float:
-        """From making the lab to its end, about."""
+        """The time from making the lab to its end, about."""
         return _AROUND_S + QUIET_S + self.path.settle_s + self.length_s
 
     @property
     def cores(self) -> float:
-        """Of this machine, what its lab takes, about."""
+        """The processors of this machine that its lab takes, about."""
         sends = bool(self.background or self.ours or self.bursts)
         return _CORES + sends * (_CORES_SENDING + _CORES_PER_GBPS * self.path.rate_bps / 1e9)
 
     def again(self) -> "Run":
-        """The same with other offsets, because the lab was late."""
+        """The same run with other offsets, for when the lab was late."""
         return msgspec.structs.replace(self, attempt=self.attempt + 1)
 
     def random(self) -> random.Random:
-        """What is left to chance in it, the same each time."""
+        """The random numbers of this run and attempt, the same each time."""
         return random.Random(f"{self.name} {self.seed} {self.attempt}")  # noqa: S311, no secret
 
 
@@ -88,22 +123,22 @@ class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     summary: str = ""
     paths: tuple[PathSpec, ...]
-    classes: tuple[Streams, ...]
-    ours: tuple[Streams, ...]
+    classes: tuple[StreamCounts, ...]
+    ours: tuple[StreamCounts, ...]
     bursts: bool
     length_s: float
     seed: int
     late_again: int
 
     def runs(self) -> list[Run]:
-        """All, so ordered that whatever is recorded first is of every kind: repeat by repeat, shuffled."""
+        """All runs, repeat by repeat and shuffled, so that whatever is recorded first is of every kind."""
         found = list(self._runs())
         shuffled = random.Random(self.seed)  # noqa: S311, no secret
         order = {run.name: (place, shuffled.random()) for place, run in found}
         return sorted((run for _, run in found), key=lambda run: order[run.name])
 
     def controls(self) -> list[str]:
-        """The congestion controls, each once."""
+        """The congestion controls of all runs, each once."""
         bursts = PROFILE.controls() if self.bursts else []
         streams = (name for each in (*self.classes, *self.ours) for name in each)
         return list(dict.fromkeys([*streams, *bursts]))
@@ -131,6 +166,118 @@ class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
                 )
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
+
+
+class _PathText(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    rate: str
+    rtt: str
+    queue: str | None = None
+    lan_rate: str | None = None
+    settle: str | None = None
+    runs: _Count | None = None
+    runs_beside_ours: _Count | None = None
+
+
+class _PlanText(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    length: str
+    path: list[_PathText]
+    summary: str = ""
+    settle: str = "25s"
+    runs: _Count = 3
+    runs_beside_ours: _Count | None = None
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 1
+    late_again: Annotated[int, msgspec.Meta(ge=0, le=100)] = 1
+    classes: tuple[str, ...] = CLASSES
+    ours: tuple[str, ...] = ("nobody",)
+    bursts: bool = False
+
+
+def load(file: Path) -> DatasetPlan:
+    """The plan in a file. Raises HowdahError, which says the file, the key and what to do."""
+    return loads(tomlfile.read(file, SEE), str(file))
+
+
+def loads(text: str, where: str) -> DatasetPlan:
+    """The plan in a text of TOML. Raises HowdahError as ``load`` does."""
+    table = tomlfile.table(text, where, SEE)
+    given = tomlfile.convert(table, _PlanText, f"{where} is not a plan of a data set", SEE)
+    plan = DatasetPlan(
+        name=tomlfile.name(given.name, f"{where}: name"),
+        summary=" ".join(given.summary.split()),
+        paths=tuple(_path(each, given, f"{where}: path {each.name}") for each in given.path),
+        classes=_streams(given.classes, f"{where}: classes"),
+        ours=_streams(given.ours, f"{where}: ours"),
+        bursts=given.bursts,
+        length_s=_within(given.length, _SHORTEST_S, _LONGEST_S, f"{where}: length"),
+        seed=given.seed,
+        late_again=given.late_again,
+    )
+    _once((path.name for path in plan.paths), f"{where}: path")
+    if plan.bursts and any(plan.ours):
+        raise HowdahError(f"{where}: with bursts, no other streams of ours can be; leave ours out")
+    if not plan.runs():
+        raise HowdahError(f"{where} records nothing; it needs a [[path]], classes, and runs; {SEE}")
+    return plan
+
+
+def _path(given: _PathText, plan: _PlanText, where: str) -> PathSpec:
+    try:
+        options = linkfile.Options(rate=given.rate, rtt=given.rtt, queue=_queue(given, where))
+        lan_bps = None if given.lan_rate is None else parse_rate(given.lan_rate)
+        link = linkfile.build(options)
+        dumbbell(1, 1, lan_rate_bps=lan_bps)
+    except HowdahError as error:
+        raise HowdahError(f"{where}: {str(error).removeprefix('--')}") from None
+    runs = plan.runs if given.runs is None else given.runs
+    beside = [given.runs_beside_ours, None if given.runs is not None else plan.runs_beside_ours, runs]
+    return PathSpec(
+        name=tomlfile.name(given.name, f"{where}: name"),
+        link=link,
+        lan_bps=lan_bps,
+        runs=runs,
+        beside_ours=next(each for each in beside if each is not None),
+        settle_s=_within(given.settle or plan.settle, 0.0, _LONGEST_SETTLE_S, f"{where}: settle"),
+    )
+
+
+def _queue(given: _PathText, where: str) -> str | None:
+    """The queue as the lab takes it."""
+    if given.queue is None or not given.queue.endswith(_BDP):
+        return given.queue
+    text = given.queue.removesuffix(_BDP).strip()
+    try:
+        times = float(text)
+    except ValueError:
+        times = 0.0
+    if not 0.01 <= times <= 100:
+        raise HowdahError(f'queue {given.queue!r}: give bytes, or 0.01 to 100 BDP as "0.5BDP"')
+    rate_bps = tomlfile.value(parse_rate, given.rate, "rate")
+    rtt_ns = tomlfile.value(parse_duration, given.rtt, "rtt")
+    return f"{max(1, round(times * rate_bps * rtt_ns / 8e9))}B"
+
+
+def _streams(texts: tuple[str, ...], where: str) -> tuple[StreamCounts, ...]:
+    found = tuple(tomlfile.value(recording.background, text, where) for text in texts)
+    _once(map(label, found), where)
+    return found
+
+
+def _once(names: Iterable[str], where: str) -> None:
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise HowdahError(f"{where}: {twice[0]} is there twice; take one out")
+
+
+def _within(text: str, least_s: float, most_s: float, where: str) -> float:
+    found_s = tomlfile.value(parse_duration, text, where) / 1e9
+    if not least_s <= found_s <= most_s:
+        raise HowdahError(f"{where} {text} is not within {least_s:g}s to {most_s:g}s")
+    return found_s
+
+
 def _short(streams: Mapping[str, int]) -> str:
-    """As ``1bbr+1cubic``."""
+    """The streams in a file name, as ``1bbr+1cubic``."""
     return label(dict(streams)).replace(" ", "").replace(",", "+") if streams else "nobody"

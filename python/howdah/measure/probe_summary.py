@@ -7,9 +7,9 @@ import numpy as np
 from howdah import HowdahError
 from howdah.probing.prober import ProbingResult, Rhythm
 from howdah.probing.series import BLOCK_S, Floats, answers, burst_means, events, step_series
-from howdah.recognition.kept import of_bursts
-from howdah.recognition.listen import CannotTell, find, listen
-from howdah.recognition.recording import situation
+from howdah.recognition.model import Undecided
+from howdah.recognition.recognise import model_for, recognise
+from howdah.recognition.recording import bursts_of, situation
 from howdah.text import count
 from howdah.values import probe as probed
 from howdah.values.probe import Counts, Way
@@ -71,19 +71,19 @@ def summary(
 def _others(
     seen: ProbingResult, step_s: float, base_rtt_s: float, sent: Sequence[probed.Burst]
 ) -> probed.Others:
-    bursts = of_bursts(sent)
-    heard = listen(*answers(seen.looks, step_s), base_rtt_s, bursts=bursts)
-    if isinstance(heard, CannotTell):
-        return probed.Others(why=heard.why)
-    kept = find(situation(None, bursts=bool(bursts)))
+    bursts = bursts_of(sent)
+    found = recognise(*answers(seen.looks, step_s), base_rtt_s, bursts=bursts)
+    if isinstance(found, Undecided):
+        return probed.Others(why=found.why)
+    model = model_for(situation(None, bursts=bool(bursts)))
     return probed.Others(
-        background=heard.background,
-        probability=heard.probability,
-        bbr=heard.bbr,
-        new=heard.new,
-        heard_s=heard.heard_s,
-        classes=heard.classes,
-        model=kept.digest if kept else None,
+        background=found.background,
+        probability=found.probability,
+        bbr=found.bbr,
+        new=found.new,
+        heard_s=found.heard_s,
+        classes=found.classes,
+        model=model.digest if model else None,
     )
 
 
