@@ -32,12 +32,13 @@ def unseen() -> Examples:
 
 @functools.cache
 def fitted(name: str) -> Classifier:
-    return CLASSIFIERS[name]().fit(*seen()[:3])
+    return classifier(name)().fit(*seen()[:3])
 
 
 @ALL
 def test_probabilities_are_of_the_classes_and_tell_runs_not_seen(name: str) -> None:
     likely = fitted(name).predict_proba(unseen().windows)
+    assert fitted(name).name == name
     assert fitted(name).classes == ["1 bbr", "1 cubic", "nobody"]
     assert likely.shape == (len(unseen().labels), 3)
     assert (likely >= 0).all()
@@ -50,8 +51,8 @@ def test_probabilities_are_of_the_classes_and_tell_runs_not_seen(name: str) -> N
 @pytest.mark.parametrize("name", ["logistic", "trees"])
 def test_a_long_window_is_judged_by_what_is_told_of_its_parts(name: str) -> None:
     long = examples(recordings(KINDS, 4, duration_s=30.0), 15.0, 0.1)
-    one = CLASSIFIERS[name]().fit(*long[:3])
-    short = CLASSIFIERS[name].restored(one.arrays(), one.classes, one.steps // 2, one.step_s)
+    one = classifier(name)().fit(*long[:3])
+    short = classifier(name).restored(one.arrays(), one.classes, one.steps // 2, one.step_s)
     first, second = (short.predict_proba(long.windows.parts(2)[start::2]) for start in (0, 1))
     both = np.sqrt(np.maximum(first, 1e-6) * np.maximum(second, 1e-6))
     np.testing.assert_allclose(one.predict_proba(long.windows), both / both.sum(axis=1, keepdims=True))
@@ -61,12 +62,12 @@ def test_a_long_window_is_judged_by_what_is_told_of_its_parts(name: str) -> None
     deaf.rtt_s[:, deaf.rtt_s.shape[1] // 2 :] = np.nan
     half = np.sqrt(np.maximum(first[:3], 1e-6))
     np.testing.assert_allclose(one.predict_proba(deaf), half / half.sum(axis=1, keepdims=True))
-    assert np.isfinite(CLASSIFIERS[name]().fit(*long[:3]).predict_proba(deaf)).all()
+    assert np.isfinite(classifier(name)().fit(*long[:3]).predict_proba(deaf)).all()
 
 
 @ALL
 def test_the_same_examples_make_the_same_classifier(name: str) -> None:
-    again = CLASSIFIERS[name]().fit(*seen()[:3])
+    again = classifier(name)().fit(*seen()[:3])
     for held, values in fitted(name).arrays().items():
         np.testing.assert_array_equal(again.arrays()[held], values)
 
@@ -75,7 +76,7 @@ def test_the_same_examples_make_the_same_classifier(name: str) -> None:
 def test_the_arrays_are_all_of_it(name: str) -> None:
     one = fitted(name)
     held = {each: values.copy() for each, values in one.arrays().items()}
-    back = CLASSIFIERS[name].restored(held, one.classes, one.steps, one.step_s)
+    back = classifier(name).restored(held, one.classes, one.steps, one.step_s)
     np.testing.assert_array_equal(back.predict_proba(unseen().windows), one.predict_proba(unseen().windows))
 
 
@@ -93,7 +94,7 @@ def test_other_windows_are_refused(name: str) -> None:
         fitted(name).predict_proba(unseen().windows.first(5.0))
     one = seen().labels == "nobody"
     with pytest.raises(HowdahError, match="nothing to tell apart"):
-        CLASSIFIERS[name]().fit(*seen().take(one)[:3])
+        classifier(name)().fit(*seen().take(one)[:3])
 
 
 @ALL
@@ -103,7 +104,7 @@ def test_arrays_that_do_not_fit_together_are_refused(name: str) -> None:
 
     def refused(changed: Arrays) -> None:
         with pytest.raises(ValueError, match=one.name):
-            CLASSIFIERS[name].restored(changed, one.classes, one.steps, one.step_s)
+            classifier(name).restored(changed, one.classes, one.steps, one.step_s)
 
     for each, values in held.items():
         refused({**held, each: values.astype(np.int8)})
@@ -274,11 +275,16 @@ def test_a_tree_alone_fits_what_it_was_grown_on() -> None:
     assert (one.threshold[inner] <= used.max(axis=0) + 1e-6).all()
 
 
-def test_without_scikit_learn_the_papers_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["trees", "logistic", "kernels", "svm", "mlp"])
+def test_without_scikit_learn_training_says_what_to_install(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import sys
 
-    monkeypatch.setitem(sys.modules, "sklearn.svm", None)
-    with pytest.raises(HowdahError, match=r"pip install 'howdah\[train\]'"):
-        paper.SupportVectors().fit(*seen()[:3])
+    one = fitted(name)
+    for module in ("ensemble", "linear_model", "svm", "neural_network"):
+        monkeypatch.setitem(sys.modules, f"sklearn.{module}", None)
+    with pytest.raises(HowdahError, match=rf"{name} is trained by .*pip install 'howdah\[train\]'"):
+        classifier(name)().fit(*seen()[:3])
     # What they have learnt needs none.
-    assert fitted("svm").predict_proba(unseen().windows).shape == (len(unseen().labels), 3)
+    assert one.predict_proba(unseen().windows).shape == (len(unseen().labels), 3)

@@ -154,11 +154,11 @@ def has_standardiser(mean: object, sd: object, columns: int) -> bool:
     return has(mean, columns) and has(sd, columns) and bool((np.asarray(sd) > 0).all())
 
 
-def scikit_learn(module: str) -> Any:  # noqa: ANN401
-    """A module of scikit-learn. Raises HowdahError, which says what to install, where there is none."""
+def scikit_learn(module: str, classifier: str) -> Any:  # noqa: ANN401
+    """A module of scikit-learn. Raises HowdahError, naming the classifier, where it is not installed."""
     try:
         return importlib.import_module(f"sklearn.{module}")
     except ImportError:
         raise HowdahError(
-            "this classifier is trained by scikit-learn; install it: pip install 'howdah[train]'"
+            f"{classifier} is trained by scikit-learn; install it: pip install 'howdah[train]'"
         ) from None

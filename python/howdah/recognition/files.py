@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from howdah import HowdahError, __version__, document
 from howdah.recognition.classifier import Arrays
-from howdah.recognition.classifiers import CLASSIFIERS
+from howdah.recognition.classifiers import CLASSIFIERS, classifier
 from howdah.recognition.confidence import COOLEST, HOTTEST
 from howdah.recognition.model import Model, Stage
 from howdah.recognition.novelty import ClassDistance
@@ -340,7 +340,7 @@ def _stage(manifest: _ModelManifest, number: int, stage: _StageManifest, held: A
     distance = {
         name.removeprefix(_DISTANCE): mine.pop(name) for name in sorted(mine) if name.startswith(_DISTANCE)
     }
-    kind = CLASSIFIERS[manifest.classifier]
+    kind = classifier(manifest.classifier)
     return Stage(
         stage.length_s,
         kind.restored(mine, manifest.classes, stage.steps, stage.step_s),

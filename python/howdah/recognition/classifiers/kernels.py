@@ -97,7 +97,7 @@ def ridge(rows: Floats, wanted: Floats, penalty: float) -> Floats:
     They minimise |rows · weights + constants − wanted|² + penalty · rows · |weights|². Raises HowdahError
     where scikit-learn is missing.
     """
-    regression = scikit_learn("linear_model").Ridge(alpha=penalty * len(rows)).fit(rows, wanted)
+    regression = scikit_learn("linear_model", "kernels").Ridge(alpha=penalty * len(rows)).fit(rows, wanted)
     return np.ascontiguousarray(np.vstack([regression.coef_.T, regression.intercept_]))
 
 

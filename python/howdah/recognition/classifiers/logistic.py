@@ -26,7 +26,7 @@ def regress(rows: Floats, codes: Codes, penalty: float) -> Floats:
     # Of two classes scikit-learn regresses the second alone: our weights are half of that, one each way, and
     # a penalty on both is half of one on theirs.
     inverse = (2 if two else 1) / (penalty * len(codes))
-    regression = scikit_learn("linear_model").LogisticRegression(C=inverse)
+    regression = scikit_learn("linear_model", "logistic").LogisticRegression(C=inverse)
     with warnings.catch_warnings():
         # A hundred iterations are its default, whether they converge or not.
         warnings.simplefilter("ignore")

@@ -7,7 +7,7 @@ GNB      Gaussian naive Bayes, defaults of scikit-learn.
 
 All look at RTTs in milliseconds, one a second: the mean of that second (theirs is of ten pings in its first
 10 ms). What the paper does not say (optimiser, units) is scikit-learn's default and ping's. SVM and MLP are
-trained by scikit-learn (``pip install 'howdah[train]'``) and judge by their arrays, without it.
+trained by scikit-learn and judge by their arrays, without it.
 """
 
 import warnings
@@ -141,7 +141,7 @@ class SupportVectors(_OfThePaper):
         series = _rtt_ms(windows)
         spread = float(series.var())
         self.gamma = np.array([1 / (series.shape[1] * spread) if spread > 0 else 1.0])
-        machine = scikit_learn("svm").SVC(gamma=self.gamma[0]).fit(series, codes)
+        machine = scikit_learn("svm", self.name).SVC(gamma=self.gamma[0]).fit(series, codes)
         self.vectors_ms, self.duals = machine.support_vectors_, np.ascontiguousarray(machine.dual_coef_)
         self.counts, self.offsets = machine.n_support_.astype(np.int32), machine.intercept_.copy()
         if len(self.classes) == 2:
@@ -190,7 +190,8 @@ class Perceptron(_OfThePaper):
     last: Floats
 
     def _fit(self, windows: Windows, codes: Codes, groups: Names, rng: np.random.Generator) -> None:
-        made = scikit_learn("neural_network").MLPClassifier(_HIDDEN, random_state=int(rng.integers(1 << 31)))
+        trainer = scikit_learn("neural_network", self.name)
+        made = trainer.MLPClassifier(_HIDDEN, random_state=int(rng.integers(1 << 31)))
         with warnings.catch_warnings():
             # 200 rounds are its default, whether they settle or not.
             warnings.simplefilter("ignore")

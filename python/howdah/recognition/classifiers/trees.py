@@ -45,7 +45,7 @@ class Trees(Classifier):
 
     def _fit(self, windows: Windows, codes: Codes, groups: Names, rng: np.random.Generator) -> None:
         rows = features(windows)
-        forest = scikit_learn("ensemble").ExtraTreesClassifier(
+        forest = scikit_learn("ensemble", self.name).ExtraTreesClassifier(
             self.trees,
             max_features=round(2 * rows.shape[1] ** 0.5),
             min_samples_split=_LEAST_SPLIT,
