@@ -193,11 +193,10 @@ def route_changes(series: Series, noise_s: float) -> list[RouteChange]:
             continue
         if abs(after_s - before_s) < _MOVE_NOISES * noise_s:
             continue
-        window = range((k - hold) * block, (k + 1 + hold) * block)
-        move = _Move(series, window, before_s, after_s, noise_s)
-        if move.is_of_route():
-            found.append(move.change())
-            first = move.first
+        window = slice((k - hold) * block, (k + 1 + hold) * block)
+        if change := _route_change(series, window, before_s, after_s, noise_s):
+            found.append(change)
+            first = change.first
     return found
 
 
@@ -218,53 +217,35 @@ def _level(least: Floats, noise_s: float) -> float | None:
     return level if np.sum(same) >= _SAME_BLOCKS * len(least) else None
 
 
-class _Move:
-    """A move from one level to another within a window of steps."""
-
-    def __init__(
-        self, series: Series, window: range, before_s: float, after_s: float, noise_s: float
-    ) -> None:
-        self._series, self._window = series, window
-        self._before_s, self._after_s = before_s, after_s
-        self._up = after_s > before_s
-        self._margin_s = max(abs(after_s - before_s) / 8, noise_s)
-        rtt_s = series.rtt_s[window.start : window.stop]
-        if self._up:
-            old = np.flatnonzero(rtt_s < before_s + self._margin_s)
-            new = np.flatnonzero(rtt_s > after_s - self._margin_s)
-            new = new[new > old[-1]] if len(old) else old
-        else:
-            new = np.flatnonzero(rtt_s < after_s + self._margin_s)
-            old = np.flatnonzero(rtt_s > before_s - self._margin_s)
-            old = old[old < new[0]] if len(new) else new
+def _route_change(
+    series: Series, window: slice, before_s: float, after_s: float, noise_s: float
+) -> RouteChange | None:
+    """A move from one level to another within a window of steps, or None where a queue may have made it."""
+    up, moved_s = after_s > before_s, abs(after_s - before_s)
+    margin_s = max(moved_s / 8, noise_s)
+    rtt_s = series.rtt_s[window]
+    if up:
+        old = np.flatnonzero(rtt_s < before_s + margin_s)
+        new = np.flatnonzero(rtt_s > after_s - margin_s)
+        new = new[new > old[-1]] if len(old) else old
+    else:
+        new = np.flatnonzero(rtt_s < after_s + margin_s)
+        old = np.flatnonzero(rtt_s > before_s - margin_s)
+        old = old[old < new[0]] if len(new) else new
+    if not (len(old) and len(new)):
         # What comes back to the old level at once has not moved for good.
-        self._stays = bool(len(old) and len(new))
-        self.last = window.start + (int(old[-1]) if self._stays else 0)
-        self.first = window.start + (int(new[0]) if self._stays else 0)
-
-    def change(self) -> RouteChange:
-        """The move as a change of route."""
-        sent_s = self._series.sent_s
-        at_s = float(sent_s[self.last] + sent_s[self.first]) / 2
-        return RouteChange(at_s, self._before_s, self._after_s, self.last, self.first)
-
-    def is_of_route(self) -> bool:
-        """Whether no queue moves like this."""
-        if not self._stays or self._longer_loses_more():
-            return False
-        rtt_s, sent_s = (
-            each[self.last : self.first + 1] for each in (self._series.rtt_s, self._series.sent_s)
-        )
-        answered = ~np.isnan(rtt_s)
-        # A lost sample is no evidence against it.
-        passed_s = np.diff(sent_s[answered]) - (np.diff(np.flatnonzero(answered)) - 1) * self._series.step_s
-        queue_s = passed_s * (_GROWS if self._up else 1)
-        beyond_s = np.maximum(np.abs(np.diff(rtt_s[answered])) - queue_s, 0).sum()
-        small = passed_s.sum() < 2 * self._series.step_s
-        return bool(small or beyond_s > _BEYOND * abs(self._after_s - self._before_s))
-
-    def _longer_loses_more(self) -> bool:
-        missing = np.isnan(self._series.rtt_s)
-        before = missing[self._window.start : self.last + 1].mean()
-        after = missing[self.first : self._window.stop].mean()
-        return bool((after - before if self._up else before - after) > _LOST_MORE)
+        return None
+    last, first = window.start + int(old[-1]), window.start + int(new[0])
+    missing = np.isnan(series.rtt_s)
+    before, after = missing[window.start : last + 1].mean(), missing[first : window.stop].mean()
+    if (after - before if up else before - after) > _LOST_MORE:
+        return None
+    rtt_s, sent_s = series.rtt_s[last : first + 1], series.sent_s[last : first + 1]
+    answered = ~np.isnan(rtt_s)
+    # A lost sample is no evidence against it.
+    passed_s = np.diff(sent_s[answered]) - (np.diff(np.flatnonzero(answered)) - 1) * series.step_s
+    beyond_s = np.maximum(np.abs(np.diff(rtt_s[answered])) - passed_s * (_GROWS if up else 1), 0).sum()
+    small = passed_s.sum() < 2 * series.step_s
+    if not (small or beyond_s > _BEYOND * moved_s):
+        return None
+    return RouteChange(float(sent_s[0] + sent_s[-1]) / 2, before_s, after_s, last, first)
