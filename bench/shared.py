@@ -14,25 +14,24 @@ from typing import Any
 import msgspec
 
 from bench.report import RESULTS, Row, Target, publish
-from howdah.recognition import recording
-from howdah.recognition.contract import Classifier
-from howdah.recognition.evaluate import Protocol, Scores, evaluate
-from howdah.recognition.logistic import Logistic
-from howdah.recognition.paper import NearestNeighbour
-from howdah.recognition.recording import BURSTS
-from howdah.recognition.stopping import Stopped
-from howdah.recognition.train import Training, train
+from howdah.recognition.classifier import Classifier
+from howdah.recognition.classifiers.logistic import Logistic
+from howdah.recognition.classifiers.paper import NearestNeighbour
+from howdah.recognition.confidence import StoppingScore
+from howdah.recognition.files import read_recording, recording_files
+from howdah.recognition.recording import BURSTS, Recording
+from howdah.recognition.training import Protocol, Scores, Training, evaluate, train
 from howdah.recognition.windows import default_step_s, examples
 
 PAPERS = "overlay-1"
 """The path of the paper."""
 
-Read = list[tuple[recording.Recording, str]]
+Read = list[tuple[Recording, str]]
 
 
 def read(folder: Path) -> Read:
     """All recordings of one situation."""
-    return [recording.read(file) for file in recording.files([folder])]
+    return [read_recording(file) for file in recording_files([folder])]
 
 
 def by(record: Training, protocol: str) -> Scores:
@@ -77,7 +76,7 @@ def alone(found: Read) -> tuple[list[Row], Training]:
     ], record
 
 
-def _right(early: Stopped) -> str:
+def _right(early: StoppingScore) -> str:
     return f"{early.accuracy:.3f} right"
 
 

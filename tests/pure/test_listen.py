@@ -12,12 +12,12 @@ from rtts import recording, recordings
 from samples import PROBE
 
 from howdah import HowdahError
-from howdah.recognition import evaluate, models
-from howdah.recognition import listen as listening
-from howdah.recognition.listen import CannotTell, judged, listen
-from howdah.recognition.model import Heard, Model, save
-from howdah.recognition.train import train
-from howdah.recognition.trees import Trees
+from howdah.recognition import models, training
+from howdah.recognition.classifiers.trees import Trees
+from howdah.recognition.files import save_model
+from howdah.recognition.model import Model, Recognition, Undecided
+from howdah.recognition.recognise import model_for, recognise
+from howdah.recognition.training import train
 from howdah.recognition.windows import cut
 from howdah.values.probe import Others
 from howdah.words.probe import others
@@ -34,11 +34,11 @@ class Few(Trees):
 @functools.cache
 def model() -> Model:
     made = recordings(["nobody", "cubic", "bbr"], 3, duration_s=16.0)
-    folds, evaluate.FOLDS = evaluate.FOLDS, 3
+    folds, training.FOLDS = training.FOLDS, 3
     try:
         return train([(each, "") for each in made], Few, 4.0).model
     finally:
-        evaluate.FOLDS = folds
+        training.FOLDS = folds
 
 
 def test_a_model_is_of_one_situation() -> None:
@@ -47,19 +47,19 @@ def test_a_model_is_of_one_situation() -> None:
     with pytest.raises(HowdahError, match="each needs a model of its own"):
         train([(each, "") for each in mixed], Few, 4.0)
     with pytest.raises(HowdahError, match="take the model of that situation"):
-        model().hear(mixed[1])
+        model().recognise(mixed[1])
 
 
 @pytest.fixture(autouse=True)
 def _forget(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    listening.find.cache_clear()
+    model_for.cache_clear()
     yield
-    listening.find.cache_clear()
+    model_for.cache_clear()
 
 
-def heard(answer: Heard | CannotTell) -> Heard:
-    assert isinstance(answer, Heard)
+def heard(answer: Recognition | Undecided) -> Recognition:
+    assert isinstance(answer, Recognition)
     return answer
 
 
@@ -67,27 +67,27 @@ def test_the_end_of_a_series_is_judged_as_a_window_of_a_recording_is() -> None:
     made = recording("bbr", "run", 7, duration_s=12.0, lost=0.0)
     windows, _ = cut(made, 4.0, model().step_s)
     answers = model().at(windows[np.array([2])])
-    said = heard(judged(model(), made.times_s, made.rtt_s, made.base_rtt_s))
+    said = heard(model().recognise_end(made.times_s, made.rtt_s, made.base_rtt_s))
     assert list(said.classes.values()) == pytest.approx(answers.probabilities[0].tolist(), abs=1e-6)
     assert said.heard_s == 4.0
     assert said.background == "1 bbr"
     assert said.bbr == pytest.approx(said.classes["1 bbr"])
     # What lies before does not count, nor does which clock it is.
-    later = heard(judged(model(), made.times_s[-60:] + 1e6, made.rtt_s[-60:], made.base_rtt_s))
+    later = heard(model().recognise_end(made.times_s[-60:] + 1e6, made.rtt_s[-60:], made.base_rtt_s))
     assert later.classes == pytest.approx(said.classes)
 
 
 def test_a_finer_series_says_the_same() -> None:
     made = recording("cubic", "run", 7, duration_s=8.0, lost=0.0)
     fine_s = np.repeat(made.times_s, 4) + np.tile(np.arange(-3, 1) * 0.02, made.times_s.size)
-    coarse = heard(judged(model(), made.times_s, made.rtt_s, made.base_rtt_s))
-    fine = heard(judged(model(), fine_s, np.repeat(made.rtt_s, 4), made.base_rtt_s))
+    coarse = heard(model().recognise_end(made.times_s, made.rtt_s, made.base_rtt_s))
+    fine = heard(model().recognise_end(fine_s, np.repeat(made.rtt_s, 4), made.base_rtt_s))
     assert fine.classes == pytest.approx(coarse.classes)
 
 
 def test_less_time_is_judged_by_what_is_there_for_it() -> None:
     made = recording("nobody", "run", 7, duration_s=2.6, lost=0.0)
-    assert heard(judged(model(), made.times_s, made.rtt_s, made.base_rtt_s)).heard_s == 2.0
+    assert heard(model().recognise_end(made.times_s, made.rtt_s, made.base_rtt_s)).heard_s == 2.0
 
 
 @pytest.mark.parametrize(
@@ -101,29 +101,29 @@ def test_less_time_is_judged_by_what_is_there_for_it() -> None:
 )
 def test_what_cannot_be_told_is_said(samples: int, lost: float, base_rtt_s: float, why: str) -> None:
     made = recording("bbr", "run", 7, duration_s=10.0, lost=lost)
-    answer = judged(model(), made.times_s[:samples], made.rtt_s[:samples], base_rtt_s)
-    assert isinstance(answer, CannotTell)
+    answer = model().recognise_end(made.times_s[:samples], made.rtt_s[:samples], base_rtt_s)
+    assert isinstance(answer, Undecided)
     assert why in answer.why
 
 
 def test_a_model_of_the_users_goes_before_ours(tmp_path: Path) -> None:
     made = recording("bbr", "run", 7, duration_s=12.0)
     series = made.times_s, made.rtt_s, made.base_rtt_s
-    assert isinstance(listen(*series, {"hd_scalable": 1}), CannotTell)
+    assert isinstance(recognise(*series, {"hd_scalable": 1}), Undecided)
     folder = tmp_path / "howdah" / "models"
     folder.mkdir(parents=True)
-    save(replace(model(), ours="cubic"), folder / "cubic.npz")
-    listening.find.cache_clear()
-    assert set(heard(listen(*series, {"cubic": 3})).classes) == {"nobody", "1 cubic", "1 bbr"}
+    save_model(replace(model(), ours="cubic"), folder / "cubic.npz")
+    model_for.cache_clear()
+    assert set(heard(recognise(*series, {"cubic": 3})).classes) == {"nobody", "1 cubic", "1 bbr"}
     # One that was trained in another situation would mislead.
-    save(replace(model(), ours="cubic"), folder / "nothing.npz")
+    save_model(replace(model(), ours="cubic"), folder / "nothing.npz")
     with pytest.raises(HowdahError, match="was trained with cubic of ours on the path"):
-        listen(*series)
+        recognise(*series)
 
 
 @pytest.mark.parametrize("situation", ["nothing", "cubic", "bbr", "bursts"])
 def test_models_come_with_howdah(situation: str) -> None:
-    kept = listening.find(situation)
+    kept = model_for(situation)
     assert kept is not None
     assert kept.file == models.SHIPPED / f"{situation}.npz"
     assert kept.file.stat().st_size < SHIPPED_BYTES_MAX
@@ -137,7 +137,7 @@ def test_nobody_is_heard_on_a_quiet_path() -> None:
     rng = np.random.default_rng(1)
     times_s = (np.arange(1000) + 0.5) * 0.01
     rtt_s = 0.08 * (1 + 0.002 * rng.random(1000))
-    said = heard(listen(times_s, rtt_s, float(rtt_s.min())))
+    said = heard(recognise(times_s, rtt_s, float(rtt_s.min())))
     assert said.background == "nobody"
     assert said.bbr < 0.5
 

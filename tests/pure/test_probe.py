@@ -14,8 +14,8 @@ from howdah import HowdahError
 from howdah._native import Prober
 from howdah.archive import Archive
 from howdah.measure.probe import ProbeDisplay, ProbeRequest, run
-from howdah.probing.probing import Look, Probing, Rhythm, Taken, probe
-from howdah.probing.target import Target, endpoint
+from howdah.probing.far_end import Target, endpoint
+from howdah.probing.prober import ProbeSample, ProbeUpdate, Probing, Rhythm, probe
 from howdah.values.probe import Counts, Gap, Probe, RouteChange
 from howdah.words.probe import ProbeLines, in_words
 
@@ -54,10 +54,10 @@ def test_changes_gaps_and_notes_are_said() -> None:
 def test_a_log_gets_a_line_every_ten_seconds() -> None:
     stream = io.StringIO()
     lines = ProbeLines(stream)
-    looks = [Look(kind="step", index=0, sent_s=0.0, rtt_s=0.02)]
+    looks = [ProbeSample(kind="step", index=0, sent_s=0.0, rtt_s=0.02)]
     for tick in range(251):
         counts = Counts(sent=tick, answered=tick)
-        lines.look(Taken(looks=looks, counts=counts, elapsed_s=tick / 10, ended=False), 30)
+        lines.look(ProbeUpdate(looks=looks, counts=counts, elapsed_s=tick / 10, ended=False), 30)
     told = stream.getvalue().splitlines()
     assert told[0] == "howdah: 10.0 of 30 s, least 20.00 ms, now 20.00 ms, 100 of 100 answered"
     assert len(told) == 2

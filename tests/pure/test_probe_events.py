@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.measure.shown import showed
-from howdah.probing.events import Events, events
-from howdah.probing.probing import Look, Probed, Rhythm
-from howdah.probing.series import Floats, Series, fine, means
+from howdah.measure.probe_summary import summary
+from howdah.probing.prober import ProbeSample, ProbingResult, Rhythm
+from howdah.probing.series import Events, Floats, Series, burst_means, events, step_series
 from howdah.values.probe import Counts
 
 STEP_S = 0.01
@@ -138,9 +137,11 @@ def test_a_base_is_an_upper_bound_where_a_queue_hardly_ever_empties() -> None:
     assert not events(seen(sent_s, sawtooth_s, random)).base_is_seen
 
 
-def looks(kind: str, rtts: list[tuple[int, float | None]]) -> list[Look]:
+def looks(kind: str, rtts: list[tuple[int, float | None]]) -> list[ProbeSample]:
     return [
-        Look(kind="step" if kind == "step" else "burst", index=index, sent_s=index * STEP_S, rtt_s=rtt_s)
+        ProbeSample(
+            kind="step" if kind == "step" else "burst", index=index, sent_s=index * STEP_S, rtt_s=rtt_s
+        )
         for index, rtt_s in rtts
     ]
 
@@ -150,24 +151,24 @@ def test_gaps_are_gaps() -> None:
     given_looks = looks(
         "step", [(0, 0.1), (1, None), (3, 0.1), *((at, None) for at in range(4, 40)), (40, 0.1)]
     )
-    series = fine(given_looks, STEP_S)
+    series = step_series(given_looks, STEP_S)
     assert np.flatnonzero(~np.isnan(series.rtt_s)).tolist() == [0, 3, 40]
-    assert [tuple(gap) for gap in series.gaps(0.25)] == [pytest.approx((0.04, 0.4))]
+    assert [(gap.from_s, gap.until_s) for gap in series.gaps(0.25)] == [pytest.approx((0.04, 0.4))]
 
 
 def test_the_papers_series_is_the_mean_of_what_each_burst_got_back() -> None:
-    series = means(looks("burst", [(0, 0.1), (0, 0.2), (1, None), (3, 0.3), (3, None)]), 1.0)
+    series = burst_means(looks("burst", [(0, 0.1), (0, 0.2), (1, None), (3, 0.3), (3, None)]), 1.0)
     assert series.rtt_s.tolist() == pytest.approx([0.15, np.nan, np.nan, 0.3], nan_ok=True)
-    assert len(means([], 1.0).rtt_s) == 0
+    assert len(burst_means([], 1.0).rtt_s) == 0
 
 
 def test_what_makes_the_figures_worse_is_noted_and_too_little_is_refused() -> None:
     many = looks("step", [(at, 0.1) for at in range(100)])
     counts = Counts(sent=100, answered=100, unstamped=60, skipped=1, doubled=2)
-    probe = showed(Probed(looks=many, counts=counts, elapsed_s=1.0), Rhythm(), "icmp", "192.0.2.7")
+    probe = summary(ProbingResult(looks=many, counts=counts, elapsed_s=1.0), Rhythm(), "icmp", "192.0.2.7")
     assert [note.split(" ")[1] for note in probe.notes] == ["probe", "answers", "answers:"]
     assert probe.gaps == []
     assert len(probe.rtt_s) == 100
     with pytest.raises(Exception, match="too few to tell"):
-        few = Probed(looks=many[:3], counts=counts, elapsed_s=1.0)
-        showed(few, Rhythm(), "icmp", "192.0.2.7")
+        few = ProbingResult(looks=many[:3], counts=counts, elapsed_s=1.0)
+        summary(few, Rhythm(), "icmp", "192.0.2.7")

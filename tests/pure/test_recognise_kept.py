@@ -14,6 +14,7 @@ from howdah import HowdahError
 from howdah.archive import Archive
 from howdah.cli import app
 from howdah.recognition import recording
+from howdah.recognition.files import read_recording
 
 PROBED = msgspec.structs.replace(
     record(), kind="probe", host="dtn2", probe=msgspec.structs.replace(PROBE, rtt_s=[0.021, None, 0.04] * 9)
@@ -37,14 +38,14 @@ def test_a_probe_is_kept_with_who_was_there(
     file = tmp_path / "run.npz"
     keep("last", "--others", "2 cubic, bbr", "-o", str(file), "--json")
     assert json.loads(capsys.readouterr().out)["background"] == "1 bbr, 2 cubic"
-    kept, _ = recording.read(file)
+    kept, _ = read_recording(file)
     assert (kept.run, kept.path, kept.background) == (PROBED.id, "dtn2", {"bbr": 1, "cubic": 2})
     assert (kept.step_s, kept.base_rtt_s) == (PROBE.step_s, PROBE.base_rtt_s)
     np.testing.assert_array_equal(kept.rtt_s, [0.021, np.nan, 0.04] * 9)
     np.testing.assert_allclose(np.diff(kept.times_s), PROBE.step_s)
     keep("last", "-o", str(file))
     assert "who was there is not known" in capsys.readouterr().out
-    assert recording.read(file)[0].background is None
+    assert read_recording(file)[0].background is None
 
 
 @pytest.mark.parametrize(

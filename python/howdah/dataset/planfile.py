@@ -30,7 +30,7 @@ from typing import Annotated
 import msgspec
 
 from howdah import HowdahError, tomlfile
-from howdah.dataset.plan import DatasetPlan, PathSpec, Streams
+from howdah.dataset.plan import DatasetPlan, PathSpec, StreamCounts
 from howdah.lab import dumbbell, labfile
 from howdah.recognition.recording import background, label
 from howdah.tomlfile import Duration, Rate
@@ -132,7 +132,7 @@ def _queue(given: _PathTable) -> str | None:
     return f"{max(1, round(times * given.rate * given.rtt / 8e9))}B"
 
 
-def _streams(texts: tuple[str, ...], where: str) -> tuple[Streams, ...]:
+def _streams(texts: tuple[str, ...], where: str) -> tuple[StreamCounts, ...]:
     found = tuple(_background(text, where) for text in texts)
     _once(map(label, found), where)
     return found
@@ -144,7 +144,7 @@ def _once(names: Iterable[str], where: str) -> None:
         raise HowdahError(f"{where}: {twice[0]} is there twice; take one out")
 
 
-def _background(text: str, where: str) -> Streams:
+def _background(text: str, where: str) -> StreamCounts:
     try:
         return background(text)
     except HowdahError as error:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from howdah import HowdahError, interrupt
 from howdah.archive import Archive
-from howdah.probing.probing import Probed, Probing, Rhythm, Taken, probe
-from howdah.probing.responder import FarResponder, Greeting
-from howdah.probing.target import Target, endpoint, resolved
+from howdah.probing.far_end import FarResponder, Greeting, Target, endpoint, resolved
+from howdah.probing.prober import ProbeUpdate, Probing, ProbingResult, Rhythm, probe
 from howdah.remote import ssh
 from howdah.remote.lab_link import link_of_a_lab
 from howdah.values import record
@@ -52,7 +51,7 @@ class ProbeDisplay:
     def say(self, line: str) -> None:
         """Shows a line; this one does not."""
 
-    def look(self, taken: Taken, for_s: float) -> None:
+    def look(self, taken: ProbeUpdate, for_s: float) -> None:
         """Shows how far the probing is; this one does not."""
 
     def close(self) -> None:
@@ -70,7 +69,7 @@ class ProbeResult(NamedTuple):
 class _Answered(NamedTuple):
     way: Way
     address: str
-    probed: Probed
+    probed: ProbingResult
 
 
 def run(request: ProbeRequest, display: ProbeDisplay, archive: Archive) -> ProbeResult:
@@ -78,7 +77,7 @@ def run(request: ProbeRequest, display: ProbeDisplay, archive: Archive) -> Probe
     if request.for_s is not None and not 1.0 <= request.for_s <= _LONGEST_S:
         raise HowdahError(f"--for {request.for_s:g}s is not between 1s and 1h")
     # Loaded when the request is known to be right, and before the first probe: numpy takes a while.
-    from howdah.measure.shown import showed  # noqa: PLC0415
+    from howdah.measure.probe_summary import summary  # noqa: PLC0415
 
     interrupt.install()
     began = datetime.now(UTC)
@@ -95,7 +94,7 @@ def run(request: ProbeRequest, display: ProbeDisplay, archive: Archive) -> Probe
                     sent = bursts.end()
     finally:
         display.close()
-    shown = showed(seen.probed, run.rhythm, seen.way, seen.address, sent)
+    shown = summary(seen.probed, run.rhythm, seen.way, seen.address, sent)
     kept = _record(shown, began, run.target.name, close_account(), seen.probed.interrupted)
     exit_code = 128 + seen.probed.interrupted if seen.probed.interrupted else 0
     try:
@@ -160,18 +159,18 @@ class _ProbeRun:
             raise _NoEchoError(f"{self.target.name}{where} answers no ICMP echo{self._refusal(seen)}")
         return _Answered("icmp", address, seen)
 
-    def _probe(self, probing: Probing) -> Probed:
+    def _probe(self, probing: Probing) -> ProbingResult:
         seen = probe(probing, self._watch)
         if seen.interrupted and not seen.counts.answered:
             raise interrupt.Interrupted(seen.interrupted)
         return seen
 
-    def _watch(self, taken: Taken) -> bool:
+    def _watch(self, taken: ProbeUpdate) -> bool:
         self.display.look(taken, self.for_s)
         silent = taken.elapsed_s > SILENT_S and not taken.counts.answered
         return silent or not (self.bursts is None or self.bursts.look(taken.elapsed_s))
 
-    def _refusal(self, seen: Probed) -> str:
+    def _refusal(self, seen: ProbingResult) -> str:
         said = f" ({seen.refused})" if seen.refused else ""
         return f"{said} within {min(SILENT_S, self.for_s):.1f} s"
 

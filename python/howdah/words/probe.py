@@ -6,7 +6,7 @@ from typing import TextIO
 
 from howdah._native import format_bytes, format_duration
 from howdah.measure.probe import ProbeDisplay
-from howdah.probing.probing import Taken
+from howdah.probing.prober import ProbeUpdate
 from howdah.text import count, some
 from howdah.values.probe import Burst, Others, Probe
 
@@ -29,7 +29,7 @@ class ProbeLines(ProbeDisplay):
         """Writes the line."""
         print(f"howdah: {line}", file=self._stream, flush=True)
 
-    def look(self, taken: Taken, for_s: float) -> None:
+    def look(self, taken: ProbeUpdate, for_s: float) -> None:
         """Writes a line when it is time."""
         line = self._progress.line(taken, for_s)
         if taken.elapsed_s >= self._next_s:
@@ -53,7 +53,7 @@ class ProbeTerminal(ProbeLines):
         self._live.stop()
         super().say(line)
 
-    def look(self, taken: Taken, for_s: float) -> None:
+    def look(self, taken: ProbeUpdate, for_s: float) -> None:
         """Draws the line."""
         from rich.text import Text  # noqa: PLC0415
 
@@ -73,7 +73,7 @@ class _ProbeProgress:
         self._least_s = math.inf
         self._now_s = math.inf
 
-    def line(self, taken: Taken, for_s: float) -> str:
+    def line(self, taken: ProbeUpdate, for_s: float) -> str:
         """The line ``3.1 of 7 s, least 20.08 ms, now 21.30 ms, 312 of 320 answered``."""
         known_s = [look.rtt_s for look in taken.looks if look.rtt_s is not None]
         if known_s:

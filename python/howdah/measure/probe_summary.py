@@ -1,39 +1,38 @@
-"""From the looks of a probing to what it showed."""
+"""The summary of a probing, as its record keeps it."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from howdah import HowdahError
-from howdah.probing.events import BLOCK_S, events
-from howdah.probing.probing import Probed, Rhythm
-from howdah.probing.series import Floats, fine, looked, means
-from howdah.recognition.kept import of_bursts
-from howdah.recognition.listen import CannotTell, find, listen
-from howdah.recognition.recording import situation
+from howdah.probing.prober import ProbingResult, Rhythm
+from howdah.probing.series import BLOCK_S, Floats, answers, burst_means, events, step_series
+from howdah.recognition.model import Undecided
+from howdah.recognition.recognise import model_for, recognise
+from howdah.recognition.recording import bursts_of, situation
 from howdah.text import count
 from howdah.values import probe as probed
 from howdah.values.probe import Counts, Way
 
 LEAST_LOOKS = 10
-_MANY = 0.1
-"""Of the answers."""
+_MANY_UNSTAMPED = 0.1
+"""A larger share of the answers is worth a note."""
 
 
-def showed(
-    seen: Probed, rhythm: Rhythm, way: Way, address: str, bursts: Sequence[probed.Burst] = ()
+def summary(
+    seen: ProbingResult, rhythm: Rhythm, way: Way, address: str, bursts: Sequence[probed.Burst] = ()
 ) -> probed.Probe:
-    """What a probing showed, beside bursts of ours.
+    """The summary of a probing beside ``bursts`` of ours.
 
     Raises HowdahError when too few looks were answered to tell anything.
     """
-    series = fine(seen.looks, rhythm.step_s)
+    series = step_series(seen.looks, rhythm.step_s)
     if np.sum(~np.isnan(series.rtt_s)) < LEAST_LOOKS:
         raise HowdahError(
             f"{address} answered only {seen.counts.answered:,} of {count(seen.counts.sent, 'probe')}, "
             "too few to tell anything; probe for longer: --for 30s"
         )
-    slow = means(seen.looks, rhythm.burst.every_ns / 1e9) if rhythm.burst else None
+    bursts_rtt = burst_means(seen.looks, rhythm.burst.every_ns / 1e9) if rhythm.burst else None
     found = events(series)
     rtt_s = series.rtt_s[~np.isnan(series.rtt_s)]
     queue_s = found.queue_s[~np.isnan(found.queue_s)]
@@ -59,39 +58,41 @@ def showed(
             probed.RouteChange(at_s=change.at_s, before_s=change.before_s, after_s=change.after_s)
             for change in found.changes
         ],
-        gaps=[probed.Gap(from_s=gap.from_s, until_s=gap.until_s) for gap in series.gaps(BLOCK_S)],
+        gaps=series.gaps(BLOCK_S),
         step_s=series.step_s,
-        rtt_s=_kept(series.rtt_s),
-        mean_of_ten_rtt_s=_kept(slow.rtt_s) if slow else [],
+        rtt_s=_nulls_for_gaps(series.rtt_s),
+        mean_of_ten_rtt_s=_nulls_for_gaps(bursts_rtt.rtt_s) if bursts_rtt else [],
         bursts=list(bursts),
         others=_others(seen, rhythm.step_s, float(found.base_s[-1]), bursts),
         notes=_notes(seen.counts),
     )
 
 
-def _others(seen: Probed, step_s: float, base_rtt_s: float, sent: Sequence[probed.Burst]) -> probed.Others:
-    bursts = of_bursts(sent)
-    heard = listen(*looked(seen.looks, step_s), base_rtt_s, bursts=bursts)
-    if isinstance(heard, CannotTell):
-        return probed.Others(why=heard.why)
-    kept = find(situation(None, bursts=bool(bursts)))
+def _others(
+    seen: ProbingResult, step_s: float, base_rtt_s: float, sent: Sequence[probed.Burst]
+) -> probed.Others:
+    bursts = bursts_of(sent)
+    found = recognise(*answers(seen.looks, step_s), base_rtt_s, bursts=bursts)
+    if isinstance(found, Undecided):
+        return probed.Others(why=found.why)
+    model = model_for(situation(None, bursts=bool(bursts)))
     return probed.Others(
-        background=heard.background,
-        probability=heard.probability,
-        bbr=heard.bbr,
-        new=heard.new,
-        heard_s=heard.heard_s,
-        classes=heard.classes,
-        model=kept.digest if kept else None,
+        background=found.background,
+        probability=found.probability,
+        bbr=found.bbr,
+        new=found.new,
+        heard_s=found.heard_s,
+        classes=found.classes,
+        model=model.digest if model else None,
     )
 
 
 def _notes(counts: Counts) -> list[str]:
-    told = []
+    notes = []
     if counts.skipped:
-        told.append(f"{count(counts.skipped, 'probe')} not sent: this host was asleep or too busy")
-    if counts.unstamped > _MANY * counts.answered:
-        told.append(
+        notes.append(f"{count(counts.skipped, 'probe')} not sent: this host was asleep or too busy")
+    if counts.unstamped > _MANY_UNSTAMPED * counts.answered:
+        notes.append(
             f"{count(counts.unstamped, 'answer')} without a usable time stamp of the kernel: its "
             "clock was set, or it gives none; their round trips include the waking of this program"
         )
@@ -102,9 +103,9 @@ def _notes(counts: Counts) -> list[str]:
         (counts.foreign, "came that answers nothing sent from here"),
     ):
         if number:
-            told.append(f"{count(number, 'answer')}: {what}")
-    return told
+            notes.append(f"{count(number, 'answer')}: {what}")
+    return notes
 
 
-def _kept(rtt_s: Floats) -> list[float | None]:
+def _nulls_for_gaps(rtt_s: Floats) -> list[float | None]:
     return [None if np.isnan(each) else float(each) for each in rtt_s]

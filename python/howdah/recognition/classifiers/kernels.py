@@ -12,13 +12,10 @@ from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from howdah.recognition.contract import Classifier, Codes, has
-from howdah.recognition.folds import whole
-from howdah.recognition.logistic import Standard, scores, softmax
-from howdah.recognition.recording import Floats
-from howdah.recognition.windows import Windows
+from howdah.recognition.classifier import Classifier, has, has_standardiser, scikit_learn
+from howdah.recognition.rows import Floats, Standardiser, linear, softmax
+from howdah.recognition.windows import Codes, Names, Windows, whole_folds
 
 _LENGTH = 9
 _KERNELS = tuple(combinations(range(_LENGTH), 3))
@@ -31,7 +28,7 @@ _LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _PENALTIES = np.logspace(-3, 3, 7)
 _FOLDS = 3
 _SHARPNESS = 4.0
-"""Scores are 1 and 0 at best; softmax of these alone would hardly tell them apart."""
+"""Scores are 1 and 0 at best; the softmax of these alone would hardly tell them apart."""
 
 
 class Kernels(Classifier):
@@ -39,6 +36,7 @@ class Kernels(Classifier):
 
     name = "kernels"
     what = "convolution kernels (MiniRocket) and ridge regression"
+    learnt = ("biases", "mean", "sd", "weights")
     learns_between = True
     biases: Floats
     """Shape (dilations, 84, biases of each)."""
@@ -46,37 +44,31 @@ class Kernels(Classifier):
     sd: Floats
     weights: Floats
 
-    @classmethod
-    def _learnt(cls) -> tuple[str, ...]:
-        return ("biases", "mean", "sd", "weights")
-
-    def _fit(
-        self, windows: Windows, codes: Codes, groups: NDArray[np.str_], rng: np.random.Generator
-    ) -> None:
+    def _fit(self, windows: Windows, codes: Codes, groups: Names, rng: np.random.Generator) -> None:
         series = _series(windows)
-        number = len(dilations(self.steps))
-        each = max(1, _FEATURES // (number * len(_KERNELS)))
+        each = max(1, _FEATURES // (len(dilations(self.steps)) * len(_KERNELS)))
         sample = series[rng.permutation(len(series))[:_SAMPLED]]
         shares = (np.arange(each) + 0.5) / each
         self.biases = np.stack([np.quantile(value, shares, axis=(1, 2)).T for value in _convolved(sample)])
         found = self._transformed(windows)
-        standard = Standard.of(found)
-        self.mean, self.sd = standard.mean, standard.sd
-        rows = standard(found)
+        standardise = Standardiser.of(found)
+        self.mean, self.sd = standardise
+        rows = standardise(found)
         wanted = np.eye(len(self.classes))[codes]
         losses = np.zeros(len(_PENALTIES))
-        for train, test in whole(codes, groups, _FOLDS, rng):
-            for number, weights in enumerate(_ridge(rows[train], wanted[train], _PENALTIES)):
-                losses[number] += np.sum((scores(rows[test], weights) - wanted[test]) ** 2)
+        for train, test in whole_folds(codes, groups, _FOLDS, rng):
+            for number, penalty in enumerate(_PENALTIES):
+                scores = linear(rows[test], ridge(rows[train], wanted[train], penalty))
+                losses[number] += np.sum((scores - wanted[test]) ** 2)
         best = int(losses.argmin()) if losses.any() else len(_PENALTIES) // 2
-        self.weights = next(_ridge(rows, wanted, _PENALTIES[[best]]))
+        self.weights = ridge(rows, wanted, _PENALTIES[best])
 
     def _predict(self, windows: Windows) -> Floats:
-        rows = Standard(self.mean, self.sd)(self._transformed(windows))
-        return softmax(_SHARPNESS * scores(rows, self.weights))
+        rows = Standardiser(self.mean, self.sd)(self._transformed(windows))
+        return softmax(_SHARPNESS * linear(rows, self.weights))
 
     def _transformed(self, windows: Windows) -> Floats:
-        """Shape (n, dilations × 84 × biases + 5)."""
+        """The features of each window: shape (n, dilations × 84 × biases + 5)."""
         series = _series(windows)
         parts = range(0, len(series), _AT_ONCE)
         shares = np.concatenate([self._columns(series[start : start + _AT_ONCE]) for start in parts])
@@ -90,35 +82,27 @@ class Kernels(Classifier):
         ]
         return np.concatenate(columns).T
 
-    def _sound(self) -> bool:
-        number = len(dilations(self.steps))
-        if not has(self.biases, np.float64, number, len(_KERNELS), None):
+    def _is_consistent(self) -> bool:
+        if not has(self.biases, len(dilations(self.steps)), len(_KERNELS), None):
             return False
         columns = self.biases.size + len(_LEVELS)
-        return (
-            has(self.mean, np.float64, columns)
-            and has(self.sd, np.float64, columns)
-            and bool((self.sd > 0).all())
-            and has(self.weights, np.float64, columns + 1, len(self.classes))
+        return has_standardiser(self.mean, self.sd, columns) and has(
+            self.weights, columns + 1, len(self.classes)
         )
 
 
-def _ridge(rows: Floats, wanted: Floats, penalties: Floats) -> Iterator[Floats]:
-    """Weights for each penalty (times the number of rows): shape (columns + 1, classes), the last row
-    constants.
+def ridge(rows: Floats, wanted: Floats, penalty: float) -> Floats:
+    """Weights of shape (columns + 1, classes), the last row being constants.
 
-    Minimises |rows · weights + constants − wanted|² + penalty |weights|².
+    They minimise |rows · weights + constants − wanted|² + penalty · rows · |weights|². Raises HowdahError
+    where scikit-learn is missing.
     """
-    mean, middle = rows.mean(axis=0), wanted.mean(axis=0)
-    left, values, right = np.linalg.svd(rows - mean, full_matrices=False)
-    turned = left.T @ (wanted - middle)
-    for penalty in penalties:
-        weights = right.T @ (turned * (values / (values**2 + penalty * len(rows)))[:, None])
-        yield np.vstack([weights, middle - mean @ weights])
+    regression = scikit_learn("linear_model", "kernels").Ridge(alpha=penalty * len(rows)).fit(rows, wanted)
+    return np.ascontiguousarray(np.vstack([regression.coef_.T, regression.intercept_]))
 
 
 def dilations(steps: int) -> list[int]:
-    """For windows of so many steps: 1 at least, the widest kernel no wider than a window, ascending."""
+    """The dilations for windows of so many steps, ascending; the widest kernel is no wider than a window."""
     widest = max(1, (steps - 1) // (_LENGTH - 1))
     return sorted({int(each) for each in np.geomspace(1, widest, _MOST_DILATIONS)})
 

@@ -7,59 +7,49 @@ GNB      Gaussian naive Bayes, defaults of scikit-learn.
 
 All look at RTTs in milliseconds, one a second: the mean of that second (theirs is of ten pings in its first
 10 ms). What the paper does not say (optimiser, units) is scikit-learn's default and ping's. SVM and MLP are
-trained by scikit-learn (``pip install 'howdah[train]'``) and judge by their arrays, without it.
+trained by scikit-learn and judge by their arrays, without it.
 """
 
-import importlib
 import warnings
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from howdah import HowdahError
-from howdah.recognition.contract import Classifier, Codes, has
-from howdah.recognition.logistic import softmax
-from howdah.recognition.recording import Floats
-from howdah.recognition.windows import Windows, filled
+from howdah.recognition.classifier import Classifier, has, scikit_learn
+from howdah.recognition.rows import Floats, interpolated, softmax
+from howdah.recognition.windows import Codes, Names, Windows
 
 _WARPING = 10
 _SMOOTHING = 1e-9
-"""Of the largest variance, added to all: scikit-learn's var_smoothing."""
+"""This part of the largest variance is added to all: scikit-learn's var_smoothing."""
 _HIDDEN = (64, 64)
 _SURE = 1 - 1e-3
 _PAIRS_AT_ONCE = 1 << 17
 
 
 def _rtt_ms(windows: Windows) -> Floats:
-    return (
-        1e3 * windows.base_rtt_s[:, None] * filled(windows.rtt_s / windows.base_rtt_s[:, None], nothing=1.0)
-    )
+    base_rtt_s = windows.base_rtt_s[:, None]
+    return 1e3 * base_rtt_s * interpolated(windows.rtt_s / base_rtt_s, empty=1.0)
 
 
 class _OfThePaper(Classifier):
-    own_step_s = 1.0
+    least_step_s = 1.0
 
     def _rows(self, *values: object) -> bool:
-        return all(has(each, np.float64, len(self.classes), self.steps) for each in values)
+        return all(has(each, len(self.classes), self.steps) for each in values)
 
 
 class NearestNeighbour(_OfThePaper):
-    """The nearest training window's class. It is sure of it, but for what calibration needs."""
+    """The class of the nearest training window, with all but certainty, which calibration needs."""
 
     name = "1-nn"
     what = "the paper's: nearest neighbour by dynamic time warping, w = 10"
+    learnt = ("series_ms", "codes")
     series_ms: Floats
     """Shape (training windows, steps)."""
     codes: NDArray[np.int32]
 
-    @classmethod
-    def _learnt(cls) -> tuple[str, ...]:
-        return ("series_ms", "codes")
-
-    def _fit(
-        self, windows: Windows, codes: Codes, groups: NDArray[np.str_], rng: np.random.Generator
-    ) -> None:
+    def _fit(self, windows: Windows, codes: Codes, groups: Names, rng: np.random.Generator) -> None:
         self.series_ms, self.codes = _rtt_ms(windows), codes.astype(np.int32)
 
     def _predict(self, windows: Windows) -> Floats:
@@ -76,15 +66,15 @@ class NearestNeighbour(_OfThePaper):
             np.arange(classes) == self.codes[nearest][:, None], _SURE, (1 - _SURE) / (classes - 1)
         )
 
-    def _sound(self) -> bool:
-        if not has(self.series_ms, np.float64, None, self.steps):
+    def _is_consistent(self) -> bool:
+        if not has(self.series_ms, None, self.steps):
             return False
-        known = has(self.codes, np.int32, len(self.series_ms))
+        known = has(self.codes, len(self.series_ms), dtype=np.int32)
         return known and bool(((self.codes >= 0) & (self.codes < len(self.classes))).all())
 
 
 def warped_distance(first: Floats, second: Floats, warping: int = _WARPING) -> Floats:
-    """Dynamic time warping of each of (a, m) with each of (b, m): shape (a, b).
+    """The dynamic time warping of each of (a, m) with each of (b, m): shape (a, b).
 
     The least sum of squared differences along a path of steps (1, 0), (0, 1), (1, 1) that stays within
     ``warping`` steps of the diagonal (Sakoe and Chiba, 1978). Its square root is often called the distance;
@@ -104,21 +94,16 @@ def warped_distance(first: Floats, second: Floats, warping: int = _WARPING) -> F
 
 
 class NaiveBayes(_OfThePaper):
-    """Each second's RTT normal and independent in each class, which they are not; the paper says so too."""
+    """Gaussian naive Bayes; the RTTs of a class are not independent, as the paper says itself."""
 
     name = "gnb"
     what = "the paper's: Gaussian naive Bayes"
+    learnt = ("means", "variances", "log_prior")
     means: Floats
     variances: Floats
     log_prior: Floats
 
-    @classmethod
-    def _learnt(cls) -> tuple[str, ...]:
-        return ("means", "variances", "log_prior")
-
-    def _fit(
-        self, windows: Windows, codes: Codes, groups: NDArray[np.str_], rng: np.random.Generator
-    ) -> None:
+    def _fit(self, windows: Windows, codes: Codes, groups: Names, rng: np.random.Generator) -> None:
         series = _rtt_ms(windows)
         classes = range(len(self.classes))
         self.means = np.stack([series[codes == code].mean(axis=0) for code in classes])
@@ -130,38 +115,33 @@ class NaiveBayes(_OfThePaper):
         away = (_rtt_ms(windows)[:, None] - self.means) ** 2 / self.variances
         return softmax(self.log_prior - 0.5 * (away + np.log(self.variances)).sum(axis=2))
 
-    def _sound(self) -> bool:
-        rows = self._rows(self.means, self.variances) and has(self.log_prior, np.float64, len(self.classes))
+    def _is_consistent(self) -> bool:
+        rows = self._rows(self.means, self.variances) and has(self.log_prior, len(self.classes))
         return rows and bool((self.variances > 0).all())
 
 
 class SupportVectors(_OfThePaper):
-    """One against one: each pair has a vote; probability by votes, of equal ones the first class wins."""
+    """A support vector machine, one class against one: each pair has a vote; of equals the first wins."""
 
     name = "svm"
     what = "the paper's: support vector machine, RBF kernel"
+    learnt = ("vectors_ms", "counts", "duals", "offsets", "gamma")
     vectors_ms: Floats
     """Shape (vectors, steps), class after class."""
     counts: NDArray[np.int32]
-    """Of vectors of each class."""
+    """The number of vectors of each class."""
     duals: Floats
-    """As scikit-learn's ``dual_coef_``: shape (classes − 1, vectors)."""
+    """scikit-learn's ``dual_coef_``: shape (classes − 1, vectors)."""
     offsets: Floats
-    """Of each pair (0, 1), (0, 2), …"""
+    """The constant of each pair (0, 1), (0, 2), …"""
     gamma: Floats
-    """Of exp(−gamma |x − y|²): shape (1,)."""
+    """The factor in exp(−gamma |x − y|²): shape (1,)."""
 
-    @classmethod
-    def _learnt(cls) -> tuple[str, ...]:
-        return ("vectors_ms", "counts", "duals", "offsets", "gamma")
-
-    def _fit(
-        self, windows: Windows, codes: Codes, groups: NDArray[np.str_], rng: np.random.Generator
-    ) -> None:
+    def _fit(self, windows: Windows, codes: Codes, groups: Names, rng: np.random.Generator) -> None:
         series = _rtt_ms(windows)
         spread = float(series.var())
         self.gamma = np.array([1 / (series.shape[1] * spread) if spread > 0 else 1.0])
-        machine = _trainer("svm").SVC(gamma=self.gamma[0]).fit(series, codes)
+        machine = scikit_learn("svm", self.name).SVC(gamma=self.gamma[0]).fit(series, codes)
         self.vectors_ms, self.duals = machine.support_vectors_, np.ascontiguousarray(machine.dual_coef_)
         self.counts, self.offsets = machine.n_support_.astype(np.int32), machine.intercept_.copy()
         if len(self.classes) == 2:
@@ -185,37 +165,33 @@ class SupportVectors(_OfThePaper):
                 pair += 1
         return softmax(votes)
 
-    def _sound(self) -> bool:
-        if not (has(self.vectors_ms, np.float64, None, self.steps) and has(self.gamma, np.float64, 1)):
+    def _is_consistent(self) -> bool:
+        if not (has(self.vectors_ms, None, self.steps) and has(self.gamma, 1)):
             return False
         classes, vectors = len(self.classes), len(self.vectors_ms)
         return (
-            has(self.counts, np.int32, classes)
+            has(self.counts, classes, dtype=np.int32)
             and bool((self.counts > 0).all())
             and int(self.counts.sum()) == vectors
-            and has(self.duals, np.float64, classes - 1, vectors)
-            and has(self.offsets, np.float64, classes * (classes - 1) // 2)
+            and has(self.duals, classes - 1, vectors)
+            and has(self.offsets, classes * (classes - 1) // 2)
         )
 
 
 class Perceptron(_OfThePaper):
-    """Two hidden layers of 64."""
+    """A perceptron with two hidden layers of 64."""
 
     name = "mlp"
     what = "the paper's: perceptron, two hidden layers of 64"
+    learnt = ("first", "second", "last")
     first: Floats
     """Shape (steps + 1, 64), the last row being constants, as in the others."""
     second: Floats
     last: Floats
 
-    @classmethod
-    def _learnt(cls) -> tuple[str, ...]:
-        return ("first", "second", "last")
-
-    def _fit(
-        self, windows: Windows, codes: Codes, groups: NDArray[np.str_], rng: np.random.Generator
-    ) -> None:
-        made = _trainer("neural_network").MLPClassifier(_HIDDEN, random_state=int(rng.integers(1 << 31)))
+    def _fit(self, windows: Windows, codes: Codes, groups: Names, rng: np.random.Generator) -> None:
+        trainer = scikit_learn("neural_network", self.name)
+        made = trainer.MLPClassifier(_HIDDEN, random_state=int(rng.integers(1 << 31)))
         with warnings.catch_warnings():
             # 200 rounds are its default, whether they settle or not.
             warnings.simplefilter("ignore")
@@ -234,19 +210,10 @@ class Perceptron(_OfThePaper):
             values = np.maximum(values @ layer[:-1] + layer[-1], 0)
         return softmax(values @ self.last[:-1] + self.last[-1])
 
-    def _sound(self) -> bool:
+    def _is_consistent(self) -> bool:
         one, two = _HIDDEN
         return (
-            has(self.first, np.float64, self.steps + 1, one)
-            and has(self.second, np.float64, one + 1, two)
-            and has(self.last, np.float64, two + 1, len(self.classes))
+            has(self.first, self.steps + 1, one)
+            and has(self.second, one + 1, two)
+            and has(self.last, two + 1, len(self.classes))
         )
-
-
-def _trainer(module: str) -> Any:  # noqa: ANN401
-    try:
-        return importlib.import_module(f"sklearn.{module}")
-    except ImportError:
-        raise HowdahError(
-            "the paper's svm and mlp are trained by scikit-learn; install it: pip install 'howdah[train]'"
-        ) from None
