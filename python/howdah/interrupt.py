@@ -1,7 +1,16 @@
-"""Ctrl-C, TERM and HUP as one exception, so that one place can stop everything and clean up."""
+"""What stops work from outside: signals, where a command line installs handlers, and a cancelled task.
+
+Ctrl-C, TERM and HUP come as one exception, so that one place can stop everything and clean up. Only a
+program of howdah's own installs handlers; a program that imports howdah keeps those it has.
+"""
 
 import signal
+from contextvars import ContextVar
 from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -9,12 +18,40 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Interrupted(SystemExit):
     """A signal asked this process to stop; uncaught, it ends with 130 (Ctrl-C), 143 (TERM) or 129 (HUP)."""
 
+    record: Any = None
+    """The Record of the run that it stopped; null where there is none."""
+
     def __init__(self, number: int) -> None:
         super().__init__(128 + number)
         self.number = number
 
     def __str__(self) -> str:
         return f"interrupted by {signal.Signals(self.number).name}"
+
+
+class Cancelled(BaseException):
+    """The task that awaits the work was cancelled; raised in the thread that does the work."""
+
+    def __str__(self) -> str:
+        return "cancelled by the program that began it"
+
+
+STOPS = (Interrupted, Cancelled, KeyboardInterrupt)
+"""The ways in which work is stopped from outside."""
+
+_cancelled: "ContextVar[Callable[[], bool] | None]" = ContextVar("howdah_cancelled", default=None)
+
+
+def cancel_when(cancelled: "Callable[[], bool]") -> None:
+    """Work begun in this context ends with Cancelled soon after ``cancelled()`` is true."""
+    _cancelled.set(cancelled)
+
+
+def check() -> None:
+    """Raises Cancelled where this context's work has been cancelled. Every wait calls it each 0.1 s."""
+    cancelled = _cancelled.get()
+    if cancelled is not None and cancelled():
+        raise Cancelled
 
 
 def install() -> None:
@@ -41,9 +78,9 @@ class Held:
 def _raise(number: int, frame: FrameType | None) -> None:
     for each in SIGNALS:
         # Not SIG_IGN: Python reports a signal that was already pending then as an error.
-        signal.signal(each, _heard)
+        signal.signal(each, _ignore)
     raise Interrupted(number)
 
 
-def _heard(number: int, frame: FrameType | None) -> None:
+def _ignore(number: int, frame: FrameType | None) -> None:
     """Later signals change nothing."""
