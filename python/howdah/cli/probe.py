@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from howdah import HowdahError, document
+from howdah import HowdahError, document, interrupt
 from howdah._native import parse_duration
 from howdah.archive import Archive
 from howdah.measure.probe import ProbeRequest, Quiet, run
@@ -53,6 +53,7 @@ def probe(
     """Measure the round trip to a host: without a queue, how it spreads, how much of it is queueing."""
     for_s = None if lasting is None else parse_duration(lasting) / 1e9
     request = ProbeRequest(host, for_s, udp, far_howdah, active or bursts is not None, bursts)
+    interrupt.install()
     done = run(request, _display(json=json, quiet=quiet), Archive())
     if json:
         document.show(done.record)

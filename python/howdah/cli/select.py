@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from howdah import HowdahError, document
+from howdah import HowdahError, document, interrupt
 from howdah._native import parse_bytes, parse_duration, parse_rate
 from howdah.text import printable
 
@@ -59,6 +59,7 @@ def select(
 
     if rtt is None and host is None:
         raise HowdahError("nothing says for which round trip; give --rtt 93ms, or --host HOST to measure it")
+    interrupt.install()
     found = ask(
         Question(
             rtt_s=None if rtt is None else parse_duration(rtt) / 1e9,

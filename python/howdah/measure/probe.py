@@ -78,9 +78,10 @@ def run(request: ProbeRequest, display: Quiet, archive: Archive) -> Done:
     if request.for_s is not None and not 1.0 <= request.for_s <= _LONGEST_S:
         raise HowdahError(f"--for {request.for_s:g}s is not between 1s and 1h")
     # Loaded when the request is known to be right, and before the first probe: numpy takes a while.
-    from howdah.measure.shown import showed  # noqa: PLC0415
+    # A C extension whose loading is broken off crashes when Python ends.
+    with interrupt.Held():
+        from howdah.measure.shown import showed  # noqa: PLC0415
 
-    interrupt.install()
     began = datetime.now(UTC)
     bursts = _bursts(request) if request.active else None
     run = _Run(request, bursts, display)

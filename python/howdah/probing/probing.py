@@ -90,6 +90,7 @@ def probe(probing: Probing, watch: Callable[[Taken], bool]) -> Probed:
     number = None
     while True:
         try:
+            interrupt.check()
             taken = msgspec.json.decode(prober.take(TICK_S), type=Taken)
             looks += taken.looks
             if taken.ended:

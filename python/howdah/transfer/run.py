@@ -16,11 +16,11 @@ import msgspec
 from howdah import HowdahError, interrupt
 from howdah.archive import Archive
 from howdah.remote import standby
-from howdah.remote.early import Started, take
 from howdah.remote.endpoints import Route
 from howdah.remote.far import CANCEL_S, TICK_S, hello
 from howdah.remote.lab_link import link_of_a_lab
 from howdah.remote.messages import SAMPLE_EVERY_S, FarHello, Job, Progress
+from howdah.remote.standby import FarSession, take
 from howdah.text import printable
 from howdah.transfer.display import Display
 from howdah.transfer.pilot import Pilot, Schedule
@@ -226,20 +226,20 @@ def _left_out(outcome: Outcome) -> str:
     return f"{what} could not be read and left out{which}; all else is there"
 
 
-def _watch(started: Started, display: Display, pilot: Pilot) -> None:
+def _watch(started: FarSession, display: Display, pilot: Pilot) -> None:
     """Until the session ends."""
     while not started.session.wait(TICK_S):
         interrupt.check()
         now = _progress(started)
         display.progress(now)
-        display.far_says(started.far.says())
+        display.far_says(started.far.new_stderr())
         if (steering := pilot(now)) is not None:
             started.session.steer(msgspec.json.encode(steering))
     display.progress(_progress(started))
-    display.far_says(started.far.says(to_end=True))
+    display.far_says(started.far.new_stderr(to_end=True))
 
 
-def _progress(started: Started) -> Progress:
+def _progress(started: FarSession) -> Progress:
     return msgspec.json.decode(started.session.progress(), type=Progress)
 
 
