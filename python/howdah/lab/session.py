@@ -1,14 +1,13 @@
 """A lab for a Python program: for tests and benches."""
 
-import contextlib
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from howdah.lab import control, daemon, private
-from howdah.lab.control import Ready, Setup
+from howdah.lab.control import Setup
 from howdah.lab.daemon import Request
 from howdah.lab.enter import Process
 from howdah.lab.hosts import CONGESTION_CONTROL
@@ -20,19 +19,41 @@ Argument = str | os.PathLike[str]
 
 
 class Lab:
-    """A lab that is up."""
+    """Emulated hosts and the link between them, for as long as a ``with`` lasts or the caller lives.
+
+    ``link`` has the rate, the delay and what else befalls packets in each direction (``lab.symmetric`` makes
+    one whose directions are alike); ``topology`` the hosts, by default ``near`` and ``far``. With ``sshd`` an
+    OpenSSH server is on each far host, and ssh of the near ones reaches it. Entering raises HowdahError when
+    the lab cannot be made, leaving when it ended earlier.
+    """
 
     near_address = ADDRESSES["near"]
     """Of the near end of the link: a pair's near host."""
     far_address = ADDRESSES["far"]
 
-    def __init__(self, link: LinkSpec, topology: Topology, ready: Ready) -> None:
+    def __init__(
+        self,
+        link: LinkSpec,
+        topology: Topology = PAIR,
+        *,
+        sshd: bool = False,
+        congestion_control: str = CONGESTION_CONTROL,
+    ) -> None:
         self.link = link
         self.topology = topology
         self.addresses = {host.name: host.address for host in topology.hosts}
         """Of each host."""
-        self._ready = ready
-        self.identity = Identity.of(ready.pid)
+        self._setup = Setup(link, topology, sshd=sshd, congestion_control=congestion_control)
+
+    def __enter__(self) -> Self:
+        """Brings the lab up."""
+        self._ready, self._maker, self._held = daemon.start(Request(self._setup))
+        self.identity = Identity.of(self._ready.pid)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Takes the lab down, with all that runs in it."""
+        daemon.end(self._maker, self._held)
 
     @property
     def env(self) -> dict[str, str]:
@@ -88,21 +109,12 @@ def account_here() -> control.Account | None:
     return control.Account() if private.CONTROL.exists() else None
 
 
-@contextlib.contextmanager
 def started(
     link: LinkSpec,
     topology: Topology = PAIR,
     *,
     sshd: bool = False,
     congestion_control: str = CONGESTION_CONTROL,
-) -> Iterator[Lab]:
-    """A lab for as long as the ``with`` lasts, or the caller lives.
-
-    Raises HowdahError when it cannot be made, or ended earlier.
-    """
-    setup = Setup(link, topology, sshd=sshd, congestion_control=congestion_control)
-    ready, maker, held = daemon.start(Request(setup))
-    try:
-        yield Lab(link, topology, ready)
-    finally:
-        daemon.end(maker, held)
+) -> Lab:
+    """A lab to be entered: ``with lab.started(lab.symmetric(10**9, 20_000_000), sshd=True) as wan:``."""
+    return Lab(link, topology, sshd=sshd, congestion_control=congestion_control)
