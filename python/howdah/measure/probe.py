@@ -40,6 +40,8 @@ class ProbeRequest(NamedTuple):
     """Send bursts beside the probes."""
     bursts: Path | None = None
     """Which; None: the paper's."""
+    command: list[str] | None = None
+    """As the record tells it; None: this process's command line."""
 
 
 class Quiet:
@@ -65,6 +67,8 @@ class Done(NamedTuple):
     record: Record
     exit_code: int
     archive_error: str | None
+    interrupted: int | None = None
+    """The signal that ended it, with what was seen until then in the record."""
 
 
 class _Seen(NamedTuple):
@@ -97,13 +101,14 @@ def run(request: ProbeRequest, display: Quiet, archive: Archive) -> Done:
     finally:
         display.close()
     shown = showed(seen.probed, run.rhythm, seen.way, seen.address, sent)
-    kept = _record(shown, began, run.target.name, close_account(), seen.probed.interrupted)
-    exit_code = 128 + seen.probed.interrupted if seen.probed.interrupted else 0
+    number = seen.probed.interrupted
+    kept = _record(shown, began, request, close_account(), number)
+    exit_code = 128 + number if number else 0
     try:
         archive.save(kept)
     except HowdahError as error:
-        return Done(kept, exit_code or 1, str(error))
-    return Done(kept, exit_code, None)
+        return Done(kept, exit_code or 1, str(error), number)
+    return Done(kept, exit_code, None, number)
 
 
 def _bursts(request: ProbeRequest) -> "Bursts":
@@ -195,15 +200,19 @@ def _reached(login: ssh.Login, greeting: Greeting, name: str) -> str:
 
 
 def _record(
-    shown: Probe, began: datetime, name: str, link: dict[str, Any] | None, interrupted: int | None
+    shown: Probe,
+    began: datetime,
+    request: ProbeRequest,
+    link: dict[str, Any] | None,
+    interrupted: int | None,
 ) -> Record:
     spoilt = link is not None and link["lateness"]["spoilt"]
     return Record(
         id=record.new_id(began),
         kind="probe",
         started_at=began,
-        command=record.printable_command(sys.argv),
-        host=name,
+        command=record.printable_command(sys.argv if request.command is None else request.command),
+        host=Target(request.host).name,
         environment=record.environment(HostLimits.here(), None),
         rtt_s=shown.base_rtt_s,
         probe=shown,

@@ -56,5 +56,7 @@ def greet(host: str, far_howdah: str | None) -> FarHello:
             started.session.cancel()
             if answer is None:
                 started.far.end()
+                started.far.close()
+    standby.release(started)
     standby.leave(started.far.login, far_howdah)
     return answer

@@ -37,6 +37,9 @@ class FarSession:
 
 
 _begun: list[FarSession] = []
+_ending: list[ssh.FarProcess] = []
+_holders: list[int] = []
+"""Processes that keep far ends, started here and perhaps ended since."""
 
 
 def begin(names: list[str], far_howdah: str | None, *, memory: bool) -> None:
@@ -55,6 +58,7 @@ def take(host: str, command: str | None) -> FarSession:
     if _begun and _begun[0].key == (host, command):
         return _begun.pop()
     drop()
+    _reap()
     return FarSession(host, command)
 
 
@@ -66,13 +70,19 @@ def drop() -> None:
         begun.far.end()
 
 
+def release(session: FarSession) -> None:
+    """Leaves a far end that ends by itself; what it held here is given back when the next one is taken."""
+    _ending.append(session.far)
+
+
 def leave(login: ssh.Login, command: str | None) -> None:
     """Has a process of its own keep a far end for the next copy; returns at once."""
     if login.sockets is None:
         return
+    _reap()
     argv = [sys.executable, "-P", "-m", "howdah", "standby", login.host]
     streams = (ssh.nowhere(), ssh.nowhere(), ssh.nowhere())
-    ssh.spawn(argv + ([command] if command else []), streams, session=True)
+    _holders.append(ssh.spawn(argv + ([command] if command else []), streams, session=True))
 
 
 def main(words: list[str]) -> int:
@@ -88,6 +98,19 @@ def main(words: list[str]) -> int:
     if login.sockets is not None:
         _keep(login, command)
     return 0
+
+
+def _reap() -> None:
+    """Gives back what far ends and holders held that have ended: a program may make many copies."""
+    for far in list(_ending):
+        if far.exit_status(0.0) is not None:
+            with contextlib.suppress(ValueError):  # Another thread has done it.
+                _ending.remove(far)
+                far.close()
+    for pid in list(_holders):
+        with contextlib.suppress(ChildProcessError, ValueError):
+            if os.waitpid(pid, os.WNOHANG)[0]:
+                _holders.remove(pid)
 
 
 def _address(login: ssh.Login, command: str | None) -> tuple[str, bytes]:

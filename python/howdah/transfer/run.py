@@ -209,6 +209,7 @@ def _transfer(run: _Run, display: Display, archive: Archive) -> None:
         run.near_cpu_busy_fraction = processors.busy_fraction()
         run.link_stats = close_account()
         finished = True
+        standby.release(started)
         if request.keeps_far_end:
             standby.leave(started.far.login, request.far_howdah)
     finally:
@@ -216,6 +217,7 @@ def _transfer(run: _Run, display: Display, archive: Archive) -> None:
             started.session.cancel()
             started.session.wait(CANCEL_S)
             started.far.end()
+            started.far.close()
 
 
 def _left_out(outcome: Outcome) -> str:
