@@ -22,11 +22,14 @@ def _twin(waits: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     @functools.wraps(waits)
     async def twin(*args: P.args, **keywords: P.kwargs) -> T:
         cancelled = threading.Event()
-        context = contextvars.copy_context()
-        context.run(interrupt.cancel_when, cancelled.is_set)
+
+        def work() -> T:
+            with interrupt.CancelledWhen(cancelled.is_set):
+                return waits(*args, **keywords)
+
         # Not the loop's own executor: a few long copies would keep all else of the program waiting.
         executor = ThreadPoolExecutor(1, thread_name_prefix=f"howdah-{waits.__name__}")
-        work = functools.partial(waits, *args, **keywords)
+        context = contextvars.copy_context()
         future = asyncio.get_running_loop().run_in_executor(executor, context.run, work)
         executor.shutdown(wait=False)
         try:

@@ -2,15 +2,18 @@
 
 Ctrl-C, TERM and HUP come as one exception, so that one place can stop everything and clean up. Only a
 program of howdah's own installs handlers; a program that imports howdah keeps those it has.
+
+Imported before everything else when a copy starts, so only from modules the interpreter has anyway.
 """
 
 import signal
-from contextvars import ContextVar
+from _thread import get_ident
 from types import FrameType
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -18,7 +21,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Interrupted(SystemExit):
     """A signal asked this process to stop; uncaught, it ends with 130 (Ctrl-C), 143 (TERM) or 129 (HUP)."""
 
-    record: Any = None
+    record: "Any" = None
     """The Record of the run that it stopped; null where there is none."""
 
     def __init__(self, number: int) -> None:
@@ -39,17 +42,26 @@ class Cancelled(BaseException):
 STOPS = (Interrupted, Cancelled, KeyboardInterrupt)
 """The ways in which work is stopped from outside."""
 
-_cancelled: "ContextVar[Callable[[], bool] | None]" = ContextVar("howdah_cancelled", default=None)
+_cancelled: "dict[int, Callable[[], bool]]" = {}
+"""Asked by the thread of this number whether its work is still wanted."""
 
 
-def cancel_when(cancelled: "Callable[[], bool]") -> None:
-    """Work begun in this context ends with Cancelled soon after ``cancelled()`` is true."""
-    _cancelled.set(cancelled)
+class CancelledWhen:
+    """While this is entered, work of this thread ends with Cancelled soon after ``cancelled()`` is true."""
+
+    def __init__(self, cancelled: "Callable[[], bool]") -> None:
+        self._its = cancelled
+
+    def __enter__(self) -> None:
+        _cancelled[get_ident()] = self._its
+
+    def __exit__(self, *_: object) -> None:
+        del _cancelled[get_ident()]
 
 
 def check() -> None:
-    """Raises Cancelled where this context's work has been cancelled. Every wait calls it each 0.1 s."""
-    cancelled = _cancelled.get()
+    """Raises Cancelled where this thread's work has been cancelled. Every wait calls it each 0.1 s."""
+    cancelled = _cancelled.get(get_ident())
     if cancelled is not None and cancelled():
         raise Cancelled
 
