@@ -1,6 +1,7 @@
-"""The one flow of a transfer: ssh, hello, decide, start, watch, result, record.
+"""The one flow of a transfer: ssh, hello, plan, start, watch, result, record.
 
-Whatever happens, a Record comes out: with an Outcome, or with the error in one line.
+Whatever happens, a Record comes out: with an Outcome, or with the error in one line. What differs by the kind
+of the path is in its service (``howdah.transfer.service``).
 """
 
 import os
@@ -39,7 +40,7 @@ FAIRNESS = 0.5
 
 
 class Given(NamedTuple):
-    """One choice of the plan the user made."""
+    """One key of the plan that the user chose."""
 
     key: str
     value: int | str
@@ -48,7 +49,7 @@ class Given(NamedTuple):
 
 
 class Request(NamedTuple):
-    """One ``howdah cp`` as it was asked for."""
+    """One copy as it was asked for."""
 
     command: list[str]
     route: Route
@@ -58,47 +59,46 @@ class Request(NamedTuple):
     encrypt: bool = True
     path: plan.PathKind = "shared"
     traffic_class: str | None = None
-    """Whose share is asked for, on a guaranteed path."""
+    """The class whose share is asked for, on a guaranteed path."""
     plan: Plan | None = None
-    """Carried out as it is; null: decided, or read from ``plan_file``."""
+    """The plan to carry out as it is; None: read from ``plan_file``, or decided."""
     plan_file: Path | None = None
     given: tuple[Given, ...] = ()
     far_howdah: str | None = None
     before_s: float = 0.0
-    """How long the command ran before it asked for this: part of the record's ``connect_s``."""
+    """Seconds that the command ran before it asked for this; the record's ``connect_s`` counts them."""
     sample_every_s: float = SAMPLE_EVERY_S
     pilot: Pilot | None = None
-    """Changes the streams on their way; null: the plan's schedule does."""
+    """What changes the streams on their way; None: the plan's schedule, or the service of its path."""
     fairness: float | None = None
-    """By which it changes its streams beside those it hears on a shared path (``howdah.steering.value``);
-    null: it does not listen."""
+    """The knob by which a copy on a shared path changes its streams beside others; None: it does not."""
     policy: "Policy | None" = None
-    """Chooses in its place; null: howdah's own (``howdah.steering``)."""
+    """The policy that chooses in place of howdah's own (``howdah.steering``); None: that one."""
     sweep: record.Swept | None = None
     keeps_far_end: bool = True
-    """One is made ready for the next copy. Its start would disturb a measurement that follows at once."""
+    """Whether a far end is made ready for the next copy; its start would disturb a measurement."""
 
     @property
     def from_memory(self) -> bool:
-        """No files at either end."""
+        """Whether there are files at neither end."""
         return self.memory_bytes is not None or self.memory_s is not None
 
 
 class Done(NamedTuple):
-    """How it ended."""
+    """How a transfer ended."""
 
     record: Record
     file: Path | None
-    """Where the record is kept; None for a dry run, or when nothing was begun."""
+    """The file that holds the record; None for a dry run, or when nothing was begun."""
     exit_code: int
     archive_error: str | None
-    """Why the record could not be kept; null: it was, or was not to be."""
+    """Why the record could not be kept; None: it was, or was not to be."""
     stopped: BaseException | None = None
     """What stopped it from outside: a signal, Ctrl-C or a cancelled task. The record is made all the same."""
 
 
 class _Run:
-    """What is known so far; becomes the record however far it came."""
+    """What is known so far, which becomes the record however far the transfer came."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -137,7 +137,7 @@ class _Run:
         return self.service.record(made)
 
     def _digests(self) -> str | None:
-        """The file of digests, if there are any; an empty one goes."""
+        """The file of digests, if it holds any; an empty one is removed."""
         if self.digests is None or not self.digests.exists():
             return None
         if not self.digests.stat().st_size:
@@ -229,7 +229,7 @@ def _left_out(outcome: Outcome) -> str:
 
 
 def _watch(started: FarSession, display: Display, pilot: Pilot) -> None:
-    """Until the session ends."""
+    """Shows and steers the transfer until its session ends."""
     while not started.session.wait(TICK_S):
         interrupt.check()
         now = _progress(started)
