@@ -2,8 +2,8 @@
 
     record = howdah.copy("run42/", "dtn2:/archive/")
 
-``copy``, ``plan_for`` and ``probe`` do what the commands do and return a Record or a Plan; ``acopy``,
-``aplan_for`` and ``aprobe`` do it for asyncio; ``archive`` has the records of all runs, ``Lab`` and ``lab``
+``copy``, ``plan_for``, ``probe`` and ``select`` do what the commands do and return what they keep or print;
+``acopy`` and its like do it for asyncio; ``archive`` has the records of all runs, ``Lab`` and ``lab``
 are emulated hosts and the link between them. docs/library.md shows each. A name is loaded when it is first
 used, so that ``import howdah`` stays light; its types are in ``__init__.pyi``.
 """
@@ -29,9 +29,11 @@ _EXPORTS = {
     "acopy": "aio",
     "aplan_for": "aio",
     "aprobe": "aio",
+    "aselect": "aio",
     "copy": "library",
     "plan_for": "library",
     "probe": "library",
+    "select": "library",
 }
 """Where each name is that is loaded when it is first used (PEP 562)."""
 
@@ -51,10 +53,12 @@ __all__ = [
     "aplan_for",
     "aprobe",
     "archive",
+    "aselect",
     "copy",
     "lab",
     "plan_for",
     "probe",
+    "select",
 ]
 
 

@@ -2,9 +2,9 @@
 
 from howdah import archive, lab
 from howdah._native import HowdahError, __version__
-from howdah.aio import acopy, aplan_for, aprobe
+from howdah.aio import acopy, aplan_for, aprobe, aselect
 from howdah.lab import Lab
-from howdah.library import Memory, copy, plan_for, probe
+from howdah.library import Memory, copy, plan_for, probe, select
 from howdah.remote.messages import Progress, Steering
 from howdah.transfer.pilot import Pilot
 from howdah.values.plan import Plan
@@ -27,10 +27,12 @@ __all__ = [
     "aplan_for",
     "aprobe",
     "archive",
+    "aselect",
     "copy",
     "lab",
     "plan_for",
     "probe",
+    "select",
 ]
 
 LAB_LINK_VARIABLE: str

@@ -1,4 +1,4 @@
-"""The calls of ``howdah.library`` that wait, for asyncio: ``acopy``, ``aprobe`` and ``aplan_for``."""
+"""The calls of ``howdah.library`` for asyncio: ``acopy``, ``aplan_for``, ``aprobe``, ``aselect``."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
 from howdah import interrupt
-from howdah.library import copy, plan_for, probe
+from howdah.library import copy, plan_for, probe, select
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -54,3 +54,4 @@ def _twin(waits: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
 acopy = _twin(copy)
 aprobe = _twin(probe)
 aplan_for = _twin(plan_for)
+aselect = _twin(select)

@@ -33,11 +33,13 @@ class Question(NamedTuple):
     far_howdah: str | None = None
 
 
-def ask(question: Question) -> Answer:
+def ask(question: Question, archive: Archive | None = None) -> Answer:
     """The answer, from the models where there is no profile, and beyond one where ``extrapolate`` lets them.
 
     Raises HowdahError for a round trip that no profile covers, without ``extrapolate``, and a quantity of 0.
     """
+    if question.rtt_s is None and question.host is None:
+        raise HowdahError("nothing says for which round trip; give --rtt 93ms, or --host HOST to measure it")
     for option, value in (
         ("--rtt", question.rtt_s),
         ("--rate", question.capacity_bps),
@@ -52,7 +54,7 @@ def ask(question: Question) -> Answer:
         ends = msgspec.structs.replace(ends, receiver=far.limits, rtt_s=question.rtt_s or far.rtt_s)
     if ends.rtt_s is None:
         raise HowdahError(f"the round trip to {question.host} could not be measured; give it with --rtt")
-    found = _source(Archive().runs(), question, ends.rtt_s)
+    found = _source((archive or Archive()).runs(), question, ends.rtt_s)
     by_model = question.extrapolate or not len(profile(found.runs))
     asked = fallback(ends, ends.rtt_s, found.runs, question.capacity_bps) if by_model else None
     selection = select(found.runs, ends.rtt_s, asked)
