@@ -20,9 +20,11 @@ from howdah.control.share.request import ShareRequest
 from howdah.control.status import AskedStatus, FlowStatus, HostStatus, Status
 from howdah.decide import Share
 from howdah.remote.endpoints import route
-from howdah.transfer import share_session as asked
+from howdah.transfer.run import Request
+from howdah.transfer.service import service
 from howdah.values import sizes
 from howdah.values.path import ASSUMED_RTT_S
+from howdah.values.plan import PathKind
 from howdah.values.record import HostLimits, Shared, ShareSample
 
 FAR = ["20.20.20.100"]
@@ -325,10 +327,11 @@ HOST = HostLimits.here()
     ],
 )
 def test_copies_that_cannot_have_a_share(
-    kind: asked.PathKind, name: str | None, names: list[str], line: str
+    kind: PathKind, name: str | None, names: list[str], line: str
 ) -> None:
-    with pytest.raises(HowdahError, match=line):
-        asked.asking(kind, name, route(names, memory=False), look_only=False)
+    request = Request(["x"], route(names, memory=False), path=kind, traffic_class=name)
+    with pytest.raises(HowdahError, match=line), service(request):
+        pass
 
 
 def test_connections_that_are_not_held_are_found_by_their_port() -> None:

@@ -18,7 +18,7 @@ from howdah.values.path import ASSUMED_RTT_S, Path, round_trip_in_words
 from howdah.values.plan import BUFFER_BYTES_MAX, STREAMS_MAX, Alternative, Evidence, Plan, Prediction, Why
 
 ALTERNATIVES_MOST = 8
-"""Of those that lost, so many are told, and how many more there are."""
+"""So many of those that lost are named in the plan, and how many more there are."""
 
 
 def decide(path: Path) -> Plan:
@@ -27,7 +27,7 @@ def decide(path: Path) -> Plan:
 
 
 def from_runs(runs: Runs, path: Path) -> Plan:
-    """The same from these runs."""
+    """The plan for the path, from these runs."""
     rtt_s = path.rtt_s or ASSUMED_RTT_S
     link = None if path.link is None else msgspec.convert(path.link, LinkSpec)
     own = path.host if link is None else link_in_words(link)
@@ -102,7 +102,7 @@ def _why(path: Path, selection: Selection, found: PathRuns) -> Why:
 
 
 def _better(selection: Selection) -> list[tuple[NextRun, str]]:
-    """What would have been chosen before, if it could be used."""
+    """The configurations with a higher bound that these hosts cannot use, and why."""
     least_bps = selection.chosen.rate_low_bps
     return [(each, reason) for each, reason in selection.unusable if each.rate_low_bps > least_bps][
         :ALTERNATIVES_MOST
@@ -145,7 +145,7 @@ def _ids(runs: Runs) -> str:
 
 
 def _duration_s(selection: Selection) -> float:
-    """Median length of the runs that the prediction rests on."""
+    """The median length, in seconds, of the runs that the prediction rests on."""
     chosen = selection.chosen
     if chosen.basis == "model":
         return DURATION_S

@@ -1,13 +1,12 @@
 """A lab for a Python program, for tests and benches, and programs that run in it."""
 
-import contextlib
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from howdah import text as words
 from howdah._native import HowdahError
@@ -71,19 +70,41 @@ class Process(subprocess.Popen[Any]):
 
 
 class Lab:
-    """A lab that is up."""
+    """Emulated hosts and the link between them, for as long as a ``with`` lasts or the caller lives.
+
+    ``link`` has the rate, the delay and what else befalls packets in each direction (``lab.symmetric`` makes
+    one whose directions are alike); ``topology`` the hosts, by default ``near`` and ``far``. With ``sshd`` an
+    OpenSSH server is on each far host, and ssh of the near ones reaches it. Entering raises HowdahError when
+    the lab cannot be made, leaving when it ended earlier.
+    """
 
     near_address = ADDRESSES["near"]
     """The address of the near end of the link, which is a pair's near host."""
     far_address = ADDRESSES["far"]
 
-    def __init__(self, link: LinkSpec, topology: Topology, ready: LabReady) -> None:
+    def __init__(
+        self,
+        link: LinkSpec,
+        topology: Topology = PAIR,
+        *,
+        sshd: bool = False,
+        congestion_control: str = CONGESTION_CONTROL,
+    ) -> None:
         self.link = link
         self.topology = topology
         self.addresses = {host.name: host.address for host in topology.hosts}
         """The IPv4 address of each host, by name."""
-        self._ready = ready
-        self.identity = Identity.of(ready.pid)
+        self._setup = LabSetup(link, topology, sshd=sshd, congestion_control=congestion_control)
+
+    def __enter__(self) -> Self:
+        """Brings the lab up."""
+        self._ready, self._maker, self._link_to_maker = daemon.start(MakerRequest(self._setup))
+        self.identity = Identity.of(self._ready.pid)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Takes the lab down, with all that runs in it."""
+        daemon.end(self._maker, self._link_to_maker)
 
     @property
     def env(self) -> dict[str, str]:
@@ -139,24 +160,15 @@ def account_here() -> messages.LinkAccount | None:
     return messages.LinkAccount() if mounts.CONTROL.exists() else None
 
 
-@contextlib.contextmanager
 def started(
     link: LinkSpec,
     topology: Topology = PAIR,
     *,
     sshd: bool = False,
     congestion_control: str = CONGESTION_CONTROL,
-) -> Iterator[Lab]:
-    """Makes a lab for as long as the ``with`` lasts, or the caller lives.
-
-    Raises HowdahError when it cannot be made, or ended earlier.
-    """
-    setup = LabSetup(link, topology, sshd=sshd, congestion_control=congestion_control)
-    ready, maker, link_to_maker = daemon.start(MakerRequest(setup))
-    try:
-        yield Lab(link, topology, ready)
-    finally:
-        daemon.end(maker, link_to_maker)
+) -> Lab:
+    """A lab to be entered: ``with lab.started(lab.symmetric(10**9, 20_000_000), sshd=True) as wan:``."""
+    return Lab(link, topology, sshd=sshd, congestion_control=congestion_control)
 
 
 def _prefix(lab: LabReady, host: str, folder: str) -> list[str]:

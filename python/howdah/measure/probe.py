@@ -39,6 +39,8 @@ class ProbeRequest(NamedTuple):
     """Whether bursts are sent beside the probes."""
     bursts: Path | None = None
     """The file of the bursts; None: the paper's."""
+    command: list[str] | None = None
+    """The command in the record; None: the command line of this process."""
 
 
 class ProbeDisplay:
@@ -64,6 +66,8 @@ class ProbeResult(NamedTuple):
     record: Record
     exit_code: int
     archive_error: str | None
+    interrupted: int | None = None
+    """The signal that ended it, with what was seen until then in the record."""
 
 
 class _Answered(NamedTuple):
@@ -77,9 +81,10 @@ def run(request: ProbeRequest, display: ProbeDisplay, archive: Archive) -> Probe
     if request.for_s is not None and not 1.0 <= request.for_s <= _LONGEST_S:
         raise HowdahError(f"--for {request.for_s:g}s is not between 1s and 1h")
     # Loaded when the request is known to be right, and before the first probe: numpy takes a while.
-    from howdah.measure.probe_summary import summary  # noqa: PLC0415
+    # A C extension whose loading is broken off crashes when Python ends.
+    with interrupt.Held():
+        from howdah.measure.probe_summary import summary  # noqa: PLC0415
 
-    interrupt.install()
     began = datetime.now(UTC)
     bursts = _bursts(request) if request.active else None
     run = _ProbeRun(request, bursts, display)
@@ -95,13 +100,14 @@ def run(request: ProbeRequest, display: ProbeDisplay, archive: Archive) -> Probe
     finally:
         display.close()
     shown = summary(seen.probed, run.rhythm, seen.way, seen.address, sent)
-    kept = _record(shown, began, run.target.name, close_account(), seen.probed.interrupted)
-    exit_code = 128 + seen.probed.interrupted if seen.probed.interrupted else 0
+    number = seen.probed.interrupted
+    kept = _record(shown, began, request, close_account(), number)
+    exit_code = 128 + number if number else 0
     try:
         archive.save(kept)
     except HowdahError as error:
-        return ProbeResult(kept, exit_code or 1, str(error))
-    return ProbeResult(kept, exit_code, None)
+        return ProbeResult(kept, exit_code or 1, str(error), number)
+    return ProbeResult(kept, exit_code, None, number)
 
 
 def _bursts(request: ProbeRequest) -> "Bursts":
@@ -192,15 +198,19 @@ def _reached(login: ssh.Login, greeting: Greeting, name: str) -> str:
 
 
 def _record(
-    shown: Probe, began: datetime, name: str, link: dict[str, Any] | None, interrupted: int | None
+    shown: Probe,
+    began: datetime,
+    request: ProbeRequest,
+    link: dict[str, Any] | None,
+    interrupted: int | None,
 ) -> Record:
     spoilt = link is not None and link["lateness"]["spoilt"]
     return Record(
         id=record.new_id(began),
         kind="probe",
         started_at=began,
-        command=record.printable_command(sys.argv),
-        host=name,
+        command=record.printable_command(sys.argv if request.command is None else request.command),
+        host=Target(request.host).name,
         environment=record.environment(HostLimits.here(), None),
         rtt_s=shown.base_rtt_s,
         probe=shown,

@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from howdah import HowdahError, __version__, _native, document
+from howdah import HowdahError, __version__, _native, document, interrupt
 from howdah.probing.prober import TICK_S
 from howdah.remote import ssh
-from howdah.remote.ssh_errors import explain
+from howdah.remote.ssh import explain
 
 _END_S = 2.0
 _GREETING_BYTES_MAX = 4096
@@ -130,7 +130,7 @@ class FarResponder:
     """A running ``ssh HOST howdah respond``, which ends with the ``with`` block."""
 
     def __init__(self, login: ssh.Login, far_howdah: str | None, *, asks: bool) -> None:
-        self._far = ssh.Far(login, login.start(far_howdah, asks=asks, role="respond"))
+        self._far = ssh.FarProcess(login, login.start(far_howdah, asks=asks, role="respond"))
         self._done = False
 
     def __enter__(self) -> "FarResponder":
@@ -148,6 +148,7 @@ class FarResponder:
         deadline = None if within_s is None else time.monotonic() + within_s
         said = b""
         while not said.endswith(b"\n"):
+            interrupt.check()
             if deadline is not None and time.monotonic() > deadline:
                 raise HowdahError(f"ssh to {host} did not answer within {within_s:g} s; try: ssh {host} true")
             if ssh.readable(far.read_fd, TICK_S):
@@ -165,6 +166,6 @@ class FarResponder:
                 f"howdah on {host} is another version, which answers no probes; "
                 "install the same version on both hosts"
             ) from None
-        far_says(far.says())
+        far_says(far.new_stderr())
         self._done = True
         return greeting

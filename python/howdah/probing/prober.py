@@ -97,6 +97,7 @@ def probe(probing: Probing, watch: Callable[[ProbeUpdate], bool]) -> ProbingResu
     number = None
     while True:
         try:
+            interrupt.check()
             update = msgspec.json.decode(prober.take(TICK_S), type=ProbeUpdate)
             samples += update.looks
             if update.ended:

@@ -9,7 +9,7 @@ import msgspec
 from howdah import HowdahError, __version__, document
 from howdah.remote import ssh
 from howdah.remote.far import CANCEL_S, TICK_S
-from howdah.remote.ssh_errors import explain
+from howdah.remote.ssh import explain
 from howdah.text import printable
 from howdah.traffic.sink import (
     AskCounts,
@@ -42,7 +42,7 @@ class FarSink:
         """Starts ssh and returns at once. Raises HowdahError when it cannot be started."""
         login = ssh.Login(host)
         self.host, self.data_address = host, login.data_address
-        self._far = ssh.Far(login, login.start(far_howdah, role="sink"))
+        self._far = ssh.FarProcess(login, login.start(far_howdah, role="sink"))
         self._lines = LineReader(self._far.read_fd)
         self._lock = threading.Lock()
         self._number = 0
@@ -53,7 +53,7 @@ class FarSink:
         """The far end's greeting. Raises HowdahError with the cause when there is none."""
         try:
             while (line := self._lines.next(TICK_S)) is None:
-                self._far.listen()
+                self._far.drain()
             hello = document.strange(msgspec.json.decode(line, type=SinkHello))
         except (EOFError, msgspec.MsgspecError):
             raise self._why("it speaks no howdah traffic; install the same version on both hosts") from None
@@ -103,7 +103,7 @@ class FarSink:
         asked_s = time.monotonic()
         while (waited_s := time.monotonic() - asked_s) < min(patience_s, self._patience_s):
             line = self._lines.next(TICK_S)
-            self._far.listen()
+            self._far.drain()
             if line is not None:
                 answer = msgspec.json.decode(line, type=SinkAnswer)
                 if answer.number == self._number:

@@ -9,9 +9,9 @@ import threading
 import msgspec
 
 from howdah import interrupt
-from howdah.remote.early import Started
 from howdah.remote.far import CANCEL_S, TICK_S, hello
 from howdah.remote.messages import Job, Progress
+from howdah.remote.standby import FarSession
 from howdah.traffic.account import LoadAccount, LoadSample, TcpPeriod
 from howdah.traffic.pattern import Clock, Period, Tcp
 from howdah.values.plan import Plan, Why
@@ -44,9 +44,9 @@ class TcpLoad:
         self._samples: list[LoadSample] = []
         self._lock = threading.Lock()
         self._before_bytes = 0
-        self._moving: Started | None = None
+        self._moving: FarSession | None = None
         """The transfer that runs now."""
-        self._ready: Started | None = None
+        self._ready: FarSession | None = None
         """The transfer that waits for its time."""
         self.far_limits: HostLimits | None = None
         self.rtt_s: float | None = None
@@ -91,7 +91,7 @@ class TcpLoad:
 
     def _make_ready(self) -> None:
         with interrupt.Held():
-            started = Started(self._host, self._far_howdah)
+            started = FarSession(self._host, self._far_howdah)
         try:
             answer = hello(started, lambda _: None)
         except BaseException:
@@ -163,7 +163,7 @@ class TcpLoad:
         return self._before_bytes + progress.bytes_done
 
 
-def _end(started: Started) -> None:
+def _end(started: FarSession) -> None:
     started.session.cancel()
     started.session.wait(CANCEL_S)
     started.far.end()
