@@ -62,8 +62,9 @@ fn a_swap_keeps_parameters_and_takes_live_connections_along() {
     assert_eq!(values, [50, 4]);
     send(&mut near, &mut far, 100_000);
     assert_eq!(tcp_congestion(&near).unwrap(), own.name("scalable"));
-    let listed = own.store.list();
-    let loaded = listed[0].loaded.as_ref().unwrap();
+    let mut listed = own.store.list().into_iter();
+    let scalable = listed.find(|each| each.name == "scalable").unwrap();
+    let loaded = scalable.loaded.unwrap();
     assert!(loaded.current && loaded.understood);
     assert_eq!(loaded.settings, done.settings);
 }

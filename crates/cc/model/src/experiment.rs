@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::{Algorithm, ParameterError, Path, PathError, Simulation, Target, Trace, Window};
+use crate::{
+    Algorithm, ParameterError, Path, PathError, Simulation, Trace, Window, controls::hold::Target,
+};
 
 /// One connection over one path, with losses at given times.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -92,7 +94,11 @@ impl Experiment {
         in_range("span_ns", self.span_ns, 0, 3_600_000_000_000)?;
         let unknown = || ExperimentError::Algorithm {
             name: self.algorithm.clone(),
-            known: Algorithm::ALL.map(Algorithm::name).join(", "),
+            known: Algorithm::all()
+                .iter()
+                .map(|algorithm| algorithm.name)
+                .collect::<Vec<_>>()
+                .join(", "),
         };
         let algorithm = Algorithm::named(&self.algorithm).ok_or_else(unknown)?;
         let given: Vec<_> = self

@@ -10,12 +10,30 @@
 //!   `base_rtt_window` (at least four round trips) in two halves: a longer path is believed after half of it
 //!   to all of it, a shorter one at once.
 //! - Segments are spaced by the rate; a window evenly over the base RTT. No timer is late here; what is
-//!   done where they are, see [`crate::Schedule`].
+//!   done where they are, see [`Schedule`].
 //! - Guard: see [`Guard`]. Fallen back, the flow is Reno from half its window on, below the target.
 //!
 //! Deviations beside those of the crate: fallen back, a loss takes effect at once, not over a round trip.
 
-use crate::{Ack, Control, LATE_US, Parameter, Reno, Unit, Values, Window};
+mod schedule;
+
+pub use schedule::{CATCH_UP_MAX, LATE_US, Look, Schedule};
+
+use crate::{
+    About, Ack, AfterLoss, Control, Model, Parameter, Unit, Values, Window, controls::reno::Reno,
+};
+
+/// What is known of a held window or rate.
+pub const ABOUT: About = About {
+    title: "Hold",
+    summary: "A held window or rate for a guaranteed path: no slow start, no cut on loss",
+    in_linux: false,
+    growth: "none: the window is given",
+    after_loss: AfterLoss::Takes(0, 1),
+    fair_beside_reno: "no: guaranteed paths only",
+    parameters: Hold::PARAMETERS,
+    model: Model::Held(|target, values| Box::new(Hold::new(target, values))),
+};
 
 const HEADROOM: Parameter = Parameter::count(
     "headroom",

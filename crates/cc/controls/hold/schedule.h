@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A schedule: what is due by rate and time against what was sent; in crates/cc/model, `schedule.rs`.
+/* A schedule: what is due by rate and time against what was sent. `schedule.rs` beside it is the reference model.
  *
  * The kernel spaces packets by a timer each. When that is late it takes at most half a packet's time off the next
  * wait (net/ipv4/tcp_output.c, tcp_update_skb_after_send), and whatever is more is lost for good. Packets are a

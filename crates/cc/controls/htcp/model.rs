@@ -11,7 +11,19 @@
 //! Deviations beside those of the crate: none from Linux. Of the paper, Linux grows by at most one segment
 //! for each two ACKs, so that with receive offload, where an ACK stands for many segments, it is slower.
 
-use crate::{Ack, Control, Parameter, Values, Window};
+use crate::{About, Ack, AfterLoss, Control, Model, Parameter, Values, Window};
+
+/// What is known of H-TCP.
+pub const ABOUT: About = About {
+    title: "H-TCP",
+    summary: "H-TCP (Leith and Shorten 2004): grows faster the longer no loss came",
+    in_linux: true,
+    growth: "faster, the longer no loss came",
+    after_loss: AfterLoss::Between((BETA_MIN, ONE), (BETA_MAX, ONE)),
+    fair_beside_reno: "below 1 s between losses",
+    parameters: Htcp::PARAMETERS,
+    model: Model::Free(|values| Box::new(Htcp::new(values))),
+};
 
 const RTT_SCALING: Parameter = Parameter::switch(
     "rtt_scaling",

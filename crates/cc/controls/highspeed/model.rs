@@ -11,7 +11,19 @@
 
 use std::sync::LazyLock;
 
-use crate::{Ack, Control, Window};
+use crate::{About, Ack, AfterLoss, Control, Model, Window};
+
+/// What is known of HighSpeed TCP.
+pub const ABOUT: About = About {
+    title: "HighSpeed",
+    summary: "HighSpeed TCP (RFC 3649): grows faster and falls less in large windows",
+    in_linux: true,
+    growth: "1 to 72 segments a round trip, by the window",
+    after_loss: AfterLoss::Between((128, 256), (232, 256)),
+    fair_beside_reno: "below 38 segments",
+    parameters: &[],
+    model: Model::Free(|_| Box::new(HighSpeed::default())),
+};
 
 /// Its number, from 1, is the growth in segments a round trip.
 struct Row {
