@@ -60,7 +60,7 @@ pub fn connection_counts() -> Result<BTreeMap<String, usize>, Error> {
 }
 
 impl Store {
-    /// All connections and listeners of all network namespaces. Needs root.
+    /// All connections and listeners of all network namespaces. This needs root.
     pub fn connections(&self) -> Result<Vec<Connection>, Error> {
         kernel::check()?;
         let _lock = self.open()?;

@@ -8,11 +8,11 @@ use crate::Error;
 /// A congestion control as a BPF program.
 #[derive(Debug)]
 pub struct Program {
-    /// As users call it, and as Linux calls its own where it has it.
+    /// The name as users call it, and as Linux calls its own where it has it.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// What the control does, in one line.
     pub summary: &'static str,
-    /// Those of its model, in the order in which the program declares them.
+    /// The parameters of its model, in the order in which the program declares them.
     pub parameters: &'static [Parameter],
     /// The compiled program.
     pub(crate) object: &'static [u8],
@@ -23,9 +23,9 @@ pub struct Program {
 pub struct Setting {
     /// The parameter's name.
     pub name: &'static str,
-    /// In the program's unit.
+    /// The value in the program's unit.
     pub value: u64,
-    /// As users write it.
+    /// The value as users write it.
     pub text: String,
 }
 
@@ -96,12 +96,12 @@ impl Program {
         self.object.iter().fold(0xcbf2_9ce4_8422_2325, mix)
     }
 
-    /// All parameters' values in the program's order: the defaults, but for what `given` says in text.
+    /// The values of all parameters in the program's order: the defaults, but for what `given` says in text.
     pub fn values(&self, given: &[(String, String)]) -> Result<Vec<u64>, Error> {
         self.values_over(None, given)
     }
 
-    /// The same over the values of an earlier load.
+    /// The values of all parameters, as [`Self::values`], where those of an earlier load stand for the defaults.
     pub(crate) fn values_over(
         &self,
         earlier: Option<&[u64]>,

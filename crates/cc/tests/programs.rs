@@ -41,12 +41,12 @@ fn runs(program: u32) -> u64 {
     unsafe {
         let fd = File::from_raw_fd(libbpf_sys::bpf_prog_get_fd_by_id(program));
         let mut info: libbpf_sys::bpf_prog_info = mem::zeroed();
-        let asked = libbpf_sys::bpf_prog_get_info_by_fd(
+        let failed = libbpf_sys::bpf_prog_get_info_by_fd(
             std::os::fd::AsRawFd::as_raw_fd(&fd),
             &raw mut info,
             &raw mut length,
         );
-        assert_eq!(asked, 0);
+        assert_eq!(failed, 0);
         info.run_cnt
     }
 }

@@ -54,7 +54,7 @@ const BLIND_EVERY: u32 = 20;
 /// At most half of the window a round trip.
 const FASTEST_EVERY: u32 = 2;
 
-/// See the module.
+/// CUBIC for one connection.
 #[derive(Debug, Clone)]
 pub struct Cubic {
     beta: u64,
@@ -85,10 +85,10 @@ struct Epoch {
 }
 
 impl Cubic {
-    /// What can be set.
+    /// The parameters that can be set.
     pub const PARAMETERS: &[Parameter] = &[BETA, SCALE, FAST_CONVERGENCE, FRIENDLINESS, HYSTART];
 
-    /// From values of [`Self::PARAMETERS`].
+    /// A fresh control, with values of [`Self::PARAMETERS`].
     #[must_use]
     pub fn new(values: &Values) -> Self {
         Cubic {

@@ -25,9 +25,9 @@ pub const ABOUT: About = About {
     model: Model::Free(|_| Box::new(HighSpeed::default())),
 };
 
-/// Its number, from 1, is the growth in segments a round trip.
+/// A row of the table. Its number, from 1, is the growth in segments a round trip.
 struct Row {
-    /// The largest window it is for, segments; the first larger one is the next row's.
+    /// The largest window of this row, segments. A larger one belongs to the next row.
     up_to: u32,
     /// What a loss takes, 1/256 of the window.
     decrease: u64,
@@ -70,7 +70,7 @@ static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
     rows
 });
 
-/// See the module.
+/// HighSpeed TCP for one connection.
 #[derive(Debug, Clone, Default)]
 pub struct HighSpeed {
     row: usize,

@@ -70,7 +70,7 @@ const RETURN_ROUNDS: Parameter = Parameter::count(
     "round trips in a row below half of it until it is held again",
 );
 
-/// A packet of segmentation offload holds less.
+/// The room in segments beyond the flight while a window shrinks. A packet of segmentation offload holds less.
 pub const AHEAD: u64 = 64;
 
 /// What is held.
@@ -87,7 +87,7 @@ pub enum Target {
     },
 }
 
-/// See the module.
+/// A held window or rate for one connection.
 #[derive(Debug, Clone)]
 pub struct Hold {
     target: Target,
@@ -99,7 +99,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// What can be set, beside the target.
+    /// The parameters that can be set beside the target.
     pub const PARAMETERS: &[Parameter] = &[
         HEADROOM,
         FRAME_OVERHEAD,
@@ -130,7 +130,7 @@ impl Hold {
         }
     }
 
-    /// Another target; it also ends falling back.
+    /// Sets another target, which also ends a fallback.
     pub fn aim(&mut self, target: Target) {
         self.target = target;
         self.guard.forgive();
@@ -274,7 +274,7 @@ struct Guard {
 
 impl Guard {
     const LEAST_SEGMENTS: u64 = 8;
-    /// Held so long, the last fall is no longer soon before.
+    /// After so many calm round trips the last fall no longer counts as recent.
     const CALM_ROUNDS: u64 = 100;
     const MOST_DOUBLINGS: u32 = 6;
 

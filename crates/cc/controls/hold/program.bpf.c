@@ -273,10 +273,10 @@ static __always_inline void end_round(struct sock *sk, struct hold *hold, struct
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u32 lost = tp->lost - hold->round_lost;
 	__u64 packets = (__u64)(tp->delivered - hold->round_delivered) + lost;
-	bool told = packets >= ROUND_LEAST_PACKETS;
-	__u32 loss_ppm = told ? lost * 1000000ULL / packets : 0;
+	bool enough = packets >= ROUND_LEAST_PACKETS;
+	__u32 loss_ppm = enough ? lost * 1000000ULL / packets : 0;
 
-	if (told && hold->state != HOLD_IDLE)
+	if (enough && hold->state != HOLD_IDLE)
 		guard(tp, hold, flow, loss_ppm);
 	if (flow) {
 		flow->rounds++;
@@ -285,7 +285,7 @@ static __always_inline void end_round(struct sock *sk, struct hold *hold, struct
 		flow->state = hold->state;
 		flow->window = reckon(sk, hold);
 		flow->base_rtt_us = base_rtt_us(tp, hold);
-		if (told)
+		if (enough)
 			flow->loss_ppm = loss_ppm;
 	}
 	begin_round(tp, hold);

@@ -43,7 +43,7 @@ const LARGEST_RISE_US: u64 = 20_000;
 /// Below this RTT the back-off is not adapted.
 const ADAPTED_FROM_US: u64 = 10_000;
 
-/// See the module.
+/// H-TCP for one connection.
 #[derive(Debug, Clone)]
 pub struct Htcp {
     rtt_scaling: bool,
@@ -69,10 +69,10 @@ struct Throughput {
 }
 
 impl Htcp {
-    /// What can be set.
+    /// The parameters that can be set.
     pub const PARAMETERS: &[Parameter] = &[RTT_SCALING, BANDWIDTH_SWITCH];
 
-    /// From values of [`Self::PARAMETERS`].
+    /// A fresh control, with values of [`Self::PARAMETERS`].
     #[must_use]
     pub fn new(values: &Values) -> Self {
         Htcp {

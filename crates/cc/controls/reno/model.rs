@@ -17,7 +17,7 @@ pub const ABOUT: About = About {
     model: Model::Free(|_| Box::new(Reno)),
 };
 
-/// See the module.
+/// Reno, which keeps no state beside the window.
 #[derive(Debug, Clone, Default)]
 pub struct Reno;
 

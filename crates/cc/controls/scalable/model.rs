@@ -27,7 +27,7 @@ const AI_PACKETS: Parameter = Parameter::count(
 const MD_SHIFT: Parameter =
     Parameter::count("md_shift", (3, 1, 8), "a loss takes 2^-N of the window");
 
-/// See the module.
+/// Scalable TCP for one connection.
 #[derive(Debug, Clone)]
 pub struct Scalable {
     ai_packets: u32,
@@ -35,10 +35,10 @@ pub struct Scalable {
 }
 
 impl Scalable {
-    /// What can be set.
+    /// The parameters that can be set.
     pub const PARAMETERS: &[Parameter] = &[AI_PACKETS, MD_SHIFT];
 
-    /// From values of [`Self::PARAMETERS`].
+    /// A fresh control, with values of [`Self::PARAMETERS`].
     #[must_use]
     pub fn new(values: &Values) -> Self {
         Scalable {
