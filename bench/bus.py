@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.report import Row, Target, publish
-from howdah.paths.guaranteed.bus import Bus, Watch
-from howdah.paths.guaranteed.bus.jetstream import JetStreamBus
-from howdah.paths.guaranteed.bus.leadership import stand
-from howdah.paths.guaranteed.bus.local import LocalBus
-from howdah.paths.guaranteed.bus.server import NatsServer
+from howdah.control.bus import Bus, Watch
+from howdah.control.bus.jetstream import JetStreamBus
+from howdah.control.bus.leadership import stand
+from howdah.control.bus.local import LocalBus
+from howdah.control.bus.server import NatsServer
 
 KEYS = 1_000
 CHANGES_PER_S = 100

@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from bench.report import Row, Target, publish
-from howdah.paths.guaranteed.agent import Held
-from howdah.paths.guaranteed.bus import Bus, opened
-from howdah.paths.guaranteed.bus.server import NatsServer
-from howdah.paths.guaranteed.interface import Operations
-from howdah.paths.guaranteed.members import Member
-from howdah.paths.guaranteed.messages import Measured
-from howdah.paths.guaranteed.policyfile import loads
-from howdah.paths.guaranteed.running.agent import RunningAgent
-from howdah.paths.guaranteed.running.controller import RunningController
-from howdah.paths.guaranteed.running.together import together
+from howdah.control.agent import Held
+from howdah.control.bus import Bus, opened
+from howdah.control.bus.server import NatsServer
+from howdah.control.interface import Operations
+from howdah.control.members import Member
+from howdah.control.messages import Measured
+from howdah.control.policyfile import loads
+from howdah.control.running.agent import RunningAgent
+from howdah.control.running.controller import RunningController
+from howdah.control.running.together import together
 
 AGENTS, CLASSES = 50, 20
 CHANGES_PER_S = 100

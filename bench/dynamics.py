@@ -17,9 +17,9 @@ import numpy as np
 
 from bench.maps import LINEAR, MAPS, NOISE, orbit
 from bench.report import Row, Target, publish
-from howdah.paths.dedicated.dynamics import verdict
-from howdah.paths.dedicated.dynamics.lyapunov import Exponents, exponents
-from howdah.paths.dedicated.dynamics.usable import Trace
+from howdah.profiles.dynamics import verdict
+from howdah.profiles.dynamics.lyapunov import Exponents, exponents
+from howdah.profiles.dynamics.usable import Trace
 
 NAME = "dynamics"
 SAMPLES = 100

@@ -15,8 +15,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from howdah.paths.guaranteed.bus.server import NatsServer
-from howdah.paths.guaranteed.http.client import Client
+from howdah.control.bus.server import NatsServer
+from howdah.control.http.client import Client
 
 BETWEEN_S = 1.0
 """From order to order."""

@@ -16,15 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench.report import Row, Target, publish
-from howdah.paths.dedicated.models import (
-    Configuration,
-    PathParameters,
-    Prediction,
-    loss,
-    predict,
-    predict_steady,
-)
-from howdah.paths.dedicated.models.wire import Segment
+from howdah.profiles.models import Configuration, PathParameters, Prediction, loss, predict, predict_steady
+from howdah.profiles.models.wire import Segment
 
 RATE_BPS = 10e9
 MTU_BYTES = 9000

@@ -28,9 +28,9 @@ from bench.profile_families import (
     turn,
 )
 from bench.report import Row, Target, publish
-from howdah.paths.dedicated.profile import profile
-from howdah.paths.dedicated.sigmoids import sigmoids
-from howdah.paths.dedicated.transition import transition
+from howdah.profiles.profile import profile
+from howdah.profiles.sigmoids import sigmoids
+from howdah.profiles.transition import transition
 
 DRAWS = 300
 AT_LEAST = Target.at_least(95)

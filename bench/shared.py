@@ -14,15 +14,15 @@ from typing import Any
 import msgspec
 
 from bench.report import RESULTS, Row, Target, publish
-from howdah.paths.shared.recognise import recording
-from howdah.paths.shared.recognise.contract import Classifier
-from howdah.paths.shared.recognise.evaluate import Protocol, Scores, evaluate
-from howdah.paths.shared.recognise.logistic import Logistic
-from howdah.paths.shared.recognise.paper import NearestNeighbour
-from howdah.paths.shared.recognise.recording import BURSTS
-from howdah.paths.shared.recognise.stopping import Stopped
-from howdah.paths.shared.recognise.train import Training, train
-from howdah.paths.shared.recognise.windows import default_step_s, examples
+from howdah.recognition import recording
+from howdah.recognition.contract import Classifier
+from howdah.recognition.evaluate import Protocol, Scores, evaluate
+from howdah.recognition.logistic import Logistic
+from howdah.recognition.paper import NearestNeighbour
+from howdah.recognition.recording import BURSTS
+from howdah.recognition.stopping import Stopped
+from howdah.recognition.train import Training, train
+from howdah.recognition.windows import default_step_s, examples
 
 PAPERS = "overlay-1"
 """The path of the paper."""

@@ -14,7 +14,7 @@ from howdah.archive import Archive
 from howdah.archive.runs import Runs
 from howdah.measure import kept
 from howdah.measure.plan import SweepPlan
-from howdah.paths.dedicated.evaluate import draw, evaluate
+from howdah.profiles.evaluate import draw, evaluate
 from howdah.report.material import Material
 from howdah.report.selection import SEED
 from howdah.report.statements import judge

@@ -11,13 +11,13 @@ from bench.leases.clock import Clock
 from bench.leases.network import Network
 from bench.leases.scene import Scene
 from bench.leases.timeline import NS_PER_S, Timeline
-from howdah.paths.guaranteed.agent import Agent, Held
-from howdah.paths.guaranteed.bus.election import Claim, Record
-from howdah.paths.guaranteed.controller import Controller, Rates
-from howdah.paths.guaranteed.ledger import DRIFT_MARGIN
-from howdah.paths.guaranteed.messages import Call, Grant, Report
-from howdah.paths.guaranteed.orders import Orders
-from howdah.paths.guaranteed.targets import Targets
+from howdah.control.agent import Agent, Held
+from howdah.control.bus.election import Claim, Record
+from howdah.control.controller import Controller, Rates
+from howdah.control.ledger import DRIFT_MARGIN
+from howdah.control.messages import Call, Grant, Report
+from howdah.control.orders import Orders
+from howdah.control.targets import Targets
 
 
 class Variant(NamedTuple):

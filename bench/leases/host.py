@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from bench.leases.clock import Clock
 from bench.leases.ground import Ground
-from howdah.paths.guaranteed.agent import Agent, Held
-from howdah.paths.guaranteed.idle import AFTER_NS
-from howdah.paths.guaranteed.messages import Call, Grant, Measured, Report
+from howdah.control.agent import Agent, Held
+from howdah.control.idle import AFTER_NS
+from howdah.control.messages import Call, Grant, Measured, Report
 
 KILLED_WRITING = 0.01
 

@@ -6,11 +6,11 @@ import msgspec
 
 from bench.leases.ground import Variant
 from bench.leases.world import run
-from howdah.paths.guaranteed.agent import Agent
-from howdah.paths.guaranteed.controller import Controller, Messages
-from howdah.paths.guaranteed.ledger import Account, Ledger
-from howdah.paths.guaranteed.messages import Call, Grant, Report, Share
-from howdah.paths.guaranteed.peer import Peer
+from howdah.control.agent import Agent
+from howdah.control.controller import Controller, Messages
+from howdah.control.ledger import Account, Ledger
+from howdah.control.messages import Call, Grant, Report, Share
+from howdah.control.peer import Peer
 
 
 class _LeaseFromReceipt(Agent):

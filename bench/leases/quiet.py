@@ -7,8 +7,8 @@ from bench.leases.network import Weather
 from bench.leases.scene import Scene, class_of, policy_of
 from bench.leases.timeline import NS_PER_S
 from bench.leases.world import World
-from howdah.paths.guaranteed.orders import Orders
-from howdah.paths.guaranteed.terms import Change, Terms
+from howdah.control.orders import Orders
+from howdah.control.terms import Change, Terms
 
 LEASE_NS = 2 * NS_PER_S
 STEP_NS = NS_PER_S // 10_000

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from bench.leases.clock import PPM_MAX, Clock
 from bench.leases.network import Weather
 from bench.leases.timeline import NS_PER_S
-from howdah.paths.guaranteed.members import Member
-from howdah.paths.guaranteed.policy import Flow, Policy, TrafficClass
-from howdah.paths.guaranteed.terms import Change, Terms
+from howdah.control.members import Member
+from howdah.control.policy import Flow, Policy, TrafficClass
+from howdah.control.terms import Change, Terms
 
 LEASE_NS = NS_PER_S
 TERM_PER_LEASE = 0.4

@@ -5,10 +5,10 @@ from functools import partial
 from bench.leases.clock import Clock
 from bench.leases.ground import Ground
 from bench.leases.network import STORE
-from howdah.paths.guaranteed.bus.election import Claim, Election, Record
-from howdah.paths.guaranteed.controller import Controller, Messages
-from howdah.paths.guaranteed.messages import Grant, Report
-from howdah.paths.guaranteed.orders import Orders
+from howdah.control.bus.election import Claim, Election, Record
+from howdah.control.controller import Controller, Messages
+from howdah.control.messages import Grant, Report
+from howdah.control.orders import Orders
 
 _REPLY_PER_TERM = 0.3
 

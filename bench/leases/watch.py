@@ -10,8 +10,8 @@ from bench.leases.clock import PPM_MAX
 from bench.leases.ground import Ground
 from bench.leases.host import Host
 from bench.leases.seat import Seat
-from howdah.paths.guaranteed.agent import Held
-from howdah.paths.guaranteed.messages import Call, Grant
+from howdah.control.agent import Held
+from howdah.control.messages import Call, Grant
 
 SUM = "more in force than there is to give away"
 MINIMUM = "less in force than a minimum"

@@ -15,8 +15,8 @@ from bench.leases.scene import SETTLED_LEASES, Event, Scene, drawn
 from bench.leases.seat import Seat
 from bench.leases.timeline import NS_PER_S
 from bench.leases.watch import Watch
-from howdah.paths.guaranteed.orders import Orders
-from howdah.paths.guaranteed.targets import Targets
+from howdah.control.orders import Orders
+from howdah.control.targets import Targets
 
 
 class Outcome(NamedTuple):

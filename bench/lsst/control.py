@@ -13,11 +13,11 @@ from bench.lsst.relay import relayed
 from bench.lsst.scenario import Scenario
 from howdah import HowdahError
 from howdah.cc import programs
+from howdah.control.bus.server import NatsServer
+from howdah.control.http.address import DEFAULT_PORT
+from howdah.control.http.client import Client
 from howdah.lab import Lab
-from howdah.paths.guaranteed.bus.server import NatsServer
-from howdah.paths.guaranteed.http.address import DEFAULT_PORT
-from howdah.paths.guaranteed.http.client import Client
-from howdah.tied import TIED
+from howdah.parent_death import TIED
 
 HOWDAH = (sys.executable, "-m", "howdah")
 MEMORY = "/dev/shm"  # noqa: S108

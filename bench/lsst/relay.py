@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from howdah.paths.guaranteed.http.address import DEFAULT_PORT
+from howdah.control.http.address import DEFAULT_PORT
 
 _CLONE_NEWNET = 0x40000000
 _LOOPBACK = "127.0.0.1"

@@ -7,9 +7,9 @@ import msgspec
 
 from howdah import lab, tomlfile
 from howdah._native import parse_bytes, parse_duration, parse_fraction, parse_rate
+from howdah.control import policyfile
+from howdah.control.policy import Policy
 from howdah.lab.topology import Topology
-from howdah.paths.guaranteed import policyfile
-from howdah.paths.guaranteed.policy import Policy
 from howdah.values.link import Change, LinkSpec
 
 FILE = Path(__file__).parents[2] / "scenarios" / "lsst-figure2.toml"

@@ -12,7 +12,7 @@ def main() -> None:
     command, *words = sys.argv[1:] or [""]
     match command:
         case "serve":
-            from howdah.transfer import serve  # noqa: PLC0415
+            from howdah.remote import serve  # noqa: PLC0415
 
             code = serve.main(words)
         case "sink":
@@ -20,11 +20,11 @@ def main() -> None:
 
             code = sink.main(words)
         case "respond":
-            from howdah.measure import responder  # noqa: PLC0415
+            from howdah.probing import responder  # noqa: PLC0415
 
             code = responder.main(words)
         case "standby":
-            from howdah.transfer import standby  # noqa: PLC0415
+            from howdah.remote import standby  # noqa: PLC0415
 
             code = standby.main(words)
         case "cp":
@@ -36,7 +36,8 @@ def main() -> None:
 
 def _copy(words: list[str]) -> int:
     from howdah import interrupt  # noqa: PLC0415
-    from howdah.transfer import arguments, early  # noqa: PLC0415
+    from howdah.cli import arguments  # noqa: PLC0415
+    from howdah.remote import early  # noqa: PLC0415
 
     given = arguments.parse(words)
     if given is None:
@@ -44,11 +45,11 @@ def _copy(words: list[str]) -> int:
     try:
         # A share is asked for before ssh connects, which may be held to it.
         if "--class" not in given.values:
-            early.begin(given)
+            early.begin(given.names, given.values.get("--far-howdah"), memory="--memory" in given.values)
         # A C extension whose loading is broken off crashes when Python ends.
         with interrupt.Held():
+            from howdah.cli import copy_command as command  # noqa: PLC0415
             from howdah.guarded import guarded  # noqa: PLC0415
-            from howdah.transfer import command  # noqa: PLC0415
 
         return guarded(lambda: command.copy(given))
     finally:

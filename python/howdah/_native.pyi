@@ -93,7 +93,7 @@ def printable(text: bytes, most_bytes: int | None = None) -> str:
 def host_limits() -> bytes:
     """This network namespace's HostLimits (record.py): kernel, congestion controls, buffer limits."""
 
-# --- round trips (crates/probe); Structs in measure/probing.py -------------------------------------
+# --- round trips (crates/probe); Structs in probing/probing.py -------------------------------------
 
 @final
 class Prober:
@@ -273,22 +273,22 @@ class Session:
         """Takes the descriptors over and sends Hello at once; does not wait for the answer."""
 
     def hello(self, timeout_s: float) -> bytes | None:
-        """FarHello (transfer/messages.py), or None when it is not there yet after ``timeout_s``.
+        """FarHello (remote/messages.py), or None when it is not there yet after ``timeout_s``.
 
         Raises HowdahError when the far end speaks no howdah, another version, or has gone.
         """
 
     def start(self, job: bytes, plan: bytes) -> None:
-        """Carries out a Job (transfer/messages.py) by a Plan (plan.py) on threads of its own."""
+        """Carries out a Job (remote/messages.py) by a Plan (plan.py) on threads of its own."""
 
     def wait(self, timeout_s: float) -> bool:
         """True when the transfer has ended, well or not."""
 
     def progress(self) -> bytes:
-        """Progress (transfer/messages.py)."""
+        """Progress (remote/messages.py)."""
 
     def steer(self, steering: bytes) -> None:
-        """Has the streams send by a Steering (transfer/messages.py) without reconnecting; does not wait.
+        """Has the streams send by a Steering (remote/messages.py) without reconnecting; does not wait.
 
         What came of it is Progress.latest, from a far sender after a round trip; when all has arrived
         nothing comes of it. Raises HowdahError when it cannot be read, asks for more streams than the plan

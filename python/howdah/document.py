@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from howdah import HowdahError, __version__
-from howdah.words import printable
+from howdah.text import printable
 
 T = TypeVar("T", bound=msgspec.Struct)
 _TEXT_BYTES_MAX = 8192

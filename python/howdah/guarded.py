@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 
 from howdah import HowdahError
-from howdah.words import printable
+from howdah.text import printable
 
 
 def guarded(command: Callable[[], int]) -> int:

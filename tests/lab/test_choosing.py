@@ -9,7 +9,7 @@ import pytest
 from copying import Copier, alive
 
 from howdah import lab
-from howdah.transfer.messages import GAUGING, STARTED
+from howdah.remote.messages import GAUGING, STARTED
 from howdah.values.record import Outcome, Record
 
 pytestmark = pytest.mark.lab
@@ -22,7 +22,7 @@ from howdah.archive import Archive
 from howdah.values.plan import Plan
 from howdah.transfer import beside
 from howdah.transfer.display import Quiet
-from howdah.transfer.endpoints import route
+from howdah.remote.endpoints import route
 from howdah.transfer.run import Request, run
 
 def recognise(times_s, rtt_s, base_rtt_s, ours):

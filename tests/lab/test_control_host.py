@@ -16,17 +16,17 @@ from streams import PORT, Samples, streams, wire_bps
 from howdah import lab
 from howdah.cc import programs
 from howdah.cc.shares import everyones, now_ns
+from howdah.control.agent import Held
+from howdah.control.bus.local import LocalBus
+from howdah.control.host import Host
+from howdah.control.interface import Operations
+from howdah.control.members import Member
+from howdah.control.policyfile import loads
+from howdah.control.privilege import remote
+from howdah.control.running.agent import PlacingKernel
+from howdah.control.running.serving import serve
+from howdah.control.status import FlowStatus
 from howdah.lab import Lab
-from howdah.paths.guaranteed.agent import Held
-from howdah.paths.guaranteed.bus.local import LocalBus
-from howdah.paths.guaranteed.host import Host
-from howdah.paths.guaranteed.interface import Operations
-from howdah.paths.guaranteed.members import Member
-from howdah.paths.guaranteed.policyfile import loads
-from howdah.paths.guaranteed.privilege import remote
-from howdah.paths.guaranteed.running.agent import PlacingKernel
-from howdah.paths.guaranteed.running.serving import serve
-from howdah.paths.guaranteed.status import FlowStatus
 
 pytestmark = pytest.mark.lab
 
@@ -57,9 +57,9 @@ ports = "PORT"
 """
 HOLD_AND_WAIT = """
 import sys, time
-from howdah.paths.guaranteed.agent import Held
-from howdah.paths.guaranteed.host import Host
-from howdah.paths.guaranteed.members import Member
+from howdah.control.agent import Held
+from howdah.control.host import Host
+from howdah.control.members import Member
 host = Host(sys.argv[1], int(sys.argv[2]))
 host.hold("images/base20", Held(60_000_000, 10_000_000, int(sys.argv[3])))
 host.place({"images/base20": Member("base20", "10.78.0.0/16", (1, 65535))})
@@ -68,8 +68,8 @@ time.sleep(3600)
 """
 
 TWO_HOSTS = """
-from howdah.paths.guaranteed.agent import Held
-from howdah.paths.guaranteed.host import Host
+from howdah.control.agent import Held
+from howdah.control.host import Host
 hosts = [Host("base20", 1), Host("base21", 2)]
 for host in hosts:
     host.hold("images", Held(60_000_000, 10_000_000, 0))

@@ -21,12 +21,12 @@ from traces import HOWDAH
 from howdah import HowdahError
 from howdah.cc import programs
 from howdah.cc.shares import everyones, now_ns
-from howdah.paths.guaranteed.agent import Held
-from howdah.paths.guaranteed.bus.server import NatsServer
-from howdah.paths.guaranteed.http import tokens
-from howdah.paths.guaranteed.http.client import Client
-from howdah.paths.guaranteed.members import Member
-from howdah.paths.guaranteed.privilege import protocol, remote
+from howdah.control.agent import Held
+from howdah.control.bus.server import NatsServer
+from howdah.control.http import tokens
+from howdah.control.http.client import Client
+from howdah.control.members import Member
+from howdah.control.privilege import protocol, remote
 
 pytestmark = pytest.mark.lab
 
@@ -41,7 +41,7 @@ minimum = "10Mbit"
 host = "base20"
 to = "10.99.0.0/16"
 """
-HELPER = "howdah.paths.guaranteed.privilege.helper"
+HELPER = "howdah.control.privilege.helper"
 KEPT = {12: "net_admin", 19: "sys_ptrace", 21: "sys_admin", 38: "perfmon", 39: "bpf"}
 """Numbers of capabilities(7)."""
 SOON_S = 30
@@ -238,7 +238,7 @@ def test_a_helper_whose_agent_is_killed_ends_and_the_lease_runs_out(tmp_path: Pa
 def test_a_helper_that_was_asked_for_nothing_takes_its_program_along() -> None:
     script = f"""
 import time
-from howdah.paths.guaranteed.privilege import remote
+from howdah.control.privilege import remote
 with remote.started({{"{HOST}": None}}):
     print("started", flush=True)
     time.sleep(3600)

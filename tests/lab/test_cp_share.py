@@ -13,9 +13,9 @@ from copying import Copier, alive, wait_until
 from traces import HOWDAH
 
 from howdah import lab
+from howdah.control.status import Status
 from howdah.lab import Lab
-from howdah.paths.guaranteed.status import Status
-from howdah.transfer.summary import summary
+from howdah.words.copy import summary
 
 pytestmark = pytest.mark.lab
 

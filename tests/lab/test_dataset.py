@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from copying import wait_until
 
-from howdah.paths.shared.recognise import recording
+from howdah.recognition import recording
 
 pytestmark = pytest.mark.lab
 

@@ -19,12 +19,12 @@ from howdah import lab
 from howdah.cc import programs
 from howdah.cc.places import Place
 from howdah.cc.shares import everyones
+from howdah.control.bus.local import LocalBus
+from howdah.control.host import Host
+from howdah.control.interface import Operations
+from howdah.control.policyfile import loads
+from howdah.control.running.serving import serve
 from howdah.lab import Lab
-from howdah.paths.guaranteed.bus.local import LocalBus
-from howdah.paths.guaranteed.host import Host
-from howdah.paths.guaranteed.interface import Operations
-from howdah.paths.guaranteed.policyfile import loads
-from howdah.paths.guaranteed.running.serving import serve
 
 pytestmark = pytest.mark.lab
 

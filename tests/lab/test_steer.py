@@ -28,8 +28,8 @@ import msgspec
 from howdah.archive import Archive
 from howdah.values.plan import Plan
 from howdah.transfer.display import Quiet
-from howdah.transfer.endpoints import route
-from howdah.transfer.messages import Steering
+from howdah.remote.endpoints import route
+from howdah.remote.messages import Steering
 from howdah.transfer.run import Request, run
 
 def pilot(now):

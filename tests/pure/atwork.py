@@ -7,15 +7,15 @@ from typing import Any, TypeVar
 
 import virtual
 
-from howdah.paths.guaranteed.agent import Held
-from howdah.paths.guaranteed.bus import Bus, Entry, Unreachable, Watch
-from howdah.paths.guaranteed.bus.local import LocalBus
-from howdah.paths.guaranteed.interface import Operations
-from howdah.paths.guaranteed.members import Member
-from howdah.paths.guaranteed.messages import Measured
-from howdah.paths.guaranteed.policy import Policy
-from howdah.paths.guaranteed.running.agent import RunningAgent
-from howdah.paths.guaranteed.running.controller import RunningController
+from howdah.control.agent import Held
+from howdah.control.bus import Bus, Entry, Unreachable, Watch
+from howdah.control.bus.local import LocalBus
+from howdah.control.interface import Operations
+from howdah.control.members import Member
+from howdah.control.messages import Measured
+from howdah.control.policy import Policy
+from howdah.control.running.agent import RunningAgent
+from howdah.control.running.controller import RunningController
 
 T = TypeVar("T")
 BOOTED_NS = 10**15

@@ -7,13 +7,13 @@ them with a time constant. It is no TCP; it is what the steering can be held to 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from howdah.paths.shared.choose.background import Background, Belief, background
-from howdah.paths.shared.choose.course import Way
-from howdah.paths.shared.choose.measured import Look
-from howdah.paths.shared.choose.policy import Policy, Situation
-from howdah.paths.shared.choose.share import Choice, Shares, alone, shares
-from howdah.paths.shared.choose.steer import Steer
-from howdah.paths.shared.choose.value import value
+from howdah.steering.background import Background, Belief, background
+from howdah.steering.course import Way
+from howdah.steering.measured import Look
+from howdah.steering.policy import Policy, Situation
+from howdah.steering.share import Choice, Shares, alone, shares
+from howdah.steering.steer import Steer
+from howdah.steering.value import value
 
 TICK_S = 0.2
 VERDICT_S = 1.0

@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from howdah.paths.guaranteed.bus.server import NatsServer
-from howdah.tied import TIED
+from howdah.control.bus.server import NatsServer
+from howdah.parent_death import TIED
 
 
 @contextmanager

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 from atwork import Table
 
-from howdah.paths.guaranteed.bus.leadership import boottime_ns
-from howdah.paths.guaranteed.bus.local import LocalBus
-from howdah.paths.guaranteed.http import serving
-from howdah.paths.guaranteed.http.listening import Listening
-from howdah.paths.guaranteed.interface import Operations
-from howdah.paths.guaranteed.policy import Policy
-from howdah.paths.guaranteed.policyfile import loads
-from howdah.paths.guaranteed.running.serving import serve
+from howdah.control.bus.leadership import boottime_ns
+from howdah.control.bus.local import LocalBus
+from howdah.control.http import serving
+from howdah.control.http.listening import Listening
+from howdah.control.interface import Operations
+from howdah.control.policy import Policy
+from howdah.control.policyfile import loads
+from howdah.control.running.serving import serve
 
 FIGURE_2 = """
 name = "lsst"

@@ -6,8 +6,8 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from howdah import HowdahError
-from howdah.paths.guaranteed.policy import Policy
-from howdah.paths.guaranteed.policyfile import loads
+from howdah.control.policy import Policy
+from howdah.control.policyfile import loads
 
 POLICY = """
 name = "lsst"

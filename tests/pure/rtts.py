@@ -8,7 +8,7 @@ udp    a queue that stays full. Nobody: no queue.
 
 import numpy as np
 
-from howdah.paths.shared.recognise.recording import Burst, Recording
+from howdah.recognition.recording import Burst, Recording
 
 STEP_S = 0.1
 BACKGROUNDS = {"nobody": {}, "cubic": {"cubic": 1}, "bbr": {"bbr": 1}, "udp": {"udp": 1}}

@@ -3,7 +3,7 @@
 import asyncio
 import random
 
-from howdah.paths.guaranteed.bus.interface import Ballot, Entry, Unreachable
+from howdah.control.bus.interface import Ballot, Entry, Unreachable
 
 
 class Store:

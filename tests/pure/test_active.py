@@ -10,15 +10,15 @@ from rtts import recording
 from samples import PROBE
 
 from howdah import HowdahError
-from howdah.measure.probe_words import in_words
-from howdah.paths.shared.active import PROFILE, QUIET_S, profile
-from howdah.paths.shared.dataset.planfile import load, loads
-from howdah.paths.shared.listen import CannotTell, listen
-from howdah.paths.shared.recognise.kept import of_bursts
-from howdah.paths.shared.recognise.recording import Burst
-from howdah.paths.shared.recognise.windows import SENT, sent_at
+from howdah.dataset.planfile import load, loads
+from howdah.recognition.kept import of_bursts
+from howdah.recognition.listen import CannotTell, listen
+from howdah.recognition.recording import Burst
+from howdah.recognition.windows import SENT, sent_at
+from howdah.traffic.active import PROFILE, QUIET_S, profile
 from howdah.traffic.pattern import Tcp
 from howdah.values.probe import Burst as Sent
+from howdah.words.probe import in_words
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 

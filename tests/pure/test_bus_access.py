@@ -16,12 +16,12 @@ import pytest
 from buses import Pretender, pretended, served, served_as
 
 from howdah import HowdahError
-from howdah.paths.guaranteed.bus import Access, Unreachable
-from howdah.paths.guaranteed.bus.access import login
-from howdah.paths.guaranteed.bus.jetstream import JetStreamBus
-from howdah.paths.guaranteed.bus.leadership import stand
-from howdah.paths.guaranteed.bus.server import NatsServer
-from howdah.paths.guaranteed.command import Here, run_agents
+from howdah.cli.control_command import Here, run_agents
+from howdah.control.bus import Access, Unreachable
+from howdah.control.bus.access import login
+from howdah.control.bus.jetstream import JetStreamBus
+from howdah.control.bus.leadership import stand
+from howdah.control.bus.server import NatsServer
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "bus.md"
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from shaky import ShakyBus, Store
 from virtual import run
 
-from howdah.paths.guaranteed.bus import leadership
-from howdah.paths.guaranteed.bus.election import DRIFT, Claim, Election, Record
-from howdah.paths.guaranteed.bus.leadership import Leadership, stand
-from howdah.paths.guaranteed.bus.local import LocalBus
+from howdah.control.bus import leadership
+from howdah.control.bus.election import DRIFT, Claim, Election, Record
+from howdah.control.bus.leadership import Leadership, stand
+from howdah.control.bus.local import LocalBus
 
 TTL_S = 1.0
 FAULTS_S = 15.0

@@ -13,10 +13,10 @@ import pytest
 from buses import served, wired
 
 from howdah import HowdahError
-from howdah.paths.guaranteed.bus import Bus, Change, Unreachable, Watch
-from howdah.paths.guaranteed.bus.jetstream import JetStreamBus
-from howdah.paths.guaranteed.bus.leadership import Leadership, boottime_ns, stand
-from howdah.paths.guaranteed.bus.server import NatsServer
+from howdah.control.bus import Bus, Change, Unreachable, Watch
+from howdah.control.bus.jetstream import JetStreamBus
+from howdah.control.bus.leadership import Leadership, boottime_ns, stand
+from howdah.control.bus.server import NatsServer
 
 TTL_S = 1.0
 TAKEOVER_S = 2.0
@@ -158,8 +158,8 @@ async def never_together(one: Leadership, other: Leadership) -> None:
 
 _LEADER = """
 import asyncio, sys
-from howdah.paths.guaranteed.bus import opened
-from howdah.paths.guaranteed.bus.leadership import stand
+from howdah.control.bus import opened
+from howdah.control.bus.leadership import stand
 
 async def main():
     async with opened(sys.argv[1]) as bus, stand(bus, "control", ttl_s=float(sys.argv[2])) as leadership:
@@ -197,7 +197,7 @@ def test_a_leader_killed_is_followed_in_time_and_not_before_its_term_is_over(ser
 
 
 def test_the_bus_of_one_process_does_not_load_nats() -> None:
-    code = "import sys, howdah.paths.guaranteed.bus; sys.exit('nats' in sys.modules)"
+    code = "import sys, howdah.control.bus; sys.exit('nats' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -205,7 +205,7 @@ def test_without_nats_py_the_way_to_install_it_is_said() -> None:
     code = """
 import asyncio, sys
 sys.modules["nats"] = None
-from howdah.paths.guaranteed.bus import opened
+from howdah.control.bus import opened
 
 async def main():
     async with opened("nats://127.0.0.1:1"):
@@ -224,7 +224,7 @@ def test_a_server_ends_with_its_maker_and_its_folder_is_private(tmp_path: Path) 
     code = """
 import sys, time
 from pathlib import Path
-from howdah.paths.guaranteed.bus.server import NatsServer
+from howdah.control.bus.server import NatsServer
 server = NatsServer(Path(sys.argv[1]))
 server.start()
 print(server.pid, flush=True)

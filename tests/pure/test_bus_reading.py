@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from howdah.paths.guaranteed.bus.bucket import OPERATION, REASON
-from howdah.paths.guaranteed.bus.reading import Reading
-from howdah.paths.guaranteed.bus.watch import Change, Watch
+from howdah.control.bus.bucket import OPERATION, REASON
+from howdah.control.bus.reading import Reading
+from howdah.control.bus.watch import Change, Watch
 
 PREFIX = "$KV.b."
 KEYS = st.sampled_from("abcd")

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from howdah.cc import report
 from howdah.cc.places import Place
 from howdah.cc.programs import Attaching, Ports, Rule, Status, Target
 from howdah.cc.shares import Share
+from howdah.words import cc as report
 
 SHARE = Share(
     number=3,

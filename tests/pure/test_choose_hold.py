@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.paths.shared.choose.hold import EVERY_S, FAST, Hold, Path
-from howdah.paths.shared.choose.rates import level_bps
+from howdah.steering.hold import EVERY_S, FAST, Hold, Path
+from howdah.steering.rates import level_bps
 
 TICK_S = 0.1
 CARRIES_BPS = 500e6

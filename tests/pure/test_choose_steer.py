@@ -9,13 +9,13 @@ from beside import CAPACITY_BPS, DEFAULT, TICK_S, Ran, Simulated, right, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.paths.shared.choose.background import Background, Belief
-from howdah.paths.shared.choose.course import Way
-from howdah.paths.shared.choose.measured import Look, Peak
-from howdah.paths.shared.choose.paper import Paper
-from howdah.paths.shared.choose.policy import Situation
-from howdah.paths.shared.choose.share import Choice
-from howdah.paths.shared.choose.steer import (
+from howdah.steering.background import Background, Belief
+from howdah.steering.course import Way
+from howdah.steering.measured import Look, Peak
+from howdah.steering.paper import Paper
+from howdah.steering.policy import Situation
+from howdah.steering.share import Choice
+from howdah.steering.steer import (
     AGAIN_S,
     DOUBT_S,
     FIRST_S,
@@ -27,8 +27,8 @@ from howdah.paths.shared.choose.steer import (
     ROOM_S,
     Steer,
 )
-from howdah.paths.shared.choose.trial import HELD
-from howdah.paths.shared.choose.weigh import Weigh
+from howdah.steering.trial import HELD
+from howdah.steering.weigh import Weigh
 
 CLASSES = ("nobody", "1 cubic", "2 cubic", "1 bbr", "2 bbr", "1 bbr, 1 cubic", "1 udp")
 ONE = Choice("cubic", 1)

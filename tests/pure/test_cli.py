@@ -13,13 +13,13 @@ from rich.console import Console
 from samples import howdah
 
 from howdah.cli import app, cp
-from howdah.transfer import command
-from howdah.transfer.arguments import FLAGS, VALUES, Arguments, parse
-from howdah.transfer.display import Meter
-from howdah.transfer.messages import Progress
-from howdah.transfer.ssh_errors import explain
-from howdah.transfer.terminal import view
+from howdah.cli import copy_command as command
+from howdah.cli.arguments import FLAGS, VALUES, Arguments, parse
+from howdah.remote.messages import Progress
+from howdah.remote.meter import Meter
+from howdah.remote.ssh_errors import explain
 from howdah.values.plan import Plan
+from howdah.words.copy_terminal import view
 
 WORDS = st.sampled_from(
     [

@@ -1,7 +1,7 @@
 import numpy as np
 
-from howdah.paths.dedicated.compare import Errors, compare
-from howdah.paths.dedicated.profile import profile
+from howdah.profiles.compare import Errors, compare
+from howdah.profiles.profile import profile
 
 
 def test_the_better_regression_is_the_one_that_knows_what_it_was_not_shown() -> None:

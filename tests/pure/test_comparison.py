@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from samples import record
 
-from howdah.transfer.comparison import comparison
-from howdah.transfer.summary import details, summary
 from howdah.values.plan import Plan, Prediction, Why
 from howdah.values.record import Change, Outcome, Record, Sample
+from howdah.words.comparison import comparison
+from howdah.words.copy import details, summary
 
 PREDICTED = Prediction(rate_low_bps=8.1e9, rate_mid_bps=8.7e9, rate_high_bps=9.2e9, duration_s=10)
 

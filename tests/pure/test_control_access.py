@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from test_control_api import error, send
 
 from howdah import HowdahError
-from howdah.paths.guaranteed.http import tokens
-from howdah.paths.guaranteed.http.address import is_loopback, parse
-from howdah.paths.guaranteed.http.client import Client
-from howdah.paths.guaranteed.http.listening import Listening, open_socket
-from howdah.paths.guaranteed.http.tokens import Token, Tokens
+from howdah.control.http import tokens
+from howdah.control.http.address import is_loopback, parse
+from howdah.control.http.client import Client
+from howdah.control.http.listening import Listening, open_socket
+from howdah.control.http.tokens import Token, Tokens
 
 READ, READER = tokens.make("wall", "read")
 OPERATE, OPERATOR = tokens.make("scheduler", "operate")
@@ -244,7 +244,7 @@ def test_where_something_else_encrypts_tokens_are_enough(file: Path) -> None:
 
 
 def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "howdah.paths.guaranteed.http.server", raising=False)
+    monkeypatch.delitem(sys.modules, "howdah.control.http.server", raising=False)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with (
         pytest.raises(HowdahError, match=r"needs Starlette and uvicorn; .*pip install 'howdah\[control\]'"),

@@ -11,9 +11,9 @@ import pytest
 from controlled import WAIT_S, Controlled, controlled
 
 from howdah import HowdahError
-from howdah.paths.guaranteed.http.application import BODY_MAX_BYTES
-from howdah.paths.guaranteed.http.client import Client
-from howdah.paths.guaranteed.status import Status
+from howdah.control.http.application import BODY_MAX_BYTES
+from howdah.control.http.client import Client
+from howdah.control.status import Status
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +208,7 @@ def test_a_mistake_of_ours_is_said_and_ends_nothing(
     client: Client, path: Controlled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("howdah.paths.guaranteed.interface.Operations.status", lambda self: 1 / 0)
+        patch.setattr("howdah.control.interface.Operations.status", lambda self: 1 / 0)
         answer, said = send(path, "GET", "/v1/status")
         assert answer.status == 500
         assert "a mistake of ours, ZeroDivisionError" in error(said)
@@ -265,7 +265,7 @@ def test_a_watcher_who_leaves_is_counted_out(client: Client, path: Controlled) -
 
 
 def test_watchers_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("howdah.paths.guaranteed.http.feed.WATCHERS_MAX", 2)
+    monkeypatch.setattr("howdah.control.http.feed.WATCHERS_MAX", 2)
     with controlled() as here:
         client = Client(here.url)
         watched = [client.watch() for _ in range(2)]

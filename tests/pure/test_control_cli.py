@@ -14,9 +14,9 @@ from guaranteed import POLICY
 
 from howdah import HowdahError
 from howdah.cli import app
-from howdah.paths.guaranteed import command
-from howdah.paths.guaranteed.http.client import ADDRESS_VARIABLE, Client
-from howdah.paths.guaranteed.status import Status
+from howdah.cli import control_command as command
+from howdah.control.http.client import ADDRESS_VARIABLE, Client
+from howdah.control.status import Status
 
 
 @pytest.fixture(scope="module")
@@ -161,10 +161,10 @@ _SERVE = """
 import sys
 from pathlib import Path
 from atwork import Table
-from howdah.paths.guaranteed.bus import Access
-from howdah.paths.guaranteed.bus.leadership import boottime_ns
-from howdah.paths.guaranteed.command import Here, run_controller
-from howdah.paths.guaranteed.http.listening import Listening
+from howdah.control.bus import Access
+from howdah.control.bus.leadership import boottime_ns
+from howdah.cli.control_command import Here, run_controller
+from howdah.control.http.listening import Listening
 
 class Told(Table):
     def __init__(self, name, namespace):

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from howdah import HowdahError
-from howdah.paths.guaranteed.http import client as client_module
-from howdah.paths.guaranteed.http.client import Client
+from howdah.control.http import client as client_module
+from howdah.control.http.client import Client
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 

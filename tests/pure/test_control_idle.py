@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 from controlled import Controlled, controlled
 
-from howdah.paths.guaranteed.http.client import Client
-from howdah.paths.guaranteed.http.patience import IDLE_MAX, REQUEST_WITHIN_S
-from howdah.paths.guaranteed.http.server import CONNECTIONS_MAX
+from howdah.control.http.client import Client
+from howdah.control.http.patience import IDLE_MAX, REQUEST_WITHIN_S
+from howdah.control.http.server import CONNECTIONS_MAX
 
 ANSWERED_WITHIN_S = 5.0
 

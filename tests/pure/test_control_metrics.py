@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from test_control_api import send, until
 
-from howdah.paths.guaranteed.http.client import Client
-from howdah.paths.guaranteed.http.metrics import exposition
-from howdah.paths.guaranteed.status import AskedStatus, FlowStatus, HostStatus, Status
+from howdah.control.http.client import Client
+from howdah.control.http.metrics import exposition
+from howdah.control.status import AskedStatus, FlowStatus, HostStatus, Status
 
 RATE_BPS = st.integers(0, 10**12)
 NAME = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)

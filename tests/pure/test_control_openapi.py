@@ -13,8 +13,8 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 from test_control_api import send
 
-from howdah.paths.guaranteed.http.client import Client
-from howdah.paths.guaranteed.terms import TermsText
+from howdah.control.http.client import Client
+from howdah.control.terms import TermsText
 
 ABOUT = "urn:described"
 NAMES = {"class": "images", "who": "me", "host": "base23"}

@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah import HowdahError
-from howdah.paths.guaranteed.bus.local import LocalBus
-from howdah.paths.guaranteed.members import Member
-from howdah.paths.guaranteed.messages import Call, Grant, Measured, Places, Report, Share
-from howdah.paths.guaranteed.running import keys
-from howdah.paths.guaranteed.running.complaints import Complaints
-from howdah.paths.guaranteed.running.outbox import PACE_S, Outbox
-from howdah.paths.guaranteed.running.sightings import SPAN_NS, Sighting
-from howdah.paths.guaranteed.running.together import together
-from howdah.paths.guaranteed.running.watching import batches
+from howdah.control.bus.local import LocalBus
+from howdah.control.members import Member
+from howdah.control.messages import Call, Grant, Measured, Places, Report, Share
+from howdah.control.running import keys
+from howdah.control.running.complaints import Complaints
+from howdah.control.running.outbox import PACE_S, Outbox
+from howdah.control.running.sightings import SPAN_NS, Sighting
+from howdah.control.running.together import together
+from howdah.control.running.watching import batches
 
 CALL = "agent.a.call"
 
@@ -216,7 +216,7 @@ def test_a_message_is_read_from_under_its_own_key_alone(message: keys.Message) -
 _SIGNALLED = """
 import asyncio, os, signal, sys
 from howdah.interrupt import Interrupted
-from howdah.paths.guaranteed.running.until import signalled
+from howdah.control.running.until import signalled
 
 async def work():
     try:

@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howdah import HowdahError, __version__
-from howdah.paths.guaranteed.allocate import allocate
-from howdah.paths.guaranteed.idle import AFTER_NS, LOOK_NS
-from howdah.paths.guaranteed.interface import Operations
-from howdah.paths.guaranteed.members import Member
-from howdah.paths.guaranteed.messages import BEATS_PER_LEASE, SCHEMA, Report, encode
-from howdah.paths.guaranteed.policy import Policy
-from howdah.paths.guaranteed.policyfile import loads
-from howdah.paths.guaranteed.running import keys
-from howdah.paths.guaranteed.running.outbox import PACE_S
+from howdah.control.allocate import allocate
+from howdah.control.idle import AFTER_NS, LOOK_NS
+from howdah.control.interface import Operations
+from howdah.control.members import Member
+from howdah.control.messages import BEATS_PER_LEASE, SCHEMA, Report, encode
+from howdah.control.policy import Policy
+from howdah.control.policyfile import loads
+from howdah.control.running import keys
+from howdah.control.running.outbox import PACE_S
 
 LSST = loads(POLICY, "lsst.toml")
 SEVERAL_PACES_S = 6 * PACE_S

@@ -3,8 +3,8 @@ import io
 import msgspec
 from rich.console import Console
 
-from howdah.paths.guaranteed.shown import shown
-from howdah.paths.guaranteed.status import AskedStatus, FlowStatus, HostStatus, Status
+from howdah.control.status import AskedStatus, FlowStatus, HostStatus, Status
+from howdah.words.control import shown
 
 LEADING = Status(
     unix_s=1000.0,

@@ -11,15 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import hosts
 
-from howdah import HowdahError, paths
-from howdah.paths import Share, limits
-from howdah.paths.guaranteed import asking, held, own
-from howdah.paths.guaranteed.asking import Asking
-from howdah.paths.guaranteed.http.client import Client
-from howdah.paths.guaranteed.own import Here
-from howdah.paths.guaranteed.status import AskedStatus, FlowStatus, HostStatus, Status
-from howdah.transfer import asked
-from howdah.transfer.endpoints import route
+from howdah import HowdahError
+from howdah import decide as paths
+from howdah.control import asking, held, own
+from howdah.control.asking import Asking
+from howdah.control.http.client import Client
+from howdah.control.own import Here
+from howdah.control.status import AskedStatus, FlowStatus, HostStatus, Status
+from howdah.decide import Share
+from howdah.remote.endpoints import route
+from howdah.transfer import share_session as asked
+from howdah.values import sizes
+from howdah.values.path import ASSUMED_RTT_S
 from howdah.values.record import HostLimits, Shared, ShareSample
 
 FAR = ["20.20.20.100"]
@@ -293,10 +296,10 @@ def test_a_plan_leaves_congestion_control_to_the_rule_and_has_buffers_that_the_h
     )
     plan = paths.decide(path)
     assert plan.congestion_control is None
-    window = limits.windows(path)
+    window = sizes.windows(path)
     each = plan.buffer_bytes or window.autotuned_bytes
     assert plan.buffer_bytes is None or plan.buffer_bytes <= window.explicit_bytes
-    needed = most_bps / 8 * (rtt_s or limits.ASSUMED_RTT_S) / plan.streams
+    needed = most_bps / 8 * (rtt_s or ASSUMED_RTT_S) / plan.streams
     assert each >= min(needed, max(window.explicit_bytes, window.autotuned_bytes))
 
 

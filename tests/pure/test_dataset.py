@@ -9,12 +9,12 @@ from rtts import recording
 
 from howdah import HowdahError
 from howdah.cli import app
-from howdah.paths.shared.dataset.display import Lines, total_s
-from howdah.paths.shared.dataset.plan import DatasetPlan
-from howdah.paths.shared.dataset.planfile import CLASSES, load, loads
-from howdah.paths.shared.dataset.recorder import left
-from howdah.paths.shared.dataset.worker import Made
-from howdah.paths.shared.recognise.recording import label, read, write
+from howdah.dataset.plan import DatasetPlan
+from howdah.dataset.planfile import CLASSES, load, loads
+from howdah.dataset.recorder import left
+from howdah.dataset.worker import Made
+from howdah.recognition.recording import label, read, write
+from howdah.words.dataset import Lines, total_s
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 

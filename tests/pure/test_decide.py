@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import hosts
 
-from howdah.paths import Path, decide, limits
-from howdah.values import plan
+from howdah.decide import Path, decide, shared
+from howdah.values import plan, sizes
+from howdah.values.path import ASSUMED_RTT_S
 from howdah.values.record import HostLimits
 
 PATHS = st.builds(
@@ -48,35 +49,35 @@ def test_buffers_are_never_more_than_the_kernels_give(path: Path) -> None:
 
 @given(PATHS)
 def test_buffers_are_asked_for_where_that_gives_the_window_wanted(path: Path) -> None:
-    window = limits.windows(path)
-    rtt_s = path.rtt_s or limits.ASSUMED_RTT_S
+    window = sizes.windows(path)
+    rtt_s = path.rtt_s or ASSUMED_RTT_S
     decided = decide(path)
     if decided.buffer_bytes is None:
-        without = limits.choose_streams(rtt_s, window, path.bytes_total)
+        without = shared.choose_streams(rtt_s, window, path.bytes_total)
         assert without.window_bytes == window.autotuned_bytes
     elif decided.buffer_bytes <= window.autotuned_bytes:
-        bdp_bytes = limits.TARGET_RATE_BPS / 8 * rtt_s
-        least = limits.BUFFER_MIN_BYTES * decided.streams
-        assert decided.buffer_bytes * decided.streams >= limits.HEADROOM * bdp_bytes
+        bdp_bytes = sizes.TARGET_RATE_BPS / 8 * rtt_s
+        least = sizes.BUFFER_MIN_BYTES * decided.streams
+        assert decided.buffer_bytes * decided.streams >= sizes.HEADROOM * bdp_bytes
         assert decided.buffer_bytes * decided.streams <= max(2 * bdp_bytes, least)
 
 
 @given(PATHS)
 def test_streams_stay_within_their_bounds(path: Path) -> None:
     streams = decide(path).streams
-    assert 1 <= streams <= limits.STREAMS_FOR_WINDOW_MAX
+    assert 1 <= streams <= shared.STREAMS_FOR_WINDOW_MAX
 
 
 @given(PATHS.map(lambda path: msgspec.structs.replace(path, bytes_total=None)))
 def test_windows_reach_the_target_unless_the_plan_says_what_holds_it(path: Path) -> None:
     decided = decide(path)
-    rtt_s = path.rtt_s or limits.ASSUMED_RTT_S
-    window_bytes = decided.buffer_bytes or limits.windows(path).autotuned_bytes
-    rate_bps = limits.window_rate_bps(decided.streams, window_bytes, rtt_s)
+    rtt_s = path.rtt_s or ASSUMED_RTT_S
+    window_bytes = decided.buffer_bytes or sizes.windows(path).autotuned_bytes
+    rate_bps = sizes.window_rate_bps(decided.streams, window_bytes, rtt_s)
     held = any("holds this transfer" in sentence for sentence in decided.why.summary)
-    assert held == (rate_bps < limits.TARGET_RATE_BPS)
+    assert held == (rate_bps < sizes.TARGET_RATE_BPS)
     if held:
-        assert decided.streams == limits.STREAMS_FOR_WINDOW_MAX
+        assert decided.streams == shared.STREAMS_FOR_WINDOW_MAX
 
 
 @given(hosts(), hosts(), st.floats(1e-4, 1.0), st.floats(1e-4, 1.0))
@@ -88,7 +89,7 @@ def test_a_longer_round_trip_never_takes_fewer_streams(
         for rtt_s in sorted((one_s, two_s))
     )
     # Explicit buffers replace streams, so only the streams of the ramp are compared.
-    ramp = {streams for _, streams in limits.STREAMS_BY_RTT}
+    ramp = {streams for _, streams in shared.STREAMS_BY_RTT}
     assert long >= short or short not in ramp
 
 
@@ -106,11 +107,11 @@ def test_the_why_names_the_round_trip_every_limit_and_what_lost(path: Path) -> N
 
 @given(st.integers(1, 64), st.none() | st.integers(0, 2**45))
 def test_every_stream_gets_several_blocks_of_a_large_transfer(streams: int, total: int | None) -> None:
-    block_bytes = limits.choose_block(streams, total)
-    assert plan.BLOCK_BYTES_MIN <= block_bytes <= limits.BLOCK_BYTES
+    block_bytes = sizes.choose_block(streams, total)
+    assert plan.BLOCK_BYTES_MIN <= block_bytes <= sizes.BLOCK_BYTES
     assert block_bytes.bit_count() == 1
     if total is not None and block_bytes > plan.BLOCK_BYTES_MIN:
-        assert total >= block_bytes * streams * limits.BLOCKS_PER_STREAM_MIN
+        assert total >= block_bytes * streams * sizes.BLOCKS_PER_STREAM_MIN
 
 
 @pytest.mark.parametrize(
@@ -118,4 +119,4 @@ def test_every_stream_gets_several_blocks_of_a_large_transfer(streams: int, tota
 )
 def test_slow_start_by_hand(rtt_s: float, streams: int, round_trips: int) -> None:
     # 10 Gb/s × 100 ms is 125 MB, 8633 initial windows: 2^13 < 8633 < 2^14.
-    assert limits.ramp_round_trips(streams, rtt_s) == round_trips
+    assert sizes.ramp_round_trips(streams, rtt_s) == round_trips

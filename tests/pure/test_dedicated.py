@@ -12,11 +12,11 @@ from samples import LIMITS, hosts
 from bench.select_families import FAMILIES, sweep
 from howdah import HowdahError
 from howdah.archive.runs import Configuration
-from howdah.paths import Path, limits
-from howdah.paths.dedicated.decide import from_runs, obstacle
-from howdah.paths.dedicated.fallback import CONTROLS
-from howdah.paths.dedicated.select import select
-from howdah.values import plan
+from howdah.decide import Path
+from howdah.decide.dedicated import from_runs, obstacle
+from howdah.profiles.fallback import CONTROLS
+from howdah.profiles.select import select
+from howdah.values import plan, sizes
 
 SWEEP = sweep(FAMILIES["windows"], np.random.default_rng(6), 3)
 ABLE = msgspec.structs.replace(
@@ -133,7 +133,7 @@ def test_with_no_record_the_plan_is_the_models_and_says_so() -> None:
     decided = from_runs(SWEEP[:0], PATH)
     assert any("A model decides (capacity 10.0 Gb/s assumed" in line for line in decided.why.summary)
     assert decided.why.prediction is not None
-    assert decided.why.prediction.rate_high_bps <= limits.TARGET_RATE_BPS
+    assert decided.why.prediction.rate_high_bps <= sizes.TARGET_RATE_BPS
 
 
 def test_a_round_trip_outside_the_profile_is_the_models_too() -> None:

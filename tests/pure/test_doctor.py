@@ -12,7 +12,8 @@ from howdah.doctor import facts as fact_finding
 from howdah.doctor.examine import examine
 from howdah.doctor.facts import Facts
 from howdah.doctor.judge import Aim, Finding, judge, judge_limits
-from howdah.doctor.report import CONFIGURATION, HostReport, Report, in_words, mending
+from howdah.doctor.report import HostReport, Report
+from howdah.words.doctor import CONFIGURATION, in_words, mending
 
 AIMS = st.builds(Aim, rate_bps=st.floats(1e6, 4e11), rtt_s=st.floats(1e-5, 1.0))
 SWITCHES = st.none() | st.booleans()

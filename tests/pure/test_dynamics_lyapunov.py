@@ -11,9 +11,9 @@ from hypothesis.extra.numpy import arrays
 
 from bench.maps import MAPS, NOISE, Orbit, autoregressive, orbit
 from howdah import HowdahError
-from howdah.paths.dedicated.dynamics import local_map, noise
-from howdah.paths.dedicated.dynamics.lyapunov import Exponents, exponents, rosenstein
-from howdah.paths.dedicated.dynamics.usable import Unknown, standardised
+from howdah.profiles.dynamics import local_map, noise
+from howdah.profiles.dynamics.lyapunov import Exponents, exponents, rosenstein
+from howdah.profiles.dynamics.usable import Unknown, standardised
 
 SAMPLES = 100
 LOGISTIC = MAPS["logistic"]

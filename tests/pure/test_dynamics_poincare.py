@@ -8,10 +8,10 @@ from hypothesis.extra.numpy import arrays
 
 from bench.maps import autoregressive
 from howdah import HowdahError
-from howdah.paths.dedicated.dynamics import poincare
-from howdah.paths.dedicated.dynamics.poincare import MapShape
-from howdah.paths.dedicated.dynamics.traces import Traces
-from howdah.paths.dedicated.dynamics.usable import Unknown
+from howdah.profiles.dynamics import poincare
+from howdah.profiles.dynamics.poincare import MapShape
+from howdah.profiles.dynamics.traces import Traces
+from howdah.profiles.dynamics.usable import Unknown
 
 RATE_BPS = 1e9
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from howdah import HowdahError
-from howdah.paths.dedicated.dynamics.ranks import mean_ranks, normal_scores
-from howdah.paths.dedicated.dynamics.relation import Relation, by_configuration, relation
-from howdah.paths.dedicated.dynamics.usable import Unknown
+from howdah.profiles.dynamics.ranks import mean_ranks, normal_scores
+from howdah.profiles.dynamics.relation import Relation, by_configuration, relation
+from howdah.profiles.dynamics.usable import Unknown
 
 few = st.integers(-5, 5).map(float)
 

@@ -9,11 +9,11 @@ from scipy.signal import lfilter
 
 from bench.maps import LINEAR, MAPS, NOISE, autoregressive, orbit
 from howdah import HowdahError
-from howdah.paths.dedicated.dynamics import surrogates, verdict
-from howdah.paths.dedicated.dynamics.describe import describe
-from howdah.paths.dedicated.dynamics.lyapunov import Exponents, exponents
-from howdah.paths.dedicated.dynamics.usable import Unknown, standardised
-from howdah.paths.dedicated.dynamics.verdict import ExponentsBeside, Verdict
+from howdah.profiles.dynamics import surrogates, verdict
+from howdah.profiles.dynamics.describe import describe
+from howdah.profiles.dynamics.lyapunov import Exponents, exponents
+from howdah.profiles.dynamics.usable import Unknown, standardised
+from howdah.profiles.dynamics.verdict import ExponentsBeside, Verdict
 
 SAMPLES = 100
 COUNT = 19

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah import HowdahError
-from howdah.paths.dedicated.dynamics.traces import from_samples
+from howdah.profiles.dynamics.traces import from_samples
 
 INTERVAL_S = 0.1
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah import HowdahError
-from howdah.transfer.endpoints import parse, route
+from howdah.remote.endpoints import parse, route
 
 HOSTS = st.from_regex(r"([a-z][a-z0-9]{0,7}@)?[a-z][a-z0-9.\-]{0,20}", fullmatch=True)
 NAMES = st.binary(min_size=1, max_size=40).filter(lambda b: b"\0" not in b).map(os.fsdecode)

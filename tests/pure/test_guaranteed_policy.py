@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah import HowdahError
-from howdah.paths.guaranteed import policyfile
-from howdah.paths.guaranteed.members import Member
-from howdah.paths.guaranteed.policy import Policy
-from howdah.paths.guaranteed.policyfile import load, loads
-from howdah.paths.guaranteed.terms import Change, Terms
+from howdah.control import policyfile
+from howdah.control.members import Member
+from howdah.control.policy import Policy
+from howdah.control.policyfile import load, loads
+from howdah.control.terms import Change, Terms
 
 MEMBER = '\n[[class.{}.member]]\nhost = "{}"\nto = "{}"\nports = "{}"\n'
 

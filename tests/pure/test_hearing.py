@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from howdah import HowdahError
-from howdah.paths.shared.hear import ears
-from howdah.paths.shared.hear.ears import Sound, Streams
-from howdah.paths.shared.hear.hearing import KEPT_S, Hearing
-from howdah.paths.shared.hear.recogniser import CannotTell, Verdict
-from howdah.paths.shared.series import Floats
+from howdah.probing.series import Floats
+from howdah.steering import ears
+from howdah.steering.ears import Sound, Streams
+from howdah.steering.hearing import KEPT_S, Hearing
+from howdah.steering.recogniser import CannotTell, Verdict
 
 STEP_S = 0.01
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah import words
+from howdah import text as words
 from howdah._native import HowdahError
 from howdah.lab import cables, labfile, lan, linkfile
 from howdah.lab.hosts import Commands

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.paths.guaranteed.agent import Agent, Held
-from howdah.paths.guaranteed.idle import AFTER_NS
-from howdah.paths.guaranteed.messages import BEATS_PER_LEASE, Call, Grant, Measured, Report, Share
-from howdah.paths.guaranteed.policy import Alone
+from howdah.control.agent import Agent, Held
+from howdah.control.idle import AFTER_NS
+from howdah.control.messages import BEATS_PER_LEASE, Call, Grant, Measured, Report, Share
+from howdah.control.policy import Alone
 
 LEASE_NS = 1000
 

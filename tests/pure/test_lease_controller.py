@@ -6,10 +6,10 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.paths.guaranteed.controller import Controller, Messages, Rates
-from howdah.paths.guaranteed.ledger import longest_ns
-from howdah.paths.guaranteed.messages import BEATS_PER_LEASE, Call, Grant, Report, Share
-from howdah.paths.guaranteed.orders import Orders
+from howdah.control.controller import Controller, Messages, Rates
+from howdah.control.ledger import longest_ns
+from howdah.control.messages import BEATS_PER_LEASE, Call, Grant, Report, Share
+from howdah.control.orders import Orders
 
 LEASE_NS = 1_000_000
 BEAT_NS = LEASE_NS // BEATS_PER_LEASE

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.paths.guaranteed.idle import AFTER_NS, LOOK_NS, Idle
-from howdah.paths.guaranteed.messages import Measured
+from howdah.control.idle import AFTER_NS, LOOK_NS, Idle
+from howdah.control.messages import Measured
 
 MINIMUM_BPS = 1_000_000
 LEAST_BYTES = MINIMUM_BPS * AFTER_NS // 8_000_000_000

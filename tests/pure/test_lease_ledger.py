@@ -5,8 +5,8 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.paths.guaranteed.ledger import DRIFT_MARGIN, Account, Ledger, longest_ns
-from howdah.paths.guaranteed.messages import Share
+from howdah.control.ledger import DRIFT_MARGIN, Account, Ledger, longest_ns
+from howdah.control.messages import Share
 
 FLOWS = ("images/a", "background/a")
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah import HowdahError
-from howdah.paths.guaranteed.messages import SCHEMA, Call, Grant, Measured, Report, Share, decode, encode
+from howdah.control.messages import SCHEMA, Call, Grant, Measured, Report, Share, decode, encode
 
 naturals = st.integers(0, 2**62)
 names = st.text("abcdefghijklmnopqrstuvwxyz0123456789/-.", min_size=1, max_size=12)

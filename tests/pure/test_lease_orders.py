@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah import HowdahError
-from howdah.paths.guaranteed.orders import OrderBook, Orders
-from howdah.paths.guaranteed.policyfile import loads
-from howdah.paths.guaranteed.targets import Targets
+from howdah.control.orders import OrderBook, Orders
+from howdah.control.policyfile import loads
+from howdah.control.targets import Targets
 
 POLICY = """
 name = "lsst"

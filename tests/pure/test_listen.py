@@ -12,16 +12,15 @@ from rtts import recording, recordings
 from samples import PROBE
 
 from howdah import HowdahError
-from howdah.measure.probe_words import others
-from howdah.paths.shared import listen as listening
-from howdah.paths.shared import models
-from howdah.paths.shared.listen import CannotTell, judged, listen
-from howdah.paths.shared.recognise import evaluate
-from howdah.paths.shared.recognise.model import Heard, Model, save
-from howdah.paths.shared.recognise.train import train
-from howdah.paths.shared.recognise.trees import Trees
-from howdah.paths.shared.recognise.windows import cut
+from howdah.recognition import evaluate, models
+from howdah.recognition import listen as listening
+from howdah.recognition.listen import CannotTell, judged, listen
+from howdah.recognition.model import Heard, Model, save
+from howdah.recognition.train import train
+from howdah.recognition.trees import Trees
+from howdah.recognition.windows import cut
 from howdah.values.probe import Others
+from howdah.words.probe import others
 
 SHIPPED_BYTES_MAX = 1_000_000
 

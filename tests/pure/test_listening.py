@@ -7,17 +7,17 @@ import pytest
 from samples import LIMITS, record
 
 from howdah import HowdahError
-from howdah.paths.shared.hear import ears
-from howdah.paths.shared.hear.ears import Sound, Streams
-from howdah.transfer import beside, command, listening
-from howdah.transfer.arguments import parse
-from howdah.transfer.heard import in_words
-from howdah.transfer.listening import Listening
-from howdah.transfer.messages import FINDING, Progress, Steering
+from howdah.cli import copy_command as command
+from howdah.cli.arguments import parse
+from howdah.remote.messages import FINDING, Progress, Steering
+from howdah.steering import beside, ears, listening
+from howdah.steering.ears import Sound, Streams
+from howdah.steering.listening import Listening
+from howdah.steering.wish import Wish
 from howdah.transfer.run import FAIRNESS
-from howdah.transfer.wish import Wish
 from howdah.values.plan import Plan
 from howdah.values.record import Change, Had, HeardThen, Listened, RouteMoved, SentThen
+from howdah.words.heard import in_words
 
 PLAN = Plan(congestion_control="cubic", streams=4, block_bytes=2**20)
 RTT_S = 0.04

@@ -6,10 +6,10 @@ import pytest
 from scipy.optimize import brentq
 
 from howdah.cc import model
-from howdah.paths.dedicated.models import controls, loss, slow_start
-from howdah.paths.dedicated.models.epoch import Limits
-from howdah.paths.dedicated.models.flow import Flow, Start
-from howdah.paths.dedicated.models.lane import Lane
+from howdah.profiles.models import controls, loss, slow_start
+from howdah.profiles.models.epoch import Limits
+from howdah.profiles.models.flow import Flow, Start
+from howdah.profiles.models.lane import Lane
 
 FloatArray = npt.NDArray[np.float64]
 NAMES = ("reno", "cubic", "scalable", "htcp", "highspeed")

@@ -9,8 +9,8 @@ from scipy.integrate import quad, solve_ivp
 
 from howdah import HowdahError
 from howdah.cc import model
-from howdah.paths.dedicated.models import controls, cubic, highspeed, htcp, slow_start
-from howdah.paths.dedicated.models.lane import Control, Lane, Memory
+from howdah.profiles.models import controls, cubic, highspeed, htcp, slow_start
+from howdah.profiles.models.lane import Control, Lane, Memory
 
 FloatArray = npt.NDArray[np.float64]
 NAMES = ("reno", "cubic", "scalable", "htcp", "highspeed")

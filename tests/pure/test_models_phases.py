@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from howdah.paths.dedicated.models import controls, cubic, phases, ramp
-from howdah.paths.dedicated.models.lane import Lane
+from howdah.profiles.models import controls, cubic, phases, ramp
+from howdah.profiles.models.lane import Lane
 
 FloatArray = npt.NDArray[np.float64]
 NAMES = ("reno", "cubic", "scalable", "htcp", "highspeed")

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from bench.models import ALLOWED, CELLS, Cell, mean_gbps
 from bench.models import RTTS_S as RTTS_S_OF
 from howdah import HowdahError
-from howdah.paths import limits
-from howdah.paths.dedicated import models
-from howdah.paths.dedicated.models import Configuration, PathParameters
-from howdah.paths.dedicated.models.buffers import WINDOW_PER_BUFFER
+from howdah.profiles import models
+from howdah.profiles.models import Configuration, PathParameters
+from howdah.profiles.models.buffers import WINDOW_PER_BUFFER
+from howdah.values import sizes
 
 RTTS_S = np.array([0.0004, 0.0118, 0.0226, 0.0456, 0.0916, 0.183, 0.366])
 PATH = PathParameters(10e9, RTTS_S)
@@ -101,7 +101,7 @@ def test_what_the_kernel_may_give_for_a_buffer_is_within_the_interval(
     rtt_s = 100 * streams * buffer_bytes * 8 / PATH.capacity_bps
     got = models.predict_steady(PATH._replace(rtt_s=rtt_s), Configuration("reno", streams, buffer_bytes))
     asked_bps = streams * buffer_bytes * 8 / rtt_s
-    assert got.rate_low_bps <= 2 * limits.RECEIVE_SHARE * asked_bps
+    assert got.rate_low_bps <= 2 * sizes.RECEIVE_SHARE * asked_bps
     assert got.rate_high_bps >= 1.8 * asked_bps
     assert got.rate_high_bps <= 2 * asked_bps
 

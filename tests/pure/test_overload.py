@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from howdah.paths.shared.hear.overload import overloads
+from howdah.steering.overload import overloads
 
 STEP_S, BASE_S = 0.01, 0.04
 

@@ -7,12 +7,12 @@ import pytest
 from samples import LIMITS
 
 from howdah import HowdahError
+from howdah.remote.messages import GAUGING, HOLDING, Progress, Steering
 from howdah.transfer.congestion import Sender, scheduled
-from howdah.transfer.display import Lines
-from howdah.transfer.messages import GAUGING, HOLDING, Progress, Steering
 from howdah.transfer.pilot import Schedule
 from howdah.values.plan import Later, Plan
 from howdah.values.record import Change
+from howdah.words.copy_progress import Lines
 
 WHY = "the plan's schedule"
 

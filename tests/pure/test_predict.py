@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from bench.select_families import FAMILIES, RTT_S, sweep
 from howdah import HowdahError
 from howdah.archive.runs import Runs
-from howdah.paths.dedicated.evaluate import draw, evaluate
-from howdah.paths.dedicated.interpolate import Curve, Interpolation
-from howdah.paths.dedicated.predict import Predictor
+from howdah.profiles.evaluate import draw, evaluate
+from howdah.profiles.interpolate import Curve, Interpolation
+from howdah.profiles.predict import Predictor
 
 INNER = RTT_S[1:-1]
 REGIMES = {

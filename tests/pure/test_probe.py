@@ -12,11 +12,12 @@ from samples import PROBE, howdah
 
 from howdah import HowdahError
 from howdah._native import Prober
-from howdah.measure.probe import Asked, run
-from howdah.measure.probe_words import Lines, in_words
-from howdah.measure.probing import Look, Probing, Rhythm, Taken, probe
-from howdah.measure.target import Target, endpoint
+from howdah.archive import Archive
+from howdah.measure.probe import ProbeRequest, Quiet, run
+from howdah.probing.probing import Look, Probing, Rhythm, Taken, probe
+from howdah.probing.target import Target, endpoint
 from howdah.values.probe import Counts, Gap, Probe, RouteChange
+from howdah.words.probe import Lines, in_words
 
 
 def line(probe: Probe, name: str) -> str:
@@ -135,7 +136,7 @@ def test_mistakes_are_one_line(arguments: list[str], code: int, says: str) -> No
 @pytest.mark.parametrize("for_s", [0.999, 3600.1])
 def test_how_long_is_checked_before_anything_is_sent(for_s: float) -> None:
     with pytest.raises(HowdahError, match="not between 1s and 1h"):
-        run(Asked("127.0.0.1", for_s, udp=False, json=False, quiet=True, far_howdah=None))
+        run(ProbeRequest("127.0.0.1", for_s, udp=False, far_howdah=None), Quiet(), Archive())
 
 
 def test_the_far_end_ends_with_what_started_it() -> None:

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.measure.probing import Look, Probed, Rhythm
-from howdah.paths.shared.events import Events, events
-from howdah.paths.shared.series import Floats, Series, fine, means
-from howdah.paths.shared.summary import showed
+from howdah.measure.shown import showed
+from howdah.probing.events import Events, events
+from howdah.probing.probing import Look, Probed, Rhythm
+from howdah.probing.series import Floats, Series, fine, means
 from howdah.values.probe import Counts
 
 STEP_S = 0.01

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah import HowdahError
-from howdah.paths.dedicated.profile import profile, profiles
-from howdah.paths.dedicated.regions import curvature, second_differences
-from howdah.paths.dedicated.shapes import Shape
-from howdah.paths.dedicated.spread import bootstrap, standard_errors
+from howdah.profiles.profile import profile, profiles
+from howdah.profiles.regions import curvature, second_differences
+from howdah.profiles.shapes import Shape
+from howdah.profiles.spread import bootstrap, standard_errors
 
 RTTS = st.sampled_from([0.0004, 0.0118, 0.0226, 0.0456])
 RATES = st.floats(0, 1e10, allow_subnormal=False)

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from rtts import recordings
 
 from howdah import HowdahError
-from howdah.paths.shared.recognise import kernels, logistic, paper, trees
-from howdah.paths.shared.recognise.arrays import Arrays
-from howdah.paths.shared.recognise.classifiers import CLASSIFIERS, classifier
-from howdah.paths.shared.recognise.contract import Classifier
-from howdah.paths.shared.recognise.features import features, names
-from howdah.paths.shared.recognise.windows import Examples, examples
+from howdah.recognition import kernels, logistic, paper, trees
+from howdah.recognition.arrays import Arrays
+from howdah.recognition.classifiers import CLASSIFIERS, classifier
+from howdah.recognition.contract import Classifier
+from howdah.recognition.features import features, names
+from howdah.recognition.windows import Examples, examples
 
 KINDS = ["nobody", "cubic", "bbr"]
 ALL = pytest.mark.parametrize("name", CLASSIFIERS)

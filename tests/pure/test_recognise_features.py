@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from rtts import recording
 
-from howdah.paths.shared.recognise.features import features, names
-from howdah.paths.shared.recognise.recording import Burst
-from howdah.paths.shared.recognise.windows import Windows, cut
+from howdah.recognition.features import features, names
+from howdah.recognition.recording import Burst
+from howdah.recognition.windows import Windows, cut
 
 BASE_S = 0.05
 

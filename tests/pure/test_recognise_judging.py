@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from rtts import recording, recordings
 
 from howdah import HowdahError
-from howdah.paths.shared.recognise import calibration, folds, novelty, stopping
-from howdah.paths.shared.recognise.evaluate import Protocol, evaluate, fit, folds_of, possible
-from howdah.paths.shared.recognise.features import features
-from howdah.paths.shared.recognise.logistic import softmax
-from howdah.paths.shared.recognise.novelty import Familiar
-from howdah.paths.shared.recognise.paper import NearestNeighbour
-from howdah.paths.shared.recognise.trees import Trees
-from howdah.paths.shared.recognise.windows import Examples, Windows, examples
+from howdah.recognition import calibration, folds, novelty, stopping
+from howdah.recognition.evaluate import Protocol, evaluate, fit, folds_of, possible
+from howdah.recognition.features import features
+from howdah.recognition.logistic import softmax
+from howdah.recognition.novelty import Familiar
+from howdah.recognition.paper import NearestNeighbour
+from howdah.recognition.trees import Trees
+from howdah.recognition.windows import Examples, Windows, examples
 
 
 class Few(Trees):

@@ -13,7 +13,7 @@ from samples import PROBE, record
 from howdah import HowdahError
 from howdah.archive import Archive
 from howdah.cli import app
-from howdah.paths.shared.recognise import recording
+from howdah.recognition import recording
 
 PROBED = msgspec.structs.replace(
     record(), kind="probe", host="dtn2", probe=msgspec.structs.replace(PROBE, rtt_s=[0.021, None, 0.04] * 9)

@@ -14,16 +14,16 @@ from rtts import recording, recordings
 
 from howdah import HowdahError
 from howdah.cli import app
-from howdah.paths.shared.recognise import arrays, evaluate
-from howdah.paths.shared.recognise import model as models
-from howdah.paths.shared.recognise import recording as kept
-from howdah.paths.shared.recognise.contract import Classifier
-from howdah.paths.shared.recognise.logistic import Logistic
-from howdah.paths.shared.recognise.model import Model, lengths, load, save
-from howdah.paths.shared.recognise.paper import NearestNeighbour
-from howdah.paths.shared.recognise.train import Trained, train
-from howdah.paths.shared.recognise.trees import Trees
-from howdah.paths.shared.recognise.windows import cut
+from howdah.recognition import arrays, evaluate
+from howdah.recognition import model as models
+from howdah.recognition import recording as kept
+from howdah.recognition.contract import Classifier
+from howdah.recognition.logistic import Logistic
+from howdah.recognition.model import Model, lengths, load, save
+from howdah.recognition.paper import NearestNeighbour
+from howdah.recognition.train import Trained, train
+from howdah.recognition.trees import Trees
+from howdah.recognition.windows import cut
 
 KINDS = ["nobody", "cubic", "bbr"]
 

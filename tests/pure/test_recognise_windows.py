@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rtts import recording
 
 from howdah import HowdahError
-from howdah.paths.shared.recognise.recording import Burst, Recording, files, holds, label, read, write
-from howdah.paths.shared.recognise.windows import cut, default_step_s, examples
+from howdah.recognition.recording import Burst, Recording, files, holds, label, read, write
+from howdah.recognition.windows import cut, default_step_s, examples
 
 BURST = Burst(start_s=2.0, end_s=4.0, congestion_control="bbr")
 

@@ -15,13 +15,13 @@ from bench.select_families import FAMILIES, RTT_S, sweep
 from howdah import HowdahError
 from howdah.archive.runs import Configuration, Runs
 from howdah.archive.traces import Trace
-from howdah.paths.dedicated.answer import Answer, answer, in_lines
-from howdah.paths.dedicated.cells import cells_of, spreads
-from howdah.paths.dedicated.evidence import counting, profile
-from howdah.paths.dedicated.predict import Prediction
-from howdah.paths.dedicated.prior import refine, runs_worth
-from howdah.paths.dedicated.select import Fallback, best, select, why_not
-from howdah.paths.dedicated.source import Wanted, only, source
+from howdah.profiles.answer import Answer, answer, in_lines
+from howdah.profiles.cells import cells_of, spreads
+from howdah.profiles.evidence import counting, profile
+from howdah.profiles.predict import Prediction
+from howdah.profiles.prior import refine, runs_worth
+from howdah.profiles.select import Fallback, best, select, why_not
+from howdah.profiles.source import Wanted, only, source
 
 SWEEP = sweep(FAMILIES["fixed_sizes"], np.random.default_rng(4), 3)
 NONE = SWEEP[:0]

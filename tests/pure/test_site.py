@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from howdah import HowdahError, site
-from howdah.transfer import ssh
+from howdah.remote import ssh
 
 AS_USER = [
     *("unshare", "--mount", "--map-root-user", "sh", "-c"),
@@ -98,7 +98,7 @@ def test_what_the_user_says_of_shared_connections_holds(
     cover.mkdir(mode=0o700)
     (cover / "config").write_text(configuration)
     (cover / "config").chmod(0o600)
-    shown = "from howdah.transfer.ssh import Login; l = Login('far'); print(l.control, l.config['port'])"
+    shown = "from howdah.remote.ssh import Login; l = Login('far'); print(l.control, l.config['port'])"
     # The names of sockets have a limit, which pytest's own folders take up.
     runtime = tempfile.TemporaryDirectory(prefix="hd-")
     try:

@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from howdah import document
-from howdah.transfer import ssh
+from howdah.remote import ssh
+from howdah.text import printable
 from howdah.values.record import HostLimits
-from howdah.words import printable
 
 OSC52 = "\x1b]52;c;ZWNobyBoaQ==\x07"
 TURNED = "\u202egpj.exe"

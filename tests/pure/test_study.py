@@ -14,8 +14,8 @@ from bench.profile_families import REPEATS, RTTS_S, SIGMA, buffer_limited
 from howdah import HowdahError
 from howdah.archive import Archive
 from howdah.archive.runs import Runs
-from howdah.paths.dedicated.study import choose, study
-from howdah.paths.dedicated.table import parts
+from howdah.profiles.study import choose, study
+from howdah.profiles.table import parts
 from howdah.values.link import symmetric
 
 GBIT = 10**9

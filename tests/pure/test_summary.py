@@ -5,9 +5,9 @@ import pytest
 from samples import howdah, record
 
 from howdah.archive import Archive
-from howdah.transfer.summary import details, line, summary
 from howdah.values.plan import Plan
 from howdah.values.record import Change, FileAction, FilesBeyond, Outcome, Record, StreamOutcome
+from howdah.words.copy import details, line, summary
 
 OUTCOME = Outcome(
     direction="push",

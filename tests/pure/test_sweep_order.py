@@ -8,9 +8,8 @@ from samples import LIMITS, record
 from test_sweep_plan import PLAN
 
 from howdah import HowdahError
-from howdah.measure import controls
+from howdah.cc import controls
 from howdah.measure.default import REPEATS, TIME_LEAST_S, TIME_S, fitted
-from howdah.measure.display import Lines, table
 from howdah.measure.estimate import run_s, total_s
 from howdah.measure.kept import Kept, Left, left
 from howdah.measure.order import blocks
@@ -18,6 +17,7 @@ from howdah.measure.plan import Cell, Ranges, SweepPlan
 from howdah.measure.planfile import loads
 from howdah.measure.runs import Measured
 from howdah.values.record import Outcome, Record, Swept
+from howdah.words.sweep import Lines, table
 
 OUTCOME = msgspec.convert(
     {"direction": "push", "elapsed_s": 1.0, "encrypted": False, "bytes": 1}

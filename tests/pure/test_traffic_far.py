@@ -17,7 +17,7 @@ from samples import LIMITS, howdah, record
 from howdah import HowdahError, __version__
 from howdah._native import UdpSink, UdpSource
 from howdah.archive import Archive
-from howdah.traffic import summary, udp
+from howdah.traffic import udp
 from howdah.traffic.account import (
     BlastAccount,
     LoadAccount,
@@ -27,7 +27,6 @@ from howdah.traffic.account import (
     TcpPeriod,
     Traffic,
 )
-from howdah.traffic.display import Lines, Rates, Terminal
 from howdah.traffic.messages import (
     Answer,
     AskCounts,
@@ -43,6 +42,8 @@ from howdah.traffic.messages import (
 )
 from howdah.traffic.pattern import LOADS_MAX, Pattern, Rbudp, Tcp, Udp, Wave
 from howdah.traffic.sink import answer
+from howdah.words import traffic as summary
+from howdah.words.traffic_progress import Lines, Rates, Terminal
 
 TOKEN = bytes(range(16))
 

@@ -23,12 +23,12 @@ from bench.profile_families import (
     turn,
 )
 from howdah import HowdahError
-from howdah.paths.dedicated import logistic
-from howdah.paths.dedicated.cone import nonnegative
-from howdah.paths.dedicated.profile import Profile, profile
-from howdah.paths.dedicated.shapes import ConcaveConvex, Shape, never_rising
-from howdah.paths.dedicated.sigmoids import sigmoids
-from howdah.paths.dedicated.transition import transition
+from howdah.profiles import logistic
+from howdah.profiles.cone import nonnegative
+from howdah.profiles.profile import Profile, profile
+from howdah.profiles.shapes import ConcaveConvex, Shape, never_rising
+from howdah.profiles.sigmoids import sigmoids
+from howdah.profiles.transition import transition
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -12,9 +12,9 @@ from howdah import HowdahError, document
 from howdah._native import format_bytes, parse_duration
 from howdah.archive import Archive, Unreadable, exchange, upkeep
 from howdah.archive.store import Selection
-from howdah.transfer.summary import details, line
+from howdah.text import count, printable
 from howdah.values.record import Record, id_time
-from howdah.words import count, printable
+from howdah.words.copy import details, line
 
 app = typer.Typer(help="The records of what was measured.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -86,15 +86,12 @@ def prune(
 
 @app.command("gc")
 def gc(json: AsJson = False) -> None:
-    """Remove what belongs to no record, and join small files of traces."""
+    """Remove what belongs to no record, and give unused room back."""
     collected = upkeep.collect(Archive().inbox)
     if json:
         document.show(collected)
         return
-    print(
-        f"Freed {format_bytes(collected.freed_bytes)}: removed {count(collected.leavings, 'leaving')}, "
-        f"rewrote {count(collected.joined, 'file')} of traces"
-    )
+    print(f"Freed {format_bytes(collected.freed_bytes)}: removed {count(collected.leavings, 'leaving')}")
 
 
 @app.command("export")

@@ -9,10 +9,11 @@ from rich.console import Console
 
 from howdah import document
 from howdah._native import CC_PROGRAMS, HowdahError, parse_rate
-from howdah.cc import programs, report
+from howdah.cc import programs
 from howdah.cc.choose import choose
 from howdah.cc.places import ALL_PORTS, Place
 from howdah.values.record import HostLimits
+from howdah.words import cc as report
 
 app = typer.Typer(
     help="Congestion control as programs, loaded into the running kernel, for any application.",

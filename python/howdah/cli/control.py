@@ -15,14 +15,15 @@ from rich.live import Live
 
 from howdah import HowdahError, document, interrupt
 from howdah._native import parse_duration
-from howdah.paths.guaranteed import command, shown
-from howdah.paths.guaranteed.bus import Access
-from howdah.paths.guaranteed.bus.access import login
-from howdah.paths.guaranteed.command import Here
-from howdah.paths.guaranteed.http import tokens
-from howdah.paths.guaranteed.http.address import DEFAULT_ADDRESS
-from howdah.paths.guaranteed.http.client import Client
-from howdah.paths.guaranteed.http.listening import Listening
+from howdah.cli import control_command as command
+from howdah.cli.control_command import Here
+from howdah.control.bus import Access
+from howdah.control.bus.access import login
+from howdah.control.http import tokens
+from howdah.control.http.address import DEFAULT_ADDRESS
+from howdah.control.http.client import Client
+from howdah.control.http.listening import Listening
+from howdah.words import control as shown
 
 app = typer.Typer(
     help="Paths whose rate is guaranteed: a controller gives every flow its share of it, live.",

@@ -4,8 +4,8 @@ from typing import Annotated, get_args
 
 import typer
 
-from howdah.transfer import command
-from howdah.transfer.arguments import Arguments
+from howdah.cli import copy_command as command
+from howdah.cli.arguments import Arguments
 from howdah.values.plan import PathKind
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -7,7 +7,7 @@ import typer
 from howdah import document
 from howdah._native import parse_duration, parse_rate
 from howdah.doctor.examine import examine
-from howdah.doctor.report import in_words
+from howdah.words.doctor import in_words
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

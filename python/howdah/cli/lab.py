@@ -14,7 +14,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from howdah import document, words
+from howdah import document
+from howdah import text as words
 from howdah._native import HowdahError, format_bytes, format_duration, format_rate
 from howdah.cc.choose import choose
 from howdah.cli.lab_options import HELP, takes_lab

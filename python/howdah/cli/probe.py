@@ -1,12 +1,16 @@
 """``howdah probe``."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from howdah import HowdahError, document
 from howdah._native import parse_duration
-from howdah.measure import probe as command
+from howdah.archive import Archive
+from howdah.measure.probe import ProbeRequest, Quiet, run
+from howdah.words.probe import Lines, Terminal, in_words
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -48,5 +52,22 @@ def probe(
 ) -> None:
     """Measure the round trip to a host: without a queue, how it spreads, how much of it is queueing."""
     for_s = None if lasting is None else parse_duration(lasting) / 1e9
-    asked = command.Asked(host, for_s, udp, json, quiet, far_howdah, active or bursts is not None, bursts)
-    raise typer.Exit(command.run(asked))
+    request = ProbeRequest(host, for_s, udp, far_howdah, active or bursts is not None, bursts)
+    done = run(request, _display(json=json, quiet=quiet), Archive())
+    if json:
+        document.show(done.record)
+    elif not quiet and done.record.probe is not None:
+        print(in_words(done.record.probe, done.record.host or host))
+        if "lateness" in done.record.flags:
+            print("warning: this machine was too slow for the link; part of the queueing is its own")
+        if done.archive_error is None:
+            print(f"Record: howdah archive show {done.record.id}")
+    if done.archive_error is not None:
+        raise HowdahError(done.archive_error)
+    raise typer.Exit(done.exit_code)
+
+
+def _display(*, json: bool, quiet: bool) -> Quiet:
+    if quiet:
+        return Quiet()
+    return Terminal() if sys.stderr.isatty() and not json else Lines()

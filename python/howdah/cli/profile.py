@@ -88,9 +88,9 @@ def profile(
     from rich.console import Console  # noqa: PLC0415
 
     from howdah.archive import Archive  # noqa: PLC0415
-    from howdah.paths.dedicated.spread import DRAWS  # noqa: PLC0415
-    from howdah.paths.dedicated.study import choose, study  # noqa: PLC0415
-    from howdah.paths.dedicated.table import parts  # noqa: PLC0415
+    from howdah.profiles.spread import DRAWS  # noqa: PLC0415
+    from howdah.profiles.study import choose, study  # noqa: PLC0415
+    from howdah.profiles.table import parts  # noqa: PLC0415
 
     chosen = choose(
         Archive().runs(), path=path, congestion_control=cc, streams=streams, buffer_bytes=sizes, sweep=sweep
@@ -123,8 +123,8 @@ def plot(
     sizes = _sizes(buffer)
     rtts = None if rtt is None else [parse_duration(each) / 1e9 for each in rtt]
     from howdah.archive import Archive  # noqa: PLC0415
-    from howdah.paths.dedicated.study import choose  # noqa: PLC0415
-    from howdah.report import command  # noqa: PLC0415
+    from howdah.cli import report_command as command  # noqa: PLC0415
+    from howdah.profiles.study import choose  # noqa: PLC0415
 
     chosen = choose(
         Archive().runs(),

@@ -34,6 +34,6 @@ def report(
     ] = False,
 ) -> None:
     """Make a page: what was measured, beside what the papers say, with their figures from our runs."""
-    from howdah.report import command  # noqa: PLC0415
+    from howdah.cli import report_command as command  # noqa: PLC0415
 
     command.report(Archive(), sweep=sweep, path=path, file=output, json=json)

@@ -6,7 +6,7 @@ import typer
 
 from howdah import HowdahError, document
 from howdah._native import parse_bytes, parse_duration, parse_rate
-from howdah.words import printable
+from howdah.text import printable
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -54,8 +54,8 @@ def select(
 ) -> None:
     """Say which congestion control, streams and buffers to take at a round trip, how fast, and how sure."""
     # Loaded when the arguments are known to be right: numpy and the archive take a while.
-    from howdah.paths.dedicated.answer import in_lines  # noqa: PLC0415
-    from howdah.paths.dedicated.ask import Question, ask  # noqa: PLC0415
+    from howdah.decide.ask import Question, ask  # noqa: PLC0415
+    from howdah.profiles.answer import in_lines  # noqa: PLC0415
 
     if rtt is None and host is None:
         raise HowdahError("nothing says for which round trip; give --rtt 93ms, or --host HOST to measure it")

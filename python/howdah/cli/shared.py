@@ -83,7 +83,7 @@ def keep(
     json: Json = False,
 ) -> None:
     """Keep what a probe heard as a recording, with who was there."""
-    from howdah.paths.shared import command  # noqa: PLC0415
+    from howdah.cli import recognition_command as command  # noqa: PLC0415
 
     command.keep(name, others, output, json=json)
 
@@ -106,7 +106,7 @@ def dataset(
     quiet: Quiet = False,
 ) -> None:
     """Record what is to be learnt from in labs on this machine, several at once."""
-    from howdah.paths.shared.dataset import command  # noqa: PLC0415
+    from howdah.cli import dataset_command as command  # noqa: PLC0415
 
     raise typer.Exit(command.dataset(plan, output, cores, dry_run=dry_run, json=json, quiet=quiet))
 
@@ -126,7 +126,7 @@ def train(
 ) -> None:
     """Train a model on recordings that say who was there; its training record is written beside it."""
     window_s, step_s = _seconds(window), _seconds(step) if step else None
-    from howdah.paths.shared import command  # noqa: PLC0415
+    from howdah.cli import recognition_command as command  # noqa: PLC0415
 
     command.make(recordings, output, classifier, window_s, step_s, json=json, quiet=quiet)
 
@@ -146,7 +146,7 @@ def compare(
 ) -> None:
     """Compare classifiers on recordings: on runs and paths not seen, and random folds as the paper does."""
     window_s, step_s = _seconds(window), _seconds(step) if step else None
-    from howdah.paths.shared import command  # noqa: PLC0415
+    from howdah.cli import recognition_command as command  # noqa: PLC0415
 
     command.compare(recordings, classifier or [], window_s, step_s, json=json, quiet=quiet)
 
@@ -161,7 +161,7 @@ def recognise(
     json: Json = False,
 ) -> None:
     """Say who is there in each window of recordings, how sure that is, or that it is like nothing seen."""
-    from howdah.paths.shared import command  # noqa: PLC0415
+    from howdah.cli import recognition_command as command  # noqa: PLC0415
 
     command.recognise(recordings, model, json=json)
 

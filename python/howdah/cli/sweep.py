@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from howdah.measure import command
+from howdah.cli import sweep_command as command
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

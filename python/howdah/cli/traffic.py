@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from howdah.traffic import command
+from howdah.cli import traffic_command as command
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

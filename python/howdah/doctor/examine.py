@@ -6,7 +6,7 @@ from howdah import HowdahError
 from howdah.doctor.facts import gather
 from howdah.doctor.judge import Aim, judge, judge_limits
 from howdah.doctor.report import HostReport, Report
-from howdah.paths.limits import ASSUMED_RTT_S
+from howdah.values.path import ASSUMED_RTT_S
 
 
 def examine(*, rate_bps: float, rtt_s: float | None, host: str | None, far_howdah: str | None) -> Report:
@@ -18,7 +18,7 @@ def examine(*, rate_bps: float, rtt_s: float | None, host: str | None, far_howda
     far = None
     if host is not None:
         # Only here: the session and ssh are not needed to look at this host.
-        from howdah.transfer.far import greet  # noqa: PLC0415
+        from howdah.remote.far import greet  # noqa: PLC0415
 
         far = greet(host, far_howdah)
     measured_s = far.rtt_s if far else None

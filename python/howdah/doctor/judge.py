@@ -12,8 +12,9 @@ from typing import Literal
 import msgspec
 
 from howdah._native import format_bytes, format_duration, format_rate
+from howdah.decide import Path, shared
 from howdah.doctor.facts import Facts
-from howdah.paths import Path, limits
+from howdah.values import sizes
 from howdah.values.record import HostLimits
 
 _MSS_BYTES = 1448
@@ -98,11 +99,11 @@ def _control(host: HostLimits) -> Finding:
 def _buffers(host: HostLimits, aim: Aim) -> Finding:
     """Both buffers as a sender and a receiver like this one would meet; the plan itself is asked."""
     path = Path(sender=host, receiver=host, rtt_s=aim.rtt_s)
-    window = limits.windows(path)
-    choice = limits.choose_streams(aim.rtt_s, window, None)
+    window = sizes.windows(path)
+    choice = shared.choose_streams(aim.rtt_s, window, None)
     most_bytes = max(window)
-    one_bps = limits.window_rate_bps(1, most_bytes, aim.rtt_s)
-    all_bps = limits.window_rate_bps(choice.streams, most_bytes, aim.rtt_s)
+    one_bps = sizes.window_rate_bps(1, most_bytes, aim.rtt_s)
+    all_bps = sizes.window_rate_bps(choice.streams, most_bytes, aim.rtt_s)
     send_bytes, receive_bytes = host.tcp_wmem_max_bytes, host.tcp_rmem_max_bytes
     found = f"send {format_bytes(send_bytes)}, receive {format_bytes(receive_bytes)} by autotuning"
     if window.explicit_bytes > window.autotuned_bytes:
@@ -113,8 +114,8 @@ def _buffers(host: HostLimits, aim: Aim) -> Finding:
         f"one stream carries at most {format_rate(one_bps)} of {format_rate(aim.rate_bps)}, "
         f"the {choice.streams} of a plan {format_rate(all_bps)}"
     )
-    send = _power(aim.bdp_bytes * limits.HEADROOM)
-    receive = _power(aim.bdp_bytes * limits.HEADROOM / limits.RECEIVE_SHARE)
+    send = _power(aim.bdp_bytes * sizes.HEADROOM)
+    receive = _power(aim.bdp_bytes * sizes.HEADROOM / sizes.RECEIVE_SHARE)
     return Finding(
         what="buffers",
         state="gap" if all_bps < aim.rate_bps else "note",
@@ -133,7 +134,7 @@ def _memory(host: HostLimits, aim: Aim) -> Finding:
     if host.tcp_mem_pages is None:
         return Finding(what="TCP memory", state="good", found="not known in this network namespace")
     _, pressure, high = host.tcp_mem_pages
-    needed = math.ceil(aim.bdp_bytes * limits.HEADROOM)
+    needed = math.ceil(aim.bdp_bytes * sizes.HEADROOM)
     found = f"{format_bytes(high * _PAGE_BYTES)} for all connections"
     if pressure * _PAGE_BYTES >= needed:
         return Finding(what="TCP memory", state="good", found=found)
@@ -141,7 +142,7 @@ def _memory(host: HostLimits, aim: Aim) -> Finding:
     mended = (
         max(old, new) for old, new in zip(host.tcp_mem_pages, (pages, 2 * pages, 3 * pages), strict=True)
     )
-    reach_bps = high * _PAGE_BYTES * 8 / limits.HEADROOM / aim.rtt_s
+    reach_bps = high * _PAGE_BYTES * 8 / sizes.HEADROOM / aim.rtt_s
     return Finding(
         what="TCP memory",
         state="gap" if reach_bps < aim.rate_bps else "note",
@@ -168,7 +169,7 @@ def _metrics(host: HostLimits, aim: Aim) -> Finding:
 def _idle(host: HostLimits, aim: Aim) -> Finding:
     if not host.slow_start_after_idle:
         return Finding(what="idle connections", state="good", found="keep their window")
-    ramp_s = limits.ramp_round_trips(1, aim.rtt_s) * aim.rtt_s
+    ramp_s = sizes.ramp_round_trips(1, aim.rtt_s) * aim.rtt_s
     return Finding(
         what="idle connections",
         state="note",
@@ -180,8 +181,8 @@ def _idle(host: HostLimits, aim: Aim) -> Finding:
 
 def _switches(facts: Facts, aim: Aim) -> list[Finding]:
     """What every kernel has on until somebody switches it off."""
-    streams = limits.STREAMS_FOR_WINDOW_MAX
-    unscaled_bps = limits.window_rate_bps(streams, _WINDOW_UNSCALED_BYTES, aim.rtt_s)
+    streams = shared.STREAMS_FOR_WINDOW_MAX
+    unscaled_bps = sizes.window_rate_bps(streams, _WINDOW_UNSCALED_BYTES, aim.rtt_s)
     unscaled: State = "gap" if unscaled_bps < aim.rate_bps else "note"
     carried = f"64 KiB: {streams} streams carry {format_rate(unscaled_bps)}"
     wrap = format_duration(_SEQUENCE_BYTES * 8 / aim.rate_bps)

@@ -7,11 +7,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from howdah import words
+from howdah import text as words
 from howdah._native import HowdahError
 from howdah.lab.control import Ready
 from howdah.lab.processes import children
-from howdah.tied import TIED
+from howdah.parent_death import TIED
 
 _START_S = 1.0
 

@@ -4,12 +4,14 @@ import math
 
 from howdah import HowdahError
 from howdah._native import format_duration
-from howdah.measure import controls
+from howdah.cc import controls
 from howdah.measure.estimate import RUN_ROUND_TRIPS, RUN_S
-from howdah.measure.plan import BUFFER_BYTES_MAX, Ranges, SweepPlan
-from howdah.paths.limits import ASSUMED_RTT_S, BUFFER_MIN_BYTES, HEADROOM, TARGET_RATE_BPS
-from howdah.transfer.far import greet
+from howdah.measure.plan import Ranges, SweepPlan
+from howdah.remote.far import greet
+from howdah.values.path import ASSUMED_RTT_S
+from howdah.values.plan import BUFFER_BYTES_MAX
 from howdah.values.record import HostLimits
+from howdah.values.sizes import BUFFER_MIN_BYTES, HEADROOM, TARGET_RATE_BPS
 
 STREAMS = (1, 4, 8)
 TIME_S = (5.0, 10.0, 60.0)

@@ -9,8 +9,6 @@ import msgspec
 from howdah import HowdahError
 from howdah.values.link import LinkSpec
 
-BUFFER_BYTES_MAX = 2**30 - 1
-"""The kernel doubles SO_SNDBUF and SO_RCVBUF into a signed 32-bit number (net/core/sock.c)."""
 BUFFER_BYTES_MIN = 4096
 
 

@@ -35,11 +35,11 @@ import msgspec
 
 from howdah import HowdahError, tomlfile
 from howdah._native import format_bytes, parse_bytes, parse_duration, parse_rate
-from howdah.archive.row import link_in_words
+from howdah.archive.columns import link_in_words
 from howdah.lab import linkfile
-from howdah.measure.plan import BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Ranges, SweepPlan
+from howdah.measure.plan import BUFFER_BYTES_MIN, Ranges, SweepPlan
 from howdah.values.link import LinkSpec
-from howdah.values.plan import STREAMS_MAX
+from howdah.values.plan import BUFFER_BYTES_MAX, STREAMS_MAX
 
 SEE = "see: howdah sweep --help"
 

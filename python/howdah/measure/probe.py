@@ -6,20 +6,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from howdah import HowdahError, document, interrupt
+from howdah import HowdahError, interrupt
 from howdah.archive import Archive
-from howdah.measure.probe_words import Lines, Quiet, Terminal, in_words
-from howdah.measure.probing import Probed, Probing, Rhythm, Taken, probe
-from howdah.measure.responder import FarResponder, Greeting
-from howdah.measure.target import Target, endpoint, resolved
-from howdah.transfer import ssh
-from howdah.transfer.run import link_of_a_lab
+from howdah.probing.probing import Probed, Probing, Rhythm, Taken, probe
+from howdah.probing.responder import FarResponder, Greeting
+from howdah.probing.target import Target, endpoint, resolved
+from howdah.remote import ssh
+from howdah.remote.lab_link import link_of_a_lab
 from howdah.values import record
 from howdah.values.probe import Burst, Probe, Way
 from howdah.values.record import HostLimits, Record
 
 if TYPE_CHECKING:
-    from howdah.paths.shared.bursts import Bursts
+    from howdah.traffic.bursts import Bursts
 
 FOR_S = 10.0
 SILENT_S = 1.5
@@ -29,20 +28,43 @@ _SSH_S = 5.0
 _LONGEST_S = 3600.0
 
 
-class Asked(NamedTuple):
-    """The command line."""
+class ProbeRequest(NamedTuple):
+    """One probing as it was asked for."""
 
     host: str
     for_s: float | None
     """None: ten seconds, or as long as the bursts take."""
     udp: bool
-    json: bool
-    quiet: bool
     far_howdah: str | None
     active: bool = False
     """Send bursts beside the probes."""
     bursts: Path | None = None
     """Which; None: the paper's."""
+
+
+class Quiet:
+    """Shows nothing but what ssh and the far end say."""
+
+    def far_says(self, text: str) -> None:
+        """Passes it on."""
+        sys.stderr.write(text)
+
+    def say(self, line: str) -> None:
+        """Nothing."""
+
+    def look(self, taken: Taken, for_s: float) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Done(NamedTuple):
+    """How a probing ended."""
+
+    record: Record
+    exit_code: int
+    archive_error: str | None
 
 
 class _Seen(NamedTuple):
@@ -51,63 +73,53 @@ class _Seen(NamedTuple):
     probed: Probed
 
 
-def run(asked: Asked) -> int:
-    """Probes and returns the exit code. Raises HowdahError when nothing answers."""
-    if asked.for_s is not None and not 1.0 <= asked.for_s <= _LONGEST_S:
-        raise HowdahError(f"--for {asked.for_s:g}s is not between 1s and 1h")
-    # Loaded when the arguments are known to be right, and before the first probe: numpy takes a while.
-    from howdah.paths.shared.summary import showed  # noqa: PLC0415
+def run(request: ProbeRequest, display: Quiet, archive: Archive) -> Done:
+    """Probes and keeps the record. Raises HowdahError when nothing answers."""
+    if request.for_s is not None and not 1.0 <= request.for_s <= _LONGEST_S:
+        raise HowdahError(f"--for {request.for_s:g}s is not between 1s and 1h")
+    # Loaded when the request is known to be right, and before the first probe: numpy takes a while.
+    from howdah.measure.shown import showed  # noqa: PLC0415
 
     interrupt.install()
     began = datetime.now(UTC)
-    bursts = _bursts(asked) if asked.active else None
-    run = _Run(asked, bursts)
+    bursts = _bursts(request) if request.active else None
+    run = _Run(request, bursts, display)
     with interrupt.Held():
         close_account = link_of_a_lab()
     sent: list[Burst] = []
     try:
         with bursts or nullcontext():
-            seen = run.by_udp(asks=True) if asked.udp else run.by_any()
+            seen = run.by_udp(asks=True) if request.udp else run.by_any()
             if bursts:
                 with interrupt.Held():
                     sent = bursts.end()
     finally:
-        run.display.close()
+        display.close()
     shown = showed(seen.probed, run.rhythm, seen.way, seen.address, sent)
     kept = _record(shown, began, run.target.name, close_account(), seen.probed.interrupted)
-    problem = None
+    exit_code = 128 + seen.probed.interrupted if seen.probed.interrupted else 0
     try:
-        Archive().save(kept)
+        archive.save(kept)
     except HowdahError as error:
-        problem = error
-    if asked.json:
-        document.show(kept)
-    elif not asked.quiet:
-        print(in_words(shown, run.target.name))
-        if "lateness" in kept.flags:
-            print("warning: this machine was too slow for the link; part of the queueing is its own")
-        if problem is None:
-            print(f"Record: howdah archive show {kept.id}")
-    if problem is not None:
-        raise problem
-    return 128 + seen.probed.interrupted if seen.probed.interrupted else 0
+        return Done(kept, exit_code or 1, str(error))
+    return Done(kept, exit_code, None)
 
 
-def _bursts(asked: Asked) -> "Bursts":
+def _bursts(request: ProbeRequest) -> "Bursts":
     """Loaded only where they are asked for: it brings all that a copy does."""
-    from howdah.paths.shared.active import profile  # noqa: PLC0415
-    from howdah.paths.shared.bursts import Bursts  # noqa: PLC0415
+    from howdah.traffic.active import profile  # noqa: PLC0415
+    from howdah.traffic.bursts import Bursts  # noqa: PLC0415
 
-    return Bursts(profile(asked.bursts, asked.for_s), asked.host, asked.far_howdah)
+    return Bursts(profile(request.bursts, request.for_s), request.host, request.far_howdah)
 
 
 class _Run:
-    def __init__(self, asked: Asked, bursts: "Bursts | None") -> None:
-        self.asked, self.bursts = asked, bursts
-        self.for_s = asked.for_s or (bursts.lasts_s if bursts else FOR_S)
-        self.target = Target(asked.host)
+    def __init__(self, request: ProbeRequest, bursts: "Bursts | None", display: Quiet) -> None:
+        self.request, self.bursts = request, bursts
+        self.for_s = request.for_s or (bursts.lasts_s if bursts else FOR_S)
+        self.target = Target(request.host)
         self.rhythm = Rhythm()
-        self.display = _display(asked)
+        self.display = display
 
     def by_any(self) -> _Seen:
         """By ICMP, or by UDP where that is not answered."""
@@ -125,7 +137,7 @@ class _Run:
         """By a responder that ssh starts; ``asks`` whether it may ask the user, and take its time."""
         login = self.target.login()
         with interrupt.Held():
-            far = FarResponder(login, self.asked.far_howdah, asks=asks)
+            far = FarResponder(login, self.request.far_howdah, asks=asks)
         with far:
             greeting = far.greeting(None if asks else _SSH_S, self.display.far_says)
             address = _reached(login, greeting, self.target.name)
@@ -170,12 +182,6 @@ class _Run:
 
 class _NoEchoError(HowdahError):
     """Nothing answers ICMP echo, or none may be sent."""
-
-
-def _display(asked: Asked) -> Quiet:
-    if asked.quiet:
-        return Quiet()
-    return Terminal() if sys.stderr.isatty() and not asked.json else Lines()
 
 
 def _reached(login: ssh.Login, greeting: Greeting, name: str) -> str:

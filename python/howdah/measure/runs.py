@@ -9,13 +9,13 @@ from howdah import HowdahError
 from howdah._native import format_bytes
 from howdah.archive import Archive
 from howdah.measure.kept import Left
-from howdah.paths.limits import BLOCK_BYTES
-from howdah.transfer import endpoints
+from howdah.remote import endpoints
+from howdah.remote.far import greet
 from howdah.transfer.display import Quiet
-from howdah.transfer.far import greet
 from howdah.transfer.run import Request, run
 from howdah.values.plan import Plan, Why
 from howdah.values.record import HostLimits, Record, Swept
+from howdah.values.sizes import BLOCK_BYTES
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,14 +10,15 @@ import msgspec
 
 from howdah import HowdahError, interrupt, lab
 from howdah.archive import Archive
+from howdah.cc import controls
 from howdah.lab.enter import Process
-from howdah.measure import controls, kept
+from howdah.measure import kept
 from howdah.measure.kept import Left
 from howdah.measure.order import Block
 from howdah.measure.others import others
 from howdah.measure.plan import SweepPlan
 from howdah.measure.runs import Event, Failed, Measured, Stopped, Task, make
-from howdah.words import count
+from howdah.text import count
 
 _STOP_S = 10.0
 """How long a worker may take to keep what it has after a signal."""

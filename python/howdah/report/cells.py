@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howdah.archive.runs import Configuration, Runs
-from howdah.paths.dedicated.profile import Profile, profile
-from howdah.paths.dedicated.spread import standard_errors
-from howdah.words import count
+from howdah.profiles.profile import Profile, profile
+from howdah.profiles.spread import standard_errors
+from howdah.text import count
 
 Floats = NDArray[np.float64]
 

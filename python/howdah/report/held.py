@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from howdah.paths.limits import window_rate_bps
 from howdah.report.cells import Cell, Cells, gigabits
-from howdah.words import count
+from howdah.text import count
+from howdah.values.sizes import window_rate_bps
 
 Limit = Literal["link", "buffers", "losses", "growth"]
 

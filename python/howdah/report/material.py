@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from howdah import HowdahError
 from howdah.archive.runs import Configuration, Runs
-from howdah.paths.dedicated.dynamics.lyapunov import Exponents, exponents
-from howdah.paths.dedicated.dynamics.poincare import sustained
-from howdah.paths.dedicated.dynamics.relation import Relation, relation
-from howdah.paths.dedicated.dynamics.traces import Traces
-from howdah.paths.dedicated.dynamics.usable import Unknown
-from howdah.paths.dedicated.sigmoids import Sigmoids, sigmoids
-from howdah.paths.dedicated.spread import DRAWS
-from howdah.paths.dedicated.transition import Transition, transition
+from howdah.profiles.dynamics.lyapunov import Exponents, exponents
+from howdah.profiles.dynamics.poincare import sustained
+from howdah.profiles.dynamics.relation import Relation, relation
+from howdah.profiles.dynamics.traces import Traces
+from howdah.profiles.dynamics.usable import Unknown
+from howdah.profiles.sigmoids import Sigmoids, sigmoids
+from howdah.profiles.spread import DRAWS
+from howdah.profiles.transition import Transition, transition
 from howdah.report import traces
 from howdah.report.cells import Cell, Cells, Floats
 

@@ -1,4 +1,4 @@
-"""What the models say of the cells that were measured (``howdah.paths.dedicated.models``)."""
+"""What the models say of the cells that were measured (``howdah.profiles.models``)."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -8,10 +8,10 @@ import numpy as np
 
 from howdah import HowdahError
 from howdah.archive.runs import Configuration
-from howdah.paths.dedicated import models
+from howdah.profiles import models
 from howdah.report.cells import Cell, Floats, in_words
 from howdah.report.material import Material
-from howdah.words import count
+from howdah.text import count
 
 
 class Modelled(NamedTuple):

@@ -1,11 +1,11 @@
-"""Which configuration ``howdah.paths.dedicated.select`` chooses at each measured RTT, and how sure it is."""
+"""Which configuration ``howdah.profiles.select`` chooses at each measured RTT, and how sure it is."""
 
 import msgspec
 
 from howdah import HowdahError
-from howdah.paths.dedicated.evaluate import draw, evaluate
-from howdah.paths.dedicated.predict import Prediction, Predictor
-from howdah.paths.dedicated.select import ranked
+from howdah.profiles.evaluate import draw, evaluate
+from howdah.profiles.predict import Prediction, Predictor
+from howdah.profiles.select import ranked
 from howdah.report.cells import in_words, milliseconds
 from howdah.report.material import Material
 

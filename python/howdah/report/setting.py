@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from howdah.report.cells import buffer_words, in_ms, milliseconds, name
 from howdah.report.material import Material
+from howdah.text import count
 from howdah.values.record import Record
-from howdah.words import count
 
 Fact = tuple[str, str, str]
 """What, ours, the paper's; "" where it has none."""

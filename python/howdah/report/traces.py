@@ -7,8 +7,8 @@ import numpy as np
 
 from howdah import HowdahError
 from howdah.archive.traces import Trace
-from howdah.paths.dedicated.dynamics import poincare
-from howdah.paths.dedicated.dynamics.traces import Traces, from_samples
+from howdah.profiles.dynamics import poincare
+from howdah.profiles.dynamics.traces import Traces, from_samples
 
 _BINS = 60
 """Of a whole run: what is left after the ramp-up has to be 30 at least for exponents."""

@@ -7,6 +7,10 @@ import time
 import msgspec
 
 from howdah import HowdahError, __version__, document
+from howdah.remote import ssh
+from howdah.remote.far import CANCEL_S, TICK_S
+from howdah.remote.ssh_errors import explain
+from howdah.text import printable
 from howdah.traffic.messages import (
     Answer,
     AskCounts,
@@ -18,10 +22,6 @@ from howdah.traffic.messages import (
     SinkHello,
     say,
 )
-from howdah.transfer import ssh
-from howdah.transfer.far import CANCEL_S, TICK_S
-from howdah.transfer.ssh_errors import explain
-from howdah.words import printable
 
 ANSWER_S = 30.0
 """Longest wait for an answer, as for data that nobody acknowledges."""

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Protocol
 
 from howdah import HowdahError, interrupt
-from howdah.measure.controls import had
+from howdah.cc.controls import had
 from howdah.traffic.account import LoadAccount, LoadSample, Traffic
 from howdah.traffic.clock import Clock
 from howdah.traffic.far import FarSink

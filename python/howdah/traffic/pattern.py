@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from howdah._native import format_bytes, format_duration, format_rate
-from howdah.words import count
+from howdah.text import count
 
 DURATION_S = 60.0
 """Of a pattern that says nothing of it."""

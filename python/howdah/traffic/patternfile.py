@@ -36,6 +36,7 @@ import msgspec
 
 from howdah import HowdahError, tomlfile
 from howdah._native import format_duration, parse_bytes, parse_duration, parse_rate
+from howdah.text import count
 from howdah.traffic.pattern import (
     DURATION_MAX_S,
     DURATION_S,
@@ -48,7 +49,6 @@ from howdah.traffic.pattern import (
     Wave,
 )
 from howdah.values.plan import STREAMS_MAX
-from howdah.words import count
 
 SEE = "see: howdah traffic --help"
 

@@ -8,10 +8,10 @@ import msgspec
 
 from howdah import HowdahError, interrupt
 from howdah.archive import Archive
+from howdah.remote.lab_link import link_of_a_lab
 from howdah.traffic.account import LoadSample, Traffic
 from howdah.traffic.loads import Loads
 from howdah.traffic.pattern import Pattern
-from howdah.transfer.run import link_of_a_lab
 from howdah.values import record
 from howdah.values.record import HostLimits, Record
 

@@ -9,15 +9,15 @@ import threading
 import msgspec
 
 from howdah import interrupt
-from howdah.paths.limits import BLOCK_BYTES
+from howdah.remote.early import Started
+from howdah.remote.far import CANCEL_S, TICK_S, hello
+from howdah.remote.messages import Job, Progress
 from howdah.traffic.account import LoadAccount, LoadSample, TcpPeriod
 from howdah.traffic.clock import Clock
 from howdah.traffic.pattern import Period, Tcp
-from howdah.transfer.early import Started
-from howdah.transfer.far import CANCEL_S, TICK_S, hello
-from howdah.transfer.messages import Job, Progress
 from howdah.values.plan import Plan, Why
 from howdah.values.record import HostLimits, Outcome
+from howdah.values.sizes import BLOCK_BYTES
 
 _SAMPLE_EVERY_S = 10.0
 """Of TCP_INFO, which is not kept."""

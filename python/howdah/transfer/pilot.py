@@ -6,7 +6,7 @@ from typing import Protocol
 
 from msgspec import UnsetType
 
-from howdah.transfer.messages import Progress, Steering
+from howdah.remote.messages import Progress, Steering
 from howdah.values.plan import Plan
 
 

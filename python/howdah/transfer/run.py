@@ -6,31 +6,35 @@ Whatever happens, a Record comes out: with an Outcome, or with the error in one 
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from howdah import LAB_LINK_VARIABLE, HowdahError, interrupt, paths
+from howdah import HowdahError, decide, interrupt
 from howdah.archive import Archive
-from howdah.transfer import standby
-from howdah.transfer.early import Started, take
-from howdah.transfer.endpoints import Route
-from howdah.transfer.far import CANCEL_S, TICK_S, hello
-from howdah.transfer.messages import SAMPLE_EVERY_S, FarHello, Job, Progress
+from howdah.remote import standby
+from howdah.remote.early import Started, take
+from howdah.remote.endpoints import Route
+from howdah.remote.far import CANCEL_S, TICK_S, hello
+from howdah.remote.lab_link import link_of_a_lab
+from howdah.remote.messages import SAMPLE_EVERY_S, FarHello, Job, Progress
+from howdah.text import printable
+from howdah.transfer.display import Display
 from howdah.transfer.pilot import Pilot, Schedule
-from howdah.values import plan, record
+from howdah.values import plan, record, sizes
+from howdah.values.path import ASSUMED_RTT_S, Share
+from howdah.values.path import Path as KnownPath
 from howdah.values.plan import Plan
 from howdah.values.record import HostLimits, Outcome, Record
-from howdah.words import printable
 
 if TYPE_CHECKING:
-    from howdah.paths.guaranteed.asking import Asking
-    from howdah.paths.shared.choose.policy import Policy
-    from howdah.paths.shared.hear.ears import Ear
-    from howdah.transfer.listening import Listening
+    from howdah.control.asking import Asking
+    from howdah.steering.ears import Ear
+    from howdah.steering.listening import Listening
+    from howdah.steering.policy import Policy
 
 
 FAIRNESS = 0.5
@@ -67,10 +71,10 @@ class Request(NamedTuple):
     pilot: Pilot | None = None
     """Changes the streams on their way; null: the plan's schedule does."""
     fairness: float | None = None
-    """By which it changes its streams beside those it hears on a shared path (``paths.shared.choose.value``);
+    """By which it changes its streams beside those it hears on a shared path (``howdah.steering.value``);
     null: it does not listen."""
     policy: "Policy | None" = None
-    """Chooses in its place; null: howdah's own (``paths.shared.choose``)."""
+    """Chooses in its place; null: howdah's own (``howdah.steering``)."""
     sweep: record.Swept | None = None
     keeps_far_end: bool = True
     """One is made ready for the next copy. Its start would disturb a measurement that follows at once."""
@@ -79,22 +83,6 @@ class Request(NamedTuple):
     def from_memory(self) -> bool:
         """No files at either end."""
         return self.memory_bytes is not None or self.memory_s is not None
-
-
-class Display(Protocol):
-    """Where a person watches."""
-
-    def planned(self, decided: Plan, far: FarHello) -> None:
-        """The far end has answered and the plan is made."""
-
-    def progress(self, now: Progress) -> None:
-        """Called every TICK_S while the transfer runs."""
-
-    def far_says(self, text: str) -> None:
-        """Lines ssh or the far end wrote to standard error."""
-
-    def close(self) -> None:
-        """Nothing more will come."""
 
 
 class Done(NamedTuple):
@@ -192,7 +180,7 @@ def _share(run: _Run) -> Iterator[None]:
     if name is None and request.path != "guaranteed":
         yield
         return
-    from howdah.transfer import asked  # noqa: PLC0415
+    from howdah.transfer import share_session as asked  # noqa: PLC0415
 
     _check_sources(request.route)
     if any(choice.key == "congestion_control" for choice in request.given):
@@ -256,16 +244,6 @@ def _left_out(outcome: Outcome) -> str:
     return f"{what} could not be read and left out{which}; all else is there"
 
 
-def link_of_a_lab() -> Callable[[], dict[str, Any] | None]:
-    """What tells at its call what the lab's link did since now; null outside a lab."""
-    if LAB_LINK_VARIABLE not in os.environ:
-        return lambda: None
-    from howdah import lab  # noqa: PLC0415
-
-    account = lab.account_here()
-    return lambda: msgspec.to_builtins(account.close()) if account else None
-
-
 def _watch(started: Started, display: Display, pilot: Pilot, *, held_port: int | None) -> None:
     """Until the session ends; connections to ``held_port`` must be held to a share."""
     while not started.session.wait(TICK_S):
@@ -275,7 +253,7 @@ def _watch(started: Started, display: Display, pilot: Pilot, *, held_port: int |
         if (steering := pilot(now)) is not None:
             started.session.steer(msgspec.json.encode(steering))
         if held_port is not None:
-            from howdah.transfer import asked  # noqa: PLC0415
+            from howdah.transfer import share_session as asked  # noqa: PLC0415
 
             asked.check_held(held_port)
     display.progress(_progress(started))
@@ -286,7 +264,7 @@ def _early_ear(request: Request, data_address: str | None) -> "Ear | None":
     """Hears while ssh connects; None where nobody is to be listened to, or the address is not known yet."""
     if request.pilot is not None or request.fairness is None or request.dry_run or data_address is None:
         return None
-    from howdah.paths.shared.hear import ears  # noqa: PLC0415
+    from howdah.steering import ears  # noqa: PLC0415
 
     ear, why_not = ears.best([data_address])
     return ear if why_not is None else None
@@ -300,10 +278,10 @@ def _pilot(run: _Run, data_address: str | None, ear: "Ear | None") -> Pilot:
     if request.pilot is not None or request.fairness is None or plan.path != "shared" or plan.changes:
         return request.pilot or Schedule(plan)
     # Not loaded by transfers that do not listen.
-    from howdah.transfer import listening, wish  # noqa: PLC0415
+    from howdah.steering import listening, wish  # noqa: PLC0415
 
     path = _path(request, far, None)
-    window_bytes = plan.buffer_bytes or paths.limits.windows(path).autotuned_bytes
+    window_bytes = plan.buffer_bytes or sizes.windows(path).autotuned_bytes
     run.listening = listening.Listening(
         wish.Wish(
             plan=plan,
@@ -311,9 +289,7 @@ def _pilot(run: _Run, data_address: str | None, ear: "Ear | None") -> Pilot:
             control_default=path.sender.congestion_control_default,
             controls=tuple(path.sender.congestion_controls_usable),
             streams_fixed=any(choice.key == "streams" for choice in request.given),
-            stream_most_bps=paths.limits.window_rate_bps(
-                1, window_bytes, far.rtt_s or paths.limits.ASSUMED_RTT_S
-            ),
+            stream_most_bps=sizes.window_rate_bps(1, window_bytes, far.rtt_s or ASSUMED_RTT_S),
             rtt_s=far.rtt_s,
             addresses=[each for each in (data_address, *far.addresses) if each],
             for_s=request.memory_s,
@@ -328,9 +304,9 @@ def _progress(started: Started) -> Progress:
     return msgspec.json.decode(started.session.progress(), type=Progress)
 
 
-def _plan(request: Request, far: FarHello, handed: Plan | None, share: paths.Share | None) -> Plan:
+def _plan(request: Request, far: FarHello, handed: Plan | None, share: Share | None) -> Plan:
     path = _path(request, far, share)
-    decided = handed or paths.decide(path)
+    decided = handed or decide.decide(path)
     if not request.encrypt:
         decided = decided.given("encrypt", False, "--plaintext", "Plaintext streams")
     chosen = None
@@ -352,11 +328,11 @@ def _plan(request: Request, far: FarHello, handed: Plan | None, share: paths.Sha
     return congestion.given(decided, chosen, sender, dry_run=request.dry_run)
 
 
-def _path(request: Request, far: FarHello, share: paths.Share | None) -> paths.Path:
+def _path(request: Request, far: FarHello, share: Share | None) -> KnownPath:
     near = HostLimits.here()
     pushed = request.route.direction == "push"
     ends = (near, far.limits) if pushed else (far.limits, near)
-    return paths.Path(
+    return KnownPath(
         sender=ends[0],
         receiver=ends[1],
         rtt_s=far.rtt_s,

@@ -1,6 +1,6 @@
 """The Plan: what a transfer is to do, and Why. One of the two values everything meets in.
 
-A decider (``howdah.paths``) makes it, the transfer carries it out, a person reads it, saves it and
+A decider (``howdah.decide``) makes it, the transfer carries it out, a person reads it, saves it and
 hands it back (``howdah cp --plan FILE``). Missing is null, and every number has its unit in its name.
 """
 
@@ -13,12 +13,15 @@ from msgspec import UNSET, UnsetType
 
 from howdah import HowdahError, document
 from howdah._native import format_bytes, format_rate
-from howdah.words import count
+from howdah.text import count
 
 SCHEMA = 1
 
 STREAMS_MAX = 128
 """More connections than this gain nothing on any path the papers measured (at most 16 streams)."""
+
+BUFFER_BYTES_MAX = 2**30 - 1
+"""The kernel doubles SO_SNDBUF and SO_RCVBUF into a signed 32-bit number (net/core/sock.c)."""
 
 BLOCK_BYTES_MIN = 256 * 1024
 BLOCK_BYTES_MAX = 64 * 1024 * 1024

@@ -5,18 +5,18 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from howdah.paths.dedicated.dynamics.describe import Dynamics, describe
-from howdah.paths.dedicated.dynamics.lyapunov import Exponents
-from howdah.paths.dedicated.dynamics.relation import Relation
-from howdah.paths.dedicated.dynamics.usable import Unknown
-from howdah.paths.dedicated.dynamics.verdict import Verdict
+from howdah.profiles.dynamics.describe import Dynamics, describe
+from howdah.profiles.dynamics.lyapunov import Exponents
+from howdah.profiles.dynamics.relation import Relation
+from howdah.profiles.dynamics.usable import Unknown
+from howdah.profiles.dynamics.verdict import Verdict
 from howdah.report import canvas
 from howdah.report.cells import Cell, milliseconds
 from howdah.report.figures.figure import PANELS_MAX, Drawn, Lacking, Subset
 from howdah.report.figures.poincare import mark
 from howdah.report.material import Material
 from howdah.report.statements.dynamics import correlation_words
-from howdah.words import count
+from howdah.text import count
 
 _NEEDS = "traces of these cells with 30 samples or more after the ramp-up"
 

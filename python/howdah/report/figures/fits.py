@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.axes import Axes
 
-from howdah.paths.dedicated.sigmoids import Sigmoids
+from howdah.profiles.sigmoids import Sigmoids
 from howdah.report import canvas
 from howdah.report.cells import Floats, in_words, milliseconds
 from howdah.report.figures.figure import PANELS_MAX, Drawn, Lacking, Subset

@@ -7,7 +7,7 @@ from howdah.report.cells import buffer_words, name
 from howdah.report.figures.figure import PANELS_MAX, Drawn, Lacking, Subset
 from howdah.report.material import Material
 from howdah.report.models import beside, in_short, modelled
-from howdah.words import count
+from howdah.text import count
 
 
 def draw(material: Material, subset: Subset) -> Drawn | Lacking:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from howdah.paths.dedicated.dynamics import poincare
-from howdah.paths.dedicated.dynamics.poincare import MapShape
+from howdah.profiles.dynamics import poincare
+from howdah.profiles.dynamics.poincare import MapShape
 from howdah.report import canvas
 from howdah.report.cells import Cell, Floats, milliseconds
 from howdah.report.figures.figure import PANELS_MAX, Drawn, Lacking, Subset

@@ -4,7 +4,7 @@ from itertools import cycle, product
 
 from matplotlib.axes import Axes
 
-from howdah.paths.dedicated.dynamics.traces import Traces
+from howdah.profiles.dynamics.traces import Traces
 from howdah.report import canvas
 from howdah.report.cells import Cell, gigabits
 from howdah.report.figures.figure import PANELS_MAX, Drawn, Lacking, Subset

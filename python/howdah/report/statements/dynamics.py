@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from howdah.paths.dedicated.dynamics.poincare import MapShape, of_run
-from howdah.paths.dedicated.dynamics.relation import Relation
-from howdah.paths.dedicated.dynamics.usable import Unknown
+from howdah.profiles.dynamics.poincare import MapShape, of_run
+from howdah.profiles.dynamics.relation import Relation
+from howdah.profiles.dynamics.usable import Unknown
 from howdah.report.cells import Cell, milliseconds
 from howdah.report.material import Material
 from howdah.report.statements.statement import HPDC, Finding, Statement, compared, decided, missing
 from howdah.report.traces import ramp_s
-from howdah.words import count
+from howdah.text import count
 
 _NEAR_S, _FAR_S = 0.0118, 0.183
 _RAMP_UP_S = (5.0, 20.0)

@@ -8,13 +8,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from howdah.archive.runs import Configuration
-from howdah.paths.dedicated.shapes import Shape
-from howdah.paths.dedicated.spread import INTERVAL
-from howdah.paths.dedicated.transition import Transition
+from howdah.profiles.shapes import Shape
+from howdah.profiles.spread import INTERVAL
+from howdah.profiles.transition import Transition
 from howdah.report.cells import Cell, in_ms, is_rtt, milliseconds, name
 from howdah.report.material import RTTS_MIN, Material
 from howdah.report.statements.statement import HPDC, NOTE, Finding, Statement, decided, missing
-from howdah.words import count
+from howdah.text import count
 
 _DEFAULT = {streams: (0.0004 if streams <= 3 else 0.0118) for streams in range(1, 11)}
 _NORMAL = {streams: (0.0916 if streams == 10 else 0.0456) for streams in range(1, 11) if streams != 2}

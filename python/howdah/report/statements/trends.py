@@ -15,7 +15,7 @@ from howdah.report.cells import (
 from howdah.report.material import Material
 from howdah.report.statements.statement import HPDC, NOTE, Finding, Statement, decided, missing
 from howdah.report.traces import sustained_bps
-from howdah.words import count
+from howdah.text import count
 
 _MOST_AGAINST = 0.1
 """Of the pairs compared: "generally", "mostly" and "overall" are the papers' own words."""

@@ -1,0 +1,203 @@
+"""``howdah control serve`` and ``howdah control agent`` from their arguments to their end."""
+
+import asyncio
+import os
+import re
+import socket
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from howdah import HowdahError, document
+from howdah.control import members
+from howdah.control.bus import Access, opened, prepare
+from howdah.control.http import prepared
+from howdah.control.http.listening import Listening
+from howdah.control.interface import Operations
+from howdah.control.policy import Policy
+from howdah.control.policyfile import load
+from howdah.control.privilege import remote
+from howdah.control.privilege.drop import drop
+from howdah.control.running.agent import PlacingKernel
+from howdah.control.running.serving import follow, serve
+from howdah.control.running.until import signalled
+from howdah.text import printable
+
+MakeKernel = Callable[[str, int | None], PlacingKernel]
+"""Of a host's name, and the inode of the network namespace that stands for it."""
+
+
+class Here(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says about this machine and its bus."""
+
+    hosts: Sequence[str]
+    """Each NAME, or NAME=NAMESPACE with the file of a network namespace."""
+    servers: str | None
+    """Of NATS; null: the bus is this process."""
+    access: Access
+    json: bool
+
+
+class Serving(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``serve --json`` and ``agent --json`` print when they are ready."""
+
+    hosts: list[str]
+    """Whose agents are in this process."""
+    policy: str | None = None
+    controller: str | None = None
+    url: str | None = None
+    """Of the API and the page."""
+
+
+def run_controller(
+    file: Path, listening: Listening, here: Here, make_kernel: MakeKernel | None = None
+) -> None:
+    """Serves a policy until a signal comes. Raises HowdahError when it cannot begin, or not go on."""
+    _check_no_password(here.servers)
+    policy = load(file)
+    wanted = _namespaces(here.hosts) if here.hosts or here.servers else _this_machine(policy)
+    _check_known(wanted, policy)
+    name = f"{_hostname()}-{os.getpid()}"
+
+    access = _reached_at(here.access, "controller")
+
+    async def main(kernels: Mapping[str, PlacingKernel]) -> None:
+        async def attend(operations: Operations) -> None:
+            async with api.serving(operations) as url:
+                _ready(
+                    Serving(hosts=[*kernels], policy=policy.name, controller=name, url=url),
+                    f"{policy.name} is served at {url}" + _agents_words(kernels),
+                    here.json,
+                )
+                await asyncio.Event().wait()
+
+        async with watched, opened(here.servers, access) as bus:
+            await serve(name, policy, bus, kernels, attend, _say)
+
+    with prepared(listening) as api, _kernels(wanted, make_kernel) as (kernels, watched):
+        if make_kernel is None:
+            _lose_privilege(here.servers, access)
+        signalled(main(kernels))
+
+
+def run_agents(here: Here, make_kernel: MakeKernel | None = None) -> None:
+    """Runs the agents of this machine's hosts until a signal comes. Raises HowdahError as above."""
+    _check_no_password(here.servers)
+    wanted = _namespaces(here.hosts or [_hostname()])
+    access = _reached_at(here.access, next(iter(wanted)))
+
+    async def main(kernels: Mapping[str, PlacingKernel]) -> None:
+        async with watched, opened(here.servers, access) as bus:
+            _ready(
+                Serving(hosts=[*kernels]), f"listening to {here.servers}" + _agents_words(kernels), here.json
+            )
+            await follow(bus, kernels, _say)
+
+    with _kernels(wanted, make_kernel) as (kernels, watched):
+        if make_kernel is None:
+            _lose_privilege(here.servers, access)
+        signalled(main(kernels))
+
+
+def _check_no_password(servers: str | None) -> None:
+    """Raises HowdahError for a password among the arguments of this process, which every user can read."""
+    if servers is None or not re.search(r"//[^/@]+@", servers):
+        return
+    if any(servers in argument for argument in sys.argv[1:]):
+        raise HowdahError(
+            "a password in an argument can be read by every user of this host: write USER:PASSWORD into a "
+            "file with mode 600 and name it with --nats-login"
+        )
+
+
+def _reached_at(access: Access, name: str) -> Access:
+    """The same access with an inbox of its own, which the server's permissions can keep others from."""
+    return replace(access, inbox=f"_INBOX_{name}")
+
+
+def _namespaces(texts: Iterable[str]) -> dict[str, int | None]:
+    """By host, the inode of its network namespace; null: that of this process and all others."""
+    found: dict[str, int | None] = {}
+    for text in texts:
+        name, equals, file = text.partition("=")
+        members.name(name, "--host")
+        if name in found:
+            raise HowdahError(f"--host {name} is given twice; each host has one agent")
+        found[name] = _inode(name, file) if equals else None
+    return found
+
+
+def _inode(name: str, file: str) -> int:
+    try:
+        return Path(file).stat().st_ino
+    except OSError as error:
+        raise HowdahError(
+            f"--host {name}={file}: {error.strerror}; give the file of a network namespace, "
+            f"as /run/netns/{name}"
+        ) from None
+
+
+def _this_machine(policy: Policy) -> dict[str, int | None]:
+    name, hosts = _hostname(), _hosts(policy)
+    if name not in hosts:
+        raise HowdahError(
+            f"this machine is called {name}, which {policy.name} does not have: say with --host which "
+            f"of its hosts it is ({', '.join(hosts)}), or reach the agents of others with --nats"
+        )
+    return {name: None}
+
+
+def _check_known(wanted: Iterable[str], policy: Policy) -> None:
+    hosts = _hosts(policy)
+    for name in wanted:
+        if name not in hosts:
+            raise HowdahError(f"--host {name}: {policy.name} has no such host; it has {', '.join(hosts)}")
+
+
+def _hosts(policy: Policy) -> list[str]:
+    return sorted({flow.member.agent for flow in policy.flows})
+
+
+@contextmanager
+def _kernels(
+    wanted: Mapping[str, int | None], make: MakeKernel | None
+) -> Iterator[tuple[dict[str, PlacingKernel], AbstractAsyncContextManager[None]]]:
+    """Those of the hosts, and what to be in while they are needed: it is left when they are gone."""
+    if make is not None:
+        yield {name: make(name, namespace) for name, namespace in wanted.items()}, nullcontext()
+    elif not wanted:
+        yield {}, nullcontext()
+    else:
+        with remote.started(wanted) as helper:
+            yield {**helper.kernels}, helper.watched()
+
+
+def _lose_privilege(servers: str | None, access: Access) -> None:
+    """Reads what takes root to read; from then on a helper alone has privilege."""
+    prepare(servers, access)
+    drop()
+
+
+def _hostname() -> str:
+    return socket.gethostname().partition(".")[0]
+
+
+def _agents_words(kernels: Iterable[str]) -> str:
+    names = ", ".join(kernels)
+    return f", with agents of {names}" if names else ""
+
+
+def _ready(what: Serving, words: str, json: bool) -> None:
+    if json:
+        document.show(what)
+        sys.stdout.flush()
+    else:
+        _say(words)
+
+
+def _say(line: str) -> None:
+    print(f"howdah: {printable(line)}", file=sys.stderr, flush=True)

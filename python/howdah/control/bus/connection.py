@@ -1,0 +1,215 @@
+"""One connection to NATS servers, kept up until it is closed."""
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import nats.errors
+import nats.js.errors
+from nats.aio.client import Client, RawCredentials
+from nats.js import JetStreamContext
+
+from howdah import HowdahError
+from howdah.control.bus.access import Access
+from howdah.control.bus.refusals import NoStream, Speaker, denied_subject, is_refusal
+
+T = TypeVar("T")
+API = "$JS.API."
+"""What all requests to JetStream itself are sent to."""
+_OLDEST = (2, 11, 1)
+"""The first NATS server that tells watchers when a value's time is over."""
+_REPLY_S = 2.0
+_RETRY_S = 0.1
+_PING_S = 0.5
+"""Two of them unanswered: the connection is dead."""
+_CLOSE_S = 1.0
+_ADDRESS = re.compile(r"(nats|tls)://([^/@\s]+@)?[^/@\s]+")
+
+
+class _Client(Client):
+    """nats-py takes TLS when the server offers it; where it is wanted, it must not go on without."""
+
+    tls_is_wanted = False
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        if initial_connection and self.tls_is_wanted and not info.get("tls_required"):
+            raise nats.errors.SecureConnWantedError
+        await super()._process_info(info, initial_connection)
+
+
+class Connection:
+    """Connects again by itself, to any of its servers."""
+
+    def __init__(self, servers: str, access: Access) -> None:
+        """Raises HowdahError unless ``servers`` are addresses with commas between them."""
+        self._servers = [server.strip() for server in servers.split(",")]
+        for server in self._servers:
+            if not _ADDRESS.fullmatch(server):
+                raise HowdahError(
+                    f"{server!r} is no address of a NATS server; write nats://HOST:PORT or tls://…"
+                )
+        self._access = access
+        self._client = _Client()
+        self._client.tls_is_wanted = access.wants_tls or any(
+            each.startswith("tls:") for each in self._servers
+        )
+        self._say = Speaker(self.where, access.in_words())
+        self._last: Exception | None = None
+        loop = asyncio.get_running_loop()
+        self._refused: asyncio.Future[None] = loop.create_future()
+        self._trouble: asyncio.Future[None] = loop.create_future()
+        self._denied: Counter[str] = Counter()
+        self._left = False
+        self.breaks = 0
+        """How often the connection broke."""
+        self.stirred: set[Callable[[], None]] = set()
+        """Called when it has connected again, and when it is closed for good."""
+
+    async def open(self, wait_s: float) -> None:
+        """Connects. Raises Unreachable after ``wait_s``, HowdahError at once when a server refuses."""
+        connecting = asyncio.create_task(self._client.connect(**self._options()))
+        try:
+            await asyncio.wait(
+                (connecting, self._refused), timeout=wait_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            if not connecting.done():
+                raise self._say.of_connecting(self._last or TimeoutError())
+            connecting.result()
+            self._check_age()
+        except BaseException as error:
+            connecting.cancel()
+            await asyncio.wait((connecting,))
+            await self.close()
+            if isinstance(error, nats.errors.Error | OSError):
+                raise self._say.of_connecting(error) from None
+            raise
+
+    @property
+    def client(self) -> Client:
+        """For subscriptions."""
+        return self._client
+
+    @property
+    def jetstream(self) -> JetStreamContext:
+        """For all else, through ``reply``."""
+        return self._client.jetstream(timeout=_REPLY_S)
+
+    @property
+    def where(self) -> str:
+        """The servers, without secrets."""
+        return ", ".join(re.sub(r"//[^@]*@", "//", server) for server in self._servers)
+
+    @property
+    def closed(self) -> HowdahError | None:
+        """Why there will be no connection any more; null: there may be."""
+        if self._left:
+            return HowdahError("the bus is closed")
+        error = self._last or self._client.last_error or nats.errors.ConnectionClosedError()
+        return self._say.of_connecting(error) if self._client.is_closed else None
+
+    async def reply(self, asking: Coroutine[Any, Any, T], subject: str = API) -> T:
+        """What comes back to a request, at once an error if the connection breaks; ``subject`` is written to.
+
+        Raises Refused, NoStream, Unreachable, and HowdahError where the subject may not be written to.
+        """
+        task = asyncio.create_task(asking)
+        try:
+            await self._until_done(task, subject)
+            return task.result()
+        except nats.js.errors.APIError as error:
+            raise self._say.of_request(error) from None
+        except nats.js.errors.NoStreamResponseError:
+            raise NoStream(f"no stream at {self.where} takes {subject}") from None
+        except (nats.errors.TimeoutError, TimeoutError):
+            raise self._say.of_silence(_REPLY_S) from None
+        except (nats.errors.Error, OSError) as error:
+            raise self.closed or self._say.of_connecting(self._last or error) from None
+        finally:
+            task.cancel()
+
+    async def tell(self, subject: str, value: bytes) -> None:
+        """Sends and waits for nothing. Raises Unreachable where there is no connection."""
+        try:
+            await self._client.publish(subject, value)
+        except (nats.errors.Error, OSError) as error:
+            raise self.closed or self._say.of_connecting(self._last or error) from None
+
+    async def _until_done(self, task: asyncio.Task[T], subject: str) -> None:
+        breaks, denials = self.breaks, self._denials(subject)
+        while not task.done():
+            await asyncio.wait((task, self._trouble), return_when=asyncio.FIRST_COMPLETED)
+            if not task.done() and self.breaks != breaks:
+                raise self._say.of_break()
+            if self._denials(subject) != denials:
+                raise self._say.of_denial(subject)
+
+    def _denials(self, subject: str) -> int:
+        """How often this connection was not let write there; NATS tells it in small letters."""
+        if subject == API:
+            return sum(count for each, count in self._denied.items() if each.startswith(API.lower()))
+        return self._denied[subject.lower()]
+
+    async def close(self) -> None:
+        """Lets the connection go."""
+        self._left = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_S):
+                await self._client.close()
+
+    def _options(self) -> dict[str, Any]:
+        access = self._access
+        options: dict[str, Any] = {
+            "servers": self._servers,
+            "user": access.user,
+            "password": access.password,
+            "token": access.token,
+            "nkeys_seed_str": access.nkey_seed,
+            "user_credentials": access.raw_credentials and RawCredentials(access.raw_credentials),
+            "inbox_prefix": access.inbox,
+            "error_cb": self._erred,
+            "disconnected_cb": self._broke,
+            "reconnected_cb": self._stir,
+            "closed_cb": self._stir,
+            "connect_timeout": _REPLY_S,
+            # It then waits for the server's word on its login. Without, it sends on to a server that has hung
+            # up, gets a reset, and the reason is lost.
+            "verbose": True,
+            "max_reconnect_attempts": -1,
+            "reconnect_time_wait": _RETRY_S,
+            "ping_interval": _PING_S,
+            # What was sent to a broken connection must not arrive later, when its sender has given up.
+            "pending_size": 0,
+        }
+        if self._client.tls_is_wanted:
+            options["tls"] = access.tls
+        return options
+
+    async def _erred(self, error: Exception) -> None:
+        if denied := denied_subject(error):
+            self._denied[denied] += 1
+            self._tell_trouble()
+            return
+        self._last = error
+        if is_refusal(error) and not self._refused.done():
+            self._refused.set_result(None)
+
+    async def _broke(self) -> None:
+        self.breaks += 1
+        self._tell_trouble()
+
+    async def _stir(self) -> None:
+        for call in tuple(self.stirred):
+            call()
+
+    def _tell_trouble(self) -> None:
+        self._trouble.set_result(None)
+        self._trouble = asyncio.get_running_loop().create_future()
+
+    def _check_age(self) -> None:
+        version = self._client.connected_server_version
+        found = (version.major, version.minor, version.patch)
+        if found < _OLDEST:
+            raise self._say.of_age(".".join(map(str, found)), ".".join(map(str, _OLDEST)))

@@ -1,0 +1,124 @@
+"""An agent at work: its core joined to the bus, the clock and the kernel of its host."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Protocol
+
+from howdah import HowdahError
+from howdah.control.agent import Agent, Kernel
+from howdah.control.bus import Bus, Watch
+from howdah.control.bus.leadership import boottime_ns
+from howdah.control.idle import LOOK_NS
+from howdah.control.members import Member
+from howdah.control.messages import Call, Grant, Places, Report
+from howdah.control.running import keys
+from howdah.control.running.complaints import Complaints, Tell
+from howdah.control.running.outbox import Outbox
+from howdah.control.running.together import together
+
+FIRST_LEASE_NS = 2_000_000_000
+"""Sets the beat until a Grant does."""
+_PATIENCE_S = 0.5
+_S = 1_000_000_000
+
+
+class PlacingKernel(Kernel, Protocol):
+    """A table of shares, and the rules by which connections have them."""
+
+    def place(self, members: Mapping[str, Member]) -> None:
+        """Has the connections of these members, by flow, under the shares that there are.
+
+        Raises HowdahError for those that cannot be; all others are.
+        """
+
+    def leave(self) -> None:
+        """Puts everything back as it was without an agent."""
+
+
+class RunningAgent:
+    """Runs until cancelled. What is in force then stays so, until its leases run out."""
+
+    def __init__(
+        self,
+        name: str,
+        bus: Bus,
+        kernel: PlacingKernel,
+        *,
+        tell: Tell = lambda line: None,
+        clock_ns: Callable[[], int] = boottime_ns,
+    ) -> None:
+        """``tell`` gets a line for each thing that people should know."""
+        self.name = name
+        self._bus = bus
+        self._kernel = kernel
+        self._core = Agent(name, time.time_ns() // 1000, kernel, FIRST_LEASE_NS)
+        self._members: Mapping[str, Member] | None = None
+        self._lent: frozenset[str] = frozenset()
+        self._lends = asyncio.Event()
+        self._clock_ns = clock_ns
+        self._complaints = Complaints(tell)
+        self._outbox = Outbox(bus, _PATIENCE_S)
+
+    async def run(self) -> None:
+        """Reports, and does as it is told. Raises HowdahError when the bus refuses."""
+        async with self._bus.watch(keys.told(self.name)) as told:
+            await together(self._outbox.run(), self._beat(), self._look(), self._obey(told))
+
+    async def leave(self) -> None:
+        """Once ``run`` has ended: puts everything back, and says that nothing of it is in force any more."""
+        self._kernel.leave()
+        with suppress(HowdahError, TimeoutError):
+            async with asyncio.timeout(_PATIENCE_S):
+                for what in (keys.REPORTS + self.name, *(keys.told(self.name) + each for each in keys.TOLD)):
+                    await self._bus.delete(what)
+
+    async def _beat(self) -> None:
+        while True:
+            self._say(self._core.tick(self._clock_ns()))
+            self._place()
+            await asyncio.sleep((self._core.wake_ns - self._clock_ns()) / _S)
+
+    async def _look(self) -> None:
+        while True:
+            await self._lends.wait()
+            self._say(self._core.look(self._lent, self._clock_ns()))
+            await asyncio.sleep(LOOK_NS / _S)
+
+    async def _obey(self, told: Watch) -> None:
+        async for change in told:
+            if change.value is None:
+                continue
+            try:
+                self._take(change.key, change.value)
+                self._complaints.right(change.key)
+            except HowdahError as error:
+                self._complaints.wrong(change.key, error)
+
+    def _take(self, key: str, value: bytes) -> None:
+        match key.rpartition(".")[2]:
+            case "places":
+                places = keys.read(key, value, Places)
+                self._members, self._lent = places.members, places.lent
+                if self._lent:
+                    self._lends.set()
+            case "grant":
+                self._say(self._core.hear(keys.read(key, value, Grant), self._clock_ns()))
+            case "call":
+                self._say(self._core.hear(keys.read(key, value, Call), self._clock_ns()))
+        self._place()
+
+    def _place(self) -> None:
+        """Also when nothing is told: a cgroup comes and goes with its service."""
+        if self._members is None:
+            return
+        try:
+            self._kernel.place(self._members)
+            self._complaints.right("members")
+        except HowdahError as error:
+            self._complaints.wrong("members", error)
+
+    def _say(self, report: Report | None) -> None:
+        if report is not None:
+            self._outbox.put(report)

@@ -1,0 +1,154 @@
+"""A plan of a data set as a person writes it, in TOML: every value has its unit.
+
+For example::
+
+    name = "paths-of-ours"
+    length = "60s"                 # of each recording
+    settle = "25s"                 # before it, in which the streams begin, each at an instant of its own
+    runs = 3                       # of each class on each path, with other instants
+    runs_beside_ours = 1           # the same beside streams of ours; default: runs
+    seed = 1
+    late_again = 1                 # a run the machine was too slow for is made again at most so often
+    classes = ["nobody", "1 cubic", "1 bbr", "1 bbr, 1 cubic", "2 bbr", "2 cubic"]   # the default
+    ours = ["nobody", "1 cubic"]   # beside them, streams of this host; default: ["nobody"]
+    bursts = true                  # or those of active probing; default: false
+
+    [[path]]                       # in any number
+    name = "overlay-1"
+    rate = "500Mbit"
+    rtt = "128ms"
+    queue = "6MB"                  # or "0.75BDP"; default one
+    lan_rate = "1Gbit"             # of each host's cable; absent: not shaped
+    runs = 5                       # and runs_beside_ours, settle; absent: as above
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from howdah import HowdahError, tomlfile
+from howdah._native import parse_duration, parse_rate
+from howdah.dataset.plan import DatasetPlan, PathSpec, Streams
+from howdah.lab import dumbbell, linkfile
+from howdah.recognition.recording import background, label
+
+SEE = "see: howdah shared dataset --help"
+CLASSES = ("nobody", "1 cubic", "1 bbr", "1 bbr, 1 cubic", "2 bbr", "2 cubic")
+"""The paper's."""
+_SHORTEST_S, _LONGEST_S = 5.0, 86_400.0
+_LONGEST_SETTLE_S = 3600.0
+_BDP = "BDP"
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
+
+
+class _PathText(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    rate: str
+    rtt: str
+    queue: str | None = None
+    lan_rate: str | None = None
+    settle: str | None = None
+    runs: _Count | None = None
+    runs_beside_ours: _Count | None = None
+
+
+class _PlanText(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    length: str
+    path: list[_PathText]
+    summary: str = ""
+    settle: str = "25s"
+    runs: _Count = 3
+    runs_beside_ours: _Count | None = None
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 1
+    late_again: Annotated[int, msgspec.Meta(ge=0, le=100)] = 1
+    classes: tuple[str, ...] = CLASSES
+    ours: tuple[str, ...] = ("nobody",)
+    bursts: bool = False
+
+
+def load(file: Path) -> DatasetPlan:
+    """The plan in ``file``. Raises HowdahError saying the file, the key and what to do."""
+    return loads(tomlfile.read(file, SEE), str(file))
+
+
+def loads(text: str, where: str) -> DatasetPlan:
+    """A plan from TOML, as ``load``."""
+    table = tomlfile.table(text, where, SEE)
+    given = tomlfile.convert(table, _PlanText, f"{where} is not a plan of a data set", SEE)
+    plan = DatasetPlan(
+        name=tomlfile.name(given.name, f"{where}: name"),
+        summary=" ".join(given.summary.split()),
+        paths=tuple(_path(each, given, f"{where}: path {each.name}") for each in given.path),
+        classes=_streams(given.classes, f"{where}: classes"),
+        ours=_streams(given.ours, f"{where}: ours"),
+        bursts=given.bursts,
+        length_s=_within(given.length, _SHORTEST_S, _LONGEST_S, f"{where}: length"),
+        seed=given.seed,
+        late_again=given.late_again,
+    )
+    _once((path.name for path in plan.paths), f"{where}: path")
+    if plan.bursts and any(plan.ours):
+        raise HowdahError(f"{where}: with bursts, no other streams of ours can be; leave ours out")
+    if not plan.runs():
+        raise HowdahError(f"{where} records nothing; it needs a [[path]], classes, and runs; {SEE}")
+    return plan
+
+
+def _path(given: _PathText, plan: _PlanText, where: str) -> PathSpec:
+    try:
+        options = linkfile.Options(rate=given.rate, rtt=given.rtt, queue=_queue(given, where))
+        lan_bps = None if given.lan_rate is None else parse_rate(given.lan_rate)
+        link = linkfile.build(options)
+        dumbbell(1, 1, lan_rate_bps=lan_bps)
+    except HowdahError as error:
+        raise HowdahError(f"{where}: {str(error).removeprefix('--')}") from None
+    runs = plan.runs if given.runs is None else given.runs
+    beside = [given.runs_beside_ours, None if given.runs is not None else plan.runs_beside_ours, runs]
+    return PathSpec(
+        name=tomlfile.name(given.name, f"{where}: name"),
+        link=link,
+        lan_bps=lan_bps,
+        runs=runs,
+        beside_ours=next(each for each in beside if each is not None),
+        settle_s=_within(given.settle or plan.settle, 0.0, _LONGEST_SETTLE_S, f"{where}: settle"),
+    )
+
+
+def _queue(given: _PathText, where: str) -> str | None:
+    """As the lab takes it."""
+    if given.queue is None or not given.queue.endswith(_BDP):
+        return given.queue
+    text = given.queue.removesuffix(_BDP).strip()
+    try:
+        times = float(text)
+    except ValueError:
+        times = 0.0
+    if not 0.01 <= times <= 100:
+        raise HowdahError(f'queue {given.queue!r}: give bytes, or 0.01 to 100 BDP as "0.5BDP"')
+    rate_bps = tomlfile.value(parse_rate, given.rate, "rate")
+    rtt_ns = tomlfile.value(parse_duration, given.rtt, "rtt")
+    return f"{max(1, round(times * rate_bps * rtt_ns / 8e9))}B"
+
+
+def _streams(texts: tuple[str, ...], where: str) -> tuple[Streams, ...]:
+    found = tuple(tomlfile.value(background, text, where) for text in texts)
+    _once(map(label, found), where)
+    return found
+
+
+def _once(names: Iterable[str], where: str) -> None:
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise HowdahError(f"{where}: {twice[0]} is there twice; take one out")
+
+
+def _within(text: str, least_s: float, most_s: float, where: str) -> float:
+    found_s = tomlfile.value(parse_duration, text, where) / 1e9
+    if not least_s <= found_s <= most_s:
+        raise HowdahError(f"{where} {text} is not within {least_s:g}s to {most_s:g}s")
+    return found_s

@@ -1,0 +1,69 @@
+"""What ``howdah select`` does: from a question and the archive to an answer."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from howdah import HowdahError
+from howdah.archive import Archive
+from howdah.archive.runs import Runs
+from howdah.decide.dedicated import obstacle
+from howdah.profiles.answer import Answer, answer
+from howdah.profiles.evidence import profile
+from howdah.profiles.fallback import fallback
+from howdah.profiles.select import select
+from howdah.profiles.source import Source, Wanted, only, source
+from howdah.remote.far import greet
+from howdah.values.path import Path
+from howdah.values.record import HostLimits
+
+
+class Question(NamedTuple):
+    """What a user wants to know."""
+
+    rtt_s: float | None
+    """None: measured to the host."""
+    host: str | None = None
+    path: str | None = None
+    capacity_bps: float | None = None
+    """Of which the models are asked; None: what was measured, else assumed."""
+    size_bytes: int | None = None
+    """Of the transfer; None: of none in particular."""
+    extrapolate: bool = False
+    far_howdah: str | None = None
+
+
+def ask(question: Question) -> Answer:
+    """The answer: of the models where there is no profile, and beyond one if they may be asked.
+
+    Raises HowdahError where a profile does not cover the round trip and they may not; for a quantity of 0.
+    """
+    for option, value in (
+        ("--rtt", question.rtt_s),
+        ("--rate", question.capacity_bps),
+        ("--size", question.size_bytes),
+    ):
+        if value is not None and value <= 0:
+            raise HowdahError(f"{option} is 0; give one above it, or leave it out")
+    here = HostLimits.here()
+    ends = Path(sender=here, receiver=here, rtt_s=question.rtt_s, programs_loadable=here.privileged)
+    if question.host is not None:
+        far = greet(question.host, question.far_howdah)
+        ends = msgspec.structs.replace(ends, receiver=far.limits, rtt_s=question.rtt_s or far.rtt_s)
+    if ends.rtt_s is None:
+        raise HowdahError(f"the round trip to {question.host} could not be measured; give it with --rtt")
+    found = _source(Archive().runs(), question, ends.rtt_s)
+    by_model = question.extrapolate or not len(profile(found.runs))
+    asked = fallback(ends, ends.rtt_s, found.runs, question.capacity_bps) if by_model else None
+    selection = select(found.runs, ends.rtt_s, asked)
+    selection.rests_on.extend(found.said)
+    if problem := obstacle(ends, selection.chosen.configuration):
+        selection.rests_on.append(f"From this host: {problem}.")
+    return answer(selection, found.path, found.left_out)
+
+
+def _source(runs: Runs, question: Question, rtt_s: float) -> Source:
+    wanted = Wanted(size_bytes=question.size_bytes)
+    if question.host is not None and question.path is None:
+        return source(runs, question.host.rpartition("@")[2], rtt_s, wanted)
+    return only(runs, question.path, rtt_s, wanted)

@@ -1,0 +1,159 @@
+"""A plan for a dedicated path: the configuration that ``select`` takes, from what the archive holds."""
+
+import msgspec
+
+from howdah._native import format_bytes
+from howdah.archive import Archive
+from howdah.archive.columns import link_in_words
+from howdah.archive.runs import Configuration, Runs
+from howdah.cc.choose import choose
+from howdah.profiles.fallback import DURATION_S, fallback
+from howdah.profiles.predict import Prediction
+from howdah.profiles.select import Selection, in_words, select, why_not
+from howdah.profiles.source import Source, Wanted, source
+from howdah.text import count
+from howdah.values import sizes
+from howdah.values.link import LinkSpec
+from howdah.values.path import ASSUMED_RTT_S, Path, round_trip_in_words
+from howdah.values.plan import BUFFER_BYTES_MAX, STREAMS_MAX, Alternative, Evidence, Plan, Why
+from howdah.values.plan import Prediction as Predicted
+
+ALTERNATIVES_MOST = 8
+"""Of those that lost, so many are told, and how many more there are."""
+
+
+def decide(path: Path) -> Plan:
+    """The plan, from the records of this path or of one that stands in; without a profile, by a model."""
+    return from_runs(Archive().runs(), path)
+
+
+def from_runs(runs: Runs, path: Path) -> Plan:
+    """The same from these runs."""
+    rtt_s = path.rtt_s or ASSUMED_RTT_S
+    link = None if path.link is None else msgspec.convert(path.link, LinkSpec)
+    own = path.host if link is None else link_in_words(link)
+    found = source(runs, own, rtt_s, Wanted(path.encrypt, path.bytes_total))
+    asked = fallback(path, rtt_s, found.runs, None if link is None else _capacity_bps(link))
+    selection = select(found.runs, rtt_s, asked, lambda configuration: obstacle(path, configuration))
+    chosen = selection.chosen.configuration
+    return Plan(
+        path=path.kind,
+        congestion_control=chosen.congestion_control,
+        streams=chosen.streams,
+        buffer_bytes=None if chosen.buffer_bytes is None else int(chosen.buffer_bytes),
+        block_bytes=sizes.choose_block(chosen.streams, path.bytes_total),
+        encrypt=path.encrypt,
+        why=_why(path, selection, found),
+    )
+
+
+def obstacle(path: Path, configuration: Configuration) -> str | None:
+    """Why these hosts cannot use a configuration; None when they can."""
+    control, streams, buffer_bytes = configuration
+    sender = path.sender
+    choice = choose(control, sender.congestion_controls_available)
+    if choice.source == "missing":
+        if choice.program is None or not path.programs_loadable:
+            mend = f" and may not load it; on it, as root: howdah cc load {choice.program}"
+            return f"the sender has no {control}{mend if choice.program else ''}"
+    elif choice.control not in sender.congestion_controls_usable:
+        return f"the sender's kernel does not let us use {control}"
+    if streams > STREAMS_MAX:
+        return f"a transfer has at most {STREAMS_MAX} streams"
+    for name, host, setting, allowed_bytes in (
+        ("sender", sender, "wmem_max", sender.wmem_max_bytes),
+        ("receiver", path.receiver, "rmem_max", path.receiver.rmem_max_bytes),
+    ):
+        most_bytes = BUFFER_BYTES_MAX if host.privileged else min(allowed_bytes, BUFFER_BYTES_MAX)
+        if buffer_bytes is not None and buffer_bytes > most_bytes:
+            problem = f"the {name}'s kernel gives at most {format_bytes(most_bytes)} of buffer"
+            if buffer_bytes > BUFFER_BYTES_MAX:
+                return problem
+            return f"{problem}; there, as root: sysctl -w net.core.{setting}={buffer_bytes:.0f}"
+    return None
+
+
+def _why(path: Path, selection: Selection, found: Source) -> Why:
+    chosen, *others = selection.ranked
+    summary = [
+        round_trip_in_words(path),
+        *selection.rests_on,
+        *found.said,
+        f"{in_words(*chosen.configuration)}: of all, the next run is surest to be fast.",
+    ]
+    lost = [
+        *_better(selection),
+        *((each, why_not(chosen, each)) for each in others[:ALTERNATIVES_MOST]),
+    ]
+    alternatives = [Alternative(what=in_words(*each.configuration), why_not=reason) for each, reason in lost]
+    if len(others) > ALTERNATIVES_MOST:
+        rest = count(len(others) - ALTERNATIVES_MOST, "more configuration")
+        alternatives.append(Alternative(what=rest, why_not="lower bounds below these"))
+    return Why(
+        summary=summary,
+        evidence=_evidence(path, selection, found),
+        prediction=Predicted(
+            rate_low_bps=chosen.rate_low_bps,
+            rate_mid_bps=chosen.rate_mid_bps,
+            rate_high_bps=chosen.rate_high_bps,
+            duration_s=_duration_s(selection),
+        ),
+        alternatives=alternatives,
+    )
+
+
+def _better(selection: Selection) -> list[tuple[Prediction, str]]:
+    """What would have been chosen before, if it could be used."""
+    least_bps = selection.chosen.rate_low_bps
+    return [(each, reason) for each, reason in selection.unusable if each.rate_low_bps > least_bps][
+        :ALTERNATIVES_MOST
+    ]
+
+
+def _evidence(path: Path, selection: Selection, found: Source) -> list[Evidence]:
+    chosen, profile = selection.chosen, selection.profile
+    facts = [Evidence(name="round trip", value=path.rtt_s, unit="s", source=path.rtt_source)]
+    if chosen.basis == "model":
+        facts.append(Evidence(name="predicted by", value="howdah's models", source="docs/models.md"))
+    sweeps = sorted(set(profile.sweep.tolist()) - {""})
+    facts += [
+        Evidence(name="sweep", value=name, source=f"howdah archive ls --sweep {name}")
+        for name in sweeps
+        if chosen.basis != "model"
+    ]
+    facts.append(Evidence(name="length of runs", value=_duration_s(selection), unit="s", source="median"))
+    mine = found.runs.where(**chosen.configuration._asdict())
+    for rtt_s in chosen.rtts_s:
+        there = mine.where(rtt_s=rtt_s)
+        facts.append(
+            Evidence(
+                name=f"runs at {rtt_s * 1e3:.4g} ms",
+                value=float(len(there)),
+                unit="runs",
+                source=_ids(there),
+            )
+        )
+    facts += [
+        Evidence(name="not counted", value=text, source=found.path or "archive") for text in found.left_out
+    ]
+    return facts
+
+
+def _ids(runs: Runs) -> str:
+    """The records, or the first and last of many."""
+    ids = sorted(runs.id.tolist())
+    return " ".join(ids) if len(ids) <= 2 else f"{ids[0]} … {ids[-1]}"
+
+
+def _duration_s(selection: Selection) -> float:
+    """Median length of the runs that the prediction rests on."""
+    chosen = selection.chosen
+    if chosen.basis == "model":
+        return DURATION_S
+    mine = selection.profile.where(**chosen.configuration._asdict(), rtt_s=chosen.rtts_s)
+    return float(sorted(mine.elapsed_s.tolist())[len(mine) // 2])
+
+
+def _capacity_bps(link: LinkSpec) -> float | None:
+    rates = [way.rate_bps for way in link.directions().values() if way.rate_bps is not None]
+    return min(rates, default=None)

@@ -1,0 +1,100 @@
+"""What ``howdah cp SRC… DST`` names: which end is remote, and the paths as raw bytes.
+
+The grammar is scp's: ``[user@]host:path``, a colon before the first slash makes it remote, and
+``./a:b`` or ``:a`` stays local. IPv6 literals stand in brackets: ``[2001:db8::1]:path``.
+
+Imported before everything else when a copy starts, so only from modules the interpreter has anyway.
+"""
+
+import os
+from collections import namedtuple
+
+from howdah import HowdahError
+from howdah.text import printable
+
+_LOCAL_HINT = "write a local name with a colon as ./NAME"
+
+Endpoint = namedtuple("Endpoint", ["host", "path"])
+Endpoint.__doc__ = "``host``: what ssh is given, or None for this host; ``path``: raw bytes."
+
+Route = namedtuple("Route", ["direction", "host", "sources", "destination", "destination_is_folder"])
+Route.__doc__ = "``direction``: push or pull; the rest as in Job (messages.py)."
+
+
+def parse(argument: str) -> Endpoint:
+    """One SRC or DST as the command line gives it (bytes that are no UTF-8 as surrogates)."""
+    head = argument.partition("/")[0]
+    before, bracket, after = head.partition("[")
+    if bracket and (not before or before.endswith("@")):
+        literal, closed, _ = after.partition("]:")
+        if closed:
+            path = argument[len(before) + len(literal) + 3 :]
+            return Endpoint(_host(before + literal, argument), _remote_path(path, argument))
+        if ":" in after:
+            raise HowdahError(
+                f"the address in {_shown(argument)} is not closed by ]: before the path; "
+                f"write [ADDRESS]:PATH, or {_LOCAL_HINT}"
+            )
+    host, colon, _ = head.partition(":")
+    if not colon or not host:
+        return Endpoint(None, os.fsencode(argument))
+    return Endpoint(_host(host, argument), _remote_path(argument[len(host) + 1 :], argument))
+
+
+def route(arguments: list[str], *, memory: bool) -> Route:
+    """Direction, host and paths of a whole command line. Raises HowdahError when it makes no copy."""
+    if memory:
+        return _memory_route(arguments)
+    if len(arguments) < 2:
+        raise HowdahError("a copy needs a source and a destination; write: howdah cp SRC… DST")
+    *sources, destination = [parse(argument) for argument in arguments]
+    if "" in arguments:
+        raise HowdahError("a name is empty; write . for the folder you are in")
+    hosts = {source.host for source in sources}
+    if destination.host is not None:
+        if hosts != {None}:
+            raise HowdahError(
+                "both source and destination are remote; run howdah cp on one of the two hosts: "
+                f"ssh {next(host for host in hosts if host)} howdah cp …"
+            )
+        direction, host = "push", destination.host
+    elif hosts == {None}:
+        raise HowdahError("both source and destination are on this host; use: cp -a")
+    elif len(hosts) > 1:
+        raise HowdahError("the sources are on more than one host; copy from each in a command of its own")
+    else:
+        direction, host = "pull", sources[0].host
+    is_folder = len(sources) > 1 or destination.path.endswith(b"/")
+    return Route(direction, host, [source.path for source in sources], destination.path, is_folder)
+
+
+def _memory_route(arguments: list[str]) -> Route:
+    ends = [parse(argument) for argument in arguments]
+    if len(ends) != 1 or ends[0].host is None or not arguments[0].endswith(":"):
+        raise HowdahError(
+            "memory to memory takes the far host and no files; write: howdah cp --memory 10GiB HOST:"
+        )
+    return Route("push", ends[0].host, [], b"", False)
+
+
+def _host(host: str, argument: str) -> str:
+    name = host.rpartition("@")[2]
+    if not name or host.startswith(("-", "@")) or not host.isprintable() or any(c in host for c in " []"):
+        raise HowdahError(f"{_shown(argument)} names no host; write [user@]host:path, or {_LOCAL_HINT}")
+    return host
+
+
+def _remote_path(path: str, argument: str) -> bytes:
+    """The far end starts in the home folder, so ``~/x`` is ``x`` there and nothing is ``.``."""
+    if path.startswith("~"):
+        home, _, rest = path.partition("/")
+        if home != "~":
+            raise HowdahError(f"{_shown(argument)}: {home} is not expanded; write the whole path after host:")
+        path = rest.lstrip("/")
+        if not path:
+            return b"./" if argument.endswith("/") else b"."
+    return os.fsencode(path) or b"."
+
+
+def _shown(argument: str) -> str:
+    return printable(os.fsencode(argument))

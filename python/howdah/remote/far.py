@@ -1,0 +1,54 @@
+"""The far end until it has said hello."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from howdah import HowdahError, document, interrupt
+from howdah.remote import standby
+from howdah.remote.early import Started, take
+from howdah.remote.messages import FarHello
+from howdah.remote.ssh_errors import explain
+
+TICK_S = 0.1
+"""How often progress is looked at; also the longest a signal waits for its handler."""
+
+CANCEL_S = 2.0
+"""Both ends have stopped this long after a cancel."""
+
+
+def hello(started: Started, far_says: Callable[[str], None]) -> FarHello:
+    """Waits for the far end's hello. Raises HowdahError with the cause when none will come."""
+    session, far = started.session, started.far
+    try:
+        while (answer := session.hello(TICK_S)) is None:
+            far.listen()
+        far_says(far.says())
+        return document.strange(msgspec.json.decode(answer, type=FarHello))
+    except msgspec.ValidationError as error:
+        raise HowdahError(
+            f"howdah on {far.login.host} is another version ({error}); install the same version on both hosts"
+        ) from None
+    except HowdahError as error:
+        # The session only saw its pipe end or carry something else; ssh knows why.
+        status = far.exit_status(CANCEL_S)
+        if status:
+            raise HowdahError(explain(far.login.host, status, far.stderr())) from None
+        raise HowdahError(f"{far.login.host}: {error}") from None
+
+
+def greet(host: str, far_howdah: str | None) -> FarHello:
+    """The hello of ``host`` and nothing more; the next far end is left ready, as after a copy."""
+    interrupt.install()
+    started, answer = None, None
+    try:
+        with interrupt.Held():
+            started = take(host, far_howdah)
+        answer = hello(started, lambda _: None)
+    finally:
+        if started is not None:
+            started.session.cancel()
+            if answer is None:
+                started.far.end()
+    standby.leave(started.far.login, far_howdah)
+    return answer

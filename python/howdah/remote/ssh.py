@@ -1,0 +1,316 @@
+"""The far end over ssh: which ssh, with which options, kept how long; started, watched, ended.
+
+Policy of kept connections. A cold ssh login costs about nine round trips, more than the rest of a
+small copy, so the login is kept: ssh is asked to stay in the background for KEEP_S seconds after the
+last copy, and the next copy goes through it (one round trip). Nothing is kept where the user's own ssh
+configuration says anything of shared connections (ControlPath or ControlMaster, also to switch them
+off), or where the site forbids it. The socket lies in a folder only this user can enter; its name is
+ssh's own for the host, port, user and way (%C), and the network namespace, so that another lab's far
+host is never met. After Ctrl-C or a signal the kept connection is told to end with its last session.
+``HOWDAH_SSH_KEEP_S=0`` keeps none.
+``HOWDAH_SSH="ssh -F FILE"`` replaces the ssh command; then none is kept either, for ssh could not tell
+two such commands apart.
+
+Imported before everything else when a copy starts: nothing here may import what is slow to load.
+"""
+
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import time
+from collections import namedtuple
+
+from howdah import LAB_LINK_VARIABLE, HowdahError, site
+from howdah.text import printable
+
+KEEP_S = 300
+CONNECT_TIMEOUT_S = 20
+LOST = 255
+"""What ssh exits with when its connection fails."""
+_OVERTAKEN = "already exists, disabling multiplexing"
+"""Said by an ssh that began as another one did; it goes on by itself, and nobody need do anything."""
+_ALIVE_S = 5
+KEPT_BYTES = 8192
+"""Of what comes on standard error: so much of its beginning and of its end."""
+_PIPE_BYTES = 2**20
+_LISTEN_S = 0.05
+"""Longest time at once for a far end that writes without end; progress is shown meanwhile."""
+_HASH_LENGTH = 40
+_UNSET = "/howdah/unset"
+_ASKED = (
+    f"Include ~/.ssh/config\nInclude /etc/ssh/ssh_config\nHost *\nControlMaster auto\nControlPath {_UNSET}\n"
+)
+"""What ssh reads by itself, and behind it what shows that none of it spoke of shared connections.
+
+ssh takes the first value of each key, and prints the default of a key like a value that was set.
+"""
+_SOCKET_PATH_MAX = 108 - 18
+"""sockaddr_un, less what ssh appends while it makes the socket."""
+
+
+Pipes = namedtuple("Pipes", ["read_fd", "write_fd", "stderr_fd", "pidfd"])
+Pipes.__doc__ = "A running ssh: what the far end says, hears and complains, and the process."
+
+
+class Login:
+    """How this user's ssh reaches a host."""
+
+    def __init__(self, host: str) -> None:
+        """Asks ssh what it would do."""
+        self.host = host
+        given = os.environ.get("HOWDAH_SSH", "").split()
+        self.ssh = given or ["ssh"]
+        self.config = _effective_config(self.ssh, host)
+        self.data_address = _direct_address(self.config)
+        self.sockets = None if given else _sockets(self.config)
+        """What the names of the sockets begin with behind which things are kept; None when nothing is."""
+        self.control = f"{self.sockets}-%C" if self.sockets else None
+
+    def start(self, command: str | None, *, asks: bool = True, role: str = "serve") -> Pipes:
+        """Starts ``howdah serve``, or another ``role``, there and returns at once.
+
+        ``command`` is howdah at the far end if not in its PATH; ``asks`` whether ssh may ask the user.
+        """
+        remote = f"{_quoted(command) if command else 'howdah'} {role}"
+        argv = [*self.ssh, "-T", "-x", "-a", *self._options(asks), "--", self.host, remote]
+        stdin, write_fd = os.pipe()
+        read_fd, stdout = os.pipe()
+        stderr_fd, stderr = os.pipe()
+        os.set_blocking(stderr_fd, False)
+        # So that a far end that writes much seldom waits until this is read.
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(stderr_fd, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        pid = spawn(argv, (stdin, stdout, stderr))
+        return Pipes(read_fd, write_fd, stderr_fd, os.pidfd_open(pid))
+
+    def end(self) -> None:
+        """Tells the kept login to end with its last session."""
+        if self.control:
+            # Not -O exit: another copy may be using the connection at this moment.
+            _output([*self.ssh, "-O", "stop", "-o", f"ControlPath={self.control}", "--", self.host])
+
+    def _options(self, asks: bool) -> list[str]:
+        options = ["ClearAllForwardings=yes"]
+        if not asks:
+            options.append("BatchMode=yes")
+        if self.config.get("connecttimeout", "none") == "none":
+            options.append(f"ConnectTimeout={CONNECT_TIMEOUT_S}")
+        if self.control:
+            options += [
+                "ControlMaster=auto",
+                f"ControlPath={self.control}",
+                f"ControlPersist={keep_s()}",
+                # A kept connection whose path has died must not hold the next copy.
+                f"ServerAliveInterval={_ALIVE_S}",
+                "ServerAliveCountMax=3",
+            ]
+        return [part for option in options for part in ("-o", option)]
+
+
+class Complaints:
+    """Standard error as printable lines: the beginning, the end, and how much was between them."""
+
+    def __init__(self) -> None:
+        self._first, self._told = bytearray(), 0
+        self._last, self._more = b"", 0
+
+    def add(self, piece: bytes) -> None:
+        """Keeps no more than twice KEPT_BYTES of all that is ever added."""
+        room = KEPT_BYTES - len(self._first)
+        self._first += piece[:room]
+        self._more += len(piece[room:])
+        self._last = (self._last + piece[room:])[-KEPT_BYTES:]
+
+    def lines(self, *, to_end: bool) -> list[str]:
+        """Whole lines of the beginning that are new; with ``to_end`` also what there is of the end."""
+        end = len(self._first) if to_end else self._first.rfind(b"\n") + 1
+        text = bytes(self._first[self._told : end])
+        self._told = max(self._told, end)
+        if to_end:
+            left_out = self._more - len(self._last)
+            text += b"\n(%d bytes left out)\n" % left_out if left_out else b""
+            text += self._last
+            self._last, self._more = b"", 0
+        lines = [printable(line.removesuffix(b"\r")) for line in text.split(b"\n") if line.strip()]
+        return [line for line in lines if _OVERTAKEN not in line]
+
+
+class Far:
+    """A running ``ssh HOST howdah serve``. The caller owns ``read_fd`` and ``write_fd``."""
+
+    def __init__(self, login: Login, pipes: Pipes) -> None:
+        self.login = login
+        self.read_fd, self.write_fd, self._stderr_fd, self._pidfd = pipes
+        self._complaints = Complaints()
+        self._status: int | None = None
+
+    def exit_status(self, timeout_s: float) -> int | None:
+        """ssh's exit code, -N when signal N ended it, None while it runs."""
+        if self._status is None and readable(self._pidfd, timeout_s):
+            self._status = _status(self._pidfd)
+        return self._status
+
+    def listen(self) -> None:
+        """Takes what ssh and the far end have written to standard error, so that they never wait for it."""
+        until = time.monotonic() + _LISTEN_S
+        while time.monotonic() < until:
+            try:
+                piece = os.read(self._stderr_fd, _PIPE_BYTES)
+            except BlockingIOError:
+                return
+            if not piece:
+                return
+            self._complaints.add(piece)
+
+    def says(self, *, to_end: bool = False) -> str:
+        """What is new of that, each line marked as the far end's; ``to_end``: and then no more is shown."""
+        self.listen()
+        return "".join(f"far end: {line}\n" for line in self._complaints.lines(to_end=to_end))
+
+    def stderr(self) -> str:
+        """What is new of that, to the end and without the mark, to be understood."""
+        self.listen()
+        return "\n".join(self._complaints.lines(to_end=True))
+
+    def end(self) -> None:
+        """Ends ssh, and the kept login with its last session. Not needed when all went well."""
+        self.login.end()
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self.exit_status(0.0) is None:
+                signal.pidfd_send_signal(self._pidfd, number)
+                self.exit_status(0.5)
+
+    def close(self) -> None:
+        """Lets go of ssh, which nobody asks any more; for whoever starts many."""
+        os.close(self._stderr_fd)
+        os.close(self._pidfd)
+
+
+def keep_s() -> int:
+    """How long a login and a far end are kept after a copy, in seconds. Raises HowdahError."""
+    text = os.environ.get("HOWDAH_SSH_KEEP_S", str(KEEP_S))
+    if not text.isdecimal():
+        raise HowdahError(f"HOWDAH_SSH_KEEP_S is {text!r}; give whole seconds, 0 to keep no connection")
+    return int(text) if site.keeps_logins() else 0
+
+
+def _status(pidfd: int) -> int:
+    try:
+        ended = os.waitid(os.P_PIDFD, pidfd, os.WEXITED)
+    except ChildProcessError:
+        # Another process started it and is gone; most likely its connection was lost.
+        return LOST
+    if ended is None:
+        return LOST
+    return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+
+
+def _effective_config(ssh: list[str], host: str) -> dict[str, str]:
+    """What ssh resolves for this host; empty when ssh itself refuses (starting it will say why)."""
+    asked = os.memfd_create("howdah-ssh")
+    try:
+        os.write(asked, _ASKED.encode())
+        # An ssh that was given by the user has a configuration of its own, and nothing is kept for it.
+        through = ["-F", "/dev/stdin"] if ssh == ["ssh"] else []
+        text = _output([*ssh, *through, "-G", "--", host], stdin=os.dup(asked))
+    finally:
+        os.close(asked)
+    lines = text.decode(errors="surrogateescape").splitlines()
+    return {key.lower(): value for key, _, value in (line.partition(" ") for line in lines)}
+
+
+def _direct_address(config: dict[str, str]) -> str | None:
+    """The name or address ssh connects to; None when it goes through another host or a command."""
+    through = (config.get(key, "none") for key in ("proxyjump", "proxycommand"))
+    return config.get("hostname") if all(value == "none" for value in through) else None
+
+
+def _sockets(config: dict[str, str]) -> str | None:
+    unset = (config.get("controlmaster"), config.get("controlpath")) == ("auto", _UNSET)
+    folder = _private_folder()
+    if not unset or not folder or not keep_s():
+        return None
+    prefix = f"{folder}/{os.stat('/proc/self/ns/net').st_ino}"  # noqa: PTH116
+    return prefix if len(os.fsencode(prefix)) + len("-") + _HASH_LENGTH <= _SOCKET_PATH_MAX else None
+
+
+def _private_folder() -> str | None:
+    """A folder only this user can enter, made if missing; None when that cannot be had."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if LAB_LINK_VARIABLE in os.environ:
+        # A lab's own /run vanishes with the lab, and so do sockets whose ssh it has killed.
+        folder = "/run/howdah-ssh"
+    else:
+        folder = f"{runtime}/howdah" if runtime.startswith("/") else f"/tmp/howdah-{os.getuid()}"  # noqa: S108
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
+        found = os.lstat(folder)
+    except OSError:
+        return None
+    private = found.st_uid == os.getuid() and found.st_mode & 0o170077 == 0o040000
+    return folder if private else None
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def spawn(argv: list[str], streams: tuple[int, int, int], *, session: bool = False) -> int:
+    """Starts ``argv`` with these as its standard streams, which are closed here."""
+    actions = [(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate(streams)]
+    try:
+        # Ctrl-C reaches every process of the terminal; ssh must live on to carry our goodbye.
+        return os.posix_spawnp(
+            argv[0],
+            argv,
+            os.environ,
+            file_actions=actions,
+            setsigmask=[signal.SIGINT],
+            setsigdef=[signal.SIGPIPE],
+            setsid=session,
+        )
+    except FileNotFoundError:
+        raise HowdahError(
+            f"{argv[0]} is not installed on this host; install it: apt install openssh-client"
+        ) from None
+    except OSError as error:
+        raise HowdahError(f"cannot start {argv[0]}: {error.strerror}; check HOWDAH_SSH") from None
+    finally:
+        for fd in streams:
+            os.close(fd)
+
+
+def nowhere() -> int:
+    """A standard stream that nobody hears."""
+    return os.open(os.devnull, os.O_RDWR)
+
+
+def readable(fd: int, timeout_s: float) -> bool:
+    """Whether ``fd`` has something, or its end, before the time is over.
+
+    Not by select(2): a copy of many files has more descriptors open than it knows.
+    """
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(timeout_s * 1e3))
+
+
+def _output(argv: list[str], timeout_s: float = 2.0, stdin: int | None = None) -> bytes:
+    """Standard output of a short command; whatever it has written when the time is over."""
+    read_fd, stdout = os.pipe()
+    pid = spawn(argv, (nowhere() if stdin is None else stdin, stdout, nowhere()))
+    text, deadline = b"", time.monotonic() + timeout_s
+    try:
+        while readable(read_fd, max(0.0, deadline - time.monotonic())):
+            piece = os.read(read_fd, 65536)
+            if not piece:
+                break
+            text += piece
+        else:
+            os.kill(pid, signal.SIGKILL)
+        return text
+    finally:
+        os.close(read_fd)
+        os.waitpid(pid, 0)

@@ -1,0 +1,321 @@
+"""Hearing and choosing put together, for one transfer (``listening``)."""
+
+import msgspec
+import numpy as np
+
+from howdah.recognition.listen import listen
+from howdah.remote.messages import FINDING, GAUGING, HOLDING, STARTED, Progress, Steering
+from howdah.remote.meter import Meter
+from howdah.steering.alone import Alone
+from howdah.steering.background import Belief
+from howdah.steering.course import Period, Wanted, Way
+from howdah.steering.ears import Ear
+from howdah.steering.gauge import Gauge
+from howdah.steering.hearing import Hearing
+from howdah.steering.hold import Hold, Path
+from howdah.steering.measured import Had, Look
+from howdah.steering.policy import SURE, Situation
+from howdah.steering.rates import Bound, Rates, lately_s
+from howdah.steering.recogniser import Recogniser, Verdict
+from howdah.steering.share import Choice
+from howdah.steering.start import CONTROL as STARTING
+from howdah.steering.start import Start
+from howdah.steering.steer import Steer
+from howdah.steering.weigh import Weigh
+from howdah.steering.wish import Wish
+from howdah.values.record import Change, Dip, HeardThen, Listened, RouteMoved, SentThen
+from howdah.values.record import Had as HadThen
+
+KNOWN = ("cubic", "bbr")
+"""The controls that policies know of."""
+ASSUMED_RTT_S = 0.1
+_SETTLED_S, _SETTLED_ROUND_TRIPS = 1.0, 10
+"""What is sent in another way is heard in another way so much later."""
+_LIKELY = 0.6
+_LATELY_S = 0.3
+_LOOKED_BACK_S = 10.0
+_PART_S = 3.0
+"""What each stream has had is known from so long."""
+_LEAST_LEFT_S = 10.0
+"""With less it is not worth while to measure what the path carries."""
+_MOST = 1000
+"""Changes of mind that are kept."""
+
+
+class Beside:
+    """Who is there, and how to send beside them. Raises HowdahError when nobody can be asked."""
+
+    def __init__(
+        self,
+        wish: Wish,
+        ear: Ear,
+        now_s: float,
+        began: Change | None = None,
+        recogniser: Recogniser | None = None,
+    ) -> None:
+        """``began`` is what was changed before the first byte."""
+        plan = wish.plan
+        control = plan.congestion_control or wish.control_default
+        self._default = Choice(control, plan.streams, plan.pacing_bps)
+        rtt_s = wish.rtt_s or ASSUMED_RTT_S
+        situation = Situation(
+            current=self._default._replace(streams=began.streams if began else plan.streams),
+            default=self._default,
+            controls=tuple(dict.fromkeys([control, *(each for each in KNOWN if each in wish.controls)])),
+            stream_most_bps=wish.stream_most_bps,
+            streams_fixed=wish.streams_fixed,
+        )
+        self._steer = Steer(wish.policy or Weigh(wish.fairness), situation, began.why if began else None)
+        self._settled_s = max(_SETTLED_S, _SETTLED_ROUND_TRIPS * rtt_s)
+        self._hearing = Hearing(ear, recogniser or listen, wish.rtt_s)
+        self._hearing.begin(now_s)
+        self._steer.able = False
+        self._rates = Rates()
+        self._gauge = Gauge()
+        self._hold: Hold | None = None
+        self._start: Start | None = None
+        self._starts = STARTING in wish.controls and control.removeprefix("hd_") == "cubic"
+        self._alone = Alone()
+        self._begin_bps: float | None = None
+        """What is to be held next begins with."""
+        self._meter = Meter()
+        self._latest = began
+        self._heard: list[HeardThen] = []
+        self._verdicts = 0
+        self._cannot: str | None = None
+
+    def listen_by(self, ear: Ear) -> None:
+        """By another ear from now on."""
+        self._hearing.listen_by(ear)
+
+    def look(self, now: Progress) -> Steering | None:
+        """What to change now. Raises HowdahError when nobody can be asked who is there."""
+        self._meter.add(now)
+        self._rates.add(now.acked_s, now.acked_bytes)
+        if now.latest is not None and now.latest != self._latest:
+            self._latest = now.latest
+            if self._gauge.asked:
+                self._gauge.made(now.latest.t_s, now.latest.refused)
+            elif self._alone.asked:
+                self._alone.made(now.latest.t_s, now.latest.refused)
+                if now.latest.refused is not None:
+                    self._steer.found(now.elapsed_s, alone=False)
+            elif self._hold is not None and self._hold.asked:
+                self._hold.made(now.latest.refused)
+            else:
+                self._changed(now.latest)
+        if self._hearing.take(now.elapsed_s, now.rtt_s) is not None:
+            self._steer.new_path()
+            self._gauge.new_path()
+            self._alone.new_path()
+        if self._sends_less:
+            # What is sent in such a moment is not to be judged by the ear.
+            self._hearing.begin(now.elapsed_s + self._settled_s)
+            return self._dipped(now.elapsed_s) if self._gauge.dipping else self._found(now.elapsed_s)
+        self._ask(now.elapsed_s)
+        look = Look(
+            now.elapsed_s,
+            now.bytes_done,
+            now.retransmissions,
+            now.rtt_s,
+            self._meter.left_s(now),
+            (now.acked_s, sum(now.acked_bytes)) if now.acked_bytes else None,
+        )
+        base_s = self._hearing.base_rtt_s or ASSUMED_RTT_S
+        if self._hold is not None and self._hold.asked:
+            return None
+        wanted = self._steer.look(look, Way(base_s, self._hearing.queue_bdp, self._hearing.by == "icmp"))
+        if wanted is not None:
+            self._begin_bps = wanted.begin_bps
+            each_bps = None if wanted.begin_bps is None else self._alone.each_bps(wanted.begin_bps)
+            choice = self._paced(wanted.choice, each_bps)
+            more = choice.streams > self._steer.current.streams
+            if self._starts and more and choice.is_held(self._default):
+                choice = choice._replace(congestion_control=STARTING)
+            return _steering(wanted._replace(choice=choice))
+        return self._less(look) or self._bound(look.t_s)
+
+    def _changed(self, latest: Change) -> None:
+        heard, held = self._steer.hears, self._steer.held
+        control = self._steer.current.congestion_control
+        self._steer.made(latest.t_s, latest.refused)
+        had_bps = self._rates.all_bps(self._hearing.base_rtt_s or ASSUMED_RTT_S) or 0.0
+        begin_bps, settled_s = self._begin_bps or self._steer.share_bps, latest.t_s + self._settled_s
+        each_bps = latest.pacing_bps or begin_bps / latest.streams
+        uneven = max(1.0, each_bps * latest.streams / begin_bps) if self._begin_bps else 1.0
+        self._hold = Hold(begin_bps, had_bps, settled_s, each_bps, uneven) if self._steer.free else None
+        started = self._starts and self._hold is not None and latest.congestion_control == STARTING
+        self._start = Start(latest.t_s, self._rtt_s(latest.t_s) or ASSUMED_RTT_S) if started else None
+        if self._hold is not None and not held:
+            self._gauge.again(latest.t_s)
+        same = control == self._steer.current.congestion_control and held == self._steer.held
+        if not heard or not same:
+            self._hearing.begin(latest.t_s + self._settled_s)
+
+    @property
+    def _sends_less(self) -> bool:
+        """Whether it does so for a moment, to know the path."""
+        return self._gauge.dipping or self._alone.finding
+
+    def _less(self, look: Look) -> Steering | None:
+        """A moment of less, where it helps to know what the path carries, or whether it is ours alone."""
+        if look.left_s is not None and look.left_s < _LEAST_LEFT_S:
+            return None
+        wonders, fills = self._steer.wonders(look.t_s), self._steer.fills(look.t_s)
+        base_s = self._hearing.base_rtt_s
+        if not (wonders or fills) or base_s is None:
+            return None
+        if (rtt_s := self._rtt_s(look.t_s)) is None:
+            return None
+        rates_bps = self._rates.each_bps(_PART_S if fills else lately_s(rtt_s))
+        if rates_bps is None:
+            return None
+        if not fills:
+            # Those that carry nothing have no part of it.
+            rates_bps = sorted(rates_bps)[-self._steer.current.streams :]
+            most_s, known_bps = self._hearing.queue_bdp * base_s, self._steer.capacity_bps
+            return self._dip(
+                self._gauge.wants(
+                    look.t_s, rtt_s, base_s, rates_bps, capacity_bps=known_bps, most_queue_s=most_s
+                )
+            )
+        return self._bounded(self._alone.begin(rtt_s, base_s, rates_bps), FINDING)
+
+    def _dipped(self, now_s: float) -> Steering | None:
+        """The end of a dip, when it is due, and what it told."""
+        return self._dip(self._gauge.look(now_s, *self._hearing.known(now_s - _LOOKED_BACK_S)))
+
+    def _found(self, now_s: float) -> Steering | None:
+        """Whether somebody else is there, and what is to be sent until that is known."""
+        base_s = self._hearing.base_rtt_s or ASSUMED_RTT_S
+        told, bound = self._alone.look(now_s, self._rtt_s(now_s), base_s)
+        if told is not None:
+            self._steer.found(now_s, told)
+        return None if bound is None else self._bounded(bound, FINDING)
+
+    def _rtt_s(self, now_s: float) -> float | None:
+        """Of late."""
+        _, rtts = self._hearing.known(now_s - _LATELY_S)
+        return float(np.nanmedian(rtts)) if np.isfinite(rtts).any() else None
+
+    def _bound(self, now_s: float) -> Steering | None:
+        """Another bound of streams that are held, by what others leave."""
+        if self._hold is None or not self._steer.free:
+            return None
+        base_s, carries_bps = self._hearing.base_rtt_s, self._steer.capacity_bps
+        rtt_s = self._rtt_s(now_s)
+        rates_bps = None if rtt_s is None else self._rates.each_bps(lately_s(rtt_s))
+        if base_s is None or carries_bps is None or rtt_s is None or rates_bps is None:
+            return None
+        path = Path(base_s, carries_bps, self._steer.share_bps, self._steer.alone)
+        if self._start is not None and self._start.over(now_s, rates_bps, self._hold.each_bps):
+            self._start = None
+            self._hold.again()
+            return self._bounded(Bound(self._hold.each_bps), STARTED)
+        each_bps = self._hold.look(now_s, rtt_s, rates_bps, path)
+        return None if each_bps is None else self._bounded(Bound(each_bps), HOLDING)
+
+    def _bounded(self, bound: Bound, why: str) -> Steering:
+        """Without one as it was."""
+        choice, each_bps = self._steer.current, bound.each_bps
+        if self._start is not None:
+            choice = choice._replace(congestion_control=STARTING)
+        if each_bps is None and self._hold is not None:
+            each_bps = self._hold.each_bps
+        return _steering(Wanted(self._paced(choice, each_bps), why))
+
+    def _paced(self, choice: Choice, each_bps: float | None) -> Choice:
+        """With that bound of each stream, or the plan's if that is less; None: as it is."""
+        return choice if each_bps is None else choice.paced(each_bps, self._default.pacing_bps)
+
+    def _dip(self, bound: Bound | None) -> Steering | None:
+        if (capacity_bps := self._gauge.capacity_bps) is not None:
+            self._steer.gauged(capacity_bps)
+        return None if bound is None else self._bounded(bound, GAUGING)
+
+    def back(self, why: str) -> Steering | None:
+        """To the fair default, for good."""
+        if self._steer.current == self._default and not self._sends_less:
+            return None
+        return _steering(Wanted(self._default, why))
+
+    def told(self, told: Listened) -> Listened:
+        """With what was heard and done."""
+        return msgspec.structs.replace(
+            told,
+            base_rtt_s=self._hearing.base_rtt_s,
+            queue_bdp=self._hearing.queue_bdp if self._verdicts else None,
+            capacity_bps=self._steer.capacity_bps,
+            verdicts=self._verdicts,
+            cannot_tell=self._cannot,
+            heard=self._heard,
+            sent=[_sent(period) for period in self._steer.periods[:_MOST]],
+            dips=[Dip(**dip._asdict()) for dip in self._gauge.dips[:_MOST]],
+            moved=[
+                RouteMoved(t_s=moved.at_s, before_s=moved.before_s, after_s=moved.after_s)
+                for moved in self._hearing.moved[:_MOST]
+            ],
+        )
+
+    def _ask(self, now_s: float) -> None:
+        choice, hears = self._steer.current, self._steer.hears
+        control = choice.congestion_control.removeprefix("hd_")
+        # Behind many streams it is only asked whether it could tell beside one; those held are as none.
+        ours = {} if self._steer.held else {control: choice.streams if hears else 1}
+        verdict = self._hearing.verdict(now_s, ours)
+        if verdict is None:
+            return
+        self._steer.able = isinstance(verdict, Verdict)
+        self._cannot = None if isinstance(verdict, Verdict) else verdict.why
+        if hears and isinstance(verdict, Verdict):
+            self._verdicts += 1
+            self._steer.hear(Belief({} if verdict.new else dict(verdict.classes)))
+            self._note(now_s)
+
+    def _note(self, now_s: float) -> None:
+        belief = self._steer.belief
+        label, probability = belief.likeliest if belief.classes else (None, 0.0)
+        if 1 - belief.known >= _LIKELY:
+            label, probability = None, 1 - belief.known
+        if probability < _LIKELY or len(self._heard) >= _MOST:
+            return
+        latest = self._heard[-1] if self._heard else None
+        if latest is not None and latest.background == label:
+            surer = latest.probability < SURE <= probability
+            if not surer:
+                return
+            self._heard.pop()
+            now_s = latest.t_s
+        self._heard.append(HeardThen(t_s=now_s, background=label, probability=probability))
+
+
+def _steering(wanted: Wanted) -> Steering:
+    choice = wanted.choice
+    return Steering(
+        congestion_control=choice.congestion_control,
+        streams=choice.streams,
+        pacing_bps=choice.pacing_bps,
+        why=wanted.why,
+    )
+
+
+def _sent(period: Period) -> SentThen:
+    return SentThen(
+        t_s=period.t_s,
+        congestion_control=period.choice.congestion_control,
+        streams=period.choice.streams,
+        pacing_bps=period.choice.pacing_bps,
+        held=period.held,
+        why=period.why,
+        background=period.background,
+        probability=period.probability,
+        before=_had(period.before),
+        after=_had(period.after),
+        undone=period.undone,
+    )
+
+
+def _had(had: Had | None) -> HadThen | None:
+    if had is None:
+        return None
+    return HadThen(rate_bps=had.rate_bps, rtt_s=had.rtt_s, resent_fraction=had.resent)

@@ -1,0 +1,111 @@
+"""Where a transfer hears round trips from: ICMP echo where the far end answers it, else its own streams."""
+
+from typing import Literal, NamedTuple, Protocol
+
+import msgspec
+
+from howdah import HowdahError, _native
+from howdah.probing.probing import Probing, Rhythm, Taken
+from howdah.probing.target import endpoint, resolved
+
+By = Literal["icmp", "tcp_info"]
+
+STEP_S = 0.01
+STREAMS_STEP_S = 0.1
+SILENT_S = 2.0
+"""Without an answer for so long, none will come."""
+_LONGEST_NS = 24 * 3600 * 10**9
+_RHYTHM = Rhythm(step_ns=round(STEP_S * 1e9), burst=None)
+
+
+class Sound(NamedTuple):
+    """One round trip."""
+
+    t_s: float
+    """When it was sent, since the session's start."""
+    rtt_s: float | None
+    """None: no answer came."""
+
+
+class Ear(Protocol):
+    """Hears round trips."""
+
+    by: By
+    step_s: float
+    begun_s: float
+    """One round trip in each step since then."""
+
+    def take(self, now_s: float, rtt_s: float | None) -> list[Sound]:
+        """What was heard since this was last asked; ``rtt_s`` is what the streams say now."""
+
+    def deaf(self) -> str | None:
+        """Why it will hear nothing; None: it hears, or may yet."""
+
+    def close(self) -> None:
+        """Listens no more."""
+
+
+class Echo:
+    """ICMP echo, a probe in each step of 10 ms. Raises HowdahError where this user may send none."""
+
+    by: By = "icmp"
+    step_s = STEP_S
+
+    def __init__(self, address: str) -> None:
+        probing = Probing(way="icmp", to=endpoint(address, 0), for_ns=_LONGEST_NS, rhythm=_RHYTHM)
+        self._address = address
+        self._prober: _native.Prober | None = _native.Prober(msgspec.json.encode(probing))
+        self._taken: Taken | None = None
+        self.begun_s = 0.0
+
+    def take(self, now_s: float, rtt_s: float | None) -> list[Sound]:
+        """Probes whose fate is known."""
+        if self._prober is None:
+            return []
+        taken = msgspec.json.decode(self._prober.take(0.0), type=Taken)
+        if self._taken is None:
+            self.begun_s = now_s - taken.elapsed_s
+        self._taken = taken
+        return [Sound(self.begun_s + look.sent_s, look.rtt_s) for look in taken.looks]
+
+    def deaf(self) -> str | None:
+        """Silence from the beginning, or an end."""
+        taken = self._taken
+        if taken is None or not (taken.ended or (taken.elapsed_s > SILENT_S and not taken.counts.answered)):
+            return None
+        said = f" ({taken.refused})" if taken.refused else ""
+        return f"{self._address} answers no ICMP echo{said}"
+
+    def close(self) -> None:
+        """Sends no more."""
+        self._prober = None
+
+
+class Streams:
+    """What the transfer's own streams say, smoothed by the kernel, every 100 ms."""
+
+    by: By = "tcp_info"
+    step_s = STREAMS_STEP_S
+    begun_s = 0.0
+
+    def take(self, now_s: float, rtt_s: float | None) -> list[Sound]:
+        """One a call."""
+        return [Sound(now_s, rtt_s)]
+
+    def deaf(self) -> str | None:
+        """Never: streams that say nothing move nothing."""
+        return None
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def best(names: list[str]) -> tuple[Ear, str | None]:
+    """ICMP to the first of these that is an address or a known name; else the streams, and why."""
+    why = "the address of the far host is not known"
+    for name in names:
+        try:
+            return Echo(resolved(name, name)[0]), None
+        except HowdahError as error:
+            why = str(error)
+    return Streams(), why

@@ -1,0 +1,167 @@
+"""The last minute of round trips: base RTT, queue, changes of route, and who is there by all that.
+
+What is judged begins when the streams were last changed and had settled, or when the route changed: a series
+in which we ourselves sent first one way and then another is like nothing anybody was trained on.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from itertools import takewhile
+from typing import NamedTuple
+
+import numpy as np
+
+from howdah.probing.events import HOLD_S, RouteChange, events
+from howdah.probing.queue import queues
+from howdah.probing.series import Floats, Series
+from howdah.steering.ears import By, Ear, Sound
+from howdah.steering.overload import overloads
+from howdah.steering.recogniser import CannotTell, Recogniser, Verdict
+
+KEPT_S = 60.0
+EVERY_S = 1.0
+"""Between two verdicts."""
+EVENTS_S = 2.0
+"""Between two looks for changes of route."""
+LEAST_S = 2.0
+_MOVED_S = EVENTS_S + 4 * HOLD_S
+"""A change of route is found within it."""
+_HIGH = 0.98
+_SURE_OVERLOADS = 2
+_LEAST_SOUNDS = 10
+
+
+class Moved(NamedTuple):
+    """The route changed for good."""
+
+    at_s: float
+    before_s: float
+    after_s: float
+
+
+class Unyielding(NamedTuple):
+    """The verdict where the queue tells of a sender that does not yield; no model is trained on these."""
+
+    heard_s: float
+    new: bool = False
+
+    @property
+    def classes(self) -> dict[str, float]:
+        """One class, and what is left to doubt."""
+        return {"1 udp": 0.9}
+
+
+class Hearing:
+    """Of one transfer. Times are since the session's start."""
+
+    def __init__(self, ear: Ear, recogniser: Recogniser, base_rtt_s: float | None) -> None:
+        """``base_rtt_s`` as it was known before, if it was."""
+        self._ear, self._recognise = ear, recogniser
+        self._sounds: deque[Sound] = deque()
+        self._from_s = self._route_s = 0.0
+        self._judged_s = self._looked_s = 0.0
+        self.base_rtt_s = base_rtt_s
+        """The least there was on this route."""
+        self.queue_bdp = 1.0
+        """How much queue the bottleneck has been seen to hold, in bandwidth × delay."""
+        self.moved: list[Moved] = []
+
+    @property
+    def by(self) -> By:
+        """What it hears by."""
+        return self._ear.by
+
+    def take(self, now_s: float, rtt_s: float | None) -> Moved | None:
+        """Listens; a change of route if one has just been noticed."""
+        fresh = sorted(self._ear.take(now_s, rtt_s), key=lambda sound: sound.t_s)
+        # A probe is known to be lost only after later ones were answered.
+        late = fresh and self._sounds and fresh[0].t_s < self._sounds[-1].t_s
+        self._sounds.extend(fresh)
+        if late:
+            self._sounds = deque(sorted(self._sounds, key=lambda sound: sound.t_s))
+        while self._sounds and self._sounds[0].t_s < now_s - KEPT_S:
+            self._sounds.popleft()
+        heard = [sound.rtt_s for sound in fresh if sound.rtt_s is not None and sound.t_s >= self._route_s]
+        if self.base_rtt_s is not None:
+            heard.append(self.base_rtt_s)
+        self.base_rtt_s = min(heard, default=None)
+        if now_s - self._looked_s < EVENTS_S:
+            return None
+        self._looked_s = now_s
+        return self._look()
+
+    def listen_by(self, ear: Ear) -> None:
+        """By another ear from now on, whose round trips are not to be mixed with those of the one before."""
+        self._ear = ear
+        self._sounds.clear()
+
+    def begin(self, from_s: float) -> None:
+        """What was heard before is not to be judged: we sent in another way."""
+        self._from_s = from_s
+
+    def verdict(self, now_s: float, ours: Mapping[str, int]) -> Verdict | CannotTell | None:
+        """Who is there; None when it is not time to ask. Raises HowdahError when nobody can be asked."""
+        base_s = self.base_rtt_s
+        if now_s - self._judged_s < EVERY_S or base_s is None:
+            return None
+        times_s, rtt_s = self.known(max(self._from_s, self._route_s))
+        if len(times_s) < _LEAST_SOUNDS or times_s[-1] - times_s[0] < LEAST_S:
+            return None
+        self._judged_s = now_s
+        if self._ear.by == "icmp" and overloads(times_s, rtt_s, base_s) >= _SURE_OVERLOADS:
+            return Unyielding(heard_s=float(times_s[-1] - times_s[0]))
+        return self._recognise(times_s, rtt_s, base_s, ours)
+
+    def known(self, from_s: float) -> tuple[Floats, Floats]:
+        """Times and RTTs since then, up to the last answer: what is still out is not lost."""
+        sounds = list(takewhile(lambda sound: sound.t_s >= from_s, reversed(self._sounds)))[::-1]
+        while sounds and sounds[-1].rtt_s is None:
+            sounds.pop()
+        times_s = np.array([sound.t_s for sound in sounds])
+        return times_s, np.array([np.nan if sound.rtt_s is None else sound.rtt_s for sound in sounds])
+
+    def _look(self) -> Moved | None:
+        times_s, rtt_s = self.known(self._route_s)
+        if np.isfinite(rtt_s).sum() < _LEAST_SOUNDS:
+            return None
+        moved = self._move(times_s, rtt_s)
+        if moved is not None:
+            self._route_s, self.base_rtt_s = moved.at_s, moved.after_s
+            self.moved.append(moved)
+            rtt_s = rtt_s[times_s >= moved.at_s]
+        if self.base_rtt_s is not None:
+            self.queue_bdp = max(0.0, float(np.nanquantile(rtt_s, _HIGH)) / self.base_rtt_s - 1)
+        return moved
+
+    def _move(self, times_s: Floats, rtt_s: Floats) -> Moved | None:
+        lately = times_s > times_s[-1] - _MOVED_S
+        series = _stepped(times_s[lately], rtt_s[lately], self._ear)
+        if not np.isfinite(series.rtt_s).any():
+            return None
+        changes = [change for change in events(series).changes if _matters(change)]
+        if not changes or not self._from_base(changes[0]):
+            return None
+        begun_s, last = float(times_s[lately][0]), changes[-1]
+        return Moved(begun_s + last.at_s, last.before_s, last.after_s)
+
+    def _from_base(self, change: RouteChange) -> bool:
+        """A small queue beside senders that are paced stays at one level, and moves to another at once."""
+        least_s = min(change.before_s, change.after_s)
+        return self.base_rtt_s is None or not queues(least_s, self.base_rtt_s)
+
+
+def _matters(change: RouteChange) -> bool:
+    """With less, no queue would be taken for another; and so small a move may well be one."""
+    return queues(max(change.before_s, change.after_s), min(change.before_s, change.after_s))
+
+
+def _stepped(times_s: Floats, rtt_s: Floats, ear: Ear) -> Series:
+    """As a series of regular steps, whose clock begins with the first look."""
+    place = np.floor((times_s - ear.begun_s) / ear.step_s).astype(np.int64)
+    place -= place[0]
+    steps = int(place[-1]) + 1
+    sent_s: Floats = np.arange(steps, dtype=np.float64) * ear.step_s
+    stepped = np.full(steps, np.nan)
+    sent_s[place] = times_s - times_s[0]
+    stepped[place] = rtt_s
+    return Series(ear.step_s, sent_s, stepped)

@@ -1,0 +1,89 @@
+"""What a policy is: it says how it would send beside whom it believes to be there, and no more.
+
+When a change is made, kept and undone is the same for all of them (``steer``).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+from howdah.steering.background import Belief, Kind
+from howdah.steering.share import Choice
+
+SURE = 0.7
+"""Less likely than this, who is there is not known, and the fair default stays."""
+SURE_TO_TAKE = 0.8
+"""Less likely than this nobody is answered by BBR: those who yield to loss would have hardly anything."""
+
+_ROOM = 2.0
+"""Windows hold so much more than the path carries: a queue needs some, and the capacity is a lower bound."""
+
+
+class Situation(NamedTuple):
+    """What a choice depends on beside who is there."""
+
+    current: Choice
+    default: Choice
+    """The plan's: the fair default, as long as nothing is ``held``."""
+    controls: tuple[str, ...]
+    """That the sender may use, of those policies know; the default's is one of them."""
+    stream_most_bps: float
+    """What the window of one stream carries at most."""
+    streams_fixed: bool = False
+    """Somebody has said how many."""
+    queue_bdp: float = 1.0
+    """How much queue the bottleneck holds, in bandwidth × delay."""
+    capacity_bps: float | None = None
+    """Of the bottleneck, at least; None: not known yet."""
+    held: Choice | None = None
+    """The plan's streams held to an equal share, the fair default where the capacity was measured beside
+    others (``gauge``), and so is no mere lower bound."""
+    measured: Mapping[Choice, float] = {}
+    """The rate each choice has had beside the same kind of background."""
+
+
+class Preference(NamedTuple):
+    """What a policy would do."""
+
+    choice: Choice
+    kind: Kind
+    """The background that it answers."""
+    probability: float
+    """Of that kind."""
+    gain: float
+    """What it is worth more than what is done now, 0..1."""
+    growth: float
+    """The rate expected, as a multiple of the one now."""
+    fair_share: float
+    """Of the path, for each of all that yield, this transfer being one."""
+
+
+class Policy(Protocol):
+    """Says how to send."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether an equal share is what it would have beside others that yield."""
+        ...
+
+    def __call__(self, belief: Belief, now: Situation) -> Preference | None:
+        """What it would do; None: it cannot tell."""
+
+
+def sure_kind(belief: Belief) -> tuple[Kind, float] | None:
+    """The kind of background that is sure enough to act upon."""
+    kinds = belief.kinds()
+    if not kinds:
+        return None
+    kind = max(kinds, key=lambda each: kinds[each])
+    return (kind, kinds[kind]) if kinds[kind] >= SURE else None
+
+
+def stream_counts(now: Situation) -> Iterator[int]:
+    """Powers of two below the default's whose windows are enough for this path, and it."""
+    if not now.streams_fixed:
+        streams = 1
+        while streams < now.default.streams:
+            if streams * now.stream_most_bps >= _ROOM * (now.capacity_bps or 0.0):
+                yield streams
+            streams *= 2
+    yield now.default.streams

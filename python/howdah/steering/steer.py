@@ -1,0 +1,466 @@
+"""When a transfer changes how it sends: late enough, sure enough, and back when it brought nothing.
+
+- Who is there cannot be heard behind many streams of our own: models are trained beside one. So it first
+  sends by as few as can do, which is fair in any case, and stays so while that has enough and who is there is
+  not known. Only after ``UNSURE_S`` is it judged for that.
+- Where streams of the plan fill a path that nobody else fills (``alone``), what has arrived is what it
+  carries; they are held, which costs little, and it hears behind them. Only else it goes down to few, and
+  not while a queue that there was is gone: nobody else keeps us from anything then.
+- Where others were heard before the first byte it begins so. What the fair default would have is not known
+  then: it is tried where few have too little, and come to by doubling where there is room (each time for
+  ``ROOM_S`` hardly any queue), for others who were just cut leave some for a moment.
+- Once it was measured what the path carries beside others (``gauge``), the fair default is to hold the plan's
+  streams: to what others leave, but not below an equal share (``hold``). That is right beside all that yield
+  to loss, and alone, whoever is told; others are heard behind such streams as if nothing were sent. Only
+  where it has clearly less than that share of a full path somebody does not yield, and is answered as BBR is.
+- In the first ``FIRST_S`` nothing is changed but for another route: others who were cut by its beginning come
+  back meanwhile. Nor is anything where less than ``LAST_S`` is left.
+- A change is made when two verdicts in a row prefer it by ``GAIN``, ``DWELL_S`` after the last one or later.
+- It is measured once it has settled (``trial``). One that was to bring more and did not, or that has sent
+  much again for little, is undone; so is one with less than ``HELD`` of what the fair default gave, or of an
+  equal share of the path if that is less and somebody is known to be there. Then nothing is tried for
+  ``HOLD_S``, after the next failure for twice as long.
+- Fewer streams of the same control are reached by halves, the next when the queue is back: all at once would
+  leave the path empty, for the windows of those that stay are small.
+- Who is there is not known any more for ``UNSURE_S``, or ``PROVEN_S`` where the change has brought much: back
+  to the fair default.
+
+So what a wrong ear can cost is bounded: see ``docs/choosing.md``. Pure: times and counts are arguments.
+"""
+
+from howdah.probing.queue import queues
+from howdah.steering.background import NOT_KNOWN, Belief, Kind
+from howdah.steering.course import Period, Wanted, Way
+from howdah.steering.hold import RESTED
+from howdah.steering.measured import Had, Look
+from howdah.steering.part import Part
+from howdah.steering.policy import SURE, SURE_TO_TAKE, Policy, Preference, Situation, stream_counts, sure_kind
+from howdah.steering.share import Choice
+from howdah.steering.trial import Trial
+
+FIRST_S = 5.0
+DOUBT_S = 7.0
+"""Who has not been told by then may not be told at all; what the path carries is measured beside them too."""
+LAST_S = 5.0
+GAIN = 0.05
+AGAIN = 2
+DWELL_S = 5.0
+SETTLE_S, SETTLE_ROUND_TRIPS = 2.0, 15
+"""BBR needs some ten round trips to find its rate."""
+SETTLE_MOST_S = 6.0
+JUDGED_S = 4.0
+"""Of settled time."""
+JUDGED_ROUND_TRIPS = 60
+"""Likewise, after halving: windows even out slowly."""
+EASED_S, EASED_ROUND_TRIPS, EASED_MOST_S = 1.0, 15, 8.0
+"""Between two halvings."""
+EASED_QUEUE = 0.5
+"""Of the queue that there is at most; with so much of it back the next halving leaves the path full."""
+ROOM_S = 1.5
+"""So long no round trip is one through a queue, where there is room. The base RTT may be one of a queue that
+others never let empty; the queue does not stand still then."""
+LISTENED_S = 10.0
+"""What is left to hear others is no room: they are listened to for so long first."""
+HOLD_S, HOLD_MOST_S = 30.0, 480.0
+UNSURE_S = 20.0
+PROVEN_S, _PROVEN = 60.0, 1.5
+"""Likewise of a change that has brought so many times as much."""
+HEARS_WITH = 2
+"""Streams of our own at most."""
+AGAIN_S = 60.0
+"""Without listening, when nobody was there."""
+WEIGHT = 0.4
+"""Of a new verdict in what is believed; verdicts of overlapping windows come once a second."""
+_LOOKED_BACK_S = 10.0
+
+UNYIELDING = Belief({"1 bbr": SURE_TO_TAKE})
+"""Who leaves us clearly less than an equal share."""
+
+
+class Steer:
+    """Decides for one transfer."""
+
+    def __init__(self, policy: Policy, now: Situation, began: str | None = None) -> None:
+        """``began`` is why the transfer has begun with ``now.current``, where that is not the default."""
+        self._policy, self._now = policy, now
+        self._part = Part(Way(0.0, now.queue_bdp))
+        self.able = True
+        """Somebody could tell who is there, if we sent by few streams."""
+        self.belief = NOT_KNOWN
+        self._verdicts, self._asked = 0, 0
+        self._preferred: tuple[Choice, int] | None = None
+        self._sure_s: float | None = None
+        self._since_s = 0.0
+        self._target = now.current
+        """Where halving leads; else what there is."""
+        self._trial: Trial | None = None
+        self._pending: tuple[Wanted, Choice, Preference | None] | None = None
+        self._default_bps: float | None = None
+        """What the fair default gave when it was in use last."""
+        self._asks_s = 0.0
+        """From then on it may ask whether the path is ours alone."""
+        self._measured: dict[Kind, dict[Choice, float]] = {}
+        self._failures = 0
+        self._held_until_s = self._quiet_s = self._room_s = 0.0
+        """After what failed, after nobody was heard, and after streams were left to hear others."""
+        self._moved = False
+        self.periods: list[Period] = []
+        if now.current != now.default:
+            self._trial = Trial(_to_hear(now.current, now.default), None)
+            self.periods.append(Period(0.0, now.current, began or "", None, None, None, None, None))
+
+    @property
+    def current(self) -> Choice:
+        """How it is sent now."""
+        return self._now.current
+
+    @property
+    def _heard_for(self) -> bool:
+        """Whether the last change was made for somebody, and not to hear."""
+        return bool(self.periods) and (self._trial is None or self._trial.preference.probability > 0)
+
+    @property
+    def _proven(self) -> bool:
+        latest = self.periods[-1] if self._heard_for else None
+        if latest is None or latest.before is None or latest.after is None:
+            return False
+        return latest.after.rate_bps >= _PROVEN * latest.before.rate_bps
+
+    @property
+    def hears(self) -> bool:
+        """Whether who is there can be told beside what we send now."""
+        return self.current.streams <= HEARS_WITH or self._now.streams_fixed or self.held
+
+    @property
+    def held(self) -> bool:
+        """Whether our streams are bounded to a share, and so do not answer to the queue."""
+        return self.current.is_held(self._now.default)
+
+    @property
+    def free(self) -> bool:
+        """Whether they may have what others leave of the path (``hold``)."""
+        return self.current == self._now.held
+
+    @property
+    def _fair(self) -> Choice:
+        """The fair default."""
+        return self._now.held or self._now.default
+
+    @property
+    def share_bps(self) -> float:
+        """An equal share of what the path carries."""
+        return self._part.carries.share_bps
+
+    def wonders(self, t_s: float) -> bool:
+        """Whether to know what the path carries would help, and nothing else changes now."""
+        # What has arrived on a path of its own is known better than by dips.
+        if not (self._policy.holds and self._part.way.finely) or self.alone:
+            return False
+        kind = sure_kind(self.belief)
+        settled = self.current == self._target and t_s - self._begun() >= 0
+        yields = kind[0] == "loss" if kind else t_s >= DOUBT_S and self._part.full and self._doubtful
+        # BBR keeps no window: neither ours nor another's answers to a dip as the rest does.
+        return self._pending is None and settled and self.hears and yields and not self.current.is_bbr
+
+    def fills(self, t_s: float) -> bool:
+        """Whether the plan's streams may fill a path of their own, and that is to be known."""
+        plan = self._now.default
+        if not self._policy.holds or plan.is_bbr or self.current != plan or not self._wants_to_hear(t_s):
+            return False
+        settled = self._pending is None and t_s >= max(self._asks_s, self._begun())
+        return settled and self._part.way.finely and self._part.full
+
+    def found(self, t_s: float, alone: bool) -> None:
+        """Whether nobody else fills the path; with a bound so far, which goes on then."""
+        self._part.carries.alone = alone
+        if not alone:
+            self._asks_s, self._quiet_s = t_s + AGAIN_S, 0.0
+        else:
+            self._default_bps = None
+            self._share_out()
+
+    @property
+    def alone(self) -> bool:
+        """Whether nobody else was found to fill the path."""
+        return self._part.carries.alone
+
+    @property
+    def capacity_bps(self) -> float | None:
+        """What the path carries, at least."""
+        return self._part.carries.rate_bps
+
+    def gauged(self, capacity_bps: float) -> None:
+        """What the path carries has been measured; the fair default is now to hold the plan's streams."""
+        if self._part.carries.gauged_bps is None:
+            self._default_bps = None
+        self._part.carries.gauged(capacity_bps, self.belief)
+        self._share_out()
+
+    def _share_out(self) -> None:
+        """Streams are held to an equal share of what the path is known to carry by now."""
+        free, held = self.free, self._part.carries.shared_by(self._now.default)
+        self._now = self._now._replace(held=held)
+        if free:
+            # No change: how much they have in fact is not decided here.
+            self._now, self._target = self._now._replace(current=held), held
+            self.periods[-1] = self.periods[-1]._replace(choice=held)
+
+    def hear(self, verdict: Belief) -> None:
+        """A new verdict on who is there; what it gives no class is something never seen."""
+        verdict = self._part.tells(verdict)
+        self.belief = verdict if not self._verdicts else self.belief.mixed(verdict, WEIGHT)
+        self._verdicts += 1
+
+    def new_path(self) -> None:
+        """The route has changed for good: what was measured and heard was of another path."""
+        self._part.new_path()
+        self._measured.clear()
+        self.belief, self._verdicts, self._asked = NOT_KNOWN, 0, 0
+        self._trial = self._preferred = self._sure_s = self._default_bps = None
+        self._asks_s = self._room_s = 0.0
+        self._now = self._now._replace(held=None)
+        self._moved = True
+
+    def look(self, look: Look, way: Way) -> Wanted | None:
+        """What to change now."""
+        self._part.add(look, way)
+        if self._pending is not None:
+            return None
+        self._now = self._now._replace(queue_bdp=way.queue_bdp, capacity_bps=self.capacity_bps)
+        if self._now.held is not None:
+            self._share_out()
+        had = self._settled(look.t_s)
+        self._note(had)
+        if look.left_s is not None and look.left_s < LAST_S:
+            return None
+        self._pending = self._let_go()
+        if self._pending is None and look.t_s >= FIRST_S:
+            self._pending = (
+                self._room(look.t_s)
+                or self._hold()
+                or self._undo(look.t_s, had)
+                or self._prefer(look.t_s)
+                or self._ease(look)
+                or self._quiet(look.t_s)
+            )
+        return self._pending[0] if self._pending else None
+
+    def made(self, t_s: float, refused: str | None) -> None:
+        """What came of the change that was wanted last."""
+        if self._pending is None:
+            return
+        (wanted, target, preference), self._pending = self._pending, None
+        self._preferred = None
+        if refused is not None:
+            control = wanted.choice.congestion_control
+            self._now = self._now._replace(
+                controls=tuple(each for each in self._now.controls if each != control)
+            )
+            self._target = self.current
+            return
+        before = self._lately(t_s) or self._part.meter.over(max(self._since_s, t_s - _LOOKED_BACK_S), t_s)
+        going_on = target == self._target and preference is None
+        if self.current == self._fair and before is not None:
+            self._default_bps = before.rate_bps
+        heard_for = preference is not None and preference.probability > 0
+        self._now, self._since_s, self._target = self._now._replace(current=wanted.choice), t_s, target
+        if going_on:
+            return
+        self._sure_s = None
+        if target == self._fair:
+            # What was heard is not heard any more behind so many streams.
+            self.belief = NOT_KNOWN if not self.hears else self.belief
+            self._verdicts, self._asked = (self._verdicts, self._asked) if self.hears else (0, 0)
+            self._quiet_s = t_s + (0.0 if self.hears else AGAIN_S)
+        lately = self._part.lately
+        lately_bps = lately and lately.rate_bps
+        self._trial = None if preference is None else Trial(preference, before, lately_bps)
+        told = (heard_for or self.free) and sure_kind(self.belief) is not None
+        label, probability = self.belief.likeliest if told else (None, None)
+        self.periods.append(
+            Period(t_s, target, wanted.why, label, probability, before, None, None, self.free)
+        )
+
+    @property
+    def _believed(self) -> Belief:
+        """Who is there. Who leaves held streams their share is answered as one that yields, whoever it is."""
+        kind = sure_kind(self.belief)
+        if not self.free or (kind is not None and kind[0] == "loss"):
+            return self.belief
+        if not self._part.squeezed:
+            return NOT_KNOWN
+        return self.belief if kind and kind[0] != "nobody" else UNYIELDING
+
+    @property
+    def _doubtful(self) -> bool:
+        """Whether nothing was chosen for somebody yet but a share, and who does not yield is not likely."""
+        kinds = self.belief.kinds()
+        yields = kinds.get("bbr", 0.0) + kinds.get("udp", 0.0) <= 1 - SURE
+        return yields and (self.free or not self._heard_for)
+
+    @property
+    def _settle_s(self) -> float:
+        return min(SETTLE_MOST_S, SETTLE_S + SETTLE_ROUND_TRIPS * self._part.way.base_rtt_s)
+
+    @property
+    def _judge_s(self) -> float:
+        """After it has settled."""
+        eased = self._trial is not None and self._trial.preference.growth < 1
+        return max(JUDGED_S, JUDGED_ROUND_TRIPS * self._part.way.base_rtt_s if eased else 0.0)
+
+    def _begun(self) -> float:
+        return self._since_s + (self._settle_s if self.periods else 0.0)
+
+    def _lately(self, t_s: float) -> Had | None:
+        return self._part.meter.over(max(self._begun(), t_s - _LOOKED_BACK_S), t_s)
+
+    def _settled(self, t_s: float) -> Had | None:
+        """What this choice has had lately, once it has settled for long enough."""
+        at_target = self.current == self._target
+        return self._lately(t_s) if at_target and t_s - self._begun() >= self._judge_s else None
+
+    def _note(self, had: Had | None) -> None:
+        if had is None:
+            return
+        if self.current == self._fair:
+            self._default_bps = had.rate_bps
+        if self.periods and self.periods[-1].undone is None:
+            self.periods[-1] = self.periods[-1]._replace(after=had)
+        kind = sure_kind(self._believed)
+        if kind is not None:
+            self._measured.setdefault(kind[0], {})[self.current] = had.rate_bps
+
+    def _undo(self, t_s: float, had: Had | None) -> tuple[Wanted, Choice, None] | None:
+        """Back to the fair default, if the choice has not brought what it was made for, or nobody knows."""
+        default = self._fair
+        if self._target == default:
+            return None
+        known = self.current != self._target or sure_kind(self.belief) is not None
+        if known or self._sure_s is None:
+            self._sure_s = t_s
+        unsure = t_s - self._sure_s > (PROVEN_S if self._proven else UNSURE_S)
+        failed = None
+        if had is not None and self._trial is not None and (known or unsure or self._heard_for):
+            failed = self._trial.failed(had, sure_kind(self.belief), self._default_bps, self.capacity_bps)
+        if failed is None and unsure and self._heard_for:
+            failed = "who is there cannot be told any more"
+        if failed is None:
+            return None
+        self._held_until_s = t_s + min(HOLD_MOST_S, HOLD_S * 2**self._failures)
+        self._failures += 1
+        if self.periods:
+            self.periods[-1] = self.periods[-1]._replace(undone=failed)
+        return Wanted(default, failed), default, None
+
+    def _prefer(self, t_s: float) -> tuple[Wanted, Choice, Preference] | None:
+        """What the policy would have, when it has wanted that for long enough."""
+        if self._verdicts == self._asked:
+            return None
+        self._asked = self._verdicts
+        preference = self._policy(self._believed, self._situation())
+        if preference is None or preference.choice == self._target or preference.gain < GAIN:
+            self._preferred = None
+            return None
+        if preference.choice.is_bbr and preference.probability < SURE_TO_TAKE:
+            self._preferred = None
+            return None
+        times = 1 + (self._preferred[1] if self._preferred and self._preferred[0] == preference.choice else 0)
+        self._preferred = preference.choice, times
+        soon = self._heard_for and t_s - self._since_s < max(DWELL_S, self._settle_s + JUDGED_S)
+        held = preference.choice != self._fair and t_s < self._held_until_s
+        if times < AGAIN or soon or held:
+            return None
+        return Wanted(_step(self.current, preference.choice), self._why()), preference.choice, preference
+
+    def _why(self) -> str:
+        """For a change made for whom is there."""
+        if sure_kind(self.belief) is None:
+            return "somebody does not yield"
+        label, probability = self.belief.likeliest
+        return f"heard {label} ({probability:.2f})"
+
+    def _hold(self) -> tuple[Wanted, Choice, None] | None:
+        """The plan's streams held, as soon as it is known how much is an equal share."""
+        held = self._now.held
+        if held is None or self.current.is_bbr or self._target == held:
+            return None
+        if held.congestion_control not in self._now.controls:
+            # It has been refused.
+            return None
+        if self._part.carries.gauged_bps is None:
+            begin_bps = RESTED * (self.capacity_bps or 0.0)
+            return Wanted(held, "nobody else fills the path", begin_bps), held, None
+        return Wanted(held, "what the path carries is known"), held, None
+
+    def _let_go(self) -> tuple[Wanted, Choice, None] | None:
+        """Without a bound that was for another path."""
+        moved, self._moved = self._moved, False
+        if not moved or not self.held:
+            return None
+        target = self._now.default
+        return Wanted(target, "the route has changed"), target, None
+
+    def _ease(self, look: Look) -> tuple[Wanted, Choice, None] | None:
+        """The next halving, when the queue is back."""
+        if self.current == self._target:
+            return None
+        waited_s, base_s = look.t_s - self._since_s, self._part.way.base_rtt_s
+        if waited_s < max(EASED_S, EASED_ROUND_TRIPS * base_s):
+            return None
+        queue_s = 0.0 if look.rtt_s is None else look.rtt_s - base_s
+        if queue_s < EASED_QUEUE * self._part.way.queue_bdp * base_s and waited_s < EASED_MOST_S:
+            return None
+        return Wanted(_step(self.current, self._target), self.periods[-1].why), self._target, None
+
+    def _quiet(self, t_s: float) -> tuple[Wanted, Choice, Preference] | None:
+        """Few streams, so that others can be heard."""
+        if t_s < self._quiet_s or not self._wants_to_hear(t_s) or self.fills(t_s) or self._part.emptied:
+            return None
+        target = self.current._replace(streams=next(stream_counts(self._now)))
+        if target == self.current:
+            return None
+        self._room_s = t_s + LISTENED_S
+        wanted = Wanted(_step(self.current, target), "to hear who is there")
+        return wanted, target, _to_hear(target, self.current)
+
+    def _wants_to_hear(self, t_s: float) -> bool:
+        """Whether who is there is to be heard, and cannot be beside what is sent now."""
+        if self.hears or not self.able or self._target != self.current or t_s < self._held_until_s:
+            return False
+        if t_s < FIRST_S or self.capacity_bps is None:
+            # How many can do is not known yet.
+            return False
+        # Between few and the default it is on its way to it, and the path has no more room.
+        kept_s = AGAIN_S if self._heard_for else self._settle_s + JUDGED_S
+        return self.current == self._fair or t_s - self._since_s >= kept_s
+
+    def _room(self, t_s: float) -> tuple[Wanted, Choice, Preference | None] | None:
+        """Twice the streams, where the fair default has not been had yet and the path is not full."""
+        default, kind = self._now.default, sure_kind(self.belief)
+        if self._now.held or self._default_bps is not None or self.current == default or self._heard_for:
+            return None
+        if t_s < self._room_s or (kind is not None and kind[0] != "nobody"):
+            return None
+        longest_s = self._part.meter.longest_rtt_s(t_s - ROOM_S, t_s)
+        if t_s - self._since_s < ROOM_S or longest_s is None or queues(longest_s, self._part.way.base_rtt_s):
+            return None
+        target = self.current._replace(streams=min(default.streams, 2 * self.current.streams))
+        trial = None if target == default else _to_hear(target, default)
+        return Wanted(target, "there is room for more"), target, trial
+
+    def _situation(self) -> Situation:
+        kind = sure_kind(self._believed)
+        measured = self._measured.get(kind[0], {}) if kind else {}
+        return self._now._replace(measured=dict(measured))
+
+
+def _to_hear(few: Choice, before: Choice) -> Preference:
+    """Nobody is known yet; somebody may be there, who is then due half."""
+    return Preference(few, "nobody", 0.0, 0.0, few.streams / before.streams, 0.5)
+
+
+def _step(now: Choice, target: Choice) -> Choice:
+    """Half of the streams at the least, unless the target is sent in another way."""
+    if now.congestion_control != target.congestion_control or target.is_bbr:
+        return target
+    return target._replace(streams=max(target.streams, now.streams // 2))

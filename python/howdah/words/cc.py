@@ -1,0 +1,196 @@
+"""What ``howdah cc`` prints for people."""
+
+from rich.table import Table
+
+from howdah._native import format_bytes, format_duration, format_rate
+from howdah.cc.programs import (
+    Attaching,
+    Connection,
+    Control,
+    Loading,
+    Program,
+    Rule,
+    Status,
+    Target,
+    Targeted,
+    Unloading,
+)
+from howdah.cc.shares import Share
+from howdah.text import count
+
+
+def controls(found: list[Control]) -> Table:
+    """``howdah cc list``."""
+    table = Table("name", "from", "state", "connections", "what", box=None, pad_edge=False)
+    for each in found:
+        what = each.program.summary.partition(":")[0] if each.program else ""
+        shown = f"{each.connections:,}" if each.connections else ""
+        table.add_row(each.name, each.source, _state(each), shown, what)
+    return table
+
+
+def _state(control: Control) -> str:
+    if not control.available:
+        return "not loaded"
+    program = control.program
+    words = ["default"] if control.default else []
+    if program is None:
+        words.insert(0, "in the kernel")
+    elif program.loaded is None:
+        words.insert(0, "loaded elsewhere")
+    else:
+        words.insert(0, "loaded" if program.loaded.current else f"loaded by howdah {program.loaded.version}")
+    return ", ".join(words)
+
+
+def loading(done: Loading) -> str:
+    """``howdah cc load``."""
+    name = done.kernel_name
+    match done.action:
+        case "unchanged":
+            return f"{name} is loaded already, the same program with the same parameters"
+        case "swapped":
+            return (
+                f"{name} of howdah {done.replaced} was swapped in place; "
+                f"{_connections(done.moved)} on it run the new one"
+            )
+        case "loaded":
+            return f"{name} is loaded; any program may choose it, as: iperf3 -C {name}"
+
+
+def unloading(done: Unloading) -> str:
+    """``howdah cc unload``."""
+    parts = [f"{done.kernel_name} is unloaded"]
+    parts += [f"{_connections(number)} went on with {to}" for to, number in done.moved.items()]
+    parts += [
+        f"{to} is the default of {count(number, 'network namespace')} that had it"
+        for to, number in done.defaults.items()
+    ]
+    if done.left:
+        parts.append(f"{_connections(done.left)} could not be moved and keep it until they end")
+    return "; ".join(parts)
+
+
+def targeted(done: Targeted) -> str:
+    """``howdah cc set``."""
+    what = target(done.target) if done.target else "nothing"
+    if done.flows is None:
+        return f"hd_hold holds {what} for each connection without a target of its own"
+    return f"hd_hold holds {what} for {_connections(done.flows)}"
+
+
+def target(held: Target) -> str:
+    """As ``400 Mb/s``, ``738 packets`` or ``share 3``."""
+    if held.share:
+        return f"share {held.share}"
+    return format_rate(held.rate_bps) if held.rate_bps else count(held.window_packets, "packet")
+
+
+def attaching(done: Attaching, *, ended: bool) -> str:
+    """``howdah cc attach`` and ``detach``."""
+    rule = rule_words(done.rule)
+    if ended:
+        return f"no longer: {rule}; {_connections(done.moved)} got back what they had"
+    return f"{rule}; {_connections(done.moved)} that were there moved"
+
+
+def rule_words(rule: Rule) -> str:
+    """As ``--to 10.9.0.0/16 --ports 5000-5100: hd_hold at 400 Mb/s``."""
+    held = f" at {target(rule.target)}" if rule.target else ""
+    whose = f"--cgroup {rule.cgroup} " if rule.cgroup else ""
+    to = f"--to {rule.to} " if rule.to else ""
+    where = f" --namespace {rule.namespace}" if rule.namespace else ""
+    return f"{whose}{to}--ports {rule.ports}{where}: {rule.control}{held}"
+
+
+def status(found: Status) -> list[str | Table]:
+    """``howdah cc status``, a part each."""
+    parts: list[str | Table] = []
+    for program in found.programs:
+        if program.in_kernel:
+            parts.append(_program(program))
+    if not parts:
+        parts.append("no program of howdah is loaded; load one with: howdah cc load scalable")
+    if any(program.name == "hold" and program.loaded for program in found.programs):
+        held = target(found.default_target) if found.default_target else "nothing"
+        parts.append(f"hd_hold holds {held} for each connection without a target of its own")
+    if found.rules:
+        parts.append(_rules(found.rules))
+    if found.shares:
+        parts.append(_shares(found.shares))
+    flows = [each for each in found.connections if not each.listens]
+    if flows:
+        parts.append(_flows(flows))
+    return parts
+
+
+def _program(program: Program) -> str:
+    loaded = program.loaded
+    if loaded is None:
+        return f"{program.kernel_name}: loaded, but not from here"
+    settings = ", ".join(f"{each.name}={each.text}" for each in loaded.settings)
+    what = "" if loaded.current else f", loaded by howdah {loaded.version}"
+    return f"{program.kernel_name}{what}" + (f": {settings}" if settings else "")
+
+
+def _rules(rules: list[Rule]) -> Table:
+    columns = ("cgroup", "to", "ports", "namespace", "control", "holds", "chosen", "refused")
+    table = Table(*columns, box=None, pad_edge=False)
+    for rule in rules:
+        held = target(rule.target) if rule.target else ""
+        where = str(rule.namespace) if rule.namespace else "every"
+        refused = f"{rule.refused:,}" if rule.refused else ""
+        ports, chosen = str(rule.ports), f"{rule.chosen:,}"
+        table.add_row(
+            rule.cgroup or "every", rule.to or "anywhere", ports, where, rule.control, held, chosen, refused
+        )
+    return table
+
+
+def _shares(shares: list[Share]) -> Table:
+    columns = ("share", "owner", "name", "in force", "lease left", "minimum", "active", "sent")
+    table = Table(*columns, box=None, pad_edge=False)
+    for share in shares:
+        table.add_row(
+            str(share.number),
+            share.owner,
+            share.name,
+            _rate(share.in_force_bps),
+            format_duration(share.left_s) if share.left_s else "run out",
+            _rate(share.minimum_bps),
+            f"{share.active:,} of {count(share.connections, 'connection')}",
+            format_bytes(share.sent_bytes),
+        )
+    return table
+
+
+def _rate(rate_bps: int) -> str:
+    return format_rate(rate_bps) if rate_bps else "ordinary"
+
+
+def _flows(flows: list[Connection]) -> Table:
+    table = Table("connection", "control", "window", "RTT", "hold", box=None, pad_edge=False)
+    for each in flows:
+        rtt = format_duration(each.rtt_s) if each.rtt_s else ""
+        table.add_row(
+            f"{each.local}-{each.remote}", each.control, f"{each.window_packets:,}", rtt, _hold(each)
+        )
+    return table
+
+
+def _hold(connection: Connection) -> str:
+    hold = connection.hold
+    if hold is None:
+        return ""
+    words = [{"idle": "no target", "held": "held", "fallback": "fell back"}[hold.state]]
+    if hold.target:
+        words.append(f"at its own {target(hold.target)}")
+    if hold.loss:
+        words.append(f"loss {hold.loss:.2%}")
+    if hold.falls:
+        words.append(f"fell back {hold.falls} times, returned {hold.returns}")
+    return ", ".join(words)
+
+
+def _connections(number: int) -> str:
+    return count(number, "connection")

@@ -1,0 +1,165 @@
+"""A finished transfer in a few lines."""
+
+import shlex
+from pathlib import Path
+
+import msgspec
+
+from howdah import document
+from howdah._native import format_bytes, format_duration, format_rate
+from howdah.text import count, printable
+from howdah.values.record import FilesBeyond, Outcome, Record, Shared
+from howdah.words.comparison import comparison
+from howdah.words.copy_progress import change_in_words
+from howdah.words.heard import in_words as in_words_heard
+from howdah.words.probe import in_words, ms
+
+
+def summary(record: Record, file: Path | None) -> str:
+    """What was moved, how fast, by which plan, and where the record is; a dry run's plan and files."""
+    if record.outcome is None or record.plan is None:
+        return ""
+    if record.outcome.dry_run_plan is not None:
+        return "\n".join([record.plan.in_words(), "", *_would(record.outcome)])
+    lines = [*_moved(record.outcome), *_plan_in_use(record, comparison(record)), *_changes(record)]
+    lines += _shared(record.share)
+    lines += _warnings(record.outcome)
+    if "lateness" in record.flags:
+        lines.append("warning: this machine was too slow for the link; the rate is not the path's")
+    if file is not None:
+        lines.append(f"Record: howdah archive show {record.id}")
+    return "\n".join(lines)
+
+
+def _moved(outcome: Outcome) -> list[str]:
+    lines = []
+    if outcome.goodput_bps is None:
+        lines.append(f"Nothing to move, in {format_duration(outcome.elapsed_s)}")
+    else:
+        rate = f"{format_rate(outcome.goodput_bps)}"
+        if outcome.moving_bps is not None and outcome.setup_s is not None:
+            rate += (
+                f" ({format_rate(outcome.moving_bps)} after {format_duration(outcome.setup_s)} of setting up)"
+            )
+        lines.append(f"{format_bytes(outcome.bytes)} in {format_duration(outcome.elapsed_s)}: {rate}")
+    counts = [(outcome.files, "file"), (outcome.folders, "folder"), (outcome.links, "link")]
+    parts = [count(number, noun) for number, noun in counts if number]
+    if outcome.files_skipped:
+        parts.append(
+            f"{outcome.files_skipped:,} skipped, there already ({format_bytes(outcome.bytes_skipped)})"
+        )
+    if parts:
+        lines.append(", ".join(parts))
+    if outcome.connections_replaced:
+        lines.append(f"{count(outcome.connections_replaced, 'broken connection')} replaced on the way")
+    return lines
+
+
+def _warnings(outcome: Outcome) -> list[str]:
+    lines = [f"warning: {warning}" for warning in outcome.warnings]
+    if outcome.warnings_more:
+        lines.append(f"warning: {outcome.warnings_more:,} more, not kept")
+    return lines
+
+
+def _plan_in_use(record: Record, compared: str | None) -> list[str]:
+    parts = []
+    if record.rtt_s is not None:
+        parts.append(f"RTT {record.rtt_s * 1e3:.3g} ms")
+    if record.outcome is not None:
+        parts.append(count(record.outcome.retransmissions, "retransmission"))
+    if record.connect_s is not None:
+        parts.append(f"{format_duration(record.connect_s)} to log in before")
+    return [
+        f"Plan: {record.plan.in_short()}" if record.plan else "No plan",
+        ", ".join(parts),
+        *([compared] if compared else []),
+    ]
+
+
+def _changes(record: Record) -> list[str]:
+    """Of one that listened what it heard, and of the changes only those that were refused."""
+    outcome, plan, listened = record.outcome, record.plan, record.listened
+    if outcome is None:
+        return []
+    heard = [] if listened is None or plan is None else in_words_heard(listened, plan)
+    told = [each for each in outcome.changes if listened is None or each.refused is not None]
+    return [*heard, *(change_in_words(change) for change in told)]
+
+
+def _shared(share: Shared | None) -> list[str]:
+    if share is None:
+        return []
+    rates = "of an unknown rate"
+    if share.range_bps is not None:
+        least, most = map(format_rate, share.range_bps)
+        rates = f"{most} on the wire" if least == most else f"between {least} and {most} on the wire"
+    sent = "" if share.sent_bps is None else f", {format_rate(share.sent_bps)} sent"
+    waited = "" if share.waited_s is None else f", {format_duration(share.waited_s)} after asking"
+    return [f"Share: that of {share.flow} of {share.policy}, {rates}{sent}{waited}"]
+
+
+def _would(outcome: Outcome) -> list[str]:
+    actions = outcome.dry_run_plan or []
+    beyond = outcome.dry_run_beyond or FilesBeyond(copy=0, copy_bytes=0, skip=0)
+    lines = [
+        f"{action.action:4}  {format_bytes(action.size):>9}  {printable(action.path)}" for action in actions
+    ]
+    copied = [action.size for action in actions if action.action == "copy"]
+    skip = len(actions) - len(copied) + beyond.skip
+    if beyond.copy + beyond.skip:
+        lines.append(f"… and {count(beyond.copy + beyond.skip, 'file')} more, not listed")
+    files, size = len(copied) + beyond.copy, sum(copied) + beyond.copy_bytes
+    return [*lines, f"Would copy {count(files, 'file')}, {format_bytes(size)}; skip {skip:,}."]
+
+
+def line(record: Record) -> str:
+    """One line of a list: id, rate (of a probe the base RTT), size, what was run."""
+    outcome = record.outcome
+    if record.probe is not None:
+        rate = ms(record.probe.base_rtt_s)
+    else:
+        rate = "-" if outcome is None or outcome.goodput_bps is None else format_rate(outcome.goodput_bps)
+    size = "-" if outcome is None else format_bytes(outcome.bytes)
+    flags = "".join(f" [{flag}]" for flag in [*record.flags, *(["failed"] if record.error else [])])
+    whole = f"{record.id}  {record.kind:8}  {rate:>10}  {size:>9} {flags} {shlex.join(record.command[1:])}"
+    return printable(whole)
+
+
+def details(record: Record, archive: Path) -> str:
+    """One record in full, but for its trace. It may have come from another host's archive."""
+    compared = comparison(record)
+    if record.outcome is not None:
+        record = msgspec.structs.replace(record, outcome=msgspec.structs.replace(record.outcome, samples=[]))
+    record = document.strange(record)
+    near, far = record.environment.near, record.environment.far
+    lines = [
+        f"{record.kind} {record.id}",
+        f"  started {record.started_at:%Y-%m-%d %H:%M:%S} UTC by howdah {record.version}",
+        f"  command {shlex.join(record.command)}",
+        f"  kernels {near.kernel} here, {far.kernel if far else 'unknown'} there",
+        f"  archive {printable(str(archive))}",
+    ]
+    if record.environment.link is not None:
+        lines.append("  link    a lab's (see --json)")
+    if record.flags:
+        lines.append(f"  flags   {', '.join(record.flags)}")
+    if record.error is not None:
+        lines += ["", f"Failed: {record.error}"]
+    if record.probe is not None:
+        lines += ["", in_words(record.probe, record.host or record.probe.address)]
+    if record.outcome is not None:
+        lines += ["", *_moved(record.outcome), *_plan_in_use(record, compared), *_changes(record)]
+        lines += _shared(record.share)
+        lines += _warnings(record.outcome)
+        lines += [f"left out: {why}" for why in record.outcome.left_out]
+        if record.outcome.left_out_more:
+            lines.append(f"left out: {record.outcome.left_out_more:,} more, not kept")
+    if record.traffic is not None:
+        # Loaded only for such a record.
+        from howdah.words.traffic import told  # noqa: PLC0415
+
+        lines += ["", *told(record)]
+    if record.plan is not None:
+        lines += ["", record.plan.in_words()]
+    return "\n".join(lines)

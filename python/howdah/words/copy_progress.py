@@ -1,0 +1,77 @@
+"""Progress: rates from progress values, and a line now and then where there is no terminal."""
+
+from typing import TextIO
+
+from howdah._native import format_bytes, format_duration, format_rate
+from howdah.remote.messages import PASSING, Progress
+from howdah.remote.meter import Meter
+from howdah.text import count
+from howdah.transfer.display import Quiet
+from howdah.values.plan import paced
+from howdah.values.record import Change
+
+LINE_S = 10.0
+"""Without a terminal: how often a line is written."""
+
+
+class Changes:
+    """What is said of changes on the way."""
+
+    def __init__(self) -> None:
+        self._latest: Change | None = None
+        self._said: set[str] = set()
+
+    def next(self, now: Progress) -> str | None:
+        """The change that is new, in words; of bounds that move again and again only the first."""
+        change = now.latest
+        if change is None or change == self._latest:
+            return None
+        self._latest = change
+        if change.why in PASSING and change.refused is None:
+            if change.why in self._said:
+                return None
+            self._said.add(change.why)
+        return change_in_words(change)
+
+
+class Lines(Quiet):
+    """A line every LINE_S, for logs."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        super().__init__(stream)
+        self._meter, self._next_s = Meter(), LINE_S
+        self._changes = Changes()
+
+    def progress(self, now: Progress) -> None:
+        """Writes a line when it is time, and when the streams have been changed."""
+        self._meter.add(now)
+        if (said := self._changes.next(now)) is not None:
+            print("howdah:", said, file=self._stream)
+        if now.elapsed_s >= self._next_s and now.phase in {"scanning", "moving"}:
+            self._next_s = now.elapsed_s + LINE_S
+            parts = [f"{amount(now)} in {format_duration(now.elapsed_s)}", *rates(self._meter)]
+            print("howdah:", ", ".join(parts), file=self._stream)
+
+
+def change_in_words(change: Change) -> str:
+    """``After 5.03 s: bbr, 4 streams, unbounded (the plan's schedule)``; of a refused one why it was."""
+    control = change.congestion_control or "the same congestion control"
+    what = f"{control}, {count(change.streams, 'stream')}, {paced(change.pacing_bps)} ({change.why})"
+    if change.refused is None:
+        return f"After {change.t_s:.2f} s: {what}"
+    return f"After {change.t_s:.2f} s refused, all stayed as it was: {what}: {change.refused}"
+
+
+def amount(now: Progress) -> str:
+    """``2.15 GB of 4.29 GB``; ``so far`` while the sender still looks for files."""
+    if now.bytes_total is None:
+        return format_bytes(now.bytes_done)
+    more = "" if now.scan_complete else " so far"
+    return f"{format_bytes(now.bytes_done)} of {format_bytes(now.bytes_total)}{more}"
+
+
+def rates(meter: Meter) -> list[str]:
+    """The rate now and the average, as far as they are known."""
+    now_bps, mean_bps = meter.now_bps(), meter.mean_bps()
+    shown = [] if now_bps is None else [f"now {format_rate(now_bps)}"]
+    return shown if mean_bps is None else [*shown, f"average {format_rate(mean_bps)}"]

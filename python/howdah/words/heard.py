@@ -1,0 +1,73 @@
+"""Whom a transfer heard, what it chose and what that gave, in a few lines."""
+
+from howdah._native import format_duration, format_rate
+from howdah.text import count
+from howdah.values.plan import Plan, paced
+from howdah.values.record import HeardThen, Listened, SentThen
+
+_BY = {"icmp": "ICMP echo", "tcp_info": "its own streams"}
+
+
+def in_words(listened: Listened, plan: Plan) -> list[str]:
+    """Each change with what it gave, and who else was heard; nothing of a transfer too short to listen."""
+    if listened.ended and not (listened.sent or listened.heard):
+        return [f"Listened to nobody: {listened.ended}; stayed as planned"]
+    if listened.by is None:
+        return []
+    lines = []
+    told: set[float] = set()
+    for sent in listened.sent:
+        lines.append(_change(sent, listened, told))
+    lines += [_who(heard) for heard in listened.heard if heard.t_s not in told]
+    told_by = sum(dip.capacity_bps is not None for dip in listened.dips)
+    if told_by and listened.capacity_bps and any(sent.pacing_bps for sent in listened.sent):
+        moments = count(told_by, "moment")
+        lines.append(f"The path carries {format_rate(listened.capacity_bps)}, by {moments} of sending less")
+    if not lines and listened.cannot_tell is None and not listened.moved:
+        return []
+    if not lines:
+        why = f": {listened.cannot_tell}" if listened.cannot_tell else ""
+        lines.append(f"Listened by {_BY[listened.by]}, could not tell who is there{why}; stayed as planned")
+    elif not listened.sent:
+        lines.append(f"Stayed as planned: {plan.congestion_control}, {count(plan.streams, 'stream')}")
+    if listened.not_by_icmp:
+        lines.append(f"Listened by its own streams: {listened.not_by_icmp}")
+    lines += [
+        f"After {moved.t_s:.0f} s the route changed: base RTT {moved.before_s * 1e3:.3g} -> "
+        f"{moved.after_s * 1e3:.3g} ms"
+        for moved in listened.moved
+    ]
+    if listened.ended:
+        lines.append(f"Listened no more: {listened.ended}; the fair default from then on")
+    return lines
+
+
+def _who(heard: HeardThen) -> str:
+    return f"{_named(heard.background)} ({heard.probability:.2f}) after {heard.t_s:.0f} s"
+
+
+def _named(background: str | None) -> str:
+    if background is None:
+        return "Heard something never seen"
+    return "Heard " + background.replace("bbr", "BBR").replace("cubic", "CUBIC").replace("udp", "UDP")
+
+
+def _change(sent: SentThen, listened: Listened, told: set[float]) -> str:
+    """``Heard 1 BBR (0.94) after 6 s; changed to bbr, 1 stream: 112 Mb/s -> 241 Mb/s``."""
+    how = [sent.congestion_control, count(sent.streams, "stream")]
+    if sent.held and sent.pacing_bps is not None:
+        how.append(f"{format_rate(sent.pacing_bps)} a stream and what others leave")
+    elif sent.pacing_bps is not None:
+        how.append(paced(sent.pacing_bps))
+    gave = ""
+    if sent.before and sent.after:
+        gave = f"{format_rate(sent.before.rate_bps)} -> {format_rate(sent.after.rate_bps)}"
+    kept = f"; not kept: {sent.undone}" if sent.undone else ""
+    if sent.background is None or sent.probability is None:
+        when = f"After {format_duration(sent.t_s)}" if sent.t_s else "Began with"
+        return f"{when} {', '.join(how)}: {sent.why}{gave and f', {gave}'}{kept}"
+    told.update(
+        heard.t_s for heard in listened.heard if heard.background == sent.background and heard.t_s <= sent.t_s
+    )
+    who = f"{_named(sent.background)} ({sent.probability:.2f}) after {sent.t_s:.0f} s"
+    return f"{who}; changed to {', '.join(how)}{gave and f': {gave}'}{kept}"
