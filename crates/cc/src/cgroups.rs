@@ -1,4 +1,4 @@
-//! Cgroups of the unified hierarchy, by their paths and by the kernel's numbers of them.
+//! Cgroups of the unified hierarchy, known by their paths and by the kernel's ids.
 
 use std::{
     fmt,

@@ -1,4 +1,4 @@
-//! The twins of `src/bpf/intf.h`: values that programs and we share through maps.
+//! The counterparts of `src/bpf/intf.h`: values that programs and user space share through maps.
 
 use std::{mem, net::IpAddr, ptr};
 

@@ -1,4 +1,4 @@
-//! From a compiled program to a congestion control in the kernel.
+//! Makes a compiled program a congestion control in the kernel.
 
 use std::{
     io,

@@ -1,7 +1,7 @@
 //! Locks that only root can hold: whoever can open a file can hold an flock(2) on it, so these are files
 //! and folders that nobody else can open.
 //!
-//! One lock is of the mounts that this process sees, the other one of the store itself, which several
+//! One lock is for the mounts that this process sees, the other one for the store itself, which several
 //! mount namespaces may share.
 
 use std::{

@@ -1,4 +1,4 @@
-//! What libbpf and the kernel's verifier say while a program is loaded, kept instead of printed.
+//! The log of libbpf and of the kernel's verifier while a program is loaded, kept instead of printed.
 
 use std::{
     mem,

@@ -1,4 +1,4 @@
-//! Programs that outlive us: loading, swapping under live connections, unloading.
+//! Loads programs that outlive this process, swaps them under live connections, and unloads them.
 
 use std::{collections::BTreeMap, fs};
 

@@ -1,4 +1,4 @@
-//! What is mounted where, as this process sees it: proc_pid_mountinfo(5).
+//! The mounts that this process sees, read as proc_pid_mountinfo(5) describes.
 
 use std::{fs, path::PathBuf};
 

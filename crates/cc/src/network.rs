@@ -1,4 +1,4 @@
-//! Where connections go: an address prefix and a range of ports.
+//! An address prefix and a range of ports, by which rules name the ends of connections.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 

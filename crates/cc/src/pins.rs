@@ -1,4 +1,4 @@
-//! Where what outlives us is kept: a folder of the BPF file system.
+//! The folder of the BPF file system that keeps what outlives this process.
 
 use std::{
     fs, io,

@@ -1,4 +1,4 @@
-//! Rules as they lie in the maps: which connections, what they get, what each has done.
+//! The rules in the maps: which connections each is for, what they get, and what the rule has done.
 
 use std::{collections::BTreeSet, fmt, path::Path};
 

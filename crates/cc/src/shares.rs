@@ -1,7 +1,7 @@
 //! Shares: rates that connections hold together under `hd_hold`, each for as long as its lease lasts.
 //!
-//! They lie in two maps: what may be sent is written here, what is sent by the program, and neither ever
-//! writes over the other. Both outlive us, so whoever starts again finds its shares by name.
+//! They lie in two maps. User space writes what may be sent, the program writes what is sent, and neither
+//! writes over the other. Both outlive this process, so whoever starts again finds its shares by name.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Each program in the running kernel: verified, chosen by a socket, and every callback run.
+//! Each program in the running kernel is verified, chosen by a socket, and has every callback run.
 
 mod path;
 mod privilege;

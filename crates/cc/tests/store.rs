@@ -1,4 +1,4 @@
-//! What outlives us: loading, swapping under live connections, targets, rules, and taking all away.
+//! Programs, targets and rules that outlive their process: loaded, swapped under live connections, removed.
 
 mod own;
 mod path;

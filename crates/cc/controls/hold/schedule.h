@@ -16,7 +16,7 @@
 #include "kernel.h"
 
 enum {
-	LATE_US = 10000, /* so late timers and ACKs may be */
+	LATE_US = 10000, /* how late timers and ACKs may be */
 	CATCH_UP_MAX = 4,
 	OFFLOAD_MAX = 1 << 16, /* bytes; no packet of segmentation offload is larger */
 };
@@ -35,7 +35,7 @@ static __always_inline void begin(struct schedule *schedule)
 	schedule->now_ns = 0;
 }
 
-/* So much of its time is another's. */
+/* Gives so much of the schedule's time to others. */
 static __always_inline void forgo(struct schedule *schedule, __u64 ns)
 {
 	schedule->behind_ns -= ns;

@@ -1,4 +1,4 @@
-//! What is due by rate and time against what was sent: the reference model of `schedule.h`.
+//! Compares what is due by rate and time with what was sent. This is the reference model of `schedule.h`.
 //!
 //! Linux spaces packets by a timer each, and of what that is late takes at most half a packet's time off the next
 //! wait (6.18 `net/ipv4/tcp_output.c`, `tcp_update_skb_after_send`). The rest would be lost for good, so it is

@@ -1,4 +1,4 @@
-//! What an algorithm is told, and what it is asked. The calls are those of Linux's
+//! What an algorithm is given, and what it answers. The calls are those of Linux's
 //! `struct tcp_congestion_ops`.
 
 use crate::Window;

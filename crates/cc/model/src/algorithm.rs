@@ -1,4 +1,4 @@
-//! What is known of each algorithm, and the algorithms by name.
+//! Describes each algorithm, and finds it by its name.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! A simulation as a value: what is asked for, for those who compare a live connection with it.
+//! A simulation described as a value, with which a live connection can be compared.
 
 use std::collections::BTreeMap;
 

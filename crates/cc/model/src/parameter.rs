@@ -1,4 +1,4 @@
-//! What can be set in an algorithm. One table each feeds the model, the program of the same name, its help,
+//! The parameters of an algorithm. One table each feeds the model, the program of the same name, its help,
 //! its JSON and its checks.
 
 use howdah_units::{Bytes, Duration, Fraction, UnitError};

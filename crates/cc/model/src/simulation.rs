@@ -1,4 +1,4 @@
-//! One sender with data without end over one path, from ACK to ACK in virtual time.
+//! A sender with endless data over one path, simulated from ACK to ACK in virtual time.
 //!
 //! Source of the sender: Linux 6.18 `net/ipv4/tcp_input.c`; RFC 6937 for the window in recovery.
 

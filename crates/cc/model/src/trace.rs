@@ -1,4 +1,4 @@
-//! What a simulation records.
+//! The record of a simulation.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! What holds for each algorithm whatever happens: floor, cut, growth.
+//! Floor, cut and growth of each algorithm keep to what is specified, whatever happens.
 
 use howdah_cc_model::{
     Ack, AfterLoss, Algorithm, Control, Path, Simulation, Values, Window,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Walks the connections and listeners of a network namespace: tells of each, or carries out orders.
+/* Walks the connections and listeners of a network namespace: reports each, or carries out orders.
  * Which to change is decided outside; an order names a connection by its cookie.
  */
 #include "cgroups.h"

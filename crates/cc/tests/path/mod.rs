@@ -1,4 +1,4 @@
-//! Two hosts and an emulated link for the tests of this crate, and whether they may run here.
+//! Two hosts and an emulated link for the tests of this crate, and why they may not run here.
 
 use std::{
     fs,
