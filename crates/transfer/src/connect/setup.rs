@@ -15,8 +15,8 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 
 use crate::connect::dial::{Dialling, keep_up};
-use crate::connect::shaking::{Shaker, Shaking};
-use crate::connect::strangers::{Known, Strangers};
+use crate::connect::handshakes::{Handshakes, PendingHandshake};
+use crate::connect::pending::{PendingPeers, ProvenPeer};
 use crate::end::context::Context;
 use crate::error::TransferError;
 use crate::session::control::Event;
@@ -37,7 +37,7 @@ const ACCEPT_GLANCE: Timespec = Timespec {
 /// Connections that are accepted before those that wait are looked at again.
 const ACCEPTED_AT_ONCE: usize = 64;
 /// Connections beside the plan's that may be in a handshake.
-const MAX_SHAKING: usize = 16;
+const MAX_HANDSHAKES: usize = 16;
 /// The pause before something is tried again.
 pub(crate) const TRY_AGAIN_AFTER: Duration = Duration::from_millis(10);
 /// A connection on which nothing comes is asked after this time,
@@ -56,8 +56,8 @@ const LISTENER_WINDOW_BYTES: u64 = 1 << 27;
 pub type Work =
     dyn Fn(&Arc<Context>, Connection, &mut dyn Stream) -> Result<(), TransferError> + Send + Sync;
 
-/// Where data streams come from.
-pub enum Door {
+/// How the data streams of one end come to be.
+pub enum StreamSetup {
     /// They are connected to the far end.
     Connect {
         /// Addresses to try, best first.
@@ -71,8 +71,8 @@ pub enum Door {
     Accept {
         /// Where they arrive.
         listener: TcpListener,
-        /// Who has come, and what each must show.
-        strangers: Strangers,
+        /// The connections that have not proved yet that they belong to the session.
+        pending: PendingPeers,
         /// Encryption, unless they are plaintext.
         tls: Option<Acceptor>,
     },
@@ -115,7 +115,7 @@ fn socket_plan(plan: &StreamPlan, sends: bool) -> SocketPlan {
     }
 }
 
-impl Door {
+impl StreamSetup {
     /// Opens the streams of the job's plan; each does `work` on a thread of its own and then
     /// reports [`Event::StreamDone`].
     ///
@@ -149,17 +149,17 @@ impl Door {
             }
             Self::Accept {
                 listener,
-                strangers,
+                pending,
                 tls,
             } => {
-                let entrance = Entrance {
+                let admission = Admission {
                     plan,
                     tls,
-                    shaking: Shaking::default(),
+                    handshakes: Handshakes::default(),
                     work,
                 };
                 context.spawn("howdah-accept", move |context| {
-                    accept_streams(context, &listener, strangers, &Arc::new(entrance))
+                    accept_streams(context, &listener, pending, &Arc::new(admission))
                 })?;
             }
         }
@@ -176,7 +176,7 @@ pub(crate) fn run(
 ) -> Result<(), TransferError> {
     let _turn = context.connections.work(connection.stream);
     if connection.stream == 0 && connection.incarnation == 0 {
-        tell_shortfall(context, stream);
+        warn_of_shortfall(context, stream);
     }
     keep_alive(stream.socket());
     context.tuning.join(stream.socket());
@@ -202,7 +202,7 @@ fn keep_alive(socket: BorrowedFd<'_>) {
 }
 
 /// Has the user know when this host grants smaller buffers than the plan has.
-fn tell_shortfall(context: &Context, stream: &dyn Stream) {
+fn warn_of_shortfall(context: &Context, stream: &dyn Stream) {
     let job = &context.job;
     let sends = (job.direction == Direction::Push) == (context.side == Side::Near);
     let plan = socket_plan(&job.plan, sends);
@@ -213,10 +213,10 @@ fn tell_shortfall(context: &Context, stream: &dyn Stream) {
     }
 }
 
-struct Entrance {
+struct Admission {
     plan: SocketPlan,
     tls: Option<Acceptor>,
-    shaking: Shaking,
+    handshakes: Handshakes,
     work: Arc<Work>,
 }
 
@@ -224,51 +224,51 @@ struct Entrance {
 fn accept_streams(
     context: &Arc<Context>,
     listener: &TcpListener,
-    mut strangers: Strangers,
-    entrance: &Arc<Entrance>,
+    mut pending: PendingPeers,
+    admission: &Arc<Admission>,
 ) -> Result<(), TransferError> {
     let here = |error: std::io::Error| TransferError::Here(error.to_string());
     listener.set_nonblocking(true).map_err(here)?;
     let another = listener.as_fd().try_clone_to_owned().map_err(here)?;
     context.abort.listens(another);
-    let most = usize::from(context.job.plan.streams) + MAX_SHAKING;
+    let most = usize::from(context.job.plan.streams) + MAX_HANDSHAKES;
     let mut number = 0;
     loop {
-        wait_for_words(listener, &strangers).map_err(|error| here(error.into()))?;
+        wait_for_peers(listener, &pending).map_err(|error| here(error.into()))?;
         if context.abort.settled() || context.abort.stopping() {
             break;
         }
         let now = Instant::now();
-        entrance.shaking.hang_up(|one| one.until <= now);
+        admission.handshakes.hang_up(|one| one.until <= now);
         for _ in 0..ACCEPTED_AT_ONCE {
             match listener.accept() {
-                Ok((socket, from)) => strangers.take(socket, from, now + SETUP_TIMEOUT),
+                Ok((socket, from)) => pending.take(socket, from, now + SETUP_TIMEOUT),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 // It broke before it was accepted, or this process has no descriptor left for it.
                 Err(_) => thread::sleep(TRY_AGAIN_AFTER),
             }
         }
-        for Known { socket, connection } in strangers.sort_out(now) {
+        for ProvenPeer { socket, connection } in pending.sort_out(now) {
             number += 1;
-            let one = Shaker {
+            let one = PendingHandshake {
                 number,
                 socket: duplicate(&socket)?,
                 until: now + SETUP_TIMEOUT,
             };
             // So many who know the token and do not go on are no streams of this session.
-            if !entrance.shaking.take(one, most) {
+            if !admission.handshakes.take(one, most) {
                 continue;
             }
-            let entrance = Arc::clone(entrance);
+            let admission = Arc::clone(admission);
             context.spawn("howdah-stream", move |context| {
-                entrance.set_up(&socket)?;
-                let admitted = entrance.admit(context, connection, socket);
-                entrance.shaking.forget(number);
+                admission.set_up(&socket)?;
+                let admitted = admission.admit(context, connection, socket);
+                admission.handshakes.forget(number);
                 // Whoever cannot prove that it belongs here is turned away and changes nothing.
                 let Ok(mut opened) = admitted else {
                     return Ok(());
                 };
-                match run(context, connection, &mut *opened, &*entrance.work) {
+                match run(context, connection, &mut *opened, &*admission.work) {
                     // The near end dials again.
                     Err(TransferError::Lost(_)) => Ok(()),
                     outcome => outcome,
@@ -276,15 +276,15 @@ fn accept_streams(
             })?;
         }
     }
-    entrance.shaking.hang_up(|_| true);
+    admission.handshakes.hang_up(|_| true);
     Ok(())
 }
 
 /// Waits until somebody connects or says something, a moment at most.
-fn wait_for_words(listener: &TcpListener, strangers: &Strangers) -> Result<(), Errno> {
+fn wait_for_peers(listener: &TcpListener, pending: &PendingPeers) -> Result<(), Errno> {
     let mut polled = vec![PollFd::new(listener, PollFlags::IN)];
     polled.extend(
-        strangers
+        pending
             .sockets()
             .map(|socket| PollFd::new(socket, PollFlags::IN)),
     );
@@ -294,7 +294,7 @@ fn wait_for_words(listener: &TcpListener, strangers: &Strangers) -> Result<(), E
     }
 }
 
-impl Entrance {
+impl Admission {
     /// Sets a socket up as planned; what the kernel refuses here it would refuse every stream.
     fn set_up(&self, socket: &TcpStream) -> Result<(), TransferError> {
         let set_up = self

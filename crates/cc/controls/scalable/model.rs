@@ -5,7 +5,19 @@
 //! 33(2), 2003; Linux 6.18 `net/ipv4/tcp_scalable.c`. Below 100 segments it grows as Reno does.
 //! Deviations: those of the crate.
 
-use crate::{Ack, Control, Parameter, Values, Window};
+use crate::{About, Ack, AfterLoss, Control, Model, Parameter, Values, Window};
+
+/// What is known of Scalable TCP.
+pub const ABOUT: About = About {
+    title: "Scalable",
+    summary: "Scalable TCP (Kelly 2003): grows by 1 % a round trip, falls by an eighth",
+    in_linux: true,
+    growth: "1 % a round trip",
+    after_loss: AfterLoss::Takes(1, 8),
+    fair_beside_reno: "no",
+    parameters: Scalable::PARAMETERS,
+    model: Model::Free(|values| Box::new(Scalable::new(values))),
+};
 
 const AI_PACKETS: Parameter = Parameter::count(
     "ai_packets",
@@ -15,7 +27,7 @@ const AI_PACKETS: Parameter = Parameter::count(
 const MD_SHIFT: Parameter =
     Parameter::count("md_shift", (3, 1, 8), "a loss takes 2^-N of the window");
 
-/// See the module.
+/// Scalable TCP for one connection.
 #[derive(Debug, Clone)]
 pub struct Scalable {
     ai_packets: u32,
@@ -23,10 +35,10 @@ pub struct Scalable {
 }
 
 impl Scalable {
-    /// What can be set.
+    /// The parameters that can be set.
     pub const PARAMETERS: &[Parameter] = &[AI_PACKETS, MD_SHIFT];
 
-    /// From values of [`Self::PARAMETERS`].
+    /// A fresh control, with values of [`Self::PARAMETERS`].
     #[must_use]
     pub fn new(values: &Values) -> Self {
         Scalable {

@@ -25,32 +25,32 @@ pub fn stream_hello(token: &[u8; 32], connection: Connection) -> StreamHello {
     }
 }
 
-/// The waiting rooms of one session.
-pub struct Strangers {
+/// The pending connections of one session, in a room for each of two kinds of origin.
+pub struct PendingPeers {
     token: [u8; 32],
     client: IpAddr,
-    from_client: VecDeque<Stranger>,
-    from_elsewhere: VecDeque<Stranger>,
+    from_client: VecDeque<PendingPeer>,
+    from_elsewhere: VecDeque<PendingPeer>,
 }
 
 /// A connection whose greeting has not come yet.
-pub struct Stranger {
+pub struct PendingPeer {
     socket: TcpStream,
     greeting: [u8; StreamHello::BYTES],
-    come: usize,
+    received: usize,
     until: Instant,
 }
 
 /// A connection that has shown that it knows the session's token.
 #[derive(Debug)]
-pub struct Known {
+pub struct ProvenPeer {
     /// The connection that it wants to be.
     pub connection: Connection,
     /// It, in blocking mode.
     pub socket: TcpStream,
 }
 
-impl Strangers {
+impl PendingPeers {
     /// Empty rooms of the session with this token, whose ssh came from `client`.
     pub fn new(token: [u8; 32], client: IpAddr) -> Self {
         Self {
@@ -75,10 +75,10 @@ impl Strangers {
         if room.len() >= most {
             room.pop_front();
         }
-        room.push_back(Stranger {
+        room.push_back(PendingPeer {
             socket,
             greeting: [0; StreamHello::BYTES],
-            come: 0,
+            received: 0,
             until,
         });
     }
@@ -86,32 +86,32 @@ impl Strangers {
     /// The sockets, to be waited for.
     pub fn sockets(&self) -> impl Iterator<Item = &TcpStream> {
         let all = self.from_client.iter().chain(&self.from_elsewhere);
-        all.map(|stranger| &stranger.socket)
+        all.map(|peer| &peer.socket)
     }
 
     /// Reads what has come. Hands out those that belong here, and closes those that do not or whose
     /// time is over at `now`.
-    pub fn sort_out(&mut self, now: Instant) -> Vec<Known> {
-        let mut known = Vec::new();
+    pub fn sort_out(&mut self, now: Instant) -> Vec<ProvenPeer> {
+        let mut proven = Vec::new();
         for room in [&mut self.from_client, &mut self.from_elsewhere] {
-            for mut stranger in std::mem::take(room) {
-                match stranger.read(&self.token) {
-                    Come::All(connection) => {
-                        let socket = stranger.socket;
+            for mut peer in std::mem::take(room) {
+                match peer.read(&self.token) {
+                    Greeting::All(connection) => {
+                        let socket = peer.socket;
                         if socket.set_nonblocking(false).is_ok() {
-                            known.push(Known { connection, socket });
+                            proven.push(ProvenPeer { connection, socket });
                         }
                     }
-                    Come::Part if stranger.until > now => room.push_back(stranger),
-                    Come::Part | Come::Wrong => {}
+                    Greeting::Part if peer.until > now => room.push_back(peer),
+                    Greeting::Part | Greeting::Wrong => {}
                 }
             }
         }
-        known
+        proven
     }
 }
 
-enum Come {
+enum Greeting {
     /// The greeting of this connection.
     All(Connection),
     /// Not all of it yet.
@@ -120,24 +120,24 @@ enum Come {
     Wrong,
 }
 
-impl Stranger {
-    fn read(&mut self, token: &[u8; 32]) -> Come {
-        while self.come < self.greeting.len() {
-            match self.socket.read(&mut self.greeting[self.come..]) {
-                Ok(0) => return Come::Wrong,
-                Ok(count) => self.come += count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Come::Part,
+impl PendingPeer {
+    fn read(&mut self, token: &[u8; 32]) -> Greeting {
+        while self.received < self.greeting.len() {
+            match self.socket.read(&mut self.greeting[self.received..]) {
+                Ok(0) => return Greeting::Wrong,
+                Ok(count) => self.received += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Greeting::Part,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return Come::Wrong,
+                Err(_) => return Greeting::Wrong,
             }
         }
         let Ok(hello) = StreamHello::decode(&self.greeting) else {
-            return Come::Wrong;
+            return Greeting::Wrong;
         };
         let expected = stream_hello(token, hello.connection);
         match verify_slices_are_equal(&hello.proof, &expected.proof) {
-            Ok(()) => Come::All(hello.connection),
-            Err(_) => Come::Wrong,
+            Ok(()) => Greeting::All(hello.connection),
+            Err(_) => Greeting::Wrong,
         }
     }
 }
@@ -161,7 +161,7 @@ mod tests {
 
     struct Rooms {
         listener: TcpListener,
-        strangers: Strangers,
+        pending: PendingPeers,
         until: Instant,
     }
 
@@ -169,7 +169,7 @@ mod tests {
         fn new(client: &str) -> Self {
             Self {
                 listener: TcpListener::bind("127.0.0.1:0").unwrap(),
-                strangers: Strangers::new(TOKEN, client.parse().unwrap()),
+                pending: PendingPeers::new(TOKEN, client.parse().unwrap()),
                 until: Instant::now() + Duration::from_secs(60),
             }
         }
@@ -179,21 +179,21 @@ mod tests {
             let near = TcpStream::connect(self.listener.local_addr().unwrap()).unwrap();
             let (socket, _) = self.listener.accept().unwrap();
             let from = SocketAddr::new(from.parse().unwrap(), 1);
-            self.strangers.take(socket, from, self.until);
+            self.pending.take(socket, from, self.until);
             near
         }
 
-        fn known(&mut self) -> Vec<u16> {
+        fn proven(&mut self) -> Vec<u16> {
             // What was written over loopback is there when write(2) returns.
-            let known = self.strangers.sort_out(Instant::now());
-            known
+            let proven = self.pending.sort_out(Instant::now());
+            proven
                 .into_iter()
-                .map(|known| known.connection.stream)
+                .map(|proven| proven.connection.stream)
                 .collect()
         }
 
         fn waiting(&self) -> usize {
-            self.strangers.sockets().count()
+            self.pending.sockets().count()
         }
     }
 
@@ -203,10 +203,10 @@ mod tests {
         let greeting = hello(5).encode();
         let mut near = rooms.visitor("10.0.0.1");
         for byte in greeting {
-            assert!(rooms.known().is_empty());
+            assert!(rooms.proven().is_empty());
             near.write_all(&[byte]).unwrap();
         }
-        assert_eq!(rooms.known(), [5]);
+        assert_eq!(rooms.proven(), [5]);
         assert_eq!(rooms.waiting(), 0);
     }
 
@@ -227,12 +227,12 @@ mod tests {
         ] {
             let mut near = rooms.visitor("10.0.0.1");
             near.write_all(&greeting).unwrap();
-            assert!(rooms.known().is_empty());
+            assert!(rooms.proven().is_empty());
             assert_eq!(rooms.waiting(), 0);
             assert!(matches!(near.read(&mut [0]), Ok(0) | Err(_)));
         }
         let silent = rooms.visitor("10.0.0.1");
-        rooms.strangers.sort_out(rooms.until);
+        rooms.pending.sort_out(rooms.until);
         assert_eq!(rooms.waiting(), 0);
         drop(silent);
     }
@@ -241,12 +241,12 @@ mod tests {
     fn silent_ones_push_out_only_each_other() {
         let mut rooms = Rooms::new("10.0.0.1");
         let mut real = rooms.visitor("::ffff:10.0.0.1");
-        let strangers: Vec<_> = (0..3 * MAX_FROM_ELSEWHERE)
+        let pending: Vec<_> = (0..3 * MAX_FROM_ELSEWHERE)
             .map(|_| rooms.visitor("10.0.0.2"))
             .collect();
         assert_eq!(rooms.waiting(), 1 + MAX_FROM_ELSEWHERE);
         real.write_all(&hello(0).encode()).unwrap();
-        assert_eq!(rooms.known(), [0]);
+        assert_eq!(rooms.proven(), [0]);
         // Of the same address the oldest gives way, so one that comes last always has its turn.
         let more: Vec<_> = (0..MAX_FROM_CLIENT + 9)
             .map(|_| rooms.visitor("10.0.0.1"))
@@ -254,7 +254,7 @@ mod tests {
         let mut real = rooms.visitor("10.0.0.1");
         assert_eq!(rooms.waiting(), MAX_FROM_CLIENT + MAX_FROM_ELSEWHERE);
         real.write_all(&hello(1).encode()).unwrap();
-        assert_eq!(rooms.known(), [1]);
-        drop((strangers, more));
+        assert_eq!(rooms.proven(), [1]);
+        drop((pending, more));
     }
 }

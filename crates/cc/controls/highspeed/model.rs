@@ -11,11 +11,23 @@
 
 use std::sync::LazyLock;
 
-use crate::{Ack, Control, Window};
+use crate::{About, Ack, AfterLoss, Control, Model, Window};
 
-/// Its number, from 1, is the growth in segments a round trip.
+/// What is known of HighSpeed TCP.
+pub const ABOUT: About = About {
+    title: "HighSpeed",
+    summary: "HighSpeed TCP (RFC 3649): grows faster and falls less in large windows",
+    in_linux: true,
+    growth: "1 to 72 segments a round trip, by the window",
+    after_loss: AfterLoss::Between((128, 256), (232, 256)),
+    fair_beside_reno: "below 38 segments",
+    parameters: &[],
+    model: Model::Free(|_| Box::new(HighSpeed::default())),
+};
+
+/// A row of the table. Its number, from 1, is the growth in segments a round trip.
 struct Row {
-    /// The largest window it is for, segments; the first larger one is the next row's.
+    /// The largest window of this row, segments. A larger one belongs to the next row.
     up_to: u32,
     /// What a loss takes, 1/256 of the window.
     decrease: u64,
@@ -58,7 +70,7 @@ static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
     rows
 });
 
-/// See the module.
+/// HighSpeed TCP for one connection.
 #[derive(Debug, Clone, Default)]
 pub struct HighSpeed {
     row: usize,

@@ -8,8 +8,22 @@
 //! - Linux takes a new value of the cubic at most once a jiffy.
 //! - Nothing shifts the epoch, as the sender is never idle.
 
-use crate::hystart::HyStart;
-use crate::{Ack, Control, Parameter, Values, Window};
+mod hystart;
+
+use crate::{About, Ack, AfterLoss, Control, Model, Parameter, Values, Window};
+use hystart::HyStart;
+
+/// What is known of CUBIC.
+pub const ABOUT: About = About {
+    title: "CUBIC",
+    summary: "CUBIC (RFC 9438): grows by a cubic of the time since the loss, falls by three tenths",
+    in_linux: true,
+    growth: "a cubic of the time since the loss",
+    after_loss: AfterLoss::Leaves(717, 1024),
+    fair_beside_reno: "yes",
+    parameters: Cubic::PARAMETERS,
+    model: Model::Free(|values| Box::new(Cubic::new(values))),
+};
 
 const BETA: Parameter = Parameter::count(
     "beta",
@@ -40,7 +54,7 @@ const BLIND_EVERY: u32 = 20;
 /// At most half of the window a round trip.
 const FASTEST_EVERY: u32 = 2;
 
-/// See the module.
+/// CUBIC for one connection.
 #[derive(Debug, Clone)]
 pub struct Cubic {
     beta: u64,
@@ -71,10 +85,10 @@ struct Epoch {
 }
 
 impl Cubic {
-    /// What can be set.
+    /// The parameters that can be set.
     pub const PARAMETERS: &[Parameter] = &[BETA, SCALE, FAST_CONVERGENCE, FRIENDLINESS, HYSTART];
 
-    /// From values of [`Self::PARAMETERS`].
+    /// A fresh control, with values of [`Self::PARAMETERS`].
     #[must_use]
     pub fn new(values: &Values) -> Self {
         Cubic {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A schedule: what is due by rate and time against what was sent; in crates/cc/model, `schedule.rs`.
+/* A schedule: what is due by rate and time against what was sent. `schedule.rs` beside it is the reference model.
  *
  * The kernel spaces packets by a timer each. When that is late it takes at most half a packet's time off the next
  * wait (net/ipv4/tcp_output.c, tcp_update_skb_after_send), and whatever is more is lost for good. Packets are a
@@ -16,7 +16,7 @@
 #include "kernel.h"
 
 enum {
-	LATE_US = 10000, /* so late timers and ACKs may be */
+	LATE_US = 10000, /* how late timers and ACKs may be */
 	CATCH_UP_MAX = 4,
 	OFFLOAD_MAX = 1 << 16, /* bytes; no packet of segmentation offload is larger */
 };
@@ -35,7 +35,7 @@ static __always_inline void begin(struct schedule *schedule)
 	schedule->now_ns = 0;
 }
 
-/* So much of its time is another's. */
+/* Gives so much of the schedule's time to others. */
 static __always_inline void forgo(struct schedule *schedule, __u64 ns)
 {
 	schedule->behind_ns -= ns;

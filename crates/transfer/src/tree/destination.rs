@@ -15,7 +15,7 @@ use crate::tree::source::special;
 
 /// A name in an open folder.
 #[derive(Debug, Clone)]
-pub struct Spot {
+pub struct Destination {
     /// The folder.
     pub folder: Arc<OwnedFd>,
     /// The name in it.
@@ -24,7 +24,7 @@ pub struct Spot {
     pub display: Vec<u8>,
 }
 
-impl Spot {
+impl Destination {
     /// Gives what lies beside, under the name `beside`, this one; a file or link there is replaced.
     ///
     /// # Errors

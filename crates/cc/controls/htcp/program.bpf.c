@@ -83,7 +83,7 @@ static __always_inline void measure_rtt(struct htcp *flow, __u8 state, __u32 rtt
 		flow->max_rtt_us = rtt_us;
 }
 
-/* Throughput of the round trip that has ended, smoothed, and its maximum since the last loss. */
+/* Measures the throughput of the round trip that has ended, smoothed, and its maximum since the last loss. */
 static __always_inline void measure_rate(struct htcp *flow, __u64 now, __u64 took_us)
 {
 	__u32 rate = (__u64)flow->packets * SECOND_US / took_us;

@@ -2,9 +2,9 @@
 /* A held window, for a path whose rate is guaranteed: no slow start, no cut on loss, paced.
  *
  * Source: the LSST transfer's fixed window (ARCHITECTURE.md), finished. The target is a window in packets, or a rate
- * on the wire, or a part of a share's (share.h); then window = rate × (base RTT + 10 ms) / wire bytes of a packet, plus `headroom`. The base RTT is
- * the least of the last `base_rtt_window` (and at least four round trips), so that it follows a change of
- * route; pacing keeps the rate even while the RTT holds a queue.
+ * on the wire, or a part of a share's (share.h). A rate becomes a window: rate × (base RTT + 10 ms) / wire bytes of
+ * a packet, plus `headroom`. The base RTT is the least of the last `base_rtt_window` (and at least four round trips),
+ * so that it follows a change of route; pacing keeps the rate even while the RTT holds a queue.
  *
  * Pacing keeps a schedule (schedule.h), because the kernel's makes good no more than half a packet of what a
  * timer is late.
@@ -41,10 +41,10 @@ struct {
 enum {
 	LOOK_EVERY_US = 1000,  /* how soon a new target is seen */
 	ROUND_LEAST_PACKETS = 8, /* a round trip with fewer tells nothing about loss */
-	CALM_ROUNDS = 100,       /* held so long, a fall is no longer soon after the last */
+	CALM_ROUNDS = 100,       /* after so many the last fall no longer counts as recent */
 	WAITS_MAX = 6,           /* doublings */
 	WINDOW_MIN = 2,
-	AHEAD = 64,          /* a packet of segmentation offload holds less */
+	AHEAD = 64,          /* segments; a packet of segmentation offload holds less */
 };
 
 struct hold {
@@ -61,7 +61,7 @@ struct hold {
 	__u8 state;
 	__u8 doublings;
 	__u16 loud; /* round trips in a row above the guard's loss */
-	__u16 calm; /* and below */
+	__u16 calm; /* round trips in a row below it */
 	__u8 paced; /* we switched pacing on */
 	struct member member;
 };
@@ -97,7 +97,7 @@ static __always_inline __u32 overhead(const struct sock *sk)
 	return tcp_sk(sk)->tcp_header_len + ip + parameters.frame_overhead;
 }
 
-/* The target in packets, and for the schedule on the wire, by the base RTT. */
+/* Returns the target in packets, by the base RTT, and sets the schedule's rate on the wire. */
 static __always_inline __u32 reckon(const struct sock *sk, struct hold *hold)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -114,7 +114,7 @@ static __always_inline __u32 reckon(const struct sock *sk, struct hold *hold)
 	return max((__u32)min(window, (__u64)tp->snd_cwnd_clamp), (__u32)WINDOW_MIN);
 }
 
-/* Again at each look: a kernel may skip what begins a connection (ARCHITECTURE.md). */
+/* Called at each look, because a kernel may skip the program that begins a connection (ARCHITECTURE.md). */
 static __always_inline void begin_pacing(struct sock *sk, struct hold *hold)
 {
 	if (sk->sk_pacing_status == SK_PACING_NONE) {
@@ -128,7 +128,7 @@ static __always_inline void pace(struct sock *sk, __u64 rate_Bps)
 	sk->sk_pacing_rate = max(min(rate_Bps, (__u64)sk->sk_max_pacing_rate), 1ULL);
 }
 
-/* What leaves next, by the schedule. */
+/* Sets the pacing of what leaves next, by the schedule. */
 static __always_inline void pace_it(struct sock *sk, struct hold *hold)
 {
 	__u64 mss = max(tcp_sk(sk)->mss_cache, 1U);
@@ -150,7 +150,7 @@ static __always_inline void hold_it(struct sock *sk, struct hold *hold)
 	pace_it(sk, hold);
 }
 
-/* `moved`: only because others of its share come and go, or the lease; what the guard knows then stays true. */
+/* `moved` says that only the share's other connections or its lease changed; then the guard's counts stay valid. */
 static __always_inline void change_target(struct sock *sk, struct hold *hold, __u64 rate_bps, __u32 window,
 					  bool moved)
 {
@@ -185,7 +185,7 @@ static __always_inline void look_at_target(struct sock *sk, struct hold *hold, c
 		change_target(sk, hold, to->rate_bps, to->window, false);
 }
 
-/* Its own target, else the default; and, for the others of its share, whether it is active. */
+/* Takes the connection's own target or the default, and tells the others of its share whether it is active. */
 static __always_inline void look(struct sock *sk, struct hold *hold, const struct flow *flow)
 {
 	__u32 share = flow ? flow->target.share : 0;
@@ -210,7 +210,7 @@ static __always_inline void look(struct sock *sk, struct hold *hold, const struc
 	forgo(&hold->schedule, part.forgo_ns);
 }
 
-/* Whether it has begun or ceased to wait, all is acknowledged, or it is long ago that it looked. */
+/* Whether it has begun or ceased to wait, all is acknowledged, or the last look is long ago. */
 static __always_inline bool is_to_look(const struct sock *sk, const struct hold *hold)
 {
 	const struct member *member = &hold->member;
@@ -232,7 +232,7 @@ static __always_inline void fall(struct tcp_sock *tp, struct hold *hold)
 	tp->snd_cwnd_cnt = 0;
 }
 
-/* After a round trip in which `loss_ppm` was lost. */
+/* Called after a round trip in which `loss_ppm` was lost. */
 static __always_inline void guard(struct tcp_sock *tp, struct hold *hold, struct flow *flow, __u32 loss_ppm)
 {
 	bool held = hold->state == HOLD_HELD;
@@ -273,10 +273,10 @@ static __always_inline void end_round(struct sock *sk, struct hold *hold, struct
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u32 lost = tp->lost - hold->round_lost;
 	__u64 packets = (__u64)(tp->delivered - hold->round_delivered) + lost;
-	bool told = packets >= ROUND_LEAST_PACKETS;
-	__u32 loss_ppm = told ? lost * 1000000ULL / packets : 0;
+	bool enough = packets >= ROUND_LEAST_PACKETS;
+	__u32 loss_ppm = enough ? lost * 1000000ULL / packets : 0;
 
-	if (told && hold->state != HOLD_IDLE)
+	if (enough && hold->state != HOLD_IDLE)
 		guard(tp, hold, flow, loss_ppm);
 	if (flow) {
 		flow->rounds++;
@@ -285,13 +285,13 @@ static __always_inline void end_round(struct sock *sk, struct hold *hold, struct
 		flow->state = hold->state;
 		flow->window = reckon(sk, hold);
 		flow->base_rtt_us = base_rtt_us(tp, hold);
-		if (told)
+		if (enough)
 			flow->loss_ppm = loss_ppm;
 	}
 	begin_round(tp, hold);
 }
 
-/* Reno, with the pacing that Linux would give it, below the target if there is one. */
+/* Acts as Reno with the pacing that Linux would give it, below the target if there is one. */
 static __always_inline void ordinary(struct sock *sk, struct hold *hold, __u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -408,7 +408,7 @@ void BPF_PROG(hold_set_state, struct sock *sk, __u8 new_state)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct hold *hold = private_of(sk);
 
-	/* So long without an ACK, a lease may have run out. */
+	/* After so long without an ACK a lease may have run out. */
 	if (new_state == TCP_CA_Loss)
 		look(sk, hold, bpf_sk_storage_get(&flows, sk, 0, 0));
 	/* A timeout has set the window to what is in flight, a recovery of Reno's begins at ssthresh. */

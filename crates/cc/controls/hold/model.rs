@@ -10,12 +10,30 @@
 //!   `base_rtt_window` (at least four round trips) in two halves: a longer path is believed after half of it
 //!   to all of it, a shorter one at once.
 //! - Segments are spaced by the rate; a window evenly over the base RTT. No timer is late here; what is
-//!   done where they are, see [`crate::Schedule`].
+//!   done where they are, see [`Schedule`].
 //! - Guard: see [`Guard`]. Fallen back, the flow is Reno from half its window on, below the target.
 //!
 //! Deviations beside those of the crate: fallen back, a loss takes effect at once, not over a round trip.
 
-use crate::{Ack, Control, LATE_US, Parameter, Reno, Unit, Values, Window};
+mod schedule;
+
+pub use schedule::{CATCH_UP_MAX, LATE_US, Look, Schedule};
+
+use crate::{
+    About, Ack, AfterLoss, Control, Model, Parameter, Unit, Values, Window, controls::reno::Reno,
+};
+
+/// What is known of a held window or rate.
+pub const ABOUT: About = About {
+    title: "Hold",
+    summary: "A held window or rate for a guaranteed path: no slow start, no cut on loss",
+    in_linux: false,
+    growth: "none: the window is given",
+    after_loss: AfterLoss::Takes(0, 1),
+    fair_beside_reno: "no: guaranteed paths only",
+    parameters: Hold::PARAMETERS,
+    model: Model::Held(|target, values| Box::new(Hold::new(target, values))),
+};
 
 const HEADROOM: Parameter = Parameter::count(
     "headroom",
@@ -52,7 +70,7 @@ const RETURN_ROUNDS: Parameter = Parameter::count(
     "round trips in a row below half of it until it is held again",
 );
 
-/// A packet of segmentation offload holds less.
+/// The room in segments beyond the flight while a window shrinks. A packet of segmentation offload holds less.
 pub const AHEAD: u64 = 64;
 
 /// What is held.
@@ -69,7 +87,7 @@ pub enum Target {
     },
 }
 
-/// See the module.
+/// A held window or rate for one connection.
 #[derive(Debug, Clone)]
 pub struct Hold {
     target: Target,
@@ -81,7 +99,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// What can be set, beside the target.
+    /// The parameters that can be set beside the target.
     pub const PARAMETERS: &[Parameter] = &[
         HEADROOM,
         FRAME_OVERHEAD,
@@ -112,7 +130,7 @@ impl Hold {
         }
     }
 
-    /// Another target; it also ends falling back.
+    /// Sets another target, which also ends a fallback.
     pub fn aim(&mut self, target: Target) {
         self.target = target;
         self.guard.forgive();
@@ -256,7 +274,7 @@ struct Guard {
 
 impl Guard {
     const LEAST_SEGMENTS: u64 = 8;
-    /// Held so long, the last fall is no longer soon before.
+    /// After so many calm round trips the last fall no longer counts as recent.
     const CALM_ROUNDS: u64 = 100;
     const MOST_DOUBLINGS: u32 = 6;
 

@@ -1,4 +1,4 @@
-//! What is due by rate and time against what was sent; the counterpart of `src/bpf/schedule.h`.
+//! Compares what is due by rate and time with what was sent. This is the reference model of `schedule.h`.
 //!
 //! Linux spaces packets by a timer each, and of what that is late takes at most half a packet's time off the next
 //! wait (6.18 `net/ipv4/tcp_output.c`, `tcp_update_skb_after_send`). The rest would be lost for good, so it is
@@ -6,16 +6,16 @@
 //! packets where these take longer, is given up, so that in any time t no more than rate × t, the depth and
 //! two packets leave. n packets ahead, it sends an n-th as fast, so that it is on time with the next.
 
-/// So late timers and ACKs may be, µs.
+/// How late timers and ACKs may be, µs.
 pub const LATE_US: u64 = 10_000;
 
-/// The rate is at most multiplied by this.
+/// The largest factor by which the rate is raised.
 pub const CATCH_UP_MAX: u64 = 4;
 
-/// No packet of segmentation offload is larger, bytes.
+/// The largest packet of segmentation offload, bytes.
 const OFFLOAD_MAX: u64 = 1 << 16;
 
-/// See the module.
+/// The schedule of one connection.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     rate_bytes_per_s: u64,
@@ -27,21 +27,21 @@ pub struct Schedule {
     written: u64,
 }
 
-/// What is looked at each time before something may leave.
+/// The state of a connection just before something may leave.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
     /// When the next packet may leave: now, or when pacing lets it.
     pub now_ns: u64,
-    /// On the wire, since the connection began.
+    /// Bytes sent on the wire since the connection began.
     pub sent_bytes: u64,
-    /// Of payload that is behind the first transmission, likewise.
+    /// Bytes of payload that have been sent at least once, since the connection began.
     pub sent_first: u64,
-    /// Of payload that was given to send, likewise.
+    /// Bytes of payload that the application has given to send, since the connection began.
     pub written: u64,
 }
 
 impl Schedule {
-    /// One that begins with the first look.
+    /// A schedule that begins with the first look.
     #[must_use]
     pub fn new(rate_bytes_per_s: u64) -> Self {
         Schedule {

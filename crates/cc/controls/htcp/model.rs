@@ -11,7 +11,19 @@
 //! Deviations beside those of the crate: none from Linux. Of the paper, Linux grows by at most one segment
 //! for each two ACKs, so that with receive offload, where an ACK stands for many segments, it is slower.
 
-use crate::{Ack, Control, Parameter, Values, Window};
+use crate::{About, Ack, AfterLoss, Control, Model, Parameter, Values, Window};
+
+/// What is known of H-TCP.
+pub const ABOUT: About = About {
+    title: "H-TCP",
+    summary: "H-TCP (Leith and Shorten 2004): grows faster the longer no loss came",
+    in_linux: true,
+    growth: "faster, the longer no loss came",
+    after_loss: AfterLoss::Between((BETA_MIN, ONE), (BETA_MAX, ONE)),
+    fair_beside_reno: "below 1 s between losses",
+    parameters: Htcp::PARAMETERS,
+    model: Model::Free(|values| Box::new(Htcp::new(values))),
+};
 
 const RTT_SCALING: Parameter = Parameter::switch(
     "rtt_scaling",
@@ -31,7 +43,7 @@ const LARGEST_RISE_US: u64 = 20_000;
 /// Below this RTT the back-off is not adapted.
 const ADAPTED_FROM_US: u64 = 10_000;
 
-/// See the module.
+/// H-TCP for one connection.
 #[derive(Debug, Clone)]
 pub struct Htcp {
     rtt_scaling: bool,
@@ -57,10 +69,10 @@ struct Throughput {
 }
 
 impl Htcp {
-    /// What can be set.
+    /// The parameters that can be set.
     pub const PARAMETERS: &[Parameter] = &[RTT_SCALING, BANDWIDTH_SWITCH];
 
-    /// From values of [`Self::PARAMETERS`].
+    /// A fresh control, with values of [`Self::PARAMETERS`].
     #[must_use]
     pub fn new(values: &Values) -> Self {
         Htcp {

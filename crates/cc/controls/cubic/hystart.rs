@@ -17,7 +17,7 @@ const SAMPLES: u32 = 8;
 const LEAST_RISE_US: u64 = 4_000;
 const LARGEST_RISE_US: u64 = 16_000;
 
-/// See the module.
+/// The state of one connection in slow start.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HyStart {
     round_start_us: u64,
