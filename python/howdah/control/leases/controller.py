@@ -290,7 +290,9 @@ class Controller:
         if total_bps > room_bps and self._ledger.is_open(now_ns):
             free_bps = self._ledger.free_bps(now_ns)
             if free_bps >= 0:
-                room_bps = account.bound_bps(now_ns) + (free_bps if self._is_lively(peer, now_ns) else 0)
+                # Another one may not live to use what it gets.
+                is_lively = now_ns - peer.reported_ns <= self._patience_ns
+                room_bps = account.bound_bps(now_ns) + (free_bps if is_lively else 0)
                 least_bps = account.minimums
         if total_bps > room_bps:
             shares = peer.part_of_target(room_bps, least_bps)
@@ -302,10 +304,6 @@ class Controller:
     def _patience_ns(self) -> int:
         """An agent that has missed two beats may be dead."""
         return 2 * self._lease_ns // BEATS_PER_LEASE
-
-    def _is_lively(self, peer: Peer, now_ns: int) -> bool:
-        """An agent that is not may not live to use what it gets."""
-        return now_ns - peer.reported_ns <= self._patience_ns
 
     def _send(self, peer: Peer, report: Report, shares: Shares, now_ns: int) -> Grant:
         peer.send(shares, now_ns, peer.reported_ns + longest_ns(self._lease_ns, self._margin))

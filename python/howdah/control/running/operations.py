@@ -17,6 +17,7 @@ from howdah.control.policy import Flow
 from howdah.control.policy.orders import ClassRequest, TermsTable, changed_key, drained_key, request_key
 from howdah.control.policy.terms import TERMS
 from howdah.control.running.controller import RunningController
+from howdah.control.running.sightings import Sighting
 from howdah.control.status import AskedStatus, FlowStatus, HostStatus, Status
 
 REQUEST_S_MAX = 7 * 24 * 3600
@@ -170,20 +171,19 @@ def _status(controller: RunningController) -> Status:
 
 
 def _host(controller: RunningController, name: str, now_ns: int) -> HostStatus:
-    seen = controller.sightings.get(name)
+    seen = controller.sightings.get(name, Sighting())
     return HostStatus(
         name=name,
-        heard_s=(now_ns - seen.arrived_ns) / _S if seen and seen.report else None,
-        lease_left_s=seen.left_ns(now_ns) / _S if seen and seen.report else None,
+        heard_s=(now_ns - seen.arrived_ns) / _S if seen.report else None,
+        lease_left_s=seen.left_ns(now_ns) / _S if seen.report else None,
         drained=name in controller.orders.drained,
     )
 
 
 def _flow(controller: RunningController, name: str, flow: Flow, leads: bool, now_ns: int) -> FlowStatus:
     host = flow.member.agent
-    seen = controller.sightings.get(host)
-    report = seen.report if seen else None
-    rates = seen.rates(flow.id) if seen else None
+    seen = controller.sightings.get(host, Sighting())
+    rates, report = seen.rates(flow.id), seen.report
     measured = report.measured.get(flow.id) if report else None
     return FlowStatus(
         flow=flow.id,
@@ -192,7 +192,7 @@ def _flow(controller: RunningController, name: str, flow: Flow, leads: bool, now
         to=flow.member.to,
         ports=flow.member.ports,
         cgroup=flow.member.cgroup,
-        share_bps=seen.share_bps(flow.id, now_ns) if seen else None,
+        share_bps=seen.share_bps(flow.id, now_ns),
         target_bps=controller.core.peers[host].target[flow.id].rate_bps if leads else None,
         minimum_bps=controller.targets.minimums_bps[host][flow.id],
         sent_bps=rates.sent_bps if rates else None,
