@@ -99,7 +99,7 @@ def test_it_is_a_situation_of_its_own() -> None:
     assert replace(made, bursts=(burst,)).situation == "bursts"
     answer = recognise(made.times_s, made.rtt_s, made.base_rtt_s, {"cubic": 1}, (burst,))
     assert isinstance(answer, Undecided)
-    assert answer.why == "no model knows a path with bursts+cubic of our own on it"
+    assert answer.why == "there is no model for a path with bursts+cubic of our own on it"
 
 
 def test_a_data_set_has_them_beside_every_class() -> None:

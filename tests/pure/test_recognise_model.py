@@ -188,7 +188,7 @@ HOSTILE = {
     "unknown classifier": (
         manifest(lambda known: known.update(classifier="x" * 999)),
         0,
-        "knows no classifier",
+        "has no classifier",
     ),
     "one class": (manifest(lambda known: known.update(classes=["nobody"] * 3)), 0, "two classes or more"),
     "odd class": (manifest(lambda known: known["classes"].__setitem__(0, "\x1b[2J")), 0, "is no class"),

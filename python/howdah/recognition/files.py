@@ -304,7 +304,7 @@ def load_model(file: Path) -> tuple[Model, str]:
 
 def _check_model(manifest: _ModelManifest) -> None:
     if manifest.classifier not in CLASSIFIERS:
-        raise ValueError(f"this version knows no classifier {manifest.classifier[:40]!r}")
+        raise ValueError(f"this version has no classifier {manifest.classifier[:40]!r}")
     classes, lengths = manifest.classes, [stage.length_s for stage in manifest.stages]
     if not 2 <= len(set(classes)) == len(classes) <= _MOST_CLASSES:
         raise ValueError("it needs two classes or more, each with a name of its own")

@@ -45,7 +45,7 @@ def recognise(
     name = situation(ours, bursts=bool(bursts))
     installed = model_for(name)
     if installed is None:
-        return Undecided(why=f"no model knows a path with {name} of our own on it")
+        return Undecided(why=f"there is no model for a path with {name} of our own on it")
     return installed.model.recognise_end(times_s, rtt_s, base_rtt_s, bursts)
 
 

@@ -3,7 +3,7 @@
 import msgspec
 import numpy as np
 
-from howdah.recognition.recognise import recognise
+from howdah.recognition.recognise import recognise as listen
 from howdah.remote.messages import FINDING, GAUGING, HOLDING, STARTED, Progress, Steering
 from howdah.remote.meter import Meter
 from howdah.steering.alone import Alone
@@ -67,7 +67,7 @@ class Beside:
         )
         self._steer = Steer(wish.policy or Weigh(wish.fairness), situation, began.why if began else None)
         self._settled_s = max(_SETTLED_S, _SETTLED_ROUND_TRIPS * rtt_s)
-        self._hearing = Hearing(ear, recogniser or recognise, wish.rtt_s)
+        self._hearing = Hearing(ear, recogniser or listen, wish.rtt_s)
         self._hearing.begin(now_s)
         self._steer.able = False
         self._rates = Rates()

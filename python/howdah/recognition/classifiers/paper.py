@@ -35,9 +35,6 @@ def _rtt_ms(windows: Windows) -> Floats:
 class _OfThePaper(Classifier):
     least_step_s = 1.0
 
-    def _rows(self, *values: object) -> bool:
-        return all(has(each, len(self.classes), self.steps) for each in values)
-
 
 class NearestNeighbour(_OfThePaper):
     """The class of the nearest training window, with all but certainty, which calibration needs."""
@@ -116,8 +113,9 @@ class NaiveBayes(_OfThePaper):
         return softmax(self.log_prior - 0.5 * (away + np.log(self.variances)).sum(axis=2))
 
     def _is_consistent(self) -> bool:
-        rows = self._rows(self.means, self.variances) and has(self.log_prior, len(self.classes))
-        return rows and bool((self.variances > 0).all())
+        shape = len(self.classes), self.steps
+        rows = has(self.means, *shape) and has(self.variances, *shape)
+        return rows and has(self.log_prior, shape[0]) and bool((self.variances > 0).all())
 
 
 class SupportVectors(_OfThePaper):
