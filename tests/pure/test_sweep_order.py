@@ -10,7 +10,7 @@ from test_sweep_plan import PLAN
 from howdah import HowdahError
 from howdah.cc import controls
 from howdah.measure.default import REPEATS, TIME_LEAST_S, TIME_S, fitted
-from howdah.measure.plan import Cell, Ranges, SweepPlan, parse_plan
+from howdah.measure.plan import Ranges, SweepCell, SweepPlan, parse_plan
 from howdah.measure.runs import RunMeasured
 from howdah.measure.schedule import FinishedRuns, PlannedRun, blocks, remaining, run_s, total_s
 from howdah.values.record import Outcome, Record, Swept
@@ -126,9 +126,9 @@ def test_a_good_run_ends_the_attempts() -> None:
 
 def test_the_time_of_a_size_is_what_link_and_windows_allow() -> None:
     plan = parse_plan(PLAN, "p")
-    fast = run_s(Cell("cubic", 1, None, 10**10, None, 100_000_000), plan)
+    fast = run_s(SweepCell("cubic", 1, None, 10**10, None, 100_000_000), plan)
     assert 8 < fast < 12
-    held = run_s(Cell("cubic", 2, 10**6, 10**9, None, 100_000_000), plan)
+    held = run_s(SweepCell("cubic", 2, 10**6, 10**9, None, 100_000_000), plan)
     assert 50 < held < 55, "2 MB a round trip"
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from howdah import HowdahError
-from howdah.measure.plan import Cell, SweepPlan, load_plan, parse_plan
+from howdah.measure.plan import SweepCell, SweepPlan, load_plan, parse_plan
 from howdah.measure.schedule import FinishedRuns, remaining, total_s
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -42,14 +42,14 @@ def test_a_plan_is_all_combinations() -> None:
     repeats = plan.repeats()
     assert set(repeats.values()) == {3}
     assert set(repeats) == {
-        Cell(control, streams, buffer, None, 10.0, rtt_ms * 1_000_000)
+        SweepCell(control, streams, buffer, None, 10.0, rtt_ms * 1_000_000)
         for control in ("cubic", "htcp")
         for streams in (1, 4)
         for buffer in (None, 256_000_000)
         for rtt_ms in (1, 100)
     }
     assert len({str(cell) for cell in repeats}) == len(repeats)
-    assert str(Cell("htcp", 4, 256_000_000, None, 10.0, 100_000_000)) == "htcp 4x256MB 10s 100ms"
+    assert str(SweepCell("htcp", 4, 256_000_000, None, 10.0, 100_000_000)) == "htcp 4x256MB 10s 100ms"
 
 
 def test_a_table_may_be_for_some_rtts_with_repeats_of_its_own() -> None:

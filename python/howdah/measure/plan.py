@@ -46,7 +46,7 @@ from howdah.values.plan import BUFFER_BYTES_MAX, STREAMS_MAX
 BUFFER_BYTES_MIN = 4096
 
 
-class Cell(msgspec.Struct, frozen=True, order=True):
+class SweepCell(msgspec.Struct, frozen=True, order=True):
     """What the repeats of one measurement have in common."""
 
     congestion_control: str
@@ -79,13 +79,13 @@ class Ranges(msgspec.Struct, frozen=True):
     """The RTTs of labs; empty on a host's path."""
     repeats: int
 
-    def cells(self) -> Iterator[Cell]:
+    def cells(self) -> Iterator[SweepCell]:
         """Each combination once."""
         amounts = [*((size, None) for size in self.memory_bytes), *((None, time) for time in self.memory_s)]
         for control, streams, buffer, amount, rtt_ns in itertools.product(
             self.congestion_control, self.streams, self.buffer_bytes, amounts, self.rtt_ns or (None,)
         ):
-            yield Cell(control, streams, buffer, *amount, rtt_ns)
+            yield SweepCell(control, streams, buffer, *amount, rtt_ns)
 
 
 class SweepPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,9 +115,9 @@ class SweepPlan(msgspec.Struct, frozen=True, kw_only=True):
         digest = hashlib.blake2b(msgspec.json.encode(measured), digest_size=4)
         return f"{self.name}-{digest.hexdigest()}"
 
-    def repeats(self) -> dict[Cell, int]:
+    def repeats(self) -> dict[SweepCell, int]:
         """Every cell with how often it is measured. Raises HowdahError for one that is there twice."""
-        found: dict[Cell, int] = {}
+        found: dict[SweepCell, int] = {}
         names: set[str] = set()
         for ranges in self.ranges:
             for cell in ranges.cells():

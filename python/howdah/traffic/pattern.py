@@ -57,7 +57,7 @@ LOADS_MAX = 8
 """The most loads: each TCP load has an ssh session of its own, and sshd takes ten through one login."""
 
 
-class Period(NamedTuple):
+class ActivePeriod(NamedTuple):
     """A time in which something is sent, in seconds after the start."""
 
     begin_s: float
@@ -72,12 +72,12 @@ class Wave(msgspec.Struct, frozen=True, kw_only=True):
     every_s: float | None = None
     """Seconds from one beginning to the next; null with ``on_s``, and only then."""
 
-    def periods(self, duration_s: float) -> Iterator[Period]:
+    def periods(self, duration_s: float) -> Iterator[ActivePeriod]:
         """The times when it is on, in a run of ``duration_s``."""
         on_s, every_s = self.on_s or duration_s, self.every_s or duration_s
         number = 0
         while (begin_s := self.start_s + number * every_s) < duration_s:
-            yield Period(begin_s, min(begin_s + on_s, duration_s))
+            yield ActivePeriod(begin_s, min(begin_s + on_s, duration_s))
             number += 1
 
     def in_words(self) -> str:
