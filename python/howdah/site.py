@@ -42,7 +42,7 @@ def _keeps_logins(path: str, text: bytes) -> bool:
     class Ssh(msgspec.Struct, forbid_unknown_fields=True):
         keep_logins: bool = True
 
-    class Policy(msgspec.Struct, forbid_unknown_fields=True):
+    class SitePolicy(msgspec.Struct, forbid_unknown_fields=True):
         ssh: Ssh = msgspec.field(default_factory=Ssh)
 
-    return tomlfile.loads(tomlfile.decode(text, path, _SEE), path, Policy, _SEE).ssh.keep_logins
+    return tomlfile.loads(tomlfile.decode(text, path, _SEE), path, SitePolicy, _SEE).ssh.keep_logins

@@ -10,7 +10,7 @@ from howdah import HowdahError
 from howdah._native import format_rate
 from howdah.doctor import facts as fact_finding
 from howdah.doctor.facts import Facts
-from howdah.doctor.judge import Aim, Finding, judge, judge_limits
+from howdah.doctor.judge import Aim, HostFinding, judge, judge_limits
 from howdah.doctor.report import DoctorReport, HostReport, examine
 from howdah.words.doctor import CONFIGURATION, in_words, mending
 
@@ -31,7 +31,7 @@ FACTS = st.builds(
 TEN_GIGABIT = Aim(rate_bps=1e10, rtt_s=0.1)
 
 
-def finding(findings: list[Finding], what: str) -> Finding:
+def finding(findings: list[HostFinding], what: str) -> HostFinding:
     (found,) = (each for each in findings if each.what == what)
     return found
 

@@ -10,8 +10,7 @@ from howdah import HowdahError, document, interrupt
 from howdah._native import parse_duration
 from howdah.archive import Archive
 from howdah.measure import default, schedule
-from howdah.measure.plan import SweepPlan
-from howdah.measure.planfile import load
+from howdah.measure.plan import SweepPlan, load_plan
 from howdah.measure.schedule import total_s
 from howdah.measure.sweep import SweepDisplay, SweepResult, sweep
 from howdah.text import count
@@ -74,7 +73,7 @@ def _plan(asked: Asked) -> SweepPlan:
     if asked.what.endswith(".toml"):
         if asked.lasting is not None:
             raise HowdahError("--for is for a host; a plan says how long by its repeats, and time or size")
-        plan = load(Path(asked.what))
+        plan = load_plan(Path(asked.what))
         return msgspec.structs.replace(plan, far_howdah=asked.far_howdah or plan.far_howdah)
     for_s = None if asked.lasting is None else parse_duration(asked.lasting) / 1e9
     return default.plan(asked.what, asked.far_howdah, for_s)

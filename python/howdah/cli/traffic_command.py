@@ -8,8 +8,7 @@ from howdah import HowdahError, document, interrupt
 from howdah._native import parse_duration
 from howdah.archive import Archive
 from howdah.text import printable
-from howdah.traffic import patternfile
-from howdah.traffic.pattern import Pattern
+from howdah.traffic.pattern import Pattern, load_pattern
 from howdah.traffic.run import TrafficDisplay, TrafficRequest, run
 from howdah.values.record import printable_command
 from howdah.words.traffic import TrafficLines, TrafficTerminal, summary
@@ -31,7 +30,7 @@ def traffic(asked: Asked) -> int:
     """Sends, and returns the exit code; what went wrong is one line on standard error."""
     interrupt.install()
     lasting_s = None if asked.lasting is None else parse_duration(asked.lasting) / 1e9
-    pattern = patternfile.load(Path(asked.pattern), lasting_s)
+    pattern = load_pattern(Path(asked.pattern), lasting_s)
     host = asked.host.removesuffix(":")
     if not host or host.startswith("-"):
         raise HowdahError(f"{asked.host!r} is no host; write: howdah traffic PATTERN.toml HOST")

@@ -40,7 +40,7 @@ class Aim(msgspec.Struct, frozen=True, kw_only=True):
         return math.ceil(self.rate_bps * self.rtt_s / 8)
 
 
-class Finding(msgspec.Struct, frozen=True):
+class HostFinding(msgspec.Struct, frozen=True):
     """One thing that was looked at."""
 
     what: str
@@ -54,7 +54,7 @@ class Finding(msgspec.Struct, frozen=True):
     """The lines to run as root that mend it otherwise."""
 
 
-def judge(facts: Facts, aim: Aim) -> list[Finding]:
+def judge(facts: Facts, aim: Aim) -> list[HostFinding]:
     """All findings of this host."""
     return [
         *judge_limits(facts.limits, aim),
@@ -67,7 +67,7 @@ def judge(facts: Facts, aim: Aim) -> list[Finding]:
     ]
 
 
-def judge_limits(host: HostLimits, aim: Aim) -> list[Finding]:
+def judge_limits(host: HostLimits, aim: Aim) -> list[HostFinding]:
     """The findings of a host of which only the limits are known, such as a far one."""
     return [
         _control(host),
@@ -78,7 +78,7 @@ def judge_limits(host: HostLimits, aim: Aim) -> list[Finding]:
     ]
 
 
-def _control(host: HostLimits) -> Finding:
+def _control(host: HostLimits) -> HostFinding:
     what, available = "congestion control", host.congestion_controls_available
     found = f"{' '.join(available)}; default {host.congestion_control_default}"
     if "cubic" in host.congestion_controls_usable:
@@ -94,7 +94,7 @@ def _control(host: HostLimits) -> Finding:
     return _note(what, found, cost, commands=["modprobe tcp_cubic"])
 
 
-def _buffers(host: HostLimits, aim: Aim) -> Finding:
+def _buffers(host: HostLimits, aim: Aim) -> HostFinding:
     """Judges both buffers as a plan between two hosts like this one would use them."""
     window = sizes.windows(Path(sender=host, receiver=host, rtt_s=aim.rtt_s))
     streams = shared.choose_streams(aim.rtt_s, window, None).streams
@@ -117,10 +117,10 @@ def _buffers(host: HostLimits, aim: Aim) -> Finding:
         "net.ipv4.tcp_rmem": f"4096 131072 {max(receive, host.tcp_rmem_max_bytes)}",
         "net.ipv4.tcp_wmem": f"4096 16384 {max(send, host.tcp_wmem_max_bytes)}",
     }
-    return Finding("buffers", _gap_if(all_bps < aim.rate_bps), found, cost, sysctls)
+    return HostFinding("buffers", _gap_if(all_bps < aim.rate_bps), found, cost, sysctls)
 
 
-def _memory(host: HostLimits, aim: Aim) -> Finding:
+def _memory(host: HostLimits, aim: Aim) -> HostFinding:
     if host.tcp_mem_pages is None:
         return _good("TCP memory", "not known in this network namespace")
     _, pressure, high = host.tcp_mem_pages
@@ -135,10 +135,10 @@ def _memory(host: HostLimits, aim: Aim) -> Finding:
     reach_bps = high * _PAGE_BYTES * 8 / sizes.HEADROOM / aim.rtt_s
     cost = f"windows of all streams together carry at most {format_rate(reach_bps)}"
     sysctls = {"net.ipv4.tcp_mem": " ".join(map(str, mended))}
-    return Finding("TCP memory", _gap_if(reach_bps < aim.rate_bps), found, cost, sysctls)
+    return HostFinding("TCP memory", _gap_if(reach_bps < aim.rate_bps), found, cost, sysctls)
 
 
-def _metrics(host: HostLimits, aim: Aim) -> Finding:
+def _metrics(host: HostLimits, aim: Aim) -> HostFinding:
     if host.no_metrics_save:
         return _good("remembered metrics", "not kept between connections")
     segments = aim.bdp_bytes / _MSS_BYTES
@@ -151,7 +151,7 @@ def _metrics(host: HostLimits, aim: Aim) -> Finding:
     )
 
 
-def _idle(host: HostLimits, aim: Aim) -> Finding:
+def _idle(host: HostLimits, aim: Aim) -> HostFinding:
     if not host.slow_start_after_idle:
         return _good("idle connections", "keep their window")
     ramp_s = sizes.ramp_round_trips(1, aim.rtt_s) * aim.rtt_s
@@ -160,7 +160,7 @@ def _idle(host: HostLimits, aim: Aim) -> Finding:
     return _note("idle connections", "begin slow start again after a pause", cost, sysctls)
 
 
-def _switches(facts: Facts, aim: Aim) -> Iterator[Finding]:
+def _switches(facts: Facts, aim: Aim) -> Iterator[HostFinding]:
     """Judges what every kernel has on until somebody switches it off."""
     streams = shared.STREAMS_FOR_WINDOW_MAX
     unscaled_bps = sizes.window_rate_bps(streams, _WINDOW_UNSCALED_BYTES, aim.rtt_s)
@@ -183,33 +183,33 @@ def _switches(facts: Facts, aim: Aim) -> Iterator[Finding]:
     ]
     for what, on, state, cost, setting in switches:
         if on is False:
-            yield Finding(what, state, "off", cost, {f"net.ipv4.tcp_{setting}": "1"})
+            yield HostFinding(what, state, "off", cost, {f"net.ipv4.tcp_{setting}": "1"})
         else:
             yield _good(what, _known(on, "on"))
 
 
-def _ssh(facts: Facts) -> Finding:
+def _ssh(facts: Facts) -> HostFinding:
     if facts.ssh_client:
         return _good("ssh", facts.ssh_client)
     cost = "no far end can be started from here"
-    return Finding("ssh", "gap", "no ssh", cost, commands=["apt-get install openssh-client"])
+    return HostFinding("ssh", "gap", "no ssh", cost, commands=["apt-get install openssh-client"])
 
 
-def _aes(facts: Facts) -> Finding:
+def _aes(facts: Facts) -> HostFinding:
     if facts.aes_instructions:
         return _good("encryption", "the processor has AES instructions")
     cost = "encrypting takes tens of times the processor; on a fibre you own, use --plaintext"
     return _note("encryption", "the processor has no AES instructions", cost)
 
 
-def _bpf(facts: Facts) -> Finding:
+def _bpf(facts: Facts) -> HostFinding:
     if facts.programs_refused is None:
         return _good("BPF congestion control", "can be loaded")
     cost = "only the kernel's own congestion controls"
     return _note("BPF congestion control", facts.programs_refused, cost)
 
 
-def _lab(facts: Facts) -> Finding:
+def _lab(facts: Facts) -> HostFinding:
     if facts.namespaces_refused_by:
         found, cost = "this user may not make namespaces", "howdah lab needs root here"
         return _note("labs", found, cost, facts.namespaces_refused_by)
@@ -221,7 +221,7 @@ def _lab(facts: Facts) -> Finding:
     return _good("labs", "namespaces and TUN devices can be made")
 
 
-def _clock(facts: Facts) -> Finding:
+def _clock(facts: Facts) -> HostFinding:
     source = facts.clock_source or "unknown source"
     if facts.clock_source in {"hpet", "acpi_pm", "jiffies"}:
         cost = "each look at the clock takes about a microsecond: paced sending and labs become late"
@@ -233,14 +233,14 @@ def _clock(facts: Facts) -> Finding:
     return _good("clock", f"{source}, {_known(facts.clock_synchronised, 'synchronised')}")
 
 
-def _good(what: str, found: str) -> Finding:
-    return Finding(what, "good", found)
+def _good(what: str, found: str) -> HostFinding:
+    return HostFinding(what, "good", found)
 
 
 def _note(
     what: str, found: str, cost: str, sysctls: dict[str, str] | None = None, commands: Sequence[str] = ()
-) -> Finding:
-    return Finding(what, "note", found, cost, sysctls or {}, list(commands))
+) -> HostFinding:
+    return HostFinding(what, "note", found, cost, sysctls or {}, list(commands))
 
 
 def _gap_if(below: bool) -> State:

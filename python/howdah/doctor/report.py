@@ -6,7 +6,7 @@ import msgspec
 
 from howdah import HowdahError, __version__
 from howdah.doctor.facts import Facts, gather
-from howdah.doctor.judge import Aim, Finding, judge, judge_limits
+from howdah.doctor.judge import Aim, HostFinding, judge, judge_limits
 from howdah.values.path import ASSUMED_RTT_S
 from howdah.values.record import HostLimits
 
@@ -20,7 +20,7 @@ class HostReport(msgspec.Struct, frozen=True, kw_only=True):
     limits: HostLimits
     facts: Facts | None = None
     """The facts; null for a far host, of which only the limits are known."""
-    findings: list[Finding]
+    findings: list[HostFinding]
 
 
 class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from howdah.archive import Archive
 from howdah.archive.store import Selection
-from howdah.measure.plan import Cell, SweepPlan
+from howdah.measure.plan import SweepCell, SweepPlan
 from howdah.values.record import Record
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ class Block(NamedTuple):
 
     repeat: int
     rtt_ns: int | None
-    cells: tuple[Cell, ...]
+    cells: tuple[SweepCell, ...]
 
 
 def blocks(plan: SweepPlan) -> Iterator[Block]:
@@ -47,7 +47,7 @@ def _shuffled(items: list[T], seed: str) -> list[T]:
 class PlannedRun(NamedTuple):
     """A run that is still to be made."""
 
-    cell: Cell
+    cell: SweepCell
     repeat: int
     attempt: int
 
@@ -71,7 +71,7 @@ class FinishedRuns:
         self._runs[place] += 1
         self._good[place] += "lateness" not in record.flags
 
-    def attempt(self, cell: Cell, repeat: int) -> int | None:
+    def attempt(self, cell: SweepCell, repeat: int) -> int | None:
         """The number of the next attempt; null when one is good, or when as many as may be were late."""
         place = (str(cell), repeat)
         done = self._good[place] or self._runs[place] > self._late_again
@@ -113,7 +113,7 @@ ASSUMED_RTT_S = 0.05
 """The round trip of a host's path that nothing has measured yet."""
 
 
-def run_s(cell: Cell, plan: SweepPlan) -> float:
+def run_s(cell: SweepCell, plan: SweepPlan) -> float:
     """How long one run takes; one with a size runs at the rate that the link or its windows allow."""
     rtt_s = _rtt_s(cell.rtt_ns)
     moving_s = cell.memory_s

@@ -15,10 +15,9 @@ from pathlib import Path
 import msgspec
 
 from howdah import HowdahError
-from howdah.traffic import patternfile
 from howdah.traffic.account import LoadAccount
 from howdah.traffic.loads import Loads
-from howdah.traffic.pattern import Load, Pattern, Tcp, Wave
+from howdah.traffic.pattern import Load, Pattern, Tcp, Wave, load_pattern
 from howdah.values import probe as probed
 
 
@@ -101,7 +100,7 @@ def profile(file: Path | None, for_s: float | None) -> Pattern:
         raise HowdahError(f"--for {for_s:g}s leaves no time for bursts, which begin after {QUIET_S:g} s")
     if file is None:
         return msgspec.structs.replace(PROFILE, duration_s=lasting_s or PROFILE.duration_s)
-    pattern = patternfile.load(file, lasting_s)
+    pattern = load_pattern(file, lasting_s)
     other = next((load for load in pattern.loads if not isinstance(load, Tcp)), None)
     if other is not None:
         raise HowdahError(f"{file}: load {other.name} is no TCP; a path is probed by bursts of TCP alone")

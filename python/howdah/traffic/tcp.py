@@ -13,7 +13,7 @@ from howdah.remote.far import CANCEL_S, TICK_S, hello
 from howdah.remote.messages import Job, Progress
 from howdah.remote.standby import FarSession
 from howdah.traffic.account import LoadAccount, LoadSample, TcpPeriod
-from howdah.traffic.pattern import Clock, Period, Tcp
+from howdah.traffic.pattern import ActivePeriod, Clock, Tcp
 from howdah.values.plan import Plan, Why
 from howdah.values.record import HostLimits, Outcome
 from howdah.values.sizes import BLOCK_BYTES
@@ -100,7 +100,7 @@ class TcpLoad:
         self.far_limits, self.rtt_s = answer.limits, answer.rtt_s
         self._ready = started
 
-    def _move(self, clock: Clock, period: Period) -> bool:
+    def _move(self, clock: Clock, period: ActivePeriod) -> bool:
         """Sends until ``period`` is over and all has arrived; false when the run was stopped before."""
         started, self._ready = self._ready, None
         if started is None:

@@ -3,7 +3,7 @@
 import textwrap
 
 from howdah._native import format_bytes, format_rate
-from howdah.doctor.judge import Finding
+from howdah.doctor.judge import HostFinding
 from howdah.doctor.report import DoctorReport
 
 CONFIGURATION = "/etc/sysctl.d/90-howdah.conf"
@@ -25,7 +25,7 @@ def in_words(report: DoctorReport) -> str:
     return "\n".join(lines)
 
 
-def mending(findings: list[Finding]) -> list[str]:
+def mending(findings: list[HostFinding]) -> list[str]:
     """The exact lines to run as root; empty when there is nothing to mend."""
     open_ = [finding for finding in findings if finding.state != "good"]
     settings = {key: value for finding in open_ for key, value in finding.sysctls.items()}
@@ -41,7 +41,7 @@ def mending(findings: list[Finding]) -> list[str]:
     return lines
 
 
-def _findings(findings: list[Finding]) -> list[str]:
+def _findings(findings: list[HostFinding]) -> list[str]:
     width = max(len(finding.what) for finding in findings)
     lines = []
     for finding in findings:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from howdah._native import format_duration, format_rate
-from howdah.measure.plan import Cell, SweepPlan
+from howdah.measure.plan import SweepCell, SweepPlan
 from howdah.measure.runs import RunMeasured
 from howdah.measure.schedule import run_s, total_s
 from howdah.measure.sweep import SweepDisplay, Todo
@@ -59,7 +59,7 @@ class SweepLines(SweepDisplay):
 
 def table(plan: SweepPlan, todo: Todo) -> str:
     """What a sweep would do: each cell with its repeats, the runs left and the time of one."""
-    left: dict[Cell, int] = {}
+    left: dict[SweepCell, int] = {}
     for _, runs in todo:
         for each in runs:
             left[each.cell] = left.get(each.cell, 0) + 1
@@ -78,7 +78,7 @@ def table(plan: SweepPlan, todo: Todo) -> str:
     return "\n".join([*lines, f"{count(runs_left, 'run')} left {where}, about {took}; sweep {plan.id}"])
 
 
-def _by_rtt(cell: Cell) -> tuple[object, ...]:
+def _by_rtt(cell: SweepCell) -> tuple[object, ...]:
     return (cell.rtt_ns or 0, cell.congestion_control, cell.streams, cell.buffer_bytes or 0, str(cell))
 
 
