@@ -55,8 +55,8 @@ def ask(question: Question, archive: Archive | None = None) -> SelectionReport:
         raise HowdahError(f"the round trip to {question.host} could not be measured; give it with --rtt")
     found = _source((archive or Archive()).runs(), question, ends.rtt_s)
     by_model = question.extrapolate or not len(profile(found.runs))
-    asked = model_prior(ends, ends.rtt_s, found.runs, question.capacity_bps) if by_model else None
-    selection = select(found.runs, ends.rtt_s, asked)
+    prior = model_prior(ends, ends.rtt_s, found.runs, question.capacity_bps) if by_model else None
+    selection = select(found.runs, ends.rtt_s, prior)
     selection.rests_on.extend(found.notes)
     if problem := obstacle(ends, selection.chosen.configuration):
         selection.rests_on.append(f"From this host: {problem}.")

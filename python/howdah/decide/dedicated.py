@@ -32,8 +32,8 @@ def from_runs(runs: Runs, path: Path) -> Plan:
     link = None if path.link is None else msgspec.convert(path.link, LinkSpec)
     own = path.host if link is None else link_in_words(link)
     found = runs_for_path(runs, own, rtt_s, TransferTraits(path.encrypt, path.bytes_total))
-    asked = model_prior(path, rtt_s, found.runs, None if link is None else _capacity_bps(link))
-    selection = select(found.runs, rtt_s, asked, lambda configuration: obstacle(path, configuration))
+    prior = model_prior(path, rtt_s, found.runs, None if link is None else _capacity_bps(link))
+    selection = select(found.runs, rtt_s, prior, lambda configuration: obstacle(path, configuration))
     chosen = selection.chosen.configuration
     return Plan(
         path=path.kind,

@@ -128,15 +128,15 @@ def runs_with(runs: Runs, **conditions: Collection[Value] | None) -> Runs:
 
     Raises HowdahError when there are none, with the values that there are.
     """
-    for column, wanted in conditions.items():
-        if wanted is None:
+    for column, values in conditions.items():
+        if values is None:
             continue
-        kept = runs.where(**{column: wanted})
-        if len(runs) and not len(kept):
+        matching = runs.where(**{column: values})
+        if len(runs) and not len(matching):
             there = ", ".join(_in_words(column, value) for value in np.unique(getattr(runs, column)).tolist())
-            asked = ", ".join(_in_words(column, value) for value in wanted)
-            raise HowdahError(f"no runs with {_NAMES[column]} {asked}; there are runs with {there}")
-        runs = kept
+            requested = ", ".join(_in_words(column, value) for value in values)
+            raise HowdahError(f"no runs with {_NAMES[column]} {requested}; there are runs with {there}")
+        runs = matching
     return runs
 
 
@@ -157,13 +157,13 @@ def study(runs: Runs, *, late: bool = False, files: bool = False, draws: int = 0
     unknown = np.isnan(runs.rtt_s)
     spoilt = ~unknown & runs.late & (not late)
     disks = ~unknown & ~spoilt & ~runs.memory & (not files)
-    kept = runs[~(unknown | spoilt | disks)]
+    counted = runs[~(unknown | spoilt | disks)]
     left_out = {"late": spoilt, "files": disks, "without_rtt": unknown}
     counts = {name: int(mask.sum()) for name, mask in left_out.items()}
-    if not len(kept):
+    if not len(counted):
         raise HowdahError(_nothing(**counts))
-    names = sorted(set(zip(kept.path.tolist(), kept.encrypted.tolist(), strict=True)))
-    return Study(paths=[_path(name, encrypted, kept, draws) for name, encrypted in names], **counts)
+    names = sorted(set(zip(counted.path.tolist(), counted.encrypted.tolist(), strict=True)))
+    return Study(paths=[_path(name, encrypted, counted, draws) for name, encrypted in names], **counts)
 
 
 def _nothing(late: int, files: int, without_rtt: int) -> str:
@@ -181,8 +181,8 @@ def _nothing(late: int, files: int, without_rtt: int) -> str:
     return "no runs to make a profile of; measure some with: howdah sweep HOST"
 
 
-def _path(name: str, encrypted: bool, kept: Runs, draws: int) -> PathProfiles:
-    runs = kept.where(path=name, encrypted=encrypted)
+def _path(name: str, encrypted: bool, counted: Runs, draws: int) -> PathProfiles:
+    runs = counted.where(path=name, encrypted=encrypted)
     capacity = float(runs.capacity_bps.max())
     capacity_bps = capacity if np.isfinite(capacity) else None
     configurations, own = runs.by_configuration()

@@ -100,9 +100,9 @@ def suffix(file: Path) -> str:
 def encode(figure: Figure, kind: str, name: str, *, transparent: bool = False) -> bytes:
     """The figure as SVG or PNG; the same figure gives the same bytes."""
     out = io.BytesIO()
-    kept = ("Date", "Creator", "Format", "Type") if kind == "svg" else ("Software",)
+    undated = ("Date", "Creator", "Format", "Type") if kind == "svg" else ("Software",)
     with mpl.rc_context({**_STYLE, "svg.hashsalt": name}):
-        figure.savefig(out, format=kind, dpi=150, metadata=dict.fromkeys(kept), transparent=transparent)
+        figure.savefig(out, format=kind, dpi=150, metadata=dict.fromkeys(undated), transparent=transparent)
     return out.getvalue()
 
 

@@ -143,10 +143,10 @@ class PathCells:
         paper_buffer: str | None = None,
     ) -> Iterator[Configuration]:
         """The configurations that fit; ``paper_buffer`` is ``default``, ``normal`` or ``large``."""
-        wanted = None if controls is None else set(controls)
+        names = None if controls is None else set(controls)
         for each in self.rates:
             if (
-                (wanted is None or each.congestion_control in wanted)
+                (names is None or each.congestion_control in names)
                 and (streams is None or each.streams == streams)
                 and (paper_buffer is None or is_buffer(each.buffer_bytes, paper_buffer))
             ):

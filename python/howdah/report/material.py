@@ -152,7 +152,7 @@ def _sized(runs: Runs) -> NDArray[np.bool_]:
 
 def _of_one_length(runs: Runs) -> Runs:
     sized = _sized(runs)
-    kept = np.zeros(len(runs), np.bool_)
+    chosen = np.zeros(len(runs), np.bool_)
     cells = PathCells("", runs)
     for configuration, rates in cells.rates.items():
         for rtt_s in rates:
@@ -160,10 +160,10 @@ def _of_one_length(runs: Runs) -> Runs:
             timed = places[~sized[places]]
             if timed.size:
                 elapsed_s = runs.elapsed_s[timed]
-                kept[timed] = elapsed_s >= _AS_LONG * elapsed_s.max()
+                chosen[timed] = elapsed_s >= _AS_LONG * elapsed_s.max()
             else:
-                kept[places] = runs.bytes[places] == runs.bytes[places].max()
-    return runs[kept]
+                chosen[places] = runs.bytes[places] == runs.bytes[places].max()
+    return runs[chosen]
 
 
 _BINS = 60

@@ -1,6 +1,6 @@
 """Lyapunov exponents of a throughput trace, per step (HPDC 2017, section 4.1, figures 13 and 14).
 
-Two estimates, of the same trace without its noise of observation (``local_map.cleaned``):
+Two estimates, of the same trace without its noise of observation (``local_map.denoised``):
 
 local       the paper's ln|dM/dX|, with the slope of the locally fitted map (``local_map``), averaged over
             the states. The paper does not say how it took the slope. Two naive ways are wrong: the ratio of

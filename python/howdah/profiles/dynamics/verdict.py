@@ -7,7 +7,8 @@ explains beyond a straight line, because the predictability of a slow trace is t
 far as the process fitted to it is the right one.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,8 @@ from howdah.profiles.dynamics.lyapunov import Exponents, exponents
 from howdah.profiles.dynamics.poincare import MapShape
 from howdah.profiles.dynamics.surrogates import SurrogateComparison
 from howdah.profiles.dynamics.traces import Undetermined, checked_trace, standardised
+
+T = TypeVar("T")
 
 COUNT = 39
 """The number of surrogates of each kind."""
@@ -61,8 +64,10 @@ class ExponentComparisons(NamedTuple):
 
 
 def draw_surrogates(trace: ArrayLike, seed: int, count: int = COUNT) -> Surrogates:
-    """Surrogates of a trace of shape (n,), n ≥ 30, that varies. HowdahError otherwise, or for fewer than
-    19."""
+    """Surrogates of a trace of shape (n,), n ≥ 30, that varies.
+
+    HowdahError: another trace, fewer than 19 surrogates.
+    """
     if count < LEAST_COUNT:
         raise HowdahError(f"{count} surrogates decide nothing at the 5 % level; take {LEAST_COUNT} or more")
     rng = np.random.default_rng(seed)
@@ -72,22 +77,8 @@ def draw_surrogates(trace: ArrayLike, seed: int, count: int = COUNT) -> Surrogat
 def chaos_verdict(found: Exponents, others: Surrogates) -> ChaosVerdict:
     """The verdict on the trace that has these exponents and surrogates."""
     kinds = [[_forecast(each) for each in kind] for kind in others]
-    predictability = SurrogateComparisons(
-        *(
-            surrogates.compare_with_surrogates(
-                found.forecast.predictability, [each.predictability for each in kind]
-            )
-            for kind in kinds
-        )
-    )
-    nonlinearity = SurrogateComparisons(
-        *(
-            surrogates.compare_with_surrogates(
-                found.forecast.nonlinearity, [each.nonlinearity for each in kind]
-            )
-            for kind in kinds
-        )
-    )
+    predictability = _beside(found.forecast, kinds, lambda each: each.predictability)
+    nonlinearity = _beside(found.forecast, kinds, lambda each: each.nonlinearity)
     beyond = predictability.shuffled.p <= LEVEL and nonlinearity.autoregressive.p <= LEVEL
     return ChaosVerdict(
         predictability, nonlinearity, beyond, chaotic=beyond and found.local > 0 and found.rosenstein > 0
@@ -95,26 +86,25 @@ def chaos_verdict(found: Exponents, others: Surrogates) -> ChaosVerdict:
 
 
 def compare_exponents(found: Exponents, others: Surrogates) -> ExponentComparisons | Undetermined:
-    """The exponents of the trace beside those of its surrogates. Takes some 10 ms a surrogate of 100
-    samples."""
+    """The exponents of the trace beside those of its surrogates.
+
+    Takes some 10 ms a surrogate of 100 samples.
+    """
     kinds = [[exponents(each) for each in kind] for kind in others]
     known = [[each for each in kind if isinstance(each, Exponents)] for kind in kinds]
     if not all(known):
         return Undetermined("no surrogate of one kind has exponents")
     return ExponentComparisons(
-        SurrogateComparisons(
-            *(
-                surrogates.compare_with_surrogates(found.local, [each.local for each in kind])
-                for kind in known
-            )
-        ),
-        SurrogateComparisons(
-            *(
-                surrogates.compare_with_surrogates(found.rosenstein, [each.rosenstein for each in kind])
-                for kind in known
-            )
-        ),
+        _beside(found, known, lambda each: each.local), _beside(found, known, lambda each: each.rosenstein)
     )
+
+
+def _beside(own: T, kinds: Sequence[Sequence[T]], number: Callable[[T], float]) -> SurrogateComparisons:
+    """A number of the trace beside the same of its surrogates of both kinds."""
+    shuffled, linear = (
+        surrogates.compare_with_surrogates(number(own), [number(each) for each in kind]) for kind in kinds
+    )
+    return SurrogateComparisons(shuffled, linear)
 
 
 def _forecast(trace: NDArray[np.float64]) -> Forecast:

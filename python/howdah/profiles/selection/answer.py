@@ -55,7 +55,7 @@ class RepeatBounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CoveringNumberBound(msgspec.Struct, frozen=True, kw_only=True):
-    """The bound of HPDC 2017, section 5.2, its sign mended (howdah.profiles.selection.bounds)."""
+    """The bound of HPDC 2017, section 5.2, its sign mended (``selection.bounds``)."""
 
     runs: int
     """The runs of the chosen configuration, at all RTTs."""

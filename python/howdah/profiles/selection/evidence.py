@@ -72,15 +72,15 @@ def profile(runs: Runs) -> Runs:
     ``runs``: of one path, those that count. A few transfers, all by one plan, say nothing of other plans, so
     they are no profile; they refine the model instead.
     """
-    kept = np.zeros(len(runs), np.bool_)
+    in_profile = np.zeros(len(runs), np.bool_)
     configurations, own = runs.by_configuration()
     for index in range(len(configurations)):
         mine = own == index
         swept = bool((runs.sweep[mine] != "").any())
         repeats = np.unique(runs.rtt_s[mine], return_counts=True)[1]
         if swept or repeats.min() >= LEAST_RUNS:
-            kept |= mine
-    found = runs[kept]
+            in_profile |= mine
+    found = runs[in_profile]
     return found if (found.sweep != "").any() or len(found.configurations()) > 1 else runs[:0]
 
 
@@ -113,9 +113,9 @@ class PathRuns(NamedTuple):
     """Sentences on how these runs differ from the transfer."""
 
 
-def runs_for_path(runs: Runs, own: str | None, rtt_s: float, wanted: TransferTraits) -> PathRuns:
+def runs_for_path(runs: Runs, own: str | None, rtt_s: float, transfer: TransferTraits) -> PathRuns:
     """The runs to decide from at ``rtt_s`` on the path ``own``."""
-    mine = _of(runs, own, rtt_s, wanted)
+    mine = _of(runs, own, rtt_s, transfer)
     if _covers(mine.runs, rtt_s):
         return mine
     others = covering(runs, rtt_s)
@@ -125,11 +125,11 @@ def runs_for_path(runs: Runs, own: str | None, rtt_s: float, wanted: TransferTra
         return mine._replace(
             notes=[f"Profiles of {len(others)} other paths cover this RTT; none is this one's."]
         )
-    other = _of(runs, others[0], rtt_s, wanted)
+    other = _of(runs, others[0], rtt_s, transfer)
     return other._replace(notes=[f"Measured on {other.path}, which stands in for this path.", *other.notes])
 
 
-def runs_named(runs: Runs, name: str | None, rtt_s: float, wanted: TransferTraits) -> PathRuns:
+def runs_named(runs: Runs, name: str | None, rtt_s: float, transfer: TransferTraits) -> PathRuns:
     """The runs of the path ``name``, else of the only one whose profile covers the RTT, else of the only one.
 
     Raises HowdahError when nothing was measured on the path named, and when there are several.
@@ -139,7 +139,7 @@ def runs_named(runs: Runs, name: str | None, rtt_s: float, wanted: TransferTrait
         if name not in names:
             known = ", ".join(map(repr, names)) or "none"
             raise HowdahError(f"nothing was measured on {name!r}; measured: {known}; see: howdah archive ls")
-        return _of(runs, name, rtt_s, wanted)
+        return _of(runs, name, rtt_s, transfer)
     found = covering(runs, rtt_s) or names
     if len(found) > 1:
         several = ", ".join(map(repr, found))
@@ -147,7 +147,7 @@ def runs_named(runs: Runs, name: str | None, rtt_s: float, wanted: TransferTrait
             f"{len(found)} paths were measured at or around {format_duration(rtt_s)} ({several}); "
             "choose one with --path"
         )
-    return _of(runs, found[0] if found else None, rtt_s, wanted)
+    return _of(runs, found[0] if found else None, rtt_s, transfer)
 
 
 def covering(runs: Runs, rtt_s: float) -> list[str]:
@@ -159,23 +159,23 @@ def covering(runs: Runs, rtt_s: float) -> list[str]:
     ]
 
 
-def _of(runs: Runs, path: str | None, rtt_s: float, wanted: TransferTraits) -> PathRuns:
+def _of(runs: Runs, path: str | None, rtt_s: float, transfer: TransferTraits) -> PathRuns:
     """The runs of a path that are most like the transfer and still make a profile that covers the RTT."""
     counted = runs_that_count(runs.where(path=path) if path else runs[:0])
     found, notes = counted.runs, []
-    alike = found.where(encrypted=wanted.encrypted)
+    alike = found.where(encrypted=transfer.encrypted)
     if _covers(alike, rtt_s):
         found = alike
     elif _covers(found, rtt_s):
-        notes.append(_OTHERWISE[wanted.encrypted])
-    if wanted.size_bytes is not None and _covers(found, rtt_s):
-        alike = of_size(found, wanted.size_bytes)
+        notes.append(_OTHERWISE[transfer.encrypted])
+    if transfer.size_bytes is not None and _covers(found, rtt_s):
+        alike = of_size(found, transfer.size_bytes)
         if _covers(alike, rtt_s):
             found = alike
         else:
             median = format_bytes(int(np.median(found.bytes)))
             notes.append(
-                f"The runs moved {median} (median) each, this moves {format_bytes(wanted.size_bytes)}."
+                f"The runs moved {median} (median) each, this moves {format_bytes(transfer.size_bytes)}."
             )
     return PathRuns(path, found, counted.left_out, notes)
 

@@ -56,12 +56,14 @@ def select(
         problem = Uncovered(f"nothing usable here was measured around {format_duration(rtt_s)}", MEASURE)
     if model_prior is None:
         raise HowdahError(f"{problem.what}; {problem.mend}")
-    asked = [configuration for configuration in model_prior.configurations if obstacle(configuration) is None]
-    if not asked:
+    usable = [
+        configuration for configuration in model_prior.configurations if obstacle(configuration) is None
+    ]
+    if not usable:
         raise HowdahError(
             f"{problem.what}, and nothing that has a model can be used here; see: howdah cc list"
         )
-    found = ranked(refine(model_prior.model, asked, rtt_s, runs, model_prior.most_bps))
+    found = ranked(refine(model_prior.model, usable, rtt_s, runs, model_prior.most_bps))
     rests_on = [
         f"A model decides ({model_prior.words}): {problem.what}.",
         _refined(runs, model_prior.model, found[0]),

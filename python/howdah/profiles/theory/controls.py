@@ -36,9 +36,9 @@ SCALABLE_BETA = 7 / 8
 class PerRound:
     """A control whose growth and cut depend on the window alone: Reno, Scalable, HighSpeed."""
 
-    def __init__(self, law: RoundGrowth, kept: Callable[[FloatArray], Numbers]) -> None:
+    def __init__(self, law: RoundGrowth, left: Callable[[FloatArray], Numbers]) -> None:
         self.law = law
-        self.kept = kept
+        self.left = left
 
     def window(self, path: FlowPath, start: FloatArray, memory: ControlState, t_s: FloatArray) -> FloatArray:
         """The window by the law alone."""
@@ -50,7 +50,7 @@ class PerRound:
     ) -> tuple[FloatArray, ControlState]:
         """The window less the share that the law cuts."""
         del path
-        return self.kept(before) * before, memory
+        return self.left(before) * before, memory
 
 
 @functools.cache

@@ -42,8 +42,8 @@ class Htcp:
         steady = np.abs(rate - memory.rate_per_s) <= EVEN_SHARE * memory.rate_per_s
         adapted = np.clip(path.rtt_s / path.round_s(before), *BACKOFFS)
         adapts = steady & memory.steady & (path.rtt_s > ADAPTED_FROM_S)
-        kept = np.where(adapts, adapted, BACKOFFS[0])
-        return kept * before, memory._replace(backoff=kept, rate_per_s=rate, steady=steady)
+        backoff = np.where(adapts, adapted, BACKOFFS[0])
+        return backoff * before, memory._replace(backoff=backoff, rate_per_s=rate, steady=steady)
 
 
 def growth_s(t_s: Numbers, rtt_s: Numbers) -> FloatArray:

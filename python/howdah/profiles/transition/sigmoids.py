@@ -198,12 +198,12 @@ def _descend(places: Floats, target: Floats, weight: Floats, slope: Floats, shif
     sse = np.sum(weight * (logistic(slope[:, None] * places + shift[:, None]) - target) ** 2, axis=1)
     at_work = np.arange(len(slope))
     for _ in range(_STEPS):
-        place, wanted, counts = places[at_work], target[at_work], weight[at_work]
+        place, goal, counts = places[at_work], target[at_work], weight[at_work]
         old = LogisticFit(slope[at_work], shift[at_work], sse[at_work])
-        steps = _steps(place, wanted, counts, old, damping[at_work])
+        steps = _steps(place, goal, counts, old, damping[at_work])
         slopes, shifts = np.maximum(old.slope - steps[0], 0.0), np.maximum(old.shift - steps[1], 0.0)
         value = logistic(slopes[:, None] * place + shifts[:, None])
-        found = np.sum(counts * (value - wanted) ** 2, axis=1)
+        found = np.sum(counts * (value - goal) ** 2, axis=1)
         better = found < old.sse
         took = at_work[better]
         slope[took], shift[took], sse[took] = slopes[better], shifts[better], found[better]
@@ -216,12 +216,12 @@ def _descend(places: Floats, target: Floats, weight: Floats, slope: Floats, shif
 
 
 def _steps(
-    place: Floats, wanted: Floats, counts: Floats, now: LogisticFit, damping: Floats
+    place: Floats, goal: Floats, counts: Floats, now: LogisticFit, damping: Floats
 ) -> tuple[Floats, Floats]:
     """The steps of slope and shift, downhill being positive; 0 where a bound is in the way."""
     value = logistic(now.slope[:, None] * place + now.shift[:, None])
     rate = counts * value * (1 - value)
-    miss, square = rate * (value - wanted), rate**2
+    miss, square = rate * (value - goal), rate**2
     by_slope, by_shift = np.sum(miss * place, axis=1), np.sum(miss, axis=1)
     held_slope = (now.slope <= 0) & (by_slope > 0)
     held_shift = (now.shift <= 0) & (by_shift > 0)

@@ -97,8 +97,8 @@ def nearest(
         chosen = [each for each in chosen if each.buffer_bytes == size]
     if streams is not None and chosen:
         numbers = {each.streams for each in chosen}
-        wanted = {min(numbers, key=lambda each: abs(math.log(each / paper))) for paper in streams}
-        chosen = [each for each in chosen if each.streams in wanted]
+        nearest_streams = {min(numbers, key=lambda each: abs(math.log(each / paper))) for paper in streams}
+        chosen = [each for each in chosen if each.streams in nearest_streams]
     if rtts_s is None or not chosen:
         return FigureCells(chosen)
     measured = sorted({rtt_s for each in chosen for rtt_s in cells.rates[each]})

@@ -106,13 +106,13 @@ transition_default, transition_normal, transition_large = map(paper_transition, 
 )
 def ten_streams(material: Material) -> Finding:
     """Compares the shapes of CUBIC with 10 streams and each buffer."""
-    wanted: dict[str, tuple[str, Callable[[Transition], bool]]] = {
+    expected: dict[str, tuple[str, Callable[[Transition], bool]]] = {
         "default": ("all convex", lambda t: t.shape == Shape.CONVEX),
         "normal": ("concave up to 91.6 ms", lambda t: t.shape == Shape.BOTH and is_rtt(t.rtt_s, 0.0916)),
         "large": ("concave beyond 183 ms", lambda t: t.rtt_s >= 0.183 * 0.95),
     }
     parts, against = [], []
-    for buffer, (paper, holds) in wanted.items():
+    for buffer, (paper, holds) in expected.items():
         of_one = list(material.cells.where(controls=["cubic"], streams=10, paper_buffer=buffer))
         found = material.transition(of_one[0]) if of_one else None
         if found is None:
@@ -127,8 +127,8 @@ def _shape(controls: Collection[str], buffer: str, shape: Shape) -> Rule:
     """Agrees when one stream of every control has this shape."""
 
     def judge(material: Material) -> Finding:
-        wanted = material.cells.where(controls=controls, streams=1, paper_buffer=buffer)
-        found = {each: transition for each in wanted if (transition := material.transition(each))}
+        expected = material.cells.where(controls=controls, streams=1, paper_buffer=buffer)
+        found = {each: transition for each in expected if (transition := material.transition(each))}
         lacking = set(controls) - {each.congestion_control for each in found}
         if lacking:
             names = ", ".join(name(each) for each in sorted(lacking))
