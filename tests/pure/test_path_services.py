@@ -112,7 +112,7 @@ class Having(contextlib.AbstractContextManager["Having"]):
     def begin(self, payload_s: float) -> None:
         self.begun.append(payload_s)
 
-    def told(self) -> Shared:
+    def to_record(self) -> Shared:
         return Shared(
             controller="c", policy="lsst", traffic_class="images", flow="f", asked=True, waited_s=None
         )
@@ -135,14 +135,14 @@ def test_a_share_is_asked_for_planned_for_told_and_given_back(share: Having) -> 
         assert pilot(NOW) is STEERING
         assert not share.given_back
     assert share.given_back
-    assert made.record(ran()).share == share.told()
+    assert made.record(ran()).share == share.to_record()
 
 
 def test_streams_that_nothing_holds_end_the_copy(share: Having, monkeypatch: pytest.MonkeyPatch) -> None:
     with service(request("guaranteed", dry_run=True)) as made:
         pilot = made.pilot(UNDERWAY, otherwise)
         assert share.begun == [], "a dry run asks for nothing"
-        monkeypatch.setattr(guaranteed.held, "unheld", lambda port: {"cubic"} if port == FAR.port else set())
+        monkeypatch.setattr(guaranteed.enforcement, "unenforced", lambda port: {"cubic"} if port == FAR.port else set())
         with pytest.raises(HowdahError, match="under cubic and held to no share"):
             pilot(NOW)
     assert share.given_back
