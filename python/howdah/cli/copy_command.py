@@ -2,8 +2,9 @@
 
 import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from howdah import HowdahError, document, interrupt
 from howdah._native import (
@@ -15,7 +16,6 @@ from howdah._native import (
     parse_rate,
 )
 from howdah.archive import Archive
-from howdah.cli.arguments import Arguments
 from howdah.remote.endpoints import route
 from howdah.text import printable
 from howdah.transfer.display import Display, Quiet
@@ -26,11 +26,10 @@ from howdah.words.copy import summary
 from howdah.words.copy_progress import Lines
 
 
-def copy(arguments: Arguments) -> int:
+def copy(*, json: bool, quiet: bool, **options: Any) -> int:  # noqa: ANN401, those of ``request``
     """Copies and returns the exit code; what went wrong is one line on standard error."""
     interrupt.install()
-    json, quiet = "--json" in arguments.flags, "--quiet" in arguments.flags
-    done = run(request(arguments), _display(silent=json or quiet), Archive())
+    done = run(request(**options), _display(silent=json or quiet), Archive())
     if json:
         document.show(done.record)
     elif not quiet and done.record.outcome is not None:
@@ -42,25 +41,37 @@ def copy(arguments: Arguments) -> int:
     return done.exit_code
 
 
-def request(arguments: Arguments) -> Request:
-    """What the arguments of ``howdah cp`` ask for. Raises HowdahError for what cannot be."""
-    values = arguments.values
-    memory, plan_file = values.get("--memory"), values.get("--plan")
+def request(
+    *,
+    names: list[str],
+    memory: str | None,
+    dry_run: bool,
+    path: str | None,
+    traffic_class: str | None,
+    fairness: str | None,
+    no_listen: bool,
+    plan: str | None,
+    plaintext: bool,
+    far_howdah: str | None,
+    **choices: str | None,
+) -> Request:
+    """What the arguments of ``howdah cp`` ask for; ``choices`` are of the plan. Raises HowdahError."""
     memory_bytes, memory_s = (None, None) if memory is None else memory_of(memory)
-    path = _kind(values.get("--path", "shared"))
+    kind = _kind(path or "shared")
+    of_plan = {"--cc": choices["cc"], "--plan": plan}
     return Request(
         command=printable_command(sys.argv),
-        route=route(arguments.names, memory=memory is not None),
+        route=route(names, memory=memory is not None),
         memory_bytes=memory_bytes,
         memory_s=memory_s,
-        dry_run="--dry-run" in arguments.flags,
-        encrypt="--plaintext" not in arguments.flags,
-        path=path,
-        traffic_class=values.get("--class"),
-        plan_file=None if plan_file is None else Path(plan_file),
-        given=tuple(_given(values)),
-        fairness=_fairness(values, path, listens="--no-listen" not in arguments.flags),
-        far_howdah=values.get("--far-howdah"),
+        dry_run=dry_run,
+        encrypt=not plaintext,
+        path=kind,
+        traffic_class=traffic_class,
+        plan_file=None if plan is None else Path(plan),
+        given=tuple(_given(**choices)),
+        fairness=_fairness(fairness, kind, no_listen=no_listen, of_plan=of_plan),
+        far_howdah=far_howdah,
     )
 
 
@@ -82,41 +93,37 @@ def _kind(text: str) -> PathKind:
     raise HowdahError(f"--path {text} is no kind of path; it is one of {', '.join(kinds)}")
 
 
-def _fairness(values: dict[str, str], path: PathKind, *, listens: bool) -> float | None:
+def _fairness(
+    text: str | None, path: PathKind, *, no_listen: bool, of_plan: dict[str, str | None]
+) -> float | None:
     """The knob; None: nobody is listened to. Raises HowdahError where it would change nothing."""
-    text = values.get("--fairness")
+    against = [f"--path {path}"] if path != "shared" else []
+    against += ["--no-listen"] if no_listen else []
+    against += [option for option, value in of_plan.items() if value is not None]
     if text is None:
-        may = listens and path == "shared" and not {"--cc", "--plan"} & set(values)
-        return FAIRNESS if may else None
-    for option, against in (
-        (f"--path {path}", path != "shared"),
-        ("--no-listen", not listens),
-        *((option, option in values) for option in ("--cc", "--plan")),
-    ):
-        if against:
-            raise HowdahError(f"--fairness {text} changes nothing with {option}; leave one of them out")
+        return None if against else FAIRNESS
+    if against:
+        raise HowdahError(f"--fairness {text} changes nothing with {against[0]}; leave one of them out")
     try:
         return parse_fraction(text)
     except HowdahError:
         raise HowdahError(f"--fairness {text} is not from 0 to 1; give for example --fairness 0.5") from None
 
 
-def _given(values: dict[str, str]) -> list[Given]:
+def _given(*, streams: str | None, cc: str | None, buffer: str | None, pace: str | None) -> Iterator[Given]:
     """The choices of the plan the user made, in the order they are told."""
-    given = []
-    if (text := values.get("--streams")) is not None:
-        if not (text.isascii() and text.isdecimal()):
-            raise HowdahError(f"--streams {text} is no whole number; give for example --streams 8")
-        given.append(Given("streams", int(text), "--streams", f"Streams: {text}"))
-    if (text := values.get("--cc")) is not None:
-        given.append(Given("congestion_control", text, "--cc", f"Congestion control {text}"))
-    if (text := values.get("--buffer")) is not None:
-        size = parse_bytes(text)
-        given.append(Given("buffer_bytes", size, "--buffer", f"Buffers of {format_bytes(size)}"))
-    if (text := values.get("--pace")) is not None:
-        rate = parse_rate(text)
-        given.append(Given("pacing_bps", rate, "--pace", f"At most {format_rate(rate)} a stream"))
-    return given
+    if streams is not None:
+        if not (streams.isascii() and streams.isdecimal()):
+            raise HowdahError(f"--streams {streams} is no whole number; give for example --streams 8")
+        yield Given("streams", int(streams), "--streams", f"Streams: {streams}")
+    if cc is not None:
+        yield Given("congestion_control", cc, "--cc", f"Congestion control {cc}")
+    if buffer is not None:
+        size = parse_bytes(buffer)
+        yield Given("buffer_bytes", size, "--buffer", f"Buffers of {format_bytes(size)}")
+    if pace is not None:
+        rate = parse_rate(pace)
+        yield Given("pacing_bps", rate, "--pace", f"At most {format_rate(rate)} a stream")
 
 
 def _display(*, silent: bool) -> Display:

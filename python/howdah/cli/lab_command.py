@@ -1,0 +1,286 @@
+"""What ``howdah lab`` does: emulated WANs on this machine."""
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from howdah import document
+from howdah import text as words
+from howdah._native import HowdahError, format_bytes, format_duration, format_rate
+from howdah.cc.choose import choose
+from howdah.lab import control, labfile, linkfile, named
+from howdah.lab import run as foreground
+from howdah.lab.control import Ready, Setup
+from howdah.lab.enter import Process
+from howdah.lab.hosts import CONGESTION_CONTROL
+from howdah.lab.registry import Entry, Registry
+from howdah.lab.topology import Topology
+from howdah.lab.tree import Interrupted
+from howdah.values.link import CableDrops, Direction, LinkSpec, LinkStats
+from howdah.values.record import HostLimits
+
+
+def run(
+    *,
+    command: list[str],
+    host: str | None,
+    sshd: bool,
+    cc: str | None,
+    schedule: Path | None,
+    stats: bool,
+    json_stats: str | None,
+    **lab: Any,  # noqa: ANN401, the options of a lab
+) -> int:
+    """Runs a command in a lab of its own and returns its exit code. Raises HowdahError.
+
+    ``lab`` has the fields of ``linkfile.Options`` and ``labfile.Options``.
+    """
+    link, topology = _lab(schedule, lab)
+    _require(command[0])
+    known = [each.name for each in topology.hosts]
+    if host is not None and host not in known:
+        raise HowdahError(f"--host: no host is called {host}; this lab has {words.some(known)}")
+    with _output(json_stats) as file:
+        try:
+            setup = Setup(
+                link,
+                topology,
+                sshd=sshd,
+                command=tuple(command),
+                host=host,
+                congestion_control=_control(cc),
+            )
+            ended = foreground.run(setup, _tell_notes)
+        except Interrupted as interrupted:
+            return interrupted.exit_code
+        if file:
+            file.write(document.encode(ended.stats).decode())
+    if stats:
+        Console(stderr=True).print(*_tables(ended.stats), sep="\n")
+    _warn(ended.stats)
+    return ended.exit_code
+
+
+def up(
+    *,
+    name: str,
+    sshd: bool,
+    cc: str | None,
+    schedule: Path | None,
+    json: bool,
+    **lab: Any,  # noqa: ANN401, as above
+) -> None:
+    """Brings up a lab that stays, and says how to enter it. Raises HowdahError."""
+    link, topology = _lab(schedule, lab)
+    ready = named.up(name, Setup(link, topology, sshd=sshd, congestion_control=_control(cc)))
+    _tell_notes(ready)
+    if json:
+        document.show(
+            {
+                "name": name,
+                "pid": ready.pid,
+                "hosts": {host.name: host.address for host in topology.hosts},
+                "environment": ready.environment,
+                "notes": ready.notes,
+            }
+        )
+    else:
+        enter = f"howdah lab exec {name} {topology.left[0]} -- sh"
+        print(f"{name} is up: {_lab_words(link, topology)}; enter with: {enter}")
+
+
+def execute(*, name: str, host: str, command: list[str]) -> int:
+    """Runs a command on one of a lab's hosts and returns its exit code. Raises HowdahError."""
+    entry = Registry().find(name)
+    # Options are looked for up to NAME only, so the -- that may follow HOST is still here.
+    command = command[1:] if command[0] == "--" else command
+    if not command:
+        raise HowdahError(f"no command; write: howdah lab exec {name} {host} -- COMMAND")
+    _require(command[0])
+    # A Ctrl-C is the command's; it decides what comes of it.
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, lambda *_: None)
+    process = Process(entry.ready, host, command, tied=True)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda taken, _: process.send_signal(taken))
+    code = process.wait()
+    return code if code >= 0 else 128 - code
+
+
+def show_stats(*, name: str, json: bool) -> None:
+    """Prints what a lab's link did. Raises HowdahError."""
+    found = control.ask(Registry().find(name).ready.pid, "stats")
+    if json:
+        document.show(found)
+    else:
+        Console().print(*_tables(found), sep="\n")
+    _warn(found)
+
+
+def list_labs(*, json: bool) -> None:
+    """Prints the labs that are up."""
+    labs = named.living()
+    if json:
+        document.show(
+            [
+                {
+                    "name": entry.name,
+                    "made_at": entry.made_at,
+                    "pid": entry.lab.pid,
+                    "link": entry.link,
+                    "topology": entry.topology,
+                }
+                for entry in labs
+            ]
+        )
+        return
+    if not labs:
+        print("no lab is up; bring one up with: howdah lab up NAME --rate 10Gbit --rtt 100ms")
+        return
+    table = Table("name", "link", "up for", "machine", box=None, pad_edge=False)
+    for entry in labs:
+        age_s = (datetime.now(UTC) - entry.made_at).total_seconds()
+        lab = _lab_words(entry.link, entry.topology)
+        table.add_row(entry.name, lab, format_duration(age_s), _machine_words(entry))
+    Console().print(table)
+
+
+def down(*, name: str, json: bool) -> None:
+    """Ends a lab and says so. Raises HowdahError."""
+    last = named.down(name)
+    if json:
+        document.show({"name": name, "stats": last})
+    else:
+        print(f"{name} is down")
+    if last:
+        _warn(last)
+
+
+def _lab(schedule: Path | None, options: dict[str, Any]) -> tuple[LinkSpec, Topology]:
+    """The lab of a file with options over it. Raises HowdahError."""
+    link = linkfile.Options(**{name: options.pop(name) for name in linkfile.Options.__struct_fields__})
+    return labfile.build(link, labfile.Options(**options), schedule)
+
+
+def _control(name: str | None) -> str:
+    """The kernel's name of the control; refuses what neither it nor howdah has, or is not loaded."""
+    if name is None:
+        return CONGESTION_CONTROL
+    available = HostLimits.here().congestion_controls_available
+    choice = choose(name, available)
+    if choice.source != "missing":
+        return choice.control
+    if choice.program is not None:
+        raise HowdahError(f"--cc {name}: not in this kernel; load it with: howdah cc load {choice.program}")
+    raise HowdahError(
+        f"--cc {name}: not in this kernel, which has {' '.join(available)}; see: howdah cc list"
+    )
+
+
+def _require(program: str) -> None:
+    """Exits as a shell does when ``program`` cannot be run."""
+    if shutil.which(program) is None:
+        exists = os.sep in program and Path(program).exists()
+        why = "is not executable" if exists else "is not here"
+        print(f"howdah: command {program} {why}; check its name, or PATH", file=sys.stderr)
+        raise SystemExit(126 if exists else 127)
+
+
+def _output(name: str | None) -> Any:  # noqa: ANN401, a context with a text file or nothing
+    """Where the statistics go; opened first, so that a long run is not lost to a bad name."""
+    if name is None:
+        return nullcontext()
+    if name == "-":
+        return nullcontext(sys.stdout)
+    try:
+        return Path(name).open("w", encoding="utf-8")
+    except OSError as error:
+        raise HowdahError(f"cannot write {name}: {error.strerror}") from None
+
+
+def _tell_notes(ready: Ready) -> None:
+    for note in ready.notes:
+        print(f"howdah: note: {note}", file=sys.stderr)
+
+
+def _warn(stats: LinkStats) -> None:
+    warning = stats.warning()
+    if warning:
+        red, plain = ("\x1b[31m", "\x1b[0m") if sys.stderr.isatty() else ("", "")
+        print(f"{red}howdah: warning: {warning}{plain}", file=sys.stderr)
+
+
+def _lab_words(link: LinkSpec, topology: Topology) -> str:
+    """The lab in one line, as ``10 Gb/s, 100 ms round trip, 4 hosts to 1``."""
+    ways = link.near_to_far, link.far_to_near
+    said = [_rate_words(ways[0])]
+    if ways[0].rate_bps != ways[1].rate_bps:
+        said[0] += f" there, {_rate_words(ways[1])} back"
+    said.append(f"{format_duration(sum(way.delay_ns for way in ways) / 1e9)} round trip")
+    if any(way.loss or way.burst for way in ways):
+        said.append("lossy")
+    if any(way.changes for way in ways):
+        said.append("changing")
+    if topology.lan:
+        said.append(f"{words.count(len(topology.left), 'host')} to {len(topology.right)}")
+    return ", ".join(said)
+
+
+def _machine_words(entry: Entry) -> str:
+    try:
+        spoilt = control.ask(entry.ready.pid, "stats").lateness.spoilt
+    except HowdahError:
+        return "[red]does not answer[/red]"
+    return "[red]too slow[/red]" if spoilt else "kept up"
+
+
+def _rate_words(direction: Direction) -> str:
+    return "unshaped" if direction.rate_bps is None else format_rate(direction.rate_bps)
+
+
+def _tables(stats: LinkStats) -> list[Table]:
+    """What the link did, and what the cables of hosts dropped if any did."""
+    dropping = {name: drops for name, drops in (stats.cables or {}).items() if drops != CableDrops(0, 0)}
+    return [_link_table(stats), *([_cables_table(dropping)] if dropping else [])]
+
+
+def _cables_table(dropping: dict[str, CableDrops]) -> Table:
+    table = Table("packets dropped", "at its router's port", "by the machine", box=None, pad_edge=False)
+    for name, drops in dropping.items():
+        table.add_row(name, f"{drops.queue:,}", f"{drops.machine:,}")
+    return table
+
+
+def _link_table(stats: LinkStats) -> Table:
+    table = Table("", "near to far", "far to near", box=None, pad_edge=False, title_justify="left")
+    ways = stats.directions["near_to_far"], stats.directions["far_to_near"]
+    elapsed_s = stats.elapsed_ns / 1e9
+
+    def row(name: str, shown: Callable[[Any], str]) -> None:
+        table.add_row(name, *(shown(way) for way in ways))
+
+    row("on the wire", lambda way: format_bytes(way.wire_bytes))
+    row("mean rate", lambda way: format_rate(way.wire_bytes * 8 / elapsed_s) if elapsed_s else "")
+    row("segments", lambda way: f"{way.segments:,}")
+    for cause in ("queue", "loss", "burst", "outage", "machine"):
+        if any(getattr(way.dropped, cause) for way in ways):
+            row(f"dropped: {cause}", lambda way, cause=cause: f"{getattr(way.dropped, cause):,}")  # type: ignore[misc]
+    row("deepest queue", lambda way: format_bytes(way.queue_bytes_max))
+    row("longest in queue", lambda way: format_duration(way.queue_delay_max_ns / 1e9))
+    late = stats.lateness
+    if late.p50_ns is not None and late.p99_ns is not None:
+        table.add_row(
+            "released late by",
+            f"{format_duration(late.p50_ns / 1e9)} median",
+            f"{format_duration(late.p99_ns / 1e9)} for 1 in 100",
+        )
+    return table
