@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,8 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from howdah import document
-from howdah import text as words
-from howdah._native import HowdahError, format_bytes, format_duration, format_rate
+from howdah._native import HowdahError, format_duration
 from howdah.cc.choose import choose
 from howdah.lab import control, labfile, linkfile, named
 from howdah.lab import run as foreground
@@ -25,8 +23,10 @@ from howdah.lab.hosts import CONGESTION_CONTROL
 from howdah.lab.registry import Entry, Registry
 from howdah.lab.topology import Topology
 from howdah.lab.tree import Interrupted
-from howdah.values.link import CableDrops, Direction, LinkSpec, LinkStats
+from howdah.text import some
+from howdah.values.link import LinkSpec, LinkStats
 from howdah.values.record import HostLimits
+from howdah.words.lab import in_short, tables
 
 
 def run(
@@ -48,7 +48,7 @@ def run(
     _require(command[0])
     known = [each.name for each in topology.hosts]
     if host is not None and host not in known:
-        raise HowdahError(f"--host: no host is called {host}; this lab has {words.some(known)}")
+        raise HowdahError(f"--host: no host is called {host}; this lab has {some(known)}")
     with _output(json_stats) as file:
         try:
             setup = Setup(
@@ -65,7 +65,7 @@ def run(
         if file:
             file.write(document.encode(ended.stats).decode())
     if stats:
-        Console(stderr=True).print(*_tables(ended.stats), sep="\n")
+        Console(stderr=True).print(*tables(ended.stats), sep="\n")
     _warn(ended.stats)
     return ended.exit_code
 
@@ -95,7 +95,7 @@ def up(
         )
     else:
         enter = f"howdah lab exec {name} {topology.left[0]} -- sh"
-        print(f"{name} is up: {_lab_words(link, topology)}; enter with: {enter}")
+        print(f"{name} is up: {in_short(link, topology)}; enter with: {enter}")
 
 
 def execute(*, name: str, host: str, command: list[str]) -> int:
@@ -122,7 +122,7 @@ def show_stats(*, name: str, json: bool) -> None:
     if json:
         document.show(found)
     else:
-        Console().print(*_tables(found), sep="\n")
+        Console().print(*tables(found), sep="\n")
     _warn(found)
 
 
@@ -149,7 +149,7 @@ def list_labs(*, json: bool) -> None:
     table = Table("name", "link", "up for", "machine", box=None, pad_edge=False)
     for entry in labs:
         age_s = (datetime.now(UTC) - entry.made_at).total_seconds()
-        lab = _lab_words(entry.link, entry.topology)
+        lab = in_short(entry.link, entry.topology)
         table.add_row(entry.name, lab, format_duration(age_s), _machine_words(entry))
     Console().print(table)
 
@@ -219,68 +219,9 @@ def _warn(stats: LinkStats) -> None:
         print(f"{red}howdah: warning: {warning}{plain}", file=sys.stderr)
 
 
-def _lab_words(link: LinkSpec, topology: Topology) -> str:
-    """The lab in one line, as ``10 Gb/s, 100 ms round trip, 4 hosts to 1``."""
-    ways = link.near_to_far, link.far_to_near
-    said = [_rate_words(ways[0])]
-    if ways[0].rate_bps != ways[1].rate_bps:
-        said[0] += f" there, {_rate_words(ways[1])} back"
-    said.append(f"{format_duration(sum(way.delay_ns for way in ways) / 1e9)} round trip")
-    if any(way.loss or way.burst for way in ways):
-        said.append("lossy")
-    if any(way.changes for way in ways):
-        said.append("changing")
-    if topology.lan:
-        said.append(f"{words.count(len(topology.left), 'host')} to {len(topology.right)}")
-    return ", ".join(said)
-
-
 def _machine_words(entry: Entry) -> str:
     try:
         spoilt = control.ask(entry.ready.pid, "stats").lateness.spoilt
     except HowdahError:
         return "[red]does not answer[/red]"
     return "[red]too slow[/red]" if spoilt else "kept up"
-
-
-def _rate_words(direction: Direction) -> str:
-    return "unshaped" if direction.rate_bps is None else format_rate(direction.rate_bps)
-
-
-def _tables(stats: LinkStats) -> list[Table]:
-    """What the link did, and what the cables of hosts dropped if any did."""
-    dropping = {name: drops for name, drops in (stats.cables or {}).items() if drops != CableDrops(0, 0)}
-    return [_link_table(stats), *([_cables_table(dropping)] if dropping else [])]
-
-
-def _cables_table(dropping: dict[str, CableDrops]) -> Table:
-    table = Table("packets dropped", "at its router's port", "by the machine", box=None, pad_edge=False)
-    for name, drops in dropping.items():
-        table.add_row(name, f"{drops.queue:,}", f"{drops.machine:,}")
-    return table
-
-
-def _link_table(stats: LinkStats) -> Table:
-    table = Table("", "near to far", "far to near", box=None, pad_edge=False, title_justify="left")
-    ways = stats.directions["near_to_far"], stats.directions["far_to_near"]
-    elapsed_s = stats.elapsed_ns / 1e9
-
-    def row(name: str, shown: Callable[[Any], str]) -> None:
-        table.add_row(name, *(shown(way) for way in ways))
-
-    row("on the wire", lambda way: format_bytes(way.wire_bytes))
-    row("mean rate", lambda way: format_rate(way.wire_bytes * 8 / elapsed_s) if elapsed_s else "")
-    row("segments", lambda way: f"{way.segments:,}")
-    for cause in ("queue", "loss", "burst", "outage", "machine"):
-        if any(getattr(way.dropped, cause) for way in ways):
-            row(f"dropped: {cause}", lambda way, cause=cause: f"{getattr(way.dropped, cause):,}")  # type: ignore[misc]
-    row("deepest queue", lambda way: format_bytes(way.queue_bytes_max))
-    row("longest in queue", lambda way: format_duration(way.queue_delay_max_ns / 1e9))
-    late = stats.lateness
-    if late.p50_ns is not None and late.p99_ns is not None:
-        table.add_row(
-            "released late by",
-            f"{format_duration(late.p50_ns / 1e9)} median",
-            f"{format_duration(late.p99_ns / 1e9)} for 1 in 100",
-        )
-    return table
