@@ -3,6 +3,7 @@
 Of the command line itself only what the command needs is loaded, hence the imports inside.
 """
 
+import gc
 import sys
 
 
@@ -27,6 +28,10 @@ def main() -> None:
 
             code = standby.main(words)
         case _:
+            if command == "cp":
+                # Looking for garbage takes a millisecond, and until ssh is on its way there is none.
+                # ``cli.cp.start`` turns it on again.
+                gc.disable()
             from howdah.cli import app  # noqa: PLC0415
             from howdah.guarded import guarded  # noqa: PLC0415
 

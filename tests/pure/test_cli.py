@@ -63,6 +63,7 @@ def test_a_plain_copy_loads_no_library_that_it_does_not_need() -> None:
         "from howdah.__main__ import main\n"
         "try: main()\n"
         "except SystemExit as end: assert end.code == 1\n"
+        "assert __import__('gc').isenabled()\n"
         "assert not {'argparse', 'rich', 'pydantic', 'hashlib', 'subprocess'} & set(sys.modules)"
     )
     done = subprocess.run(

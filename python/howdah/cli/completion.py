@@ -9,7 +9,7 @@ from howdah.cli.table import Command
 _BASH = """\
 # Completion of howdah for {shell}. Written by: howdah completion {shell}
 {start}_howdah() {{
-    local current="${{COMP_WORDS[COMP_CWORD]}}" called=howdah at=1 words=
+    local current="${{COMP_WORDS[COMP_CWORD]}}" called=howdah at=1 offered= options=
     while [ $at -lt $COMP_CWORD ]; do
         case "$called ${{COMP_WORDS[at]}}" in
             {commands}) called="$called ${{COMP_WORDS[at]}}" ;;
@@ -19,12 +19,13 @@ _BASH = """\
     case "$called ${{COMP_WORDS[COMP_CWORD-1]}}" in
 {values}
     esac
-    if [ -z "$words" ]; then
+    if [ -z "$offered" ]; then
         case "$called" in
 {words}
         esac
+        case "$current" in -*) offered="$options" ;; esac
     fi
-    COMPREPLY=($(compgen -W "$words" -- "$current"))
+    COMPREPLY=($(compgen -W "$offered" -- "$current"))
 }}
 complete -o default -F _howdah howdah
 """
@@ -36,19 +37,19 @@ def show(shell: str) -> None:
 
 
 def bash(shell: str = "bash") -> str:
-    """For bash, and for zsh by its emulation of bash's completion. Other words are names of files."""
+    """For bash, and for zsh by its emulation of bash's completion. All else is taken for names of files."""
     commands, words, values = [], [], []
     for called, command in walk(app.howdah()):
         name = shlex.quote(" ".join(called))
         if len(called) > 1:
             commands.append(name)
-        offered = [*command.named(), *(flag for option in command.options() for flag in option.flags)]
-        offered += [choice for argument in command.arguments() for choice in argument.choices]
-        words.append(f"            {name}) words={shlex.quote(' '.join(offered))} ;;")
+        options = " ".join(flag for option in command.options() for flag in option.flags)
+        offered = [*command.named(), *(each for row in command.arguments() for each in row.choices)]
+        words.append(f"            {name}) offered={shlex.quote(' '.join(offered))} options='{options}' ;;")
         for option in command.options():
             if option.choices:
                 keys = "|".join(shlex.quote(" ".join([*called, flag])) for flag in option.flags)
-                values.append(f"        {keys}) words={shlex.quote(' '.join(option.choices))} ;;")
+                values.append(f"        {keys}) offered={shlex.quote(' '.join(option.choices))} ;;")
     return _BASH.format(
         shell=shell,
         start="autoload -U +X bashcompinit && bashcompinit\n" if shell == "zsh" else "",

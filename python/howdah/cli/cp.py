@@ -3,6 +3,8 @@
 A copy waits for ssh before its first byte, so whatever it can load while ssh connects costs nothing.
 """
 
+import gc
+
 from howdah.cli.table import FAR_HOWDAH, QUIET, Argument, Command, Option, as_json
 
 TYPE_CHECKING = False
@@ -19,6 +21,7 @@ def start(**given: "Any") -> int:  # noqa: ANN401
         # A share is asked for before ssh connects, which may be held to it.
         if given["traffic_class"] is None:
             early.begin(given["names"], given["far_howdah"], memory=given["memory"] is not None)
+        gc.enable()
         # A C extension whose loading is broken off crashes when Python ends.
         with interrupt.Held():
             from howdah.cli import copy_command  # noqa: PLC0415

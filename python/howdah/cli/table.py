@@ -37,6 +37,7 @@ class Row:
         text: str,
         *,
         key: str,
+        label: str,
         kind: "Callable[[str], Any]" = str,
         many: bool = False,
         required: bool = False,
@@ -51,6 +52,8 @@ class Row:
         """What it does: whole sentences, or nouns."""
         self.key = key
         """What the command's function calls it."""
+        self.label = f"'{label}'"
+        """What messages call it."""
         self.kind = kind
         """Of the text of one value: ``str``, ``int``, ``float`` or ``path``."""
         self.many = many
@@ -63,11 +66,6 @@ class Row:
         """The least of numbers."""
         self.environment = environment
         """The variable that holds the value of one that is not given."""
-
-    @property
-    def label(self) -> str:
-        """What messages call it."""
-        raise NotImplementedError
 
     def value(self, text: str) -> "Any":  # noqa: ANN401, whatever its kind makes
         """Raises UsageError."""
@@ -90,12 +88,7 @@ class Argument(Row):
     """What is known by its place on the line. Of many, all that is left goes to it."""
 
     def __init__(self, metavar: str, text: str, *, key: str, required: bool = True, **more: "Any") -> None:  # noqa: ANN401
-        super().__init__(metavar, text, key=key, required=required, **more)
-
-    @property
-    def label(self) -> str:
-        """The name in help, in quotes."""
-        return f"'{self.metavar}'"
+        super().__init__(metavar, text, key=key, label=metavar, required=required, **more)
 
 
 class Option(Row):
@@ -107,12 +100,8 @@ class Option(Row):
         metavar = " ".join(words[len(self.flags) :]) or None
         if metavar is None:
             more["default"] = False
-        super().__init__(metavar, text, key=key or self.flags[-1].lstrip("-").replace("-", "_"), **more)
-
-    @property
-    def label(self) -> str:
-        """The long name in quotes."""
-        return f"'{self.flags[-1]}'"
+        long = self.flags[-1]
+        super().__init__(metavar, text, key=key or long.lstrip("-").replace("-", "_"), label=long, **more)
 
 
 HELP = Option("-h, --help", "Show this page.")
