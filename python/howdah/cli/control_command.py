@@ -32,7 +32,6 @@ from howdah.control.running.agent import PlacingKernel
 from howdah.control.running.serving import follow, serve
 from howdah.control.running.until import signalled
 from howdah.text import printable
-from howdah.words import control as shown
 
 MakeKernel = Callable[[str, int | None], PlacingKernel]
 """Of a host's name, and the inode of the network namespace that stands for it."""
@@ -272,9 +271,12 @@ def status(*, at: str | None, json: bool) -> None:
     if json:
         document.show(found)
         return
-    from rich.console import Console  # noqa: PLC0415, agents and controllers need no display
+    # Here and below, since agents and controllers need no display.
+    from rich.console import Console  # noqa: PLC0415
 
-    Console(soft_wrap=True).print(shown.shown(document.strange(found)), highlight=False)
+    from howdah.words.control import shown  # noqa: PLC0415
+
+    Console(soft_wrap=True).print(shown(document.strange(found)), highlight=False)
 
 
 def watch(*, at: str | None, json: bool) -> None:
@@ -289,9 +291,11 @@ def watch(*, at: str | None, json: bool) -> None:
     from rich.console import Console  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
 
+    from howdah.words.control import shown  # noqa: PLC0415
+
     with Live(auto_refresh=False, console=Console(highlight=False)) as live:
         for each in statuses:
-            live.update(shown.shown(document.strange(each)), refresh=True)
+            live.update(shown(document.strange(each)), refresh=True)
 
 
 def start(
