@@ -345,14 +345,16 @@ def test_zsh_takes_bashs_by_its_emulation() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["help", "lab", "run"], "Usage: howdah lab run [OPTIONS] COMMAND"),
+        (["help", "lab", "run"], "Usage: howdah lab run [OPTIONS] COMMAND...\n"),
         (["help"], "Usage: howdah [OPTIONS] COMMAND ..."),
+        (["cp", "--help"], "Usage: howdah cp [OPTIONS] SRC... DST\n"),
+        (["help", "help"], "Usage: howdah help [OPTIONS] [WORD...]\n"),
         (["help", "units"], "1 Gbit is 10⁹ bits"),
         (["help", "exit-codes"], "130, 143 and"),
         (["help", "environment"], "HOWDAH_CONTROL_TOKEN"),
         (["help", "--man", "archive", "ls"], ".TH HOWDAH\\-ARCHIVE\\-LS 1"),
         (["-h"], "Usage: howdah [OPTIONS] COMMAND ..."),
-        (["lab", "run", "-h"], "Usage: howdah lab run [OPTIONS] COMMAND"),
+        (["lab", "run", "-h"], "Usage: howdah lab run [OPTIONS] COMMAND...\n"),
         (["control", "urgent", "-h"], "Usage: howdah control urgent [OPTIONS] COMMAND ..."),
         (["profile", "plot", "x", "-h"], "Usage: howdah profile plot [OPTIONS] FIGURE FILE"),
     ],

@@ -149,9 +149,14 @@ def _topics(command: Command) -> list[tuple[str, list[Row]]]:
 
 
 def _usage(command: Command, called: Sequence[str]) -> str:
-    words = [
-        argument.metavar if argument.required else f"[{argument.metavar}]" for argument in command.arguments()
-    ]
+    words = []
+    for argument in command.arguments():
+        word = (
+            f"{argument.metavar}..."
+            if argument.many and "..." not in str(argument.metavar)
+            else argument.metavar
+        )
+        words.append(word if argument.required else f"[{word}]")
     words += ["COMMAND ..."] if command.run is None else []
     return " ".join([*called, "[OPTIONS]", *map(str, words)])
 
