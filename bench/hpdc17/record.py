@@ -12,8 +12,9 @@ import msgspec
 import numpy as np
 
 from bench.report import RESULTS
-from howdah.archive import Archive, traces
+from howdah.archive import Archive, parquet, traces
 from howdah.archive.runs import COLUMNS, Runs
+from howdah.archive.samples import columns
 from howdah.report.cells import Cell
 from howdah.report.figures import COUNTERPARTS
 from howdah.report.material import Material
@@ -40,8 +41,8 @@ def keep_traces(archive: Archive, material: Material) -> None:
     """Writes the samples of the cells that a figure or a statement needs them of."""
     ids = sorted({each for cell in traced(material) for each in material.cells.ids(cell)})
     records = ((each, archive.load(each).outcome) for each in ids)
-    samples = [(each, traces.columns(outcome.samples)) for each, outcome in records if outcome is not None]
-    traces.write(TRACES, samples)
+    samples = [(each, columns(outcome.samples)) for each, outcome in records if outcome is not None]
+    parquet.write(TRACES, samples)
 
 
 def traced(material: Material) -> list[Cell]:
@@ -63,7 +64,7 @@ def load() -> tuple[Runs, Record]:
 
 
 def _read(ids: Sequence[str]) -> Mapping[str, traces.Trace]:
-    return {each: traces.trace(columns) for each, columns in traces.read([TRACES], ids).items()}
+    return {each: traces.trace(found) for each, found in parquet.read([TRACES], ids).items()}
 
 
 def _type(value: object, name: str) -> type[Any]:

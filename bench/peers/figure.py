@@ -13,16 +13,19 @@ mpl.use("agg")
 from matplotlib import pyplot as plt
 
 _OURS, _CEILING, _OTHERS = "#c2571a", "#9a9a9a", "#3b6ea5"
+_LABELS = {"howdah cp": "howdah cp, kept login", "iperf3": "iperf3 (memory, no files)"}
+_COLUMNS = 2
 
 
 def draw() -> None:
     record = json.loads((RESULTS / "peers.json").read_text())
     runs = [run for run in record["runs"] if run["tool"] != "link"]
-    panels = list(dict.fromkeys((run["work"], run["rtt_ms"]) for run in runs))
+    panels = sorted({(run["work"], run["rtt_ms"]) for run in runs})
+    rows = -(-len(panels) // _COLUMNS)
     figure, axes = plt.subplots(
-        1, len(panels), figsize=(3.6 * len(panels), 3.4), squeeze=False, layout="constrained", sharey=False
+        rows, _COLUMNS, figsize=(5 * _COLUMNS, 3.1 * rows), squeeze=False, layout="constrained"
     )
-    for axis, (kind, rtt_ms) in zip(axes[0], panels, strict=True):
+    for axis, (kind, rtt_ms) in zip(axes.flat, panels, strict=True):
         by_tool = judged([run for run in runs if (run["work"], run["rtt_ms"]) == (kind, rtt_ms)])
         for place, (tool, own) in enumerate(reversed(by_tool.items())):
             rates = [each for each in map(rate, own) if each is not None]
@@ -37,16 +40,23 @@ def draw() -> None:
                 textcoords="offset points",
                 va="center",
             )
-        axis.set_yticks(range(len(by_tool)), list(reversed(by_tool)))
+        axis.set_yticks(range(len(by_tool)), [_LABELS.get(tool, tool) for tool in reversed(by_tool)])
         axis.margins(x=0.18)
         axis.set_xlim(left=0)
         axis.set_xlabel(UNITS[kind])
-        axis.set_title(f"{'one file' if kind == 'file' else 'small files'}, {rtt_ms:g} ms", fontsize=10)
+        axis.set_title(
+            f"{'one file of 2 GiB' if kind == 'file' else '10,000 files of 10 KB'}, {rtt_ms:g} ms",
+            fontsize=10,
+        )
         axis.spines[["top", "right"]].set_visible(False)
     links = [run for run in record["runs"] if run["tool"] == "link"]
     spoilt = [f"{run['rtt_ms']:g} ms" for run in links if run["stats"]["lateness"]["spoilt"]]
     late = f"; SPOILT by a late emulator at {', '.join(spoilt)}" if spoilt else ""
-    figure.suptitle(f"10 Gb/s; medians, a mark for each run ({record['commit']}){late}", fontsize=9)
+    figure.suptitle(
+        f"10 Gb/s, whole command; howdah encrypts, globus, xrdcp, rclone and iperf3 do not\n"
+        f"medians, a mark for each run, commit {record['commit']}{late}",
+        fontsize=9,
+    )
     figure.savefig(RESULTS / "peers.png", dpi=120, metadata={"Software": None})
     plt.close(figure)
 

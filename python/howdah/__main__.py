@@ -20,9 +20,9 @@ def main() -> None:
 
             code = sink.main(words)
         case "respond":
-            from howdah.probing import responder  # noqa: PLC0415
+            from howdah.probing import far_end  # noqa: PLC0415
 
-            code = responder.main(words)
+            code = far_end.respond(words)
         case "standby":
             from howdah.remote import standby  # noqa: PLC0415
 

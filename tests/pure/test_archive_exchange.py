@@ -7,7 +7,7 @@ import duckdb
 import msgspec
 import pytest
 from samples import howdah, record, run, sample
-from test_archive_store import expected_in_parquet, in_parquet, whole
+from test_archive_store import expected_traces, traces, whole
 
 from howdah import HowdahError
 from howdah.archive import Archive
@@ -59,7 +59,7 @@ def test_what_is_carried_over_is_the_same(
     target.save(own)
     assert carry(source, target, tmp_path) == Received(new=4, known=0, unreadable=[])
     assert whole(target) == sorted([*records, own], key=lambda each: each.id)
-    assert in_parquet(target) == expected_in_parquet(records)
+    assert traces(target) == expected_traces(records)
     assert target.inbox.digests(records[0].id).read_text() == "00  a\n"
 
 
@@ -70,9 +70,9 @@ def test_carried_over_again_nothing_is_new(
     target = Archive(tmp_path / "target")
     target.save(records[2])
     assert carry(source, target, tmp_path) == Received(new=3, known=1, unreadable=[])
-    before = in_parquet(target)
+    before = traces(target)
     assert merge(target.inbox, source.root) == Received(new=0, known=4, unreadable=[])
-    assert in_parquet(target) == before
+    assert traces(target) == before
 
 
 @pytest.mark.parametrize("taken_in", [True, False])

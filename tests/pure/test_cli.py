@@ -14,7 +14,7 @@ from samples import howdah
 
 from howdah.remote.messages import Progress
 from howdah.remote.meter import Meter
-from howdah.remote.ssh_errors import explain
+from howdah.remote.ssh import explain
 from howdah.values.plan import Plan
 from howdah.words.copy_terminal import view
 
@@ -38,7 +38,7 @@ def test_ssh_starts_before_anything_else_is_loaded(line: list[str], ssh: str | N
         "    print(host, sorted(heavy & set(sys.modules) - before))\n"
         "    raise SystemExit(7)\n"
         "before = set(sys.modules)\n"
-        "standby.far = far\n"
+        "standby.FarSession = far\n"
         f"sys.argv = ['howdah', 'cp', *{line!r}]\n"
         "from howdah.__main__ import main\n"
         "main()"

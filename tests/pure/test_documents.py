@@ -12,10 +12,27 @@ PLACES = (ROOT, ROOT / "python" / "howdah", ROOT / "crates")
 NAMED = re.compile(r"`([\w.-]+/[\w./-]*)`")
 
 
-@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "README.md", "CONTRIBUTING.md"])
+DOCUMENTS = ["ARCHITECTURE.md", "README.md", "CONTRIBUTING.md", "docs/README.md", "docs/results.md"]
+DESIGN = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "design").glob("*.md"))
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, *DESIGN])
 def test_named_paths_exist(document: str) -> None:
     named = set(NAMED.findall((ROOT / document).read_text()))
     assert [name for name in sorted(named) if not any((place / name).exists() for place in PLACES)] == []
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").rglob("*.md")), ids=str)
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = LINK.findall(page.read_text())
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = ROOT / "docs" / "README.md"
+    linked = {(index.parent / target).resolve() for target in LINK.findall(index.read_text())}
+    assert {page for page in (ROOT / "docs").rglob("*.md") if page != index} - linked == set()
 
 
 def test_every_folder_of_the_tree_has_a_place_in_the_architecture() -> None:

@@ -36,7 +36,7 @@ def test_an_archive_is_private_however_open_the_umask(tmp_path: Path) -> None:
     assert archive.load(made.id) == made
     exported = tmp_path / "exported"
     exchange.export(archive.inbox, Selection(), exported)
-    assert check_private(tmp_path / "data") == 3
+    assert check_private(tmp_path / "data") == 2
     assert check_private(exported) == 3
 
 

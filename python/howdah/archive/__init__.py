@@ -1,7 +1,7 @@
 """Where records live: ``$XDG_DATA_HOME/howdah/records``.
 
 A record is written as one JSON file (``inbox``), which needs no lock and no library. Whoever reads the
-archive takes such files into SQLite and Parquet first (``store``). docs/archive.md describes the layout.
+archive takes such files into SQLite first (``ingest``, ``store``). docs/archive.md describes the layout.
 """
 
 import os

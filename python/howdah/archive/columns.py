@@ -1,51 +1,174 @@
-"""The table of runs as arrays, kept beside it: making arrays of 30,000 rows takes longer than analysing them.
+"""The columns of the table of runs, each with what it says of a record.
 
-Triggers empty the table ``columns`` whenever one of the runs changes, so what is found there is true.
+A new column is one row of ``COLUMNS``: an archive that lacks it gets it when it is next opened, filled from
+the records that are kept. Analyses see it once ``Runs`` (``runs.py``) has a field of its name.
+
+Outside a lab a path is its far host. In a lab it is the link in words, without its delays, so that runs at
+several round-trip times lie on one path. Where the queues of a sweep follow the RTT, the sweep names the
+path. A dumbbell's link is a path of its own, because others may have been on it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from hashlib import blake2s
+from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+import msgspec
 
-from howdah.archive.runs import COLUMNS, Runs, together
-from howdah.archive.store import Store
-from howdah.archive.traces import Trace
+from howdah.cc.choose import choose
+from howdah.values.link import ETHERNET_FRAME_OVERHEAD_BYTES, Burst, Direction, LinkSpec
+from howdah.values.record import Record
 
-_TEXT = ("id", "path", "congestion_control", "sweep")
-_WHOLE = ("streams", "bytes", "retransmissions", "repeat")
-_TRUE_OR_FALSE = ("program", "late", "encrypted", "memory")
+Value = str | int | float | bool | None
 
 
-def load(store: Store, read_traces: Callable[[Sequence[str]], Mapping[str, Trace]]) -> Runs:
-    """Every run of one configuration that moved something."""
-    kept = store.ask("SELECT name, type, data FROM columns")
-    arrays = {name: np.frombuffer(data, type_) for name, type_, data in kept} or _keep(store)
-    return Runs(**arrays, read_traces=read_traces)
+class _Place(NamedTuple):
+    path: str | None
+    rtt_s: float | None
+    rtt_emulated: bool
+    capacity_bps: float | None
+    loss: float | None
 
 
-def _keep(store: Store) -> dict[str, NDArray[Any]]:
-    # In one transaction, so that what is kept is what was read.
-    with store.writing() as database:
-        rows = database.execute(
-            f"SELECT {', '.join(COLUMNS)}, rtt_emulated FROM runs "
-            "WHERE rate_bps IS NOT NULL AND NOT changed ORDER BY id"
-        ).fetchall()
-        *values, emulated = zip(*rows, strict=True) if rows else [()] * (len(COLUMNS) + 1)
-        arrays = {name: _array(name, column) for name, column in zip(COLUMNS, values, strict=True)}
-        measured = ~np.array(emulated, np.bool_)
-        arrays["rtt_s"][measured] = together(arrays["path"][measured], arrays["rtt_s"][measured])
-        database.executemany(
-            "INSERT OR REPLACE INTO columns (name, type, data) VALUES (?, ?, ?)",
-            [(name, array.dtype.str, array.tobytes()) for name, array in arrays.items()],
+class _Run:
+    """A record and what is derived from it."""
+
+    def __init__(self, record: Record) -> None:
+        self.record, self.plan, self.outcome = record, record.plan, record.outcome
+        self.late = "lateness" in record.flags
+        self.place = _place(record)
+        name = self.outcome.congestion_control if self.outcome else None
+        chosen = choose(name, [name]) if name else None
+        self.control = chosen.control.removeprefix("hd_") if chosen else None
+        self.program = chosen.source == "howdah" if chosen else None
+        self.memory = self.outcome.bytes > 0 and self.outcome.files == 0 if self.outcome else None
+        self.changed = self.outcome is not None and self.outcome.changed
+
+
+class Column(NamedTuple):
+    """One column of the table of runs."""
+
+    name: str
+    kind: type[str] | type[int] | type[float] | type[bool]
+    where: str
+    """Where its value is, from ``_Run`` on; null where something on the way is."""
+    required: bool = False
+    """The value is never null."""
+
+    @property
+    def sql(self) -> str:
+        """The declaration in SQL."""
+        kind = {str: "TEXT", int: "INTEGER", float: "REAL", bool: "INTEGER"}[self.kind]
+        return f"{self.name} {kind}" + (f" NOT NULL DEFAULT {self.kind()!r}" if self.required else "")
+
+
+COLUMNS = (
+    Column("id", str, "record.id"),
+    Column("kind", str, "record.kind"),
+    Column("sweep", str, "record.sweep.name"),
+    Column("repeat", int, "record.sweep.repeat"),
+    Column("path", str, "place.path"),
+    Column("congestion_control", str, "control"),
+    Column("program", bool, "program"),
+    Column("streams", int, "plan.streams"),
+    Column("buffer_bytes", int, "plan.buffer_bytes"),
+    Column("rtt_s", float, "place.rtt_s"),
+    Column("rtt_emulated", bool, "place.rtt_emulated"),
+    Column("capacity_bps", float, "place.capacity_bps"),
+    Column("loss", float, "place.loss"),
+    Column("rate_bps", float, "outcome.moving_bps"),
+    Column("elapsed_s", float, "outcome.elapsed_s"),
+    Column("bytes", int, "outcome.bytes"),
+    Column("retransmissions", int, "outcome.retransmissions"),
+    Column("late", bool, "late", required=True),
+    Column("encrypted", bool, "outcome.encrypted"),
+    Column("memory", bool, "memory"),
+    Column("changed", bool, "changed", required=True),
+)
+"""Columns are only ever added, at the end: their number is part of the layout's number (``layout.py``)."""
+
+NAMES = tuple(column.name for column in COLUMNS)
+
+
+def row(record: Record) -> dict[str, Value]:
+    """The row of a record, by column."""
+    run = _Run(record)
+    return {column.name: _value(run, column.where) for column in COLUMNS}
+
+
+def _value(run: _Run, where: str) -> Value:
+    found: Any = run
+    for name in where.split("."):
+        if found is None:
+            return None
+        found = getattr(found, name)
+    value: Value = found
+    return value
+
+
+def link_in_words(link: LinkSpec) -> str:
+    """A lab's link without its delays and seed: ``lab 10 Gb/s, loss 0.01%``; equal words, equal links."""
+    there, back = (_direction_in_words(direction) for direction in link.directions().values())
+    words = [there] if there == back else [there, f"back {back}"]
+    if link.mtu != 1500:
+        words.append(f"MTU {link.mtu}")
+    if link.frame_overhead_bytes != ETHERNET_FRAME_OVERHEAD_BYTES:
+        words.append(f"frame overhead {link.frame_overhead_bytes} B")
+    return f"lab {', '.join(words)}"
+
+
+def _place(record: Record) -> _Place:
+    kept = record.environment.link
+    if kept is None:
+        return _Place(record.host, _measured_rtt_s(record), False, None, None)
+    try:
+        link = msgspec.convert(kept, LinkSpec)
+    except msgspec.ValidationError:
+        return _Place("lab, a link that this version does not know", record.rtt_s, False, None, None)
+    ways = list(link.directions().values())
+    pulled = record.outcome is not None and record.outcome.direction == "pull"
+    data = ways[1] if pulled else ways[0]
+    return _Place(
+        path=(record.sweep and record.sweep.path) or link_in_words(link) + _among(record),
+        rtt_s=sum(way.delay_ns for way in ways) / 1e9,
+        rtt_emulated=True,
+        capacity_bps=data.rate_bps,
+        loss=1 - (1 - data.loss) * (1 - _mean_loss(data.burst)),
+    )
+
+
+def _among(record: Record) -> str:
+    """How many hosts share the link: only a dumbbell has cables."""
+    cables = record.link_stats and record.link_stats.get("cables")
+    return f", shared by {len(cables)} hosts" if cables else ""
+
+
+def _measured_rtt_s(record: Record) -> float | None:
+    if record.rtt_s is not None:
+        return record.rtt_s
+    streams = record.outcome.streams if record.outcome else []
+    return min((stream.rtt_min_s for stream in streams if stream.rtt_min_s is not None), default=None)
+
+
+def _mean_loss(burst: Burst | None) -> float:
+    """Of the chain's stationary distribution; it starts good and stays so where it never enters."""
+    if burst is None or burst.enter == 0:
+        return burst.loss_good if burst else 0.0
+    bad = burst.enter / (burst.enter + burst.leave)
+    return bad * burst.loss_bad + (1 - bad) * burst.loss_good
+
+
+def _direction_in_words(direction: Direction) -> str:
+    words = ["unshaped" if direction.rate_bps is None else f"{direction.rate_bps / 1e9:.12g} Gb/s"]
+    if direction.queue_bytes is not None:
+        words.append(f"queue {direction.queue_bytes / 1e6:.12g} MB")
+    if direction.loss:
+        words.append(f"loss {direction.loss * 100:.12g}%")
+    if direction.burst is not None:
+        words.append(
+            "bursts {:.12g} {:.12g} {:.12g} {:.12g}".format(*msgspec.structs.astuple(direction.burst))
         )
-    return arrays
-
-
-def _array(name: str, values: Sequence[Any]) -> NDArray[Any]:
-    if name in _TEXT:
-        return np.array([value or "" for value in values], np.str_)
-    if name in _WHOLE:
-        return np.array([-1 if value is None else value for value in values], np.int64)
-    return np.array(values, np.bool_ if name in _TRUE_OR_FALSE else np.float64)
+    if direction.jitter_ns:
+        words.append(f"jitter {direction.jitter_ns / 1e6:g} ms")
+    if direction.changes:
+        schedule = msgspec.json.encode(direction.changes)
+        words.append(f"changes {blake2s(schedule, digest_size=3).hexdigest()}")
+    return ", ".join(words)

@@ -1,8 +1,8 @@
 """Archives that travel: exported to a folder and imported from one, or merged as they are.
 
 An exported folder holds ``runs.parquet``, a row a run with the columns of the table of runs and the record
-without its samples as ``json``; ``traces/year=YYYY/month=MM/samples.parquet``; and ``digests/ID.b3sum``: all
-that the archive knows of the runs.
+without its samples as ``json``; ``traces/year=YYYY/month=MM/samples-N.parquet``; and ``digests/ID.b3sum``:
+all that the archive knows of the runs.
 """
 
 import os
@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import get_args, get_type_hints
 
 import msgspec
 
 from howdah import HowdahError, private
-from howdah.archive import parquet, traces
+from howdah.archive import parquet
+from howdah.archive.columns import COLUMNS, NAMES
 from howdah.archive.inbox import Inbox
-from howdah.archive.schema import Row
-from howdah.archive.store import FILE, Entry, Selection, Store, month
-from howdah.archive.taking import batches, entry, take, without_samples
+from howdah.archive.ingest import batches, entry, ingest, kept_apart
+from howdah.archive.samples import pack, unpack
+from howdah.archive.store import FILE, Entry, Selection, Store
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,23 +47,22 @@ def export(inbox: Inbox, selection: Selection, destination: Path) -> Exported:
         raise HowdahError(f"{destination} exists; export to a folder that is not there yet")
     temporary = destination.with_name(f".{destination.name}.{os.getpid()}")
     with Store(inbox.root) as store, _files():
-        take(inbox, store)
-        ids = [run for run, _ in store.weighed(selection)]
+        ingest(inbox, store)
+        weighed = store.weighed(selection)
         private.folder(temporary)
         try:
-            _write_runs(store, ids, temporary / "runs.parquet")
-            for folder, of_month in groupby(ids, month):
-                with store.files_of(together := list(of_month)) as files:
-                    if files:
-                        private.folder(temporary / "traces" / folder)
-                        traces.join(temporary / "traces" / folder / "samples.parquet", files, together)
+            _write(store, weighed, temporary)
             private.folder(temporary / "digests")
-            _copy_digests(ids, inbox.digests, lambda each: temporary / "digests" / f"{each}.b3sum")
+            _copy_digests(
+                [run for run, _ in weighed],
+                inbox.digests,
+                lambda each: temporary / "digests" / f"{each}.b3sum",
+            )
             temporary.rename(destination)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
     size_bytes = sum(file.stat().st_size for file in destination.rglob("*") if file.is_file())
-    return Exported(folder=str(destination), runs=len(ids), size_bytes=size_bytes)
+    return Exported(folder=str(destination), runs=len(weighed), size_bytes=size_bytes)
 
 
 def import_(inbox: Inbox, folder: Path) -> Received:
@@ -92,11 +91,11 @@ def _receive(inbox: Inbox, found: Iterator[_Found], digests: Callable[[str], Pat
     new, known, unreadable = 0, 0, []
     private.folder(inbox.root)
     with Store(inbox.root) as store, _files():
-        take(inbox, store)
-        for batch in batches((each, each.samples_count if isinstance(each, Entry) else 0) for each in found):
+        ingest(inbox, store)
+        for batch in batches((each, each.samples if isinstance(each, Entry) else 0) for each in found):
             entries = [each for each in batch if isinstance(each, Entry)]
             unreadable += [str(each) for each in batch if not isinstance(each, Entry)]
-            _copy_digests([each.row.id for each in entries], digests, inbox.digests)
+            _copy_digests([each.id for each in entries], digests, inbox.digests)
             added = store.add(entries)
             new, known = new + added, known + len(entries) - added
     return Received(new=new, known=known, unreadable=unreadable)
@@ -116,41 +115,50 @@ def _archived(inbox: Inbox) -> Iterator[_Found]:
     with Store(inbox.root) as store:
         for ids in batches(store.weighed(Selection())):
             for found in store.entries(ids):
-                yield _readable(found.json, store.name(found.row.id), found.samples)
+                yield _readable(found.json, store.name(found.id), found.samples, found.trace)
 
 
 def _exported(exported: Path) -> Iterator[_Found]:
     file = exported / "runs.parquet"
-    with parquet.engine() as engine:
-        table = f"FROM read_parquet({parquet.text(file)}) ORDER BY id"
-        weighed: list[tuple[str, int]] = engine.execute(f"SELECT id, samples {table}").fetchall()
-        texts = dict(engine.execute(f"SELECT id, json {table}").fetchall())
-    for folder, of_month in groupby(weighed, lambda pair: month(pair[0])):
+    runs = parquet.read_runs(file)
+    texts = {run: text for run, _, text in runs}
+    for folder, of_month in groupby(
+        ((run, samples) for run, samples, _ in runs), lambda pair: _month(pair[0])
+    ):
         files = sorted((exported / "traces" / folder).glob("*.parquet"))
         for ids in batches(of_month):
-            samples = traces.read(files, ids)
-            for each in ids:
-                yield _readable(texts[each], f"{each} in {file}", samples.get(each))
+            found = parquet.read(files, ids)
+            for run in ids:
+                columns = found.get(run)
+                trace = None if columns is None else pack(columns)
+                count = 0 if columns is None else len(columns["t_s"])
+                yield _readable(texts[run], f"{run} in {file}", count, trace)
 
 
-def _readable(json: str, where: str, samples: traces.Columns | None) -> _Found:
+def _readable(json: str, where: str, samples: int, trace: bytes | None) -> _Found:
     try:
-        return without_samples(json, where, samples)
+        return kept_apart(json, where, samples, trace)
     except HowdahError as error:
         return error
 
 
-def _write_runs(store: Store, ids: Sequence[str], file: Path) -> None:
-    rows = store.rows(ids)
-    hints = {**get_type_hints(Row), "samples": int, "json": str}
-    values = zip(*rows, strict=True) if rows else [()] * len(hints)
-    table = {
-        name: traces.column(column, get_args(hint)[0] if get_args(hint) else hint)
-        for (name, hint), column in zip(hints.items(), values, strict=True)
-    }
-    private.create(file)
-    with parquet.engine({"runs": table}) as engine:
-        engine.execute(f"COPY (SELECT * FROM runs) TO {parquet.text(file)} {parquet.OPTIONS}")
+def _write(store: Store, weighed: Sequence[tuple[str, int]], folder: Path) -> None:
+    rows = []
+    for month, of_month in groupby(weighed, lambda pair: _month(pair[0])):
+        for number, ids in enumerate(batches(of_month)):
+            entries = store.entries(ids)
+            rows += [(*(each.row[name] for name in NAMES), each.samples, each.json) for each in entries]
+            traced = [(each.id, unpack(each.trace)) for each in entries if each.trace is not None]
+            if traced:
+                private.folder(folder / "traces" / month)
+                parquet.write(folder / "traces" / month / f"samples-{number}.parquet", traced)
+    kinds = {column.name: column.kind for column in COLUMNS}
+    parquet.write_runs(folder / "runs.parquet", {**kinds, "samples": int, "json": str}, rows)
+
+
+def _month(record_id: str) -> Path:
+    """The folder of a run's samples."""
+    return Path(f"year={record_id[:4]}") / f"month={record_id[4:6]}"
 
 
 def _copy_digests(ids: Sequence[str], source: Callable[[str], Path], target: Callable[[str], Path]) -> None:

@@ -1,18 +1,41 @@
-"""Parquet files through DuckDB, which is given no network and no file but those that are named."""
+"""Runs and traces as Parquet, for export and import: a row a run, and a row a sample.
 
-import os
-from collections.abc import Iterator, Mapping
+DuckDB writes and reads it, and is given no network and no file but those that are named.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from howdah import HowdahError
+import numpy as np
+
+from howdah import HowdahError, private
+from howdah.archive.samples import Columns
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-OPTIONS = "(FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)"
-"""Of COPY, into a file that is there and keeps its rights."""
+_SAMPLE: dict[str, type[Any]] = {
+    "t_s": float,
+    "stream": int,
+    "bytes_acked": int,
+    "cwnd": int,
+    "ssthresh": int,
+    "rtt_s": float,
+    "min_rtt_s": float,
+    "retransmissions": int,
+    "delivery_rate_bps": float,
+    "pacing_rate_bps": float,
+    "notsent_bytes": int,
+    "limited": str,
+}
+"""The columns but for ``id`` and ``sample``, which is a sample's place in its record."""
+
+_OPTIONS = "(FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)"
+"""Options of COPY, into a file that is there and keeps its rights."""
 
 _OFFLINE: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -21,7 +44,7 @@ _OFFLINE: dict[str, str | bool | int | float | list[str]] = {
 
 
 @contextmanager
-def engine(tables: Mapping[str, Mapping[str, Any]] | None = None) -> Iterator["DuckDBPyConnection"]:
+def _engine(tables: Mapping[str, Mapping[str, Any]] | None = None) -> Iterator["DuckDBPyConnection"]:
     """DuckDB with these arrays as tables. What it cannot do inside raises HowdahError."""
     # A profile needs no trace, and must be there at once.
     import duckdb  # noqa: PLC0415
@@ -40,16 +63,61 @@ def engine(tables: Mapping[str, Mapping[str, Any]] | None = None) -> Iterator["D
         connection.close()
 
 
-def text(file: Path) -> str:
-    """A name as a literal of SQL."""
+def _text(file: Path) -> str:
+    """The name of a file as a literal of SQL."""
     return "'{}'".format(str(file).replace("'", "''"))
 
 
-def flush(file: Path) -> None:
-    """To the disk, the name as well: what the database says is there must survive a power cut."""
-    for each, flags in ((file, os.O_RDWR), (file.parent, os.O_RDONLY)):
-        descriptor = os.open(each, flags)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def write_runs(file: Path, kinds: Mapping[str, type[Any]], rows: Sequence[Sequence[Any]]) -> None:
+    """Writes one row a run; ``kinds`` are the columns."""
+    values = zip(*rows, strict=True) if rows else [()] * len(kinds)
+    table = {name: _array(each, kind) for (name, kind), each in zip(kinds.items(), values, strict=True)}
+    private.create(file)
+    with _engine({"runs": table}) as engine:
+        engine.execute(f"COPY (SELECT * FROM runs) TO {_text(file)} {_OPTIONS}")
+
+
+def read_runs(file: Path) -> list[tuple[str, int, str]]:
+    """The id, the number of samples and the JSON of each run, sorted by id."""
+    with _engine() as engine:
+        return engine.execute(
+            f"SELECT id, samples, json FROM read_parquet({_text(file)}) ORDER BY id"
+        ).fetchall()
+
+
+def write(file: Path, runs: Sequence[tuple[str, Columns]]) -> None:
+    """Writes one file with the samples of these runs."""
+    counts = [len(columns["t_s"]) for _, columns in runs]
+    table = {
+        name: _array([value for _, columns in runs for value in columns[name]], kind)
+        for name, kind in _SAMPLE.items()
+    }
+    table["id"] = np.ma.masked_array(np.repeat(np.array([run for run, _ in runs], np.object_), counts))
+    table["sample"] = np.ma.masked_array(np.concatenate([np.arange(count) for count in counts]))
+    private.create(file)
+    with _engine({"samples": table}) as engine:
+        columns = ", ".join(("id", "sample", *_SAMPLE))
+        engine.execute(f"COPY (SELECT {columns} FROM samples) TO {_text(file)} {_OPTIONS}")
+
+
+def read(files: Sequence[Path], ids: Sequence[str]) -> dict[str, Columns]:
+    """The samples of these runs that are in ``files``, by id; a run without any is not in it."""
+    if not files:
+        return {}
+    names = ", ".join(map(_text, files))
+    with _engine({"wanted": {"id": np.array(ids, np.object_)}}) as engine:
+        found = engine.execute(
+            f"SELECT id, {', '.join(_SAMPLE)} FROM read_parquet([{names}], hive_partitioning = false) "
+            "SEMI JOIN wanted USING (id) ORDER BY id, sample"
+        ).fetchall()
+    return {
+        run: dict(zip(_SAMPLE, list(zip(*rows, strict=True))[1:], strict=True))
+        for run, rows in groupby(found, itemgetter(0))
+    }
+
+
+def _array(values: Sequence[Any], kind: type[Any]) -> "np.ma.MaskedArray[Any, Any]":
+    """Values of one kind as an array, nulls masked; text becomes objects."""
+    missing = [value is None for value in values]
+    filled = [kind() if value is None else value for value in values]
+    return np.ma.masked_array(np.array(filled, np.object_ if kind is str else kind), missing)

@@ -4,15 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from heapq import merge
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from howdah import HowdahError
-from howdah.archive import columns
-from howdah.archive import traces as tracing
 from howdah.archive.inbox import Inbox, Unreadable
-from howdah.archive.runs import Runs
+from howdah.archive.ingest import ingest, record
+from howdah.archive.samples import unpack
 from howdah.archive.store import Selection, Store
-from howdah.archive.taking import record, take
 from howdah.values.record import Record
+
+if TYPE_CHECKING:
+    from howdah.archive.runs import Runs
+    from howdah.archive.traces import Trace
 
 _ANY = Selection()
 
@@ -20,7 +23,7 @@ _ANY = Selection()
 def newest(inbox: Inbox, selection: Selection = _ANY) -> Iterator[Record | Unreadable]:
     """The records selected, without their samples, newest first, and among them what cannot be read."""
     with Store(inbox.root) as store:
-        broken = reversed(take(inbox, store))
+        broken = reversed(ingest(inbox, store))
         kept = (_readable(store, *pair) for pair in store.newest(selection))
         yield from merge(broken, kept, key=attrgetter("id"), reverse=True)
 
@@ -35,7 +38,7 @@ def _readable(store: Store, record_id: str, json: str) -> Record | Unreadable:
 def load(inbox: Inbox, name: str) -> Record:
     """The whole record of this id, of the only id that begins so, or the newest one for ``last``."""
     with Store(inbox.root) as store:
-        broken = {each.id: each for each in take(inbox, store)}
+        broken = {each.id: each for each in ingest(inbox, store)}
         beginning = "" if name == "last" else name
         ids = sorted({*store.ids(beginning), *(each for each in broken if each.startswith(beginning))})
         if not ids:
@@ -51,18 +54,23 @@ def load(inbox: Inbox, name: str) -> Record:
         if found in broken:
             raise HowdahError(broken[found].problem)
         (entry,) = store.entries(ids)
-        return record(entry.json, store.name(found), entry.samples)
+        return record(entry.json, store.name(found), entry.trace)
 
 
-def runs(inbox: Inbox) -> Runs:
+def runs(inbox: Inbox) -> "Runs":
     """Every run of one configuration that moved something, as columns."""
+    # Analyses alone need arrays.
+    from howdah.archive.runs import load as load_runs  # noqa: PLC0415
+
     with Store(inbox.root) as store:
-        take(inbox, store)
-        return columns.load(store, partial(traces, inbox))
+        ingest(inbox, store)
+        return load_runs(store, partial(traces, inbox))
 
 
-def traces(inbox: Inbox, ids: Sequence[str]) -> Mapping[str, tracing.Trace]:
+def traces(inbox: Inbox, ids: Sequence[str]) -> "Mapping[str, Trace]":
     """The samples of these runs, by id; a run without any is not in it."""
+    from howdah.archive.traces import trace  # noqa: PLC0415
+
     with Store(inbox.root) as store:
-        take(inbox, store)
-        return {run: tracing.trace(found) for run, found in store.samples(ids).items()}
+        ingest(inbox, store)
+        return {run: trace(unpack(blob)) for run, blob in store.traces(ids).items()}

@@ -3,11 +3,12 @@
 import dataclasses
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
+from howdah.archive.store import Store
 from howdah.archive.traces import Trace
 
 Value = str | float | bool | None
@@ -114,6 +115,51 @@ class Runs:
 
 
 COLUMNS = tuple(field.name for field in dataclasses.fields(Runs) if field.name != "read_traces")
+
+
+def load(store: Store, read_traces: Callable[[Sequence[str]], Mapping[str, Trace]]) -> Runs:
+    """Every run of one configuration that moved something.
+
+    The arrays are kept beside the table, because making them of 30,000 rows takes longer than analysing them.
+    Triggers empty the table ``columns`` whenever a run changes, so what is found there is true.
+    """
+    kept = store.ask("SELECT name, type, data FROM columns")
+    arrays = {name: np.frombuffer(data, type_) for name, type_, data in kept}
+    if set(arrays) != set(COLUMNS):
+        arrays = _keep(store)
+    return Runs(**arrays, read_traces=read_traces)
+
+
+def _keep(store: Store) -> dict[str, NDArray[Any]]:
+    # In one transaction, so that what is kept is what was read.
+    with store.writing() as database:
+        rows = database.execute(
+            f"SELECT {', '.join(COLUMNS)}, rtt_emulated FROM runs "
+            "WHERE rate_bps IS NOT NULL AND NOT changed ORDER BY id"
+        ).fetchall()
+        *values, emulated = zip(*rows, strict=True) if rows else [()] * (len(COLUMNS) + 1)
+        arrays = {name: _array(name, column) for name, column in zip(COLUMNS, values, strict=True)}
+        measured = ~np.array(emulated, np.bool_)
+        arrays["rtt_s"][measured] = together(arrays["path"][measured], arrays["rtt_s"][measured])
+        database.executemany(
+            "INSERT OR REPLACE INTO columns (name, type, data) VALUES (?, ?, ?)",
+            [(name, array.dtype.str, array.tobytes()) for name, array in arrays.items()],
+        )
+    return arrays
+
+
+def _array(name: str, values: Sequence[Any]) -> NDArray[Any]:
+    kind = _KINDS[name]
+    if kind in _UNKNOWN:
+        values = [_UNKNOWN[kind] if value is None else value for value in values]
+    return np.array(values, kind)
+
+
+_KINDS = {
+    name: get_args(get_args(hint)[1])[0] for name, hint in get_type_hints(Runs).items() if name in COLUMNS
+}
+_UNKNOWN: dict[type[Any], Any] = {np.str_: "", np.int64: -1}
+"""What stands for null; of floats it is NaN."""
 
 
 def together(path: NDArray[np.str_], rtt_s: NDArray[np.float64]) -> NDArray[np.float64]:

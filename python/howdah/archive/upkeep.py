@@ -1,29 +1,23 @@
-"""What keeps an archive small: old records go on request, leavings go, small files of traces are joined."""
+"""What keeps an archive small: old records go on request, and leavings go."""
 
 import re
 import time
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from howdah import HowdahError
-from howdah.archive import traces
 from howdah.archive.inbox import Inbox
-from howdah.archive.store import Part, Store, size_bytes
-from howdah.archive.taking import take
+from howdah.archive.ingest import ingest
+from howdah.archive.store import Store, size_bytes
 from howdah.values.record import id_time
 
 _LEFT_BEHIND_S = 86400
 """What nobody has written to for so long is of a copy that was killed; others may be of one at work."""
 
-_SMALL_BYTES = 64 * 1024 * 1024
-_JOINED_BYTES = 256 * 1024 * 1024
-"""Joined at a time: others wait meanwhile."""
-
-_PARQUET = re.compile(r"\.?([0-9a-f]{16}\.parquet)(\.part)?")
+_PARQUET = re.compile(r"\.?[0-9a-f]{16}\.parquet(\.part)?")
 _TEMPORARY = re.compile(r"\.\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{6}\.\d+")
 
 
@@ -31,9 +25,8 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     """What was removed, or would be."""
 
     ids: list[str]
-    """Of the runs, oldest first."""
+    """The runs, oldest first."""
     size_bytes: int
-    """A trace counts with its share of the file that it is in."""
 
 
 class Collected(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,8 +34,6 @@ class Collected(msgspec.Struct, frozen=True, kw_only=True):
 
     leavings: int
     """Files that belonged to no record."""
-    joined: int
-    """Files of traces that were joined, or rewritten without runs that are gone."""
     freed_bytes: int
 
 
@@ -53,7 +44,7 @@ def prune(inbox: Inbox, *, older_than_s: float, keep: int, dry_run: bool = False
     """
     until = id_time(datetime.now(UTC) - timedelta(seconds=older_than_s))
     with Store(inbox.root) as store:
-        broken = {each.id: each.file for each in take(inbox, store)}
+        broken = {each.id: each.file for each in ingest(inbox, store)}
         sizes = {each: size_bytes(file) for each, file in broken.items()} | store.sizes()
         ordered = sorted(sizes)
         ids = [each for each in ordered[: max(0, len(ordered) - keep)] if each < until]
@@ -64,38 +55,30 @@ def prune(inbox: Inbox, *, older_than_s: float, keep: int, dry_run: bool = False
         if not dry_run:
             store.remove([each for each in ids if each not in broken])
             _remove([*(broken[each] for each in ids if each in broken), *digests])
-            _rewrite(store, join_small=False)
     return Pruned(ids=sorted({*ids, *(each.stem for each in stray)}), size_bytes=freed_bytes)
 
 
 def collect(inbox: Inbox) -> Collected:
-    """Removes what belongs to no record, joins small files of traces, and gives room in SQLite back.
+    """Removes what belongs to no record, and gives the room in SQLite that is not used back.
 
     Raises HowdahError when a file cannot be removed.
     """
     with Store(inbox.root) as store:
-        broken = take(inbox, store)
+        broken = ingest(inbox, store)
         before = _whole_size(inbox.root)
         with store.writing():
-            leavings = _forgotten_parts(store)
+            leavings = _parquet_of_an_older_layout(inbox)
             leavings += _stray_digests(inbox, {*store.ids(""), *(each.id for each in broken)})
             leavings += _half_written(inbox)
             _remove(leavings)
-        joined = _rewrite(store, join_small=True)
         store.vacuum()
         freed_bytes = before - _whole_size(inbox.root)
-    return Collected(leavings=len(leavings), joined=joined, freed_bytes=max(0, freed_bytes))
+    return Collected(leavings=len(leavings), freed_bytes=max(0, freed_bytes))
 
 
-def _forgotten_parts(store: Store) -> list[Path]:
-    """Parquet that no transaction names; to be asked inside one, when nobody else is writing any."""
-    named = {store.traces / part.file for part in store.parts()}
-    found = []
-    for file in store.traces.glob("year=*/month=*/*"):
-        name = _PARQUET.fullmatch(file.name)
-        if name and file.with_name(name[1]) not in named:
-            found.append(file)
-    return found
+def _parquet_of_an_older_layout(inbox: Inbox) -> list[Path]:
+    """Traces that are in the database now; a process was killed before it could remove them."""
+    return [file for file in inbox.root.glob("traces/year=*/month=*/*") if _PARQUET.fullmatch(file.name)]
 
 
 def _stray_digests(inbox: Inbox, recorded: Collection[str]) -> list[Path]:
@@ -112,48 +95,6 @@ def _left_behind(file: Path) -> bool:
         return time.time() - file.stat().st_mtime > _LEFT_BEHIND_S
     except FileNotFoundError:
         return False
-
-
-def _rewrite(store: Store, *, join_small: bool) -> int:
-    """Writes files of traces anew that hold runs which are gone, and joins small ones; how many."""
-    store.finish()
-    rewritten = 0
-    for month in sorted({Path(part.file).parent for part in store.parts()}):
-        while True:
-            with store.writing():
-                parts = _worth_rewriting(store, month, join_small=join_small)
-                if parts:
-                    _join(store, month, parts)
-            store.finish()
-            rewritten += len(parts)
-            if not parts:
-                break
-    return rewritten
-
-
-def _worth_rewriting(store: Store, month: Path, *, join_small: bool) -> list[Part]:
-    live = store.live_samples()
-    here = [part for part in store.parts() if Path(part.file).parent == month and part.state == "here"]
-    with_dead = [part for part in here if live.get(part.part, 0) < part.samples]
-    if with_dead or not join_small:
-        return with_dead
-    small, together_bytes = [], 0
-    for part in here:
-        found_bytes = size_bytes(store.traces / part.file)
-        if found_bytes < _SMALL_BYTES and together_bytes + found_bytes < _JOINED_BYTES:
-            small.append(part)
-            together_bytes += found_bytes
-    return small if len(small) > 1 else []
-
-
-def _join(store: Store, month: Path, parts: list[Part]) -> None:
-    """Inside a transaction: one file in place of several."""
-    ids = store.ids_of_parts([part.part for part in parts])
-    new = None
-    if ids:
-        files = [store.traces / part.file for part in parts]
-        new = store.new_part(month, partial(traces.join, parts=files, ids=ids))
-    store.replace_parts([part.part for part in parts], new)
 
 
 def _whole_size(root: Path) -> int:

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 def start(**given: "Any") -> int:  # noqa: ANN401
     """Starts ssh, and then copies what ``howdah.cli.copy_command.copy`` is given. Returns the exit code."""
     from howdah import interrupt  # noqa: PLC0415
-    from howdah.remote import early  # noqa: PLC0415
+    from howdah.remote import standby  # noqa: PLC0415
 
+    interrupt.install()
     try:
         # A share is asked for before ssh connects, which may be held to it.
         if given["traffic_class"] is None:
-            early.begin(given["names"], given["far_howdah"], memory=given["memory"] is not None)
+            standby.begin(given["names"], given["far_howdah"], memory=given["memory"] is not None)
         gc.enable()
         # A C extension whose loading is broken off crashes when Python ends.
         with interrupt.Held():
@@ -29,7 +30,7 @@ def start(**given: "Any") -> int:  # noqa: ANN401
 
         return guarded(lambda: copy_command.copy(**given))
     finally:
-        early.drop()
+        standby.drop()
 
 
 COMMANDS = (

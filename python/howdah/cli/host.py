@@ -146,11 +146,12 @@ COMMANDS = (_DOCTOR, _CC)
 
 def doctor(*, host: str | None, rate: str, rtt: str | None, far_howdah: str | None, json: bool) -> int:
     """Prints the report and returns the exit code. Raises HowdahError."""
-    from howdah import document  # noqa: PLC0415
+    from howdah import document, interrupt  # noqa: PLC0415
     from howdah._native import parse_duration, parse_rate  # noqa: PLC0415
-    from howdah.doctor.examine import examine  # noqa: PLC0415
+    from howdah.doctor.report import examine  # noqa: PLC0415
     from howdah.words.doctor import in_words  # noqa: PLC0415
 
+    interrupt.install()
     report = examine(
         rate_bps=parse_rate(rate),
         rtt_s=None if rtt is None else parse_duration(rtt) / 1e9,

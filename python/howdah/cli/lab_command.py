@@ -15,14 +15,13 @@ from rich.table import Table
 from howdah import document
 from howdah._native import HowdahError, format_duration
 from howdah.cc.choose import choose
-from howdah.lab import control, labfile, linkfile, named
-from howdah.lab import run as foreground
-from howdah.lab.control import Ready, Setup
-from howdah.lab.enter import Process
+from howdah.lab import daemon, labfile, messages, tree
 from howdah.lab.hosts import CONGESTION_CONTROL
-from howdah.lab.registry import Entry, Registry
+from howdah.lab.messages import LabReady, LabSetup
+from howdah.lab.registry import LabEntry, Registry
+from howdah.lab.session import Process
 from howdah.lab.topology import Topology
-from howdah.lab.tree import Interrupted
+from howdah.lab.tree import LabInterrupted
 from howdah.text import some
 from howdah.values.link import LinkSpec, LinkStats
 from howdah.values.record import HostLimits
@@ -42,7 +41,7 @@ def run(
 ) -> int:
     """Runs a command in a lab of its own and returns its exit code. Raises HowdahError.
 
-    ``lab`` has the fields of ``linkfile.Options`` and ``labfile.Options``.
+    ``lab`` has the fields of ``labfile.LabOptions``.
     """
     link, topology = _lab(schedule, lab)
     _require(command[0])
@@ -51,7 +50,7 @@ def run(
         raise HowdahError(f"--host: no host is called {host}; this lab has {some(known)}")
     with _output(json_stats) as file:
         try:
-            setup = Setup(
+            setup = LabSetup(
                 link,
                 topology,
                 sshd=sshd,
@@ -59,8 +58,8 @@ def run(
                 host=host,
                 congestion_control=_control(cc),
             )
-            ended = foreground.run(setup, _tell_notes)
-        except Interrupted as interrupted:
+            ended = tree.run(setup, _tell_notes)
+        except LabInterrupted as interrupted:
             return interrupted.exit_code
         if file:
             file.write(document.encode(ended.stats).decode())
@@ -81,7 +80,7 @@ def up(
 ) -> None:
     """Brings up a lab that stays, and says how to enter it. Raises HowdahError."""
     link, topology = _lab(schedule, lab)
-    ready = named.up(name, Setup(link, topology, sshd=sshd, congestion_control=_control(cc)))
+    ready = daemon.up(name, LabSetup(link, topology, sshd=sshd, congestion_control=_control(cc)))
     _tell_notes(ready)
     if json:
         document.show(
@@ -109,7 +108,7 @@ def execute(*, name: str, host: str, command: list[str]) -> int:
     # A Ctrl-C is the command's; it decides what comes of it.
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, lambda *_: None)
-    process = Process(entry.ready, host, command, tied=True)
+    process = Process(entry.ready, host, command, dies_with_parent=True)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda taken, _: process.send_signal(taken))
     code = process.wait()
@@ -118,7 +117,7 @@ def execute(*, name: str, host: str, command: list[str]) -> int:
 
 def show_stats(*, name: str, json: bool) -> None:
     """Prints what a lab's link did. Raises HowdahError."""
-    found = control.ask(Registry().find(name).ready.pid, "stats")
+    found = messages.ask(Registry().find(name).ready.pid, "stats")
     if json:
         document.show(found)
     else:
@@ -128,7 +127,7 @@ def show_stats(*, name: str, json: bool) -> None:
 
 def list_labs(*, json: bool) -> None:
     """Prints the labs that are up."""
-    labs = named.living()
+    labs = daemon.living()
     if json:
         document.show(
             [
@@ -156,7 +155,7 @@ def list_labs(*, json: bool) -> None:
 
 def down(*, name: str, json: bool) -> None:
     """Ends a lab and says so. Raises HowdahError."""
-    last = named.down(name)
+    last = daemon.down(name)
     if json:
         document.show({"name": name, "stats": last})
     else:
@@ -167,8 +166,7 @@ def down(*, name: str, json: bool) -> None:
 
 def _lab(schedule: Path | None, options: dict[str, Any]) -> tuple[LinkSpec, Topology]:
     """The lab of a file with options over it. Raises HowdahError."""
-    link = linkfile.Options(**{name: options.pop(name) for name in linkfile.Options.__struct_fields__})
-    return labfile.build(link, labfile.Options(**options), schedule)
+    return labfile.build(labfile.LabOptions(**options), schedule)
 
 
 def _control(name: str | None) -> str:
@@ -207,7 +205,7 @@ def _output(name: str | None) -> Any:  # noqa: ANN401, a context with a text fil
         raise HowdahError(f"cannot write {name}: {error.strerror}") from None
 
 
-def _tell_notes(ready: Ready) -> None:
+def _tell_notes(ready: LabReady) -> None:
     for note in ready.notes:
         print(f"howdah: note: {note}", file=sys.stderr)
 
@@ -219,9 +217,9 @@ def _warn(stats: LinkStats) -> None:
         print(f"{red}howdah: warning: {warning}{plain}", file=sys.stderr)
 
 
-def _machine_words(entry: Entry) -> str:
+def _machine_words(entry: LabEntry) -> str:
     try:
-        spoilt = control.ask(entry.ready.pid, "stats").lateness.spoilt
+        spoilt = messages.ask(entry.ready.pid, "stats").lateness.spoilt
     except HowdahError:
         return "[red]does not answer[/red]"
     return "[red]too slow[/red]" if spoilt else "kept up"

@@ -132,24 +132,35 @@ def probe(
     """Measures and returns the exit code. Raises HowdahError."""
     import sys  # noqa: PLC0415
 
-    from howdah import HowdahError, document  # noqa: PLC0415
+    from howdah import HowdahError, document, interrupt  # noqa: PLC0415
     from howdah._native import parse_duration  # noqa: PLC0415
-    from howdah.archive import Archive  # noqa: PLC0415
-    from howdah.measure.probe import ProbeRequest, Quiet, run  # noqa: PLC0415
-    from howdah.words.probe import Lines, Terminal, in_words  # noqa: PLC0415
+    from howdah.library import probed  # noqa: PLC0415
+    from howdah.measure.probe import ProbeDisplay, ProbeRequest  # noqa: PLC0415
+    from howdah.words.probe import ProbeLines, ProbeTerminal, in_words  # noqa: PLC0415
 
     for_s = None if lasting is None else parse_duration(lasting) / 1e9
-    request = ProbeRequest(host, for_s, udp, far_howdah, active or bursts is not None, bursts)
-    shown = Quiet() if quiet else Terminal() if sys.stderr.isatty() and not json else Lines()
-    done = run(request, shown, Archive())
+    request = ProbeRequest(host, for_s, udp, far_howdah, active or bursts is not None, bursts, sys.argv)
+    shown = ProbeDisplay() if quiet else ProbeTerminal() if sys.stderr.isatty() and not json else ProbeLines()
+    interrupt.install()
+    exit_code, unkept = 0, None
+    try:
+        record = probed(request, shown)
+    except (HowdahError, interrupt.Interrupted) as problem:
+        if problem.record is None:
+            raise
+        record = problem.record
+        if isinstance(problem, interrupt.Interrupted):
+            exit_code, unkept = 128 + problem.number, next(iter(getattr(problem, "__notes__", [])), None)
+        else:
+            unkept = str(problem)
     if json:
-        document.show(done.record)
-    elif not quiet and done.record.probe is not None:
-        print(in_words(done.record.probe, done.record.host or host))
-        if "lateness" in done.record.flags:
+        document.show(record)
+    elif not quiet and record.probe is not None:
+        print(in_words(record.probe, record.host or host))
+        if "lateness" in record.flags:
             print("warning: this machine was too slow for the link; part of the queueing is its own")
-        if done.archive_error is None:
-            print(f"Record: howdah archive show {done.record.id}")
-    if done.archive_error is not None:
-        raise HowdahError(done.archive_error)
-    return done.exit_code
+        if unkept is None:
+            print(f"Record: howdah archive show {record.id}")
+    if unkept is not None:
+        raise HowdahError(unkept)
+    return exit_code

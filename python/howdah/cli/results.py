@@ -55,7 +55,7 @@ _PRUNE = Command(
 
 _GC = Command(
     "gc",
-    "Remove what belongs to no record, and join small files of traces.",
+    "Remove what belongs to no record, and give unused room back.",
     run="results_command.gc",
     rows={"Output": [_DONE]},
 )

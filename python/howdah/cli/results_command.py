@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args, get_type_hints
 
-from howdah import HowdahError, document
+from howdah import HowdahError, document, interrupt
 from howdah._native import format_bytes, parse_bytes, parse_duration, parse_rate
 from howdah.archive import Archive, Unreadable, exchange, upkeep
 from howdah.archive.store import Selection
@@ -67,10 +67,7 @@ def gc(*, json: bool) -> None:
     if json:
         document.show(collected)
         return
-    print(
-        f"Freed {format_bytes(collected.freed_bytes)}: removed {count(collected.leavings, 'leaving')}, "
-        f"rewrote {count(collected.joined, 'file')} of traces"
-    )
+    print(f"Freed {format_bytes(collected.freed_bytes)}: removed {count(collected.leavings, 'leaving')}")
 
 
 def export(*, folder: Path, kind: str | None, sweep: str | None, newer_than: str | None, json: bool) -> None:
@@ -128,11 +125,11 @@ def profile(
     sizes = _sizes(buffer)
     from rich.console import Console  # noqa: PLC0415
 
-    from howdah.profiles.spread import DRAWS  # noqa: PLC0415
-    from howdah.profiles.study import choose, study  # noqa: PLC0415
-    from howdah.profiles.table import parts  # noqa: PLC0415
+    from howdah.profiles.profile import DRAWS  # noqa: PLC0415
+    from howdah.profiles.study import runs_with, study  # noqa: PLC0415
+    from howdah.words.profile import parts  # noqa: PLC0415
 
-    chosen = choose(
+    chosen = runs_with(
         Archive().runs(), path=path, congestion_control=cc, streams=streams, buffer_bytes=sizes, sweep=sweep
     )
     found = study(chosen, late=late, files=files, draws=DRAWS if json else 0)
@@ -159,11 +156,11 @@ def plot(
     """Draws the runs chosen and says what the figure shows. Raises HowdahError as ``figures.plot``."""
     sizes = _sizes(buffer)
     rtts = None if rtt is None else [parse_duration(each) / 1e9 for each in rtt]
-    from howdah.profiles.study import choose  # noqa: PLC0415
+    from howdah.profiles.study import runs_with  # noqa: PLC0415
     from howdah.report import figures  # noqa: PLC0415
     from howdah.report.material import Material  # noqa: PLC0415
 
-    chosen = choose(
+    chosen = runs_with(
         Archive().runs(),
         path=path,
         congestion_control=cc,
@@ -196,21 +193,18 @@ def select(
     json: bool,
 ) -> None:
     """Prints what to take for a transfer, and why. Raises HowdahError."""
-    from howdah.decide.ask import Question, ask  # noqa: PLC0415
-    from howdah.profiles.answer import in_lines  # noqa: PLC0415
+    from howdah.library import select as selected  # noqa: PLC0415
+    from howdah.profiles.selection.answer import in_lines  # noqa: PLC0415
 
-    if rtt is None and host is None:
-        raise HowdahError("nothing says for which round trip; give --rtt 93ms, or --host HOST to measure it")
-    found = ask(
-        Question(
-            rtt_s=None if rtt is None else parse_duration(rtt) / 1e9,
-            host=host,
-            path=path,
-            capacity_bps=None if rate is None else parse_rate(rate),
-            size_bytes=None if size is None else parse_bytes(size),
-            extrapolate=extrapolate,
-            far_howdah=far_howdah,
-        )
+    interrupt.install()
+    found = selected(
+        rtt_s=None if rtt is None else parse_duration(rtt) / 1e9,
+        host=host,
+        path=path,
+        size_bytes=None if size is None else parse_bytes(size),
+        capacity_bps=None if rate is None else parse_rate(rate),
+        extrapolate=extrapolate,
+        far_howdah=far_howdah,
     )
     if json:
         document.show(found)
@@ -224,13 +218,13 @@ def report(*, sweep: str | None, path: str | None, output: Path | None, json: bo
     Without ``output`` it is ``report.html``, or with ``json`` not written. Raises HowdahError when nothing
     counts, or the page cannot be written.
     """
-    from howdah.profiles.study import choose  # noqa: PLC0415
+    from howdah.profiles.study import runs_with  # noqa: PLC0415
     from howdah.report.contents import contents  # noqa: PLC0415
     from howdah.report.material import Material  # noqa: PLC0415
     from howdah.report.page import render  # noqa: PLC0415
 
     archive, wanted = Archive(), {"sweep": sweep, "path": path}
-    runs = choose(
+    runs = runs_with(
         archive.runs(), **{key: None if value is None else [value] for key, value in wanted.items()}
     )
     material = Material(runs)

@@ -1,8 +1,9 @@
 """The table of ``howdah shared``."""
 
 from howdah.cli.table import Argument, Command, Option, as_json, path
+from howdah.recognition.classifiers import CLASSIFIERS
 
-_CLASSIFIERS = "trees, logistic, kernels; the paper's: 1-nn, mlp, svm, gnb."
+_CLASSIFIERS = f"{', '.join(CLASSIFIERS)}; each is explained in docs/shared.md."
 _RECORDINGS = Argument(
     "RECORDINGS", "Files (.npz), or folders of them.", key="recordings", many=True, kind=path
 )
@@ -96,7 +97,7 @@ _COMPARE = Command(
     examples="""\
 howdah shared compare recordings/
 howdah shared compare recordings/ --classifier trees --classifier 1-nn --window 10s""",
-    notes="svm and mlp of the paper are trained by scikit-learn: pip install 'howdah[train]'",
+    notes="All but 1-nn and gnb are trained by scikit-learn: pip install 'howdah[train]'",
 )
 
 _RECOGNISE = Command(

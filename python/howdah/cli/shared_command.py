@@ -13,15 +13,13 @@ from howdah._native import parse_duration
 from howdah.archive import Archive
 from howdah.dataset.plan import DatasetPlan
 from howdah.dataset.planfile import load
-from howdah.dataset.recorder import Quiet, Result, left, record
-from howdah.recognition import model as models
-from howdah.recognition import recording
+from howdah.dataset.recorder import DatasetResult, SilentDisplay, left, record
 from howdah.recognition.classifiers import CLASSIFIERS, classifier
-from howdah.recognition.evaluate import Scores, Tick, evaluate, possible
-from howdah.recognition.kept import of_probe
-from howdah.recognition.listen import find
-from howdah.recognition.model import Heard
-from howdah.recognition.train import Training, record_file, train
+from howdah.recognition.files import load_model, read_recording, recording_files, save_model, write_recording
+from howdah.recognition.model import Model, Recognition
+from howdah.recognition.recognise import model_for
+from howdah.recognition.recording import Recording, background, recording_of
+from howdah.recognition.training import Scores, Tick, Training, evaluate, possible, record_file, train
 from howdah.recognition.windows import default_step_s, examples
 from howdah.text import count
 from howdah.words.dataset import Lines, table, total_s
@@ -47,7 +45,7 @@ class Recognised(msgspec.Struct, frozen=True, kw_only=True):
     """What the recording says was there; null when it does not."""
     model: str
     """Digest of the model's file."""
-    heard: list[Heard]
+    heard: list[Recognition]
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,9 +83,8 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
 def keep(*, name: str, others: str | None, output: Path, json: bool) -> None:
     """Writes the series of a probe in the archive as a recording. Raises HowdahError."""
     _check_npz(output, "a recording")
-    background = None if others is None else recording.background(others)
-    made = of_probe(Archive().load(name), background)
-    recording.write(made, output)
+    made = recording_of(Archive().load(name), None if others is None else background(others))
+    write_recording(made, output)
     if json:
         document.show(Kept(file=str(output), run=made.run, path=made.path, background=made.label))
     else:
@@ -118,7 +115,7 @@ def make(
         raise HowdahError(f"there is no folder {output.parent}; make it first")
     trained = train(_readable(recordings), kind, window_s, step_s, _tick(quiet or json))
     with interrupt.Held():
-        digest = models.save(trained.model, output)
+        digest = save_model(trained.model, output)
         kept = msgspec.structs.replace(trained.record, model=digest)
         try:
             record_file(output).write_bytes(document.encode(kept))
@@ -170,10 +167,10 @@ def compare(
 
 def recognise(*, recordings: list[Path], model: Path | None, json: bool) -> None:
     """Prints who is there in recordings, window by window. Raises HowdahError."""
-    given = models.load(model) if model else None
+    given = load_model(model) if model else None
     found = []
-    for file in recording.files(recordings):
-        heard, _ = recording.read(file)
+    for file in recording_files(recordings):
+        heard, _ = read_recording(file)
         judge, digest = given or _default(heard, file)
         found.append(
             Recognised(
@@ -182,7 +179,7 @@ def recognise(*, recordings: list[Path], model: Path | None, json: bool) -> None
                 path=heard.path,
                 background=heard.label,
                 model=digest,
-                heard=judge.hear(heard),
+                heard=judge.recognise(heard),
             )
         )
     if json:
@@ -215,7 +212,7 @@ def dataset(*, plan: Path, output: Path, cores: float | None, dry_run: bool, jso
         else:
             print(table(wanted, todo, carried))
         return 0
-    result = record(wanted, todo, folder, carried, Quiet() if json or quiet else Lines())
+    result = record(wanted, todo, folder, carried, SilentDisplay() if json or quiet else Lines())
     runs_left = len(todo) - len(result.recorded)
     if json:
         document.show(
@@ -233,7 +230,7 @@ def dataset(*, plan: Path, output: Path, cores: float | None, dry_run: bool, jso
     return result.exit_code
 
 
-def _summary(plan: DatasetPlan, folder: Path, result: Result, runs_left: int) -> str:
+def _summary(plan: DatasetPlan, folder: Path, result: DatasetResult, runs_left: int) -> str:
     made = f"{count(len(result.recorded), 'recording')} made in {folder}"
     spoilt = f", {count(result.spoilt, 'run')} spoilt by this machine" if result.spoilt else ""
     if runs_left:
@@ -255,8 +252,8 @@ def _seconds(text: str) -> float:
     return parse_duration(text) / 1e9
 
 
-def _default(heard: recording.Recording, file: Path) -> tuple[models.Model, str]:
-    kept = find(heard.situation)
+def _default(heard: Recording, file: Path) -> tuple[Model, str]:
+    kept = model_for(heard.situation)
     if kept is None:
         raise HowdahError(
             f"{file}: no model comes with howdah for {heard.situation} of ours on the path; give one: --model"
@@ -264,8 +261,8 @@ def _default(heard: recording.Recording, file: Path) -> tuple[models.Model, str]
     return kept.model, kept.digest
 
 
-def _readable(places: list[Path]) -> list[tuple[recording.Recording, str]]:
-    return [recording.read(file) for file in recording.files(places)]
+def _readable(places: list[Path]) -> list[tuple[Recording, str]]:
+    return [read_recording(file) for file in recording_files(places)]
 
 
 def _tick(quiet: bool) -> Tick:

@@ -7,12 +7,10 @@ from howdah import HowdahError, document, interrupt
 from howdah._native import parse_duration
 from howdah.archive import Archive
 from howdah.text import printable
-from howdah.traffic import patternfile
-from howdah.traffic.pattern import Pattern
-from howdah.traffic.run import Display, Request, run
+from howdah.traffic.pattern import Pattern, load_pattern
+from howdah.traffic.run import TrafficDisplay, TrafficRequest, run
 from howdah.values.record import printable_command
-from howdah.words.traffic import summary
-from howdah.words.traffic_progress import Lines, Quiet, Terminal
+from howdah.words.traffic import TrafficLines, TrafficTerminal, summary
 
 
 def traffic(
@@ -28,7 +26,7 @@ def traffic(
     """Sends, and returns the exit code; what went wrong is one line on standard error."""
     interrupt.install()
     lasting_s = None if lasting is None else parse_duration(lasting) / 1e9
-    load = patternfile.load(Path(pattern), lasting_s)
+    load = load_pattern(Path(pattern), lasting_s)
     name = host.removesuffix(":")
     if not name or name.startswith("-"):
         raise HowdahError(f"{host!r} is no host; write: howdah traffic PATTERN.toml HOST")
@@ -38,7 +36,7 @@ def traffic(
         else:
             print(load.in_words())
         return 0
-    request = Request(printable_command(sys.argv), load, name, far_howdah)
+    request = TrafficRequest(printable_command(sys.argv), load, name, far_howdah)
     done = run(request, _display(load, silent=json or quiet), Archive())
     if json:
         document.show(done.record)
@@ -50,7 +48,7 @@ def traffic(
     return done.exit_code
 
 
-def _display(pattern: Pattern, *, silent: bool) -> Display:
+def _display(pattern: Pattern, *, silent: bool) -> TrafficDisplay:
     if silent:
-        return Quiet()
-    return Terminal(pattern) if sys.stderr.isatty() else Lines(pattern)
+        return TrafficDisplay()
+    return TrafficTerminal(pattern) if sys.stderr.isatty() else TrafficLines(pattern)

@@ -11,7 +11,7 @@ else there. What arrived while ours filled it is what it carries. Pure.
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from howdah.probing.queue import queues
+from howdah.probing.series import queues
 from howdah.steering.rates import Bound, level_bps
 
 ENDS_S = 1.0

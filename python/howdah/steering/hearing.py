@@ -11,9 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from howdah.probing.events import HOLD_S, RouteChange, events
-from howdah.probing.queue import queues
-from howdah.probing.series import Floats, Series
+from howdah.probing.series import HOLD_S, Floats, RouteChange, Series, events, queues
 from howdah.steering.ears import By, Ear, Sound
 from howdah.steering.overload import overloads
 from howdah.steering.recogniser import CannotTell, Recogniser, Verdict

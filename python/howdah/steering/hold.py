@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from howdah.probing.queue import queues
+from howdah.probing.series import queues
 from howdah.steering.rates import level_bps
 
 EVERY_S, EVERY_ROUND_TRIPS = 0.5, 2.0

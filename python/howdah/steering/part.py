@@ -1,6 +1,6 @@
 """What part of a path we have, by what arrives, how long round trips are and what the path carries. Pure."""
 
-from howdah.probing.queue import queues
+from howdah.probing.series import queues
 from howdah.steering.background import NOBODY, Belief
 from howdah.steering.carries import Carries
 from howdah.steering.course import Way

@@ -28,7 +28,7 @@
 So what a wrong ear can cost is bounded: see ``docs/choosing.md``. Pure: times and counts are arguments.
 """
 
-from howdah.probing.queue import queues
+from howdah.probing.series import queues
 from howdah.steering.background import NOT_KNOWN, Belief, Kind
 from howdah.steering.course import Period, Wanted, Way
 from howdah.steering.hold import RESTED

@@ -1,0 +1,133 @@
+"""The layout of ``runs.sqlite`` and how an older one is brought to it; docs/archive.md describes the tables.
+
+``PRAGMA user_version`` numbers it: a thousand for each step of the tables, one for each column of runs.
+Layouts 1 and 2 kept traces as Parquet beside the database.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from howdah import HowdahError, __version__
+from howdah.archive.columns import COLUMNS, NAMES, row
+from howdah.archive.samples import pack
+from howdah.values.record import loads
+
+LAYOUT = 3000 + len(COLUMNS)
+_BESIDE_PARQUET = 2
+_BATCH = 500
+
+_TABLES = (
+    f"CREATE TABLE runs ({', '.join(each.sql for each in COLUMNS)}, samples INTEGER NOT NULL, "
+    "PRIMARY KEY (id)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE records (id TEXT PRIMARY KEY, json TEXT NOT NULL) STRICT",
+    "CREATE TABLE traces (id TEXT PRIMARY KEY, trace BLOB NOT NULL) STRICT",
+    "CREATE TABLE columns (name TEXT PRIMARY KEY, type TEXT NOT NULL, data BLOB NOT NULL) STRICT",
+    *(
+        f"CREATE TRIGGER columns_after_{what} AFTER {what} ON runs BEGIN DELETE FROM columns; END"
+        for what in ("insert", "update", "delete")
+    ),
+)
+
+
+def prepare(database: sqlite3.Connection, file: Path) -> None:
+    """Brings the database to the layout of this version; two processes may do so at once.
+
+    Raises HowdahError when a newer version made it.
+    """
+    if _layout(database, file) == LAYOUT:
+        return
+    # Only an empty database can still be told how it gives room back.
+    database.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        layout = _layout(database, file)
+        parquet: list[Path] = []
+        if layout == 0:
+            _make(database)
+        elif layout <= _BESIDE_PARQUET:
+            parquet = _from_parquet(database, file.parent / "traces")
+        _add_columns(database)
+        database.execute(f"PRAGMA user_version = {LAYOUT}")
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise
+    # What is left behind by a death here is removed by ``howdah archive gc``.
+    for each in parquet:
+        with suppress(OSError):
+            each.unlink(missing_ok=True)
+
+
+def _layout(database: sqlite3.Connection, file: Path) -> int:
+    (found,) = database.execute("PRAGMA user_version").fetchone()
+    if found > LAYOUT:
+        raise HowdahError(
+            f"{file} has layout {found}, howdah {__version__} reads up to {LAYOUT}; "
+            "upgrade: pip install --upgrade howdah"
+        )
+    return int(found)
+
+
+def _make(database: sqlite3.Connection) -> None:
+    for statement in _TABLES:
+        database.execute(statement)
+
+
+def _add_columns(database: sqlite3.Connection) -> None:
+    """Adds what the table of runs lacks, from the records."""
+    there = {name for _, name, *_ in database.execute("PRAGMA table_info(runs)")}
+    missing = [column for column in COLUMNS if column.name not in there]
+    for column in missing:
+        database.execute(f"ALTER TABLE runs ADD COLUMN {column.sql}")
+    _fill(database, [column.name for column in missing])
+
+
+def _fill(database: sqlite3.Connection, names: list[str]) -> None:
+    if not names:
+        return
+    update = f"UPDATE runs SET {', '.join(f'{name} = ?' for name in names)} WHERE id = ?"
+    for run, text in database.execute("SELECT id, json FROM records").fetchall():
+        # A record of a newer schema keeps what it has.
+        with suppress(HowdahError):
+            values = row(loads(text.encode(), run))
+            database.execute(update, (*(values[name] for name in names), run))
+
+
+def _from_parquet(database: sqlite3.Connection, folder: Path) -> list[Path]:
+    """Takes layouts 1 and 2 over; returns their files of traces, which are not needed any more."""
+    from howdah.archive import parquet  # noqa: PLC0415
+
+    # A part that is going has been written anew as another; its samples would be there twice.
+    parts = database.execute("SELECT file, state FROM parts").fetchall()
+    files = [_there(folder / file) for file, state in parts if state != "going"]
+    there = {name for _, name, *_ in database.execute("PRAGMA table_info(runs)")}
+    kept = [name for name in (*NAMES, "samples") if name in there]
+    for trigger in ("insert", "update", "delete"):
+        database.execute(f"DROP TRIGGER columns_after_{trigger}")
+    database.execute("DROP TABLE columns")
+    for table in ("runs", "records"):
+        database.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
+    _make(database)
+    database.execute(f"INSERT INTO runs ({', '.join(kept)}) SELECT {', '.join(kept)} FROM old_runs")
+    database.execute("INSERT INTO records SELECT id, json FROM old_records")
+    _fill(database, [name for name in NAMES if name not in there])
+    traced = [run for (run,) in database.execute("SELECT id FROM runs WHERE samples > 0 ORDER BY id")]
+    for ids in _batches(traced):
+        for run, columns in parquet.read(files, ids).items():
+            database.execute("INSERT INTO traces VALUES (?, ?)", (run, pack(columns)))
+    for table in ("old_records", "old_runs", "parts"):
+        database.execute(f"DROP TABLE {table}")
+    return [*files, *(folder / file for file, _ in parts)]
+
+
+def _there(file: Path) -> Path:
+    """A file of traces, which is hidden until its transaction is known to be over."""
+    return file if file.exists() else file.with_name(f".{file.name}.part")
+
+
+def _batches(ids: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(ids), _BATCH):
+        yield ids[start : start + _BATCH]
