@@ -1,4 +1,5 @@
 import io
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -6,89 +7,64 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import typer
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from samples import howdah
 
-from howdah.cli import app, cp
-from howdah.cli import copy_command as command
-from howdah.cli.arguments import FLAGS, VALUES, Arguments, parse
 from howdah.remote.messages import Progress
 from howdah.remote.meter import Meter
 from howdah.remote.ssh import explain
 from howdah.values.plan import Plan
 from howdah.words.copy_terminal import view
 
-WORDS = st.sampled_from(
-    [
-        "a",
-        "b/",
-        "far:d",
-        "far:",
-        "-q",
-        "--json",
-        "--streams",
-        "--streams=2",
-        "--memory",
-        "1MiB",
-        "--",
-        "--odd",
-        "-",
-    ]
-)
-
-
-@given(st.lists(WORDS, min_size=1, max_size=6))
-def test_the_quick_reading_agrees_with_the_command_lines_own(words: list[str]) -> None:
-    quick = parse(words)
-    if quick is not None:
-        seen: list[Arguments] = []
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(command, "copy", lambda given: seen.append(given) or 0)
-            assert app.main(["cp", *words]) == 0
-        assert seen == [quick]
-
-
-def test_the_quick_reading_knows_exactly_the_options_of_cp() -> None:
-    flags, values = set(), set()
-    for parameter in typer.main.get_command(cp.app).params:
-        if parameter.param_type_name == "option" and "--help" not in parameter.opts:
-            (flags if parameter.is_flag else values).add(parameter.opts[0])
-    assert flags == FLAGS
-    assert values == VALUES
-
 
 @pytest.mark.parametrize(
-    ("words", "names", "values", "flags"),
+    ("line", "ssh"),
     [
-        (["a", "far:d"], ["a", "far:d"], {}, set()),
-        (["--plan", "x:y", "a", "-q", "far:d"], ["a", "far:d"], {"--plan": "x:y"}, {"--quiet"}),
-        (["--streams=2", "a", "--json", "far:d"], ["a", "far:d"], {"--streams": "2"}, {"--json"}),
-        (["--", "-a", "far:d"], ["-a", "far:d"], {}, set()),
+        (["/etc/hostname", "far:/y"], "far"),
+        (["-q", "--streams=2", "/etc/hostname", "--cc", "cubic", "far:/y"], "far"),
+        (["--far-howdah", "/opt/howdah", "--", "/etc/hostname", "far:/y"], "far"),
+        (["--memory", "1MiB", "far:"], "far"),
+        (["a", "b"], None),
+        (["--path", "guaranteed", "--class", "images", "/etc/hostname", "far:/y"], None),
     ],
 )
-def test_a_plain_line_is_read_quickly(
-    words: list[str], names: list[str], values: dict[str, str], flags: set[str]
-) -> None:
-    assert parse(words) == (names, values, flags)
+def test_ssh_starts_before_anything_else_is_loaded(line: list[str], ssh: str | None) -> None:
+    code = (
+        "import sys, howdah.remote.standby as standby\n"
+        "def far(host, command):\n"
+        "    heavy = {'howdah.transfer.run', 'msgspec', 'argparse', 'rich', 're', 'pathlib', 'typing'}\n"
+        "    print(host, sorted(heavy & set(sys.modules) - before))\n"
+        "    raise SystemExit(7)\n"
+        "before = set(sys.modules)\n"
+        "standby.FarSession = far\n"
+        f"sys.argv = ['howdah', 'cp', *{line!r}]\n"
+        "from howdah.__main__ import main\n"
+        "main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "HOWDAH_CONTROL": "127.0.0.1:1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if ssh is None:
+        assert (done.returncode, done.stdout) == (1, "")
+    else:
+        assert (done.returncode, done.stdout) == (7, f"{ssh} []\n"), done.stderr
 
 
-@pytest.mark.parametrize(
-    "words", [["--help"], ["--odd", "x:y", "a"], ["-qx", "a"], ["a", "--plan"], ["--json=1"], []]
-)
-def test_a_line_in_doubt_is_not(words: list[str]) -> None:
-    assert parse(words) is None
-
-
-def test_a_plain_copy_loads_neither_typer_nor_rich() -> None:
+def test_a_plain_copy_loads_no_library_that_it_does_not_need() -> None:
     code = (
         "import sys; sys.argv = ['howdah', 'cp', 'a', 'b']\n"
         "from howdah.__main__ import main\n"
         "try: main()\n"
         "except SystemExit as end: assert end.code == 1\n"
-        "assert not {'typer', 'rich', 'pydantic', 'hashlib', 'subprocess'} & set(sys.modules)"
+        "assert __import__('gc').isenabled()\n"
+        "assert not {'argparse', 'rich', 'pydantic', 'hashlib', 'subprocess'} & set(sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False

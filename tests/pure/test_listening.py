@@ -1,6 +1,7 @@
 """A transfer that listens, from its progress to its steerings, its record and its summary."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -8,7 +9,8 @@ from samples import LIMITS, record
 
 from howdah import HowdahError
 from howdah.cli import copy_command as command
-from howdah.cli.arguments import parse
+from howdah.cli import cp
+from howdah.cli.table import read
 from howdah.remote.messages import FINDING, Progress, Steering
 from howdah.steering import beside, ears, listening
 from howdah.steering.ears import Sound, Streams
@@ -351,9 +353,7 @@ def test_a_change_that_was_not_kept_says_why() -> None:
     ],
 )
 def test_who_listens(line: str, fairness: float | None) -> None:
-    given = parse(line.split())
-    assert given is not None
-    assert command.request(given).fairness == fairness
+    assert command.request(**_options(line)).fairness == fairness
 
 
 @pytest.mark.parametrize(
@@ -366,10 +366,14 @@ def test_who_listens(line: str, fairness: float | None) -> None:
     ],
 )
 def test_a_knob_that_cannot_be_is_refused(line: str, problem: str) -> None:
-    given = parse(line.split())
-    assert given is not None
     with pytest.raises(HowdahError, match=problem):
-        command.request(given)
+        command.request(**_options(line))
+
+
+def _options(line: str) -> dict[str, Any]:
+    """What of a line of ``cp`` is asked of a copy."""
+    read_line = read(cp.COMMANDS[0], line.split(), {})
+    return {key: value for key, value in read_line.items() if key not in {"json", "quiet"}}
 
 
 def test_the_streams_can_be_listened_to() -> None:

@@ -16,7 +16,7 @@ from test_report_statements import THREE, steady
 from howdah import HowdahError
 from howdah.archive import Archive
 from howdah.archive.runs import Runs
-from howdah.cli.profile import Figure
+from howdah.cli.results import FIGURES
 from howdah.report import canvas
 from howdah.report.contents import Contents, contents
 from howdah.report.figures import COUNTERPARTS, FAMILIES, build
@@ -258,7 +258,7 @@ def test_mistakes_of_plot_are_one_line(tmp_path: Path, arguments: list[str], say
 
 
 def test_the_command_offers_every_family() -> None:
-    assert set(Figure) == set(FAMILIES)
+    assert set(FIGURES) == set(FAMILIES)
 
 
 @pytest.mark.parametrize(

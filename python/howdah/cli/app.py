@@ -1,72 +1,87 @@
-"""All commands under one name, and what is wrong with a command line in one line."""
+"""All commands by name, and a command line from its words to its exit code."""
 
-import importlib
+import os
 import sys
-from typing import Annotated
-
-import typer
-from typer._click.exceptions import ClickException
 
 from howdah import __version__
+from howdah.cli.table import Argument, Command, HelpWanted, Option, UsageError, nearest, read
 
-_COMMANDS: dict[str, str | None] = {
-    "cp": None,
-    "sweep": None,
-    "traffic": None,
-    "doctor": None,
-    "archive": "archive",
-    "cc": "cc",
-    "control": "control",
-    "lab": "lab",
-    "probe": None,
-    "profile": "profile",
-    "report": None,
-    "select": None,
-    "shared": "shared",
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_HEADINGS = {
+    "cp": "Copy",
+    "lab": "Try it out",
+    "measure": "Measure a path",
+    "results": "Look at results",
+    "host": "Make this host ready",
+    "control": "Guarantee shares of a path",
+    "shared": "Know who else is on a path",
+    "pages": "Help",
 }
-"""Module → the name its group is under; None where the module is a command of its own."""
+"""By module of ``howdah.cli`` with tables, what its commands are for; in the order of help."""
+
+_MODULES = {
+    **{"cp": "cp", "lab": "lab", "probe": "measure", "sweep": "measure", "traffic": "measure"},
+    **{"archive": "results", "profile": "results", "select": "results", "report": "results"},
+    **{"doctor": "host", "cc": "host", "control": "control", "shared": "shared"},
+    **{"help": "pages", "completion": "pages"},
+}
+"""By command, the module that has its table: the only one that is loaded when it runs."""
 
 
-def main(arguments: list[str]) -> int:
-    """Runs a command line and returns the exit code."""
+def main(words: list[str]) -> int:
+    """Runs a command line and returns the exit code. Raises HowdahError as its command does."""
+    if words[:1] == ["--version"]:
+        print(f"howdah {__version__}")
+        return 0
+    command, called, rest = howdah(words[0] if words else ""), ["howdah"], list(words)
     try:
-        # Not standalone: typer would draw boxes around one-line errors. Its base class has no public name.
-        code = _app(arguments)(args=arguments, prog_name="howdah", standalone_mode=False)
-    except ClickException as error:
-        message = error.format_message()
-        context = getattr(error, "ctx", None)
-        command = context.command_path if context else "howdah"
-        one_line = f"howdah: {message.rstrip('.')}; see: {command} --help"
-        # A group without a command answers with its help.
-        print(message if "\n" in message else one_line, file=sys.stderr)
-        return error.exit_code
+        while rest and rest[0] in command.named():
+            command = command.named()[rest[0]]
+            called.append(rest.pop(0))
+        if command.run is None:
+            return _group(command, called, rest)
+        values = read(command, rest, os.environ)
+    except HelpWanted:
+        from howdah.cli import pages  # noqa: PLC0415
+
+        print(pages.page(command, called))
+        return 0
+    except UsageError as error:
+        from howdah.text import printable  # noqa: PLC0415
+
+        print(f"howdah: {printable(str(error))}; see: {' '.join(called)} --help", file=sys.stderr)
+        return 2
+    module, _, function = command.run.rpartition(".")
+    code = getattr(_module(module), function)(**values)
     return code if isinstance(code, int) else 0
 
 
-def _app(arguments: list[str]) -> typer.Typer:
-    app = typer.Typer(
-        help="Moves data over long fat networks at the rate the path allows, and picks the transport itself.",
-        add_completion=False,
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
+def howdah(name: str = "") -> Command:
+    """All commands under one name; where ``name`` is one of them that alone, so that no other is loaded."""
+    modules = [_MODULES[name]] if name in _MODULES else _HEADINGS
+    return Command(
+        "howdah",
+        "Moves data over long fat networks at the rate the path allows, and picks the transport itself.",
+        rows={"Options": [Option("--version", "Print the version.")]},
+        commands={_HEADINGS[module]: _module(module).COMMANDS for module in modules},
     )
-    app.callback()(_options)
-    wanted = [arguments[0]] if arguments and arguments[0] in _COMMANDS else list(_COMMANDS)
-    for name in wanted:
-        app.add_typer(importlib.import_module(f"howdah.cli.{name}").app, name=_COMMANDS[name])
-    return app
 
 
-def _version(asked: bool) -> None:
-    if asked:
-        print(f"howdah {__version__}")
-        raise typer.Exit
+def _module(name: str) -> "Any":  # noqa: ANN401, each has functions of its own
+    # What importlib does, which takes longer to load than all that is loaded before ssh starts here.
+    return __import__(f"howdah.cli.{name}", fromlist=[name])
 
 
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    pass
+def _group(command: Command, called: list[str], words: list[str]) -> int:
+    """What a group does without one of its commands. Raises UsageError or HelpWanted."""
+    name = Argument("COMMAND", "", key="command", required=False)
+    given = read(Command("", "", rows={**command.rows, "": [name]}, runs_another=True), words, {})["command"]
+    if given is not None:
+        raise UsageError(f"No such command '{given}'{nearest(given, command.named())}")
+    from howdah.cli import pages  # noqa: PLC0415
+
+    print(pages.page(command, called), file=sys.stderr)
+    return 2

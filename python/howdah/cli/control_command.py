@@ -1,6 +1,7 @@
-"""``howdah control serve`` and ``howdah control agent`` from their arguments to their end."""
+"""``howdah control`` from the arguments of its commands to their end."""
 
 import asyncio
+import getpass
 import os
 import re
 import socket
@@ -8,14 +9,19 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
+from typing import Any, Literal
 
 import msgspec
 
-from howdah import HowdahError, document
+from howdah import HowdahError, document, interrupt
+from howdah._native import parse_duration
 from howdah.control.bus import Access, opened, prepare
-from howdah.control.http import prepared
+from howdah.control.bus.access import login
+from howdah.control.http import prepared, tokens
 from howdah.control.http.address import Listening
+from howdah.control.http.client import Client
 from howdah.control.leases.agent import Kernel
 from howdah.control.policy import Policy, members
 from howdah.control.policy.policyfile import load
@@ -49,6 +55,62 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     controller: str | None = None
     url: str | None = None
     """Of the API and the page."""
+
+
+class Ordered(msgspec.Struct):
+    """What orders print with ``--json``."""
+
+    revision: int | None
+
+
+def serve_policy(
+    *,
+    policy: Path,
+    host: list[str] | None,
+    nats: str | None,
+    listen: str,
+    tokens: Path | None,
+    cert: Path | None,
+    key: Path | None,
+    plain: bool,
+    json: bool,
+    **bus: Any,  # noqa: ANN401, the options of ``_access``
+) -> None:
+    """Serves a policy until a signal comes. Raises HowdahError."""
+    listening = Listening(address=listen, tokens=tokens, certificate=cert, key=key, plain=plain)
+    run_controller(policy, listening, Here(hosts=host or [], servers=nats, access=_access(**bus), json=json))
+
+
+def agent(
+    *,
+    controller: str,
+    host: list[str] | None,
+    json: bool,
+    **bus: Any,  # noqa: ANN401, as above
+) -> None:
+    """Runs the agents of this machine's hosts until a signal comes. Raises HowdahError."""
+    run_agents(Here(hosts=host or [], servers=controller, access=_access(**bus), json=json))
+
+
+def _access(
+    *,
+    nats_login: Path | None,
+    creds: Path | None,
+    nkey: Path | None,
+    nats_ca: Path | None,
+    nats_cert: Path | None,
+    nats_key: Path | None,
+) -> Access:
+    user, password = login(nats_login) if nats_login else (None, None)
+    return Access(
+        user=user,
+        password=password,
+        nkey=nkey,
+        credentials=creds,
+        ca=nats_ca,
+        certificate=nats_cert,
+        key=nats_key,
+    )
 
 
 def run_controller(
@@ -199,3 +261,111 @@ def _ready(what: Serving, words: str, json: bool) -> None:
 
 def _say(line: str) -> None:
     print(f"howdah: {printable(line)}", file=sys.stderr, flush=True)
+
+
+def status(*, at: str | None, json: bool) -> None:
+    """Prints who has what. Raises HowdahError."""
+    found = Client(at).status()
+    if json:
+        document.show(found)
+        return
+    # Here and below, since agents and controllers need no display.
+    from rich.console import Console  # noqa: PLC0415
+
+    from howdah.words.control import shown  # noqa: PLC0415
+
+    Console(soft_wrap=True).print(shown(document.strange(found)), highlight=False)
+
+
+def watch(*, at: str | None, json: bool) -> None:
+    """Shows the status as it changes, until stopped. Raises HowdahError."""
+    interrupt.install()
+    statuses = Client(at).watch()
+    if json:
+        for each in statuses:
+            sys.stdout.buffer.write(document.line(each))
+            sys.stdout.flush()
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.live import Live  # noqa: PLC0415
+
+    from howdah.words.control import shown  # noqa: PLC0415
+
+    with Live(auto_refresh=False, console=Console(highlight=False)) as live:
+        for each in statuses:
+            live.update(shown(document.strange(each)), refresh=True)
+
+
+def start(
+    *,
+    name: str,
+    lasting: str | None,
+    host: str | None,
+    who: str | None,
+    wait: bool,
+    at: str | None,
+    json: bool,
+) -> None:
+    """Asks for a class and says so. Raises HowdahError."""
+    for_s = None if lasting is None else ceil(parse_duration(lasting) / 1e9)
+    client, asking = Client(at), who or _myself(host)
+    revision = client.ask(name, asking, for_s, host)
+    if wait and revision is not None:
+        _await(client, revision)
+    _done(json, revision, f"{name}{f' on {host}' if host else ''} is asked for by {asking}")
+
+
+def stop(*, name: str, host: str | None, who: str | None, at: str | None, json: bool) -> None:
+    """Asks for a class no longer and says so. Raises HowdahError."""
+    asking = who or _myself(host)
+    _done(json, Client(at).release(name, asking), f"{name} is not asked for by {asking} any more")
+
+
+def set_terms(*, name: str, restore: bool, at: str | None, json: bool, **given: str | int | None) -> None:
+    """Gives a class other terms than the policy file and says which. Raises HowdahError."""
+    terms = {key: value for key, value in given.items() if value is not None}
+    if bool(terms) == restore:
+        raise HowdahError(f"say what to set for {name}, as --maximum 50%, or --restore")
+    if restore:
+        _done(json, Client(at).restore(name), f"{name} is as in the policy file again")
+    else:
+        words = ", ".join(f"{key} {value}" for key, value in terms.items())
+        _done(json, Client(at).change(name, terms), f"{name} has {words}")
+
+
+def drain(*, host: str, at: str | None, json: bool) -> None:
+    """Leaves a host with its minimums and says so. Raises HowdahError."""
+    _done(json, Client(at).drain(host), f"{host} is drained")
+
+
+def undrain(*, host: str, at: str | None, json: bool) -> None:
+    """Gives a host its shares again and says so. Raises HowdahError."""
+    _done(json, Client(at).undrain(host), f"{host} has its shares again")
+
+
+def token(*, name: str, role: Literal["read", "operate"], json: bool) -> None:
+    """Prints a new token and its entry. Raises HowdahError."""
+    secret, table = tokens.make(name, role)
+    if json:
+        document.show({"token": secret, "entry": table})
+    else:
+        print(f"{secret}\n\nFor the file of tokens:\n\n{table}", end="")
+
+
+def _done(json: bool, revision: int | None, words: str) -> None:
+    if json:
+        document.show(Ordered(revision))
+    else:
+        print(words)
+
+
+def _await(client: Client, revision: int) -> None:
+    for each in client.watch():
+        if each.settled and each.revision >= revision:
+            return
+
+
+def _myself(host: str | None) -> str:
+    """Who asks, apart for each host that is asked for."""
+    me = f"{getpass.getuser()}-{socket.gethostname()}" + (f"={host}" if host else "")
+    return re.sub(r"[^-_=A-Za-z0-9]", "-", me)[:64]

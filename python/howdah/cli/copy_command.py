@@ -2,12 +2,11 @@
 
 import contextlib
 import sys
-from typing import get_args
+from typing import Any, get_args
 
 from howdah import HowdahError, document, interrupt
 from howdah._native import parse_bytes, parse_duration, parse_fraction, parse_rate
 from howdah.archive import Archive
-from howdah.cli.arguments import Arguments
 from howdah.library import Memory, carry_out, copy_request
 from howdah.text import printable
 from howdah.transfer.display import Display, Quiet
@@ -18,13 +17,12 @@ from howdah.words.copy import summary
 from howdah.words.copy_progress import Lines
 
 
-def copy(arguments: Arguments) -> int:
+def copy(*, json: bool, quiet: bool, **options: Any) -> int:  # noqa: ANN401, those of ``request``
     """Copies and returns the exit code; what went wrong is one line on standard error."""
     interrupt.install()
-    json, quiet = "--json" in arguments.flags, "--quiet" in arguments.flags
     problems, exit_code, kept = [], 0, True
     try:
-        record = carry_out(request(arguments), _display(silent=json or quiet))
+        record = carry_out(request(**options), _display(silent=json or quiet))
     except (HowdahError, interrupt.Interrupted) as problem:
         if problem.record is None:
             raise
@@ -42,29 +40,43 @@ def copy(arguments: Arguments) -> int:
     return exit_code
 
 
-def request(arguments: Arguments) -> Request:
+def request(
+    *,
+    names: list[str],
+    memory: str | None,
+    dry_run: bool,
+    path: str | None,
+    traffic_class: str | None,
+    fairness: str | None,
+    no_listen: bool,
+    streams: str | None,
+    cc: str | None,
+    buffer: str | None,
+    pace: str | None,
+    plan: str | None,
+    plaintext: bool,
+    far_howdah: str | None,
+) -> Request:
     """What the arguments of ``howdah cp`` ask for. Raises HowdahError for what cannot be."""
-    values, flags = arguments.values, arguments.flags
-    memory, streams, buffer, pace = map(values.get, ("--memory", "--streams", "--buffer", "--pace"))
     if streams is not None and not (streams.isascii() and streams.isdecimal()):
         raise HowdahError(f"--streams {streams} is no whole number; give for example --streams 8")
     return copy_request(
-        arguments.names,
+        names,
         sys.argv,
         before_s=since_process_start_s(),
         memory=None if memory is None else memory_of(memory),
-        plan=values.get("--plan"),
-        path=_kind(values.get("--path", "shared")),
-        traffic_class=values.get("--class"),
+        plan=plan,
+        path=_kind(path or "shared"),
+        traffic_class=traffic_class,
         streams=None if streams is None else int(streams),
-        congestion_control=values.get("--cc"),
+        congestion_control=cc,
         buffer_bytes=None if buffer is None else parse_bytes(buffer),
         pacing_bps=None if pace is None else parse_rate(pace),
-        encrypt="--plaintext" not in flags,
-        dry_run="--dry-run" in flags,
-        listen="--no-listen" not in flags,
-        fairness=_fairness(values.get("--fairness")),
-        far_howdah=values.get("--far-howdah"),
+        encrypt=not plaintext,
+        dry_run=dry_run,
+        listen=not no_listen,
+        fairness=_fairness(fairness),
+        far_howdah=far_howdah,
     )
 
 

@@ -1,171 +1,124 @@
-"""``howdah shared``."""
+"""The table of ``howdah shared``."""
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from howdah._native import parse_duration
+from howdah.cli.table import Argument, Command, Option, as_json, path
 from howdah.recognition.classifiers import CLASSIFIERS
 
-app = typer.Typer(rich_markup_mode=None, subcommand_metavar="COMMAND", help="Who else is on a shared path.")
+_CLASSIFIERS = f"{', '.join(CLASSIFIERS)}; each is explained in docs/shared.md."
+_RECORDINGS = Argument(
+    "RECORDINGS", "Files (.npz), or folders of them.", key="recordings", many=True, kind=path
+)
+_WINDOWS = (
+    Option("--window TIME", "What is judged at once.", default="10s"),
+    Option("--step TIME", "The time between RTTs. Default: 20ms, or the recordings' own."),
+)
+_QUIET = Option("-q, --quiet", "Print no line for each step.")
+_JSON = as_json("Print all numbers as JSON.")
 
-_KEEP_EPILOG = """\b
-Examples:
-  howdah shared keep last --others "1 bbr, 2 cubic" -o run7.npz
-  howdah shared keep last --others nobody -o quiet.npz
-  howdah shared keep last -o unknown.npz        who was there is not known
-"""
-_DATASET_EPILOG = """\b
-Examples:
-  howdah shared dataset scenarios/shared-dataset-short.toml -o recordings     in labs on this machine
-  howdah shared dataset scenarios/shared-dataset.toml -o recordings --dry-run what it is, how long it takes
-  howdah shared train recordings/nothing -o model.npz                         of nothing of ours on the path
+_KEEP = Command(
+    "keep",
+    "Keep what a probe heard as a recording, with who was there.",
+    run="shared_command.keep",
+    rows={
+        "What is kept": [
+            Argument("ID|last", "The record of a probe.", key="name"),
+            Option("--others STREAMS", "Who was there, if it is known."),
+        ],
+        "Output": [
+            Option("-o, --output FILE", "The recording; it ends in .npz.", kind=path, required=True),
+            _JSON,
+        ],
+    },
+    examples="""\
+howdah shared keep last --others "1 bbr, 2 cubic" -o run7.npz
+howdah shared keep last --others nobody -o quiet.npz
+howdah shared keep last -o unknown.npz  who was there is not known""",
+)
 
-One that was stopped, however that was, goes on when the same command is given again. A plan is TOML; every
-key is in docs/shared.md.
-"""
-_TRAIN_EPILOG = """\b
-Examples:
-  howdah shared train recordings/ -o model.npz
-  howdah shared train recordings/ -o model.npz --classifier kernels --window 5s --json
+_DATASET = Command(
+    "dataset",
+    "Record what is to be learnt from in labs on this machine, several at once.",
+    run="shared_command.dataset",
+    rows={
+        "What is recorded": [
+            Argument("PLAN.toml", "What to record.", key="plan", kind=path),
+            Option("--cores NUMBER", "How many processors to use. Default: all.", kind=float),
+            Option("--dry-run", "Print what would be recorded and how long it takes."),
+        ],
+        "Output": [
+            Option("-o, --output FOLDER", "Where the recordings are put.", kind=path, required=True),
+            _JSON,
+            _QUIET,
+        ],
+    },
+    examples="""\
+howdah shared dataset scenarios/shared-dataset-short.toml -o recordings      in labs on this machine
+howdah shared dataset scenarios/shared-dataset.toml -o recordings --dry-run  what it is, how long it takes
+howdah shared train recordings/nothing -o model.npz                          nothing of ours on the path""",
+    notes="One that was stopped, however that was, goes on when the same command is given again. "
+    "A plan is TOML; every key is in docs/shared.md.",
+)
 
-What each number means is in docs/shared.md.
-"""
-_COMPARE_EPILOG = """\b
-Examples:
-  howdah shared compare recordings/
-  howdah shared compare recordings/ --classifier trees --classifier 1-nn --window 10s
+_TRAIN = Command(
+    "train",
+    "Train a model on recordings that say who was there.",
+    text="Its training record is written beside it.",
+    run="shared_command.make",
+    rows={
+        "What is trained": [
+            _RECORDINGS,
+            Option("--classifier NAME", _CLASSIFIERS, key="name", default="trees"),
+            *_WINDOWS,
+        ],
+        "Output": [
+            Option("-o, --output MODEL", "The model; it ends in .npz.", kind=path, required=True),
+            _JSON,
+            _QUIET,
+        ],
+    },
+    examples="""\
+howdah shared train recordings/ -o model.npz
+howdah shared train recordings/ -o model.npz --classifier kernels --window 5s --json""",
+    notes="What each number means is in docs/shared.md.",
+)
 
-All but 1-nn and gnb are trained by scikit-learn: pip install 'howdah[train]'
-"""
-_RECOGNISE_EPILOG = """\b
-Examples:
-  howdah shared recognise run7.npz
-  howdah shared recognise recordings/ --model model.npz --json
+_COMPARE = Command(
+    "compare",
+    "Compare classifiers on recordings.",
+    text="They are tested on runs and paths not seen, and in random folds as the paper does.",
+    run="shared_command.compare",
+    rows={
+        "What is compared": [
+            _RECORDINGS,
+            Option("--classifier NAME", f"{_CLASSIFIERS} Default: all.", key="names", many=True),
+            *_WINDOWS,
+        ],
+        "Output": [_JSON, _QUIET],
+    },
+    examples="""\
+howdah shared compare recordings/
+howdah shared compare recordings/ --classifier trees --classifier 1-nn --window 10s""",
+    notes="All but 1-nn and gnb are trained by scikit-learn: pip install 'howdah[train]'",
+)
 
-Without --model it is the one that comes with howdah, or one of yours in its place: docs/shared.md.
-"""
+_RECOGNISE = Command(
+    "recognise",
+    "Say who is there in each window of recordings, how sure that is, or that it is like nothing seen.",
+    run="shared_command.recognise",
+    rows={
+        "What is judged": [_RECORDINGS, Option("--model MODEL", "A model as trained.", kind=path)],
+        "Output": [_JSON],
+    },
+    examples="""\
+howdah shared recognise run7.npz
+howdah shared recognise recordings/ --model model.npz --json""",
+    notes="Without --model it is the one that comes with howdah, or one of yours in its place: "
+    "docs/shared.md.",
+)
 
-Recordings = Annotated[
-    list[Path],
-    typer.Argument(metavar="RECORDINGS", help="Files (.npz), or folders of them.", show_default=False),
-]
-Window = Annotated[str, typer.Option(metavar="TIME", help="What is judged at once, as 10s.")]
-Step = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="Between RTTs; without it 20ms, or the recordings' own.",
-        show_default=False,
+COMMANDS = (
+    Command(
+        "shared",
+        "Recognise who else is on a shared path, by its RTTs.",
+        commands={"Commands": [_KEEP, _DATASET, _TRAIN, _COMPARE, _RECOGNISE]},
     ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No line for each step.")]
-_CLASSIFIER = f"{', '.join(CLASSIFIERS)}; each is explained in docs/shared.md."
-
-
-@app.callback()
-def shared() -> None:
-    """Recognise who else is on a shared path, by its RTTs."""
-
-
-@app.command("keep", epilog=_KEEP_EPILOG)
-def keep(
-    name: Annotated[str, typer.Argument(metavar="ID|last", help="Of a probe's record.", show_default=False)],
-    *,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Ends in .npz.", show_default=False)
-    ],
-    others: Annotated[
-        str | None,
-        typer.Option(metavar="STREAMS", help="Who was there, if it is known.", show_default=False),
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Keep what a probe heard as a recording, with who was there."""
-    from howdah.cli import recognition_command as command  # noqa: PLC0415
-
-    command.keep(name, others, output, json=json)
-
-
-@app.command("dataset", epilog=_DATASET_EPILOG)
-def dataset(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN.toml", help="What to record.", show_default=False)],
-    *,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Of the recordings.", show_default=False)
-    ],
-    cores: Annotated[
-        float | None,
-        typer.Option(metavar="NUMBER", help="Of processors to use; all by default.", show_default=False),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be recorded and how long it takes.")
-    ] = False,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Record what is to be learnt from in labs on this machine, several at once."""
-    from howdah.cli import dataset_command as command  # noqa: PLC0415
-
-    raise typer.Exit(command.dataset(plan, output, cores, dry_run=dry_run, json=json, quiet=quiet))
-
-
-@app.command("train", epilog=_TRAIN_EPILOG)
-def train(
-    recordings: Recordings,
-    *,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="MODEL", help="Ends in .npz.", show_default=False)
-    ],
-    classifier: Annotated[str, typer.Option(metavar="NAME", help=_CLASSIFIER)] = "trees",
-    window: Window = "10s",
-    step: Step = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Train a model on recordings that say who was there; its training record is written beside it."""
-    window_s, step_s = _seconds(window), _seconds(step) if step else None
-    from howdah.cli import recognition_command as command  # noqa: PLC0415
-
-    command.make(recordings, output, classifier, window_s, step_s, json=json, quiet=quiet)
-
-
-@app.command("compare", epilog=_COMPARE_EPILOG)
-def compare(
-    recordings: Recordings,
-    *,
-    classifier: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help=f"{_CLASSIFIER} All by default.", show_default=False),
-    ] = None,
-    window: Window = "10s",
-    step: Step = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Compare classifiers on recordings: on runs and paths not seen, and random folds as the paper does."""
-    window_s, step_s = _seconds(window), _seconds(step) if step else None
-    from howdah.cli import recognition_command as command  # noqa: PLC0415
-
-    command.compare(recordings, classifier or [], window_s, step_s, json=json, quiet=quiet)
-
-
-@app.command("recognise", epilog=_RECOGNISE_EPILOG)
-def recognise(
-    recordings: Recordings,
-    *,
-    model: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="As trained.", show_default=False)
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Say who is there in each window of recordings, how sure that is, or that it is like nothing seen."""
-    from howdah.cli import recognition_command as command  # noqa: PLC0415
-
-    command.recognise(recordings, model, json=json)
-
-
-def _seconds(text: str) -> float:
-    return parse_duration(text) / 1e9
+)

@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -16,18 +15,6 @@ from howdah.measure.sweep import SweepDisplay, SweepResult, sweep
 from howdah.text import count
 from howdah.values.record import printable_command
 from howdah.words.sweep import SweepLines, table
-
-
-class Asked(NamedTuple):
-    """The command line."""
-
-    what: str
-    lasting: str | None
-    far_howdah: str | None
-    dry_run: bool
-    beside_others: bool
-    json: bool
-    quiet: bool
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,37 +38,46 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     runs_left: int
 
 
-def run(asked: Asked) -> int:
+def sweep_path(
+    *,
+    what: str,
+    lasting: str | None,
+    dry_run: bool,
+    beside_others: bool,
+    far_howdah: str | None,
+    json: bool,
+    quiet: bool,
+) -> int:
     """Measures and returns the exit code. Raises HowdahError when it cannot begin or go on."""
     interrupt.install()
-    plan = _plan(asked)
-    if asked.dry_run:
-        _would(plan, asked)
+    plan = _plan(what, lasting, far_howdah)
+    if dry_run:
+        _would(plan, json=json)
         return 0
-    show = SweepDisplay() if asked.quiet or asked.json else SweepLines(plan)
+    show = SweepDisplay() if quiet or json else SweepLines(plan)
     command = printable_command(sys.argv)
-    result = sweep(plan, show, command=command, beside_others=asked.beside_others)
+    result = sweep(plan, show, command=command, beside_others=beside_others)
     runs_left = sum(len(runs) for _, runs in schedule.remaining(plan, schedule.finished_in(Archive(), plan)))
-    if asked.json:
+    if json:
         document.show(Done(sweep=plan.id, records=result.records, late=result.late, runs_left=runs_left))
-    elif not asked.quiet:
+    elif not quiet:
         print(_summary(plan, result, runs_left))
     return result.exit_code
 
 
-def _plan(asked: Asked) -> SweepPlan:
-    if asked.what.endswith(".toml"):
-        if asked.lasting is not None:
+def _plan(what: str, lasting: str | None, far_howdah: str | None) -> SweepPlan:
+    if what.endswith(".toml"):
+        if lasting is not None:
             raise HowdahError("--for is for a host; a plan says how long by its repeats, and time or size")
-        plan = load_plan(Path(asked.what))
-        return msgspec.structs.replace(plan, far_howdah=asked.far_howdah or plan.far_howdah)
-    for_s = None if asked.lasting is None else parse_duration(asked.lasting) / 1e9
-    return default.plan(asked.what, asked.far_howdah, for_s)
+        plan = load_plan(Path(what))
+        return msgspec.structs.replace(plan, far_howdah=far_howdah or plan.far_howdah)
+    for_s = None if lasting is None else parse_duration(lasting) / 1e9
+    return default.plan(what, far_howdah, for_s)
 
 
-def _would(plan: SweepPlan, asked: Asked) -> None:
+def _would(plan: SweepPlan, *, json: bool) -> None:
     todo = list(schedule.remaining(plan, schedule.finished_in(Archive(), plan)))
-    if not asked.json:
+    if not json:
         print(table(plan, todo))
         return
     planned = Planned(

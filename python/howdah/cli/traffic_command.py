@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 from howdah import HowdahError, document, interrupt
 from howdah._native import parse_duration
@@ -14,37 +13,34 @@ from howdah.values.record import printable_command
 from howdah.words.traffic import TrafficLines, TrafficTerminal, summary
 
 
-class Asked(NamedTuple):
-    """The command line."""
-
-    pattern: str
-    host: str
-    lasting: str | None
-    far_howdah: str | None
-    dry_run: bool
-    json: bool
-    quiet: bool
-
-
-def traffic(asked: Asked) -> int:
+def traffic(
+    *,
+    pattern: str,
+    host: str,
+    lasting: str | None,
+    dry_run: bool,
+    far_howdah: str | None,
+    json: bool,
+    quiet: bool,
+) -> int:
     """Sends, and returns the exit code; what went wrong is one line on standard error."""
     interrupt.install()
-    lasting_s = None if asked.lasting is None else parse_duration(asked.lasting) / 1e9
-    pattern = load_pattern(Path(asked.pattern), lasting_s)
-    host = asked.host.removesuffix(":")
-    if not host or host.startswith("-"):
-        raise HowdahError(f"{asked.host!r} is no host; write: howdah traffic PATTERN.toml HOST")
-    if asked.dry_run:
-        if asked.json:
-            document.show(pattern)
+    lasting_s = None if lasting is None else parse_duration(lasting) / 1e9
+    load = load_pattern(Path(pattern), lasting_s)
+    name = host.removesuffix(":")
+    if not name or name.startswith("-"):
+        raise HowdahError(f"{host!r} is no host; write: howdah traffic PATTERN.toml HOST")
+    if dry_run:
+        if json:
+            document.show(load)
         else:
-            print(pattern.in_words())
+            print(load.in_words())
         return 0
-    request = TrafficRequest(printable_command(sys.argv), pattern, host, asked.far_howdah)
-    done = run(request, _display(pattern, silent=asked.json or asked.quiet), Archive())
-    if asked.json:
+    request = TrafficRequest(printable_command(sys.argv), load, name, far_howdah)
+    done = run(request, _display(load, silent=json or quiet), Archive())
+    if json:
         document.show(done.record)
-    elif not asked.quiet and done.record.traffic is not None:
+    elif not quiet and done.record.traffic is not None:
         print(summary(done.record, done.file))
     for problem in (done.record.error, done.archive_error):
         if problem is not None:

@@ -1,5 +1,6 @@
 """``howdah shared`` from the arguments of its commands to what they print."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -8,7 +9,11 @@ from rich.console import Console
 from rich.table import Table
 
 from howdah import HowdahError, document, interrupt
+from howdah._native import parse_duration
 from howdah.archive import Archive
+from howdah.dataset.plan import DatasetPlan
+from howdah.dataset.planfile import load
+from howdah.dataset.recorder import DatasetResult, SilentDisplay, left, record
 from howdah.recognition.classifiers import CLASSIFIERS, classifier
 from howdah.recognition.files import load_model, read_recording, recording_files, save_model, write_recording
 from howdah.recognition.model import Model, Recognition
@@ -17,6 +22,7 @@ from howdah.recognition.recording import Recording, background, recording_of
 from howdah.recognition.training import Scores, Tick, Training, evaluate, possible, record_file, train
 from howdah.recognition.windows import default_step_s, examples
 from howdah.text import count
+from howdah.words.dataset import Lines, table, total_s
 
 _PROTOCOLS = {"runs": "runs not seen", "paths": "paths not seen", "random": "random folds"}
 
@@ -51,7 +57,30 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     background: str | None
 
 
-def keep(name: str, others: str | None, output: Path, *, json: bool) -> None:
+class Planned(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``dataset --dry-run --json`` prints."""
+
+    plan: str
+    runs: int
+    runs_left: int
+    left_s: float
+
+
+class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``dataset --json`` prints."""
+
+    plan: str
+    folder: str
+    recorded: list[str]
+    """Files made now."""
+    spoilt: int
+    """How often the machine was too slow for a run."""
+    left_out: list[str]
+    """Files that are not there because it was each time."""
+    runs_left: int
+
+
+def keep(*, name: str, others: str | None, output: Path, json: bool) -> None:
     """Writes the series of a probe in the archive as a recording. Raises HowdahError."""
     _check_npz(output, "a recording")
     made = recording_of(Archive().load(name), None if others is None else background(others))
@@ -68,44 +97,52 @@ def _check_npz(output: Path, what: str) -> None:
 
 
 def make(
-    places: list[Path],
+    *,
+    recordings: list[Path],
     output: Path,
     name: str,
-    window_s: float,
-    step_s: float | None,
-    *,
+    window: str,
+    step: str | None,
     json: bool,
     quiet: bool,
 ) -> None:
     """Trains a model and keeps it with its training record. Raises HowdahError."""
     interrupt.install()
+    window_s, step_s = _seconds(window), _seconds(step) if step else None
     _check_npz(output, "a model")
     kind = classifier(name)
     if not output.absolute().parent.is_dir():
         raise HowdahError(f"there is no folder {output.parent}; make it first")
-    trained = train(_readable(places), kind, window_s, step_s, _tick(quiet or json))
+    trained = train(_readable(recordings), kind, window_s, step_s, _tick(quiet or json))
     with interrupt.Held():
         digest = save_model(trained.model, output)
-        record = msgspec.structs.replace(trained.record, model=digest)
+        kept = msgspec.structs.replace(trained.record, model=digest)
         try:
-            record_file(output).write_bytes(document.encode(record))
+            record_file(output).write_bytes(document.encode(kept))
         except OSError as error:
             raise HowdahError(
                 f"cannot write {record_file(output)}: {error.strerror}; the model is there"
             ) from None
     if json:
-        document.show(record)
+        document.show(kept)
     elif not quiet:
-        _tell(record, output)
+        _tell(kept, output)
 
 
 def compare(
-    places: list[Path], names: list[str], window_s: float, step_s: float | None, *, json: bool, quiet: bool
+    *,
+    recordings: list[Path],
+    names: list[str] | None,
+    window: str,
+    step: str | None,
+    json: bool,
+    quiet: bool,
 ) -> None:
     """Prints how good classifiers are, trained and tested on the same recordings. Raises HowdahError."""
     interrupt.install()
+    window_s, step_s = _seconds(window), _seconds(step) if step else None
     kinds = [classifier(name) for name in names or CLASSIFIERS]
-    heard = [each for each, _ in _readable(places)]
+    heard = [each for each, _ in _readable(recordings)]
     whole = examples(heard, window_s, step_s or default_step_s(heard))
     found = [
         Compared(
@@ -120,19 +157,19 @@ def compare(
         return
     windows = f"{count(len(whole.labels), 'window')} of {whole.windows.length_s:g} s"
     print(f"{windows}, accuracy (is there BBR; calibration error)")
-    table = Table(box=None, pad_edge=False)
+    shown = Table(box=None, pad_edge=False)
     for column in ("classifier", *(_PROTOCOLS[each.protocol] for each in found[0].scores)):
-        table.add_column(column, no_wrap=True)
+        shown.add_column(column, no_wrap=True)
     for each in found:
-        table.add_row(each.classifier, *(_in_short(scores) for scores in each.scores))
-    Console(soft_wrap=True).print(table, highlight=False)
+        shown.add_row(each.classifier, *(_in_short(scores) for scores in each.scores))
+    Console(soft_wrap=True).print(shown, highlight=False)
 
 
-def recognise(places: list[Path], model: Path | None, *, json: bool) -> None:
+def recognise(*, recordings: list[Path], model: Path | None, json: bool) -> None:
     """Prints who is there in recordings, window by window. Raises HowdahError."""
     given = load_model(model) if model else None
     found = []
-    for file in recording_files(places):
+    for file in recording_files(recordings):
         heard, _ = read_recording(file)
         judge, digest = given or _default(heard, file)
         found.append(
@@ -158,6 +195,63 @@ def recognise(places: list[Path], model: Path | None, *, json: bool) -> None:
             print(f"  {when}  {who} after {each.heard_s:g} s; any bbr {each.bbr:.2f}")
 
 
+def dataset(*, plan: Path, output: Path, cores: float | None, dry_run: bool, json: bool, quiet: bool) -> int:
+    """Records what the folder has not yet, and returns the exit code. Raises HowdahError."""
+    interrupt.install()
+    wanted, folder = load(plan), output
+    if folder.exists() and not folder.is_dir():
+        raise HowdahError(f"{folder} is no folder; give one, or a name that is free")
+    carried = _cores(cores)
+    todo = left(wanted, folder)
+    if dry_run:
+        if json:
+            left_s = total_s(todo, carried)
+            document.show(
+                Planned(plan=wanted.name, runs=len(wanted.runs()), runs_left=len(todo), left_s=left_s)
+            )
+        else:
+            print(table(wanted, todo, carried))
+        return 0
+    result = record(wanted, todo, folder, carried, SilentDisplay() if json or quiet else Lines())
+    runs_left = len(todo) - len(result.recorded)
+    if json:
+        document.show(
+            Recorded(
+                plan=wanted.name,
+                folder=str(folder),
+                recorded=[str(folder / run.file) for run in result.recorded],
+                spoilt=result.spoilt,
+                left_out=[str(folder / run.file) for run in result.left_out],
+                runs_left=runs_left,
+            )
+        )
+    elif not quiet:
+        print(_summary(wanted, folder, result, runs_left))
+    return result.exit_code
+
+
+def _summary(plan: DatasetPlan, folder: Path, result: DatasetResult, runs_left: int) -> str:
+    made = f"{count(len(result.recorded), 'recording')} made in {folder}"
+    spoilt = f", {count(result.spoilt, 'run')} spoilt by this machine" if result.spoilt else ""
+    if runs_left:
+        return f"{made}{spoilt}; {runs_left:,} left: the same command goes on with {plan.name}"
+    return f"{made}{spoilt}; the data set {plan.name} is whole"
+
+
+def _cores(asked: float | None) -> float:
+    """Raises HowdahError for what is none."""
+    here = float(len(os.sched_getaffinity(0)))
+    if asked is None:
+        return here
+    if not 0 < asked <= here:
+        raise HowdahError(f"--cores {asked:g} is not above 0 and at most the {here:g} of this machine")
+    return asked
+
+
+def _seconds(text: str) -> float:
+    return parse_duration(text) / 1e9
+
+
 def _default(heard: Recording, file: Path) -> tuple[Model, str]:
     kept = model_for(heard.situation)
     if kept is None:
@@ -178,16 +272,16 @@ def _tick(quiet: bool) -> Tick:
     return (lambda what: None) if quiet else say
 
 
-def _tell(record: Training, output: Path) -> None:
-    used = count(len(record.recordings), "recording")
-    windows = f"{count(record.windows, 'window')} of {record.window_s:g} s"
-    print(f"{output}: {record.classifier}, {used}, {windows}, {len(record.classes)} classes")
-    for scores in record.scores:
+def _tell(made: Training, output: Path) -> None:
+    used = count(len(made.recordings), "recording")
+    windows = f"{count(made.windows, 'window')} of {made.window_s:g} s"
+    print(f"{output}: {made.classifier}, {used}, {windows}, {len(made.classes)} classes")
+    for scores in made.scores:
         print(f"  {_PROTOCOLS[scores.protocol]}: {_in_short(scores)}")
-    stopped = record.stopped
+    stopped = made.stopped
     print(f"  stopping early: {stopped.accuracy:.3f} after {stopped.mean_s:.1f} s on average")
-    missed = ", ".join(f"{name} {share:.2f}" for name, share in record.new.found.items())
-    print(f"  called new: {record.new.false_alarms:.2f} of what is known; left out of training: {missed}")
+    missed = ", ".join(f"{name} {share:.2f}" for name, share in made.new.found.items())
+    print(f"  called new: {made.new.false_alarms:.2f} of what is known; left out of training: {missed}")
     print(f"  the training record is {record_file(output)}")
 
 

@@ -1,0 +1,150 @@
+"""What ``howdah cc`` does: list, load, unload, set, status, attach, detach."""
+
+import sys
+from collections.abc import Callable
+from typing import TypeVar
+
+from rich.console import Console
+
+from howdah import document
+from howdah._native import HowdahError, parse_rate
+from howdah.cc import programs
+from howdah.cc.choose import choose
+from howdah.cc.places import ALL_PORTS, Place
+from howdah.values.record import HostLimits
+from howdah.words import cc as report
+
+T = TypeVar("T")
+
+
+def list_controls(*, json: bool) -> None:
+    """Prints the kernel's congestion controls and howdah's. Raises HowdahError."""
+    found = programs.controls()
+    if json:
+        document.show(found)
+    else:
+        _print(report.controls(found))
+
+
+def load(*, name: str, parameters: list[str] | None, json: bool, verbose: bool) -> None:
+    """Loads a program and says so. Raises HowdahError."""
+    settings = [_pair(text) for text in parameters or ()]
+    _tell(lambda: programs.load(name, settings), report.loading, json, verbose)
+
+
+def unload(*, name: str, json: bool, verbose: bool) -> None:
+    """Takes a program out of the kernel and says so. Raises HowdahError."""
+    _tell(lambda: programs.unload(name), report.unloading, json, verbose)
+
+
+def set_target(
+    *,
+    name: str,
+    rate: str | None,
+    window: int | None,
+    none: bool,
+    flow: str | None,
+    json: bool,
+    verbose: bool,
+) -> None:
+    """Sets what ``hold`` holds and says so. Raises HowdahError."""
+    if name.removeprefix("hd_") != "hold":
+        raise HowdahError(f"{name} has nothing to set while it runs; parameters: howdah cc load {name} --set")
+    if [rate is not None, window is not None, none].count(True) != 1:
+        raise HowdahError("say what to hold: one of --rate RATE, --window PACKETS and --none")
+    rate_bps = _rate(rate)
+    _tell(lambda: programs.set_target(rate_bps, window, flow), report.targeted, json, verbose)
+
+
+def status(*, json: bool, verbose: bool) -> None:
+    """Prints what is loaded. Raises HowdahError."""
+    found = _guarded(programs.status, verbose)
+    if json:
+        document.show(found)
+        return
+    for number, part in enumerate(report.status(found)):
+        if number and not isinstance(part, str):
+            print()
+        _print(part)
+
+
+def attach(
+    *,
+    to: str | None,
+    ports: str | None,
+    cgroup: str | None,
+    namespace: int | None,
+    cc: str,
+    rate: str | None,
+    window: int | None,
+    json: bool,
+    verbose: bool,
+) -> None:
+    """Gives connections a control and says which. Raises HowdahError."""
+    place = _place(to, ports, namespace, cgroup)
+    rate_bps = _rate(rate)
+    control = choose(cc, HostLimits.here().congestion_controls_available).control
+    _tell(
+        lambda: programs.attach(place, control, rate_bps, window),
+        lambda done: report.attaching(done, ended=False),
+        json,
+        verbose,
+    )
+
+
+def detach(
+    *,
+    to: str | None,
+    ports: str | None,
+    cgroup: str | None,
+    namespace: int | None,
+    json: bool,
+    verbose: bool,
+) -> None:
+    """Ends what ``attach`` began and says what that was. Raises HowdahError."""
+    place = _place(to, ports, namespace, cgroup)
+    _tell(
+        lambda: programs.detach(place),
+        lambda done: report.attaching(done, ended=True),
+        json,
+        verbose,
+    )
+
+
+def _place(to: str | None, ports: str | None, namespace: int | None, cgroup: str | None) -> Place:
+    place = Place(to, ports or ALL_PORTS, namespace, cgroup)
+    place.check()
+    return place
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise HowdahError(f"--set {text} has no value; write for example --set guard_loss=5%")
+    return name.strip(), value.strip()
+
+
+def _rate(text: str | None) -> int | None:
+    return None if text is None else parse_rate(text)
+
+
+def _tell(act: Callable[[], T], words: Callable[[T], str], json: bool, verbose: bool) -> None:
+    done = _guarded(act, verbose)
+    if json:
+        document.show(done)
+    else:
+        print(words(done))
+
+
+def _guarded(act: Callable[[], T], verbose: bool) -> T:
+    """What ``act`` gives. What the kernel said to a refused program is a note of the exception."""
+    try:
+        return act()
+    except HowdahError as error:
+        if verbose:
+            print("\n".join(getattr(error, "__notes__", [])), file=sys.stderr)
+        raise
+
+
+def _print(part: object) -> None:
+    Console(soft_wrap=True).print(part, highlight=False)

@@ -1,0 +1,235 @@
+"""What is read about a command, all made of its table: the page of ``--help``, and its manual page."""
+
+import os
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from howdah import HowdahError, __version__
+from howdah.cli import app
+from howdah.cli.table import HELP, Argument, Command, Option, Row, nearest
+
+COMMANDS = (
+    Command(
+        "help",
+        "Print the help of a command, or about a topic.",
+        run="pages.show",
+        rows={
+            "Arguments": [
+                Argument("WORD", "A command, as lab run, or a topic.", key="words", many=True, required=False)
+            ],
+            "Output": [Option("--man", "Print the command's manual page, in roff.")],
+        },
+        examples="""\
+howdah help lab run              the same as howdah lab run --help
+howdah help units                how to write rates, sizes and times
+howdah help --man cp | man -l -  the manual page""",
+        notes="Topics are units, environment and exit-codes.",
+    ),
+    Command(
+        "completion",
+        "Print what makes a shell complete commands and options of howdah.",
+        run="completion.show",
+        rows={"Arguments": [Argument("SHELL", "", key="shell", choices=("bash", "zsh", "fish"))]},
+        examples="""\
+howdah completion bash > ~/.local/share/bash-completion/completions/howdah
+howdah completion fish > ~/.config/fish/completions/howdah.fish
+source <(howdah completion zsh)  in ~/.zshrc, after compinit""",
+    ),
+)
+
+TOPICS = {
+    "units": """\
+Rates are bits per second with a unit, as 400Mbit or 10Gbit: 1 Gbit is 10⁹ bits. Sizes are bytes, as 256MB
+(10⁶ bytes each) or 10GiB (2³⁰). Times are 50ms, 10s, 20min, 2h or 7d. Shares are 5% or 0.05.
+
+Streams are TCP connections. The RTT is the round trip time; the base RTT is that without a queue.""",
+    "environment": """\
+HOWDAH_CONTROL is the address of the controller of guaranteed paths, HOWDAH_CONTROL_TOKEN its token, and
+HOWDAH_NATS the servers of its bus.
+
+HOWDAH_SSH is the program to run in place of ssh. XDG_DATA_HOME says where the archive is, by default
+~/.local/share/howdah. With HOWDAH_DEBUG=1 a mistake of howdah's own shows where it happened.""",
+    "exit-codes": """\
+0: done. 1: it failed, and one line on standard error says why. 2: the command line is wrong. 130, 143 and
+129: stopped by Ctrl-C, TERM or HUP. howdah lab run and exec end with the code of their command.""",
+}
+"""What is true of every command."""
+
+_COLUMN = 26
+"""Where texts begin, unless all labels are shorter."""
+
+
+def show(words: list[str] | None, *, man: bool) -> None:
+    """Prints the page of a command or a topic. Raises HowdahError for what is neither."""
+    command, called = app.howdah(), ["howdah"]
+    for word in words or []:
+        known = command.named()
+        if word not in known:
+            if len(called) == 1 and word in TOPICS:
+                print(_wrapped(TOPICS[word], _width()))
+                return
+            meant = nearest(word, {**known, **(TOPICS if len(called) == 1 else {})})
+            raise HowdahError(f"there is no help on {' '.join([*called[1:], word])}{meant}; see: howdah help")
+        command = known[word]
+        called.append(word)
+    print(manual(command, called) if man else page(command, called))
+
+
+def walk(command: Command, called: Sequence[str] = ("howdah",)) -> Iterator[tuple[list[str], Command]]:
+    """A command and all below it, each with the words that call it."""
+    yield [*called], command
+    for each in command.named().values():
+        yield from walk(each, [*called, each.name])
+
+
+def page(command: Command, called: Sequence[str]) -> str:
+    """What ``--help`` prints, as wide as the terminal."""
+    width = _width()
+    topics = [
+        (topic, [(each.name, each.summary) for each in commands])
+        for topic, commands in command.commands.items()
+    ]
+    topics += [(topic, list(map(_entry, rows))) for topic, rows in _topics(command)]
+    column = min(_COLUMN, max(len(label) for _, entries in topics for label, _ in entries) + 4)
+    parts = [
+        textwrap.fill(f"Usage: {_usage(command, called)}", width, subsequent_indent="         "),
+        _wrapped(f"{command.summary}\n\n{command.text}".rstrip(), width),
+    ]
+    for topic, entries in topics:
+        parts.append(
+            "\n".join([f"{topic}:", *(_beside([label], text, column, width) for label, text in entries)])
+        )
+    if command.notes:
+        parts.append(_wrapped(command.notes, width))
+    if command.examples:
+        examples = _examples(command)
+        column = (
+            max((len(line) for line, what in examples if what and len(line) <= width // 2), default=4) + 4
+        )
+        shown = [_beside(_broken(line, width), what, column, width) for line, what in examples]
+        parts.append("\n".join(["Examples:", *shown]))
+    return "\n\n".join(parts)
+
+
+def manual(command: Command, called: Sequence[str]) -> str:
+    """The manual page, in roff with the macros of man."""
+    name = "-".join(called)
+    lines = [
+        f'.TH {_roff(name.upper())} 1 "" "howdah {__version__}" "Howdah"',
+        *(".SH NAME", f"{_roff(name)} \\- {_roff(command.summary)}"),
+        *(".SH SYNOPSIS", _roff(_usage(command, called))),
+        *(".SH DESCRIPTION", *_paragraphs(f"{command.summary}\n\n{command.text}".rstrip())),
+    ]
+    for topic, commands in command.commands.items():
+        lines.append(f".SH {_roff(topic.upper())}")
+        for each in commands:
+            lines += [".TP", _bold(each.name), _roff(each.summary)]
+    lines.append(".SH OPTIONS")
+    for topic, rows in _topics(command):
+        lines.append(f".SS {_roff(topic)}")
+        for row in rows:
+            label, text = _entry(row)
+            lines += [".TP", _bold(label), _roff(text)]
+    if command.examples:
+        lines.append(".SH EXAMPLES")
+        for line, what in _examples(command):
+            lines += [".TP", _bold(line), _roff(what)] if what else [".PP", _bold(line)]
+    lines += [".SH NOTES", *_paragraphs(command.notes)] if command.notes else []
+    for heading, topic in (("EXIT STATUS", "exit-codes"), ("ENVIRONMENT", "environment")):
+        lines += [f".SH {heading}", *_paragraphs(TOPICS[topic])]
+    return "\n".join(lines)
+
+
+def _topics(command: Command) -> list[tuple[str, list[Row]]]:
+    """The rows under their headings, with ``--help`` under the last."""
+    found = [(topic, list(rows)) for topic, rows in command.rows.items()] or [("Options", [])]
+    found[-1][1].append(HELP)
+    return found
+
+
+def _usage(command: Command, called: Sequence[str]) -> str:
+    words = []
+    for argument in command.arguments():
+        word = (
+            f"{argument.metavar}..."
+            if argument.many and "..." not in str(argument.metavar)
+            else argument.metavar
+        )
+        words.append(word if argument.required else f"[{word}]")
+    words += ["COMMAND ..."] if command.run is None else []
+    return " ".join([*called, "[OPTIONS]", *map(str, words)])
+
+
+def _entry(row: Row) -> tuple[str, str]:
+    """A row's name, and all that is to be said about it."""
+    flags = ", ".join(row.flags) if isinstance(row, Option) else ""
+    said = [row.text] if row.text else []
+    said += [f"One of {', '.join(row.choices)}."] if row.choices else []
+    said += ["Can be given several times."] if row.many and flags else []
+    said += [f"At least {row.least}."] if row.least is not None else []
+    said += [f"Taken from {row.environment} if it is not given."] if row.environment else []
+    said += ["Required."] if row.required and flags else []
+    said += [f"Default: {row.default}."] if row.metavar and row.default is not None else []
+    return " ".join(filter(None, (flags, row.metavar))), " ".join(said)
+
+
+def _width() -> int:
+    try:
+        return max(40, os.get_terminal_size(sys.stdout.fileno()).columns)
+    except (OSError, ValueError):
+        return 80
+
+
+def _blocks(text: str) -> Iterator[tuple[bool, str]]:
+    """Paragraphs; true before those whose lines stay as they are."""
+    for block in text.split("\n\n"):
+        yield block.startswith(" "), block
+
+
+def _wrapped(text: str, width: int) -> str:
+    return "\n\n".join(block if fixed else textwrap.fill(block, width) for fixed, block in _blocks(text))
+
+
+def _beside(lines: list[str], text: str, column: int, width: int) -> str:
+    """Lines with a text that begins at a column, beside the last where that ends before it."""
+    *first, last = [f"  {line}" for line in lines]
+    if text and len(last) + 2 > column:
+        first, last = [*first, last], ""
+    if text:
+        start = last.ljust(column)
+        last = textwrap.fill(text, width, initial_indent=start, subsequent_indent=" " * column)
+    return "\n".join([*first, last])
+
+
+def _examples(command: Command) -> list[tuple[str, str]]:
+    """Command lines, each with what it does."""
+    parts = [line.partition("  ") for line in command.examples.splitlines()]
+    return [(line, what.strip()) for line, _, what in parts]
+
+
+def _broken(line: str, width: int) -> list[str]:
+    """A command in lines that a shell takes for one."""
+    parts = textwrap.wrap(
+        line, width - 6, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return [*(f"{part} \\" for part in parts[:-1]), parts[-1]]
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    for fixed, block in _blocks(text):
+        if fixed:
+            yield from (".PP", ".EX", *map(_roff, block.splitlines()), ".EE")
+        else:
+            yield from (".PP", _roff(" ".join(block.split())))
+
+
+def _bold(text: str) -> str:
+    return f"\\fB{_roff(text)}\\fR"
+
+
+def _roff(text: str) -> str:
+    """Plain text that no formatter takes for a request."""
+    plain = text.replace("\\", "\\e").replace("-", "\\-")
+    plain = "".join(each if each.isascii() else f"\\[u{ord(each):04X}]" for each in plain)
+    return f"\\&{plain}" if plain.startswith((".", "'")) else plain

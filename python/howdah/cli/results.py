@@ -1,0 +1,199 @@
+"""The tables of ``howdah archive``, ``profile``, ``select`` and ``report``, which tell what was measured."""
+
+from howdah.cli.table import FAR_HOWDAH, Argument, Command, Option, Row, as_json, path
+
+FIGURES = (
+    *("profile", "throughput", "sizes", "boxes", "fits", "transitions", "traces", "poincare", "exponents"),
+    *("relation", "models"),
+)
+"""What can be drawn of a selection. A test holds them against the report's."""
+
+_DONE = as_json("Print what was done as JSON.")
+_RECORDS: tuple[Row, ...] = (
+    Option("--kind KIND", "Only records of one kind: transfer, traffic, link or bench."),
+    Option("--sweep NAME", "Only runs of this sweep."),
+    Option("--newer-than AGE", "Only newer ones, as 7d."),
+)
+
+_LS = Command(
+    "ls",
+    "List the newest records, newest first.",
+    run="results_command.ls",
+    rows={
+        "Which records": [
+            Option("-n N", "At most so many.", key="most", kind=int, least=1, default=20),
+            *_RECORDS,
+        ],
+        "Output": [as_json("Print the records, without their samples, as a JSON array.")],
+    },
+)
+
+_SHOW = Command(
+    "show",
+    "Show one record: what was done, by which plan, and why.",
+    run="results_command.show",
+    rows={
+        "Which record": [Argument("ID|last", "An id, its beginning, or last.", key="name")],
+        "Output": [as_json("Print the record as JSON, samples and all.")],
+    },
+)
+
+_PRUNE = Command(
+    "prune",
+    "Remove old records and their digests.",
+    text="With both options it removes what is older and not among the newest.",
+    run="results_command.prune",
+    rows={
+        "Which records": [
+            Option("--older-than AGE", "Remove what is older, for example 90d."),
+            Option("--keep N", "Keep the newest N records.", kind=int, least=0),
+            Option("--dry-run", "Only say what would be removed."),
+        ],
+        "Output": [_DONE],
+    },
+)
+
+_GC = Command(
+    "gc",
+    "Remove what belongs to no record, and give unused room back.",
+    run="results_command.gc",
+    rows={"Output": [_DONE]},
+)
+
+_EXPORT = Command(
+    "export",
+    "Write runs and traces to a folder of Parquet, for analysis elsewhere or for import.",
+    run="results_command.export",
+    rows={
+        "Which runs": [Argument("FOLDER", "A new folder.", key="folder", kind=path), *_RECORDS],
+        "Output": [_DONE],
+    },
+)
+
+_IMPORT = Command(
+    "import",
+    "Take over the runs of an exported folder.",
+    run="results_command.import_",
+    rows={
+        "Which runs": [Argument("FOLDER", "What export wrote.", key="folder", kind=path)],
+        "Output": [_DONE],
+    },
+)
+
+_MERGE = Command(
+    "merge",
+    "Take over the runs of another archive, as a colleague's or another host's.",
+    run="results_command.merge",
+    rows={
+        "Which runs": [
+            Argument("FOLDER", "An archive, as ~/.local/share/howdah/records.", key="folder", kind=path)
+        ],
+        "Output": [_DONE],
+    },
+)
+
+_ARCHIVE = Command(
+    "archive",
+    "Look at the records of what was measured, keep them small, and hand them on.",
+    commands={"Look": [_LS, _SHOW], "Keep it small": [_PRUNE, _GC], "Hand it on": [_EXPORT, _IMPORT, _MERGE]},
+)
+
+_CELLS: tuple[Row, ...] = (
+    Option("--path NAME", "A host, or a lab's link in words.", many=True),
+    Option("--cc NAME", "A congestion control.", many=True),
+    Option("--streams N", "A number of streams.", kind=int, least=1, many=True),
+    Option("--buffer SIZE|auto", "A socket buffer, as 256MB.", many=True),
+    Option("--sweep NAME", "The runs of a sweep.", many=True),
+)
+
+_PLOT = Command(
+    "plot",
+    "Draw one figure of the runs chosen: the same kinds that howdah report has.",
+    run="results_command.plot",
+    rows={
+        "What is drawn": [
+            Argument("FIGURE", "", key="figure", choices=FIGURES),
+            Argument("FILE", "It ends in .svg or .png.", key="file", kind=path),
+        ],
+        "Which runs": [*_CELLS, Option("--rtt TIME", "An RTT, as 45.6ms.", many=True)],
+        "Output": [as_json("Print what the figure shows as JSON.")],
+    },
+    examples="""\
+howdah profile plot profile cubic.svg --cc cubic --buffer 1GB
+howdah profile plot traces ramp.png --cc scalable --streams 1 --rtt 183ms --rtt 366ms""",
+    notes="What each figure is of is in docs/report.md. They need matplotlib: pip install 'howdah[figures]'",
+)
+
+_PROFILE = Command(
+    "profile",
+    "Show throughput by RTT, as measured, and where it turns from concave to convex.",
+    run="results_command.profile",
+    rows={
+        "Which runs": [
+            *_CELLS,
+            Option("--late", "Count runs that this machine spoilt."),
+            Option("--files", "Count copies of files as well."),
+        ],
+        "Output": [as_json("Print all numbers as JSON, with the sigmoids' bootstrap.")],
+    },
+    examples="""\
+howdah profile
+howdah profile --cc cubic --cc htcp --streams 4
+howdah profile --path dtn2 --buffer 256MB --buffer auto --json""",
+    notes="What each number means is in docs/profiles.md.",
+    commands={"Commands": [_PLOT]},
+)
+
+_SELECT = Command(
+    "select",
+    "Say which congestion control, streams and buffers to take at a round trip, how fast, and how sure.",
+    run="results_command.select",
+    rows={
+        "For which transfer": [
+            Option("--rtt TIME", "The round trip. Default: measured to --host."),
+            Option("--host [USER@]HOST", "Whose runs to take. Without --rtt it is measured to there."),
+            Option("--path NAME", "Whose runs to take: a host, or a lab's link in words."),
+            Option("--size SIZE", "The size of the transfer, where runs are of several."),
+            Option("--rate RATE", "The capacity that the models are asked for."),
+            Option("--extrapolate", "Outside the profile, ask the models."),
+            FAR_HOWDAH,
+        ],
+        "Output": [
+            Option("-n N", "Tell why not of N others.", key="most", kind=int, least=0, default=10),
+            as_json("Print the answer as JSON, with all others."),
+        ],
+    },
+    examples="""\
+howdah select --rtt 93ms                 from the only profile that covers 93 ms
+howdah select --host dtn2                at the round trip to dtn2, from its own runs where there are any
+howdah select --rtt 93ms --path dtn2     from the runs to dtn2
+howdah select --rtt 500ms --extrapolate  beyond the profile, by the models, moved by what was measured
+howdah select --rtt 93ms --rate 40Gbit   with no profile: by the models, for this capacity""",
+    notes="""\
+The one taken has the highest lower bound: with 95 % its next run is at least as fast. howdah cp --path
+dedicated takes the same, of what both hosts can use.""",
+)
+
+_REPORT = Command(
+    "report",
+    "Make a page: what was measured, beside what the papers say, with their figures from our runs.",
+    run="results_command.report",
+    rows={
+        "Which runs": [
+            Option("--sweep NAME", "Only runs of this sweep."),
+            Option("--path PATH", "The path, as howdah profile names it."),
+        ],
+        "Output": [
+            Option("-o, --output FILE", "The page; - is standard output.", kind=path),
+            as_json("Print what the page says; write it only with -o."),
+        ],
+    },
+    examples="""\
+howdah report                           report.html from all runs of the path with most
+howdah report --sweep hpdc17-two-hours  of one sweep
+howdah report --path dtn2 -o dtn2.html  of one host
+howdah report --json                    what the page says, without the figures""",
+    notes="The page is one file and needs no network. Figures need matplotlib: pip install 'howdah[figures]'",
+)
+
+COMMANDS = (_ARCHIVE, _PROFILE, _SELECT, _REPORT)

@@ -1,0 +1,405 @@
+"""The tables of all commands: how a line is read by them, and the pages and completions made of them."""
+
+import importlib
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import howdah
+
+from howdah._native import HowdahError
+from howdah.cli import app, completion, pages
+from howdah.cli.table import HELP, Argument, Command, HelpWanted, Option, UsageError, path, read
+from howdah.control.http.address import DEFAULT_ADDRESS
+from howdah.values.plan import PathKind
+
+ALL = [(tuple(called), command) for called, command in pages.walk(app.howdah())]
+EACH = pytest.mark.parametrize(("called", "command"), ALL, ids=[" ".join(called) for called, _ in ALL])
+
+
+def table(*rows: Argument | Option, **more: bool) -> Command:
+    return Command("try", "Try it.", run="try.it", rows={"Options": rows}, **more)
+
+
+COPY = table(
+    Argument("SRC... DST", "", key="names", many=True),
+    Option("--streams N", ""),
+    Option("-n, --most N", "", kind=int, least=1, default=20),
+    Option("-q, --quiet", ""),
+    Option("-v", "", key="verbose"),
+    Option("--set KEY", "", many=True),
+    Option("--role ROLE", "", choices=("read", "operate"), default="read"),
+    Option("--bus URL", "", environment="BUS"),
+    Option("--dry-run", ""),
+)
+PLAIN = dict.fromkeys(["streams", "set", "bus"]) | {"most": 20, "role": "read"}
+PLAIN |= dict.fromkeys(["quiet", "verbose", "dry_run"], False)
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("a far:d", {"names": ["a", "far:d"]}),
+        ("--streams x:y a -q far:d", {"names": ["a", "far:d"], "streams": "x:y", "quiet": True}),
+        ("--streams=2 a --dry-run far:d", {"names": ["a", "far:d"], "streams": "2", "dry_run": True}),
+        ("--streams= a", {"names": ["a"], "streams": ""}),
+        ("--streams --quiet a", {"names": ["a"], "streams": "--quiet"}),
+        ("--streams 1 --streams 2 a", {"names": ["a"], "streams": "2"}),
+        ("-- -a far:d", {"names": ["-a", "far:d"]}),
+        ("-q -- a --quiet -- b", {"names": ["a", "--quiet", "--", "b"], "quiet": True}),
+        ("a - b", {"names": ["a", "-", "b"]}),
+        ("-n 3 a", {"names": ["a"], "most": 3}),
+        ("-qvn3 a", {"names": ["a"], "most": 3, "quiet": True, "verbose": True}),
+        ("--set a=1 x --set=b", {"names": ["x"], "set": ["a=1", "b"]}),
+        ("--role operate a", {"names": ["a"], "role": "operate"}),
+    ],
+)
+def test_a_line_is_read(line: str, found: dict[str, object]) -> None:
+    assert read(COPY, line.split(" "), {}) == PLAIN | found
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("", "Missing argument 'SRC... DST'"),
+        ("--stream 2 a", "No such option '--stream', nearest is '--streams'"),
+        ("--xyz a", "No such option '--xyz'"),
+        ("-qx a", "No such option '-x'"),
+        ("a --streams", "Option '--streams' requires an argument"),
+        ("a -n", "Option '--most' requires an argument"),
+        ("--quiet=1 a", "Option '--quiet' does not take a value"),
+        ("-n many a", "Invalid value for '--most': many is no whole number"),
+        ("-n 0 a", "Invalid value for '--most': 0 is below 1"),
+        ("--role x a", "Invalid value for '--role': x is not one of read, operate"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_refused_in_words(line: str, says: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        read(COPY, line.split(), {})
+    assert str(refused.value) == says
+
+
+@pytest.mark.parametrize("line", ["-h", "--help", "a --help", "-qh a", "--streams 2 -h"])
+def test_help_is_asked_for(line: str) -> None:
+    with pytest.raises(HelpWanted):
+        read(COPY, line.split(), {})
+
+
+def test_what_stands_behind_two_dashes_or_is_a_value_asks_for_no_help() -> None:
+    assert read(COPY, ["--", "-h"], {})["names"] == ["-h"]
+    assert read(COPY, ["--streams", "-h", "a"], {})["streams"] == "-h"
+
+
+NAMES = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1)
+
+
+@given(st.lists(NAMES, min_size=1), st.booleans())
+def test_any_names_are_taken_as_they_are_behind_two_dashes(names: list[str], quiet: bool) -> None:
+    words = [*(["-q"] if quiet else []), "--", *names]
+    assert read(COPY, words, {}) == PLAIN | {"names": names, "quiet": quiet}
+
+
+@given(st.lists(NAMES.filter(lambda name: not name.startswith("-")), min_size=1), st.randoms())
+def test_options_may_stand_between_names(names: list[str], random: Random) -> None:
+    words = [*names]
+    words.insert(random.randint(0, len(words)), "--dry-run")
+    words.insert(random.randint(0, len(words)), "--streams=--")
+    assert read(COPY, words, {}) == PLAIN | {"names": names, "dry_run": True, "streams": "--"}
+
+
+def test_what_another_program_is_given_is_not_looked_at() -> None:
+    lab = table(
+        Argument("NAME", "", key="name"),
+        Argument("COMMAND", "", key="command", many=True),
+        Option("--json", ""),
+        runs_another=True,
+    )
+    words = ["--json", "wan", "ls", "--json", "--", "-h"]
+    assert read(lab, words, {}) == {"name": "wan", "command": ["ls", "--json", "--", "-h"], "json": True}
+
+
+def test_places_are_filled_in_order() -> None:
+    two = table(
+        Argument("A", "", key="a", kind=path), Argument("B", "", key="b", required=False, default="none")
+    )
+    assert read(two, ["x"], {}) == {"a": Path("x"), "b": "none"}
+    assert read(two, ["x", "y"], {}) == {"a": Path("x"), "b": "y"}
+    with pytest.raises(UsageError, match=r"Got unexpected extra arguments \(z w\)"):
+        read(two, ["x", "y", "z", "w"], {})
+
+
+def test_a_variable_stands_in_for_an_option() -> None:
+    assert read(COPY, ["a"], {"BUS": "nats://x"})["bus"] == "nats://x"
+    assert read(COPY, ["a", "--bus", "nats://y"], {"BUS": "nats://x"})["bus"] == "nats://y"
+    assert read(COPY, ["a"], {"BUS": ""})["bus"] is None
+    needed = table(Option("--bus URL", "", environment="BUS", required=True))
+    with pytest.raises(UsageError, match=r"^Missing option '--bus' \(or set BUS\)$"):
+        read(needed, [], {})
+
+
+@EACH
+def test_a_table_is_whole_and_its_function_takes_what_is_read(
+    called: tuple[str, ...], command: Command
+) -> None:
+    rows = [row for rows in command.rows.values() for row in rows]
+    assert command.summary.endswith(".")
+    assert len({row.key for row in rows}) == len(rows)
+    flags = [flag for option in command.options() for flag in option.flags]
+    assert len(set(flags)) == len(flags)
+    assert all(row.text == "" or row.text.endswith((".", ":")) for row in rows), (
+        "a sentence, or nouns, and a stop"
+    )
+    assert all(row.text or row.choices for row in rows)
+    assert [argument.many for argument in command.arguments()][:-1].count(True) == 0
+    if command.run is None:
+        assert command.commands
+        return
+    module, _, name = command.run.rpartition(".")
+    function = getattr(importlib.import_module(f"howdah.cli.{module}"), name)
+    parameters = inspect.signature(function).parameters.values()
+    named = {each.name for each in parameters if each.kind is not inspect.Parameter.VAR_KEYWORD}
+    keys = {row.key for row in rows}
+    assert named <= keys
+    assert keys == named or any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters)
+
+
+def test_rows_beyond_the_named_ones_are_those_of_what_takes_them() -> None:
+    from howdah.cli import control_command, copy_command
+    from howdah.lab import labfile
+
+    def keys(*called: str) -> set[str]:
+        command = dict(ALL)[("howdah", *called)]
+        return {row.key for rows in command.rows.values() for row in rows}
+
+    def named(function: object) -> set[str]:
+        assert callable(function)
+        return {
+            name
+            for name, each in inspect.signature(function).parameters.items()
+            if each.kind.name != "VAR_KEYWORD"
+        }
+
+    lab = set(labfile.LabOptions.__struct_fields__)
+    for name in ("run", "up"):
+        function = getattr(importlib.import_module("howdah.cli.lab_command"), name)
+        assert keys("lab", name) - named(function) == lab
+    assert keys("cp") == named(copy_command.copy) | named(copy_command.request)
+    for name, function in (("serve", control_command.serve_policy), ("agent", control_command.agent)):
+        assert keys("control", name) - named(function) == named(control_command._access)
+    assert keys("control", "set") - named(control_command.set_terms) == {
+        *("fixed", "minimum", "maximum", "weight", "priority")
+    }
+
+
+def test_only_the_module_of_the_command_is_loaded() -> None:
+    for name in app.howdah().named():
+        assert name in app.howdah(name).named()
+        assert len(app.howdah(name).commands) == 1
+
+
+def test_help_says_what_is_known_elsewhere() -> None:
+    assert all(kind in " ".join(pages.page(*_page("cp")).split()) for kind in get_args(PathKind))
+    assert DEFAULT_ADDRESS in pages.page(*_page("control", "serve"))
+    assert DEFAULT_ADDRESS in pages.page(*_page("control", "status"))
+
+
+def _page(*called: str) -> tuple[Command, list[str]]:
+    return dict(ALL)[("howdah", *called)], ["howdah", *called]
+
+
+@EACH
+def test_every_row_is_in_help_in_man_and_in_completion(called: tuple[str, ...], command: Command) -> None:
+    page, manual = pages.page(command, called), pages.manual(command, called)
+    bash, fish = completion.bash(), completion.fish()
+    words = re.search(
+        rf"^ *'?{' '.join(called)}'?\) offered='?(.*?)'? options='(.*)' ;;$", bash, re.MULTILINE
+    )
+    assert words, bash
+    offered, options = words[1].split(), words[2].split()
+    for option in command.options():
+        label = ", ".join(option.flags) + (f" {option.metavar}" if option.metavar else "")
+        assert f"\n  {label}" in page
+        assert f"\n.TP\n{pages._bold(label)}\n" in manual
+        assert set(option.flags) <= set(options)
+        long = option.flags[-1]
+        shown = f" -l {long[2:]} " if long.startswith("--") else f" -s {long[1:]} "
+        seen = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in called[1:])
+        assert any(seen in line and shown in line for line in fish.splitlines())
+    for argument in command.arguments():
+        assert f"\n  {argument.metavar}" in page
+        assert f"\n{pages._bold(argument.metavar or '')}\n" in manual
+        assert set(argument.choices) <= set(offered)
+    for name, below in command.named().items():
+        assert f"\n  {name}" in page
+        assert name in offered
+        assert pages._roff(below.summary) in manual
+    for line, _ in pages._examples(command):
+        assert line in page.replace(" \\\n    ", " ")
+        assert pages._roff(line) in manual
+
+
+@EACH
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_help_fits_the_terminal(
+    called: tuple[str, ...], command: Command, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "_width", lambda: columns)
+    fixed = {
+        line for block in command.notes.split("\n\n") if block.startswith(" ") for line in block.split("\n")
+    }
+    words = {word for line in command.examples.splitlines() for word in line.split()}
+    for line in pages.page(command, called).splitlines():
+        assert len(line) <= columns or line in fixed or line.split()[0] in words
+
+
+def test_without_a_terminal_help_is_80_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert pages._width() == 80
+    monkeypatch.setattr(pages.os, "get_terminal_size", lambda _: os.terminal_size((133, 24)))
+    monkeypatch.setattr(pages.sys.stdout, "fileno", lambda: 1, raising=False)
+    assert pages._width() == 133
+
+
+@pytest.mark.parametrize(
+    ("called", "command"),
+    [each for each in ALL if each[0][-1] in {"howdah", "cp", "run", "serve", "profile"}],
+)
+def test_manual_pages_are_sound(called: tuple[str, ...], command: Command) -> None:
+    manual = pages.manual(command, called)
+    assert manual.isascii()
+    assert not re.search(r"^['.](?!TH|SH|SS|PP|TP|EX|EE)", manual, re.MULTILINE)
+    for program, words in (("man", ["--warnings", "-l", "-"]), ("groff", ["-man", "-ww", "-Tutf8"])):
+        if shutil.which(program):
+            done = subprocess.run(
+                [program, *words],
+                input=manual,
+                capture_output=True,
+                text=True,
+                env={**os.environ, "MANPAGER": "cat", "MANWIDTH": "80", "LC_ALL": "C.UTF-8"},
+                timeout=60,
+                check=True,
+            )
+            assert done.stderr == ""
+            assert command.summary.split()[0] in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("c", {"cp", "cc", "control", "completion"}),
+        ("lab ", {"run", "up", "exec", "stats", "list", "down"}),
+        ("lab run --sch", {"--schedule"}),
+        ("control urgent st", {"start", "stop"}),
+        ("cp --pl", {"--plan", "--plaintext"}),
+        ("cp lab --pl", {"--plan", "--plaintext"}),
+        ("control token me --role ", {"read", "operate"}),
+        ("profile --l", {"--late"}),
+        ("profile plot --l", set()),
+        ("profile plot tr", {"transitions", "traces"}),
+        ("completion ", {"bash", "zsh", "fish"}),
+        ("completion -", {"-h", "--help"}),
+        ("cp ", set()),
+        ("cp no-such-thing", set()),
+    ],
+)
+def test_bash_completes(words: str, offered: set[str], tmp_path: Path) -> None:
+    (tmp_path / "howdah").write_text(howdah("completion", "bash").stdout)
+    line = ["howdah", *words.split(" ")]
+    script = textwrap.dedent(
+        """
+        set -eu
+        source ./howdah
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+        $(complete -p howdah | sed 's/.* -F \\([^ ]*\\).*/\\1/') || true
+        [ ${#COMPREPLY[@]} -eq 0 ] || printf '%s\\n' "${COMPREPLY[@]}"
+        """
+    )
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", *line],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stderr == ""
+    assert set(done.stdout.split()) == offered
+
+
+def test_zsh_takes_bashs_by_its_emulation() -> None:
+    zsh = howdah("completion", "zsh").stdout
+    assert zsh.splitlines()[1] == "autoload -U +X bashcompinit && bashcompinit"
+    assert zsh.splitlines()[2:] == completion.bash().splitlines()[1:]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["help", "lab", "run"], "Usage: howdah lab run [OPTIONS] COMMAND...\n"),
+        (["help"], "Usage: howdah [OPTIONS] COMMAND ..."),
+        (["cp", "--help"], "Usage: howdah cp [OPTIONS] SRC... DST\n"),
+        (["help", "help"], "Usage: howdah help [OPTIONS] [WORD...]\n"),
+        (["help", "units"], "1 Gbit is 10⁹ bits"),
+        (["help", "exit-codes"], "130, 143 and"),
+        (["help", "environment"], "HOWDAH_CONTROL_TOKEN"),
+        (["help", "--man", "archive", "ls"], ".TH HOWDAH\\-ARCHIVE\\-LS 1"),
+        (["-h"], "Usage: howdah [OPTIONS] COMMAND ..."),
+        (["lab", "run", "-h"], "Usage: howdah lab run [OPTIONS] COMMAND...\n"),
+        (["control", "urgent", "-h"], "Usage: howdah control urgent [OPTIONS] COMMAND ..."),
+        (["profile", "plot", "x", "-h"], "Usage: howdah profile plot [OPTIONS] FIGURE FILE"),
+    ],
+)
+def test_help_is_printed(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.main(words) == 0
+    assert says in capsys.readouterr().out
+
+
+def test_a_group_alone_answers_with_its_help_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ([], ["lab"], ["control", "urgent"], ["shared"]):
+        assert app.main(words) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith(" ".join(["Usage: howdah", *words]))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["coppy"], "howdah: No such command 'coppy', nearest is 'cp'; see: howdah --help"),
+        (["lab", "rn"], "howdah: No such command 'rn', nearest is 'run'; see: howdah lab --help"),
+        (["lab", "--no"], "howdah: No such option '--no'; see: howdah lab --help"),
+        (["control", "urgent", "x"], "howdah: No such command 'x'; see: howdah control urgent --help"),
+        (["profile", "x"], "howdah: Got unexpected extra argument (x); see: howdah profile --help"),
+        (["cp", "a\x1b[31m", "--\x1b"], "howdah: No such option '--\\u{1b}'; see: howdah cp --help"),
+    ],
+)
+def test_mistakes_name_what_is_nearest(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert app.main(words) == 2
+    assert capsys.readouterr().err == f"{says}\n"
+
+
+def test_help_on_nothing_known_names_what_is_nearest() -> None:
+    with pytest.raises(
+        HowdahError, match=r"^there is no help on unit, nearest is 'units'; see: howdah help$"
+    ):
+        app.main(["help", "unit"])
+    with pytest.raises(HowdahError, match=r"^there is no help on lab rn, nearest is 'run'"):
+        app.main(["help", "lab", "rn"])
+
+
+def test_every_command_shows_help_under_a_heading() -> None:
+    assert HELP.flags == ("-h", "--help")
+    headings: Mapping[str, object] = app.howdah().commands
+    page = pages.page(app.howdah(), ["howdah"])
+    assert all(f"\n{heading}:\n" in page for heading in headings)
