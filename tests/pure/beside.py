@@ -7,13 +7,11 @@ them with a time constant. It is no TCP; it is what the steering can be held to 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from howdah.steering.background import Background, Belief, background
-from howdah.steering.course import Way
-from howdah.steering.measured import Look
+from howdah.steering.arbiter import Steer
+from howdah.steering.path_state import Way
 from howdah.steering.policy import Policy, Situation
-from howdah.steering.share import Choice, Shares, alone, shares
-from howdah.steering.steer import Steer
-from howdah.steering.value import value
+from howdah.steering.shares import Background, Belief, Choice, Shares, alone, background, shares, value
+from howdah.steering.throughput import Look
 
 TICK_S = 0.2
 VERDICT_S = 1.0

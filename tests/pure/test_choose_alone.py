@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.steering.alone import ASKED_MOST, BACK_S, EASED_MOST, EMPTY_S, LESS, MOST_LESS, Alone
+from howdah.steering.exclusivity import ASKED_MOST, BACK_S, EASED_MOST, EMPTY_S, LESS, MOST_LESS, Alone
 
 TICK_S, STEPS = 0.1, 100
 CARRIES_BPS = 500e6

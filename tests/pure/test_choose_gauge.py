@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from howdah.steering.gauge import (
+from howdah.steering.capacity_probe import (
     APART_S,
     LEAST_DROP_S,
     LEAST_S,
@@ -19,7 +19,7 @@ from howdah.steering.gauge import (
     Dip,
     Gauge,
 )
-from howdah.steering.rates import Rates, lately_s
+from howdah.steering.throughput import Rates, lately_s
 
 STEP_S = 0.01
 TICK = 10

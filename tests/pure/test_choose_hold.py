@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.steering.hold import EVERY_S, FAST, Hold, Path
-from howdah.steering.rates import level_bps
+from howdah.steering.pace import EVERY_S, FAST, Hold, Path
+from howdah.steering.throughput import level_bps
 
 TICK_S = 0.1
 CARRIES_BPS = 500e6

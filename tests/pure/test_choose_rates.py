@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.steering.rates import UNEVEN_MOST, Rates, level_bps
+from howdah.steering.throughput import UNEVEN_MOST, Rates, level_bps
 
 RATES = st.lists(st.floats(0.0, 1e10), min_size=1, max_size=64)
 

@@ -1,6 +1,6 @@
 """When streams that begin beside a queue have begun."""
 
-from howdah.steering.start import MOST_ROUND_TRIPS, Start
+from howdah.steering.pace import MOST_ROUND_TRIPS, Start
 
 EACH_BPS, RTT_S = 14e6, 0.2
 

@@ -9,16 +9,11 @@ from beside import CAPACITY_BPS, DEFAULT, TICK_S, Ran, Simulated, right, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.steering.background import Background, Belief
-from howdah.steering.course import Way
-from howdah.steering.measured import Look, Peak
-from howdah.steering.paper import Paper
-from howdah.steering.policy import Situation
-from howdah.steering.share import Choice
-from howdah.steering.steer import (
+from howdah.steering.arbiter import (
     AGAIN_S,
     DOUBT_S,
     FIRST_S,
+    HELD,
     HOLD_MOST_S,
     HOLD_S,
     LAST_S,
@@ -27,8 +22,11 @@ from howdah.steering.steer import (
     ROOM_S,
     Steer,
 )
-from howdah.steering.trial import HELD
-from howdah.steering.weigh import Weigh
+from howdah.steering.path_state import Way
+from howdah.steering.policy import Paper, Situation
+from howdah.steering.shares import Background, Belief, Choice
+from howdah.steering.throughput import Look, Peak
+from howdah.steering.utility_policy import Weigh
 
 CLASSES = ("nobody", "1 cubic", "2 cubic", "1 bbr", "2 bbr", "1 bbr, 1 cubic", "1 udp")
 ONE = Choice("cubic", 1)

@@ -4,11 +4,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.steering.background import Background, Belief, background
 from howdah.steering.policy import Situation
-from howdah.steering.share import LEAST, Choice, Shares, alone, left_to_loss, shares
-from howdah.steering.value import harm, jain, value
-from howdah.steering.weigh import Weigh
+from howdah.steering.shares import (
+    LEAST,
+    Background,
+    Belief,
+    Choice,
+    Shares,
+    alone,
+    background,
+    harm,
+    jain,
+    left_to_loss,
+    shares,
+    value,
+)
+from howdah.steering.utility_policy import Weigh
 
 CUBIC, BBR, EIGHT = Choice("cubic", 1), Choice("bbr", 1), Choice("cubic", 8)
 BACKGROUNDS = st.builds(Background, st.integers(0, 4), st.integers(0, 4), st.integers(0, 1))

@@ -10,10 +10,9 @@ import pytest
 
 from howdah import HowdahError
 from howdah.probing.series import Floats
-from howdah.steering import ears
-from howdah.steering.ears import Sound, Streams
-from howdah.steering.hearing import KEPT_S, Hearing
-from howdah.steering.recogniser import CannotTell, Verdict
+from howdah.steering import sources
+from howdah.steering.hearing import KEPT_S, CannotTell, Hearing, Verdict
+from howdah.steering.sources import Sound, Streams
 
 STEP_S = 0.01
 
@@ -21,7 +20,7 @@ STEP_S = 0.01
 class Played:
     """An ear that hears what it is told to."""
 
-    by: ears.By = "icmp"
+    by: sources.By = "icmp"
     step_s = STEP_S
     begun_s = 0.0
 
@@ -168,15 +167,15 @@ def test_only_the_last_minute_is_kept() -> None:
 
 
 def test_where_no_echo_may_be_sent_the_streams_are_listened_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(address: str) -> ears.Echo:
+    def refuse(address: str) -> sources.Echo:
         raise HowdahError(f"{address}: no")
 
-    monkeypatch.setattr(ears, "Echo", refuse)
-    ear, why = ears.best(["127.0.0.1"])
+    monkeypatch.setattr(sources, "Echo", refuse)
+    ear, why = sources.best(["127.0.0.1"])
     assert isinstance(ear, Streams)
     assert why == "127.0.0.1: no"
     assert ear.take(1.5, 0.04) == [Sound(1.5, 0.04)]
-    assert ears.best([])[1] == "the address of the far host is not known"
+    assert sources.best([])[1] == "the address of the far host is not known"
 
 
 def test_the_recogniser_is_asked_as_agreed() -> None:

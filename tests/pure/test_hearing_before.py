@@ -2,8 +2,7 @@
 
 import pytest
 
-from howdah.steering.before import LEAST_ANSWERS, LEAST_SPREAD, somebody
-from howdah.steering.ears import Sound
+from howdah.steering.sources import LEAST_ANSWERS, LEAST_SPREAD, Sound, somebody
 
 QUIET = [0.1 + 0.00002 * (step % 7) for step in range(30)]
 SAWTOOTH = [0.1 + 0.0004 * (step % 10) for step in range(30)]

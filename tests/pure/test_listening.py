@@ -10,10 +10,9 @@ from howdah import HowdahError
 from howdah.cli import copy_command as command
 from howdah.cli.arguments import parse
 from howdah.remote.messages import FINDING, Progress, Steering
-from howdah.steering import beside, ears, listening
-from howdah.steering.ears import Sound, Streams
-from howdah.steering.listening import Listening
-from howdah.steering.wish import Wish
+from howdah.steering import controller, listening, sources
+from howdah.steering.listening import Listening, Wish
+from howdah.steering.sources import Sound, Streams
 from howdah.transfer.run import FAIRNESS
 from howdah.values.plan import Plan
 from howdah.values.record import Change, Had, HeardThen, Listened, RouteMoved, SentThen
@@ -26,7 +25,7 @@ RTT_S = 0.04
 class Echo:
     """Answers as long as it is alive."""
 
-    by: ears.By = "icmp"
+    by: sources.By = "icmp"
     step_s = 0.01
     begun_s = 0.0
 
@@ -130,7 +129,7 @@ def echo(monkeypatch: pytest.MonkeyPatch) -> Echo:
 
 def heard(monkeypatch: pytest.MonkeyPatch, label: str, *, new: bool = False) -> None:
     said = SimpleNamespace(classes={label: 0.95, "nobody": 0.05}, new=new, heard_s=2.5)
-    monkeypatch.setattr(beside, "listen", lambda *asked: said)
+    monkeypatch.setattr(controller, "listen", lambda *asked: said)
 
 
 def test_it_hears_bbr_and_changes_to_it(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +172,7 @@ def test_where_others_are_heard_before_the_first_byte_it_begins_with_one_stream(
 
 
 def test_a_short_copy_that_began_with_one_stream_says_so(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beside, "Beside", pytest.fail)
+    monkeypatch.setattr(controller, "Beside", pytest.fail)
     transfer = Transfer(Listening(wish()._replace(for_s=3.0)))
     transfer.connect(0.5)
     transfer.go(3.0, 0.5)
@@ -188,7 +187,7 @@ def test_where_listening_fails_one_that_began_with_one_stream_gets_its_plan(
     def fails(*asked: object) -> None:
         raise HowdahError("it is damaged")
 
-    monkeypatch.setattr(beside, "Beside", fails)
+    monkeypatch.setattr(controller, "Beside", fails)
     transfer = Transfer(Listening(wish()))
     transfer.connect(0.5)
     transfer.go(5.0, 0.5)
@@ -225,7 +224,7 @@ def test_what_is_like_nothing_seen_changes_no_control(echo: Echo, monkeypatch: p
 
 def test_where_nobody_can_tell_all_streams_stay(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
     why = "no model knows a path with cubic of our own on it"
-    monkeypatch.setattr(beside, "listen", lambda *asked: SimpleNamespace(why=why))
+    monkeypatch.setattr(controller, "listen", lambda *asked: SimpleNamespace(why=why))
     transfer = Transfer(Listening(wish()))
     transfer.go(30)
     assert transfer.steerings == []
@@ -240,7 +239,7 @@ def test_with_a_model_of_another_version_it_goes_on_as_planned_and_says_so(
     def damaged(*asked: object) -> None:
         raise HowdahError("model.npz is a model of schema 9; train one: howdah shared train")
 
-    monkeypatch.setattr(beside, "listen", damaged)
+    monkeypatch.setattr(controller, "listen", damaged)
     transfer = Transfer(Listening(wish()))
     transfer.go(30)
     assert transfer.steerings == []
@@ -263,7 +262,7 @@ def test_a_model_that_fails_on_the_way_brings_the_fair_default_back(
             raise HowdahError("it is damaged")
         return said
 
-    monkeypatch.setattr(beside, "listen", fails)
+    monkeypatch.setattr(controller, "listen", fails)
     transfer = Transfer(Listening(wish()))
     transfer.go(60)
     assert (transfer.control, transfer.streams) == ("cubic", 4)
@@ -292,7 +291,7 @@ def test_a_far_end_that_answers_no_echo_is_heard_by_the_streams(monkeypatch: pyt
 def test_a_transfer_that_ends_soon_loads_nothing(
     echo: Echo, monkeypatch: pytest.MonkeyPatch, ends_s: float, for_s: float | None, total: int | None
 ) -> None:
-    monkeypatch.setattr(beside, "Beside", pytest.fail)
+    monkeypatch.setattr(controller, "Beside", pytest.fail)
     transfer = Transfer(Listening(wish()._replace(for_s=for_s)))
     transfer.total = total
     transfer.go(ends_s)

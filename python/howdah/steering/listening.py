@@ -7,6 +7,12 @@ so that is done only when the transfer has lasted for ``WAIT_S`` and is to last 
 wrong with listening ends it and never the transfer.
 """
 
+from typing import TYPE_CHECKING, NamedTuple
+
+from howdah.values.plan import Plan
+
+if TYPE_CHECKING:
+    from howdah.steering.policy import Policy
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,13 +20,33 @@ import msgspec
 from howdah import HowdahError
 from howdah.recognition import models
 from howdah.remote.messages import Progress, Steering
-from howdah.steering.before import somebody
-from howdah.steering.ears import Ear, Sound, Streams, best
-from howdah.steering.wish import Wish
+from howdah.steering.sources import Ear, Sound, Streams, best, somebody
 from howdah.values.record import Change, Listened, SentThen
 
 if TYPE_CHECKING:
-    from howdah.steering.beside import Beside
+    from howdah.steering.controller import Beside
+
+
+class Wish(NamedTuple):
+    """What was asked for, and what can be had."""
+
+    plan: Plan
+    fairness: float
+    control_default: str
+    """The sender's."""
+    controls: tuple[str, ...]
+    """That the sender may use."""
+    streams_fixed: bool
+    stream_most_bps: float
+    """What the window of one stream carries at most."""
+    rtt_s: float | None
+    addresses: list[str]
+    """Where the data goes, the likeliest first."""
+    for_s: float | None = None
+    """How long it is to send; null: until all is there."""
+    policy: "Policy | None" = None
+    """Null: the one that weighs by ``fairness``."""
+
 
 WAIT_S = 2.0
 """Of payload on its way."""
@@ -121,7 +147,7 @@ class Listening:
 
     def _listen(self, now: Progress, ear: Ear) -> Steering | None:
         if self._beside is None:
-            from howdah.steering.beside import Beside  # noqa: PLC0415
+            from howdah.steering.controller import Beside  # noqa: PLC0415
 
             known = [self._wish.rtt_s, *(sound.rtt_s for sound in self._before)]
             base_s = min((each for each in known if each is not None), default=None)

@@ -1,13 +1,14 @@
-"""What a policy is: it says how it would send beside whom it believes to be there, and no more.
+"""What a policy is: it says how it would send beside those who are believed to be there, and no more.
 
-When a change is made, kept and undone is the same for all of them (``steer``).
+When a change is made, kept and undone is the same for all of them (``arbiter``). ``Paper`` is the rule of
+Anvari, Huard, Lu, *Optimization through protocol selection* (Computers 2021, 10, 76): beside any BBR send by
+BBR, else by CUBIC; streams stay as they are.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Protocol
 
-from howdah.steering.background import Belief, Kind
-from howdah.steering.share import Choice
+from howdah.steering.shares import Belief, Choice, Kind, background
 
 SURE = 0.7
 """Less likely than this, who is there is not known, and the fair default stays."""
@@ -87,3 +88,25 @@ def stream_counts(now: Situation) -> Iterator[int]:
                 yield streams
             streams *= 2
     yield now.default.streams
+
+
+class Paper:
+    """Its policy."""
+
+    holds = False
+
+    def __call__(self, belief: Belief, now: Situation) -> Preference | None:
+        """Of the two sides, the likelier; None when neither is likely enough."""
+        sides: dict[bool, dict[str, float]] = {True: {}, False: {}}
+        for label, probability in belief.classes.items():
+            sides[background(label).bbr > 0][label] = probability
+        bbr, others = sum(sides[True].values()), sum(sides[False].values())
+        heard = bbr > others
+        if max(bbr, others) < SURE:
+            return None
+        choice = now.default
+        if heard and "bbr" in now.controls:
+            choice = Choice("bbr", choice.streams, choice.pacing_bps)
+        seen = background(Belief(sides[heard]).likeliest[0])
+        gain = 1.0 if choice != now.current else 0.0
+        return Preference(choice, seen.kind, max(bbr, others), gain, 1.0, 1 / (seen.streams + 1))

@@ -32,9 +32,9 @@ from howdah.values.record import HostLimits, Outcome, Record
 
 if TYPE_CHECKING:
     from howdah.control.asking import Asking
-    from howdah.steering.ears import Ear
     from howdah.steering.listening import Listening
     from howdah.steering.policy import Policy
+    from howdah.steering.sources import Ear
 
 
 FAIRNESS = 0.5
@@ -264,9 +264,9 @@ def _early_ear(request: Request, data_address: str | None) -> "Ear | None":
     """Hears while ssh connects; None where nobody is to be listened to, or the address is not known yet."""
     if request.pilot is not None or request.fairness is None or request.dry_run or data_address is None:
         return None
-    from howdah.steering import ears  # noqa: PLC0415
+    from howdah.steering import sources  # noqa: PLC0415
 
-    ear, why_not = ears.best([data_address])
+    ear, why_not = sources.best([data_address])
     return ear if why_not is None else None
 
 
@@ -278,12 +278,12 @@ def _pilot(run: _Run, data_address: str | None, ear: "Ear | None") -> Pilot:
     if request.pilot is not None or request.fairness is None or plan.path != "shared" or plan.changes:
         return request.pilot or Schedule(plan)
     # Not loaded by transfers that do not listen.
-    from howdah.steering import listening, wish  # noqa: PLC0415
+    from howdah.steering import listening  # noqa: PLC0415
 
     path = _path(request, far, None)
     window_bytes = plan.buffer_bytes or sizes.windows(path).autotuned_bytes
     run.listening = listening.Listening(
-        wish.Wish(
+        listening.Wish(
             plan=plan,
             fairness=request.fairness,
             control_default=path.sender.congestion_control_default,

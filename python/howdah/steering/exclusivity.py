@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from howdah.probing.queue import queues
-from howdah.steering.rates import Bound, level_bps
+from howdah.steering.throughput import Bound, level_bps
 
 ENDS_S = 1.0
 """A queue of our own is to end in so long,"""

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from howdah.probing.series import Floats
-from howdah.steering.rates import Bound, level_bps
+from howdah.steering.throughput import Bound, level_bps
 
 MOST_FREED, QUEUE_FREED = 0.5, 0.8
 """Of what is ours on its way, and of the queue."""

@@ -1,15 +1,71 @@
-"""What part of a path we have, by what arrives, how long round trips are and what the path carries. Pure."""
+"""What is known of the path by now: round trips, what it carries, and what part of it we have."""
+
+from typing import NamedTuple
 
 from howdah.probing.queue import queues
-from howdah.steering.background import NOBODY, Belief
-from howdah.steering.carries import Carries
-from howdah.steering.course import Way
-from howdah.steering.measured import Had, Look, Meter
+from howdah.steering.policy import sure_kind
+from howdah.steering.shares import NOBODY, Belief, Choice, background
+from howdah.steering.throughput import Had, Look, Meter, Peak
 
 SQUEEZED, SQUEEZED_S = 0.7, 3.0
 """Of an equal share: with less for so long, behind a queue, somebody does not yield. Dips cost less."""
 _LATELY_S, _SOMEBODYS, _OURS = 3.0, 0.85, 0.93
 """Of what the path carries: with less of a full path the rest is somebody's, with more it is nobody's."""
+
+
+class Carries:
+    """Of one path."""
+
+    def __init__(self) -> None:
+        self._peak = Peak()
+        self._sharers = 2
+        """This transfer, and as many streams as were told when the path was measured."""
+        self.gauged_bps: float | None = None
+        """Measured beside others (``gauge``)."""
+        self.alone = False
+        """Nobody else filled it (``alone``): what had arrived is what it carries."""
+
+    @property
+    def known(self) -> bool:
+        """Whether it is no mere lower bound."""
+        return self.gauged_bps is not None or self.alone
+
+    @property
+    def rate_bps(self) -> float | None:
+        """At least."""
+        return max(self._peak.rate_bps or 0.0, self.gauged_bps or 0.0) or None
+
+    @property
+    def share_bps(self) -> float:
+        """An equal share of it."""
+        return (self.rate_bps or 0.0) / self._sharers
+
+    def add(self, look: Look) -> None:
+        """Takes what has arrived by the next look."""
+        acked_s, acked = look.acked or (look.t_s, look.bytes_done)
+        self._peak.add(look._replace(t_s=acked_s, bytes_done=acked))
+
+    def gauged(self, rate_bps: float, belief: Belief) -> None:
+        """It has been measured beside those."""
+        if self.gauged_bps is None:
+            kind = sure_kind(belief)
+            told = background(belief.likeliest[0]) if kind and kind[0] == "loss" else None
+            self._sharers = 1 + (told.streams if told else 1)
+        self.gauged_bps = rate_bps
+
+    def shared_by(self, plan: Choice) -> Choice:
+        """The streams of that plan, held to an equal share."""
+        return plan.paced(self.share_bps / plan.streams, plan.pacing_bps)
+
+
+class Way(NamedTuple):
+    """The path, as it is known by now."""
+
+    base_rtt_s: float
+    queue_bdp: float
+    """How much queue the bottleneck has been seen to hold, in bandwidth × delay."""
+    finely: bool = True
+    """Whether round trips are those of probes, and not what streams say of themselves."""
 
 
 class Part:

@@ -6,23 +6,19 @@ import numpy as np
 from howdah.recognition.listen import listen
 from howdah.remote.messages import FINDING, GAUGING, HOLDING, STARTED, Progress, Steering
 from howdah.remote.meter import Meter
-from howdah.steering.alone import Alone
-from howdah.steering.background import Belief
-from howdah.steering.course import Period, Wanted, Way
-from howdah.steering.ears import Ear
-from howdah.steering.gauge import Gauge
-from howdah.steering.hearing import Hearing
-from howdah.steering.hold import Hold, Path
-from howdah.steering.measured import Had, Look
+from howdah.steering.arbiter import Period, Steer, Wanted
+from howdah.steering.capacity_probe import Gauge
+from howdah.steering.exclusivity import Alone
+from howdah.steering.hearing import Hearing, Recogniser, Verdict
+from howdah.steering.listening import Wish
+from howdah.steering.pace import CONTROL as STARTING
+from howdah.steering.pace import Hold, Path, Start
+from howdah.steering.path_state import Way
 from howdah.steering.policy import SURE, Situation
-from howdah.steering.rates import Bound, Rates, lately_s
-from howdah.steering.recogniser import Recogniser, Verdict
-from howdah.steering.share import Choice
-from howdah.steering.start import CONTROL as STARTING
-from howdah.steering.start import Start
-from howdah.steering.steer import Steer
-from howdah.steering.weigh import Weigh
-from howdah.steering.wish import Wish
+from howdah.steering.shares import Belief, Choice
+from howdah.steering.sources import Ear
+from howdah.steering.throughput import Bound, Had, Look, Rates, lately_s
+from howdah.steering.utility_policy import Weigh
 from howdah.values.record import Change, Dip, HeardThen, Listened, RouteMoved, SentThen
 from howdah.values.record import Had as HadThen
 

@@ -4,7 +4,13 @@ Others that yield to loss fill the queue whenever there are any, so an empty que
 none, streams get more, from what they had when there was a queue last ever faster; where there is one, at
 once as much less as empties it by the next bound, and no more than an equal share where it is longer than
 our own rise can have made it; but never less than that. So whoever comes finds room while windows still
-grow fast, and nobody needs to be recognised for it. Pure: times are arguments.
+grow fast, and nobody needs to be recognised for it.
+
+Streams that begin beside a queue of others are run by Reno until each has its part. CUBIC's slow start takes
+any queue for its own and ends there with few segments (HyStart; tcp_cubic.c, ``hystart_update``), and from
+there it takes (W / 0.4)^⅓ seconds to a window of W segments: 8 s at 14 Mb/s and 200 ms. Reno's ends with a
+loss only (RFC 5681, section 3.1), or where a stream sends as it is paced, so it cannot overshoot here. The
+windows that it has found stay when the plan's control takes over. Pure: times are arguments.
 """
 
 import math
@@ -12,7 +18,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from howdah.probing.queue import queues
-from howdah.steering.rates import level_bps
+from howdah.steering.throughput import level_bps
 
 EVERY_S, EVERY_ROUND_TRIPS = 0.5, 2.0
 """Between two bounds: what the last one did is known."""
@@ -130,3 +136,19 @@ class Hold:
             self._free_s = math.inf
         else:
             self.each_bps = self._wanted_bps
+
+
+CONTROL = "reno"
+MOST_ROUND_TRIPS = 15.0
+"""From ten segments to a thousand takes seven, and nobody else is to be beside Reno for long."""
+
+
+class Start:
+    """Of the streams that are held from ``t_s`` on, at round trips of ``rtt_s``."""
+
+    def __init__(self, t_s: float, rtt_s: float) -> None:
+        self._until_s = t_s + MOST_ROUND_TRIPS * rtt_s
+
+    def over(self, t_s: float, rates_bps: Sequence[float], each_bps: float) -> bool:
+        """Whether each stream has its part by now, or will not have it so."""
+        return t_s >= self._until_s or min(rates_bps) >= LIMITED * each_bps

@@ -15,10 +15,8 @@ nobody or those that yield to loss.
 import math
 from collections.abc import Iterator
 
-from howdah.steering.background import Background, Belief, background
 from howdah.steering.policy import Preference, Situation, stream_counts, sure_kind
-from howdah.steering.share import Choice, Shares, alone, shares
-from howdah.steering.value import value
+from howdah.steering.shares import Background, Belief, Choice, Shares, alone, background, shares, value
 
 _PACED = 0.02
 """A bound must be worth this much: what it is taken from, the capacity, is not known well."""

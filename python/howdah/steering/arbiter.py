@@ -28,15 +28,90 @@
 So what a wrong ear can cost is bounded: see ``docs/choosing.md``. Pure: times and counts are arguments.
 """
 
+from typing import NamedTuple
+
 from howdah.probing.queue import queues
-from howdah.steering.background import NOT_KNOWN, Belief, Kind
-from howdah.steering.course import Period, Wanted, Way
-from howdah.steering.hold import RESTED
-from howdah.steering.measured import Had, Look
-from howdah.steering.part import Part
+from howdah.steering.pace import RESTED
+from howdah.steering.path_state import Part, Way
 from howdah.steering.policy import SURE, SURE_TO_TAKE, Policy, Preference, Situation, stream_counts, sure_kind
-from howdah.steering.share import Choice
-from howdah.steering.trial import Trial
+from howdah.steering.shares import NOT_KNOWN, Belief, Choice, Kind
+from howdah.steering.throughput import Had, Look
+
+
+class Wanted(NamedTuple):
+    """A change to be made."""
+
+    choice: Choice
+    why: str
+    begin_bps: float | None = None
+    """Of all streams, what held ones begin with; None: their share."""
+
+
+class Period(NamedTuple):
+    """How it was sent from one instant on, and what that gave."""
+
+    t_s: float
+    choice: Choice
+    why: str
+    background: str | None
+    """Who was heard, when a change was made for that."""
+    probability: float | None
+    before: Had | None
+    after: Had | None
+    """Null: it had no time to settle."""
+    undone: str | None
+    """Why it was not kept."""
+    held: bool = False
+    """To that bound at least (``hold``)."""
+
+
+HELD = 0.6
+"""Of what there was before, or of an equal share: with less it is given up."""
+_RESENT, _RESENT_MORE, _RESENT_FOR = 0.1, 4.0, 1.25
+"""Of all sent, that was sent again; times what was before; times as much must come of it."""
+_BROUGHT = 0.2
+"""Of the growth expected, so much at least."""
+_MORE = 1.1
+"""Times as much is a growth expected."""
+
+
+class Trial(NamedTuple):
+    """What was changed, and what there was before."""
+
+    preference: Preference
+    before: Had | None
+    lately_bps: float | None = None
+    """In the last seconds of that; others may have changed."""
+
+    def failed(
+        self, had: Had, kind: tuple[Kind, float] | None, default_bps: float | None, capacity_bps: float | None
+    ) -> str | None:
+        """Why it is not kept, where that is so.
+
+        ``kind`` is who is known to be there now, ``default_bps`` what the fair default gave when it was in
+        use last, ``capacity_bps`` what the path carries at least.
+        """
+        before, preference = self.before, self.preference
+        usual_bps = default_bps or (before.rate_bps if before else None)
+        # An equal share is less only where others are known to be there; after few there is nothing else.
+        beside = kind is not None and kind[0] != "nobody"
+        equal_bps = preference.fair_share * (capacity_bps or usual_bps or 0.0)
+        fair_bps = equal_bps if beside or usual_bps is None else usual_bps
+        before_bps = fair_bps if usual_bps is None else usual_bps
+        if had.rate_bps < HELD * min(before_bps, fair_bps):
+            what = "an equal share" if usual_bps is None else "what there was before"
+            return f"it gave {had.rate_bps / before_bps:.0%} of {what}"
+        if preference.growth <= _MORE or kind is None or kind[0] != preference.kind or not before:
+            return None
+        if before.rate_bps <= 0 or self.lately_bps == 0:
+            return None
+        grown = had.rate_bps / min(before.rate_bps, self.lately_bps or before.rate_bps)
+        if grown < 1 + _BROUGHT * min(1.0, preference.growth - 1) and had.rate_bps < fair_bps:
+            return f"it gave {grown:.0%} of what there was before, and was to give more"
+        if had.resent > max(_RESENT, _RESENT_MORE * before.resent) and grown < _RESENT_FOR:
+            return f"{had.resent:.1%} had to be sent again, for {grown:.0%} of what there was before"
+        return None
+
 
 FIRST_S = 5.0
 DOUBT_S = 7.0
