@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.steering.exclusivity import ASKED_MOST, BACK_S, EASED_MOST, EMPTY_S, LESS, MOST_LESS, Alone
+from howdah.steering.exclusivity import (
+    ASKED_MOST,
+    BACK_S,
+    EASED_MOST,
+    EMPTY_S,
+    LESS,
+    MOST_LESS,
+    ExclusivityProbe,
+)
 
 TICK_S, STEPS = 0.1, 100
 CARRIES_BPS = 500e6
@@ -25,7 +33,7 @@ def found(
     others: float, base_rtt_s: float, queue_bdp: float, keeps: Callable[[float], float] = lambda t_s: 1.0
 ) -> Found:
     """What is found where others have that part of a path whose queue is full, and keep so much of it."""
-    alone = Alone()
+    alone = ExclusivityProbe()
     full_s = base_rtt_s * (1 + queue_bdp)
     bounds: list[tuple[float, bool]] = []
     t_s, begun_s = 0.0, None
@@ -91,7 +99,7 @@ def test_a_queue_that_ends_for_others_who_lose_something_is_not_ours(others: flo
 
 
 def test_what_we_lose_ourselves_is_asked_again() -> None:
-    alone = Alone()
+    alone = ExclusivityProbe()
     for _ in range(ASKED_MOST):
         assert not alone.finding
         alone.begin(0.2, 0.1, [CARRIES_BPS])
@@ -106,7 +114,7 @@ def test_what_we_lose_ourselves_is_asked_again() -> None:
 
 
 def test_a_bound_that_does_not_end_the_queue_that_has_come_back_is_lowered() -> None:
-    alone, t_s = Alone(), 0.0
+    alone, t_s = ExclusivityProbe(), 0.0
     first_bps = alone.begin(0.2, 0.1, [CARRIES_BPS]).each_bps
     alone.made(0.0, None)
     bounds: list[float | None] = []
@@ -128,7 +136,7 @@ def test_a_bound_that_does_not_end_the_queue_that_has_come_back_is_lowered() -> 
 
 def test_streams_of_unequal_windows_have_the_bound_nevertheless() -> None:
     """Without the queue theirs are sent in half the time; only one is to be bounded."""
-    alone, rates_bps = Alone(), [100e6, 50e6, 25e6, 25e6]
+    alone, rates_bps = ExclusivityProbe(), [100e6, 50e6, 25e6, 25e6]
     each_bps = alone.begin(0.2, 0.1, rates_bps).each_bps
     assert each_bps is not None
     together_bps = sum(min(each_bps, 2 * rate_bps) for rate_bps in rates_bps)
@@ -136,7 +144,7 @@ def test_streams_of_unequal_windows_have_the_bound_nevertheless() -> None:
 
 
 def test_what_was_refused_finds_nothing() -> None:
-    alone = Alone()
+    alone = ExclusivityProbe()
     alone.begin(0.2, 0.1, [CARRIES_BPS])
     assert alone.finding
     alone.made(1.0, "pacing cannot be set")
@@ -145,7 +153,7 @@ def test_what_was_refused_finds_nothing() -> None:
 
 
 def test_without_round_trips_nobody_is_taken_to_be_away() -> None:
-    alone = Alone()
+    alone = ExclusivityProbe()
     alone.begin(0.2, 0.1, [CARRIES_BPS])
     alone.made(0.0, None)
     told = [alone.look(tick * TICK_S, None, 0.1).told for tick in range(100)]
@@ -154,7 +162,7 @@ def test_without_round_trips_nobody_is_taken_to_be_away() -> None:
 
 
 def test_on_another_route_nobody_is_taken_to_be_away() -> None:
-    alone = Alone()
+    alone = ExclusivityProbe()
     alone.begin(0.2, 0.1, [CARRIES_BPS])
     alone.made(0.0, None)
     alone.new_path()

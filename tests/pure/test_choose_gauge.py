@@ -16,8 +16,8 @@ from howdah.steering.capacity_probe import (
     MOST_FREED,
     QUEUE_FREED,
     ROUND_TRIPS,
+    CapacityProbe,
     Dip,
-    Gauge,
 )
 from howdah.steering.throughput import Rates, lately_s
 
@@ -43,7 +43,9 @@ class Path(NamedTuple):
     """How what is ours is divided among streams."""
 
 
-def steps(path: Path, gauge: Gauge, lasts_s: float, known_base_s: float | None = None) -> Iterator[float]:
+def steps(
+    path: Path, gauge: CapacityProbe, lasts_s: float, known_base_s: float | None = None
+) -> Iterator[float]:
     """The bound of each stream in force, at each look."""
     chance = np.random.default_rng(1)
     whole = path.capacity_bps * path.base_rtt_s * (1 + path.queue_bdp)
@@ -78,8 +80,8 @@ def steps(path: Path, gauge: Gauge, lasts_s: float, known_base_s: float | None =
         yield bound_bps
 
 
-def gauged(path: Path, lasts_s: float = 30.0, known_base_s: float | None = None) -> Gauge:
-    gauge = Gauge()
+def gauged(path: Path, lasts_s: float = 30.0, known_base_s: float | None = None) -> CapacityProbe:
+    gauge = CapacityProbe()
     for _ in steps(path, gauge, lasts_s, known_base_s):
         pass
     return gauge
@@ -152,7 +154,7 @@ def test_a_dip_in_which_others_lose_something_tells_nothing(after_s: float) -> N
 
 
 def test_a_dip_that_the_queue_limits_waits_until_there_is_much_of_it() -> None:
-    gauge = Gauge()
+    gauge = CapacityProbe()
     assert gauge.wants(1.0, 0.11, 0.1, [8e6], most_queue_s=0.05) is None
     assert gauge.wants(1.0, 0.125, 0.1, [8e6], most_queue_s=0.05) is not None
 
@@ -166,7 +168,7 @@ def test_of_dips_that_differ_those_with_the_larger_drops_count_more() -> None:
         (0.195, 0.180, 417),
         (0.205, 0.185, 435),
     ]
-    gauge = Gauge()
+    gauge = CapacityProbe()
     gauge.dips = [
         Dip(10.0 + each, 10.4 + each, 1e8, 7e7, rtt_s, least_s, megabits * 1e6)
         for each, (rtt_s, least_s, megabits) in enumerate(told)
@@ -176,7 +178,7 @@ def test_of_dips_that_differ_those_with_the_larger_drops_count_more() -> None:
 
 def test_where_only_one_drop_was_large_all_that_was_told_counts_in_the_end() -> None:
     """As beside a CUBIC stream on 1 Gb/s × 128 ms, where the first dips emptied the queue."""
-    gauge = Gauge()
+    gauge = CapacityProbe()
     told = [(None, 23), (940, 15), (None, 45), (452, 2.9), (973, 1.3), (1048, 1.5), (1053, 1.8), (985, 2.2)]
     for number, (megabits, drop_ms) in enumerate(told):
         assert gauge.capacity_bps is None
@@ -189,7 +191,7 @@ def test_where_only_one_drop_was_large_all_that_was_told_counts_in_the_end() -> 
 
 
 def test_a_dip_is_short_and_moderate_and_ends() -> None:
-    gauge = Gauge()
+    gauge = CapacityProbe()
     bounds = list(steps(Path(), gauge, 30))
     assert gauge.done
     assert len(gauge.dips) <= 2 * MOST_DIPS
@@ -203,7 +205,7 @@ def test_a_dip_is_short_and_moderate_and_ends() -> None:
 
 
 def test_the_first_dip_does_not_count() -> None:
-    gauge = Gauge()
+    gauge = CapacityProbe()
     for _ in steps(Path(), gauge, 30):
         if len(gauge.dips) < 3:
             assert gauge.capacity_bps is None
@@ -211,7 +213,7 @@ def test_the_first_dip_does_not_count() -> None:
 
 
 def test_without_a_queue_nothing_is_asked() -> None:
-    gauge = Gauge()
+    gauge = CapacityProbe()
     assert gauge.wants(1.0, 0.1005, 0.1, [8e6]) is None
     assert gauge.wants(1.0, 0.15, 0.1, [0.0]) is None
     assert gauge.wants(1.0, 0.15, 0.1, [8e6]) is not None
@@ -219,7 +221,7 @@ def test_without_a_queue_nothing_is_asked() -> None:
 
 def test_round_trips_that_do_not_answer_tell_nothing_and_it_gives_up() -> None:
     """The queue is of others that fill it whatever we do."""
-    gauge = Gauge()
+    gauge = CapacityProbe()
     rtts: list[float] = []
     chance = np.random.default_rng(2)
     for step in range(6000):
@@ -258,7 +260,7 @@ def test_another_path_is_measured_anew() -> None:
 
 
 def test_where_bounds_are_refused_it_asks_no_more() -> None:
-    gauge = Gauge()
+    gauge = CapacityProbe()
     assert gauge.wants(1.0, 0.15, 0.1, [8e6]) is not None
     gauge.made(1.1, "not here")
     assert not gauge.dipping

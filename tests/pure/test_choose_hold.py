@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.steering.pace import EVERY_S, FAST, Hold, Path
+from howdah.steering.pace import EVERY_S, FAST, Pace, Path
 from howdah.steering.throughput import level_bps
 
 TICK_S = 0.1
@@ -52,7 +52,7 @@ def hold(
     begin_bps = max(share_bps, had_bps) if alone else share_bps
     paced_bps = each_bps or begin_bps / len(windows)
     uneven = paced_bps * len(windows) / begin_bps
-    held, done = Hold(begin_bps, had_bps, 0.0, paced_bps, uneven), Held([], [], [], [])
+    held, done = Pace(begin_bps, had_bps, 0.0, paced_bps, uneven), Held([], [], [], [])
     queue_bits, bound_bps, rtts, came_s = 0.0, share_bps, [base_rtt_s], None
     for tick in range(round(length_s / TICK_S)):
         t_s = tick * TICK_S
@@ -153,7 +153,7 @@ def test_unequal_windows_that_are_known_cost_nothing_from_the_first_second_on() 
 
 def test_streams_that_are_all_slow_for_a_moment_are_not_let_go() -> None:
     """A busy host sends less than it is told to, of all of them."""
-    held, path = Hold(CARRIES_BPS, 0.0, 0.0, CARRIES_BPS / 4), Path(0.128, CARRIES_BPS, SHARE_BPS, ours=True)
+    held, path = Pace(CARRIES_BPS, 0.0, 0.0, CARRIES_BPS / 4), Path(0.128, CARRIES_BPS, SHARE_BPS, ours=True)
     for tick in range(100):
         asked = held.look(tick / 10, 0.128, [0.7 * held.each_bps] * 4, path)
         assert asked is None or asked <= 1.001 * CARRIES_BPS / 4
@@ -173,7 +173,7 @@ def test_who_comes_to_a_path_of_our_own_finds_room_too() -> None:
 
 
 def test_what_is_refused_is_not_asked_for_again() -> None:
-    held, path = Hold(SHARE_BPS, 0.0, 0.0, SHARE_BPS), Path(0.128, CARRIES_BPS, SHARE_BPS)
+    held, path = Pace(SHARE_BPS, 0.0, 0.0, SHARE_BPS), Path(0.128, CARRIES_BPS, SHARE_BPS)
     asked = 0
     for tick in range(600):
         if held.look(tick / 10, 0.128, [held.bound_bps], path) is not None:

@@ -12,7 +12,7 @@ from howdah import HowdahError
 from howdah.probing.series import Floats
 from howdah.steering import sources
 from howdah.steering.hearing import KEPT_S, CannotTell, Hearing, Verdict
-from howdah.steering.sources import Sound, Streams
+from howdah.steering.sources import RttSample, StreamSource
 
 STEP_S = 0.01
 
@@ -24,15 +24,15 @@ class Played:
     step_s = STEP_S
     begun_s = 0.0
 
-    def __init__(self, sounds: list[Sound]) -> None:
-        self.sounds = sounds
+    def __init__(self, samples: list[RttSample]) -> None:
+        self.samples = samples
 
-    def take(self, now_s: float, rtt_s: float | None) -> list[Sound]:
-        heard = list(itertools.takewhile(lambda sound: sound.t_s <= now_s, self.sounds))
-        del self.sounds[: len(heard)]
+    def take(self, now_s: float, rtt_s: float | None) -> list[RttSample]:
+        heard = list(itertools.takewhile(lambda sample: sample.t_s <= now_s, self.samples))
+        del self.samples[: len(heard)]
         return heard
 
-    def deaf(self) -> str | None:
+    def why_silent(self) -> str | None:
         return None
 
     def close(self) -> None:
@@ -52,9 +52,9 @@ class Noted:
         return SimpleNamespace(classes={"nobody": 1.0}, new=False, heard_s=2.5)
 
 
-def played(rtt_s: list[float], from_s: float = 0.0) -> list[Sound]:
+def played(rtt_s: list[float], from_s: float = 0.0) -> list[RttSample]:
     return [
-        Sound(from_s + STEP_S * (step + 0.5), None if math.isnan(each) else each)
+        RttSample(from_s + STEP_S * (step + 0.5), None if math.isnan(each) else each)
         for step, each in enumerate(rtt_s)
     ]
 
@@ -98,13 +98,13 @@ def test_what_was_heard_before_a_change_is_not_judged() -> None:
 def test_gaps_and_late_losses_are_in_their_place_and_what_is_still_out_is_not_lost() -> None:
     rtts = queued(600)
     rtts[200:250] = [math.nan] * 50
-    sounds = played(rtts)
-    late = [sound for sound in sounds if sound.rtt_s is None]
+    samples = played(rtts)
+    late = [sample for sample in samples if sample.rtt_s is None]
     noted = Noted()
-    ear = Played([sound for sound in sounds if sound.rtt_s is not None])
-    hearing = Hearing(ear, noted, None)
+    source = Played([sample for sample in samples if sample.rtt_s is not None])
+    hearing = Hearing(source, noted, None)
     listened(hearing, 0, 5)
-    ear.sounds = [*late, *ear.sounds]
+    source.samples = [*late, *source.samples]
     listened(hearing, 5, 6)
     times_s, rtt_s, _, _ = noted.asked[-1]
     assert (np.diff(times_s) > 0).all()
@@ -167,15 +167,15 @@ def test_only_the_last_minute_is_kept() -> None:
 
 
 def test_where_no_echo_may_be_sent_the_streams_are_listened_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(address: str) -> sources.Echo:
+    def refuse(address: str) -> sources.EchoSource:
         raise HowdahError(f"{address}: no")
 
-    monkeypatch.setattr(sources, "Echo", refuse)
-    ear, why = sources.best(["127.0.0.1"])
-    assert isinstance(ear, Streams)
+    monkeypatch.setattr(sources, "EchoSource", refuse)
+    source, why = sources.best_source(["127.0.0.1"])
+    assert isinstance(source, StreamSource)
     assert why == "127.0.0.1: no"
-    assert ear.take(1.5, 0.04) == [Sound(1.5, 0.04)]
-    assert sources.best([])[1] == "the address of the far host is not known"
+    assert source.take(1.5, 0.04) == [RttSample(1.5, 0.04)]
+    assert sources.best_source([])[1] == "the address of the far host is not known"
 
 
 def test_the_recogniser_is_asked_as_agreed() -> None:

@@ -2,15 +2,15 @@
 
 import pytest
 
-from howdah.steering.sources import LEAST_ANSWERS, LEAST_SPREAD, Sound, somebody
+from howdah.steering.sources import LEAST_ANSWERS, LEAST_SPREAD, RttSample, others_present
 
 QUIET = [0.1 + 0.00002 * (step % 7) for step in range(30)]
 SAWTOOTH = [0.1 + 0.0004 * (step % 10) for step in range(30)]
 FULL = [each + 0.05 for each in QUIET]
 
 
-def sounds(rtt_s: list[float | None]) -> list[Sound]:
-    return [Sound(0.01 * step, each) for step, each in enumerate(rtt_s)]
+def samples(rtt_s: list[float | None]) -> list[RttSample]:
+    return [RttSample(0.01 * step, each) for step, each in enumerate(rtt_s)]
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def sounds(rtt_s: list[float | None]) -> list[Sound]:
     ],
 )
 def test_a_queue_of_others_is_heard(rtt_s: list[float | None], base_rtt_s: float | None, there: bool) -> None:
-    assert somebody(sounds(rtt_s), base_rtt_s) is there
+    assert others_present(samples(rtt_s), base_rtt_s) is there
 
 
 def test_lost_probes_tell_nothing() -> None:
-    assert not somebody(sounds([None if step % 2 else each for step, each in enumerate(QUIET)]), None)
+    assert not others_present(samples([None if step % 2 else each for step, each in enumerate(QUIET)]), None)

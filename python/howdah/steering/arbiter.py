@@ -3,16 +3,17 @@
 - Who is there cannot be heard behind many streams of our own: models are trained beside one. So it first
   sends by as few as can do, which is fair in any case, and stays so while that has enough and who is there is
   not known. Only after ``UNSURE_S`` is it judged for that.
-- Where streams of the plan fill a path that nobody else fills (``alone``), what has arrived is what it
-  carries; they are held, which costs little, and it hears behind them. Only else it goes down to few, and
+- Where streams of the plan fill a path that nobody else fills (``exclusivity``), what has arrived is what it
+  carries; they are paced, which costs little, and it hears behind them. Only else it goes down to few, and
   not while a queue that there was is gone: nobody else keeps us from anything then.
 - Where others were heard before the first byte it begins so. What the fair default would have is not known
   then: it is tried where few have too little, and come to by doubling where there is room (each time for
   ``ROOM_S`` hardly any queue), for others who were just cut leave some for a moment.
-- Once it was measured what the path carries beside others (``gauge``), the fair default is to hold the plan's
-  streams: to what others leave, but not below an equal share (``hold``). That is right beside all that yield
-  to loss, and alone, whoever is told; others are heard behind such streams as if nothing were sent. Only
-  where it has clearly less than that share of a full path somebody does not yield, and is answered as BBR is.
+- Once it was measured what the path carries beside others (``capacity_probe``), the fair default is to pace
+  the plan's streams: to what others leave, but not below an equal share (``pace``). That is right beside all
+  that yield to loss, and alone, whoever is told; others are heard behind such streams as if nothing were
+  sent. Only where it has clearly less than that share of a full path somebody does not yield, and is
+  answered as BBR is.
 - In the first ``FIRST_S`` nothing is changed but for another route: others who were cut by its beginning come
   back meanwhile. Nor is anything where less than ``LAST_S`` is left.
 - A change is made when two verdicts in a row prefer it by ``GAIN``, ``DWELL_S`` after the last one or later.
@@ -25,17 +26,17 @@
 - Who is there is not known any more for ``UNSURE_S``, or ``PROVEN_S`` where the change has brought much: back
   to the fair default.
 
-So what a wrong ear can cost is bounded: see ``docs/choosing.md``. Pure: times and counts are arguments.
+So what a wrong verdict can cost is bounded: see ``docs/choosing.md``. Pure: times and counts are arguments.
 """
 
 from typing import NamedTuple
 
 from howdah.probing.queue import queues
 from howdah.steering.pace import RESTED
-from howdah.steering.path_state import Part, Way
+from howdah.steering.path_state import PathShare, PathState
 from howdah.steering.policy import SURE, SURE_TO_TAKE, Policy, Preference, Situation, stream_counts, sure_kind
 from howdah.steering.shares import NOT_KNOWN, Belief, Choice, Kind
-from howdah.steering.throughput import Had, Look
+from howdah.steering.throughput import Look, Throughput
 
 
 class Wanted(NamedTuple):
@@ -44,7 +45,7 @@ class Wanted(NamedTuple):
     choice: Choice
     why: str
     begin_bps: float | None = None
-    """Of all streams, what held ones begin with; None: their share."""
+    """Of all streams, what paced ones begin with; None: their share."""
 
 
 class Period(NamedTuple):
@@ -56,13 +57,13 @@ class Period(NamedTuple):
     background: str | None
     """Who was heard, when a change was made for that."""
     probability: float | None
-    before: Had | None
-    after: Had | None
+    before: Throughput | None
+    after: Throughput | None
     """Null: it had no time to settle."""
     undone: str | None
     """Why it was not kept."""
-    held: bool = False
-    """To that bound at least (``hold``)."""
+    paced: bool = False
+    """To that bound at least (``pace``)."""
 
 
 HELD = 0.6
@@ -79,12 +80,16 @@ class Trial(NamedTuple):
     """What was changed, and what there was before."""
 
     preference: Preference
-    before: Had | None
+    before: Throughput | None
     lately_bps: float | None = None
     """In the last seconds of that; others may have changed."""
 
     def failed(
-        self, had: Had, kind: tuple[Kind, float] | None, default_bps: float | None, capacity_bps: float | None
+        self,
+        had: Throughput,
+        kind: tuple[Kind, float] | None,
+        default_bps: float | None,
+        capacity_bps: float | None,
     ) -> str | None:
         """Why it is not kept, where that is so.
 
@@ -152,13 +157,13 @@ UNYIELDING = Belief({"1 bbr": SURE_TO_TAKE})
 """Who leaves us clearly less than an equal share."""
 
 
-class Steer:
+class ChangeArbiter:
     """Decides for one transfer."""
 
     def __init__(self, policy: Policy, now: Situation, began: str | None = None) -> None:
         """``began`` is why the transfer has begun with ``now.current``, where that is not the default."""
         self._policy, self._now = policy, now
-        self._part = Part(Way(0.0, now.queue_bdp))
+        self._path = PathShare(PathState(0.0, now.queue_bdp))
         self.able = True
         """Somebody could tell who is there, if we sent by few streams."""
         self.belief = NOT_KNOWN
@@ -176,7 +181,7 @@ class Steer:
         """From then on it may ask whether the path is ours alone."""
         self._measured: dict[Kind, dict[Choice, float]] = {}
         self._failures = 0
-        self._held_until_s = self._quiet_s = self._room_s = 0.0
+        self._cooldown_until_s = self._quiet_s = self._room_s = 0.0
         """After what failed, after nobody was heard, and after streams were left to hear others."""
         self._moved = False
         self.periods: list[Period] = []
@@ -202,107 +207,107 @@ class Steer:
         return latest.after.rate_bps >= _PROVEN * latest.before.rate_bps
 
     @property
-    def hears(self) -> bool:
+    def can_recognise(self) -> bool:
         """Whether who is there can be told beside what we send now."""
-        return self.current.streams <= HEARS_WITH or self._now.streams_fixed or self.held
+        return self.current.streams <= HEARS_WITH or self._now.streams_fixed or self.paced
 
     @property
-    def held(self) -> bool:
+    def paced(self) -> bool:
         """Whether our streams are bounded to a share, and so do not answer to the queue."""
-        return self.current.is_held(self._now.default)
+        return self.current.is_paced(self._now.default)
 
     @property
-    def free(self) -> bool:
-        """Whether they may have what others leave of the path (``hold``)."""
-        return self.current == self._now.held
+    def has_fair_pace(self) -> bool:
+        """Whether they may have what others leave of the path (``pace``)."""
+        return self.current == self._now.fair_pace
 
     @property
     def _fair(self) -> Choice:
         """The fair default."""
-        return self._now.held or self._now.default
+        return self._now.fair_pace or self._now.default
 
     @property
     def share_bps(self) -> float:
         """An equal share of what the path carries."""
-        return self._part.carries.share_bps
+        return self._path.carries.share_bps
 
-    def wonders(self, t_s: float) -> bool:
+    def needs_capacity(self, t_s: float) -> bool:
         """Whether to know what the path carries would help, and nothing else changes now."""
         # What has arrived on a path of its own is known better than by dips.
-        if not (self._policy.holds and self._part.way.finely) or self.alone:
+        if not (self._policy.paces and self._path.path.finely) or self.exclusive:
             return False
         kind = sure_kind(self.belief)
         settled = self.current == self._target and t_s - self._begun() >= 0
-        yields = kind[0] == "loss" if kind else t_s >= DOUBT_S and self._part.full and self._doubtful
+        yields = kind[0] == "loss" if kind else t_s >= DOUBT_S and self._path.full and self._doubtful
         # BBR keeps no window: neither ours nor another's answers to a dip as the rest does.
-        return self._pending is None and settled and self.hears and yields and not self.current.is_bbr
+        return self._pending is None and settled and self.can_recognise and yields and not self.current.is_bbr
 
-    def fills(self, t_s: float) -> bool:
+    def needs_exclusivity(self, t_s: float) -> bool:
         """Whether the plan's streams may fill a path of their own, and that is to be known."""
         plan = self._now.default
-        if not self._policy.holds or plan.is_bbr or self.current != plan or not self._wants_to_hear(t_s):
+        if not self._policy.paces or plan.is_bbr or self.current != plan or not self._wants_to_hear(t_s):
             return False
         settled = self._pending is None and t_s >= max(self._asks_s, self._begun())
-        return settled and self._part.way.finely and self._part.full
+        return settled and self._path.path.finely and self._path.full
 
-    def found(self, t_s: float, alone: bool) -> None:
+    def found(self, t_s: float, exclusive: bool) -> None:
         """Whether nobody else fills the path; with a bound so far, which goes on then."""
-        self._part.carries.alone = alone
-        if not alone:
+        self._path.carries.exclusive = exclusive
+        if not exclusive:
             self._asks_s, self._quiet_s = t_s + AGAIN_S, 0.0
         else:
             self._default_bps = None
             self._share_out()
 
     @property
-    def alone(self) -> bool:
+    def exclusive(self) -> bool:
         """Whether nobody else was found to fill the path."""
-        return self._part.carries.alone
+        return self._path.carries.exclusive
 
     @property
     def capacity_bps(self) -> float | None:
         """What the path carries, at least."""
-        return self._part.carries.rate_bps
+        return self._path.carries.rate_bps
 
-    def gauged(self, capacity_bps: float) -> None:
-        """What the path carries has been measured; the fair default is now to hold the plan's streams."""
-        if self._part.carries.gauged_bps is None:
+    def capacity_probed(self, capacity_bps: float) -> None:
+        """What the path carries has been measured; the fair default is now to pace the plan's streams."""
+        if self._path.carries.probed_bps is None:
             self._default_bps = None
-        self._part.carries.gauged(capacity_bps, self.belief)
+        self._path.carries.capacity_probed(capacity_bps, self.belief)
         self._share_out()
 
     def _share_out(self) -> None:
-        """Streams are held to an equal share of what the path is known to carry by now."""
-        free, held = self.free, self._part.carries.shared_by(self._now.default)
-        self._now = self._now._replace(held=held)
-        if free:
+        """Streams are paced to an equal share of what the path is known to carry by now."""
+        fair, paced = self.has_fair_pace, self._path.carries.shared_by(self._now.default)
+        self._now = self._now._replace(fair_pace=paced)
+        if fair:
             # No change: how much they have in fact is not decided here.
-            self._now, self._target = self._now._replace(current=held), held
-            self.periods[-1] = self.periods[-1]._replace(choice=held)
+            self._now, self._target = self._now._replace(current=paced), paced
+            self.periods[-1] = self.periods[-1]._replace(choice=paced)
 
-    def hear(self, verdict: Belief) -> None:
+    def update_belief(self, verdict: Belief) -> None:
         """A new verdict on who is there; what it gives no class is something never seen."""
-        verdict = self._part.tells(verdict)
+        verdict = self._path.tells(verdict)
         self.belief = verdict if not self._verdicts else self.belief.mixed(verdict, WEIGHT)
         self._verdicts += 1
 
     def new_path(self) -> None:
         """The route has changed for good: what was measured and heard was of another path."""
-        self._part.new_path()
+        self._path.new_path()
         self._measured.clear()
         self.belief, self._verdicts, self._asked = NOT_KNOWN, 0, 0
         self._trial = self._preferred = self._sure_s = self._default_bps = None
         self._asks_s = self._room_s = 0.0
-        self._now = self._now._replace(held=None)
+        self._now = self._now._replace(fair_pace=None)
         self._moved = True
 
-    def look(self, look: Look, way: Way) -> Wanted | None:
+    def look(self, look: Look, path: PathState) -> Wanted | None:
         """What to change now."""
-        self._part.add(look, way)
+        self._path.add(look, path)
         if self._pending is not None:
             return None
-        self._now = self._now._replace(queue_bdp=way.queue_bdp, capacity_bps=self.capacity_bps)
-        if self._now.held is not None:
+        self._now = self._now._replace(queue_bdp=path.queue_bdp, capacity_bps=self.capacity_bps)
+        if self._now.fair_pace is not None:
             self._share_out()
         had = self._settled(look.t_s)
         self._note(had)
@@ -333,7 +338,7 @@ class Steer:
             )
             self._target = self.current
             return
-        before = self._lately(t_s) or self._part.meter.over(max(self._since_s, t_s - _LOOKED_BACK_S), t_s)
+        before = self._lately(t_s) or self._path.meter.over(max(self._since_s, t_s - _LOOKED_BACK_S), t_s)
         going_on = target == self._target and preference is None
         if self.current == self._fair and before is not None:
             self._default_bps = before.rate_bps
@@ -344,25 +349,25 @@ class Steer:
         self._sure_s = None
         if target == self._fair:
             # What was heard is not heard any more behind so many streams.
-            self.belief = NOT_KNOWN if not self.hears else self.belief
-            self._verdicts, self._asked = (self._verdicts, self._asked) if self.hears else (0, 0)
-            self._quiet_s = t_s + (0.0 if self.hears else AGAIN_S)
-        lately = self._part.lately
+            self.belief = NOT_KNOWN if not self.can_recognise else self.belief
+            self._verdicts, self._asked = (self._verdicts, self._asked) if self.can_recognise else (0, 0)
+            self._quiet_s = t_s + (0.0 if self.can_recognise else AGAIN_S)
+        lately = self._path.lately
         lately_bps = lately and lately.rate_bps
         self._trial = None if preference is None else Trial(preference, before, lately_bps)
-        told = (heard_for or self.free) and sure_kind(self.belief) is not None
+        told = (heard_for or self.has_fair_pace) and sure_kind(self.belief) is not None
         label, probability = self.belief.likeliest if told else (None, None)
         self.periods.append(
-            Period(t_s, target, wanted.why, label, probability, before, None, None, self.free)
+            Period(t_s, target, wanted.why, label, probability, before, None, None, self.has_fair_pace)
         )
 
     @property
     def _believed(self) -> Belief:
-        """Who is there. Who leaves held streams their share is answered as one that yields, whoever it is."""
+        """Who is there. Whoever leaves paced streams their share is answered as one that yields."""
         kind = sure_kind(self.belief)
-        if not self.free or (kind is not None and kind[0] == "loss"):
+        if not self.has_fair_pace or (kind is not None and kind[0] == "loss"):
             return self.belief
-        if not self._part.squeezed:
+        if not self._path.squeezed:
             return NOT_KNOWN
         return self.belief if kind and kind[0] != "nobody" else UNYIELDING
 
@@ -371,30 +376,30 @@ class Steer:
         """Whether nothing was chosen for somebody yet but a share, and who does not yield is not likely."""
         kinds = self.belief.kinds()
         yields = kinds.get("bbr", 0.0) + kinds.get("udp", 0.0) <= 1 - SURE
-        return yields and (self.free or not self._heard_for)
+        return yields and (self.has_fair_pace or not self._heard_for)
 
     @property
     def _settle_s(self) -> float:
-        return min(SETTLE_MOST_S, SETTLE_S + SETTLE_ROUND_TRIPS * self._part.way.base_rtt_s)
+        return min(SETTLE_MOST_S, SETTLE_S + SETTLE_ROUND_TRIPS * self._path.path.base_rtt_s)
 
     @property
     def _judge_s(self) -> float:
         """After it has settled."""
         eased = self._trial is not None and self._trial.preference.growth < 1
-        return max(JUDGED_S, JUDGED_ROUND_TRIPS * self._part.way.base_rtt_s if eased else 0.0)
+        return max(JUDGED_S, JUDGED_ROUND_TRIPS * self._path.path.base_rtt_s if eased else 0.0)
 
     def _begun(self) -> float:
         return self._since_s + (self._settle_s if self.periods else 0.0)
 
-    def _lately(self, t_s: float) -> Had | None:
-        return self._part.meter.over(max(self._begun(), t_s - _LOOKED_BACK_S), t_s)
+    def _lately(self, t_s: float) -> Throughput | None:
+        return self._path.meter.over(max(self._begun(), t_s - _LOOKED_BACK_S), t_s)
 
-    def _settled(self, t_s: float) -> Had | None:
+    def _settled(self, t_s: float) -> Throughput | None:
         """What this choice has had lately, once it has settled for long enough."""
         at_target = self.current == self._target
         return self._lately(t_s) if at_target and t_s - self._begun() >= self._judge_s else None
 
-    def _note(self, had: Had | None) -> None:
+    def _note(self, had: Throughput | None) -> None:
         if had is None:
             return
         if self.current == self._fair:
@@ -405,7 +410,7 @@ class Steer:
         if kind is not None:
             self._measured.setdefault(kind[0], {})[self.current] = had.rate_bps
 
-    def _undo(self, t_s: float, had: Had | None) -> tuple[Wanted, Choice, None] | None:
+    def _undo(self, t_s: float, had: Throughput | None) -> tuple[Wanted, Choice, None] | None:
         """Back to the fair default, if the choice has not brought what it was made for, or nobody knows."""
         default = self._fair
         if self._target == default:
@@ -421,7 +426,7 @@ class Steer:
             failed = "who is there cannot be told any more"
         if failed is None:
             return None
-        self._held_until_s = t_s + min(HOLD_MOST_S, HOLD_S * 2**self._failures)
+        self._cooldown_until_s = t_s + min(HOLD_MOST_S, HOLD_S * 2**self._failures)
         self._failures += 1
         if self.periods:
             self.periods[-1] = self.periods[-1]._replace(undone=failed)
@@ -442,8 +447,8 @@ class Steer:
         times = 1 + (self._preferred[1] if self._preferred and self._preferred[0] == preference.choice else 0)
         self._preferred = preference.choice, times
         soon = self._heard_for and t_s - self._since_s < max(DWELL_S, self._settle_s + JUDGED_S)
-        held = preference.choice != self._fair and t_s < self._held_until_s
-        if times < AGAIN or soon or held:
+        cooling = preference.choice != self._fair and t_s < self._cooldown_until_s
+        if times < AGAIN or soon or cooling:
             return None
         return Wanted(_step(self.current, preference.choice), self._why()), preference.choice, preference
 
@@ -455,22 +460,22 @@ class Steer:
         return f"heard {label} ({probability:.2f})"
 
     def _hold(self) -> tuple[Wanted, Choice, None] | None:
-        """The plan's streams held, as soon as it is known how much is an equal share."""
-        held = self._now.held
-        if held is None or self.current.is_bbr or self._target == held:
+        """The plan's streams paced, as soon as it is known how much is an equal share."""
+        paced = self._now.fair_pace
+        if paced is None or self.current.is_bbr or self._target == paced:
             return None
-        if held.congestion_control not in self._now.controls:
+        if paced.congestion_control not in self._now.controls:
             # It has been refused.
             return None
-        if self._part.carries.gauged_bps is None:
+        if self._path.carries.probed_bps is None:
             begin_bps = RESTED * (self.capacity_bps or 0.0)
-            return Wanted(held, "nobody else fills the path", begin_bps), held, None
-        return Wanted(held, "what the path carries is known"), held, None
+            return Wanted(paced, "nobody else fills the path", begin_bps), paced, None
+        return Wanted(paced, "what the path carries is known"), paced, None
 
     def _let_go(self) -> tuple[Wanted, Choice, None] | None:
         """Without a bound that was for another path."""
         moved, self._moved = self._moved, False
-        if not moved or not self.held:
+        if not moved or not self.paced:
             return None
         target = self._now.default
         return Wanted(target, "the route has changed"), target, None
@@ -479,17 +484,22 @@ class Steer:
         """The next halving, when the queue is back."""
         if self.current == self._target:
             return None
-        waited_s, base_s = look.t_s - self._since_s, self._part.way.base_rtt_s
+        waited_s, base_s = look.t_s - self._since_s, self._path.path.base_rtt_s
         if waited_s < max(EASED_S, EASED_ROUND_TRIPS * base_s):
             return None
         queue_s = 0.0 if look.rtt_s is None else look.rtt_s - base_s
-        if queue_s < EASED_QUEUE * self._part.way.queue_bdp * base_s and waited_s < EASED_MOST_S:
+        if queue_s < EASED_QUEUE * self._path.path.queue_bdp * base_s and waited_s < EASED_MOST_S:
             return None
         return Wanted(_step(self.current, self._target), self.periods[-1].why), self._target, None
 
     def _quiet(self, t_s: float) -> tuple[Wanted, Choice, Preference] | None:
         """Few streams, so that others can be heard."""
-        if t_s < self._quiet_s or not self._wants_to_hear(t_s) or self.fills(t_s) or self._part.emptied:
+        if (
+            t_s < self._quiet_s
+            or not self._wants_to_hear(t_s)
+            or self.needs_exclusivity(t_s)
+            or self._path.emptied
+        ):
             return None
         target = self.current._replace(streams=next(stream_counts(self._now)))
         if target == self.current:
@@ -500,7 +510,12 @@ class Steer:
 
     def _wants_to_hear(self, t_s: float) -> bool:
         """Whether who is there is to be heard, and cannot be beside what is sent now."""
-        if self.hears or not self.able or self._target != self.current or t_s < self._held_until_s:
+        if (
+            self.can_recognise
+            or not self.able
+            or self._target != self.current
+            or t_s < self._cooldown_until_s
+        ):
             return False
         if t_s < FIRST_S or self.capacity_bps is None:
             # How many can do is not known yet.
@@ -512,12 +527,12 @@ class Steer:
     def _room(self, t_s: float) -> tuple[Wanted, Choice, Preference | None] | None:
         """Twice the streams, where the fair default has not been had yet and the path is not full."""
         default, kind = self._now.default, sure_kind(self.belief)
-        if self._now.held or self._default_bps is not None or self.current == default or self._heard_for:
+        if self._now.fair_pace or self._default_bps is not None or self.current == default or self._heard_for:
             return None
         if t_s < self._room_s or (kind is not None and kind[0] != "nobody"):
             return None
-        longest_s = self._part.meter.longest_rtt_s(t_s - ROOM_S, t_s)
-        if t_s - self._since_s < ROOM_S or longest_s is None or queues(longest_s, self._part.way.base_rtt_s):
+        longest_s = self._path.meter.longest_rtt_s(t_s - ROOM_S, t_s)
+        if t_s - self._since_s < ROOM_S or longest_s is None or queues(longest_s, self._path.path.base_rtt_s):
             return None
         target = self.current._replace(streams=min(default.streams, 2 * self.current.streams))
         trial = None if target == default else _to_hear(target, default)
@@ -535,7 +550,7 @@ def _to_hear(few: Choice, before: Choice) -> Preference:
 
 
 def _step(now: Choice, target: Choice) -> Choice:
-    """Half of the streams at the least, unless the target is sent in another way."""
+    """Half of the streams at the least, unless the target is sent in another path."""
     if now.congestion_control != target.congestion_control or target.is_bbr:
         return target
     return target._replace(streams=max(target.streams, now.streams // 2))

@@ -75,7 +75,7 @@ class Dip(NamedTuple):
     """Null: it told nothing, for round trips did not answer to it."""
 
 
-class Gauge:
+class CapacityProbe:
     """Measures one path."""
 
     def __init__(self) -> None:

@@ -6,21 +6,20 @@ import numpy as np
 from howdah.recognition.listen import listen
 from howdah.remote.messages import FINDING, GAUGING, HOLDING, STARTED, Progress, Steering
 from howdah.remote.meter import Meter
-from howdah.steering.arbiter import Period, Steer, Wanted
-from howdah.steering.capacity_probe import Gauge
-from howdah.steering.exclusivity import Alone
+from howdah.steering.arbiter import ChangeArbiter, Period, Wanted
+from howdah.steering.capacity_probe import CapacityProbe
+from howdah.steering.exclusivity import ExclusivityProbe
 from howdah.steering.hearing import Hearing, Recogniser, Verdict
-from howdah.steering.listening import Wish
+from howdah.steering.listening import SteeringRequest
 from howdah.steering.pace import CONTROL as STARTING
-from howdah.steering.pace import Hold, Path, Start
-from howdah.steering.path_state import Way
+from howdah.steering.pace import Pace, Path, Start
+from howdah.steering.path_state import PathState
 from howdah.steering.policy import SURE, Situation
 from howdah.steering.shares import Belief, Choice
-from howdah.steering.sources import Ear
-from howdah.steering.throughput import Bound, Had, Look, Rates, lately_s
-from howdah.steering.utility_policy import Weigh
-from howdah.values.record import Change, Dip, HeardThen, Listened, RouteMoved, SentThen
-from howdah.values.record import Had as HadThen
+from howdah.steering.sources import RttSource
+from howdah.steering.throughput import Bound, Look, Rates, Throughput, lately_s
+from howdah.steering.utility_policy import UtilityPolicy
+from howdah.values.record import Change, Dip, Had, HeardThen, Listened, RouteMoved, SentThen
 
 KNOWN = ("cubic", "bbr")
 """The controls that policies know of."""
@@ -38,51 +37,53 @@ _MOST = 1000
 """Changes of mind that are kept."""
 
 
-class Beside:
+class SharedPathController:
     """Who is there, and how to send beside them. Raises HowdahError when nobody can be asked."""
 
     def __init__(
         self,
-        wish: Wish,
-        ear: Ear,
+        request: SteeringRequest,
+        source: RttSource,
         now_s: float,
         began: Change | None = None,
         recogniser: Recogniser | None = None,
     ) -> None:
         """``began`` is what was changed before the first byte."""
-        plan = wish.plan
-        control = plan.congestion_control or wish.control_default
+        plan = request.plan
+        control = plan.congestion_control or request.control_default
         self._default = Choice(control, plan.streams, plan.pacing_bps)
-        rtt_s = wish.rtt_s or ASSUMED_RTT_S
+        rtt_s = request.rtt_s or ASSUMED_RTT_S
         situation = Situation(
             current=self._default._replace(streams=began.streams if began else plan.streams),
             default=self._default,
-            controls=tuple(dict.fromkeys([control, *(each for each in KNOWN if each in wish.controls)])),
-            stream_most_bps=wish.stream_most_bps,
-            streams_fixed=wish.streams_fixed,
+            controls=tuple(dict.fromkeys([control, *(each for each in KNOWN if each in request.controls)])),
+            stream_most_bps=request.stream_most_bps,
+            streams_fixed=request.streams_fixed,
         )
-        self._steer = Steer(wish.policy or Weigh(wish.fairness), situation, began.why if began else None)
+        self._arbiter = ChangeArbiter(
+            request.policy or UtilityPolicy(request.fairness), situation, began.why if began else None
+        )
         self._settled_s = max(_SETTLED_S, _SETTLED_ROUND_TRIPS * rtt_s)
-        self._hearing = Hearing(ear, recogniser or listen, wish.rtt_s)
+        self._hearing = Hearing(source, recogniser or listen, request.rtt_s)
         self._hearing.begin(now_s)
-        self._steer.able = False
+        self._arbiter.able = False
         self._rates = Rates()
-        self._gauge = Gauge()
-        self._hold: Hold | None = None
+        self._capacity = CapacityProbe()
+        self._pace: Pace | None = None
         self._start: Start | None = None
-        self._starts = STARTING in wish.controls and control.removeprefix("hd_") == "cubic"
-        self._alone = Alone()
+        self._starts = STARTING in request.controls and control.removeprefix("hd_") == "cubic"
+        self._exclusivity = ExclusivityProbe()
         self._begin_bps: float | None = None
-        """What is to be held next begins with."""
+        """What is to be paced next begins with."""
         self._meter = Meter()
         self._latest = began
         self._heard: list[HeardThen] = []
         self._verdicts = 0
         self._cannot: str | None = None
 
-    def listen_by(self, ear: Ear) -> None:
-        """By another ear from now on."""
-        self._hearing.listen_by(ear)
+    def use_source(self, source: RttSource) -> None:
+        """By another source from now on."""
+        self._hearing.use_source(source)
 
     def look(self, now: Progress) -> Steering | None:
         """What to change now. Raises HowdahError when nobody can be asked who is there."""
@@ -90,24 +91,24 @@ class Beside:
         self._rates.add(now.acked_s, now.acked_bytes)
         if now.latest is not None and now.latest != self._latest:
             self._latest = now.latest
-            if self._gauge.asked:
-                self._gauge.made(now.latest.t_s, now.latest.refused)
-            elif self._alone.asked:
-                self._alone.made(now.latest.t_s, now.latest.refused)
+            if self._capacity.asked:
+                self._capacity.made(now.latest.t_s, now.latest.refused)
+            elif self._exclusivity.asked:
+                self._exclusivity.made(now.latest.t_s, now.latest.refused)
                 if now.latest.refused is not None:
-                    self._steer.found(now.elapsed_s, alone=False)
-            elif self._hold is not None and self._hold.asked:
-                self._hold.made(now.latest.refused)
+                    self._arbiter.found(now.elapsed_s, exclusive=False)
+            elif self._pace is not None and self._pace.asked:
+                self._pace.made(now.latest.refused)
             else:
                 self._changed(now.latest)
         if self._hearing.take(now.elapsed_s, now.rtt_s) is not None:
-            self._steer.new_path()
-            self._gauge.new_path()
-            self._alone.new_path()
+            self._arbiter.new_path()
+            self._capacity.new_path()
+            self._exclusivity.new_path()
         if self._sends_less:
-            # What is sent in such a moment is not to be judged by the ear.
+            # What is sent in such a moment is not to be judged by the source.
             self._hearing.begin(now.elapsed_s + self._settled_s)
-            return self._dipped(now.elapsed_s) if self._gauge.dipping else self._found(now.elapsed_s)
+            return self._dipped(now.elapsed_s) if self._capacity.dipping else self._found(now.elapsed_s)
         self._ask(now.elapsed_s)
         look = Look(
             now.elapsed_s,
@@ -118,46 +119,50 @@ class Beside:
             (now.acked_s, sum(now.acked_bytes)) if now.acked_bytes else None,
         )
         base_s = self._hearing.base_rtt_s or ASSUMED_RTT_S
-        if self._hold is not None and self._hold.asked:
+        if self._pace is not None and self._pace.asked:
             return None
-        wanted = self._steer.look(look, Way(base_s, self._hearing.queue_bdp, self._hearing.by == "icmp"))
+        wanted = self._arbiter.look(
+            look, PathState(base_s, self._hearing.queue_bdp, self._hearing.by == "icmp")
+        )
         if wanted is not None:
             self._begin_bps = wanted.begin_bps
-            each_bps = None if wanted.begin_bps is None else self._alone.each_bps(wanted.begin_bps)
+            each_bps = None if wanted.begin_bps is None else self._exclusivity.each_bps(wanted.begin_bps)
             choice = self._paced(wanted.choice, each_bps)
-            more = choice.streams > self._steer.current.streams
-            if self._starts and more and choice.is_held(self._default):
+            more = choice.streams > self._arbiter.current.streams
+            if self._starts and more and choice.is_paced(self._default):
                 choice = choice._replace(congestion_control=STARTING)
             return _steering(wanted._replace(choice=choice))
         return self._less(look) or self._bound(look.t_s)
 
     def _changed(self, latest: Change) -> None:
-        heard, held = self._steer.hears, self._steer.held
-        control = self._steer.current.congestion_control
-        self._steer.made(latest.t_s, latest.refused)
+        heard, paced = self._arbiter.can_recognise, self._arbiter.paced
+        control = self._arbiter.current.congestion_control
+        self._arbiter.made(latest.t_s, latest.refused)
         had_bps = self._rates.all_bps(self._hearing.base_rtt_s or ASSUMED_RTT_S) or 0.0
-        begin_bps, settled_s = self._begin_bps or self._steer.share_bps, latest.t_s + self._settled_s
+        begin_bps, settled_s = self._begin_bps or self._arbiter.share_bps, latest.t_s + self._settled_s
         each_bps = latest.pacing_bps or begin_bps / latest.streams
         uneven = max(1.0, each_bps * latest.streams / begin_bps) if self._begin_bps else 1.0
-        self._hold = Hold(begin_bps, had_bps, settled_s, each_bps, uneven) if self._steer.free else None
-        started = self._starts and self._hold is not None and latest.congestion_control == STARTING
+        self._pace = (
+            Pace(begin_bps, had_bps, settled_s, each_bps, uneven) if self._arbiter.has_fair_pace else None
+        )
+        started = self._starts and self._pace is not None and latest.congestion_control == STARTING
         self._start = Start(latest.t_s, self._rtt_s(latest.t_s) or ASSUMED_RTT_S) if started else None
-        if self._hold is not None and not held:
-            self._gauge.again(latest.t_s)
-        same = control == self._steer.current.congestion_control and held == self._steer.held
+        if self._pace is not None and not paced:
+            self._capacity.again(latest.t_s)
+        same = control == self._arbiter.current.congestion_control and paced == self._arbiter.paced
         if not heard or not same:
             self._hearing.begin(latest.t_s + self._settled_s)
 
     @property
     def _sends_less(self) -> bool:
         """Whether it does so for a moment, to know the path."""
-        return self._gauge.dipping or self._alone.finding
+        return self._capacity.dipping or self._exclusivity.finding
 
     def _less(self, look: Look) -> Steering | None:
         """A moment of less, where it helps to know what the path carries, or whether it is ours alone."""
         if look.left_s is not None and look.left_s < _LEAST_LEFT_S:
             return None
-        wonders, fills = self._steer.wonders(look.t_s), self._steer.fills(look.t_s)
+        wonders, fills = self._arbiter.needs_capacity(look.t_s), self._arbiter.needs_exclusivity(look.t_s)
         base_s = self._hearing.base_rtt_s
         if not (wonders or fills) or base_s is None:
             return None
@@ -168,25 +173,25 @@ class Beside:
             return None
         if not fills:
             # Those that carry nothing have no part of it.
-            rates_bps = sorted(rates_bps)[-self._steer.current.streams :]
-            most_s, known_bps = self._hearing.queue_bdp * base_s, self._steer.capacity_bps
+            rates_bps = sorted(rates_bps)[-self._arbiter.current.streams :]
+            most_s, known_bps = self._hearing.queue_bdp * base_s, self._arbiter.capacity_bps
             return self._dip(
-                self._gauge.wants(
+                self._capacity.wants(
                     look.t_s, rtt_s, base_s, rates_bps, capacity_bps=known_bps, most_queue_s=most_s
                 )
             )
-        return self._bounded(self._alone.begin(rtt_s, base_s, rates_bps), FINDING)
+        return self._bounded(self._exclusivity.begin(rtt_s, base_s, rates_bps), FINDING)
 
     def _dipped(self, now_s: float) -> Steering | None:
         """The end of a dip, when it is due, and what it told."""
-        return self._dip(self._gauge.look(now_s, *self._hearing.known(now_s - _LOOKED_BACK_S)))
+        return self._dip(self._capacity.look(now_s, *self._hearing.known(now_s - _LOOKED_BACK_S)))
 
     def _found(self, now_s: float) -> Steering | None:
         """Whether somebody else is there, and what is to be sent until that is known."""
         base_s = self._hearing.base_rtt_s or ASSUMED_RTT_S
-        told, bound = self._alone.look(now_s, self._rtt_s(now_s), base_s)
+        told, bound = self._exclusivity.look(now_s, self._rtt_s(now_s), base_s)
         if told is not None:
-            self._steer.found(now_s, told)
+            self._arbiter.found(now_s, told)
         return None if bound is None else self._bounded(bound, FINDING)
 
     def _rtt_s(self, now_s: float) -> float | None:
@@ -195,29 +200,29 @@ class Beside:
         return float(np.nanmedian(rtts)) if np.isfinite(rtts).any() else None
 
     def _bound(self, now_s: float) -> Steering | None:
-        """Another bound of streams that are held, by what others leave."""
-        if self._hold is None or not self._steer.free:
+        """Another bound of streams that are paced, by what others leave."""
+        if self._pace is None or not self._arbiter.has_fair_pace:
             return None
-        base_s, carries_bps = self._hearing.base_rtt_s, self._steer.capacity_bps
+        base_s, carries_bps = self._hearing.base_rtt_s, self._arbiter.capacity_bps
         rtt_s = self._rtt_s(now_s)
         rates_bps = None if rtt_s is None else self._rates.each_bps(lately_s(rtt_s))
         if base_s is None or carries_bps is None or rtt_s is None or rates_bps is None:
             return None
-        path = Path(base_s, carries_bps, self._steer.share_bps, self._steer.alone)
-        if self._start is not None and self._start.over(now_s, rates_bps, self._hold.each_bps):
+        path = Path(base_s, carries_bps, self._arbiter.share_bps, self._arbiter.exclusive)
+        if self._start is not None and self._start.over(now_s, rates_bps, self._pace.each_bps):
             self._start = None
-            self._hold.again()
-            return self._bounded(Bound(self._hold.each_bps), STARTED)
-        each_bps = self._hold.look(now_s, rtt_s, rates_bps, path)
+            self._pace.again()
+            return self._bounded(Bound(self._pace.each_bps), STARTED)
+        each_bps = self._pace.look(now_s, rtt_s, rates_bps, path)
         return None if each_bps is None else self._bounded(Bound(each_bps), HOLDING)
 
     def _bounded(self, bound: Bound, why: str) -> Steering:
         """Without one as it was."""
-        choice, each_bps = self._steer.current, bound.each_bps
+        choice, each_bps = self._arbiter.current, bound.each_bps
         if self._start is not None:
             choice = choice._replace(congestion_control=STARTING)
-        if each_bps is None and self._hold is not None:
-            each_bps = self._hold.each_bps
+        if each_bps is None and self._pace is not None:
+            each_bps = self._pace.each_bps
         return _steering(Wanted(self._paced(choice, each_bps), why))
 
     def _paced(self, choice: Choice, each_bps: float | None) -> Choice:
@@ -225,28 +230,28 @@ class Beside:
         return choice if each_bps is None else choice.paced(each_bps, self._default.pacing_bps)
 
     def _dip(self, bound: Bound | None) -> Steering | None:
-        if (capacity_bps := self._gauge.capacity_bps) is not None:
-            self._steer.gauged(capacity_bps)
+        if (capacity_bps := self._capacity.capacity_bps) is not None:
+            self._arbiter.capacity_probed(capacity_bps)
         return None if bound is None else self._bounded(bound, GAUGING)
 
     def back(self, why: str) -> Steering | None:
         """To the fair default, for good."""
-        if self._steer.current == self._default and not self._sends_less:
+        if self._arbiter.current == self._default and not self._sends_less:
             return None
         return _steering(Wanted(self._default, why))
 
-    def told(self, told: Listened) -> Listened:
+    def to_record(self, told: Listened) -> Listened:
         """With what was heard and done."""
         return msgspec.structs.replace(
             told,
             base_rtt_s=self._hearing.base_rtt_s,
             queue_bdp=self._hearing.queue_bdp if self._verdicts else None,
-            capacity_bps=self._steer.capacity_bps,
+            capacity_bps=self._arbiter.capacity_bps,
             verdicts=self._verdicts,
             cannot_tell=self._cannot,
             heard=self._heard,
-            sent=[_sent(period) for period in self._steer.periods[:_MOST]],
-            dips=[Dip(**dip._asdict()) for dip in self._gauge.dips[:_MOST]],
+            sent=[_sent(period) for period in self._arbiter.periods[:_MOST]],
+            dips=[Dip(**dip._asdict()) for dip in self._capacity.dips[:_MOST]],
             moved=[
                 RouteMoved(t_s=moved.at_s, before_s=moved.before_s, after_s=moved.after_s)
                 for moved in self._hearing.moved[:_MOST]
@@ -254,22 +259,22 @@ class Beside:
         )
 
     def _ask(self, now_s: float) -> None:
-        choice, hears = self._steer.current, self._steer.hears
+        choice, hears = self._arbiter.current, self._arbiter.can_recognise
         control = choice.congestion_control.removeprefix("hd_")
-        # Behind many streams it is only asked whether it could tell beside one; those held are as none.
-        ours = {} if self._steer.held else {control: choice.streams if hears else 1}
+        # Behind many streams it is only asked whether it could tell beside one; those paced are as none.
+        ours = {} if self._arbiter.paced else {control: choice.streams if hears else 1}
         verdict = self._hearing.verdict(now_s, ours)
         if verdict is None:
             return
-        self._steer.able = isinstance(verdict, Verdict)
+        self._arbiter.able = isinstance(verdict, Verdict)
         self._cannot = None if isinstance(verdict, Verdict) else verdict.why
         if hears and isinstance(verdict, Verdict):
             self._verdicts += 1
-            self._steer.hear(Belief({} if verdict.new else dict(verdict.classes)))
+            self._arbiter.update_belief(Belief({} if verdict.new else dict(verdict.classes)))
             self._note(now_s)
 
     def _note(self, now_s: float) -> None:
-        belief = self._steer.belief
+        belief = self._arbiter.belief
         label, probability = belief.likeliest if belief.classes else (None, 0.0)
         if 1 - belief.known >= _LIKELY:
             label, probability = None, 1 - belief.known
@@ -301,7 +306,7 @@ def _sent(period: Period) -> SentThen:
         congestion_control=period.choice.congestion_control,
         streams=period.choice.streams,
         pacing_bps=period.choice.pacing_bps,
-        held=period.held,
+        held=period.paced,
         why=period.why,
         background=period.background,
         probability=period.probability,
@@ -311,7 +316,7 @@ def _sent(period: Period) -> SentThen:
     )
 
 
-def _had(had: Had | None) -> HadThen | None:
+def _had(had: Throughput | None) -> Had | None:
     if had is None:
         return None
-    return HadThen(rate_bps=had.rate_bps, rtt_s=had.rtt_s, resent_fraction=had.resent)
+    return Had(rate_bps=had.rate_bps, rtt_s=had.rtt_s, resent_fraction=had.resent)

@@ -28,7 +28,7 @@ BACK_S, BACK_ROUND_TRIPS = 1.0, 4.0
 """within so long."""
 ASKED_MOST = 3
 """What we lose ourselves does not come back either, nor do the bursts of streams that were never paced before
-(``gauge``): then it is asked again."""
+(``capacity_probe``): then it is asked again."""
 EASED_S, EASED_MOST = 1.5, 3
 """Windows are not quite what they were when the queue has come back: a bound that has not ended it by then is
 lowered, so often."""
@@ -46,7 +46,7 @@ class Answer(NamedTuple):
 _NOTHING = Answer(None, None)
 
 
-class Alone:
+class ExclusivityProbe:
     """Finds it out, whenever it is asked to."""
 
     def __init__(self) -> None:

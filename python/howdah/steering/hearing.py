@@ -20,7 +20,7 @@ import numpy as np
 from howdah.probing.events import HOLD_S, RouteChange, events
 from howdah.probing.queue import queues
 from howdah.probing.series import Floats, Series
-from howdah.steering.sources import By, Ear, Sound
+from howdah.steering.sources import By, RttSample, RttSource
 
 
 @runtime_checkable
@@ -129,10 +129,10 @@ class Unyielding(NamedTuple):
 class Hearing:
     """Of one transfer. Times are since the session's start."""
 
-    def __init__(self, ear: Ear, recogniser: Recogniser, base_rtt_s: float | None) -> None:
+    def __init__(self, source: RttSource, recogniser: Recogniser, base_rtt_s: float | None) -> None:
         """``base_rtt_s`` as it was known before, if it was."""
-        self._ear, self._recognise = ear, recogniser
-        self._sounds: deque[Sound] = deque()
+        self._source, self._recognise = source, recogniser
+        self._samples: deque[RttSample] = deque()
         self._from_s = self._route_s = 0.0
         self._judged_s = self._looked_s = 0.0
         self.base_rtt_s = base_rtt_s
@@ -144,19 +144,19 @@ class Hearing:
     @property
     def by(self) -> By:
         """What it hears by."""
-        return self._ear.by
+        return self._source.by
 
     def take(self, now_s: float, rtt_s: float | None) -> Moved | None:
         """Listens; a change of route if one has just been noticed."""
-        fresh = sorted(self._ear.take(now_s, rtt_s), key=lambda sound: sound.t_s)
+        fresh = sorted(self._source.take(now_s, rtt_s), key=lambda sample: sample.t_s)
         # A probe is known to be lost only after later ones were answered.
-        late = fresh and self._sounds and fresh[0].t_s < self._sounds[-1].t_s
-        self._sounds.extend(fresh)
+        late = fresh and self._samples and fresh[0].t_s < self._samples[-1].t_s
+        self._samples.extend(fresh)
         if late:
-            self._sounds = deque(sorted(self._sounds, key=lambda sound: sound.t_s))
-        while self._sounds and self._sounds[0].t_s < now_s - KEPT_S:
-            self._sounds.popleft()
-        heard = [sound.rtt_s for sound in fresh if sound.rtt_s is not None and sound.t_s >= self._route_s]
+            self._samples = deque(sorted(self._samples, key=lambda sample: sample.t_s))
+        while self._samples and self._samples[0].t_s < now_s - KEPT_S:
+            self._samples.popleft()
+        heard = [sample.rtt_s for sample in fresh if sample.rtt_s is not None and sample.t_s >= self._route_s]
         if self.base_rtt_s is not None:
             heard.append(self.base_rtt_s)
         self.base_rtt_s = min(heard, default=None)
@@ -165,10 +165,10 @@ class Hearing:
         self._looked_s = now_s
         return self._look()
 
-    def listen_by(self, ear: Ear) -> None:
-        """By another ear from now on, whose round trips are not to be mixed with those of the one before."""
-        self._ear = ear
-        self._sounds.clear()
+    def use_source(self, source: RttSource) -> None:
+        """Goes over to another source, whose round trips are not to be mixed with those before."""
+        self._source = source
+        self._samples.clear()
 
     def begin(self, from_s: float) -> None:
         """What was heard before is not to be judged: we sent in another way."""
@@ -183,17 +183,17 @@ class Hearing:
         if len(times_s) < _LEAST_SOUNDS or times_s[-1] - times_s[0] < LEAST_S:
             return None
         self._judged_s = now_s
-        if self._ear.by == "icmp" and overloads(times_s, rtt_s, base_s) >= _SURE_OVERLOADS:
+        if self._source.by == "icmp" and overloads(times_s, rtt_s, base_s) >= _SURE_OVERLOADS:
             return Unyielding(heard_s=float(times_s[-1] - times_s[0]))
         return self._recognise(times_s, rtt_s, base_s, ours)
 
     def known(self, from_s: float) -> tuple[Floats, Floats]:
         """Times and RTTs since then, up to the last answer: what is still out is not lost."""
-        sounds = list(takewhile(lambda sound: sound.t_s >= from_s, reversed(self._sounds)))[::-1]
-        while sounds and sounds[-1].rtt_s is None:
-            sounds.pop()
-        times_s = np.array([sound.t_s for sound in sounds])
-        return times_s, np.array([np.nan if sound.rtt_s is None else sound.rtt_s for sound in sounds])
+        samples = list(takewhile(lambda sample: sample.t_s >= from_s, reversed(self._samples)))[::-1]
+        while samples and samples[-1].rtt_s is None:
+            samples.pop()
+        times_s = np.array([sample.t_s for sample in samples])
+        return times_s, np.array([np.nan if sample.rtt_s is None else sample.rtt_s for sample in samples])
 
     def _look(self) -> Moved | None:
         times_s, rtt_s = self.known(self._route_s)
@@ -210,7 +210,7 @@ class Hearing:
 
     def _move(self, times_s: Floats, rtt_s: Floats) -> Moved | None:
         lately = times_s > times_s[-1] - _MOVED_S
-        series = _stepped(times_s[lately], rtt_s[lately], self._ear)
+        series = _stepped(times_s[lately], rtt_s[lately], self._source)
         if not np.isfinite(series.rtt_s).any():
             return None
         changes = [change for change in events(series).changes if _matters(change)]
@@ -230,13 +230,13 @@ def _matters(change: RouteChange) -> bool:
     return queues(max(change.before_s, change.after_s), min(change.before_s, change.after_s))
 
 
-def _stepped(times_s: Floats, rtt_s: Floats, ear: Ear) -> Series:
+def _stepped(times_s: Floats, rtt_s: Floats, source: RttSource) -> Series:
     """As a series of regular steps, whose clock begins with the first look."""
-    place = np.floor((times_s - ear.begun_s) / ear.step_s).astype(np.int64)
+    place = np.floor((times_s - source.begun_s) / source.step_s).astype(np.int64)
     place -= place[0]
     steps = int(place[-1]) + 1
-    sent_s: Floats = np.arange(steps, dtype=np.float64) * ear.step_s
+    sent_s: Floats = np.arange(steps, dtype=np.float64) * source.step_s
     stepped = np.full(steps, np.nan)
     sent_s[place] = times_s - times_s[0]
     stepped[place] = rtt_s
-    return Series(ear.step_s, sent_s, stepped)
+    return Series(source.step_s, sent_s, stepped)

@@ -20,14 +20,14 @@ import msgspec
 from howdah import HowdahError
 from howdah.recognition import models
 from howdah.remote.messages import Progress, Steering
-from howdah.steering.sources import Ear, Sound, Streams, best, somebody
+from howdah.steering.sources import RttSample, RttSource, StreamSource, best_source, others_present
 from howdah.values.record import Change, Listened, SentThen
 
 if TYPE_CHECKING:
-    from howdah.steering.controller import Beside
+    from howdah.steering.controller import SharedPathController
 
 
-class Wish(NamedTuple):
+class SteeringRequest(NamedTuple):
     """What was asked for, and what can be had."""
 
     plan: Plan
@@ -53,73 +53,73 @@ WAIT_S = 2.0
 LEAST_LEFT_S = 10.0
 """What has less left is over before anybody was heard and a change has brought anything."""
 FEW = 1
-"""Streams beside others, until it is known who they are."""
+"""StreamSource beside others, until it is known who they are."""
 
 
 class Listening:
     """The pilot of one transfer."""
 
-    def __init__(self, wish: Wish, ear: Ear | None = None) -> None:
-        """``ear`` is one that listens already, if there is."""
-        self._wish = wish
-        self._ear = ear
+    def __init__(self, request: SteeringRequest, source: RttSource | None = None) -> None:
+        """``source`` is one that is open already, if there is."""
+        self._request = request
+        self._source = source
         self._not_by_icmp: str | None = None
-        self._before: list[Sound] = []
+        self._before: list[RttSample] = []
         self._before_s = 0.0
         """Nothing had been sent yet."""
         self._few: Steering | None = None
         self._began: Change | None = None
         self._moving_s: float | None = None
-        self._beside: Beside | None = None
+        self._beside: SharedPathController | None = None
         self._ended: str | None = None
 
     def __call__(self, now: Progress) -> Steering | None:
         """How to send from now on; None: as before."""
         if self._ended is not None:
             return None
-        if self._ear is None:
-            self._ear, self._not_by_icmp = best(self._wish.addresses)
+        if self._source is None:
+            self._source, self._not_by_icmp = best_source(self._request.addresses)
         self._began = self._began or self._came_of_few(now)
         try:
             if self._moving_s is None:
-                return self._begin(now, self._ear)
+                return self._begin(now, self._source)
             waits = now.phase != "moving" or now.elapsed_s - self._moving_s < WAIT_S
             if waits or not (self._beside or self._lasts(now)):
                 return None
-            return self._listen(now, self._ear)
+            return self._listen(now, self._source)
         except (HowdahError, ValueError) as error:
             self._ended = str(error)
-            self._ear.close()
+            self._source.close()
             return self._back(self._ended)
 
     def close(self) -> None:
         """Listens no more."""
-        if self._ear is not None:
-            self._ear.close()
+        if self._source is not None:
+            self._source.close()
 
-    def told(self) -> Listened:
+    def to_record(self) -> Listened:
         """For the record."""
         told = Listened(
-            by=self._ear.by if self._ear and (self._beside or self._began) else None,
+            by=self._source.by if self._source and (self._beside or self._began) else None,
             not_by_icmp=self._not_by_icmp,
             ended=self._ended,
-            fairness=self._wish.fairness,
+            fairness=self._request.fairness,
         )
         if self._beside:
-            return self._beside.told(told)
+            return self._beside.to_record(told)
         return msgspec.structs.replace(told, sent=[_sent(self._began)]) if self._began else told
 
-    def _begin(self, now: Progress, ear: Ear) -> Steering | None:
+    def _begin(self, now: Progress, source: RttSource) -> Steering | None:
         """Few streams, as soon as somebody is heard, where who it is could be told."""
         if now.phase == "connecting":
             self._before_s = now.elapsed_s
         elif now.phase == "moving":
             self._moving_s = now.elapsed_s
-        wish, plan = self._wish, self._wish.plan
-        control = plan.congestion_control or wish.control_default
-        able = plan.streams > FEW and not wish.streams_fixed and models.file(control) is not None
-        self._before += [each for each in ear.take(now.elapsed_s, None) if each.t_s <= self._before_s]
-        if self._few or not able or ear.by != "icmp" or not somebody(self._before, wish.rtt_s):
+        request, plan = self._request, self._request.plan
+        control = plan.congestion_control or request.control_default
+        able = plan.streams > FEW and not request.streams_fixed and models.file(control) is not None
+        self._before += [each for each in source.take(now.elapsed_s, None) if each.t_s <= self._before_s]
+        if self._few or not able or source.by != "icmp" or not others_present(self._before, request.rtt_s):
             return None
         self._few = Steering(
             streams=FEW, pacing_bps=plan.pacing_bps, why="others were heard before the first byte"
@@ -133,30 +133,32 @@ class Listening:
         """To the plan, for good."""
         if self._beside:
             return self._beside.back(why)
-        plan = self._wish.plan
+        plan = self._request.plan
         return self._few and Steering(streams=plan.streams, pacing_bps=plan.pacing_bps, why=why)
 
     def _lasts(self, now: Progress) -> bool:
         """Whether there is enough left; also where that is not known."""
         moved_s = now.elapsed_s - (self._moving_s or 0.0)
-        if self._wish.for_s is not None:
-            return self._wish.for_s - moved_s >= LEAST_LEFT_S
+        if self._request.for_s is not None:
+            return self._request.for_s - moved_s >= LEAST_LEFT_S
         if now.bytes_total is None or not now.scan_complete or not now.bytes_done:
             return True
         return (now.bytes_total - now.bytes_done) * moved_s / now.bytes_done >= LEAST_LEFT_S
 
-    def _listen(self, now: Progress, ear: Ear) -> Steering | None:
+    def _listen(self, now: Progress, source: RttSource) -> Steering | None:
         if self._beside is None:
-            from howdah.steering.controller import Beside  # noqa: PLC0415
+            from howdah.steering.controller import SharedPathController  # noqa: PLC0415
 
-            known = [self._wish.rtt_s, *(sound.rtt_s for sound in self._before)]
+            known = [self._request.rtt_s, *(sample.rtt_s for sample in self._before)]
             base_s = min((each for each in known if each is not None), default=None)
-            self._beside = Beside(self._wish._replace(rtt_s=base_s), ear, now.elapsed_s, self._began)
+            self._beside = SharedPathController(
+                self._request._replace(rtt_s=base_s), source, now.elapsed_s, self._began
+            )
         steering = self._beside.look(now)
-        if (why := ear.deaf()) is not None:
-            ear.close()
-            self._ear, self._not_by_icmp = Streams(), why
-            self._beside.listen_by(self._ear)
+        if (why := source.why_silent()) is not None:
+            source.close()
+            self._source, self._not_by_icmp = StreamSource(), why
+            self._beside.use_source(self._source)
         return steering
 
 

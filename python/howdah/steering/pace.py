@@ -1,4 +1,4 @@
-"""How much streams that are held may send: all that others leave, and an equal share where they leave less.
+"""How much streams that are paced may send: all that others leave, and an equal share where they leave less.
 
 Others that yield to loss fill the queue whenever there are any, so an empty queue is room. Where there is
 none, streams get more, from what they had when there was a queue last ever faster; where there is one, at
@@ -50,8 +50,8 @@ class Path(NamedTuple):
     """It was found to be ours alone."""
 
 
-class Hold:
-    """The bound of all streams together, from when they are held."""
+class Pace:
+    """The bound of all streams together, from when they are paced."""
 
     def __init__(
         self, begin_bps: float, had_bps: float, settled_s: float, each_bps: float, uneven: float = 1.0
@@ -144,7 +144,7 @@ MOST_ROUND_TRIPS = 15.0
 
 
 class Start:
-    """Of the streams that are held from ``t_s`` on, at round trips of ``rtt_s``."""
+    """Of the streams that are paced from ``t_s`` on, at round trips of ``rtt_s``."""
 
     def __init__(self, t_s: float, rtt_s: float) -> None:
         self._until_s = t_s + MOST_ROUND_TRIPS * rtt_s

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from howdah.probing.queue import queues
 from howdah.steering.policy import sure_kind
 from howdah.steering.shares import NOBODY, Belief, Choice, background
-from howdah.steering.throughput import Had, Look, Meter, Peak
+from howdah.steering.throughput import Look, Meter, Peak, Throughput
 
 SQUEEZED, SQUEEZED_S = 0.7, 3.0
 """Of an equal share: with less for so long, behind a queue, somebody does not yield. Dips cost less."""
@@ -13,27 +13,27 @@ _LATELY_S, _SOMEBODYS, _OURS = 3.0, 0.85, 0.93
 """Of what the path carries: with less of a full path the rest is somebody's, with more it is nobody's."""
 
 
-class Carries:
+class PathCapacity:
     """Of one path."""
 
     def __init__(self) -> None:
         self._peak = Peak()
         self._sharers = 2
         """This transfer, and as many streams as were told when the path was measured."""
-        self.gauged_bps: float | None = None
-        """Measured beside others (``gauge``)."""
-        self.alone = False
-        """Nobody else filled it (``alone``): what had arrived is what it carries."""
+        self.probed_bps: float | None = None
+        """Measured beside others (``capacity_probe``)."""
+        self.exclusive = False
+        """Nobody else filled it (``exclusivity``): what had arrived is what it carries."""
 
     @property
     def known(self) -> bool:
         """Whether it is no mere lower bound."""
-        return self.gauged_bps is not None or self.alone
+        return self.probed_bps is not None or self.exclusive
 
     @property
     def rate_bps(self) -> float | None:
         """At least."""
-        return max(self._peak.rate_bps or 0.0, self.gauged_bps or 0.0) or None
+        return max(self._peak.rate_bps or 0.0, self.probed_bps or 0.0) or None
 
     @property
     def share_bps(self) -> float:
@@ -45,20 +45,20 @@ class Carries:
         acked_s, acked = look.acked or (look.t_s, look.bytes_done)
         self._peak.add(look._replace(t_s=acked_s, bytes_done=acked))
 
-    def gauged(self, rate_bps: float, belief: Belief) -> None:
+    def capacity_probed(self, rate_bps: float, belief: Belief) -> None:
         """It has been measured beside those."""
-        if self.gauged_bps is None:
+        if self.probed_bps is None:
             kind = sure_kind(belief)
             told = background(belief.likeliest[0]) if kind and kind[0] == "loss" else None
             self._sharers = 1 + (told.streams if told else 1)
-        self.gauged_bps = rate_bps
+        self.probed_bps = rate_bps
 
     def shared_by(self, plan: Choice) -> Choice:
-        """The streams of that plan, held to an equal share."""
+        """The streams of that plan, paced to an equal share."""
         return plan.paced(self.share_bps / plan.streams, plan.pacing_bps)
 
 
-class Way(NamedTuple):
+class PathState(NamedTuple):
     """The path, as it is known by now."""
 
     base_rtt_s: float
@@ -68,26 +68,26 @@ class Way(NamedTuple):
     """Whether round trips are those of probes, and not what streams say of themselves."""
 
 
-class Part:
+class PathShare:
     """Of one transfer."""
 
-    def __init__(self, way: Way) -> None:
-        self.way = way
+    def __init__(self, path: PathState) -> None:
+        self.path = path
         self.meter = Meter()
-        self.carries = Carries()
+        self.carries = PathCapacity()
 
-    def add(self, look: Look, way: Way) -> None:
+    def add(self, look: Look, path: PathState) -> None:
         """Takes the next look, at a path that is known so by now."""
-        self.way = way
+        self.path = path
         self.meter.add(look)
         self.carries.add(look)
 
     def new_path(self) -> None:
         """The route has changed for good: what it carries is not known."""
-        self.carries = Carries()
+        self.carries = PathCapacity()
 
     @property
-    def lately(self) -> Had | None:
+    def lately(self) -> Throughput | None:
         """What we had in the last seconds."""
         return self.meter.lately(_LATELY_S)
 
@@ -95,13 +95,13 @@ class Part:
     def full(self) -> bool:
         """Whether there is a queue."""
         had = self.lately
-        return had is not None and had.rtt_s is not None and queues(had.rtt_s, self.way.base_rtt_s)
+        return had is not None and had.rtt_s is not None and queues(had.rtt_s, self.path.base_rtt_s)
 
     @property
     def emptied(self) -> bool:
         """Whether there is no queue, where there are some: nobody else keeps us from anything then."""
-        way = self.way
-        return not self.full and queues(way.base_rtt_s * (1 + way.queue_bdp), way.base_rtt_s)
+        path = self.path
+        return not self.full and queues(path.base_rtt_s * (1 + path.queue_bdp), path.base_rtt_s)
 
     @property
     def squeezed(self) -> bool:

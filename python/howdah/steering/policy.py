@@ -24,7 +24,7 @@ class Situation(NamedTuple):
 
     current: Choice
     default: Choice
-    """The plan's: the fair default, as long as nothing is ``held``."""
+    """The plan's: the fair default, as long as nothing is paced (``fair_pace``)."""
     controls: tuple[str, ...]
     """That the sender may use, of those policies know; the default's is one of them."""
     stream_most_bps: float
@@ -35,9 +35,9 @@ class Situation(NamedTuple):
     """How much queue the bottleneck holds, in bandwidth × delay."""
     capacity_bps: float | None = None
     """Of the bottleneck, at least; None: not known yet."""
-    held: Choice | None = None
-    """The plan's streams held to an equal share, the fair default where the capacity was measured beside
-    others (``gauge``), and so is no mere lower bound."""
+    fair_pace: Choice | None = None
+    """The plan's streams paced to an equal share, the fair default where the capacity was measured beside
+    others (``capacity_probe``), and so is no mere lower bound."""
     measured: Mapping[Choice, float] = {}
     """The rate each choice has had beside the same kind of background."""
 
@@ -62,7 +62,7 @@ class Policy(Protocol):
     """Says how to send."""
 
     @property
-    def holds(self) -> bool:
+    def paces(self) -> bool:
         """Whether an equal share is what it would have beside others that yield."""
         ...
 
@@ -93,7 +93,7 @@ def stream_counts(now: Situation) -> Iterator[int]:
 class Paper:
     """Its policy."""
 
-    holds = False
+    paces = False
 
     def __call__(self, belief: Belief, now: Situation) -> Preference | None:
         """Of the two sides, the likelier; None when neither is likely enough."""

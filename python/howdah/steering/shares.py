@@ -130,7 +130,7 @@ class Choice(NamedTuple):
         """Whether it sends by BBR's rules."""
         return self.congestion_control.removeprefix("hd_").startswith("bbr")
 
-    def is_held(self, default: "Choice") -> bool:
+    def is_paced(self, default: "Choice") -> bool:
         """Whether streams that yield to loss have another bound than by ``default``."""
         return self.pacing_bps not in {None, default.pacing_bps} and not self.is_bbr
 
@@ -184,7 +184,7 @@ def shares(choice: Choice, background: Background, queue_bdp: float, capacity_bp
     return found
 
 
-def alone(background: Background, queue_bdp: float) -> Shares:
+def without_us(background: Background, queue_bdp: float) -> Shares:
     """What the others have without us."""
     return shares(Choice("cubic", 0), background, queue_bdp, None)
 

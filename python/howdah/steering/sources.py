@@ -24,7 +24,7 @@ _LONGEST_NS = 24 * 3600 * 10**9
 _RHYTHM = Rhythm(step_ns=round(STEP_S * 1e9), burst=None)
 
 
-class Sound(NamedTuple):
+class RttSample(NamedTuple):
     """One round trip."""
 
     t_s: float
@@ -33,7 +33,7 @@ class Sound(NamedTuple):
     """None: no answer came."""
 
 
-class Ear(Protocol):
+class RttSource(Protocol):
     """Hears round trips."""
 
     by: By
@@ -41,17 +41,17 @@ class Ear(Protocol):
     begun_s: float
     """One round trip in each step since then."""
 
-    def take(self, now_s: float, rtt_s: float | None) -> list[Sound]:
+    def take(self, now_s: float, rtt_s: float | None) -> list[RttSample]:
         """What was heard since this was last asked; ``rtt_s`` is what the streams say now."""
 
-    def deaf(self) -> str | None:
+    def why_silent(self) -> str | None:
         """Why it will hear nothing; None: it hears, or may yet."""
 
     def close(self) -> None:
         """Listens no more."""
 
 
-class Echo:
+class EchoSource:
     """ICMP echo, a probe in each step of 10 ms. Raises HowdahError where this user may send none."""
 
     by: By = "icmp"
@@ -64,7 +64,7 @@ class Echo:
         self._taken: Taken | None = None
         self.begun_s = 0.0
 
-    def take(self, now_s: float, rtt_s: float | None) -> list[Sound]:
+    def take(self, now_s: float, rtt_s: float | None) -> list[RttSample]:
         """Probes whose fate is known."""
         if self._prober is None:
             return []
@@ -72,9 +72,9 @@ class Echo:
         if self._taken is None:
             self.begun_s = now_s - taken.elapsed_s
         self._taken = taken
-        return [Sound(self.begun_s + look.sent_s, look.rtt_s) for look in taken.looks]
+        return [RttSample(self.begun_s + look.sent_s, look.rtt_s) for look in taken.looks]
 
-    def deaf(self) -> str | None:
+    def why_silent(self) -> str | None:
         """Silence from the beginning, or an end."""
         taken = self._taken
         if taken is None or not (taken.ended or (taken.elapsed_s > SILENT_S and not taken.counts.answered)):
@@ -87,18 +87,18 @@ class Echo:
         self._prober = None
 
 
-class Streams:
+class StreamSource:
     """What the transfer's own streams say, smoothed by the kernel, every 100 ms."""
 
     by: By = "tcp_info"
     step_s = STREAMS_STEP_S
     begun_s = 0.0
 
-    def take(self, now_s: float, rtt_s: float | None) -> list[Sound]:
+    def take(self, now_s: float, rtt_s: float | None) -> list[RttSample]:
         """One a call."""
-        return [Sound(now_s, rtt_s)]
+        return [RttSample(now_s, rtt_s)]
 
-    def deaf(self) -> str | None:
+    def why_silent(self) -> str | None:
         """Never: streams that say nothing move nothing."""
         return None
 
@@ -106,15 +106,15 @@ class Streams:
         """Nothing is open."""
 
 
-def best(names: list[str]) -> tuple[Ear, str | None]:
+def best_source(names: list[str]) -> tuple[RttSource, str | None]:
     """ICMP to the first of these that is an address or a known name; else the streams, and why."""
     why = "the address of the far host is not known"
     for name in names:
         try:
-            return Echo(resolved(name, name)[0]), None
+            return EchoSource(resolved(name, name)[0]), None
         except HowdahError as error:
             why = str(error)
-    return Streams(), why
+    return StreamSource(), why
 
 
 LEAST_ANSWERS, LEAST_SPREAD = 3, 10
@@ -126,12 +126,12 @@ QUEUE_S, QUEUE = 0.001, 0.02
 """Beyond the base RTT, and of it."""
 
 
-def somebody(sounds: Sequence[Sound], base_rtt_s: float | None) -> bool:
+def others_present(samples: Sequence[RttSample], base_rtt_s: float | None) -> bool:
     """Whether anybody else is there; no where too little was heard.
 
-    ``base_rtt_s`` is the least known of the route, beside that of ``sounds`` themselves.
+    ``base_rtt_s`` is the least known of the route, beside that of ``samples`` themselves.
     """
-    rtts = sorted(sound.rtt_s for sound in sounds if sound.rtt_s is not None)
+    rtts = sorted(sample.rtt_s for sample in samples if sample.rtt_s is not None)
     if len(rtts) < LEAST_ANSWERS:
         return False
     low, middle, high = (rtts[round(part * (len(rtts) - 1))] for part in (0.1, 0.5, 0.9))

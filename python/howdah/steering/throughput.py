@@ -28,7 +28,7 @@ class Look(NamedTuple):
     """What the far kernel had acknowledged, in bytes, after a time on the sender's clock; None: not known."""
 
 
-class Had(NamedTuple):
+class Throughput(NamedTuple):
     """Over a span."""
 
     rate_bps: float
@@ -54,7 +54,7 @@ class Meter:
             kept = bisect_left(self._times, look.t_s - KEPT_S)
             del self._looks[:kept], self._times[:kept]
 
-    def over(self, begin_s: float, end_s: float) -> Had | None:
+    def over(self, begin_s: float, end_s: float) -> Throughput | None:
         """What was had between these; None where that is too short, or nothing is known of it."""
         times = self._times
         first, last = bisect_left(times, begin_s - _ROUNDED), bisect_right(times, end_s + _ROUNDED) - 1
@@ -65,13 +65,13 @@ class Meter:
         again = max(0, two.retransmissions - one.retransmissions)
         rtts = [look.rtt_s for look in self._looks[first : last + 1] if look.rtt_s is not None]
         segments = moved / _SEGMENT_BYTES + again
-        return Had(
+        return Throughput(
             moved * 8 / (two.t_s - one.t_s),
             sum(rtts) / len(rtts) if rtts else None,
             again / segments if segments else 0.0,
         )
 
-    def lately(self, span_s: float) -> Had | None:
+    def lately(self, span_s: float) -> Throughput | None:
         """In the last seconds; None where that is not known."""
         return self.over(self._times[-1] - span_s, self._times[-1]) if self._times else None
 

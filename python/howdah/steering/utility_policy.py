@@ -2,35 +2,35 @@
 
 Shares are expected ones (``share``) until a choice has been measured beside the same kind of background; then
 ours is the geometric mean of both, for neither the theory nor what a path is taken to carry is exact; where
-that has been measured beside others (``gauge``) ours is what it was. Else what it carries is at least what
-has arrived for some seconds; where all streams are of one kind, and so share equally, our part tells the
-whole.
+that has been measured beside others (``capacity_probe``) ours is what it was. Else what it carries is at
+least what has arrived for some seconds; where all streams are of one kind, and so share equally, our part
+tells the whole.
 
 A bound of the rate is considered only where fewer streams cannot do: it needs the capacity, they do not.
-Where that was measured beside others (``gauge``), the plan's streams held to an equal share come to it at
-once, and one stream that comes late to CUBIC on a long path in minutes; so nothing else is considered beside
-nobody or those that yield to loss.
+Where that was measured beside others (``capacity_probe``), the plan's streams paced to an equal share come to
+it at once, and one stream that comes late to CUBIC on a long path in minutes; so nothing else is considered
+beside nobody or those that yield to loss.
 """
 
 import math
 from collections.abc import Iterator
 
 from howdah.steering.policy import Preference, Situation, stream_counts, sure_kind
-from howdah.steering.shares import Background, Belief, Choice, Shares, alone, background, shares, value
+from howdah.steering.shares import Background, Belief, Choice, Shares, background, shares, value, without_us
 
 _PACED = 0.02
 """A bound must be worth this much: what it is taken from, the capacity, is not known well."""
 _LEAST_SHARE = 1e-3
 
 
-class Weigh:
+class UtilityPolicy:
     """Its policy, for a ``fairness`` of 0..1."""
 
     def __init__(self, fairness: float) -> None:
         self.fairness = fairness
 
     @property
-    def holds(self) -> bool:
+    def paces(self) -> bool:
         """With this ``fairness`` an equal share is worth more than all of a path."""
         one, before = Background(loss=1), Shares(0.0, 1.0, 0.0)
         equal, all_ours = (
@@ -50,9 +50,9 @@ class Weigh:
             if background(label).kind == kind and each > 0
         }
         fair_share = sum(each / (who.streams + 1) for who, each in likely.items())
-        if now.held is not None and kind in {"nobody", "loss"}:
-            gain = 0.0 if now.current == now.held else 1.0
-            return Preference(now.held, kind, probability, gain, 1.0, fair_share)
+        if now.fair_pace is not None and kind in {"nobody", "loss"}:
+            gain = 0.0 if now.current == now.fair_pace else 1.0
+            return Preference(now.fair_pace, kind, probability, gain, 1.0, fair_share)
         if kind == "nobody" and now.current.is_bbr and not now.default.is_bbr:
             # Where nobody is heard behind BBR there may be some who yield, and have hardly anything left.
             return Preference(now.default, kind, probability, 1.0, 1.0, fair_share)
@@ -71,14 +71,12 @@ class Weigh:
         )
 
     def _worth(self, choice: Choice, likely: dict[Background, float], now: Situation) -> float:
-        paced = _PACED if choice.pacing_bps != now.default.pacing_bps and choice != now.held else 0.0
-        return (
-            sum(
-                probability * value(_shares(choice, who, now), alone(who, now.queue_bdp), who, self.fairness)
-                for who, probability in likely.items()
-            )
-            - paced
-        )
+        paced = _PACED if choice.pacing_bps != now.default.pacing_bps and choice != now.fair_pace else 0.0
+        expected = 0.0
+        for who, probability in likely.items():
+            before = without_us(who, now.queue_bdp)
+            expected += probability * value(_shares(choice, who, now), before, who, self.fairness)
+        return expected - paced
 
 
 def _candidates(likely: dict[Background, float], now: Situation) -> Iterator[Choice]:
@@ -87,8 +85,8 @@ def _candidates(likely: dict[Background, float], now: Situation) -> Iterator[Cho
     somebody = any(who.streams or who.udp for who in likely)
     counts = list(stream_counts(now))
     capacity_bps = now.capacity_bps if beside and now.default.pacing_bps is None else None
-    if now.held is not None:
-        yield now.held
+    if now.fair_pace is not None:
+        yield now.fair_pace
     for control in now.controls if somebody else ():
         for streams in counts:
             yield Choice(control, streams, now.default.pacing_bps)
@@ -102,7 +100,7 @@ def _shares(choice: Choice, who: Background, now: Situation) -> Shares:
     if rate_bps is None or not now.capacity_bps or (who.udp and not _all_measured(now)):
         return expected
     measured = min(1.0, max(_LEAST_SHARE, rate_bps / now.capacity_bps))
-    if now.held is not None:
+    if now.fair_pace is not None:
         return expected.with_ours(measured)
     return expected.with_ours(math.sqrt(max(_LEAST_SHARE, expected.ours) * measured))
 
@@ -114,7 +112,7 @@ def _all_measured(now: Situation) -> bool:
 
 def _capacity(likely: dict[Background, float], now: Situation) -> float | None:
     """What the path carries, from the most that was had and from shares that are equal."""
-    if now.held is not None:
+    if now.fair_pace is not None:
         return now.capacity_bps
     who = max(likely, key=lambda each: likely[each])
     known = [now.capacity_bps] if now.capacity_bps else []

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from howdah.control.asking import Asking
     from howdah.steering.listening import Listening
     from howdah.steering.policy import Policy
-    from howdah.steering.sources import Ear
+    from howdah.steering.sources import RttSource
 
 
 FAIRNESS = 0.5
@@ -126,7 +126,7 @@ class _Run:
             plan=self.plan,
             outcome=self.outcome,
             share=self.asking.told() if self.asking else None,
-            listened=self.listening.told() if self.listening else None,
+            listened=self.listening.to_record() if self.listening else None,
             sweep=self.request.sweep,
             near_cpu_busy_fraction=self.near_cpu_busy_fraction,
             digests=self._digests(),
@@ -260,17 +260,17 @@ def _watch(started: Started, display: Display, pilot: Pilot, *, held_port: int |
     display.far_says(started.far.says(to_end=True))
 
 
-def _early_ear(request: Request, data_address: str | None) -> "Ear | None":
+def _early_ear(request: Request, data_address: str | None) -> "RttSource | None":
     """Hears while ssh connects; None where nobody is to be listened to, or the address is not known yet."""
     if request.pilot is not None or request.fairness is None or request.dry_run or data_address is None:
         return None
     from howdah.steering import sources  # noqa: PLC0415
 
-    ear, why_not = sources.best([data_address])
+    ear, why_not = sources.best_source([data_address])
     return ear if why_not is None else None
 
 
-def _pilot(run: _Run, data_address: str | None, ear: "Ear | None") -> Pilot:
+def _pilot(run: _Run, data_address: str | None, ear: "RttSource | None") -> Pilot:
     """Who changes the streams: whoever the request names, who listens, or the plan's schedule."""
     request, plan, far = run.request, run.plan, run.far
     if plan is None or far is None:
@@ -283,7 +283,7 @@ def _pilot(run: _Run, data_address: str | None, ear: "Ear | None") -> Pilot:
     path = _path(request, far, None)
     window_bytes = plan.buffer_bytes or sizes.windows(path).autotuned_bytes
     run.listening = listening.Listening(
-        listening.Wish(
+        listening.SteeringRequest(
             plan=plan,
             fairness=request.fairness,
             control_default=path.sender.congestion_control_default,
