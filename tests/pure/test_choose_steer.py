@@ -159,7 +159,7 @@ def test_another_route_is_not_known_to_be_ours_alone() -> None:
     ran.arbiter.new_path()
     wanted = ran.arbiter.look(Look(30.2, 10**10, 0, 0.07, 100.0), PATH)
     assert wanted is not None
-    assert (wanted.choice, wanted.why) == (DEFAULT, "the route has changed")
+    assert (wanted.choice, wanted.why.words) == (DEFAULT, "the route has changed")
 
 
 def roomy(queue_s: Callable[[float, int], float], length_s: float) -> ChangeArbiter:
@@ -209,7 +209,7 @@ def test_streams_that_came_back_soon_ask_whether_the_path_is_theirs_and_go_again
         if wanted is not None:
             break
     assert wanted is not None
-    assert (wanted.choice.streams, wanted.why) == (DEFAULT.streams // 2, "to hear who is there")
+    assert (wanted.choice.streams, wanted.why.words) == (DEFAULT.streams // 2, "to hear who is there")
     assert t_s - came_s < 10
 
 
@@ -327,7 +327,7 @@ def test_another_route_has_another_share() -> None:
     assert not ran.arbiter.has_fair_pace
     wanted = ran.arbiter.look(Look(60.2, 10**10, 0, 0.07, 100.0), PATH)
     assert wanted is not None
-    assert (wanted.choice, wanted.why) == (DEFAULT, "the route has changed")
+    assert (wanted.choice, wanted.why.words) == (DEFAULT, "the route has changed")
 
 
 @pytest.mark.parametrize("policy", [Paper(), UtilityPolicy(0.0), UtilityPolicy(0.3)])

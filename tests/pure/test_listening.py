@@ -9,17 +9,19 @@ from samples import LIMITS, record
 from howdah import HowdahError
 from howdah.cli import copy_command as command
 from howdah.cli.arguments import parse
-from howdah.remote.messages import FINDING, Progress, Steering
+from howdah.remote.messages import Progress, Steering
 from howdah.steering import controller, listening, sources
 from howdah.steering.listening import Listening, SteeringRequest
 from howdah.steering.sources import RttSample, StreamSource
 from howdah.transfer.run import FAIRNESS
 from howdah.values.plan import Plan
+from howdah.values.reason import Reason
 from howdah.values.record import Change, Had, HeardThen, Listened, RouteMoved, SentThen
 from howdah.words.heard import in_words
 
 PLAN = Plan(congestion_control="cubic", streams=4, block_bytes=2**20)
 RTT_S = 0.04
+FINDING = Reason.PROBING_EXCLUSIVITY.value
 
 
 class Echo:

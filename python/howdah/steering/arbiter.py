@@ -37,13 +37,14 @@ from howdah.steering.path_state import PathShare, PathState
 from howdah.steering.policy import SURE, SURE_TO_TAKE, Policy, Preference, Situation, stream_counts, sure_kind
 from howdah.steering.shares import NOT_KNOWN, Belief, Choice, Kind
 from howdah.steering.throughput import Look, Throughput
+from howdah.values.reason import Reason, Why
 
 
-class Wanted(NamedTuple):
+class Command(NamedTuple):
     """A change to be made."""
 
     choice: Choice
-    why: str
+    why: Why
     begin_bps: float | None = None
     """Of all streams, what paced ones begin with; None: their share."""
 
@@ -90,7 +91,7 @@ class Trial(NamedTuple):
         kind: tuple[Kind, float] | None,
         default_bps: float | None,
         capacity_bps: float | None,
-    ) -> str | None:
+    ) -> Why | None:
         """Why it is not kept, where that is so.
 
         ``kind`` is who is known to be there now, ``default_bps`` what the fair default gave when it was in
@@ -104,17 +105,17 @@ class Trial(NamedTuple):
         fair_bps = equal_bps if beside or usual_bps is None else usual_bps
         before_bps = fair_bps if usual_bps is None else usual_bps
         if had.rate_bps < HELD * min(before_bps, fair_bps):
-            what = "an equal share" if usual_bps is None else "what there was before"
-            return f"it gave {had.rate_bps / before_bps:.0%} of {what}"
+            reason = Reason.LESS_THAN_SHARE if usual_bps is None else Reason.LESS_THAN_BEFORE
+            return reason.because(part=had.rate_bps / before_bps)
         if preference.growth <= _MORE or kind is None or kind[0] != preference.kind or not before:
             return None
         if before.rate_bps <= 0 or self.lately_bps == 0:
             return None
         grown = had.rate_bps / min(before.rate_bps, self.lately_bps or before.rate_bps)
         if grown < 1 + _BROUGHT * min(1.0, preference.growth - 1) and had.rate_bps < fair_bps:
-            return f"it gave {grown:.0%} of what there was before, and was to give more"
+            return Reason.NO_GROWTH.because(part=grown)
         if had.resent > max(_RESENT, _RESENT_MORE * before.resent) and grown < _RESENT_FOR:
-            return f"{had.resent:.1%} had to be sent again, for {grown:.0%} of what there was before"
+            return Reason.RESENT.because(resent=had.resent, part=grown)
         return None
 
 
@@ -174,7 +175,8 @@ class ChangeArbiter:
         self._target = now.current
         """Where halving leads; else what there is."""
         self._trial: Trial | None = None
-        self._pending: tuple[Wanted, Choice, Preference | None] | None = None
+        self._eased_for = Reason.TO_RECOGNISE.because()
+        self._pending: tuple[Command, Choice, Preference | None] | None = None
         self._default_bps: float | None = None
         """What the fair default gave when it was in use last."""
         self._asks_s = 0.0
@@ -301,7 +303,7 @@ class ChangeArbiter:
         self._now = self._now._replace(fair_pace=None)
         self._moved = True
 
-    def look(self, look: Look, path: PathState) -> Wanted | None:
+    def look(self, look: Look, path: PathState) -> Command | None:
         """What to change now."""
         self._path.add(look, path)
         if self._pending is not None:
@@ -346,7 +348,7 @@ class ChangeArbiter:
         self._now, self._since_s, self._target = self._now._replace(current=wanted.choice), t_s, target
         if going_on:
             return
-        self._sure_s = None
+        self._sure_s, self._eased_for = None, wanted.why
         if target == self._fair:
             # What was heard is not heard any more behind so many streams.
             self.belief = NOT_KNOWN if not self.can_recognise else self.belief
@@ -358,7 +360,7 @@ class ChangeArbiter:
         told = (heard_for or self.has_fair_pace) and sure_kind(self.belief) is not None
         label, probability = self.belief.likeliest if told else (None, None)
         self.periods.append(
-            Period(t_s, target, wanted.why, label, probability, before, None, None, self.has_fair_pace)
+            Period(t_s, target, wanted.why.words, label, probability, before, None, None, self.has_fair_pace)
         )
 
     @property
@@ -410,7 +412,7 @@ class ChangeArbiter:
         if kind is not None:
             self._measured.setdefault(kind[0], {})[self.current] = had.rate_bps
 
-    def _undo(self, t_s: float, had: Throughput | None) -> tuple[Wanted, Choice, None] | None:
+    def _undo(self, t_s: float, had: Throughput | None) -> tuple[Command, Choice, None] | None:
         """Back to the fair default, if the choice has not brought what it was made for, or nobody knows."""
         default = self._fair
         if self._target == default:
@@ -423,16 +425,16 @@ class ChangeArbiter:
         if had is not None and self._trial is not None and (known or unsure or self._heard_for):
             failed = self._trial.failed(had, sure_kind(self.belief), self._default_bps, self.capacity_bps)
         if failed is None and unsure and self._heard_for:
-            failed = "who is there cannot be told any more"
+            failed = Reason.NOT_RECOGNISED.because()
         if failed is None:
             return None
         self._cooldown_until_s = t_s + min(HOLD_MOST_S, HOLD_S * 2**self._failures)
         self._failures += 1
         if self.periods:
-            self.periods[-1] = self.periods[-1]._replace(undone=failed)
-        return Wanted(default, failed), default, None
+            self.periods[-1] = self.periods[-1]._replace(undone=failed.words)
+        return Command(default, failed), default, None
 
-    def _prefer(self, t_s: float) -> tuple[Wanted, Choice, Preference] | None:
+    def _prefer(self, t_s: float) -> tuple[Command, Choice, Preference] | None:
         """What the policy would have, when it has wanted that for long enough."""
         if self._verdicts == self._asked:
             return None
@@ -450,16 +452,16 @@ class ChangeArbiter:
         cooling = preference.choice != self._fair and t_s < self._cooldown_until_s
         if times < AGAIN or soon or cooling:
             return None
-        return Wanted(_step(self.current, preference.choice), self._why()), preference.choice, preference
+        return Command(_step(self.current, preference.choice), self._why()), preference.choice, preference
 
-    def _why(self) -> str:
+    def _why(self) -> Why:
         """For a change made for whom is there."""
         if sure_kind(self.belief) is None:
-            return "somebody does not yield"
+            return Reason.UNYIELDING.because()
         label, probability = self.belief.likeliest
-        return f"heard {label} ({probability:.2f})"
+        return Reason.RECOGNISED.because(label=label, probability=probability)
 
-    def _hold(self) -> tuple[Wanted, Choice, None] | None:
+    def _hold(self) -> tuple[Command, Choice, None] | None:
         """The plan's streams paced, as soon as it is known how much is an equal share."""
         paced = self._now.fair_pace
         if paced is None or self.current.is_bbr or self._target == paced:
@@ -469,18 +471,18 @@ class ChangeArbiter:
             return None
         if self._path.carries.probed_bps is None:
             begin_bps = RESTED * (self.capacity_bps or 0.0)
-            return Wanted(paced, "nobody else fills the path", begin_bps), paced, None
-        return Wanted(paced, "what the path carries is known"), paced, None
+            return Command(paced, Reason.EXCLUSIVE.because(), begin_bps), paced, None
+        return Command(paced, Reason.CAPACITY_KNOWN.because()), paced, None
 
-    def _let_go(self) -> tuple[Wanted, Choice, None] | None:
+    def _let_go(self) -> tuple[Command, Choice, None] | None:
         """Without a bound that was for another path."""
         moved, self._moved = self._moved, False
         if not moved or not self.paced:
             return None
         target = self._now.default
-        return Wanted(target, "the route has changed"), target, None
+        return Command(target, Reason.ROUTE_CHANGED.because()), target, None
 
-    def _ease(self, look: Look) -> tuple[Wanted, Choice, None] | None:
+    def _ease(self, look: Look) -> tuple[Command, Choice, None] | None:
         """The next halving, when the queue is back."""
         if self.current == self._target:
             return None
@@ -490,9 +492,9 @@ class ChangeArbiter:
         queue_s = 0.0 if look.rtt_s is None else look.rtt_s - base_s
         if queue_s < EASED_QUEUE * self._path.path.queue_bdp * base_s and waited_s < EASED_MOST_S:
             return None
-        return Wanted(_step(self.current, self._target), self.periods[-1].why), self._target, None
+        return Command(_step(self.current, self._target), self._eased_for), self._target, None
 
-    def _quiet(self, t_s: float) -> tuple[Wanted, Choice, Preference] | None:
+    def _quiet(self, t_s: float) -> tuple[Command, Choice, Preference] | None:
         """Few streams, so that others can be heard."""
         if (
             t_s < self._quiet_s
@@ -505,7 +507,7 @@ class ChangeArbiter:
         if target == self.current:
             return None
         self._room_s = t_s + LISTENED_S
-        wanted = Wanted(_step(self.current, target), "to hear who is there")
+        wanted = Command(_step(self.current, target), Reason.TO_RECOGNISE.because())
         return wanted, target, _to_hear(target, self.current)
 
     def _wants_to_hear(self, t_s: float) -> bool:
@@ -524,7 +526,7 @@ class ChangeArbiter:
         kept_s = AGAIN_S if self._heard_for else self._settle_s + JUDGED_S
         return self.current == self._fair or t_s - self._since_s >= kept_s
 
-    def _room(self, t_s: float) -> tuple[Wanted, Choice, Preference | None] | None:
+    def _room(self, t_s: float) -> tuple[Command, Choice, Preference | None] | None:
         """Twice the streams, where the fair default has not been had yet and the path is not full."""
         default, kind = self._now.default, sure_kind(self.belief)
         if self._now.fair_pace or self._default_bps is not None or self.current == default or self._heard_for:
@@ -536,7 +538,7 @@ class ChangeArbiter:
             return None
         target = self.current._replace(streams=min(default.streams, 2 * self.current.streams))
         trial = None if target == default else _to_hear(target, default)
-        return Wanted(target, "there is room for more"), target, trial
+        return Command(target, Reason.ROOM.because()), target, trial
 
     def _situation(self) -> Situation:
         kind = sure_kind(self._believed)

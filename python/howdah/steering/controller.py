@@ -4,9 +4,9 @@ import msgspec
 import numpy as np
 
 from howdah.recognition.listen import listen
-from howdah.remote.messages import FINDING, GAUGING, HOLDING, STARTED, Progress, Steering
+from howdah.remote.messages import Progress, Steering
 from howdah.remote.meter import Meter
-from howdah.steering.arbiter import ChangeArbiter, Period, Wanted
+from howdah.steering.arbiter import ChangeArbiter, Command, Period
 from howdah.steering.capacity_probe import CapacityProbe
 from howdah.steering.exclusivity import ExclusivityProbe
 from howdah.steering.hearing import Hearing, Recogniser, Verdict
@@ -19,6 +19,7 @@ from howdah.steering.shares import Belief, Choice
 from howdah.steering.sources import RttSource
 from howdah.steering.throughput import Bound, Look, Rates, Throughput, lately_s
 from howdah.steering.utility_policy import UtilityPolicy
+from howdah.values.reason import Reason
 from howdah.values.record import Change, Dip, Had, HeardThen, Listened, RouteMoved, SentThen
 
 KNOWN = ("cubic", "bbr")
@@ -180,7 +181,7 @@ class SharedPathController:
                     look.t_s, rtt_s, base_s, rates_bps, capacity_bps=known_bps, most_queue_s=most_s
                 )
             )
-        return self._bounded(self._exclusivity.begin(rtt_s, base_s, rates_bps), FINDING)
+        return self._bounded(self._exclusivity.begin(rtt_s, base_s, rates_bps), Reason.PROBING_EXCLUSIVITY)
 
     def _dipped(self, now_s: float) -> Steering | None:
         """The end of a dip, when it is due, and what it told."""
@@ -192,7 +193,7 @@ class SharedPathController:
         told, bound = self._exclusivity.look(now_s, self._rtt_s(now_s), base_s)
         if told is not None:
             self._arbiter.found(now_s, told)
-        return None if bound is None else self._bounded(bound, FINDING)
+        return None if bound is None else self._bounded(bound, Reason.PROBING_EXCLUSIVITY)
 
     def _rtt_s(self, now_s: float) -> float | None:
         """Of late."""
@@ -212,18 +213,18 @@ class SharedPathController:
         if self._start is not None and self._start.over(now_s, rates_bps, self._pace.each_bps):
             self._start = None
             self._pace.again()
-            return self._bounded(Bound(self._pace.each_bps), STARTED)
+            return self._bounded(Bound(self._pace.each_bps), Reason.SLOW_START_OVER)
         each_bps = self._pace.look(now_s, rtt_s, rates_bps, path)
-        return None if each_bps is None else self._bounded(Bound(each_bps), HOLDING)
+        return None if each_bps is None else self._bounded(Bound(each_bps), Reason.REST)
 
-    def _bounded(self, bound: Bound, why: str) -> Steering:
+    def _bounded(self, bound: Bound, reason: Reason) -> Steering:
         """Without one as it was."""
         choice, each_bps = self._arbiter.current, bound.each_bps
         if self._start is not None:
             choice = choice._replace(congestion_control=STARTING)
         if each_bps is None and self._pace is not None:
             each_bps = self._pace.each_bps
-        return _steering(Wanted(self._paced(choice, each_bps), why))
+        return _steering(Command(self._paced(choice, each_bps), reason.because()))
 
     def _paced(self, choice: Choice, each_bps: float | None) -> Choice:
         """With that bound of each stream, or the plan's if that is less; None: as it is."""
@@ -232,13 +233,13 @@ class SharedPathController:
     def _dip(self, bound: Bound | None) -> Steering | None:
         if (capacity_bps := self._capacity.capacity_bps) is not None:
             self._arbiter.capacity_probed(capacity_bps)
-        return None if bound is None else self._bounded(bound, GAUGING)
+        return None if bound is None else self._bounded(bound, Reason.PROBING_CAPACITY)
 
     def back(self, why: str) -> Steering | None:
         """To the fair default, for good."""
         if self._arbiter.current == self._default and not self._sends_less:
             return None
-        return _steering(Wanted(self._default, why))
+        return _steering(Command(self._default, Reason.FAILED.because(problem=why)))
 
     def to_record(self, told: Listened) -> Listened:
         """With what was heard and done."""
@@ -290,13 +291,13 @@ class SharedPathController:
         self._heard.append(HeardThen(t_s=now_s, background=label, probability=probability))
 
 
-def _steering(wanted: Wanted) -> Steering:
+def _steering(wanted: Command) -> Steering:
     choice = wanted.choice
     return Steering(
         congestion_control=choice.congestion_control,
         streams=choice.streams,
         pacing_bps=choice.pacing_bps,
-        why=wanted.why,
+        why=wanted.why.words,
     )
 
 

@@ -21,6 +21,7 @@ from howdah import HowdahError
 from howdah.recognition import models
 from howdah.remote.messages import Progress, Steering
 from howdah.steering.sources import RttSample, RttSource, StreamSource, best_source, others_present
+from howdah.values.reason import Reason
 from howdah.values.record import Change, Listened, SentThen
 
 if TYPE_CHECKING:
@@ -121,9 +122,7 @@ class Listening:
         self._before += [each for each in source.take(now.elapsed_s, None) if each.t_s <= self._before_s]
         if self._few or not able or source.by != "icmp" or not others_present(self._before, request.rtt_s):
             return None
-        self._few = Steering(
-            streams=FEW, pacing_bps=plan.pacing_bps, why="others were heard before the first byte"
-        )
+        self._few = Steering(streams=FEW, pacing_bps=plan.pacing_bps, why=Reason.OTHERS_PRESENT.value)
         return self._few
 
     def _came_of_few(self, now: Progress) -> Change | None:
