@@ -8,14 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howdah.steering.exclusivity import (
-    ASKED_MOST,
-    BACK_S,
-    EASED_MOST,
-    EMPTY_S,
-    LESS,
-    MOST_LESS,
     ExclusivityProbe,
 )
+from howdah.steering.tunables import TUNED
 
 TICK_S, STEPS = 0.1, 100
 CARRIES_BPS = 500e6
@@ -59,7 +54,11 @@ def found(
             assert alone.asked
             before, part = part, bound.each_bps and bound.each_bps * STREAMS / CARRIES_BPS
             if part is not None and before is None:
-                assert 1 - MOST_LESS - 1e-9 <= part / (ours_s / rtt_s) <= 1 - LESS + 1e-9
+                assert (
+                    1 - TUNED.exclusivity_most_less - 1e-9
+                    <= part / (ours_s / rtt_s)
+                    <= 1 - TUNED.exclusivity_less + 1e-9
+                )
             bounds.append((t_s, part is not None))
             alone.made(t_s, None)
         if told is not None:
@@ -77,7 +76,11 @@ def test_a_queue_of_our_own_ends_soon_and_comes_back_and_ends_again(
 ) -> None:
     told, after_s, bounds = found(0.0, base_rtt_s, queue_bdp)
     assert told
-    assert 2 * EMPTY_S <= after_s <= 2 * (EMPTY_S + 2.5) + BACK_S
+    assert (
+        2 * TUNED.exclusivity_empty_s
+        <= after_s
+        <= 2 * (TUNED.exclusivity_empty_s + 2.5) + TUNED.exclusivity_back_s
+    )
     assert [bounded for _, bounded in bounds] == [True, False, True]
 
 
@@ -100,7 +103,7 @@ def test_a_queue_that_ends_for_others_who_lose_something_is_not_ours(others: flo
 
 def test_what_we_lose_ourselves_is_asked_again() -> None:
     alone = ExclusivityProbe()
-    for _ in range(ASKED_MOST):
+    for _ in range(TUNED.exclusivity_tries):
         assert not alone.finding
         alone.begin(0.2, 0.1, [CARRIES_BPS])
         alone.made(0.0, None)
@@ -129,7 +132,7 @@ def test_a_bound_that_does_not_end_the_queue_that_has_come_back_is_lowered() -> 
             break
     assert told is False
     assert first_bps is not None
-    lowered = [pytest.approx(first_bps * 0.9**times) for times in range(EASED_MOST + 1)]
+    lowered = [pytest.approx(first_bps * 0.9**times) for times in range(TUNED.exclusivity_eases + 1)]
     assert bounds == [None, *lowered, None]
     assert t_s < 12
 

@@ -9,17 +9,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from howdah.steering.capacity_probe import (
-    APART_S,
-    LEAST_DROP_S,
-    LEAST_S,
-    MOST_DIPS,
-    MOST_FREED,
-    QUEUE_FREED,
-    ROUND_TRIPS,
     CapacityProbe,
     Dip,
 )
 from howdah.steering.throughput import Rates, lately_s
+from howdah.steering.tunables import TUNED
 
 STEP_S = 0.01
 TICK = 10
@@ -99,11 +93,11 @@ def test_what_a_path_carries_is_told_beside_others(
     capacity_bps: float, base_rtt_s: float, ours: float, queue_bdp: float, grows: float
 ) -> None:
     path = Path(capacity_bps, base_rtt_s, ours, queue_bdp, grows, noise_s=2e-5)
-    freed = min(MOST_FREED, QUEUE_FREED * queue_bdp / (1 + queue_bdp))
+    freed = min(TUNED.dip_freed, TUNED.dip_queue_freed * queue_bdp / (1 + queue_bdp))
     rtt_s = base_rtt_s * (1 + queue_bdp)
-    assume(freed * ours * rtt_s > 2 * LEAST_DROP_S)
+    assume(freed * ours * rtt_s > 2 * TUNED.dip_drop_s)
     # Others must not grow by as much as is held back meanwhile.
-    assume(grows * ROUND_TRIPS * rtt_s < 0.3 * freed * ours)
+    assume(grows * TUNED.dip_round_trips * rtt_s < 0.3 * freed * ours)
     assert gauged(path).capacity_bps == pytest.approx(capacity_bps, rel=0.25)
 
 
@@ -149,7 +143,7 @@ def test_a_dip_in_which_others_lose_something_tells_nothing(after_s: float) -> N
     assert calm.capacity_bps == pytest.approx(500e6, rel=0.1)
     assert cut.rtt_s is not None
     assert cut.least_rtt_s is not None
-    assert cut.rtt_s - cut.least_rtt_s > LEAST_DROP_S, "it shows, but not what the path carries"
+    assert cut.rtt_s - cut.least_rtt_s > TUNED.dip_drop_s, "it shows, but not what the path carries"
     assert cut.capacity_bps is None
 
 
@@ -194,14 +188,17 @@ def test_a_dip_is_short_and_moderate_and_ends() -> None:
     gauge = CapacityProbe()
     bounds = list(steps(Path(), gauge, 30))
     assert gauge.done
-    assert len(gauge.dips) <= 2 * MOST_DIPS
+    assert len(gauge.dips) <= 2 * TUNED.dips_most
     assert bounds[-1] == float("inf")
     for dip in gauge.dips:
         assert 0.5 * dip.rate_bps <= dip.bound_bps < dip.rate_bps
-        assert dip.end_s - dip.begin_s <= max(LEAST_S, ROUND_TRIPS * 0.17) + 3 * TICK * STEP_S
+        assert (
+            dip.end_s - dip.begin_s
+            <= max(TUNED.dip_least_s, TUNED.dip_round_trips * 0.17) + 3 * TICK * STEP_S
+        )
     begins = [dip.begin_s for dip in gauge.dips]
     ends = [dip.end_s for dip in gauge.dips]
-    assert all(begin - end >= APART_S for begin, end in zip(begins[1:], ends, strict=False))
+    assert all(begin - end >= TUNED.dip_apart_s for begin, end in zip(begins[1:], ends, strict=False))
 
 
 def test_the_first_dip_does_not_count() -> None:
@@ -249,7 +246,7 @@ def test_dips_with_more_of_the_path_count_more_than_those_before() -> None:
         pass
     assert gauge.done
     assert gauge.capacity_bps == pytest.approx(Path().capacity_bps, rel=0.15)
-    assert len(gauge.dips) <= dips + 2 * MOST_DIPS
+    assert len(gauge.dips) <= dips + 2 * TUNED.dips_most
 
 
 def test_another_path_is_measured_anew() -> None:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.steering.pace import EVERY_S, FAST, Pace, Path
+from howdah.steering.pace import Pace, Path
 from howdah.steering.throughput import level_bps
+from howdah.steering.tunables import TUNED
 
 TICK_S = 0.1
 CARRIES_BPS = 500e6
@@ -196,6 +197,6 @@ def test_it_is_never_below_its_share_and_rises_slowly(
     )
     assert min(ran.bounds_bps) >= told * SHARE_BPS
     for one, two in pairwise(ran.changes_s):
-        assert two - one >= EVERY_S - 2 * TICK_S
+        assert two - one >= TUNED.pace_every_s - 2 * TICK_S
         before, after = (ran.bounds_bps[round(t_s / TICK_S)] for t_s in (one, two))
-        assert after - before <= FAST * told * CARRIES_BPS * (two - one + 2 * TICK_S) + 1
+        assert after - before <= TUNED.pace_fast * told * CARRIES_BPS * (two - one + 2 * TICK_S) + 1

@@ -10,22 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howdah.steering.arbiter import (
-    AGAIN_S,
-    DOUBT_S,
-    FIRST_S,
-    HELD,
-    HOLD_MOST_S,
-    HOLD_S,
-    LAST_S,
-    LISTENED_S,
-    PROVEN_S,
-    ROOM_S,
     ChangeArbiter,
 )
 from howdah.steering.path_state import PathState
 from howdah.steering.policy import Paper, Situation
 from howdah.steering.shares import Background, Belief, Choice
 from howdah.steering.throughput import Look, Peak
+from howdah.steering.tunables import TUNED
 from howdah.steering.utility_policy import UtilityPolicy
 
 CLASSES = ("nobody", "1 cubic", "2 cubic", "1 bbr", "2 bbr", "1 bbr, 1 cubic", "1 udp")
@@ -60,7 +51,7 @@ def always(label: str) -> Simulated:
 def test_a_transfer_ends_up_with_what_suits_who_is_there(label: str, choice: Choice) -> None:
     ran = run(always(label), UtilityPolicy(0.5), 60)
     assert ran.choices[-1] == choice
-    assert ran.share_of(lambda choice: choice == DEFAULT, 0, FIRST_S) == 1
+    assert ran.share_of(lambda choice: choice == DEFAULT, 0, TUNED.first_s) == 1
 
 
 def test_where_one_stream_is_too_little_a_path_of_its_own_gets_its_streams_back() -> None:
@@ -143,7 +134,7 @@ def test_beside_others_it_goes_down_to_few_to_hear_them_though_it_was_held_to_fi
     assert arbiter.current == ONE
     assert few.current == DEFAULT
     assert len(asked) == 2
-    assert asked[1] - asked[0] >= AGAIN_S
+    assert asked[1] - asked[0] >= TUNED.quiet_again_s
 
 
 @pytest.mark.parametrize(("queue_bdp", "least"), [(1.0, DEFAULT.streams), (0.02, 1)])
@@ -181,7 +172,7 @@ def test_what_is_left_to_hear_others_is_not_taken_for_room_at_once() -> None:
     left = [period.t_s for period in periods if period.why == "to hear who is there"]
     assert left
     for t_s in left:
-        assert all(not t_s < period.t_s < t_s + LISTENED_S for period in periods)
+        assert all(not t_s < period.t_s < t_s + TUNED.quiet_room_s for period in periods)
 
 
 def test_where_there_is_room_the_streams_of_the_plan_come_by_doubling() -> None:
@@ -192,8 +183,8 @@ def test_where_there_is_room_the_streams_of_the_plan_come_by_doubling() -> None:
         (8, "there is room for more"),
     ]
     times_s = [period.t_s for period in arbiter.periods[1:]]
-    assert FIRST_S <= times_s[0] <= FIRST_S + 2 * TICK_S
-    assert all(ROOM_S <= two - one <= ROOM_S + 2 * TICK_S for one, two in pairwise(times_s))
+    assert TUNED.first_s <= times_s[0] <= TUNED.first_s + 2 * TICK_S
+    assert all(TUNED.room_s <= two - one <= TUNED.room_s + 2 * TICK_S for one, two in pairwise(times_s))
     assert arbiter.current == DEFAULT
 
 
@@ -342,7 +333,7 @@ def test_somebody_who_cannot_be_told_is_left_an_equal_share() -> None:
     assert list(dict.fromkeys(ran.choices)) == [ONE, EQUAL]
     period = ran.arbiter.periods[-1]
     assert (period.why, period.background, period.undone) == ("what the path carries is known", None, None)
-    assert period.t_s >= DOUBT_S
+    assert period.t_s >= TUNED.doubt_s
 
 
 def test_what_is_held_to_a_share_is_not_judged_by_a_time_alone() -> None:
@@ -463,7 +454,7 @@ def test_a_change_says_for_whom_it_was_made_and_what_it_gave() -> None:
 
 
 def test_a_short_transfer_is_left_alone() -> None:
-    ran = run(always("1 bbr"), UtilityPolicy(0.5), FIRST_S + LAST_S - 2 * TICK_S)
+    ran = run(always("1 bbr"), UtilityPolicy(0.5), TUNED.first_s + TUNED.last_s - 2 * TICK_S)
     assert set(ran.choices) == {DEFAULT}
 
 
@@ -508,7 +499,7 @@ def test_it_goes_back_when_it_does_not_know_any_more() -> None:
         return Belief({"1 bbr": 0.95} if t_s < 40 else {})
 
     ran = run(Simulated(lambda t_s: "1 bbr", ear), UtilityPolicy(0.5), 120)
-    assert ran.share_of(lambda choice: choice.is_bbr, 20, 38 + PROVEN_S) == 1, "it has brought much"
+    assert ran.share_of(lambda choice: choice.is_bbr, 20, 38 + TUNED.proven_s) == 1, "it has brought much"
     assert ran.choices[-1] == DEFAULT
 
 
@@ -521,7 +512,7 @@ def test_a_change_that_brings_nothing_is_undone_and_tried_again_later_and_later(
     assert len(tried) >= 2
     assert all(period.undone for period in tried[:-1])
     gaps = [two.t_s - one.t_s for one, two in pairwise(tried)]
-    assert all(gap >= HOLD_S * 2**number for number, gap in enumerate(gaps))
+    assert all(gap >= TUNED.cooldown_s * 2**number for number, gap in enumerate(gaps))
 
 
 def test_a_control_that_the_kernel_refuses_is_not_asked_for_again() -> None:
@@ -563,8 +554,8 @@ def test_another_route_is_another_path() -> None:
 
 def trials(length_s: float) -> float:
     """How many can fail in so long: each after twice the time of the one before, up to a limit."""
-    doubled = math.log2(1 + min(length_s, HOLD_MOST_S) / HOLD_S)
-    return 1 + doubled + max(0.0, length_s - HOLD_MOST_S) / HOLD_MOST_S
+    doubled = math.log2(1 + min(length_s, TUNED.cooldown_most_s) / TUNED.cooldown_s)
+    return 1 + doubled + max(0.0, length_s - TUNED.cooldown_most_s) / TUNED.cooldown_most_s
 
 
 BELIEFS = st.lists(
@@ -606,4 +597,4 @@ def test_no_ear_costs_more_than_the_bound(
     )
     least = min(ran.mean(ran.default_bps), ran.mean(ran.fair_bps))
     lost = min(1.0, TRIAL_S * trials(length_s) / length_s)
-    assert ran.mean(ran.rates_bps) >= HELD * least * (1 - lost)
+    assert ran.mean(ran.rates_bps) >= TUNED.trial_keep * least * (1 - lost)

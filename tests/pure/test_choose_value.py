@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from howdah.steering.policy import Situation
 from howdah.steering.shares import (
-    LEAST,
     Background,
     Belief,
     Choice,
@@ -19,6 +18,7 @@ from howdah.steering.shares import (
     value,
     without_us,
 )
+from howdah.steering.tunables import TUNED
 from howdah.steering.utility_policy import UtilityPolicy
 
 CUBIC, BBR, EIGHT = Choice("cubic", 1), Choice("bbr", 1), Choice("cubic", 8)
@@ -54,7 +54,7 @@ def test_a_belief_is_mixed_and_what_no_class_has_is_not_known() -> None:
 
 
 def test_bbr_leaves_what_the_literature_says() -> None:
-    assert left_to_loss(0.5) == left_to_loss(1.0) == LEAST
+    assert left_to_loss(0.5) == left_to_loss(1.0) == TUNED.left_beside_bbr
     assert left_to_loss(2.0) == pytest.approx(0.25)
     assert left_to_loss(1e9) == pytest.approx(0.5)
 

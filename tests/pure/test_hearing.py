@@ -11,8 +11,9 @@ import pytest
 from howdah import HowdahError
 from howdah.probing.series import Floats
 from howdah.steering import sources
-from howdah.steering.hearing import KEPT_S, CannotTell, Hearing, Verdict
+from howdah.steering.hearing import CannotTell, Hearing, Verdict
 from howdah.steering.sources import RttSample, StreamSource
+from howdah.steering.tunables import TUNED
 
 STEP_S = 0.01
 
@@ -162,7 +163,7 @@ def test_only_the_last_minute_is_kept() -> None:
     hearing = Hearing(Played(played(queued(9000))), noted, None)
     listened(hearing, 0, 90)
     times_s = noted.asked[-1][0]
-    assert times_s[-1] - times_s[0] <= KEPT_S
+    assert times_s[-1] - times_s[0] <= TUNED.series_kept_s
     assert hearing.base_rtt_s == pytest.approx(0.05, abs=1e-3), "the least is not forgotten"
 
 

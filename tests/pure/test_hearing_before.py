@@ -2,7 +2,8 @@
 
 import pytest
 
-from howdah.steering.sources import LEAST_ANSWERS, LEAST_SPREAD, RttSample, others_present
+from howdah.steering.sources import RttSample, others_present
+from howdah.steering.tunables import TUNED
 
 QUIET = [0.1 + 0.00002 * (step % 7) for step in range(30)]
 SAWTOOTH = [0.1 + 0.0004 * (step % 10) for step in range(30)]
@@ -22,10 +23,10 @@ def samples(rtt_s: list[float | None]) -> list[RttSample]:
         (FULL, None, False),
         (FULL, 0.1, True),
         ([*QUIET, 0.2], None, False),
-        (FULL[:LEAST_ANSWERS], 0.1, True),
-        (FULL[: LEAST_ANSWERS - 1], 0.1, False),
-        (SAWTOOTH[:LEAST_SPREAD], None, True),
-        (SAWTOOTH[: LEAST_SPREAD - 1], 0.1, False),
+        (FULL[: TUNED.before_answers], 0.1, True),
+        (FULL[: TUNED.before_answers - 1], 0.1, False),
+        (SAWTOOTH[: TUNED.before_spread_answers], None, True),
+        (SAWTOOTH[: TUNED.before_spread_answers - 1], 0.1, False),
         ([None] * 30, 0.1, False),
         ([], None, False),
     ],

@@ -2,28 +2,28 @@
 
 - Who is there cannot be heard behind many streams of our own: models are trained beside one. So it first
   sends by as few as can do, which is fair in any case, and stays so while that has enough and who is there is
-  not known. Only after ``UNSURE_S`` is it judged for that.
+  not known. Only after ``unsure_s`` is it judged for that.
 - Where streams of the plan fill a path that nobody else fills (``exclusivity``), what has arrived is what it
   carries; they are paced, which costs little, and it hears behind them. Only else it goes down to few, and
   not while a queue that there was is gone: nobody else keeps us from anything then.
 - Where others were heard before the first byte it begins so. What the fair default would have is not known
   then: it is tried where few have too little, and come to by doubling where there is room (each time for
-  ``ROOM_S`` hardly any queue), for others who were just cut leave some for a moment.
+  ``room_s`` hardly any queue), for others who were just cut leave some for a moment.
 - Once it was measured what the path carries beside others (``capacity_probe``), the fair default is to pace
   the plan's streams: to what others leave, but not below an equal share (``pace``). That is right beside all
   that yield to loss, and alone, whoever is told; others are heard behind such streams as if nothing were
   sent. Only where it has clearly less than that share of a full path somebody does not yield, and is
   answered as BBR is.
-- In the first ``FIRST_S`` nothing is changed but for another route: others who were cut by its beginning come
-  back meanwhile. Nor is anything where less than ``LAST_S`` is left.
-- A change is made when two verdicts in a row prefer it by ``GAIN``, ``DWELL_S`` after the last one or later.
+- In the first ``first_s`` nothing is changed but for another route: others who were cut by its beginning come
+  back meanwhile. Nor is anything where less than ``last_s`` is left.
+- A change is made when two verdicts in a row prefer it by ``gain``, ``dwell_s`` after the last one or later.
 - It is measured once it has settled (``trial``). One that was to bring more and did not, or that has sent
-  much again for little, is undone; so is one with less than ``HELD`` of what the fair default gave, or of an
-  equal share of the path if that is less and somebody is known to be there. Then nothing is tried for
-  ``HOLD_S``, after the next failure for twice as long.
+  much again for little, is undone; so is one with less than ``trial_keep`` of what the fair default gave,
+  or of an equal share of the path if that is less and somebody is known to be there. Then nothing is tried
+  for ``cooldown_s``, after the next failure for twice as long.
 - Fewer streams of the same control are reached by halves, the next when the queue is back: all at once would
   leave the path empty, for the windows of those that stay are small.
-- Who is there is not known any more for ``UNSURE_S``, or ``PROVEN_S`` where the change has brought much: back
+- Who is there is not known any more for ``unsure_s``, or ``proven_s`` where the change has brought much: back
   to the fair default.
 
 So what a wrong verdict can cost is bounded: see ``docs/choosing.md``. Pure: times and counts are arguments.
@@ -32,11 +32,11 @@ So what a wrong verdict can cost is bounded: see ``docs/choosing.md``. Pure: tim
 from typing import NamedTuple
 
 from howdah.probing.queue import queues
-from howdah.steering.pace import RESTED
 from howdah.steering.path_state import PathShare, PathState
-from howdah.steering.policy import SURE, SURE_TO_TAKE, Policy, Preference, Situation, stream_counts, sure_kind
+from howdah.steering.policy import Policy, Preference, Situation, stream_counts, sure_kind
 from howdah.steering.shares import NOT_KNOWN, Belief, Choice, Kind
 from howdah.steering.throughput import Look, Throughput
+from howdah.steering.tunables import TUNED
 from howdah.values.reason import Reason, Why
 
 
@@ -67,16 +67,6 @@ class Period(NamedTuple):
     """To that bound at least (``pace``)."""
 
 
-HELD = 0.6
-"""Of what there was before, or of an equal share: with less it is given up."""
-_RESENT, _RESENT_MORE, _RESENT_FOR = 0.1, 4.0, 1.25
-"""Of all sent, that was sent again; times what was before; times as much must come of it."""
-_BROUGHT = 0.2
-"""Of the growth expected, so much at least."""
-_MORE = 1.1
-"""Times as much is a growth expected."""
-
-
 class Trial(NamedTuple):
     """What was changed, and what there was before."""
 
@@ -104,57 +94,30 @@ class Trial(NamedTuple):
         equal_bps = preference.fair_share * (capacity_bps or usual_bps or 0.0)
         fair_bps = equal_bps if beside or usual_bps is None else usual_bps
         before_bps = fair_bps if usual_bps is None else usual_bps
-        if had.rate_bps < HELD * min(before_bps, fair_bps):
+        if had.rate_bps < TUNED.trial_keep * min(before_bps, fair_bps):
             reason = Reason.LESS_THAN_SHARE if usual_bps is None else Reason.LESS_THAN_BEFORE
             return reason.because(part=had.rate_bps / before_bps)
-        if preference.growth <= _MORE or kind is None or kind[0] != preference.kind or not before:
+        if (
+            preference.growth <= TUNED.trial_growth
+            or kind is None
+            or kind[0] != preference.kind
+            or not before
+        ):
             return None
         if before.rate_bps <= 0 or self.lately_bps == 0:
             return None
         grown = had.rate_bps / min(before.rate_bps, self.lately_bps or before.rate_bps)
-        if grown < 1 + _BROUGHT * min(1.0, preference.growth - 1) and had.rate_bps < fair_bps:
+        if grown < 1 + TUNED.trial_brought * min(1.0, preference.growth - 1) and had.rate_bps < fair_bps:
             return Reason.NO_GROWTH.because(part=grown)
-        if had.resent > max(_RESENT, _RESENT_MORE * before.resent) and grown < _RESENT_FOR:
+        if (
+            had.resent > max(TUNED.trial_resent, TUNED.trial_resent_more * before.resent)
+            and grown < TUNED.trial_resent_for
+        ):
             return Reason.RESENT.because(resent=had.resent, part=grown)
         return None
 
 
-FIRST_S = 5.0
-DOUBT_S = 7.0
-"""Who has not been told by then may not be told at all; what the path carries is measured beside them too."""
-LAST_S = 5.0
-GAIN = 0.05
-AGAIN = 2
-DWELL_S = 5.0
-SETTLE_S, SETTLE_ROUND_TRIPS = 2.0, 15
-"""BBR needs some ten round trips to find its rate."""
-SETTLE_MOST_S = 6.0
-JUDGED_S = 4.0
-"""Of settled time."""
-JUDGED_ROUND_TRIPS = 60
-"""Likewise, after halving: windows even out slowly."""
-EASED_S, EASED_ROUND_TRIPS, EASED_MOST_S = 1.0, 15, 8.0
-"""Between two halvings."""
-EASED_QUEUE = 0.5
-"""Of the queue that there is at most; with so much of it back the next halving leaves the path full."""
-ROOM_S = 1.5
-"""So long no round trip is one through a queue, where there is room. The base RTT may be one of a queue that
-others never let empty; the queue does not stand still then."""
-LISTENED_S = 10.0
-"""What is left to hear others is no room: they are listened to for so long first."""
-HOLD_S, HOLD_MOST_S = 30.0, 480.0
-UNSURE_S = 20.0
-PROVEN_S, _PROVEN = 60.0, 1.5
-"""Likewise of a change that has brought so many times as much."""
-HEARS_WITH = 2
-"""Streams of our own at most."""
-AGAIN_S = 60.0
-"""Without listening, when nobody was there."""
-WEIGHT = 0.4
-"""Of a new verdict in what is believed; verdicts of overlapping windows come once a second."""
-_LOOKED_BACK_S = 10.0
-
-UNYIELDING = Belief({"1 bbr": SURE_TO_TAKE})
+UNYIELDING = Belief({"1 bbr": TUNED.sure_to_take})
 """Who leaves us clearly less than an equal share."""
 
 
@@ -206,12 +169,12 @@ class ChangeArbiter:
         latest = self.periods[-1] if self._heard_for else None
         if latest is None or latest.before is None or latest.after is None:
             return False
-        return latest.after.rate_bps >= _PROVEN * latest.before.rate_bps
+        return latest.after.rate_bps >= TUNED.proven_growth * latest.before.rate_bps
 
     @property
     def can_recognise(self) -> bool:
         """Whether who is there can be told beside what we send now."""
-        return self.current.streams <= HEARS_WITH or self._now.streams_fixed or self.paced
+        return self.current.streams <= TUNED.recognise_streams or self._now.streams_fixed or self.paced
 
     @property
     def paced(self) -> bool:
@@ -240,7 +203,7 @@ class ChangeArbiter:
             return False
         kind = sure_kind(self.belief)
         settled = self.current == self._target and t_s - self._begun() >= 0
-        yields = kind[0] == "loss" if kind else t_s >= DOUBT_S and self._path.full and self._doubtful
+        yields = kind[0] == "loss" if kind else t_s >= TUNED.doubt_s and self._path.full and self._doubtful
         # BBR keeps no window: neither ours nor another's answers to a dip as the rest does.
         return self._pending is None and settled and self.can_recognise and yields and not self.current.is_bbr
 
@@ -256,7 +219,7 @@ class ChangeArbiter:
         """Whether nobody else fills the path; with a bound so far, which goes on then."""
         self._path.carries.exclusive = exclusive
         if not exclusive:
-            self._asks_s, self._quiet_s = t_s + AGAIN_S, 0.0
+            self._asks_s, self._quiet_s = t_s + TUNED.quiet_again_s, 0.0
         else:
             self._default_bps = None
             self._share_out()
@@ -290,7 +253,7 @@ class ChangeArbiter:
     def update_belief(self, verdict: Belief) -> None:
         """A new verdict on who is there; what it gives no class is something never seen."""
         verdict = self._path.tells(verdict)
-        self.belief = verdict if not self._verdicts else self.belief.mixed(verdict, WEIGHT)
+        self.belief = verdict if not self._verdicts else self.belief.mixed(verdict, TUNED.verdict_weight)
         self._verdicts += 1
 
     def new_path(self) -> None:
@@ -313,10 +276,10 @@ class ChangeArbiter:
             self._share_out()
         had = self._settled(look.t_s)
         self._note(had)
-        if look.left_s is not None and look.left_s < LAST_S:
+        if look.left_s is not None and look.left_s < TUNED.last_s:
             return None
         self._pending = self._let_go()
-        if self._pending is None and look.t_s >= FIRST_S:
+        if self._pending is None and look.t_s >= TUNED.first_s:
             self._pending = (
                 self._room(look.t_s)
                 or self._hold()
@@ -340,7 +303,7 @@ class ChangeArbiter:
             )
             self._target = self.current
             return
-        before = self._lately(t_s) or self._path.meter.over(max(self._since_s, t_s - _LOOKED_BACK_S), t_s)
+        before = self._lately(t_s) or self._path.meter.over(max(self._since_s, t_s - TUNED.look_back_s), t_s)
         going_on = target == self._target and preference is None
         if self.current == self._fair and before is not None:
             self._default_bps = before.rate_bps
@@ -353,7 +316,7 @@ class ChangeArbiter:
             # What was heard is not heard any more behind so many streams.
             self.belief = NOT_KNOWN if not self.can_recognise else self.belief
             self._verdicts, self._asked = (self._verdicts, self._asked) if self.can_recognise else (0, 0)
-            self._quiet_s = t_s + (0.0 if self.can_recognise else AGAIN_S)
+            self._quiet_s = t_s + (0.0 if self.can_recognise else TUNED.quiet_again_s)
         lately = self._path.lately
         lately_bps = lately and lately.rate_bps
         self._trial = None if preference is None else Trial(preference, before, lately_bps)
@@ -377,24 +340,28 @@ class ChangeArbiter:
     def _doubtful(self) -> bool:
         """Whether nothing was chosen for somebody yet but a share, and who does not yield is not likely."""
         kinds = self.belief.kinds()
-        yields = kinds.get("bbr", 0.0) + kinds.get("udp", 0.0) <= 1 - SURE
+        yields = kinds.get("bbr", 0.0) + kinds.get("udp", 0.0) <= 1 - TUNED.sure
         return yields and (self.has_fair_pace or not self._heard_for)
 
     @property
+    def _base_rtt_s(self) -> float:
+        return self._path.path.base_rtt_s
+
+    @property
     def _settle_s(self) -> float:
-        return min(SETTLE_MOST_S, SETTLE_S + SETTLE_ROUND_TRIPS * self._path.path.base_rtt_s)
+        return min(TUNED.settle_most_s, TUNED.settle_s + TUNED.settle_round_trips * self._base_rtt_s)
 
     @property
     def _judge_s(self) -> float:
         """After it has settled."""
         eased = self._trial is not None and self._trial.preference.growth < 1
-        return max(JUDGED_S, JUDGED_ROUND_TRIPS * self._path.path.base_rtt_s if eased else 0.0)
+        return max(TUNED.judge_s, TUNED.judge_round_trips * self._path.path.base_rtt_s if eased else 0.0)
 
     def _begun(self) -> float:
         return self._since_s + (self._settle_s if self.periods else 0.0)
 
     def _lately(self, t_s: float) -> Throughput | None:
-        return self._path.meter.over(max(self._begun(), t_s - _LOOKED_BACK_S), t_s)
+        return self._path.meter.over(max(self._begun(), t_s - TUNED.look_back_s), t_s)
 
     def _settled(self, t_s: float) -> Throughput | None:
         """What this choice has had lately, once it has settled for long enough."""
@@ -420,7 +387,7 @@ class ChangeArbiter:
         known = self.current != self._target or sure_kind(self.belief) is not None
         if known or self._sure_s is None:
             self._sure_s = t_s
-        unsure = t_s - self._sure_s > (PROVEN_S if self._proven else UNSURE_S)
+        unsure = t_s - self._sure_s > (TUNED.proven_s if self._proven else TUNED.unsure_s)
         failed = None
         if had is not None and self._trial is not None and (known or unsure or self._heard_for):
             failed = self._trial.failed(had, sure_kind(self.belief), self._default_bps, self.capacity_bps)
@@ -428,7 +395,7 @@ class ChangeArbiter:
             failed = Reason.NOT_RECOGNISED.because()
         if failed is None:
             return None
-        self._cooldown_until_s = t_s + min(HOLD_MOST_S, HOLD_S * 2**self._failures)
+        self._cooldown_until_s = t_s + min(TUNED.cooldown_most_s, TUNED.cooldown_s * 2**self._failures)
         self._failures += 1
         if self.periods:
             self.periods[-1] = self.periods[-1]._replace(undone=failed.words)
@@ -440,17 +407,17 @@ class ChangeArbiter:
             return None
         self._asked = self._verdicts
         preference = self._policy(self._believed, self._situation())
-        if preference is None or preference.choice == self._target or preference.gain < GAIN:
+        if preference is None or preference.choice == self._target or preference.gain < TUNED.gain:
             self._preferred = None
             return None
-        if preference.choice.is_bbr and preference.probability < SURE_TO_TAKE:
+        if preference.choice.is_bbr and preference.probability < TUNED.sure_to_take:
             self._preferred = None
             return None
         times = 1 + (self._preferred[1] if self._preferred and self._preferred[0] == preference.choice else 0)
         self._preferred = preference.choice, times
-        soon = self._heard_for and t_s - self._since_s < max(DWELL_S, self._settle_s + JUDGED_S)
+        soon = self._heard_for and t_s - self._since_s < max(TUNED.dwell_s, self._settle_s + TUNED.judge_s)
         cooling = preference.choice != self._fair and t_s < self._cooldown_until_s
-        if times < AGAIN or soon or cooling:
+        if times < TUNED.verdicts_agree or soon or cooling:
             return None
         return Command(_step(self.current, preference.choice), self._why()), preference.choice, preference
 
@@ -470,7 +437,7 @@ class ChangeArbiter:
             # It has been refused.
             return None
         if self._path.carries.probed_bps is None:
-            begin_bps = RESTED * (self.capacity_bps or 0.0)
+            begin_bps = TUNED.pace_rest * (self.capacity_bps or 0.0)
             return Command(paced, Reason.EXCLUSIVE.because(), begin_bps), paced, None
         return Command(paced, Reason.CAPACITY_KNOWN.because()), paced, None
 
@@ -487,10 +454,10 @@ class ChangeArbiter:
         if self.current == self._target:
             return None
         waited_s, base_s = look.t_s - self._since_s, self._path.path.base_rtt_s
-        if waited_s < max(EASED_S, EASED_ROUND_TRIPS * base_s):
+        if waited_s < max(TUNED.ease_s, TUNED.ease_round_trips * base_s):
             return None
         queue_s = 0.0 if look.rtt_s is None else look.rtt_s - base_s
-        if queue_s < EASED_QUEUE * self._path.path.queue_bdp * base_s and waited_s < EASED_MOST_S:
+        if queue_s < TUNED.ease_queue * self._path.path.queue_bdp * base_s and waited_s < TUNED.ease_most_s:
             return None
         return Command(_step(self.current, self._target), self._eased_for), self._target, None
 
@@ -506,7 +473,7 @@ class ChangeArbiter:
         target = self.current._replace(streams=next(stream_counts(self._now)))
         if target == self.current:
             return None
-        self._room_s = t_s + LISTENED_S
+        self._room_s = t_s + TUNED.quiet_room_s
         wanted = Command(_step(self.current, target), Reason.TO_RECOGNISE.because())
         return wanted, target, _to_hear(target, self.current)
 
@@ -519,11 +486,11 @@ class ChangeArbiter:
             or t_s < self._cooldown_until_s
         ):
             return False
-        if t_s < FIRST_S or self.capacity_bps is None:
+        if t_s < TUNED.first_s or self.capacity_bps is None:
             # How many can do is not known yet.
             return False
         # Between few and the default it is on its way to it, and the path has no more room.
-        kept_s = AGAIN_S if self._heard_for else self._settle_s + JUDGED_S
+        kept_s = TUNED.quiet_again_s if self._heard_for else self._settle_s + TUNED.judge_s
         return self.current == self._fair or t_s - self._since_s >= kept_s
 
     def _room(self, t_s: float) -> tuple[Command, Choice, Preference | None] | None:
@@ -533,8 +500,8 @@ class ChangeArbiter:
             return None
         if t_s < self._room_s or (kind is not None and kind[0] != "nobody"):
             return None
-        longest_s = self._path.meter.longest_rtt_s(t_s - ROOM_S, t_s)
-        if t_s - self._since_s < ROOM_S or longest_s is None or queues(longest_s, self._path.path.base_rtt_s):
+        longest_s = self._path.meter.longest_rtt_s(t_s - TUNED.room_s, t_s)
+        if t_s - self._since_s < TUNED.room_s or longest_s is None or queues(longest_s, self._base_rtt_s):
             return None
         target = self.current._replace(streams=min(default.streams, 2 * self.current.streams))
         trial = None if target == default else _to_hear(target, default)

@@ -22,41 +22,7 @@ import numpy as np
 
 from howdah.probing.series import Floats
 from howdah.steering.throughput import Bound, level_bps
-
-MOST_FREED, QUEUE_FREED = 0.5, 0.8
-"""Of what is ours on its way, and of the queue."""
-ASSUMED_OURS = 0.4
-"""Of the path, as long as what it carries is not known; of the rest half is taken for ours as well after each
-dip that has emptied the queue."""
-_MOST_OURS = 0.95
-ROUND_TRIPS, LEAST_S = 2.0, 0.2
-"""Of a dip."""
-BEFORE_ROUND_TRIPS, BEFORE_S = 3.0, 0.4
-"""In which the growth of others is seen."""
-BACK_ROUND_TRIPS = 3.0
-"""From the end of a dip until what was freed is on its way again,"""
-BACK = 0.75
-"""so much of it at least."""
-APART_S, APART_ROUND_TRIPS = 0.6, 1.0
-"""From then to the next: rates are what they were, and known to be."""
-AGAIN_S = 10.0
-"""Until windows are what they come to, when more of the path is ours."""
-AGREE, MOST_DIPS = 0.2, 4
-CLEAR = 0.25
-"""Of the largest drop there was: only such dips count, for what is the same for all spoils the small ones."""
-LEAST_QUEUE_S, LEAST_DROP_S, LEAST_ANSWERS = 0.002, 0.001, 10
-LEAST_QUEUE = 0.4
-"""Of what it is at most, where it limits what is freed."""
-_MEDIAN_OF, _MEDIAN_FROM = 5, 4
-_EMPTY = 0.1
-"""Of the queue there was, so little is none."""
-_PLATEAU = 0.5
-"""Of a round trip, that the least of a dip lasts."""
-_NOISES, _MOVED = 4.0, 2.0
-_HIGH = 0.9
-"""Of round trips after a dip: the few beyond may be noise."""
-_LATE_S = 0.1
-"""After their time the last round trips of a dip are known."""
+from howdah.steering.tunables import TUNED, lasting
 
 
 class Dip(NamedTuple):
@@ -100,17 +66,17 @@ class CapacityProbe:
         if len(told) < 2 and self._used_up:
             # One clear dip and some that are small: nothing better will come.
             told = sorted(self._told_at_all(self._first))
-        if len(told) >= _MEDIAN_FROM:
+        if len(told) >= TUNED.dip_median_from:
             return _median(told)
         # Two that are both spoilt differ.
         pairs = [(high / low, (low + high) / 2) for (low, _), (high, _) in pairwise(told)]
         ratio, mean_bps = min(pairs, default=(math.inf, 0.0))
-        return mean_bps if ratio <= 1 + AGREE else None
+        return mean_bps if ratio <= 1 + TUNED.dip_agree else None
 
     @property
     def done(self) -> bool:
         """Another dip would tell no more."""
-        return self._used_up or len(self._told_clearly(self._again)) >= MOST_DIPS
+        return self._used_up or len(self._told_clearly(self._again)) >= TUNED.dips_most
 
     @property
     def dipping(self) -> bool:
@@ -124,7 +90,7 @@ class CapacityProbe:
     def again(self, t_s: float) -> None:
         """More of the path is ours from now on: dips tell it better than those before."""
         self._again = len(self.dips)
-        self._free_s = max(self._free_s, t_s + AGAIN_S)
+        self._free_s = max(self._free_s, t_s + TUNED.dip_again_s)
 
     def wants(
         self,
@@ -138,23 +104,23 @@ class CapacityProbe:
     ) -> Bound | None:
         """The next dip, where each stream has so much and the path carries ``capacity_bps`` at least."""
         queue_s, rate_bps = rtt_s - base_rtt_s, sum(rates_bps)
-        if self.done or self.dipping or t_s < self._free_s or queue_s < LEAST_QUEUE_S or not rate_bps:
+        if self.done or self.dipping or t_s < self._free_s or queue_s < TUNED.dip_queue_s or not rate_bps:
             return None
         known_bps = self.capacity_bps and max(self.capacity_bps, capacity_bps or 0.0)
-        assumed = 1 - (1 - ASSUMED_OURS) / 2**self._emptied
-        ours = min(_MOST_OURS, rate_bps / known_bps if known_bps else assumed)
+        assumed = 1 - (1 - TUNED.dip_assumed_ours) / 2**self._emptied
+        ours = min(TUNED.dip_most_ours, rate_bps / known_bps if known_bps else assumed)
         # With the round trip what a bound has on its way gets less too: the drop is more than what is freed.
-        drop_s = QUEUE_FREED * queue_s
+        drop_s = TUNED.dip_queue_freed * queue_s
         most_freed = drop_s * (1 - ours) / (ours * (rtt_s - drop_s))
-        if most_freed < MOST_FREED and queue_s < LEAST_QUEUE * most_queue_s:
+        if most_freed < TUNED.dip_freed and queue_s < TUNED.dip_queue * most_queue_s:
             return None
-        freed = min(MOST_FREED, most_freed)
+        freed = min(TUNED.dip_freed, most_freed)
         # A window that is not bounded is sent in a shorter time.
         most_bps = [each_bps * rtt_s / (rtt_s - drop_s) for each_bps in rates_bps]
         bound_bps = level_bps(most_bps, (1 - freed) * rate_bps, math.inf)
         self._rate_bps, self._bound_bps = rate_bps, sum(min(bound_bps, most) for most in most_bps)
         self._base_rtt_s = base_rtt_s
-        self._lasts_s = max(LEAST_S, ROUND_TRIPS * rtt_s)
+        self._lasts_s = max(TUNED.dip_least_s, TUNED.dip_round_trips * rtt_s)
         self.asked = True
         return Bound(bound_bps)
 
@@ -178,22 +144,22 @@ class CapacityProbe:
                 return None
             self.asked = True
             return Bound(None)
-        trip_s = self._lasts_s / ROUND_TRIPS
-        if t_s - self._end_s >= BACK_ROUND_TRIPS * trip_s + _LATE_S:
+        trip_s = self._lasts_s / TUNED.dip_round_trips
+        if t_s - self._end_s >= TUNED.dip_back_round_trips * trip_s + TUNED.dip_late_s:
             self.dips.append(self._told(self._begin_s, self._end_s, times_s, rtt_s))
             self._begin_s = self._end_s = None
-            self._free_s = t_s + max(APART_S, APART_ROUND_TRIPS * trip_s)
+            self._free_s = t_s + max(TUNED.dip_apart_s, TUNED.dip_apart_round_trips * trip_s)
         return None
 
     @property
     def _used_up(self) -> bool:
-        return len(self.dips) - self._again >= 2 * MOST_DIPS
+        return len(self.dips) - self._again >= 2 * TUNED.dips_most
 
     def _told_clearly(self, first: int) -> list[tuple[float, float]]:
         """Without those whose drop was much smaller than the largest."""
         told = self._told_at_all(first)
         most_s = max((drop_s for _, drop_s in told), default=0.0)
-        return [each for each in told if each[1] >= CLEAR * most_s]
+        return [each for each in told if each[1] >= TUNED.dip_clear * most_s]
 
     def _told_at_all(self, first: int) -> list[tuple[float, float]]:
         """What dips from that one on have told, and by what drop."""
@@ -207,16 +173,18 @@ class CapacityProbe:
         none = Dip(begin_s, end_s, self._rate_bps, self._bound_bps, None, None, None)
         answered = np.isfinite(rtt_s)
         times_s, rtt_s = times_s[answered], rtt_s[answered]
-        trip_s = self._lasts_s / ROUND_TRIPS
-        before = (times_s >= begin_s - max(BEFORE_S, BEFORE_ROUND_TRIPS * trip_s)) & (times_s < begin_s)
+        trip_s = self._lasts_s / TUNED.dip_round_trips
+        growth_s = lasting(TUNED.dip_before_s, TUNED.dip_before_round_trips, trip_s)
+        before = (times_s >= begin_s - growth_s) & (times_s < begin_s)
         during = (times_s >= begin_s) & (times_s <= end_s + trip_s)
-        if min(before.sum(), during.sum()) < LEAST_ANSWERS:
+        if min(before.sum(), during.sum()) < TUNED.dip_answers:
             return none
         at_s = times_s - begin_s
         slope, level_s = np.polyfit(at_s[before], rtt_s[before], 1)
         noise_s = float(np.median(np.abs(rtt_s[before] - level_s - slope * at_s[before])))
         # The least of single round trips would be that of their noise.
-        median_of = max(_MEDIAN_OF, round(_PLATEAU * trip_s * during.sum() / (end_s + trip_s - begin_s)))
+        plateau = TUNED.dip_plateau * trip_s * during.sum() / (end_s + trip_s - begin_s)
+        median_of = max(TUNED.dip_median_of, round(plateau))
         windows = np.lib.stride_tricks.sliding_window_view(rtt_s[during], median_of)
         smooth_s = np.median(windows, axis=1)
         place = int(np.argmin(smooth_s))
@@ -225,13 +193,14 @@ class CapacityProbe:
         drop_s = expected_s - least_s
         moved_s = abs(expected_s - float(level_s))
         # Where the queue was empty, what was freed does not all show.
-        empty_s = self._base_rtt_s + _EMPTY * (expected_s - self._base_rtt_s)
+        empty_s = self._base_rtt_s + TUNED.dip_empty * (expected_s - self._base_rtt_s)
         self._emptied += least_s <= empty_s
         none = none._replace(rtt_s=expected_s, least_rtt_s=least_s)
-        if least_s <= empty_s or drop_s < max(LEAST_DROP_S, _NOISES * noise_s, _MOVED * moved_s):
+        least_drop_s = max(TUNED.dip_drop_s, TUNED.dip_noises * noise_s, TUNED.dip_moved * moved_s)
+        if least_s <= empty_s or drop_s < least_drop_s:
             return none
-        back_s = rtt_s[times_s >= end_s + (BACK_ROUND_TRIPS - 1) * trip_s]
-        if not back_s.size or np.quantile(back_s, _HIGH) < level_s - (1 - BACK) * drop_s:
+        back_s = rtt_s[times_s >= end_s + (TUNED.dip_back_round_trips - 1) * trip_s]
+        if not back_s.size or np.quantile(back_s, TUNED.dip_high) < level_s - (1 - TUNED.dip_back) * drop_s:
             # Others have less on their way than before.
             return none
         freed_bits = self._rate_bps * float(level_s) - self._bound_bps * least_s

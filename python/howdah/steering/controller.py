@@ -14,26 +14,17 @@ from howdah.steering.listening import SteeringRequest
 from howdah.steering.pace import CONTROL as STARTING
 from howdah.steering.pace import Pace, Path, Start
 from howdah.steering.path_state import PathState
-from howdah.steering.policy import SURE, Situation
+from howdah.steering.policy import Situation
 from howdah.steering.shares import Belief, Choice
 from howdah.steering.sources import RttSource
 from howdah.steering.throughput import Bound, Look, Rates, Throughput, lately_s
+from howdah.steering.tunables import TUNED
 from howdah.steering.utility_policy import UtilityPolicy
 from howdah.values.reason import Reason
 from howdah.values.record import Change, Dip, Had, HeardThen, Listened, RouteMoved, SentThen
 
 KNOWN = ("cubic", "bbr")
 """The controls that policies know of."""
-ASSUMED_RTT_S = 0.1
-_SETTLED_S, _SETTLED_ROUND_TRIPS = 1.0, 10
-"""What is sent in another way is heard in another way so much later."""
-_LIKELY = 0.6
-_LATELY_S = 0.3
-_LOOKED_BACK_S = 10.0
-_PART_S = 3.0
-"""What each stream has had is known from so long."""
-_LEAST_LEFT_S = 10.0
-"""With less it is not worth while to measure what the path carries."""
 _MOST = 1000
 """Changes of mind that are kept."""
 
@@ -53,7 +44,7 @@ class SharedPathController:
         plan = request.plan
         control = plan.congestion_control or request.control_default
         self._default = Choice(control, plan.streams, plan.pacing_bps)
-        rtt_s = request.rtt_s or ASSUMED_RTT_S
+        rtt_s = request.rtt_s or TUNED.assumed_rtt_s
         situation = Situation(
             current=self._default._replace(streams=began.streams if began else plan.streams),
             default=self._default,
@@ -64,7 +55,7 @@ class SharedPathController:
         self._arbiter = ChangeArbiter(
             request.policy or UtilityPolicy(request.fairness), situation, began.why if began else None
         )
-        self._settled_s = max(_SETTLED_S, _SETTLED_ROUND_TRIPS * rtt_s)
+        self._settled_s = max(TUNED.series_settle_s, TUNED.series_settle_round_trips * rtt_s)
         self._hearing = Hearing(source, recogniser or listen, request.rtt_s)
         self._hearing.begin(now_s)
         self._arbiter.able = False
@@ -119,7 +110,7 @@ class SharedPathController:
             self._meter.left_s(now),
             (now.acked_s, sum(now.acked_bytes)) if now.acked_bytes else None,
         )
-        base_s = self._hearing.base_rtt_s or ASSUMED_RTT_S
+        base_s = self._hearing.base_rtt_s or TUNED.assumed_rtt_s
         if self._pace is not None and self._pace.asked:
             return None
         wanted = self._arbiter.look(
@@ -139,7 +130,7 @@ class SharedPathController:
         heard, paced = self._arbiter.can_recognise, self._arbiter.paced
         control = self._arbiter.current.congestion_control
         self._arbiter.made(latest.t_s, latest.refused)
-        had_bps = self._rates.all_bps(self._hearing.base_rtt_s or ASSUMED_RTT_S) or 0.0
+        had_bps = self._rates.all_bps(self._hearing.base_rtt_s or TUNED.assumed_rtt_s) or 0.0
         begin_bps, settled_s = self._begin_bps or self._arbiter.share_bps, latest.t_s + self._settled_s
         each_bps = latest.pacing_bps or begin_bps / latest.streams
         uneven = max(1.0, each_bps * latest.streams / begin_bps) if self._begin_bps else 1.0
@@ -147,7 +138,7 @@ class SharedPathController:
             Pace(begin_bps, had_bps, settled_s, each_bps, uneven) if self._arbiter.has_fair_pace else None
         )
         started = self._starts and self._pace is not None and latest.congestion_control == STARTING
-        self._start = Start(latest.t_s, self._rtt_s(latest.t_s) or ASSUMED_RTT_S) if started else None
+        self._start = Start(latest.t_s, self._rtt_s(latest.t_s) or TUNED.assumed_rtt_s) if started else None
         if self._pace is not None and not paced:
             self._capacity.again(latest.t_s)
         same = control == self._arbiter.current.congestion_control and paced == self._arbiter.paced
@@ -161,7 +152,7 @@ class SharedPathController:
 
     def _less(self, look: Look) -> Steering | None:
         """A moment of less, where it helps to know what the path carries, or whether it is ours alone."""
-        if look.left_s is not None and look.left_s < _LEAST_LEFT_S:
+        if look.left_s is not None and look.left_s < TUNED.least_left_s:
             return None
         wonders, fills = self._arbiter.needs_capacity(look.t_s), self._arbiter.needs_exclusivity(look.t_s)
         base_s = self._hearing.base_rtt_s
@@ -169,7 +160,7 @@ class SharedPathController:
             return None
         if (rtt_s := self._rtt_s(look.t_s)) is None:
             return None
-        rates_bps = self._rates.each_bps(_PART_S if fills else lately_s(rtt_s))
+        rates_bps = self._rates.each_bps(TUNED.exclusivity_rates_s if fills else lately_s(rtt_s))
         if rates_bps is None:
             return None
         if not fills:
@@ -185,11 +176,11 @@ class SharedPathController:
 
     def _dipped(self, now_s: float) -> Steering | None:
         """The end of a dip, when it is due, and what it told."""
-        return self._dip(self._capacity.look(now_s, *self._hearing.known(now_s - _LOOKED_BACK_S)))
+        return self._dip(self._capacity.look(now_s, *self._hearing.known(now_s - TUNED.look_back_s)))
 
     def _found(self, now_s: float) -> Steering | None:
         """Whether somebody else is there, and what is to be sent until that is known."""
-        base_s = self._hearing.base_rtt_s or ASSUMED_RTT_S
+        base_s = self._hearing.base_rtt_s or TUNED.assumed_rtt_s
         told, bound = self._exclusivity.look(now_s, self._rtt_s(now_s), base_s)
         if told is not None:
             self._arbiter.found(now_s, told)
@@ -197,7 +188,7 @@ class SharedPathController:
 
     def _rtt_s(self, now_s: float) -> float | None:
         """Of late."""
-        _, rtts = self._hearing.known(now_s - _LATELY_S)
+        _, rtts = self._hearing.known(now_s - TUNED.rtt_lately_s)
         return float(np.nanmedian(rtts)) if np.isfinite(rtts).any() else None
 
     def _bound(self, now_s: float) -> Steering | None:
@@ -277,13 +268,13 @@ class SharedPathController:
     def _note(self, now_s: float) -> None:
         belief = self._arbiter.belief
         label, probability = belief.likeliest if belief.classes else (None, 0.0)
-        if 1 - belief.known >= _LIKELY:
+        if 1 - belief.known >= TUNED.record_likely:
             label, probability = None, 1 - belief.known
-        if probability < _LIKELY or len(self._heard) >= _MOST:
+        if probability < TUNED.record_likely or len(self._heard) >= _MOST:
             return
         latest = self._heard[-1] if self._heard else None
         if latest is not None and latest.background == label:
-            surer = latest.probability < SURE <= probability
+            surer = latest.probability < TUNED.sure <= probability
             if not surer:
                 return
             self._heard.pop()

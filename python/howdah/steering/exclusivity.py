@@ -13,25 +13,7 @@ from typing import Literal, NamedTuple
 
 from howdah.probing.queue import queues
 from howdah.steering.throughput import Bound, level_bps
-
-ENDS_S = 1.0
-"""A queue of our own is to end in so long,"""
-LESS, MOST_LESS = 0.05, 0.5
-"""by so much less than we had; with more a path that somebody fills by half would look empty."""
-EMPTY_S = 0.5
-"""So long without a queue."""
-LONGEST_S, LONGEST_ROUND_TRIPS = 3.0, 10.0
-"""A queue that is still there then is not ours alone."""
-BACK = 0.5
-"""Of a queue of our own so much comes back,"""
-BACK_S, BACK_ROUND_TRIPS = 1.0, 4.0
-"""within so long."""
-ASKED_MOST = 3
-"""What we lose ourselves does not come back either, nor do the bursts of streams that were never paced before
-(``capacity_probe``): then it is asked again."""
-EASED_S, EASED_MOST = 1.5, 3
-"""Windows are not quite what they were when the queue has come back: a bound that has not ended it by then is
-lowered, so often."""
+from howdah.steering.tunables import TUNED, lasting
 
 
 class Answer(NamedTuple):
@@ -81,7 +63,8 @@ class ExclusivityProbe:
     def begin(self, rtt_s: float, base_rtt_s: float, rates_bps: Sequence[float]) -> Bound:
         """Streams that have had so much each are to be bounded: to how much."""
         self._moved, self._queue_s, self._eased = False, rtt_s - base_rtt_s, 0
-        self._less = min(MOST_LESS, max(LESS, self._queue_s / ENDS_S))
+        less = max(TUNED.exclusivity_less, self._queue_s / TUNED.exclusivity_ends_s)
+        self._less = min(TUNED.exclusivity_most_less, less)
         # Without the queue a window is sent in a shorter time.
         self._most_bps = [rate_bps * rtt_s / base_rtt_s for rate_bps in rates_bps]
         self._less_bps = sum(rates_bps) * (1 - self._less)
@@ -102,30 +85,33 @@ class ExclusivityProbe:
             return self._back(t_s, rtt_s, base_rtt_s)
         if rtt_s is None or queues(rtt_s, base_rtt_s):
             self._queued_s = t_s
-        if t_s - self._queued_s >= EMPTY_S and not self._moved:
+        if t_s - self._queued_s >= TUNED.exclusivity_empty_s and not self._moved:
             return self._told(True) if self._phase == "again" else Answer(None, self._ask("back", None))
         return self._waits(t_s, base_rtt_s)
 
     def _waits(self, t_s: float, base_rtt_s: float) -> Answer:
         """For the queue to end."""
         waited_s = t_s - self._since_s
-        if self._phase == "again" and self._eased < EASED_MOST:
-            if t_s > self._queued_s or waited_s < max(EASED_S, BACK_ROUND_TRIPS * base_rtt_s):
+        if self._phase == "again" and self._eased < TUNED.exclusivity_eases:
+            if t_s > self._queued_s or waited_s < lasting(
+                TUNED.exclusivity_ease_s, TUNED.exclusivity_back_round_trips, base_rtt_s
+            ):
                 return _NOTHING
             self._eased += 1
             return Answer(None, self._ask("again", self.each_bps(self._less_bps)))
-        if waited_s >= max(LONGEST_S, LONGEST_ROUND_TRIPS * base_rtt_s):
+        if waited_s >= max(TUNED.exclusivity_longest_s, TUNED.exclusivity_longest_round_trips * base_rtt_s):
             return self._told(False)._replace(bound=self._ask("end", None))
         return _NOTHING
 
     def _back(self, t_s: float, rtt_s: float | None, base_rtt_s: float) -> Answer:
         """Whether the queue is there again."""
-        if rtt_s is not None and rtt_s - base_rtt_s >= BACK * self._queue_s:
+        if rtt_s is not None and rtt_s - base_rtt_s >= TUNED.exclusivity_back * self._queue_s:
             return Answer(None, self._ask("again", self.each_bps(self._less_bps)))
-        if t_s - self._since_s < max(BACK_S, BACK_ROUND_TRIPS * base_rtt_s):
+        back_s = lasting(TUNED.exclusivity_back_s, TUNED.exclusivity_back_round_trips, base_rtt_s)
+        if t_s - self._since_s < back_s:
             return _NOTHING
         self._not_back += 1
-        if self._not_back >= ASKED_MOST or self._moved:
+        if self._not_back >= TUNED.exclusivity_tries or self._moved:
             return self._told(False)
         self._phase = None
         return _NOTHING

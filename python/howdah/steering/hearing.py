@@ -21,6 +21,7 @@ from howdah.probing.events import HOLD_S, RouteChange, events
 from howdah.probing.queue import queues
 from howdah.probing.series import Floats, Series
 from howdah.steering.sources import By, RttSample, RttSource
+from howdah.steering.tunables import TUNED
 
 
 @runtime_checkable
@@ -53,16 +54,6 @@ Recogniser = Callable[[Floats, Floats, float, Mapping[str, int]], Verdict | Cann
 congestion control. Raises HowdahError when what it has learnt from is damaged."""
 
 
-LASTS_S, LASTS_ROUND_TRIPS = 0.3, 4
-LOST = 0.05
-"""Of the probes of an overload, at least."""
-EMPTY_S = 0.5
-FULL, EMPTY = 0.8, 0.2
-"""Of the longest queue seen."""
-_LEAST_QUEUE = 0.1
-"""In base RTTs; with less nothing is overloaded."""
-
-
 def overloads(times_s: Floats, rtt_s: Floats, base_rtt_s: float) -> int:
     """How many overloads end in an empty queue, or come after one; ``rtt_s`` has NaN for a lost probe.
 
@@ -74,15 +65,17 @@ def overloads(times_s: Floats, rtt_s: Floats, base_rtt_s: float) -> int:
     # A lost probe met a full queue: the queue around it is that of its neighbours.
     queue = np.interp(times_s, times_s[answered], rtt_s[answered]) / base_rtt_s - 1
     most = float(np.quantile(queue, 0.99))
-    if most < _LEAST_QUEUE:
+    if most < TUNED.overload_queue:
         return 0
-    lasts_s = max(LASTS_S, LASTS_ROUND_TRIPS * base_rtt_s)
+    lasts_s = max(TUNED.overload_s, TUNED.overload_round_trips * base_rtt_s)
     found, emptied = 0, True
-    for begin, end, full in _spans(np.where(queue >= FULL * most, 1, np.where(queue <= EMPTY * most, -1, 0))):
+    states = np.where(queue >= TUNED.overload_full * most, 1, 0)
+    states[queue <= TUNED.overload_empty * most] = -1
+    for begin, end, full in _spans(states):
         length_s = float(times_s[end - 1] - times_s[begin])
         if full < 0:
-            emptied = emptied or length_s >= EMPTY_S
-        elif length_s >= lasts_s and np.mean(~answered[begin:end]) >= LOST and emptied:
+            emptied = emptied or length_s >= TUNED.overload_empty_s
+        elif length_s >= lasts_s and np.mean(~answered[begin:end]) >= TUNED.overload_lost and emptied:
             found, emptied = found + 1, False
     return found
 
@@ -93,17 +86,8 @@ def _spans(states: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> list[tuple[i
     return [(begin, end, int(states[begin])) for begin, end in pairwise(edges) if states[begin] != 0]
 
 
-KEPT_S = 60.0
-EVERY_S = 1.0
-"""Between two verdicts."""
-EVENTS_S = 2.0
-"""Between two looks for changes of route."""
-LEAST_S = 2.0
-_MOVED_S = EVENTS_S + 4 * HOLD_S
+_MOVED_S = TUNED.route_every_s + 4 * HOLD_S
 """A change of route is found within it."""
-_HIGH = 0.98
-_SURE_OVERLOADS = 2
-_LEAST_SOUNDS = 10
 
 
 class Moved(NamedTuple):
@@ -154,13 +138,13 @@ class Hearing:
         self._samples.extend(fresh)
         if late:
             self._samples = deque(sorted(self._samples, key=lambda sample: sample.t_s))
-        while self._samples and self._samples[0].t_s < now_s - KEPT_S:
+        while self._samples and self._samples[0].t_s < now_s - TUNED.series_kept_s:
             self._samples.popleft()
         heard = [sample.rtt_s for sample in fresh if sample.rtt_s is not None and sample.t_s >= self._route_s]
         if self.base_rtt_s is not None:
             heard.append(self.base_rtt_s)
         self.base_rtt_s = min(heard, default=None)
-        if now_s - self._looked_s < EVENTS_S:
+        if now_s - self._looked_s < TUNED.route_every_s:
             return None
         self._looked_s = now_s
         return self._look()
@@ -177,13 +161,13 @@ class Hearing:
     def verdict(self, now_s: float, ours: Mapping[str, int]) -> Verdict | CannotTell | None:
         """Who is there; None when it is not time to ask. Raises HowdahError when nobody can be asked."""
         base_s = self.base_rtt_s
-        if now_s - self._judged_s < EVERY_S or base_s is None:
+        if now_s - self._judged_s < TUNED.verdict_every_s or base_s is None:
             return None
         times_s, rtt_s = self.known(max(self._from_s, self._route_s))
-        if len(times_s) < _LEAST_SOUNDS or times_s[-1] - times_s[0] < LEAST_S:
+        if len(times_s) < TUNED.series_samples or times_s[-1] - times_s[0] < TUNED.series_least_s:
             return None
         self._judged_s = now_s
-        if self._source.by == "icmp" and overloads(times_s, rtt_s, base_s) >= _SURE_OVERLOADS:
+        if self._source.by == "icmp" and overloads(times_s, rtt_s, base_s) >= TUNED.overloads_sure:
             return Unyielding(heard_s=float(times_s[-1] - times_s[0]))
         return self._recognise(times_s, rtt_s, base_s, ours)
 
@@ -197,7 +181,7 @@ class Hearing:
 
     def _look(self) -> Moved | None:
         times_s, rtt_s = self.known(self._route_s)
-        if np.isfinite(rtt_s).sum() < _LEAST_SOUNDS:
+        if np.isfinite(rtt_s).sum() < TUNED.series_samples:
             return None
         moved = self._move(times_s, rtt_s)
         if moved is not None:
@@ -205,7 +189,7 @@ class Hearing:
             self.moved.append(moved)
             rtt_s = rtt_s[times_s >= moved.at_s]
         if self.base_rtt_s is not None:
-            self.queue_bdp = max(0.0, float(np.nanquantile(rtt_s, _HIGH)) / self.base_rtt_s - 1)
+            self.queue_bdp = max(0.0, float(np.nanquantile(rtt_s, TUNED.queue_high)) / self.base_rtt_s - 1)
         return moved
 
     def _move(self, times_s: Floats, rtt_s: Floats) -> Moved | None:

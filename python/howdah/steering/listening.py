@@ -3,12 +3,13 @@
 It begins with its plan, the fair default; with one stream of it where somebody was heard before the first
 byte, for many would take from others what they are long in getting back. Nothing waits for it: round trips
 are gathered by a thread of the native module while the transfer connects. What judges takes a while to load,
-so that is done only when the transfer has lasted for ``WAIT_S`` and is to last on (``beside``). Whatever goes
+so that is done only when the transfer has lasted for ``wait_s`` and is to last on (``beside``). Whatever goes
 wrong with listening ends it and never the transfer.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from howdah.steering.tunables import TUNED
 from howdah.values.plan import Plan
 
 if TYPE_CHECKING:
@@ -49,14 +50,6 @@ class SteeringRequest(NamedTuple):
     """Null: the one that weighs by ``fairness``."""
 
 
-WAIT_S = 2.0
-"""Of payload on its way."""
-LEAST_LEFT_S = 10.0
-"""What has less left is over before anybody was heard and a change has brought anything."""
-FEW = 1
-"""StreamSource beside others, until it is known who they are."""
-
-
 class Listening:
     """The pilot of one transfer."""
 
@@ -84,7 +77,7 @@ class Listening:
         try:
             if self._moving_s is None:
                 return self._begin(now, self._source)
-            waits = now.phase != "moving" or now.elapsed_s - self._moving_s < WAIT_S
+            waits = now.phase != "moving" or now.elapsed_s - self._moving_s < TUNED.wait_s
             if waits or not (self._beside or self._lasts(now)):
                 return None
             return self._listen(now, self._source)
@@ -118,11 +111,17 @@ class Listening:
             self._moving_s = now.elapsed_s
         request, plan = self._request, self._request.plan
         control = plan.congestion_control or request.control_default
-        able = plan.streams > FEW and not request.streams_fixed and models.file(control) is not None
+        able = (
+            plan.streams > TUNED.few_streams
+            and not request.streams_fixed
+            and models.file(control) is not None
+        )
         self._before += [each for each in source.take(now.elapsed_s, None) if each.t_s <= self._before_s]
         if self._few or not able or source.by != "icmp" or not others_present(self._before, request.rtt_s):
             return None
-        self._few = Steering(streams=FEW, pacing_bps=plan.pacing_bps, why=Reason.OTHERS_PRESENT.value)
+        self._few = Steering(
+            streams=TUNED.few_streams, pacing_bps=plan.pacing_bps, why=Reason.OTHERS_PRESENT.value
+        )
         return self._few
 
     def _came_of_few(self, now: Progress) -> Change | None:
@@ -139,10 +138,10 @@ class Listening:
         """Whether there is enough left; also where that is not known."""
         moved_s = now.elapsed_s - (self._moving_s or 0.0)
         if self._request.for_s is not None:
-            return self._request.for_s - moved_s >= LEAST_LEFT_S
+            return self._request.for_s - moved_s >= TUNED.least_left_s
         if now.bytes_total is None or not now.scan_complete or not now.bytes_done:
             return True
-        return (now.bytes_total - now.bytes_done) * moved_s / now.bytes_done >= LEAST_LEFT_S
+        return (now.bytes_total - now.bytes_done) * moved_s / now.bytes_done >= TUNED.least_left_s
 
     def _listen(self, now: Progress, source: RttSource) -> Steering | None:
         if self._beside is None:

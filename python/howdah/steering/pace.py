@@ -19,24 +19,7 @@ from typing import NamedTuple
 
 from howdah.probing.queue import queues
 from howdah.steering.throughput import level_bps
-
-EVERY_S, EVERY_ROUND_TRIPS = 0.5, 2.0
-"""Between two bounds: what the last one did is known."""
-FAST, SLOW, DOUBLES_S = 0.05, 0.005, 3.0
-"""Of what the path carries, so much more in a second; from slow to fast it doubles in so long."""
-NEAR = 0.95
-"""Of what it was when there was a queue last; below that it rises fast."""
-RESTED, RESTS_S = 0.985, 20.0
-"""Where nobody else was found it rests at so much of the path, for so long after the last queue: to look for
-more sooner would be to make a queue, and what ends it costs more."""
-USED = 0.8
-"""Of the bound; who does not use it gets no more."""
-EVEN, STEP_MOST, LIMITED = 0.95, 1.25, 0.85
-"""With less than this of a bound streams may have unequal windows: all are paced to a greater part of it, in
-steps of so much, until together they have it. A stream with so much of what the fastest has is not bounded by
-its window; where all have, this host is slow, or the path is another's."""
-_WORTH = 0.01
-"""Smaller changes are not made."""
+from howdah.steering.tunables import TUNED
 
 
 class Path(NamedTuple):
@@ -70,7 +53,7 @@ class Pace:
         self._full_bps = self._met_bps = math.inf
         self._queued = False
         self._looked_s: float | None = None
-        self._rise = SLOW
+        self._rise = TUNED.pace_slow
         self._free_s = self._queued_s = settled_s
 
     def look(self, t_s: float, rtt_s: float, rates_bps: Sequence[float], path: Path) -> float | None:
@@ -78,30 +61,34 @@ class Pace:
         if self.asked or t_s < self._free_s:
             return None
         had_bps = sum(rates_bps)
-        queue_s, wait_s = rtt_s - path.base_rtt_s, max(EVERY_S, EVERY_ROUND_TRIPS * rtt_s)
+        queue_s, wait_s = (
+            rtt_s - path.base_rtt_s,
+            max(TUNED.pace_every_s, TUNED.pace_every_round_trips * rtt_s),
+        )
         # After a time without looks nobody knows whether there was room all along.
         since_s = min(2 * wait_s, t_s - self._looked_s) if self._looked_s is not None else 0.0
         self._looked_s = t_s
         if queued := queues(rtt_s, path.base_rtt_s):
             self._met_bps = self._met_bps if self._queued else self.bound_bps
             self._full_bps = min(self.bound_bps, had_bps)
-            if queue_s > FAST * (wait_s + 2 * rtt_s):
+            if queue_s > TUNED.pace_fast * (wait_s + 2 * rtt_s):
                 # More than our own rise can have made until it was seen.
                 self._full_bps = path.share_bps
                 if self.bound_bps > path.share_bps:
                     self._uneven = 1.0
             self.bound_bps = max(path.share_bps, self._full_bps - path.carries_bps * queue_s / wait_s)
-            self._rise, self._queued_s = SLOW, t_s
-        if had_bps < EVEN * self.bound_bps and self._uneven < (most := self._uneven_most(rates_bps)):
-            step = min(STEP_MOST, EVEN * self.bound_bps / max(had_bps, 1.0))
+            self._rise, self._queued_s = TUNED.pace_slow, t_s
+        even_bps = TUNED.pace_even * self.bound_bps
+        if had_bps < even_bps and self._uneven < (most := self._uneven_most(rates_bps)):
+            step = min(TUNED.pace_step, even_bps / max(had_bps, 1.0))
             self._uneven = min(most, self._uneven * step)
-        elif not queued and had_bps >= USED * self.bound_bps:
+        elif not queued and had_bps >= TUNED.pace_used * self.bound_bps:
             self._more(t_s, since_s, path)
         if had_bps > self.bound_bps:
             self._uneven = max(1.0, self._uneven * self.bound_bps / had_bps)
         self._queued = queued
         self._wanted_bps = self.bound_bps * self._uneven / len(rates_bps)
-        if abs(self._wanted_bps - self.each_bps) < _WORTH * self.each_bps:
+        if abs(self._wanted_bps - self.each_bps) < TUNED.pace_worth * self.each_bps:
             return None
         self.asked = True
         self._free_s = t_s + wait_s
@@ -109,20 +96,26 @@ class Pace:
 
     def _uneven_most(self, rates_bps: Sequence[float]) -> float:
         """With which they have the bound, where who is bounded by its window has no more than now."""
-        limited_bps = LIMITED * max(rates_bps)
+        limited_bps = TUNED.pace_limited * max(rates_bps)
         most_bps = [math.inf if rate_bps >= limited_bps else rate_bps for rate_bps in rates_bps]
         return level_bps(most_bps, self.bound_bps) * len(rates_bps) / self.bound_bps
 
     def _more(self, t_s: float, since_s: float, path: Path) -> None:
         """There is room."""
         met_bps = path.carries_bps if math.isinf(self._met_bps) else self._met_bps
-        if path.ours and met_bps >= NEAR * path.carries_bps and t_s - self._queued_s < RESTS_S:
-            risen_bps = min(self.bound_bps + FAST * since_s * path.carries_bps, RESTED * met_bps)
-        elif self.bound_bps < NEAR * self._full_bps:
-            risen_bps = self.bound_bps + FAST * since_s * path.carries_bps
+        if (
+            path.ours
+            and met_bps >= TUNED.pace_near * path.carries_bps
+            and t_s - self._queued_s < TUNED.pace_rest_s
+        ):
+            risen_bps = min(
+                self.bound_bps + TUNED.pace_fast * since_s * path.carries_bps, TUNED.pace_rest * met_bps
+            )
+        elif self.bound_bps < TUNED.pace_near * self._full_bps:
+            risen_bps = self.bound_bps + TUNED.pace_fast * since_s * path.carries_bps
         else:
             risen_bps = self.bound_bps + self._rise * since_s * path.carries_bps
-            self._rise = min(FAST, self._rise * 2 ** (since_s / DOUBLES_S))
+            self._rise = min(TUNED.pace_fast, self._rise * 2 ** (since_s / TUNED.pace_doubles_s))
         self.bound_bps = max(path.share_bps, risen_bps)
 
     def again(self) -> None:
@@ -139,16 +132,14 @@ class Pace:
 
 
 CONTROL = "reno"
-MOST_ROUND_TRIPS = 15.0
-"""From ten segments to a thousand takes seven, and nobody else is to be beside Reno for long."""
 
 
 class Start:
     """Of the streams that are paced from ``t_s`` on, at round trips of ``rtt_s``."""
 
     def __init__(self, t_s: float, rtt_s: float) -> None:
-        self._until_s = t_s + MOST_ROUND_TRIPS * rtt_s
+        self._until_s = t_s + TUNED.start_round_trips * rtt_s
 
     def over(self, t_s: float, rates_bps: Sequence[float], each_bps: float) -> bool:
         """Whether each stream has its part by now, or will not have it so."""
-        return t_s >= self._until_s or min(rates_bps) >= LIMITED * each_bps
+        return t_s >= self._until_s or min(rates_bps) >= TUNED.pace_limited * each_bps

@@ -6,11 +6,7 @@ from howdah.probing.queue import queues
 from howdah.steering.policy import sure_kind
 from howdah.steering.shares import NOBODY, Belief, Choice, background
 from howdah.steering.throughput import Look, Meter, Peak, Throughput
-
-SQUEEZED, SQUEEZED_S = 0.7, 3.0
-"""Of an equal share: with less for so long, behind a queue, somebody does not yield. Dips cost less."""
-_LATELY_S, _SOMEBODYS, _OURS = 3.0, 0.85, 0.93
-"""Of what the path carries: with less of a full path the rest is somebody's, with more it is nobody's."""
+from howdah.steering.tunables import TUNED
 
 
 class PathCapacity:
@@ -89,7 +85,7 @@ class PathShare:
     @property
     def lately(self) -> Throughput | None:
         """What we had in the last seconds."""
-        return self.meter.lately(_LATELY_S)
+        return self.meter.lately(TUNED.path_lately_s)
 
     @property
     def full(self) -> bool:
@@ -106,16 +102,16 @@ class PathShare:
     @property
     def squeezed(self) -> bool:
         """Whether others leave us clearly less than an equal share of a full path."""
-        had = self.meter.lately(SQUEEZED_S)
-        return self.full and had is not None and had.rate_bps < SQUEEZED * self.carries.share_bps
+        had = self.meter.lately(TUNED.squeezed_s)
+        return self.full and had is not None and had.rate_bps < TUNED.squeezed * self.carries.share_bps
 
     def tells(self, verdict: Belief) -> Belief:
         """A verdict, with what our part of a full path says: all is ours, or some of it is somebody's."""
         had, carries_bps = self.lately, self.carries.rate_bps
         if had is None or carries_bps is None:
             return verdict
-        if had.rate_bps < _SOMEBODYS * carries_bps and self.full:
+        if had.rate_bps < TUNED.part_of_others * carries_bps and self.full:
             return verdict.without(NOBODY)
         # What is a lower bound only is ours whenever we send so much.
-        ours = self.carries.known and had.rate_bps > _OURS * carries_bps
-        return Belief({NOBODY: max(_OURS, verdict.known)}) if ours else verdict
+        ours = self.carries.known and had.rate_bps > TUNED.part_ours * carries_bps
+        return Belief({NOBODY: max(TUNED.part_ours, verdict.known)}) if ours else verdict

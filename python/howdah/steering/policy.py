@@ -9,14 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from howdah.steering.shares import Belief, Choice, Kind, background
-
-SURE = 0.7
-"""Less likely than this, who is there is not known, and the fair default stays."""
-SURE_TO_TAKE = 0.8
-"""Less likely than this nobody is answered by BBR: those who yield to loss would have hardly anything."""
-
-_ROOM = 2.0
-"""Windows hold so much more than the path carries: a queue needs some, and the capacity is a lower bound."""
+from howdah.steering.tunables import TUNED
 
 
 class Situation(NamedTuple):
@@ -76,7 +69,7 @@ def sure_kind(belief: Belief) -> tuple[Kind, float] | None:
     if not kinds:
         return None
     kind = max(kinds, key=lambda each: kinds[each])
-    return (kind, kinds[kind]) if kinds[kind] >= SURE else None
+    return (kind, kinds[kind]) if kinds[kind] >= TUNED.sure else None
 
 
 def stream_counts(now: Situation) -> Iterator[int]:
@@ -84,7 +77,7 @@ def stream_counts(now: Situation) -> Iterator[int]:
     if not now.streams_fixed:
         streams = 1
         while streams < now.default.streams:
-            if streams * now.stream_most_bps >= _ROOM * (now.capacity_bps or 0.0):
+            if streams * now.stream_most_bps >= TUNED.window_room * (now.capacity_bps or 0.0):
                 yield streams
             streams *= 2
     yield now.default.streams
@@ -102,7 +95,7 @@ class Paper:
             sides[background(label).bbr > 0][label] = probability
         bbr, others = sum(sides[True].values()), sum(sides[False].values())
         heard = bbr > others
-        if max(bbr, others) < SURE:
+        if max(bbr, others) < TUNED.sure:
             return None
         choice = now.default
         if heard and "bbr" in now.controls:

@@ -4,7 +4,7 @@ Streams that yield to loss share equally, and so do BBR's. Between both, BBR tak
 it, however many the others are: Ware, Mukerjee, Seshan, Sherry, *Modeling BBR's interactions with loss-based
 congestion control* (IMC 2019): p = 1/2 - 1/(2X) - 4N/q is left to all others together, with a queue of X
 bandwidth × delay, or q packets, and N streams of BBR. Deviations: 4N/q is left out, for q is not known and it
-is less than a hundredth where a stream has 400 packets; and p is never less than ``LEAST``.
+is less than a hundredth where a stream has 400 packets; and p is never less than ``left_beside_bbr``.
 
 Shares are worth our own part against fairness to others, with one knob:
 
@@ -21,6 +21,8 @@ best beside one stream that yields; up to 0.3 the whole path is.
 import re
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
+
+from howdah.steering.tunables import TUNED
 
 Kind = Literal["nobody", "loss", "bbr", "udp"]
 """What matters most: who does not yield, else who runs BBR, else who yields to loss."""
@@ -109,14 +111,6 @@ class Belief(NamedTuple):
 NOT_KNOWN = Belief({})
 
 
-LEAST = 0.06
-"""Of a path is left to those that yield to loss beside BBR, however short the queue is."""
-_CUT = 0.7
-"""CUBIC goes on with so much of its window (RFC 9438, section 4.6)."""
-_BURST_LOSS, _BURST_BBR = 0.5, 0.8
-"""Of what senders that do not yield leave free, what streams of each kind get of it."""
-
-
 class Choice(NamedTuple):
     """A way to send."""
 
@@ -161,7 +155,7 @@ class Shares(NamedTuple):
 
 def left_to_loss(queue_bdp: float) -> float:
     """The part of a path that BBR leaves to those that yield to loss, all together."""
-    return max(LEAST, 0.5 - 0.5 / queue_bdp if queue_bdp > 0 else 0.0)
+    return max(TUNED.left_beside_bbr, 0.5 - 0.5 / queue_bdp if queue_bdp > 0 else 0.0)
 
 
 def shares(choice: Choice, background: Background, queue_bdp: float, capacity_bps: float | None) -> Shares:
@@ -170,7 +164,7 @@ def shares(choice: Choice, background: Background, queue_bdp: float, capacity_bp
     bbr = background.bbr + (choice.streams if choice.is_bbr else 0)
     whole = 1.0
     if background.udp:
-        whole = _BURST_BBR if bbr else _BURST_LOSS
+        whole = TUNED.burst_bbr if bbr else TUNED.burst_loss
     elif not background.streams and not choice.is_bbr:
         whole = _used(choice.streams, queue_bdp)
     to_loss = whole * (left_to_loss(queue_bdp) if loss and bbr else float(loss > 0))
@@ -191,7 +185,7 @@ def without_us(background: Background, queue_bdp: float) -> Shares:
 
 def _used(streams: int, queue_bdp: float) -> float:
     """Of a path of its own what CUBIC uses: the mean between a cut of one stream and a full queue."""
-    after_cut = min(1.0, (1 + queue_bdp) * (1 - (1 - _CUT) / max(1, streams)))
+    after_cut = min(1.0, (1 + queue_bdp) * (1 - (1 - TUNED.cubic_cut) / max(1, streams)))
     return (1 + after_cut) / 2
 
 

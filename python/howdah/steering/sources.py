@@ -13,15 +13,12 @@ import msgspec
 from howdah import HowdahError, _native
 from howdah.probing.probing import Probing, Rhythm, Taken
 from howdah.probing.target import endpoint, resolved
+from howdah.steering.tunables import TUNED
 
 By = Literal["icmp", "tcp_info"]
 
-STEP_S = 0.01
-STREAMS_STEP_S = 0.1
-SILENT_S = 2.0
-"""Without an answer for so long, none will come."""
 _LONGEST_NS = 24 * 3600 * 10**9
-_RHYTHM = Rhythm(step_ns=round(STEP_S * 1e9), burst=None)
+_RHYTHM = Rhythm(step_ns=round(TUNED.echo_step_s * 1e9), burst=None)
 
 
 class RttSample(NamedTuple):
@@ -55,7 +52,7 @@ class EchoSource:
     """ICMP echo, a probe in each step of 10 ms. Raises HowdahError where this user may send none."""
 
     by: By = "icmp"
-    step_s = STEP_S
+    step_s = TUNED.echo_step_s
 
     def __init__(self, address: str) -> None:
         probing = Probing(way="icmp", to=endpoint(address, 0), for_ns=_LONGEST_NS, rhythm=_RHYTHM)
@@ -77,7 +74,10 @@ class EchoSource:
     def why_silent(self) -> str | None:
         """Silence from the beginning, or an end."""
         taken = self._taken
-        if taken is None or not (taken.ended or (taken.elapsed_s > SILENT_S and not taken.counts.answered)):
+        if taken is None:
+            return None
+        silent = taken.elapsed_s > TUNED.silent_s and not taken.counts.answered
+        if not taken.ended and not silent:
             return None
         said = f" ({taken.refused})" if taken.refused else ""
         return f"{self._address} answers no ICMP echo{said}"
@@ -91,7 +91,7 @@ class StreamSource:
     """What the transfer's own streams say, smoothed by the kernel, every 100 ms."""
 
     by: By = "tcp_info"
-    step_s = STREAMS_STEP_S
+    step_s = TUNED.tcp_info_step_s
     begun_s = 0.0
 
     def take(self, now_s: float, rtt_s: float | None) -> list[RttSample]:
@@ -117,24 +117,15 @@ def best_source(names: list[str]) -> tuple[RttSource, str | None]:
     return StreamSource(), why
 
 
-LEAST_ANSWERS, LEAST_SPREAD = 3, 10
-"""To know how long the queue is, and how much it moves."""
-SPREAD_S = 0.0005
-"""From the tenth to the ninetieth percentile. In the lab half a second without others has less than 0.4 ms in
-99 of 100, one beside a CUBIC stream more than 0.7 ms."""
-QUEUE_S, QUEUE = 0.001, 0.02
-"""Beyond the base RTT, and of it."""
-
-
 def others_present(samples: Sequence[RttSample], base_rtt_s: float | None) -> bool:
     """Whether anybody else is there; no where too little was heard.
 
     ``base_rtt_s`` is the least known of the route, beside that of ``samples`` themselves.
     """
     rtts = sorted(sample.rtt_s for sample in samples if sample.rtt_s is not None)
-    if len(rtts) < LEAST_ANSWERS:
+    if len(rtts) < TUNED.before_answers:
         return False
     low, middle, high = (rtts[round(part * (len(rtts) - 1))] for part in (0.1, 0.5, 0.9))
     base_s = min(rtts[0], base_rtt_s or rtts[0])
-    moves = len(rtts) >= LEAST_SPREAD and high - low > SPREAD_S
-    return moves or middle - base_s > max(QUEUE_S, QUEUE * base_s)
+    moves = len(rtts) >= TUNED.before_spread_answers and high - low > TUNED.before_spread_s
+    return moves or middle - base_s > max(TUNED.before_queue_s, TUNED.before_queue * base_s)

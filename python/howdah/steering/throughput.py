@@ -5,12 +5,9 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-KEPT_S = 60.0
-PEAK_S, PEAKS, HOLE_S, LONG_S = 1.0, 3, 2.0, 10.0
-"""The capacity is at least the least that arrived in each of so many seconds in a row, if nothing had to be
-sent again in them and shortly before: else what a hole had held back may be in it, and a long mean counts."""
+from howdah.steering.tunables import TUNED
+
 _SEGMENT_BYTES = 1448
-_SHORTEST_S = 0.5
 _ROUNDED = 1e-9
 
 
@@ -50,15 +47,15 @@ class Meter:
             return
         self._looks.append(look)
         self._times.append(look.t_s)
-        if look.t_s - self._times[0] > 2 * KEPT_S:
-            kept = bisect_left(self._times, look.t_s - KEPT_S)
+        if look.t_s - self._times[0] > 2 * TUNED.looks_kept_s:
+            kept = bisect_left(self._times, look.t_s - TUNED.looks_kept_s)
             del self._looks[:kept], self._times[:kept]
 
     def over(self, begin_s: float, end_s: float) -> Throughput | None:
         """What was had between these; None where that is too short, or nothing is known of it."""
         times = self._times
         first, last = bisect_left(times, begin_s - _ROUNDED), bisect_right(times, end_s + _ROUNDED) - 1
-        if last <= first or times[last] - times[first] < _SHORTEST_S:
+        if last <= first or times[last] - times[first] < TUNED.span_least_s:
             return None
         one, two = self._looks[first], self._looks[last]
         moved = max(0, two.bytes_done - one.bytes_done)
@@ -104,25 +101,17 @@ class Peak(Meter):
     def _arrives(self, look: Look) -> float:
         """What arrives now, without what was held back before; 0 where that is not known."""
         # Only over a whole span: of a shorter one the begin of a burst may be missing.
-        known_s, clean_s = look.t_s - self._times[0], PEAKS * PEAK_S + HOLE_S
+        known_s, clean_s = look.t_s - self._times[0], TUNED.peaks * TUNED.peak_s + TUNED.hole_s
         if known_s >= clean_s and self._resent(look.t_s - clean_s) == 0:
-            ends_s = [look.t_s - PEAK_S * each for each in range(PEAKS)]
-            seconds = [had.rate_bps for end_s in ends_s if (had := self.over(end_s - PEAK_S, end_s))]
+            ends_s = [look.t_s - TUNED.peak_s * each for each in range(TUNED.peaks)]
+            seconds = [had.rate_bps for end_s in ends_s if (had := self.over(end_s - TUNED.peak_s, end_s))]
             return min(seconds, default=0.0)
-        had = self.over(look.t_s - LONG_S, look.t_s) if known_s >= LONG_S else None
+        had = self.over(look.t_s - TUNED.long_s, look.t_s) if known_s >= TUNED.long_s else None
         return had.rate_bps if had else 0.0
 
     def _resent(self, since_s: float) -> int:
         first = max(0, bisect_right(self._times, since_s + _ROUNDED) - 1)
         return self._looks[-1].retransmissions - self._looks[first].retransmissions
-
-
-LATELY_S = 0.4
-LATELY_ROUND_TRIPS = 2.0
-"""Or so many, if that is longer."""
-UNEVEN_MOST = 2.0
-"""Windows of others may have grown meanwhile: then all would have more than the bound."""
-_KEPT_S = 5.0
 
 
 class Bound(NamedTuple):
@@ -142,7 +131,7 @@ class Rates:
         """What each stream had had acknowledged by then, on a clock of its own."""
         if not self._acked or t_s > self._acked[-1][0]:
             self._acked.append((t_s, tuple(acked_bytes)))
-        while self._acked[-1][0] - self._acked[0][0] > _KEPT_S:
+        while self._acked[-1][0] - self._acked[0][0] > TUNED.rates_kept_s:
             self._acked.popleft()
 
     def each_bps(self, span_s: float) -> list[float] | None:
@@ -164,10 +153,10 @@ class Rates:
 
 def lately_s(rtt_s: float) -> float:
     """A span that is long enough to tell a rate, and not longer."""
-    return max(LATELY_S, LATELY_ROUND_TRIPS * rtt_s)
+    return max(TUNED.rates_s, TUNED.rates_round_trips * rtt_s)
 
 
-def level_bps(most_bps: Iterable[float], bound_bps: float, uneven_most: float = UNEVEN_MOST) -> float:
+def level_bps(most_bps: Iterable[float], bound_bps: float, uneven_most: float = TUNED.uneven_most) -> float:
     """What each stream may have, so that all have ``bound_bps`` where windows let each have so much at most.
 
     An equal part at least; where they cannot have it what the fastest may, and ``uneven_most`` times an equal

@@ -17,10 +17,7 @@ from collections.abc import Iterator
 
 from howdah.steering.policy import Preference, Situation, stream_counts, sure_kind
 from howdah.steering.shares import Background, Belief, Choice, Shares, background, shares, value, without_us
-
-_PACED = 0.02
-"""A bound must be worth this much: what it is taken from, the capacity, is not known well."""
-_LEAST_SHARE = 1e-3
+from howdah.steering.tunables import TUNED
 
 
 class UtilityPolicy:
@@ -66,12 +63,16 @@ class UtilityPolicy:
             kind,
             probability,
             worth[best] - worth[now.current],
-            ours / max(before, _LEAST_SHARE),
+            ours / max(before, TUNED.share_least),
             fair_share,
         )
 
     def _worth(self, choice: Choice, likely: dict[Background, float], now: Situation) -> float:
-        paced = _PACED if choice.pacing_bps != now.default.pacing_bps and choice != now.fair_pace else 0.0
+        paced = (
+            TUNED.bound_worth
+            if choice.pacing_bps != now.default.pacing_bps and choice != now.fair_pace
+            else 0.0
+        )
         expected = 0.0
         for who, probability in likely.items():
             before = without_us(who, now.queue_bdp)
@@ -99,10 +100,10 @@ def _shares(choice: Choice, who: Background, now: Situation) -> Shares:
     rate_bps = now.measured.get(choice)
     if rate_bps is None or not now.capacity_bps or (who.udp and not _all_measured(now)):
         return expected
-    measured = min(1.0, max(_LEAST_SHARE, rate_bps / now.capacity_bps))
+    measured = min(1.0, max(TUNED.share_least, rate_bps / now.capacity_bps))
     if now.fair_pace is not None:
         return expected.with_ours(measured)
-    return expected.with_ours(math.sqrt(max(_LEAST_SHARE, expected.ours) * measured))
+    return expected.with_ours(math.sqrt(max(TUNED.share_least, expected.ours) * measured))
 
 
 def _all_measured(now: Situation) -> bool:
