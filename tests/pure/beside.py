@@ -7,6 +7,8 @@ them with a time constant. It is no TCP; it is what the steering can be held to 
 from collections.abc import Callable
 from typing import NamedTuple
 
+from stepped import Stepped
+
 from howdah.steering.arbiter import ChangeArbiter
 from howdah.steering.path_state import PathState
 from howdah.steering.policy import Policy, Situation
@@ -41,7 +43,7 @@ class Simulated(NamedTuple):
 class Ran(NamedTuple):
     """What came of it."""
 
-    arbiter: ChangeArbiter
+    arbiter: Stepped
     times_s: list[float]
     choices: list[Choice]
     rates_bps: list[float]
@@ -68,6 +70,11 @@ def true_shares(path: Simulated, choice: Choice, who: Background) -> Shares:
     return expected.with_ours(min(0.98, expected.ours * path.bent(choice, who)))
 
 
+def arbiter_of(policy: Policy, now: Situation) -> Stepped:
+    """Of a transfer that sends as ``now`` says."""
+    return Stepped(ChangeArbiter.begin(policy, now))
+
+
 def run(
     path: Simulated,
     policy: Policy,
@@ -79,7 +86,7 @@ def run(
 ) -> Ran:
     """A transfer of so long, begun so; ``gauged`` is what the path is measured to carry, of what it does."""
     now = Situation(began, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9)
-    arbiter = ChangeArbiter(policy, now)
+    arbiter = arbiter_of(policy, now)
     ran = Ran(arbiter, [], [], [], [], [], [])
     rate_bps, bytes_done, heard_s = 0.0, 0.0, 2.0
     for tick in range(1, round(length_s / TICK_S) + 1):
@@ -101,8 +108,8 @@ def run(
             arbiter.capacity_probed(gauged(t_s) * CAPACITY_BPS)
         if arbiter.needs_exclusivity(t_s):
             arbiter.found(t_s, exclusive=not (who.streams or who.udp))
-        if arbiter.look(look, PathState(path.base_rtt_s, path.queue_bdp)) is not None:
-            arbiter.made(t_s, None)
+        if (command := arbiter.look(look, PathState(path.base_rtt_s, path.queue_bdp))) is not None:
+            arbiter.made(command, t_s, None)
         ran.times_s.append(t_s)
         ran.choices.append(arbiter.current)
         ran.rates_bps.append(rate_bps)

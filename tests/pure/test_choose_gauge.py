@@ -1,12 +1,14 @@
 """What a path carries, by moments of sending less: over a path in virtual time that keeps Little's law."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from stepped import Stepped
 
 from howdah.steering.capacity_probe import (
     CapacityProbe,
@@ -37,9 +39,7 @@ class Path(NamedTuple):
     """How what is ours is divided among streams."""
 
 
-def steps(
-    path: Path, gauge: CapacityProbe, lasts_s: float, known_base_s: float | None = None
-) -> Iterator[float]:
+def steps(path: Path, gauge: Stepped, lasts_s: float, known_base_s: float | None = None) -> Iterator[float]:
     """The bound of each stream in force, at each look."""
     chance = np.random.default_rng(1)
     whole = path.capacity_bps * path.base_rtt_s * (1 + path.queue_bdp)
@@ -74,8 +74,8 @@ def steps(
         yield bound_bps
 
 
-def gauged(path: Path, lasts_s: float = 30.0, known_base_s: float | None = None) -> CapacityProbe:
-    gauge = CapacityProbe()
+def gauged(path: Path, lasts_s: float = 30.0, known_base_s: float | None = None) -> Stepped:
+    gauge = Stepped(CapacityProbe())
     for _ in steps(path, gauge, lasts_s, known_base_s):
         pass
     return gauge
@@ -148,7 +148,7 @@ def test_a_dip_in_which_others_lose_something_tells_nothing(after_s: float) -> N
 
 
 def test_a_dip_that_the_queue_limits_waits_until_there_is_much_of_it() -> None:
-    gauge = CapacityProbe()
+    gauge = Stepped(CapacityProbe())
     assert gauge.wants(1.0, 0.11, 0.1, [8e6], most_queue_s=0.05) is None
     assert gauge.wants(1.0, 0.125, 0.1, [8e6], most_queue_s=0.05) is not None
 
@@ -162,11 +162,11 @@ def test_of_dips_that_differ_those_with_the_larger_drops_count_more() -> None:
         (0.195, 0.180, 417),
         (0.205, 0.185, 435),
     ]
-    gauge = CapacityProbe()
-    gauge.dips = [
+    dips = [
         Dip(10.0 + each, 10.4 + each, 1e8, 7e7, rtt_s, least_s, megabits * 1e6)
         for each, (rtt_s, least_s, megabits) in enumerate(told)
     ]
+    gauge = CapacityProbe(dips=tuple(dips))
     assert gauge.capacity_bps == pytest.approx(417e6)
 
 
@@ -179,13 +179,14 @@ def test_where_only_one_drop_was_large_all_that_was_told_counts_in_the_end() -> 
         assert not gauge.done
         capacity_bps = None if megabits is None else megabits * 1e6
         at_s = 10.0 + number
-        gauge.dips.append(Dip(at_s, at_s + 0.3, 2e8, 1.9e8, 0.15, 0.15 - drop_ms / 1e3, capacity_bps))
+        dip = Dip(at_s, at_s + 0.3, 2e8, 1.9e8, 0.15, 0.15 - drop_ms / 1e3, capacity_bps)
+        gauge = replace(gauge, dips=(*gauge.dips, dip))
     assert gauge.done
     assert gauge.capacity_bps == 940e6
 
 
 def test_a_dip_is_short_and_moderate_and_ends() -> None:
-    gauge = CapacityProbe()
+    gauge = Stepped(CapacityProbe())
     bounds = list(steps(Path(), gauge, 30))
     assert gauge.done
     assert len(gauge.dips) <= 2 * TUNED.dips_most
@@ -202,7 +203,7 @@ def test_a_dip_is_short_and_moderate_and_ends() -> None:
 
 
 def test_the_first_dip_does_not_count() -> None:
-    gauge = CapacityProbe()
+    gauge = Stepped(CapacityProbe())
     for _ in steps(Path(), gauge, 30):
         if len(gauge.dips) < 3:
             assert gauge.capacity_bps is None
@@ -210,7 +211,7 @@ def test_the_first_dip_does_not_count() -> None:
 
 
 def test_without_a_queue_nothing_is_asked() -> None:
-    gauge = CapacityProbe()
+    gauge = Stepped(CapacityProbe())
     assert gauge.wants(1.0, 0.1005, 0.1, [8e6]) is None
     assert gauge.wants(1.0, 0.15, 0.1, [0.0]) is None
     assert gauge.wants(1.0, 0.15, 0.1, [8e6]) is not None
@@ -218,7 +219,7 @@ def test_without_a_queue_nothing_is_asked() -> None:
 
 def test_round_trips_that_do_not_answer_tell_nothing_and_it_gives_up() -> None:
     """The queue is of others that fill it whatever we do."""
-    gauge = CapacityProbe()
+    gauge = Stepped(CapacityProbe())
     rtts: list[float] = []
     chance = np.random.default_rng(2)
     for step in range(6000):
@@ -251,13 +252,13 @@ def test_dips_with_more_of_the_path_count_more_than_those_before() -> None:
 
 def test_another_path_is_measured_anew() -> None:
     gauge = gauged(Path())
-    gauge.new_path()
+    gauge.on_new_route()
     assert gauge.capacity_bps is None
     assert not gauge.done
 
 
 def test_where_bounds_are_refused_it_asks_no_more() -> None:
-    gauge = CapacityProbe()
+    gauge = Stepped(CapacityProbe())
     assert gauge.wants(1.0, 0.15, 0.1, [8e6]) is not None
     gauge.made(1.1, "not here")
     assert not gauge.dipping

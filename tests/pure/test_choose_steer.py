@@ -5,13 +5,11 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from beside import CAPACITY_BPS, DEFAULT, TICK_S, Ran, Simulated, right, run
+from beside import CAPACITY_BPS, DEFAULT, TICK_S, Ran, Simulated, arbiter_of, right, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stepped import Stepped
 
-from howdah.steering.arbiter import (
-    ChangeArbiter,
-)
 from howdah.steering.path_state import PathState
 from howdah.steering.policy import Paper, Situation
 from howdah.steering.shares import Background, Belief, Choice
@@ -116,12 +114,10 @@ def test_what_was_found_on_a_path_of_its_own_is_not_measured_again_beside_others
 
 def test_beside_others_it_goes_down_to_few_to_hear_them_though_it_was_held_to_find_them() -> None:
     """Where few cannot do it asks again only later."""
-    arbiter = ChangeArbiter(
+    arbiter = arbiter_of(
         UtilityPolicy(0.5), Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9)
     )
-    few = ChangeArbiter(
-        UtilityPolicy(0.5), Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e7)
-    )
+    few = arbiter_of(UtilityPolicy(0.5), Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e7))
     asked = []
     for tick in range(1, 1000):
         t_s = tick / 10
@@ -129,8 +125,8 @@ def test_beside_others_it_goes_down_to_few_to_hear_them_though_it_was_held_to_fi
             if each.needs_exclusivity(t_s):
                 each.found(t_s, exclusive=False)
                 asked += [t_s] if each is few else []
-            if each.look(Look(t_s, tick * 10**6, 0, 0.07), PATH) is not None:
-                each.made(t_s, None)
+            if (command := each.look(Look(t_s, tick * 10**6, 0, 0.07), PATH)) is not None:
+                each.made(command, t_s, None)
     assert arbiter.current == ONE
     assert few.current == DEFAULT
     assert len(asked) == 2
@@ -147,22 +143,20 @@ def test_where_others_have_left_no_queue_it_is_no_time_to_hear_them(queue_bdp: f
 
 def test_another_route_is_not_known_to_be_ours_alone() -> None:
     ran = run(always("nobody"), UtilityPolicy(0.5), 30)
-    ran.arbiter.new_path()
+    ran.arbiter.on_new_route()
     wanted = ran.arbiter.look(Look(30.2, 10**10, 0, 0.07, 100.0), PATH)
     assert wanted is not None
     assert (wanted.choice, wanted.why.words) == (DEFAULT, "the route has changed")
 
 
-def roomy(queue_s: Callable[[float, int], float], length_s: float) -> ChangeArbiter:
+def roomy(queue_s: Callable[[float, int], float], length_s: float) -> Stepped:
     """A transfer that began with one stream, over a path of 40 ms and a queue by time and streams."""
-    arbiter = ChangeArbiter(
-        UtilityPolicy(0.5), Situation(ONE, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9)
-    )
+    arbiter = arbiter_of(UtilityPolicy(0.5), Situation(ONE, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9))
     for tick in range(10, round(length_s / TICK_S)):
         t_s = tick * TICK_S
         rtt_s = PATH.base_rtt_s + queue_s(t_s, arbiter.current.streams)
-        if arbiter.look(Look(t_s, round(t_s * 1e7), 0, rtt_s, 100.0), PATH) is not None:
-            arbiter.made(t_s, None)
+        if (command := arbiter.look(Look(t_s, round(t_s * 1e7), 0, rtt_s, 100.0), PATH)) is not None:
+            arbiter.made(command, t_s, None)
     return arbiter
 
 
@@ -314,7 +308,7 @@ def test_bbr_that_hears_nobody_any_more_is_given_up_for_the_fair_default() -> No
 
 def test_another_route_has_another_share() -> None:
     ran = run(LATE, UtilityPolicy(0.5), 60, began=ONE, gauged=lambda t_s: 1.0)
-    ran.arbiter.new_path()
+    ran.arbiter.on_new_route()
     assert not ran.arbiter.has_fair_pace
     wanted = ran.arbiter.look(Look(60.2, 10**10, 0, 0.07, 100.0), PATH)
     assert wanted is not None
@@ -371,9 +365,7 @@ def test_who_may_be_bbr_is_not_taken_for_one_that_yields() -> None:
 def test_what_is_ours_of_a_full_path_that_was_measured_tells_whether_somebody_is_there(
     carries_bps: float, said: Belief, whose: str
 ) -> None:
-    arbiter = ChangeArbiter(
-        UtilityPolicy(0.5), Situation(ONE, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9)
-    )
+    arbiter = arbiter_of(UtilityPolicy(0.5), Situation(ONE, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9))
     for tick in range(1, 100):
         arbiter.look(Look(tick / 10, round(tick * 1e7 / 8), 0, 0.06), PATH)
     arbiter.capacity_probed(carries_bps)
@@ -410,7 +402,7 @@ def test_one_stream_with_less_than_most_of_an_equal_share_is_given_up() -> None:
 @pytest.mark.parametrize("resent", [0, 1])
 def test_it_goes_down_to_few_only_when_it_knows_how_many_can_do(resent: int) -> None:
     """The window of one stream carries a third of this path, with or without loss."""
-    arbiter = ChangeArbiter(
+    arbiter = arbiter_of(
         UtilityPolicy(0.5), Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9)
     )
     for tick in range(20, 300):
@@ -425,7 +417,7 @@ def test_what_a_hole_held_back_is_no_capacity() -> None:
     for tick in range(100):
         # Nothing for a second, and then all of it at once.
         moved_s = 3.0 if 30 <= tick < 40 else tick / 10
-        meter.add(Look(tick / 10, round(moved_s * 1e7), 0, 0.05))
+        meter = meter.add(Look(tick / 10, round(moved_s * 1e7), 0, 0.05))
     assert meter.rate_bps == pytest.approx(8e7)
 
 
@@ -516,7 +508,7 @@ def test_a_change_that_brings_nothing_is_undone_and_tried_again_later_and_later(
 
 
 def test_a_control_that_the_kernel_refuses_is_not_asked_for_again() -> None:
-    arbiter = ChangeArbiter(
+    arbiter = arbiter_of(
         UtilityPolicy(0.5), Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9)
     )
     asked = []
@@ -528,18 +520,18 @@ def test_a_control_that_the_kernel_refuses_is_not_asked_for_again() -> None:
         wanted = arbiter.look(Look(tick / 10, tick * 10**6, 0, 0.07), PATH)
         if wanted is not None:
             asked.append(wanted.choice)
-            arbiter.made(tick / 10, "no" if wanted.choice.is_bbr else None)
+            arbiter.made(wanted, tick / 10, "no" if wanted.choice.is_bbr else None)
     assert [choice for choice in asked if choice.is_bbr] == [BBR]
 
 
 def test_streams_that_the_user_asked_for_stay() -> None:
     fixed = Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9, streams_fixed=True)
-    arbiter = ChangeArbiter(UtilityPolicy(0.5), fixed)
+    arbiter = arbiter_of(UtilityPolicy(0.5), fixed)
     for tick in range(1, 400):
         if tick % 10 == 0:
             arbiter.update_belief(Belief({"1 bbr": 0.94}))
-        if arbiter.look(Look(tick / 10, tick * 10**6, 0, 0.07), PATH) is not None:
-            arbiter.made(tick / 10, None)
+        if (command := arbiter.look(Look(tick / 10, tick * 10**6, 0, 0.07), PATH)) is not None:
+            arbiter.made(command, tick / 10, None)
     assert arbiter.periods
     assert {period.choice.streams for period in arbiter.periods} == {DEFAULT.streams}
 
@@ -547,7 +539,7 @@ def test_streams_that_the_user_asked_for_stay() -> None:
 def test_another_route_is_another_path() -> None:
     ran = run(always("1 bbr"), UtilityPolicy(0.5), 60)
     assert ran.arbiter.capacity_bps is not None
-    ran.arbiter.new_path()
+    ran.arbiter.on_new_route()
     assert ran.arbiter.capacity_bps is None
     assert ran.arbiter.belief == Belief({})
 

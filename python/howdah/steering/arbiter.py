@@ -29,24 +29,31 @@
 So what a wrong verdict can cost is bounded: see ``docs/choosing.md``. Pure: times and counts are arguments.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from howdah.probing.queue import queues
-from howdah.steering.path_state import PathShare, PathState
+from howdah.steering.path_state import UNKNOWN, PathCapacity, PathShare, PathState
 from howdah.steering.policy import Policy, Preference, Situation, stream_counts, sure_kind
 from howdah.steering.shares import NOT_KNOWN, Belief, Choice, Kind
+from howdah.steering.states import Event, Phase, moves
 from howdah.steering.throughput import Look, Throughput
-from howdah.steering.tunables import TUNED
+from howdah.steering.tunables import TUNED, lasting
 from howdah.values.reason import Reason, Why
 
 
 class Command(NamedTuple):
-    """A change to be made."""
+    """How the streams are to send from now on, and for what."""
 
+    event: Event
     choice: Choice
     why: Why
+    target: Choice | None = None
+    """Where halving leads; None: no change of mind, but a bound."""
+    preference: Preference | None = None
     begin_bps: float | None = None
-    """Of all streams, what paced ones begin with; None: their share."""
+    """What paced streams begin with, together; None: their share."""
 
 
 class Period(NamedTuple):
@@ -121,48 +128,70 @@ UNYIELDING = Belief({"1 bbr": TUNED.sure_to_take})
 """Who leaves us clearly less than an equal share."""
 
 
+@dataclass(frozen=True, slots=True)
 class ChangeArbiter:
-    """Decides for one transfer."""
+    """Decides when one transfer changes how it sends; each method that changes something returns the next."""
 
-    def __init__(self, policy: Policy, now: Situation, began: str | None = None) -> None:
+    policy: Policy
+    now: Situation
+    path: PathShare
+    target: Choice
+    """Where halving leads; else what there is."""
+    able: bool = True
+    """Somebody could tell who is there, if we sent by few streams."""
+    belief: Belief = NOT_KNOWN
+    verdicts: int = 0
+    asked: int = 0
+    preferred: tuple[Choice, int] | None = None
+    sure_s: float | None = None
+    since_s: float = 0.0
+    trial: Trial | None = None
+    reason: Why | None = None
+    """For what the last change was made."""
+    default_bps: float | None = None
+    """What the fair default gave when it was in use last."""
+    asks_s: float = 0.0
+    """From then on it may ask whether the path is ours alone."""
+    measured: dict[Kind, dict[Choice, float]] = field(default_factory=dict)
+    failures: int = 0
+    cooldown_until_s: float = 0.0
+    """Nothing is tried earlier, for something failed."""
+    quiet_s: float = 0.0
+    """The streams are not reduced earlier, for nobody was there."""
+    room_s: float = 0.0
+    """There is no room earlier, for streams were left in order to recognise others."""
+    moved: bool = False
+    periods: tuple[Period, ...] = ()
+
+    @classmethod
+    def begin(cls, policy: Policy, now: Situation, began: str | None = None) -> "ChangeArbiter":
         """``began`` is why the transfer has begun with ``now.current``, where that is not the default."""
-        self._policy, self._now = policy, now
-        self._path = PathShare(PathState(0.0, now.queue_bdp))
-        self.able = True
-        """Somebody could tell who is there, if we sent by few streams."""
-        self.belief = NOT_KNOWN
-        self._verdicts, self._asked = 0, 0
-        self._preferred: tuple[Choice, int] | None = None
-        self._sure_s: float | None = None
-        self._since_s = 0.0
-        self._target = now.current
-        """Where halving leads; else what there is."""
-        self._trial: Trial | None = None
-        self._eased_for = Reason.TO_RECOGNISE.because()
-        self._pending: tuple[Command, Choice, Preference | None] | None = None
-        self._default_bps: float | None = None
-        """What the fair default gave when it was in use last."""
-        self._asks_s = 0.0
-        """From then on it may ask whether the path is ours alone."""
-        self._measured: dict[Kind, dict[Choice, float]] = {}
-        self._failures = 0
-        self._cooldown_until_s = self._quiet_s = self._room_s = 0.0
-        """After what failed, after nobody was heard, and after streams were left to hear others."""
-        self._moved = False
-        self.periods: list[Period] = []
-        if now.current != now.default:
-            self._trial = Trial(_to_hear(now.current, now.default), None)
-            self.periods.append(Period(0.0, now.current, began or "", None, None, None, None, None))
+        made = cls(policy, now, PathShare(PathState(0.0, now.queue_bdp)), now.current)
+        if now.current == now.default:
+            return made
+        period = Period(0.0, now.current, began or "", None, None, None, None, None)
+        return replace(made, trial=Trial(_to_hear(now.current, now.default), None), periods=(period,))
+
+    @property
+    def phase(self) -> Phase:
+        """What the transfer does, but for probes."""
+        if self.current != self.target:
+            return Phase.EASING
+        if self.has_fair_pace or (self.paced and self.trial is None):
+            return Phase.PACED
+        if self.current == self.now.default:
+            return Phase.PLANNED
+        return Phase.TRIAL if self._heard_for else Phase.QUIET
 
     @property
     def current(self) -> Choice:
         """How it is sent now."""
-        return self._now.current
+        return self.now.current
 
     @property
     def _heard_for(self) -> bool:
         """Whether the last change was made for somebody, and not to hear."""
-        return bool(self.periods) and (self._trial is None or self._trial.preference.probability > 0)
+        return bool(self.periods) and (self.trial is None or self.trial.preference.probability > 0)
 
     @property
     def _proven(self) -> bool:
@@ -174,157 +203,184 @@ class ChangeArbiter:
     @property
     def can_recognise(self) -> bool:
         """Whether who is there can be told beside what we send now."""
-        return self.current.streams <= TUNED.recognise_streams or self._now.streams_fixed or self.paced
+        return self.current.streams <= TUNED.recognise_streams or self.now.streams_fixed or self.paced
 
     @property
     def paced(self) -> bool:
         """Whether our streams are bounded to a share, and so do not answer to the queue."""
-        return self.current.is_paced(self._now.default)
+        return self.current.is_paced(self.now.default)
 
     @property
     def has_fair_pace(self) -> bool:
         """Whether they may have what others leave of the path (``pace``)."""
-        return self.current == self._now.fair_pace
+        return self.current == self.now.fair_pace
 
     @property
     def _fair(self) -> Choice:
         """The fair default."""
-        return self._now.fair_pace or self._now.default
+        return self.now.fair_pace or self.now.default
 
     @property
     def share_bps(self) -> float:
         """An equal share of what the path carries."""
-        return self._path.carries.share_bps
+        return self.path.capacity.share_bps
 
     def needs_capacity(self, t_s: float) -> bool:
         """Whether to know what the path carries would help, and nothing else changes now."""
         # What has arrived on a path of its own is known better than by dips.
-        if not (self._policy.paces and self._path.path.finely) or self.exclusive:
+        if not (self.policy.paces and self.path.path.finely) or self.exclusive:
             return False
         kind = sure_kind(self.belief)
-        settled = self.current == self._target and t_s - self._begun() >= 0
-        yields = kind[0] == "loss" if kind else t_s >= TUNED.doubt_s and self._path.full and self._doubtful
+        settled = self.current == self.target and t_s - self._begun() >= 0
+        yields = kind[0] == "loss" if kind else t_s >= TUNED.doubt_s and self.path.full and self._doubtful
         # BBR keeps no window: neither ours nor another's answers to a dip as the rest does.
-        return self._pending is None and settled and self.can_recognise and yields and not self.current.is_bbr
+        return settled and self.can_recognise and yields and not self.current.is_bbr
 
     def needs_exclusivity(self, t_s: float) -> bool:
         """Whether the plan's streams may fill a path of their own, and that is to be known."""
-        plan = self._now.default
-        if not self._policy.paces or plan.is_bbr or self.current != plan or not self._wants_to_hear(t_s):
+        plan = self.now.default
+        if not self.policy.paces or plan.is_bbr or self.current != plan or not self._wants_to_hear(t_s):
             return False
-        settled = self._pending is None and t_s >= max(self._asks_s, self._begun())
-        return settled and self._path.path.finely and self._path.full
+        settled = t_s >= max(self.asks_s, self._begun())
+        return settled and self.path.path.finely and self.path.full
 
-    def found(self, t_s: float, exclusive: bool) -> None:
-        """Whether nobody else fills the path; with a bound so far, which goes on then."""
-        self._path.carries.exclusive = exclusive
+    def found(self, t_s: float, exclusive: bool) -> "ChangeArbiter":
+        """The same where it is known whether nobody else fills the path; a bound so far goes on then."""
+        known = self._with_capacity(replace(self.path.capacity, exclusive=exclusive))
         if not exclusive:
-            self._asks_s, self._quiet_s = t_s + TUNED.quiet_again_s, 0.0
-        else:
-            self._default_bps = None
-            self._share_out()
+            return replace(known, asks_s=t_s + TUNED.quiet_again_s, quiet_s=0.0)
+        return replace(known, default_bps=None)._shared_out()
 
     @property
     def exclusive(self) -> bool:
         """Whether nobody else was found to fill the path."""
-        return self._path.carries.exclusive
+        return self.path.capacity.exclusive
 
     @property
     def capacity_bps(self) -> float | None:
         """What the path carries, at least."""
-        return self._path.carries.rate_bps
+        return self.path.capacity.rate_bps
 
-    def capacity_probed(self, capacity_bps: float) -> None:
-        """What the path carries has been measured; the fair default is now to pace the plan's streams."""
-        if self._path.carries.probed_bps is None:
-            self._default_bps = None
-        self._path.carries.capacity_probed(capacity_bps, self.belief)
-        self._share_out()
+    def capacity_probed(self, capacity_bps: float) -> "ChangeArbiter":
+        """The same where it was measured what the path carries: now the plan's streams are to be paced."""
+        before = self.path.capacity
+        known = self._with_capacity(before.probed(capacity_bps, self.belief))
+        default_bps = self.default_bps if before.probed_bps is not None else None
+        return replace(known, default_bps=default_bps)._shared_out()
 
-    def _share_out(self) -> None:
-        """Streams are paced to an equal share of what the path is known to carry by now."""
-        fair, paced = self.has_fair_pace, self._path.carries.shared_by(self._now.default)
-        self._now = self._now._replace(fair_pace=paced)
-        if fair:
-            # No change: how much they have in fact is not decided here.
-            self._now, self._target = self._now._replace(current=paced), paced
-            self.periods[-1] = self.periods[-1]._replace(choice=paced)
+    def _with_capacity(self, capacity: PathCapacity) -> "ChangeArbiter":
+        return replace(self, path=replace(self.path, capacity=capacity))
 
-    def update_belief(self, verdict: Belief) -> None:
-        """A new verdict on who is there; what it gives no class is something never seen."""
-        verdict = self._path.tells(verdict)
-        self.belief = verdict if not self._verdicts else self.belief.mixed(verdict, TUNED.verdict_weight)
-        self._verdicts += 1
-
-    def new_path(self) -> None:
-        """The route has changed for good: what was measured and heard was of another path."""
-        self._path.new_path()
-        self._measured.clear()
-        self.belief, self._verdicts, self._asked = NOT_KNOWN, 0, 0
-        self._trial = self._preferred = self._sure_s = self._default_bps = None
-        self._asks_s = self._room_s = 0.0
-        self._now = self._now._replace(fair_pace=None)
-        self._moved = True
-
-    def look(self, look: Look, path: PathState) -> Command | None:
-        """What to change now."""
-        self._path.add(look, path)
-        if self._pending is not None:
-            return None
-        self._now = self._now._replace(queue_bdp=path.queue_bdp, capacity_bps=self.capacity_bps)
-        if self._now.fair_pace is not None:
-            self._share_out()
-        had = self._settled(look.t_s)
-        self._note(had)
-        if look.left_s is not None and look.left_s < TUNED.last_s:
-            return None
-        self._pending = self._let_go()
-        if self._pending is None and look.t_s >= TUNED.first_s:
-            self._pending = (
-                self._room(look.t_s)
-                or self._hold()
-                or self._undo(look.t_s, had)
-                or self._prefer(look.t_s)
-                or self._ease(look)
-                or self._quiet(look.t_s)
-            )
-        return self._pending[0] if self._pending else None
-
-    def made(self, t_s: float, refused: str | None) -> None:
-        """What came of the change that was wanted last."""
-        if self._pending is None:
-            return
-        (wanted, target, preference), self._pending = self._pending, None
-        self._preferred = None
-        if refused is not None:
-            control = wanted.choice.congestion_control
-            self._now = self._now._replace(
-                controls=tuple(each for each in self._now.controls if each != control)
-            )
-            self._target = self.current
-            return
-        before = self._lately(t_s) or self._path.meter.over(max(self._since_s, t_s - TUNED.look_back_s), t_s)
-        going_on = target == self._target and preference is None
-        if self.current == self._fair and before is not None:
-            self._default_bps = before.rate_bps
-        heard_for = preference is not None and preference.probability > 0
-        self._now, self._since_s, self._target = self._now._replace(current=wanted.choice), t_s, target
-        if going_on:
-            return
-        self._sure_s, self._eased_for = None, wanted.why
-        if target == self._fair:
-            # What was heard is not heard any more behind so many streams.
-            self.belief = NOT_KNOWN if not self.can_recognise else self.belief
-            self._verdicts, self._asked = (self._verdicts, self._asked) if self.can_recognise else (0, 0)
-            self._quiet_s = t_s + (0.0 if self.can_recognise else TUNED.quiet_again_s)
-        lately = self._path.lately
-        lately_bps = lately and lately.rate_bps
-        self._trial = None if preference is None else Trial(preference, before, lately_bps)
-        told = (heard_for or self.has_fair_pace) and sure_kind(self.belief) is not None
-        label, probability = self.belief.likeliest if told else (None, None)
-        self.periods.append(
-            Period(t_s, target, wanted.why.words, label, probability, before, None, None, self.has_fair_pace)
+    def _shared_out(self) -> "ChangeArbiter":
+        """The same where streams are paced to an equal share of what the path is known to carry by now."""
+        paced = self.path.capacity.shared_by(self.now.default)
+        now = self.now._replace(fair_pace=paced)
+        if not self.has_fair_pace:
+            return replace(self, now=now)
+        # No change: how much they have in fact is not decided here.
+        return replace(self, now=now._replace(current=paced), target=paced)._with_latest(
+            self.periods[-1]._replace(choice=paced)
         )
+
+    def _with_latest(self, period: Period) -> "ChangeArbiter":
+        return replace(self, periods=(*self.periods[:-1], period))
+
+    def update_belief(self, verdict: Belief) -> "ChangeArbiter":
+        """The same after a verdict on who is there; what it gives no class is something never seen."""
+        belief = self.path.tells(verdict)
+        if self.verdicts:
+            belief = self.belief.mixed(belief, TUNED.verdict_weight)
+        return replace(self, belief=belief, verdicts=self.verdicts + 1)
+
+    def on_new_route(self) -> "ChangeArbiter":
+        """The same after the route has changed for good: all that was measured was of another path."""
+        return replace(
+            self._with_capacity(UNKNOWN),
+            now=self.now._replace(fair_pace=None),
+            measured={},
+            belief=NOT_KNOWN,
+            verdicts=0,
+            asked=0,
+            trial=None,
+            preferred=None,
+            sure_s=None,
+            default_bps=None,
+            asks_s=0.0,
+            room_s=0.0,
+            moved=True,
+        )
+
+    def look(self, look: Look, path: PathState) -> "Decided":
+        """What to change now, by the next look at a path that is known so."""
+        return self.add(look, path).decide(look)
+
+    def add(self, look: Look, path: PathState) -> "ChangeArbiter":
+        """The same with the next look, where nothing is to be changed."""
+        return replace(self, path=self.path.add(look, path))
+
+    def decide(self, look: Look) -> "Decided":
+        """The first move of this phase that can be made by the look that was added last."""
+        path = self.path.path
+        known = replace(self, now=self.now._replace(queue_bdp=path.queue_bdp, capacity_bps=self.capacity_bps))
+        if known.now.fair_pace is not None:
+            known = known._shared_out()
+        had = known._settled(look.t_s)
+        known = known._noted(had)
+        if look.left_s is not None and look.left_s < TUNED.last_s:
+            return known, None
+        known, command = known._release()
+        if command is not None or look.t_s < TUNED.first_s:
+            return known, command
+        for move in (_MOVES[event] for event in moves(known.phase) if event in _MOVES):
+            known, command = move(known, look, had)
+            if command is not None:
+                break
+        return known, command
+
+    def made(self, command: Command, t_s: float, refused: str | None) -> "ChangeArbiter":
+        """The same when a change is in force, or was refused."""
+        target, preference = command.target or self.target, command.preference
+        if refused is not None:
+            control = command.choice.congestion_control
+            controls = tuple(each for each in self.now.controls if each != control)
+            now = self.now._replace(controls=controls)
+            return replace(self, preferred=None, now=now, target=self.current)
+        earlier_s = max(self.since_s, t_s - TUNED.look_back_s)
+        before = self._lately(t_s) or self.path.meter.over(earlier_s, t_s)
+        default_bps = self.default_bps
+        if self.current == self._fair and before is not None:
+            default_bps = before.rate_bps
+        changed = replace(
+            self,
+            preferred=None,
+            now=self.now._replace(current=command.choice),
+            since_s=t_s,
+            target=target,
+            default_bps=default_bps,
+        )
+        going_on = target == self.target and preference is None
+        return changed if going_on else changed._begun_for(command, target, t_s, before)
+
+    def _begun_for(
+        self, command: Command, target: Choice, t_s: float, before: Throughput | None
+    ) -> "ChangeArbiter":
+        """The same at the begin of a new period."""
+        changed, preference = replace(self, sure_s=None, reason=command.why), command.preference
+        if target == self._fair:
+            if self.can_recognise:
+                changed = replace(changed, quiet_s=t_s)
+            else:
+                # What was heard is not heard any more behind so many streams.
+                quiet_s = t_s + TUNED.quiet_again_s
+                changed = replace(changed, belief=NOT_KNOWN, verdicts=0, asked=0, quiet_s=quiet_s)
+        lately = self.path.lately
+        trial = None if preference is None else Trial(preference, before, lately and lately.rate_bps)
+        heard_for = preference is not None and preference.probability > 0
+        told = (heard_for or self.has_fair_pace) and sure_kind(changed.belief) is not None
+        label, probability = changed.belief.likeliest if told else (None, None)
+        why, paced = command.why.words, self.has_fair_pace
+        period = Period(t_s, target, why, label, probability, before, None, None, paced)
+        return replace(changed, trial=trial, periods=(*self.periods, period))
 
     @property
     def _believed(self) -> Belief:
@@ -332,7 +388,7 @@ class ChangeArbiter:
         kind = sure_kind(self.belief)
         if not self.has_fair_pace or (kind is not None and kind[0] == "loss"):
             return self.belief
-        if not self._path.squeezed:
+        if not self.path.squeezed:
             return NOT_KNOWN
         return self.belief if kind and kind[0] != "nobody" else UNYIELDING
 
@@ -345,7 +401,7 @@ class ChangeArbiter:
 
     @property
     def _base_rtt_s(self) -> float:
-        return self._path.path.base_rtt_s
+        return self.path.path.base_rtt_s
 
     @property
     def _settle_s(self) -> float:
@@ -354,72 +410,74 @@ class ChangeArbiter:
     @property
     def _judge_s(self) -> float:
         """After it has settled."""
-        eased = self._trial is not None and self._trial.preference.growth < 1
-        return max(TUNED.judge_s, TUNED.judge_round_trips * self._path.path.base_rtt_s if eased else 0.0)
+        eased = self.trial is not None and self.trial.preference.growth < 1
+        return max(TUNED.judge_s, TUNED.judge_round_trips * self._base_rtt_s if eased else 0.0)
 
     def _begun(self) -> float:
-        return self._since_s + (self._settle_s if self.periods else 0.0)
+        return self.since_s + (self._settle_s if self.periods else 0.0)
 
     def _lately(self, t_s: float) -> Throughput | None:
-        return self._path.meter.over(max(self._begun(), t_s - TUNED.look_back_s), t_s)
+        return self.path.meter.over(max(self._begun(), t_s - TUNED.look_back_s), t_s)
 
     def _settled(self, t_s: float) -> Throughput | None:
         """What this choice has had lately, once it has settled for long enough."""
-        at_target = self.current == self._target
+        at_target = self.current == self.target
         return self._lately(t_s) if at_target and t_s - self._begun() >= self._judge_s else None
 
-    def _note(self, had: Throughput | None) -> None:
+    def _noted(self, had: Throughput | None) -> "ChangeArbiter":
+        """The same with what this choice has had."""
         if had is None:
-            return
-        if self.current == self._fair:
-            self._default_bps = had.rate_bps
+            return self
+        noted = replace(self, default_bps=had.rate_bps) if self.current == self._fair else self
         if self.periods and self.periods[-1].undone is None:
-            self.periods[-1] = self.periods[-1]._replace(after=had)
+            noted = noted._with_latest(self.periods[-1]._replace(after=had))
         kind = sure_kind(self._believed)
-        if kind is not None:
-            self._measured.setdefault(kind[0], {})[self.current] = had.rate_bps
+        if kind is None:
+            return noted
+        beside = {**self.measured.get(kind[0], {}), self.current: had.rate_bps}
+        return replace(noted, measured={**self.measured, kind[0]: beside})
 
-    def _undo(self, t_s: float, had: Throughput | None) -> tuple[Command, Choice, None] | None:
+    def _undo(self, look: Look, had: Throughput | None) -> "Decided":
         """Back to the fair default, if the choice has not brought what it was made for, or nobody knows."""
+        t_s = look.t_s
         default = self._fair
-        if self._target == default:
-            return None
-        known = self.current != self._target or sure_kind(self.belief) is not None
-        if known or self._sure_s is None:
-            self._sure_s = t_s
-        unsure = t_s - self._sure_s > (TUNED.proven_s if self._proven else TUNED.unsure_s)
+        if self.target == default:
+            return self, None
+        known = self.current != self.target or sure_kind(self.belief) is not None
+        sure_s = t_s if known or self.sure_s is None else self.sure_s
+        unsure = t_s - sure_s > (TUNED.proven_s if self._proven else TUNED.unsure_s)
         failed = None
-        if had is not None and self._trial is not None and (known or unsure or self._heard_for):
-            failed = self._trial.failed(had, sure_kind(self.belief), self._default_bps, self.capacity_bps)
+        if had is not None and self.trial is not None and (known or unsure or self._heard_for):
+            failed = self.trial.failed(had, sure_kind(self.belief), self.default_bps, self.capacity_bps)
         if failed is None and unsure and self._heard_for:
             failed = Reason.NOT_RECOGNISED.because()
         if failed is None:
-            return None
-        self._cooldown_until_s = t_s + min(TUNED.cooldown_most_s, TUNED.cooldown_s * 2**self._failures)
-        self._failures += 1
+            return replace(self, sure_s=sure_s), None
+        cooldown_s = min(TUNED.cooldown_most_s, TUNED.cooldown_s * 2**self.failures)
+        undone = replace(self, sure_s=sure_s, cooldown_until_s=t_s + cooldown_s, failures=self.failures + 1)
         if self.periods:
-            self.periods[-1] = self.periods[-1]._replace(undone=failed.words)
-        return Command(default, failed), default, None
+            undone = undone._with_latest(self.periods[-1]._replace(undone=failed.words))
+        return undone, Command(Event.UNDO, default, failed, default)
 
-    def _prefer(self, t_s: float) -> tuple[Command, Choice, Preference] | None:
+    def _prefer(self, look: Look, _had: Throughput | None) -> "Decided":
         """What the policy would have, when it has wanted that for long enough."""
-        if self._verdicts == self._asked:
-            return None
-        self._asked = self._verdicts
-        preference = self._policy(self._believed, self._situation())
-        if preference is None or preference.choice == self._target or preference.gain < TUNED.gain:
-            self._preferred = None
-            return None
+        t_s = look.t_s
+        if self.verdicts == self.asked:
+            return self, None
+        asked = replace(self, asked=self.verdicts)
+        preference = self.policy(self._believed, self._situation())
+        if preference is None or preference.choice == self.target or preference.gain < TUNED.gain:
+            return replace(asked, preferred=None), None
         if preference.choice.is_bbr and preference.probability < TUNED.sure_to_take:
-            self._preferred = None
-            return None
-        times = 1 + (self._preferred[1] if self._preferred and self._preferred[0] == preference.choice else 0)
-        self._preferred = preference.choice, times
-        soon = self._heard_for and t_s - self._since_s < max(TUNED.dwell_s, self._settle_s + TUNED.judge_s)
-        cooling = preference.choice != self._fair and t_s < self._cooldown_until_s
+            return replace(asked, preferred=None), None
+        times = 1 + (self.preferred[1] if self.preferred and self.preferred[0] == preference.choice else 0)
+        asked = replace(asked, preferred=(preference.choice, times))
+        soon = self._heard_for and t_s - self.since_s < max(TUNED.dwell_s, self._settle_s + TUNED.judge_s)
+        cooling = preference.choice != self._fair and t_s < self.cooldown_until_s
         if times < TUNED.verdicts_agree or soon or cooling:
-            return None
-        return Command(_step(self.current, preference.choice), self._why()), preference.choice, preference
+            return asked, None
+        choice = _step(self.current, preference.choice)
+        return asked, Command(Event.PREFER, choice, self._why(), preference.choice, preference)
 
     def _why(self) -> Why:
         """For a change made for whom is there."""
@@ -428,89 +486,95 @@ class ChangeArbiter:
         label, probability = self.belief.likeliest
         return Reason.RECOGNISED.because(label=label, probability=probability)
 
-    def _hold(self) -> tuple[Command, Choice, None] | None:
+    def _pace(self, _look: Look, _had: Throughput | None) -> "Decided":
         """The plan's streams paced, as soon as it is known how much is an equal share."""
-        paced = self._now.fair_pace
-        if paced is None or self.current.is_bbr or self._target == paced:
-            return None
-        if paced.congestion_control not in self._now.controls:
+        paced = self.now.fair_pace
+        if paced is None or self.current.is_bbr or self.target == paced:
+            return self, None
+        if paced.congestion_control not in self.now.controls:
             # It has been refused.
-            return None
-        if self._path.carries.probed_bps is None:
-            begin_bps = TUNED.pace_rest * (self.capacity_bps or 0.0)
-            return Command(paced, Reason.EXCLUSIVE.because(), begin_bps), paced, None
-        return Command(paced, Reason.CAPACITY_KNOWN.because()), paced, None
+            return self, None
+        if self.path.capacity.probed_bps is not None:
+            return self, Command(Event.PACE, paced, Reason.CAPACITY_KNOWN.because(), paced)
+        begin_bps = TUNED.pace_rest * (self.capacity_bps or 0.0)
+        return self, Command(Event.PACE, paced, Reason.EXCLUSIVE.because(), paced, begin_bps=begin_bps)
 
-    def _let_go(self) -> tuple[Command, Choice, None] | None:
-        """Without a bound that was for another path."""
-        moved, self._moved = self._moved, False
-        if not moved or not self.paced:
-            return None
-        target = self._now.default
-        return Command(target, Reason.ROUTE_CHANGED.because()), target, None
+    def _release(self) -> "Decided":
+        """The plan's choice in place of a bound that was for another path."""
+        released, plan = replace(self, moved=False), self.now.default
+        if not self.moved or not self.paced:
+            return released, None
+        return released, Command(Event.RELEASE, plan, Reason.ROUTE_CHANGED.because(), plan)
 
-    def _ease(self, look: Look) -> tuple[Command, Choice, None] | None:
+    def _ease(self, look: Look, _had: Throughput | None) -> "Decided":
         """The next halving, when the queue is back."""
-        if self.current == self._target:
-            return None
-        waited_s, base_s = look.t_s - self._since_s, self._path.path.base_rtt_s
-        if waited_s < max(TUNED.ease_s, TUNED.ease_round_trips * base_s):
-            return None
+        waited_s, base_s = look.t_s - self.since_s, self._base_rtt_s
+        if waited_s < lasting(TUNED.ease_s, TUNED.ease_round_trips, base_s):
+            return self, None
         queue_s = 0.0 if look.rtt_s is None else look.rtt_s - base_s
-        if queue_s < TUNED.ease_queue * self._path.path.queue_bdp * base_s and waited_s < TUNED.ease_most_s:
-            return None
-        return Command(_step(self.current, self._target), self._eased_for), self._target, None
+        if queue_s < TUNED.ease_queue * self.path.path.queue_bdp * base_s and waited_s < TUNED.ease_most_s:
+            return self, None
+        why = self.reason or Reason.TO_RECOGNISE.because()
+        return self, Command(Event.EASE, _step(self.current, self.target), why, self.target)
 
-    def _quiet(self, t_s: float) -> tuple[Command, Choice, Preference] | None:
-        """Few streams, so that others can be heard."""
-        if (
-            t_s < self._quiet_s
-            or not self._wants_to_hear(t_s)
-            or self.needs_exclusivity(t_s)
-            or self._path.emptied
-        ):
-            return None
-        target = self.current._replace(streams=next(stream_counts(self._now)))
+    def _reduce(self, look: Look, _had: Throughput | None) -> "Decided":
+        """Few streams, so that others can be recognised."""
+        t_s = look.t_s
+        if t_s < self.quiet_s or not self._wants_to_hear(t_s):
+            return self, None
+        if self.needs_exclusivity(t_s) or self.path.emptied:
+            return self, None
+        target = self.current._replace(streams=next(stream_counts(self.now)))
         if target == self.current:
-            return None
-        self._room_s = t_s + TUNED.quiet_room_s
-        wanted = Command(_step(self.current, target), Reason.TO_RECOGNISE.because())
-        return wanted, target, _to_hear(target, self.current)
+            return self, None
+        choice, few = _step(self.current, target), _to_hear(target, self.current)
+        command = Command(Event.REDUCE, choice, Reason.TO_RECOGNISE.because(), target, few)
+        return replace(self, room_s=t_s + TUNED.quiet_room_s), command
 
     def _wants_to_hear(self, t_s: float) -> bool:
         """Whether who is there is to be heard, and cannot be beside what is sent now."""
-        if (
-            self.can_recognise
-            or not self.able
-            or self._target != self.current
-            or t_s < self._cooldown_until_s
-        ):
+        if self.can_recognise or not self.able or self.target != self.current or t_s < self.cooldown_until_s:
             return False
         if t_s < TUNED.first_s or self.capacity_bps is None:
             # How many can do is not known yet.
             return False
         # Between few and the default it is on its way to it, and the path has no more room.
         kept_s = TUNED.quiet_again_s if self._heard_for else self._settle_s + TUNED.judge_s
-        return self.current == self._fair or t_s - self._since_s >= kept_s
+        return self.current == self._fair or t_s - self.since_s >= kept_s
 
-    def _room(self, t_s: float) -> tuple[Command, Choice, Preference | None] | None:
+    def _grow(self, look: Look, _had: Throughput | None) -> "Decided":
         """Twice the streams, where the fair default has not been had yet and the path is not full."""
-        default, kind = self._now.default, sure_kind(self.belief)
-        if self._now.fair_pace or self._default_bps is not None or self.current == default or self._heard_for:
-            return None
-        if t_s < self._room_s or (kind is not None and kind[0] != "nobody"):
-            return None
-        longest_s = self._path.meter.longest_rtt_s(t_s - TUNED.room_s, t_s)
-        if t_s - self._since_s < TUNED.room_s or longest_s is None or queues(longest_s, self._base_rtt_s):
-            return None
+        t_s = look.t_s
+        default, kind = self.now.default, sure_kind(self.belief)
+        if self.now.fair_pace or self.default_bps is not None or self.current == default or self._heard_for:
+            return self, None
+        if t_s < self.room_s or (kind is not None and kind[0] != "nobody"):
+            return self, None
+        longest_s = self.path.meter.longest_rtt_s(t_s - TUNED.room_s, t_s)
+        if t_s - self.since_s < TUNED.room_s or longest_s is None or queues(longest_s, self._base_rtt_s):
+            return self, None
         target = self.current._replace(streams=min(default.streams, 2 * self.current.streams))
-        trial = None if target == default else _to_hear(target, default)
-        return Command(target, Reason.ROOM.because()), target, trial
+        few = None if target == default else _to_hear(target, default)
+        return self, Command(Event.GROW, target, Reason.ROOM.because(), target, few)
 
     def _situation(self) -> Situation:
         kind = sure_kind(self._believed)
-        measured = self._measured.get(kind[0], {}) if kind else {}
-        return self._now._replace(measured=dict(measured))
+        measured = self.measured.get(kind[0], {}) if kind else {}
+        return self.now._replace(measured=dict(measured))
+
+
+Decided = tuple[ChangeArbiter, Command | None]
+"""The next arbiter, and what is to be changed."""
+
+_MOVES: dict[Event, Callable[[ChangeArbiter, Look, Throughput | None], Decided]] = {
+    Event.GROW: ChangeArbiter._grow,
+    Event.PACE: ChangeArbiter._pace,
+    Event.UNDO: ChangeArbiter._undo,
+    Event.PREFER: ChangeArbiter._prefer,
+    Event.EASE: ChangeArbiter._ease,
+    Event.REDUCE: ChangeArbiter._reduce,
+}
+"""How the arbiter makes each of its moves."""
 
 
 def _to_hear(few: Choice, before: Choice) -> Preference:
@@ -519,7 +583,7 @@ def _to_hear(few: Choice, before: Choice) -> Preference:
 
 
 def _step(now: Choice, target: Choice) -> Choice:
-    """Half of the streams at the least, unless the target is sent in another path."""
+    """Half of the streams at the least, unless the target is sent in another way."""
     if now.congestion_control != target.congestion_control or target.is_bbr:
         return target
     return target._replace(streams=max(target.streams, now.streams // 2))

@@ -15,6 +15,7 @@ bursts, which were part of the queue, are no more. Pure: times and round trips a
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -41,31 +42,31 @@ class Dip(NamedTuple):
     """Null: it told nothing, for round trips did not answer to it."""
 
 
+@dataclass(frozen=True, slots=True)
 class CapacityProbe:
-    """Measures one path."""
+    """Measures one path; each method that changes something returns the next probe."""
 
-    def __init__(self) -> None:
-        self.dips: list[Dip] = []
-        self._first = 0
-        """Those before were of another path,"""
-        self._again = 0
-        """and those before with less of it."""
-        self._rate_bps = self._bound_bps = self._base_rtt_s = 0.0
-        self._emptied = 0
-        self._begin_s: float | None = None
-        self._end_s: float | None = None
-        self._lasts_s = 0.0
-        self._free_s = 0.0
-        self.asked = False
-        """A bound is on its way to the streams."""
+    dips: tuple[Dip, ...] = ()
+    first: int = 0
+    """Those before were of another path,"""
+    again_from: int = 0
+    """and those before with less of it."""
+    rate_bps: float = 0.0
+    bound_bps: float = 0.0
+    base_rtt_s: float = 0.0
+    emptied: int = 0
+    begin_s: float | None = None
+    end_s: float | None = None
+    lasts_s: float = 0.0
+    free_s: float = 0.0
 
     @property
     def capacity_bps(self) -> float | None:
         """What the path carries, in bits of payload a second; None as long as that is not known."""
-        told = sorted(self._told_clearly(self._first))
+        told = sorted(self._told_clearly(self.first))
         if len(told) < 2 and self._used_up:
             # One clear dip and some that are small: nothing better will come.
-            told = sorted(self._told_at_all(self._first))
+            told = sorted(self._told_at_all(self.first))
         if len(told) >= TUNED.dip_median_from:
             return _median(told)
         # Two that are both spoilt differ.
@@ -76,21 +77,20 @@ class CapacityProbe:
     @property
     def done(self) -> bool:
         """Another dip would tell no more."""
-        return self._used_up or len(self._told_clearly(self._again)) >= TUNED.dips_most
+        return self._used_up or len(self._told_clearly(self.again_from)) >= TUNED.dips_most
 
     @property
     def dipping(self) -> bool:
-        """Less is sent, or its round trips are not all known yet."""
-        return self.asked or self._begin_s is not None
+        """Whether less is sent, or the round trips of that are not all known yet."""
+        return self.begin_s is not None
 
-    def new_path(self) -> None:
-        """The route has changed for good. A dip there is ends as it would."""
-        self._first = self._again = len(self.dips)
+    def on_new_route(self) -> "CapacityProbe":
+        """The same after the route has changed for good; a dip that there is ends as it would."""
+        return replace(self, first=len(self.dips), again_from=len(self.dips))
 
-    def again(self, t_s: float) -> None:
-        """More of the path is ours from now on: dips tell it better than those before."""
-        self._again = len(self.dips)
-        self._free_s = max(self._free_s, t_s + TUNED.dip_again_s)
+    def again(self, t_s: float) -> "CapacityProbe":
+        """The same where more of the path is ours from now on: dips tell it better than those before."""
+        return replace(self, again_from=len(self.dips), free_s=max(self.free_s, t_s + TUNED.dip_again_s))
 
     def wants(
         self,
@@ -101,59 +101,61 @@ class CapacityProbe:
         *,
         capacity_bps: float | None = None,
         most_queue_s: float = 0.0,
-    ) -> Bound | None:
+    ) -> "tuple[CapacityProbe, Bound | None]":
         """The next dip, where each stream has so much and the path carries ``capacity_bps`` at least."""
         queue_s, rate_bps = rtt_s - base_rtt_s, sum(rates_bps)
-        if self.done or self.dipping or t_s < self._free_s or queue_s < TUNED.dip_queue_s or not rate_bps:
-            return None
+        if self.done or self.dipping or t_s < self.free_s or queue_s < TUNED.dip_queue_s or not rate_bps:
+            return self, None
         known_bps = self.capacity_bps and max(self.capacity_bps, capacity_bps or 0.0)
-        assumed = 1 - (1 - TUNED.dip_assumed_ours) / 2**self._emptied
+        assumed = 1 - (1 - TUNED.dip_assumed_ours) / 2**self.emptied
         ours = min(TUNED.dip_most_ours, rate_bps / known_bps if known_bps else assumed)
         # With the round trip what a bound has on its way gets less too: the drop is more than what is freed.
         drop_s = TUNED.dip_queue_freed * queue_s
         most_freed = drop_s * (1 - ours) / (ours * (rtt_s - drop_s))
         if most_freed < TUNED.dip_freed and queue_s < TUNED.dip_queue * most_queue_s:
-            return None
+            return self, None
         freed = min(TUNED.dip_freed, most_freed)
         # A window that is not bounded is sent in a shorter time.
         most_bps = [each_bps * rtt_s / (rtt_s - drop_s) for each_bps in rates_bps]
         bound_bps = level_bps(most_bps, (1 - freed) * rate_bps, math.inf)
-        self._rate_bps, self._bound_bps = rate_bps, sum(min(bound_bps, most) for most in most_bps)
-        self._base_rtt_s = base_rtt_s
-        self._lasts_s = max(TUNED.dip_least_s, TUNED.dip_round_trips * rtt_s)
-        self.asked = True
-        return Bound(bound_bps)
+        begun = replace(
+            self,
+            rate_bps=rate_bps,
+            bound_bps=sum(min(bound_bps, most) for most in most_bps),
+            base_rtt_s=base_rtt_s,
+            lasts_s=lasting(TUNED.dip_least_s, TUNED.dip_round_trips, rtt_s),
+        )
+        return begun, Bound(bound_bps)
 
-    def made(self, t_s: float, refused: str | None) -> None:
-        """What came of the bound asked for last."""
-        self.asked = False
+    def made(self, t_s: float, refused: str | None) -> "CapacityProbe":
+        """The same when a bound that was asked for is in force, or was refused."""
         if refused is not None:
-            self._begin_s = self._end_s = None
-            self._free_s = float("inf")
-        elif self._begin_s is None:
-            self._begin_s = t_s
-        else:
-            self._end_s = t_s
+            return replace(self, begin_s=None, end_s=None, free_s=math.inf)
+        return replace(self, begin_s=t_s) if self.begin_s is None else replace(self, end_s=t_s)
 
-    def look(self, t_s: float, times_s: Floats, rtt_s: Floats) -> Bound | None:
+    def look(self, t_s: float, times_s: Floats, rtt_s: Floats) -> "tuple[CapacityProbe, Bound | None]":
         """During a dip: its end, when it is due. The round trips are those known so far, by when sent."""
-        if self.asked or self._begin_s is None:
-            return None
-        if self._end_s is None:
-            if t_s - self._begin_s < self._lasts_s:
-                return None
-            self.asked = True
-            return Bound(None)
-        trip_s = self._lasts_s / TUNED.dip_round_trips
-        if t_s - self._end_s >= TUNED.dip_back_round_trips * trip_s + TUNED.dip_late_s:
-            self.dips.append(self._told(self._begin_s, self._end_s, times_s, rtt_s))
-            self._begin_s = self._end_s = None
-            self._free_s = t_s + max(TUNED.dip_apart_s, TUNED.dip_apart_round_trips * trip_s)
-        return None
+        if self.begin_s is None:
+            return self, None
+        if self.end_s is None:
+            return self, Bound(None) if t_s - self.begin_s >= self.lasts_s else None
+        trip_s = self.lasts_s / TUNED.dip_round_trips
+        if t_s - self.end_s < TUNED.dip_back_round_trips * trip_s + TUNED.dip_late_s:
+            return self, None
+        dip, emptied = self._told(self.begin_s, self.end_s, times_s, rtt_s)
+        over = replace(
+            self,
+            dips=(*self.dips, dip),
+            emptied=self.emptied + emptied,
+            begin_s=None,
+            end_s=None,
+            free_s=t_s + lasting(TUNED.dip_apart_s, TUNED.dip_apart_round_trips, trip_s),
+        )
+        return over, None
 
     @property
     def _used_up(self) -> bool:
-        return len(self.dips) - self._again >= 2 * TUNED.dips_most
+        return len(self.dips) - self.again_from >= 2 * TUNED.dips_most
 
     def _told_clearly(self, first: int) -> list[tuple[float, float]]:
         """Without those whose drop was much smaller than the largest."""
@@ -169,16 +171,17 @@ class CapacityProbe:
             if dip.capacity_bps is not None and dip.rtt_s is not None and dip.least_rtt_s is not None
         ]
 
-    def _told(self, begin_s: float, end_s: float, times_s: Floats, rtt_s: Floats) -> Dip:
-        none = Dip(begin_s, end_s, self._rate_bps, self._bound_bps, None, None, None)
+    def _told(self, begin_s: float, end_s: float, times_s: Floats, rtt_s: Floats) -> tuple[Dip, bool]:
+        """A dip that is over, and whether it has emptied the queue."""
+        none = Dip(begin_s, end_s, self.rate_bps, self.bound_bps, None, None, None)
         answered = np.isfinite(rtt_s)
         times_s, rtt_s = times_s[answered], rtt_s[answered]
-        trip_s = self._lasts_s / TUNED.dip_round_trips
+        trip_s = self.lasts_s / TUNED.dip_round_trips
         growth_s = lasting(TUNED.dip_before_s, TUNED.dip_before_round_trips, trip_s)
         before = (times_s >= begin_s - growth_s) & (times_s < begin_s)
         during = (times_s >= begin_s) & (times_s <= end_s + trip_s)
         if min(before.sum(), during.sum()) < TUNED.dip_answers:
-            return none
+            return none, False
         at_s = times_s - begin_s
         slope, level_s = np.polyfit(at_s[before], rtt_s[before], 1)
         noise_s = float(np.median(np.abs(rtt_s[before] - level_s - slope * at_s[before])))
@@ -193,18 +196,21 @@ class CapacityProbe:
         drop_s = expected_s - least_s
         moved_s = abs(expected_s - float(level_s))
         # Where the queue was empty, what was freed does not all show.
-        empty_s = self._base_rtt_s + TUNED.dip_empty * (expected_s - self._base_rtt_s)
-        self._emptied += least_s <= empty_s
+        empty_s = self.base_rtt_s + TUNED.dip_empty * (expected_s - self.base_rtt_s)
+        emptied = least_s <= empty_s
         none = none._replace(rtt_s=expected_s, least_rtt_s=least_s)
         least_drop_s = max(TUNED.dip_drop_s, TUNED.dip_noises * noise_s, TUNED.dip_moved * moved_s)
-        if least_s <= empty_s or drop_s < least_drop_s:
-            return none
+        if emptied or drop_s < least_drop_s:
+            return none, emptied
         back_s = rtt_s[times_s >= end_s + (TUNED.dip_back_round_trips - 1) * trip_s]
         if not back_s.size or np.quantile(back_s, TUNED.dip_high) < level_s - (1 - TUNED.dip_back) * drop_s:
             # Others have less on their way than before.
-            return none
-        freed_bits = self._rate_bps * float(level_s) - self._bound_bps * least_s
-        return none._replace(capacity_bps=freed_bits / drop_s)
+            return none, emptied
+        freed_bits = self.rate_bps * float(level_s) - self.bound_bps * least_s
+        return none._replace(capacity_bps=freed_bits / drop_s), emptied
+
+
+NO_DIPS = CapacityProbe()
 
 
 def _median(told: list[tuple[float, float]]) -> float:

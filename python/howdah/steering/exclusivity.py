@@ -9,6 +9,7 @@ else there. What arrived while ours filled it is what it carries. Pure.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from howdah.probing.queue import queues
@@ -28,98 +29,112 @@ class Answer(NamedTuple):
 _NOTHING = Answer(None, None)
 
 
-class ExclusivityProbe:
-    """Finds it out, whenever it is asked to."""
+Step = Literal["less", "back", "again", "end"]
 
-    def __init__(self) -> None:
-        self.asked = False
-        """A bound, or its end, is on its way to the streams."""
-        self._phase: Literal["less", "back", "again", "end"] | None = None
-        self._less_bps = 0.0
-        """To end the queue."""
-        self._most_bps: list[float] = []
-        """What each stream has a window for."""
-        self._less = 0.0
-        self._eased = 0
-        self._queue_s = 0.0
-        """Before."""
-        self._since_s = self._queued_s = 0.0
-        self._not_back = 0
-        self._moved = False
+
+@dataclass(frozen=True, slots=True)
+class ExclusivityProbe:
+    """Finds it out, whenever that is asked; each method that changes something returns the next probe."""
+
+    step: Step | None = None
+    less_bps: float = 0.0
+    """The bound that ends the queue."""
+    most_bps: tuple[float, ...] = ()
+    """What each stream has a window for."""
+    less: float = 0.0
+    eased: int = 0
+    queue_s: float = 0.0
+    """The queue before."""
+    since_s: float = 0.0
+    queued_s: float = 0.0
+    not_back: int = 0
+    moved: bool = False
 
     @property
     def finding(self) -> bool:
         """Whether less is sent for it, or has just been."""
-        return self._phase is not None
+        return self.step is not None
 
-    def new_path(self) -> None:
-        """The route has changed for good: what is found now is nothing."""
-        self._moved = self.finding
+    def on_new_route(self) -> "ExclusivityProbe":
+        """The same after the route has changed for good: what is found now is nothing."""
+        return replace(self, moved=self.finding)
 
     def each_bps(self, bound_bps: float) -> float:
         """What each stream is to be paced to, so that together they have that bound."""
-        return level_bps(self._most_bps, bound_bps) * (1 - self._less) ** self._eased
+        return level_bps(self.most_bps, bound_bps) * (1 - self.less) ** self.eased
 
-    def begin(self, rtt_s: float, base_rtt_s: float, rates_bps: Sequence[float]) -> Bound:
+    def begin(
+        self, rtt_s: float, base_rtt_s: float, rates_bps: Sequence[float]
+    ) -> "tuple[ExclusivityProbe, Bound]":
         """Streams that have had so much each are to be bounded: to how much."""
-        self._moved, self._queue_s, self._eased = False, rtt_s - base_rtt_s, 0
-        less = max(TUNED.exclusivity_less, self._queue_s / TUNED.exclusivity_ends_s)
-        self._less = min(TUNED.exclusivity_most_less, less)
-        # Without the queue a window is sent in a shorter time.
-        self._most_bps = [rate_bps * rtt_s / base_rtt_s for rate_bps in rates_bps]
-        self._less_bps = sum(rates_bps) * (1 - self._less)
-        return self._ask("less", self.each_bps(self._less_bps))
+        queue_s = rtt_s - base_rtt_s
+        less = max(TUNED.exclusivity_less, queue_s / TUNED.exclusivity_ends_s)
+        less = min(TUNED.exclusivity_most_less, less)
+        begun = replace(
+            self,
+            step="less",
+            less_bps=sum(rates_bps) * (1 - less),
+            # Without the queue a window is sent in a shorter time.
+            most_bps=tuple(rate_bps * rtt_s / base_rtt_s for rate_bps in rates_bps),
+            less=less,
+            eased=0,
+            queue_s=queue_s,
+            moved=False,
+        )
+        return begun, Bound(begun.each_bps(begun.less_bps))
 
-    def made(self, t_s: float, refused: str | None) -> None:
-        """What came of what was asked."""
-        self.asked = False
-        if refused is not None or self._phase == "end":
-            self._phase = None
-        self._since_s = self._queued_s = t_s
+    def made(self, t_s: float, refused: str | None) -> "ExclusivityProbe":
+        """The same when what was asked is in force, or was refused."""
+        over = refused is not None or self.step == "end"
+        return replace(self, step=None if over else self.step, since_s=t_s, queued_s=t_s)
 
-    def look(self, t_s: float, rtt_s: float | None, base_rtt_s: float) -> Answer:
+    def look(self, t_s: float, rtt_s: float | None, base_rtt_s: float) -> "tuple[ExclusivityProbe, Answer]":
         """What is known by the latest round trip. A bound in force goes on where nobody else is there."""
-        if self.asked or self._phase is None:
-            return _NOTHING
-        if self._phase == "back":
+        if self.step is None:
+            return self, _NOTHING
+        if self.step == "back":
             return self._back(t_s, rtt_s, base_rtt_s)
+        probe = self
         if rtt_s is None or queues(rtt_s, base_rtt_s):
-            self._queued_s = t_s
-        if t_s - self._queued_s >= TUNED.exclusivity_empty_s and not self._moved:
-            return self._told(True) if self._phase == "again" else Answer(None, self._ask("back", None))
-        return self._waits(t_s, base_rtt_s)
+            probe = replace(self, queued_s=t_s)
+        if t_s - probe.queued_s >= TUNED.exclusivity_empty_s and not probe.moved:
+            return probe._told(True) if probe.step == "again" else probe._ask("back", None)
+        return probe._waits(t_s, base_rtt_s)
 
-    def _waits(self, t_s: float, base_rtt_s: float) -> Answer:
-        """For the queue to end."""
-        waited_s = t_s - self._since_s
-        if self._phase == "again" and self._eased < TUNED.exclusivity_eases:
-            if t_s > self._queued_s or waited_s < lasting(
-                TUNED.exclusivity_ease_s, TUNED.exclusivity_back_round_trips, base_rtt_s
-            ):
-                return _NOTHING
-            self._eased += 1
-            return Answer(None, self._ask("again", self.each_bps(self._less_bps)))
-        if waited_s >= max(TUNED.exclusivity_longest_s, TUNED.exclusivity_longest_round_trips * base_rtt_s):
-            return self._told(False)._replace(bound=self._ask("end", None))
-        return _NOTHING
+    def _waits(self, t_s: float, base_rtt_s: float) -> "tuple[ExclusivityProbe, Answer]":
+        """The queue is to end."""
+        waited_s = t_s - self.since_s
+        if self.step == "again" and self.eased < TUNED.exclusivity_eases:
+            ease_s = lasting(TUNED.exclusivity_ease_s, TUNED.exclusivity_back_round_trips, base_rtt_s)
+            if t_s > self.queued_s or waited_s < ease_s:
+                return self, _NOTHING
+            return replace(self, eased=self.eased + 1)._bound_again()
+        if waited_s >= lasting(
+            TUNED.exclusivity_longest_s, TUNED.exclusivity_longest_round_trips, base_rtt_s
+        ):
+            probe, answer = replace(self, not_back=0)._ask("end", None)
+            return probe, answer._replace(told=False)
+        return self, _NOTHING
 
-    def _back(self, t_s: float, rtt_s: float | None, base_rtt_s: float) -> Answer:
-        """Whether the queue is there again."""
-        if rtt_s is not None and rtt_s - base_rtt_s >= TUNED.exclusivity_back * self._queue_s:
-            return Answer(None, self._ask("again", self.each_bps(self._less_bps)))
+    def _back(self, t_s: float, rtt_s: float | None, base_rtt_s: float) -> "tuple[ExclusivityProbe, Answer]":
+        """The queue is to come back."""
+        if rtt_s is not None and rtt_s - base_rtt_s >= TUNED.exclusivity_back * self.queue_s:
+            return self._bound_again()
         back_s = lasting(TUNED.exclusivity_back_s, TUNED.exclusivity_back_round_trips, base_rtt_s)
-        if t_s - self._since_s < back_s:
-            return _NOTHING
-        self._not_back += 1
-        if self._not_back >= TUNED.exclusivity_tries or self._moved:
-            return self._told(False)
-        self._phase = None
-        return _NOTHING
+        if t_s - self.since_s < back_s:
+            return self, _NOTHING
+        probe = replace(self, step=None, not_back=self.not_back + 1)
+        asked_enough = probe.not_back >= TUNED.exclusivity_tries or probe.moved
+        return probe._told(False) if asked_enough else (probe, _NOTHING)
 
-    def _told(self, alone: bool) -> Answer:
-        self._phase, self._not_back = None, 0
-        return Answer(alone, None)
+    def _bound_again(self) -> "tuple[ExclusivityProbe, Answer]":
+        return self._ask("again", self.each_bps(self.less_bps))
 
-    def _ask(self, phase: Literal["less", "back", "again", "end"], each_bps: float | None) -> Bound:
-        self.asked, self._phase = True, phase
-        return Bound(each_bps)
+    def _told(self, told: bool) -> "tuple[ExclusivityProbe, Answer]":
+        return replace(self, step=None, not_back=0), Answer(told, None)
+
+    def _ask(self, step: Step, each_bps: float | None) -> "tuple[ExclusivityProbe, Answer]":
+        return replace(self, step=step), Answer(None, Bound(each_bps))
+
+
+NOT_FINDING = ExclusivityProbe()

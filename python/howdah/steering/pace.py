@@ -15,11 +15,12 @@ windows that it has found stay when the plan's control takes over. Pure: times a
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from howdah.probing.queue import queues
 from howdah.steering.throughput import level_bps
-from howdah.steering.tunables import TUNED
+from howdah.steering.tunables import TUNED, lasting
 
 
 class Path(NamedTuple):
@@ -33,66 +34,60 @@ class Path(NamedTuple):
     """It was found to be ours alone."""
 
 
+@dataclass(frozen=True, slots=True)
 class Pace:
-    """The bound of all streams together, from when they are paced."""
+    """The bound of all streams together, from when they are paced; each look returns the next pace."""
 
-    def __init__(
-        self, begin_bps: float, had_bps: float, settled_s: float, each_bps: float, uneven: float = 1.0
-    ) -> None:
-        """Held to ``begin_bps`` until ``settled_s``; then to what there was before, if that was more.
+    bound_bps: float
+    each_bps: float
+    """The bound of each stream that is in force."""
+    wanted_bps: float
+    """The bound of each stream that was asked for last."""
+    free_s: float
+    queued_s: float
+    uneven: float = 1.0
+    """So many times its equal part of the bound each is paced to."""
+    full_bps: float = math.inf
+    met_bps: float = math.inf
+    queued: bool = False
+    looked_s: float | None = None
+    rise: float = TUNED.pace_slow
+
+    @classmethod
+    def begin(
+        cls, begin_bps: float, had_bps: float, settled_s: float, each_bps: float, uneven: float = 1.0
+    ) -> "Pace":
+        """A pace of ``begin_bps`` until ``settled_s``; then of what there was before, if that was more.
 
         Each stream is paced to ``each_bps``, ``uneven`` times its equal part.
         """
-        self.bound_bps = max(begin_bps, had_bps)
-        self.asked = False
-        """A bound is on its way to the streams."""
-        self.each_bps = self._wanted_bps = each_bps
-        """In force."""
-        self._uneven = uneven
-        """So many times its equal part of the bound each is paced to."""
-        self._full_bps = self._met_bps = math.inf
-        self._queued = False
-        self._looked_s: float | None = None
-        self._rise = TUNED.pace_slow
-        self._free_s = self._queued_s = settled_s
+        return cls(max(begin_bps, had_bps), each_bps, each_bps, settled_s, settled_s, uneven)
 
-    def look(self, t_s: float, rtt_s: float, rates_bps: Sequence[float], path: Path) -> float | None:
+    def look(
+        self, t_s: float, rtt_s: float, rates_bps: Sequence[float], path: Path
+    ) -> "tuple[Pace, float | None]":
         """What each stream is to be paced to next, where that changes, by round trips and rates of late."""
-        if self.asked or t_s < self._free_s:
-            return None
+        if t_s < self.free_s:
+            return self, None
         had_bps = sum(rates_bps)
-        queue_s, wait_s = (
-            rtt_s - path.base_rtt_s,
-            max(TUNED.pace_every_s, TUNED.pace_every_round_trips * rtt_s),
-        )
+        wait_s = lasting(TUNED.pace_every_s, TUNED.pace_every_round_trips, rtt_s)
         # After a time without looks nobody knows whether there was room all along.
-        since_s = min(2 * wait_s, t_s - self._looked_s) if self._looked_s is not None else 0.0
-        self._looked_s = t_s
-        if queued := queues(rtt_s, path.base_rtt_s):
-            self._met_bps = self._met_bps if self._queued else self.bound_bps
-            self._full_bps = min(self.bound_bps, had_bps)
-            if queue_s > TUNED.pace_fast * (wait_s + 2 * rtt_s):
-                # More than our own rise can have made until it was seen.
-                self._full_bps = path.share_bps
-                if self.bound_bps > path.share_bps:
-                    self._uneven = 1.0
-            self.bound_bps = max(path.share_bps, self._full_bps - path.carries_bps * queue_s / wait_s)
-            self._rise, self._queued_s = TUNED.pace_slow, t_s
-        even_bps = TUNED.pace_even * self.bound_bps
-        if had_bps < even_bps and self._uneven < (most := self._uneven_most(rates_bps)):
+        since_s = min(2 * wait_s, t_s - self.looked_s) if self.looked_s is not None else 0.0
+        queued = queues(rtt_s, path.base_rtt_s)
+        now = self._less(t_s, rtt_s, wait_s, had_bps, path) if queued else self
+        even_bps = TUNED.pace_even * now.bound_bps
+        if had_bps < even_bps and now.uneven < (most := now._uneven_most(rates_bps)):
             step = min(TUNED.pace_step, even_bps / max(had_bps, 1.0))
-            self._uneven = min(most, self._uneven * step)
-        elif not queued and had_bps >= TUNED.pace_used * self.bound_bps:
-            self._more(t_s, since_s, path)
-        if had_bps > self.bound_bps:
-            self._uneven = max(1.0, self._uneven * self.bound_bps / had_bps)
-        self._queued = queued
-        self._wanted_bps = self.bound_bps * self._uneven / len(rates_bps)
-        if abs(self._wanted_bps - self.each_bps) < TUNED.pace_worth * self.each_bps:
-            return None
-        self.asked = True
-        self._free_s = t_s + wait_s
-        return self._wanted_bps
+            now = replace(now, uneven=min(most, now.uneven * step))
+        elif not queued and had_bps >= TUNED.pace_used * now.bound_bps:
+            now = now._more(t_s, since_s, path)
+        if had_bps > now.bound_bps:
+            now = replace(now, uneven=max(1.0, now.uneven * now.bound_bps / had_bps))
+        wanted_bps = now.bound_bps * now.uneven / len(rates_bps)
+        now = replace(now, queued=queued, looked_s=t_s, wanted_bps=wanted_bps)
+        if abs(wanted_bps - now.each_bps) < TUNED.pace_worth * now.each_bps:
+            return now, None
+        return replace(now, free_s=t_s + wait_s), wanted_bps
 
     def _uneven_most(self, rates_bps: Sequence[float]) -> float:
         """With which they have the bound, where who is bounded by its window has no more than now."""
@@ -100,46 +95,63 @@ class Pace:
         most_bps = [math.inf if rate_bps >= limited_bps else rate_bps for rate_bps in rates_bps]
         return level_bps(most_bps, self.bound_bps) * len(rates_bps) / self.bound_bps
 
-    def _more(self, t_s: float, since_s: float, path: Path) -> None:
-        """There is room."""
-        met_bps = path.carries_bps if math.isinf(self._met_bps) else self._met_bps
-        if (
-            path.ours
-            and met_bps >= TUNED.pace_near * path.carries_bps
-            and t_s - self._queued_s < TUNED.pace_rest_s
-        ):
-            risen_bps = min(
-                self.bound_bps + TUNED.pace_fast * since_s * path.carries_bps, TUNED.pace_rest * met_bps
-            )
-        elif self.bound_bps < TUNED.pace_near * self._full_bps:
-            risen_bps = self.bound_bps + TUNED.pace_fast * since_s * path.carries_bps
-        else:
-            risen_bps = self.bound_bps + self._rise * since_s * path.carries_bps
-            self._rise = min(TUNED.pace_fast, self._rise * 2 ** (since_s / TUNED.pace_doubles_s))
-        self.bound_bps = max(path.share_bps, risen_bps)
+    def _less(self, t_s: float, rtt_s: float, wait_s: float, had_bps: float, path: Path) -> "Pace":
+        """The same where there is a queue."""
+        queue_s = rtt_s - path.base_rtt_s
+        met_bps = self.met_bps if self.queued else self.bound_bps
+        full_bps, uneven = min(self.bound_bps, had_bps), self.uneven
+        if queue_s > TUNED.pace_fast * (wait_s + 2 * rtt_s):
+            # More than our own rise can have made until it was seen.
+            full_bps = path.share_bps
+            uneven = 1.0 if self.bound_bps > path.share_bps else uneven
+        return replace(
+            self,
+            bound_bps=max(path.share_bps, full_bps - path.carries_bps * queue_s / wait_s),
+            uneven=uneven,
+            full_bps=full_bps,
+            met_bps=met_bps,
+            rise=TUNED.pace_slow,
+            queued_s=t_s,
+        )
 
-    def again(self) -> None:
-        """The bound in force is asked for once more."""
-        self.asked, self._wanted_bps = True, self.each_bps
-
-    def made(self, refused: str | None) -> None:
-        """What came of the bound asked for last."""
-        self.asked = False
-        if refused is not None:
-            self._free_s = math.inf
+    def _more(self, t_s: float, since_s: float, path: Path) -> "Pace":
+        """The same where there is room."""
+        met_bps = path.carries_bps if math.isinf(self.met_bps) else self.met_bps
+        fast_bps = self.bound_bps + TUNED.pace_fast * since_s * path.carries_bps
+        near, rise = TUNED.pace_near, self.rise
+        resting = path.ours and t_s - self.queued_s < TUNED.pace_rest_s
+        if resting and met_bps >= near * path.carries_bps:
+            risen_bps = min(fast_bps, TUNED.pace_rest * met_bps)
+        elif self.bound_bps < near * self.full_bps:
+            risen_bps = fast_bps
         else:
-            self.each_bps = self._wanted_bps
+            risen_bps = self.bound_bps + rise * since_s * path.carries_bps
+            rise = min(TUNED.pace_fast, rise * 2 ** (since_s / TUNED.pace_doubles_s))
+        return replace(self, bound_bps=max(path.share_bps, risen_bps), rise=rise)
+
+    def again(self) -> "Pace":
+        """The same where the bound in force is asked for once more."""
+        return replace(self, wanted_bps=self.each_bps)
+
+    def made(self, refused: str | None) -> "Pace":
+        """The same when the bound asked for last is in force, or was refused."""
+        return (
+            replace(self, free_s=math.inf) if refused is not None else replace(self, each_bps=self.wanted_bps)
+        )
 
 
 CONTROL = "reno"
 
 
-class Start:
-    """Of the streams that are paced from ``t_s`` on, at round trips of ``rtt_s``."""
+class Start(NamedTuple):
+    """The begin of streams that are paced from ``t_s`` on, at round trips of ``rtt_s``."""
 
-    def __init__(self, t_s: float, rtt_s: float) -> None:
-        self._until_s = t_s + TUNED.start_round_trips * rtt_s
+    t_s: float
+    rtt_s: float
 
     def over(self, t_s: float, rates_bps: Sequence[float], each_bps: float) -> bool:
         """Whether each stream has its part by now, or will not have it so."""
-        return t_s >= self._until_s or min(rates_bps) >= TUNED.pace_limited * each_bps
+        return (
+            t_s >= self.t_s + TUNED.start_round_trips * self.rtt_s
+            or min(rates_bps) >= TUNED.pace_limited * each_bps
+        )

@@ -3,6 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from howdah.steering.tunables import TUNED
@@ -34,33 +35,33 @@ class Throughput(NamedTuple):
     """Of the segments sent, about what part was sent again."""
 
 
+@dataclass(frozen=True, slots=True)
 class Meter:
     """Looks of the last minute."""
 
-    def __init__(self) -> None:
-        self._looks: list[Look] = []
-        self._times: list[float] = []
+    looks: tuple[Look, ...] = ()
+    times: tuple[float, ...] = ()
 
-    def add(self, look: Look) -> None:
-        """Takes the next look; one from before the last is left out."""
-        if self._times and look.t_s <= self._times[-1]:
-            return
-        self._looks.append(look)
-        self._times.append(look.t_s)
-        if look.t_s - self._times[0] > 2 * TUNED.looks_kept_s:
-            kept = bisect_left(self._times, look.t_s - TUNED.looks_kept_s)
-            del self._looks[:kept], self._times[:kept]
+    def add(self, look: Look) -> "Meter":
+        """The same with the next look; one from before the last is left out."""
+        if self.times and look.t_s <= self.times[-1]:
+            return self
+        looks, times = (*self.looks, look), (*self.times, look.t_s)
+        if look.t_s - times[0] > 2 * TUNED.looks_kept_s:
+            kept = bisect_left(times, look.t_s - TUNED.looks_kept_s)
+            looks, times = looks[kept:], times[kept:]
+        return Meter(looks, times)
 
     def over(self, begin_s: float, end_s: float) -> Throughput | None:
         """What was had between these; None where that is too short, or nothing is known of it."""
-        times = self._times
+        times = self.times
         first, last = bisect_left(times, begin_s - _ROUNDED), bisect_right(times, end_s + _ROUNDED) - 1
         if last <= first or times[last] - times[first] < TUNED.span_least_s:
             return None
-        one, two = self._looks[first], self._looks[last]
+        one, two = self.looks[first], self.looks[last]
         moved = max(0, two.bytes_done - one.bytes_done)
         again = max(0, two.retransmissions - one.retransmissions)
-        rtts = [look.rtt_s for look in self._looks[first : last + 1] if look.rtt_s is not None]
+        rtts = [look.rtt_s for look in self.looks[first : last + 1] if look.rtt_s is not None]
         segments = moved / _SEGMENT_BYTES + again
         return Throughput(
             moved * 8 / (two.t_s - one.t_s),
@@ -70,48 +71,56 @@ class Meter:
 
     def lately(self, span_s: float) -> Throughput | None:
         """In the last seconds; None where that is not known."""
-        return self.over(self._times[-1] - span_s, self._times[-1]) if self._times else None
+        return self.over(self.times[-1] - span_s, self.times[-1]) if self.times else None
 
     def longest_rtt_s(self, begin_s: float, end_s: float) -> float | None:
         """The longest round trip between these; None where looks do not reach back so far, or have none."""
-        times = self._times
+        times = self.times
         if not times or times[0] > begin_s + _ROUNDED:
             return None
         first, last = bisect_left(times, begin_s - _ROUNDED), bisect_right(times, end_s + _ROUNDED)
-        rtts = [look.rtt_s for look in self._looks[first:last] if look.rtt_s is not None]
+        rtts = [look.rtt_s for look in self.looks[first:last] if look.rtt_s is not None]
         return max(rtts, default=None)
 
 
-class Peak(Meter):
+NO_LOOKS = Meter()
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
     """The most that arrived, for long enough.
 
     Looks are to be of what was acknowledged: what is verified comes by blocks, which streams that rest for a
     while leave half done.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.rate_bps: float | None = None
+    meter: Meter = NO_LOOKS
+    rate_bps: float | None = None
 
-    def add(self, look: Look) -> None:
-        """Takes the next look."""
-        super().add(look)
-        self.rate_bps = max(self.rate_bps or 0.0, self._arrives(look)) or None
+    def add(self, look: Look) -> "Peak":
+        """The same with the next look."""
+        peak = Peak(self.meter.add(look), self.rate_bps)
+        return replace(peak, rate_bps=max(self.rate_bps or 0.0, peak._arrives(look)) or None)
 
     def _arrives(self, look: Look) -> float:
         """What arrives now, without what was held back before; 0 where that is not known."""
         # Only over a whole span: of a shorter one the begin of a burst may be missing.
-        known_s, clean_s = look.t_s - self._times[0], TUNED.peaks * TUNED.peak_s + TUNED.hole_s
+        known_s, clean_s = look.t_s - self.meter.times[0], TUNED.peaks * TUNED.peak_s + TUNED.hole_s
         if known_s >= clean_s and self._resent(look.t_s - clean_s) == 0:
             ends_s = [look.t_s - TUNED.peak_s * each for each in range(TUNED.peaks)]
-            seconds = [had.rate_bps for end_s in ends_s if (had := self.over(end_s - TUNED.peak_s, end_s))]
+            seconds = [
+                had.rate_bps for end_s in ends_s if (had := self.meter.over(end_s - TUNED.peak_s, end_s))
+            ]
             return min(seconds, default=0.0)
-        had = self.over(look.t_s - TUNED.long_s, look.t_s) if known_s >= TUNED.long_s else None
+        had = self.meter.over(look.t_s - TUNED.long_s, look.t_s) if known_s >= TUNED.long_s else None
         return had.rate_bps if had else 0.0
 
     def _resent(self, since_s: float) -> int:
-        first = max(0, bisect_right(self._times, since_s + _ROUNDED) - 1)
-        return self._looks[-1].retransmissions - self._looks[first].retransmissions
+        first = max(0, bisect_right(self.meter.times, since_s + _ROUNDED) - 1)
+        return self.meter.looks[-1].retransmissions - self.meter.looks[first].retransmissions
+
+
+NO_PEAK = Peak()
 
 
 class Bound(NamedTuple):
