@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from stepped import Stepped
 
 from howdah.steering.path_state import PathState
-from howdah.steering.policy import Paper, Situation
+from howdah.steering.policy import Paper, Situation, UtilityPolicy
 from howdah.steering.shares import Background, Belief, Choice
 from howdah.steering.throughput import Look, Peak
 from howdah.steering.tunables import TUNED
-from howdah.steering.utility_policy import UtilityPolicy
 
 CLASSES = ("nobody", "1 cubic", "2 cubic", "1 bbr", "2 bbr", "1 bbr, 1 cubic", "1 udp")
 ONE = Choice("cubic", 1)

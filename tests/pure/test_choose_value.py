@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.steering.policy import Situation
+from howdah.steering.policy import Situation, UtilityPolicy
 from howdah.steering.shares import (
     Background,
     Belief,
@@ -19,7 +19,6 @@ from howdah.steering.shares import (
     without_us,
 )
 from howdah.steering.tunables import TUNED
-from howdah.steering.utility_policy import UtilityPolicy
 
 CUBIC, BBR, EIGHT = Choice("cubic", 1), Choice("bbr", 1), Choice("cubic", 8)
 BACKGROUNDS = st.builds(Background, st.integers(0, 4), st.integers(0, 4), st.integers(0, 1))

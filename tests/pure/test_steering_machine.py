@@ -19,11 +19,10 @@ from howdah.steering.machine import (
     step,
 )
 from howdah.steering.path_state import PathState
-from howdah.steering.policy import Situation
+from howdah.steering.policy import Situation, UtilityPolicy
 from howdah.steering.shares import Belief, Choice
 from howdah.steering.states import TRANSITIONS, Event, Phase, check, moves, picture
 from howdah.steering.throughput import Look
-from howdah.steering.utility_policy import UtilityPolicy
 from howdah.values.reason import Reason
 from howdah.values.record import Change
 

@@ -4,8 +4,8 @@
   sends by as few as can do, which is fair in any case, and stays so while that has enough and who is there is
   not known. Only after ``unsure_s`` is it judged for that.
 - Where streams of the plan fill a path that nobody else fills (``exclusivity``), what has arrived is what it
-  carries; they are paced, which costs little, and it hears behind them. Only else it goes down to few, and
-  not while a queue that there was is gone: nobody else keeps us from anything then.
+  carries; they are paced, which costs little, and others are recognised behind them. Only else it goes down
+  to few, and not while a queue that there was is gone: nobody else keeps us from anything then.
 - Where others were heard before the first byte it begins so. What the fair default would have is not known
   then: it is tried where few have too little, and come to by doubling where there is room (each time for
   ``room_s`` hardly any queue), for others who were just cut leave some for a moment.
@@ -50,7 +50,7 @@ class Command(NamedTuple):
     choice: Choice
     why: Why
     target: Choice | None = None
-    """Where halving leads; None: no change of mind, but a bound."""
+    """The choice that halving leads to; None: the choice stays, and a bound moves."""
     preference: Preference | None = None
     begin_bps: float | None = None
     """What paced streams begin with, together; None: their share."""
@@ -63,15 +63,15 @@ class Period(NamedTuple):
     choice: Choice
     why: str
     background: str | None
-    """Who was heard, when a change was made for that."""
+    """The class that was recognised, where the change was made for it."""
     probability: float | None
     before: Throughput | None
     after: Throughput | None
-    """Null: it had no time to settle."""
+    """What it gave; None: it had no time to settle."""
     undone: str | None
-    """Why it was not kept."""
+    """The reason why it was not kept; None: it was."""
     paced: bool = False
-    """To that bound at least (``pace``)."""
+    """Whether the choice's bound is the least, and others may leave more (``pace``)."""
 
 
 class Trial(NamedTuple):
@@ -80,7 +80,7 @@ class Trial(NamedTuple):
     preference: Preference
     before: Throughput | None
     lately_bps: float | None = None
-    """In the last seconds of that; others may have changed."""
+    """The rate in the last seconds before; others may have changed meanwhile."""
 
     def failed(
         self,
@@ -125,7 +125,7 @@ class Trial(NamedTuple):
 
 
 UNYIELDING = Belief({"1 bbr": TUNED.sure_to_take})
-"""Who leaves us clearly less than an equal share."""
+"""The belief where somebody leaves us clearly less than an equal share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class ChangeArbiter:
     now: Situation
     path: PathShare
     target: Choice
-    """Where halving leads; else what there is."""
+    """The choice that halving leads to; else the current one."""
     able: bool = True
     """Somebody could tell who is there, if we sent by few streams."""
     belief: Belief = NOT_KNOWN
@@ -147,11 +147,11 @@ class ChangeArbiter:
     since_s: float = 0.0
     trial: Trial | None = None
     reason: Why | None = None
-    """For what the last change was made."""
+    """The reason for the last change."""
     default_bps: float | None = None
     """What the fair default gave when it was in use last."""
     asks_s: float = 0.0
-    """From then on it may ask whether the path is ours alone."""
+    """The path is not probed for exclusivity earlier."""
     measured: dict[Kind, dict[Choice, float]] = field(default_factory=dict)
     failures: int = 0
     cooldown_until_s: float = 0.0
@@ -190,7 +190,7 @@ class ChangeArbiter:
 
     @property
     def _heard_for(self) -> bool:
-        """Whether the last change was made for somebody, and not to hear."""
+        """Whether the last change was made for somebody, and not in order to recognise others."""
         return bool(self.periods) and (self.trial is None or self.trial.preference.probability > 0)
 
     @property
@@ -384,7 +384,7 @@ class ChangeArbiter:
 
     @property
     def _believed(self) -> Belief:
-        """Who is there. Whoever leaves paced streams their share is answered as one that yields."""
+        """The belief to act upon: whoever leaves paced streams their share is answered as one that yields."""
         kind = sure_kind(self.belief)
         if not self.has_fair_pace or (kind is not None and kind[0] == "loss"):
             return self.belief
@@ -409,7 +409,7 @@ class ChangeArbiter:
 
     @property
     def _judge_s(self) -> float:
-        """After it has settled."""
+        """The settled time that a change is judged by."""
         eased = self.trial is not None and self.trial.preference.growth < 1
         return max(TUNED.judge_s, TUNED.judge_round_trips * self._base_rtt_s if eased else 0.0)
 
@@ -438,7 +438,7 @@ class ChangeArbiter:
         return replace(noted, measured={**self.measured, kind[0]: beside})
 
     def _undo(self, look: Look, had: Throughput | None) -> "Decided":
-        """Back to the fair default, if the choice has not brought what it was made for, or nobody knows."""
+        """The fair default comes back if the choice has not brought what it was for, or nobody knows."""
         t_s = look.t_s
         default = self._fair
         if self.target == default:
@@ -460,7 +460,7 @@ class ChangeArbiter:
         return undone, Command(Event.UNDO, default, failed, default)
 
     def _prefer(self, look: Look, _had: Throughput | None) -> "Decided":
-        """What the policy would have, when it has wanted that for long enough."""
+        """The policy's choice comes when it has preferred that for long enough."""
         t_s = look.t_s
         if self.verdicts == self.asked:
             return self, None
@@ -480,14 +480,14 @@ class ChangeArbiter:
         return asked, Command(Event.PREFER, choice, self._why(), preference.choice, preference)
 
     def _why(self) -> Why:
-        """For a change made for whom is there."""
+        """The reason for a change that answers who is there."""
         if sure_kind(self.belief) is None:
             return Reason.UNYIELDING.because()
         label, probability = self.belief.likeliest
         return Reason.RECOGNISED.because(label=label, probability=probability)
 
     def _pace(self, _look: Look, _had: Throughput | None) -> "Decided":
-        """The plan's streams paced, as soon as it is known how much is an equal share."""
+        """The plan's streams are paced as soon as an equal share is known."""
         paced = self.now.fair_pace
         if paced is None or self.current.is_bbr or self.target == paced:
             return self, None
@@ -500,14 +500,14 @@ class ChangeArbiter:
         return self, Command(Event.PACE, paced, Reason.EXCLUSIVE.because(), paced, begin_bps=begin_bps)
 
     def _release(self) -> "Decided":
-        """The plan's choice in place of a bound that was for another path."""
+        """The plan's choice replaces a bound that was for another path."""
         released, plan = replace(self, moved=False), self.now.default
         if not self.moved or not self.paced:
             return released, None
         return released, Command(Event.RELEASE, plan, Reason.ROUTE_CHANGED.because(), plan)
 
     def _ease(self, look: Look, _had: Throughput | None) -> "Decided":
-        """The next halving, when the queue is back."""
+        """The next halving comes when the queue is back."""
         waited_s, base_s = look.t_s - self.since_s, self._base_rtt_s
         if waited_s < lasting(TUNED.ease_s, TUNED.ease_round_trips, base_s):
             return self, None
@@ -518,7 +518,7 @@ class ChangeArbiter:
         return self, Command(Event.EASE, _step(self.current, self.target), why, self.target)
 
     def _reduce(self, look: Look, _had: Throughput | None) -> "Decided":
-        """Few streams, so that others can be recognised."""
+        """The streams become few, so that others can be recognised."""
         t_s = look.t_s
         if t_s < self.quiet_s or not self._wants_to_hear(t_s):
             return self, None
@@ -543,7 +543,7 @@ class ChangeArbiter:
         return self.current == self._fair or t_s - self.since_s >= kept_s
 
     def _grow(self, look: Look, _had: Throughput | None) -> "Decided":
-        """Twice the streams, where the fair default has not been had yet and the path is not full."""
+        """The streams double where the fair default has not been had yet and the path is not full."""
         t_s = look.t_s
         default, kind = self.now.default, sure_kind(self.belief)
         if self.now.fair_pace or self.default_bps is not None or self.current == default or self._heard_for:

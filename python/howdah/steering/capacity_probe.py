@@ -32,14 +32,14 @@ class Dip(NamedTuple):
     begin_s: float
     end_s: float
     rate_bps: float
-    """Before."""
+    """The rate before the dip."""
     bound_bps: float
-    """Of all streams together, as the rate before."""
+    """The bound of all streams together."""
     rtt_s: float | None
     """What the round trip would have been at its least, by how it grew before."""
     least_rtt_s: float | None
     capacity_bps: float | None
-    """Null: it told nothing, for round trips did not answer to it."""
+    """What the path carries; None: round trips did not answer to the dip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ class CapacityProbe:
 
     dips: tuple[Dip, ...] = ()
     first: int = 0
-    """Those before were of another path,"""
+    """The dips before this one were of another path."""
     again_from: int = 0
-    """and those before with less of it."""
+    """The dips before this one were made with less of the path."""
     rate_bps: float = 0.0
     bound_bps: float = 0.0
     base_rtt_s: float = 0.0
@@ -134,7 +134,7 @@ class CapacityProbe:
         return replace(self, begin_s=t_s) if self.begin_s is None else replace(self, end_s=t_s)
 
     def look(self, t_s: float, times_s: Floats, rtt_s: Floats) -> "tuple[CapacityProbe, Bound | None]":
-        """During a dip: its end, when it is due. The round trips are those known so far, by when sent."""
+        """The end of a dip when it is due, by the round trips known so far, each with when it was sent."""
         if self.begin_s is None:
             return self, None
         if self.end_s is None:
@@ -158,7 +158,7 @@ class CapacityProbe:
         return len(self.dips) - self.again_from >= 2 * TUNED.dips_most
 
     def _told_clearly(self, first: int) -> list[tuple[float, float]]:
-        """Without those whose drop was much smaller than the largest."""
+        """The capacities whose drop was not much smaller than the largest."""
         told = self._told_at_all(first)
         most_s = max((drop_s for _, drop_s in told), default=0.0)
         return [each for each in told if each[1] >= TUNED.dip_clear * most_s]
@@ -214,6 +214,6 @@ NO_DIPS = CapacityProbe()
 
 
 def _median(told: list[tuple[float, float]]) -> float:
-    """Of what was told, in its order, by what drop: a large one is less spoilt."""
+    """The median of capacities, weighted by their drops: a large one is less spoilt."""
     half, sums = sum(drop_s for _, drop_s in told) / 2, accumulate(drop_s for _, drop_s in told)
     return next(told[place][0] for place, upto in enumerate(sums) if upto >= half)

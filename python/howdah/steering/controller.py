@@ -12,13 +12,12 @@ from howdah.steering.listening import SteeringRequest
 from howdah.steering.machine import BOUNDS, Failed, Recognised, RouteChanged, Settled, State, Tick, step
 from howdah.steering.pace import CONTROL
 from howdah.steering.path_state import PathState
-from howdah.steering.policy import Situation
+from howdah.steering.policy import Situation, UtilityPolicy
 from howdah.steering.shares import Belief, Choice
 from howdah.steering.sources import RttSource
 from howdah.steering.states import Phase
 from howdah.steering.throughput import Look, Rates, Throughput, lately_s
 from howdah.steering.tunables import TUNED, lasting
-from howdah.steering.utility_policy import UtilityPolicy
 from howdah.values.record import Change, Dip, Had, HeardThen, Listened, RouteMoved, SentThen
 
 KNOWN = ("cubic", "bbr")
@@ -128,12 +127,12 @@ class SharedPathController:
         return float(np.nanmedian(rtts)) if np.isfinite(rtts).any() else None
 
     def back(self, why: str) -> Steering | None:
-        """To the fair default, for good."""
+        """The fair default comes back for good."""
         self._state, command = step(self._state, Failed(why))
         return None if command is None else _steering(command)
 
     def to_record(self, told: Listened) -> Listened:
-        """With what was heard and done."""
+        """The record with what was recognised and done."""
         return msgspec.structs.replace(
             told,
             base_rtt_s=self._hearing.base_rtt_s,

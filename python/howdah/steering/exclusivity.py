@@ -18,12 +18,12 @@ from howdah.steering.tunables import TUNED, lasting
 
 
 class Answer(NamedTuple):
-    """To a look."""
+    """The answer to a look."""
 
     told: bool | None
     """Whether nobody else is there; None: not known yet."""
     bound: Bound | None
-    """To be set now."""
+    """The bound to be set now; None: none."""
 
 
 _NOTHING = Answer(None, None)
@@ -34,7 +34,7 @@ Step = Literal["less", "back", "again", "end"]
 
 @dataclass(frozen=True, slots=True)
 class ExclusivityProbe:
-    """Finds it out, whenever that is asked; each method that changes something returns the next probe."""
+    """Probes whether a path is ours alone; each method that changes something returns the next probe."""
 
     step: Step | None = None
     less_bps: float = 0.0

@@ -26,7 +26,7 @@ from howdah.steering.tunables import TUNED
 
 @runtime_checkable
 class Verdict(Protocol):
-    """On the end of a series."""
+    """A verdict on the end of a series."""
 
     @property
     def classes(self) -> dict[str, float]:
@@ -34,7 +34,7 @@ class Verdict(Protocol):
 
     @property
     def new(self) -> bool:
-        """It is like nothing trained on, and the classes are no more than what is nearest."""
+        """Whether it is like nothing trained on, so that the classes are only what is nearest."""
 
     @property
     def heard_s(self) -> float:
@@ -46,7 +46,7 @@ class CannotTell(Protocol):
 
     @property
     def why(self) -> str:
-        """In words that end no sentence."""
+        """The reason, in words that end no sentence."""
 
 
 Recogniser = Callable[[Floats, Floats, float, Mapping[str, int]], Verdict | CannotTell]
@@ -111,7 +111,7 @@ class Unyielding(NamedTuple):
 
 
 class Hearing:
-    """Of one transfer. Times are since the session's start."""
+    """The round trips of one transfer. Times are since the session's start."""
 
     def __init__(self, source: RttSource, recogniser: Recogniser, base_rtt_s: float | None) -> None:
         """``base_rtt_s`` as it was known before, if it was."""
@@ -127,11 +127,11 @@ class Hearing:
 
     @property
     def by(self) -> By:
-        """What it hears by."""
+        """The kind of source."""
         return self._source.by
 
     def take(self, now_s: float, rtt_s: float | None) -> Moved | None:
-        """Listens; a change of route if one has just been noticed."""
+        """Takes new samples; returns a change of route if one has just been found."""
         fresh = sorted(self._source.take(now_s, rtt_s), key=lambda sample: sample.t_s)
         # A probe is known to be lost only after later ones were answered.
         late = fresh and self._samples and fresh[0].t_s < self._samples[-1].t_s
@@ -155,7 +155,7 @@ class Hearing:
         self._samples.clear()
 
     def begin(self, from_s: float) -> None:
-        """What was heard before is not to be judged: we sent in another way."""
+        """Nothing before ``from_s`` is judged any more, for it was sent in another way."""
         self._from_s = from_s
 
     def verdict(self, now_s: float, ours: Mapping[str, int]) -> Verdict | CannotTell | None:
@@ -210,12 +210,12 @@ class Hearing:
 
 
 def _matters(change: RouteChange) -> bool:
-    """With less, no queue would be taken for another; and so small a move may well be one."""
+    """A smaller move may well be that of a queue, and no queue would be taken for another by it."""
     return queues(max(change.before_s, change.after_s), min(change.before_s, change.after_s))
 
 
 def _stepped(times_s: Floats, rtt_s: Floats, source: RttSource) -> Series:
-    """As a series of regular steps, whose clock begins with the first look."""
+    """The samples as a series of regular steps, whose clock begins with the first of them."""
     place = np.floor((times_s - source.begun_s) / source.step_s).astype(np.int64)
     place -= place[0]
     steps = int(place[-1]) + 1

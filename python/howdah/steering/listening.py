@@ -35,23 +35,23 @@ class SteeringRequest(NamedTuple):
     plan: Plan
     fairness: float
     control_default: str
-    """The sender's."""
+    """The sender's default."""
     controls: tuple[str, ...]
-    """That the sender may use."""
+    """The controls that the sender may use."""
     streams_fixed: bool
     stream_most_bps: float
     """What the window of one stream carries at most."""
     rtt_s: float | None
     addresses: list[str]
-    """Where the data goes, the likeliest first."""
+    """The addresses where the data goes, the likeliest first."""
     for_s: float | None = None
     """How long it is to send; null: until all is there."""
     policy: "Policy | None" = None
-    """Null: the one that weighs by ``fairness``."""
+    """The policy; None: the one that weighs by ``fairness``."""
 
 
 class Listening:
-    """The pilot of one transfer."""
+    """The pilot of one transfer: ``transfer.pilot.Pilot``."""
 
     def __init__(self, request: SteeringRequest, source: RttSource | None = None) -> None:
         """``source`` is one that is open already, if there is."""
@@ -60,7 +60,7 @@ class Listening:
         self._not_by_icmp: str | None = None
         self._before: list[RttSample] = []
         self._before_s = 0.0
-        """Nothing had been sent yet."""
+        """Nothing had been sent until then."""
         self._few: Steering | None = None
         self._began: Change | None = None
         self._moving_s: float | None = None
@@ -87,12 +87,12 @@ class Listening:
             return self._back(self._ended)
 
     def close(self) -> None:
-        """Listens no more."""
+        """Closes the source of round trips."""
         if self._source is not None:
             self._source.close()
 
     def to_record(self) -> Listened:
-        """For the record."""
+        """What was recognised and done, for the record."""
         told = Listened(
             by=self._source.by if self._source and (self._beside or self._began) else None,
             not_by_icmp=self._not_by_icmp,
@@ -128,7 +128,7 @@ class Listening:
         return now.latest if self._few and now.latest and now.latest.refused is None else None
 
     def _back(self, why: str) -> Steering | None:
-        """To the plan, for good."""
+        """The plan comes back for good."""
         if self._beside:
             return self._beside.back(why)
         plan = self._request.plan
@@ -161,7 +161,7 @@ class Listening:
 
 
 def _sent(began: Change) -> SentThen:
-    """Of a transfer that was over before more could be heard."""
+    """The only change of a transfer that was over before more could be recognised."""
     return SentThen(
         t_s=0.0,
         congestion_control=began.congestion_control or "",

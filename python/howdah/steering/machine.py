@@ -33,11 +33,11 @@ class Settled(NamedTuple):
     change: Change
     now_s: float
     settled_s: float
-    """From then on what is sent is known to be sent so."""
+    """The instant from which on what is sent is sent so."""
     had_bps: float
-    """Of all streams, of late; 0 where that is not known."""
+    """The latest rate of all streams together; 0 where that is not known."""
     rtt_s: float
-    """Of late, or what is assumed."""
+    """The latest round trip, or what is assumed."""
 
 
 class RouteChanged(NamedTuple):
@@ -48,7 +48,7 @@ class Recognised(NamedTuple):
     """A verdict on who is there."""
 
     belief: Belief | None
-    """None: nobody could tell."""
+    """The belief; None: nobody could tell."""
 
 
 class Tick(NamedTuple):
@@ -58,13 +58,13 @@ class Tick(NamedTuple):
     path: PathState
     base_rtt_s: float | None
     rtt_s: float | None
-    """Of late; None: not known."""
+    """The latest round trip; None: not known."""
     rates_bps: list[float] | None
-    """Of each stream, of late; None: not known."""
+    """The latest rate of each stream; None: not known."""
     long_rates_bps: list[float] | None
-    """Of each stream, over ``exclusivity_rates_s``; None: not known."""
+    """The rate of each stream over ``exclusivity_rates_s``; None: not known."""
     series: tuple[Floats, Floats] | None = None
-    """Times and RTTs of the last ``look_back_s``, while the capacity is probed."""
+    """The times and RTTs of the last ``look_back_s``, while the capacity is probed."""
 
 
 class Failed(NamedTuple):
@@ -78,7 +78,7 @@ Observation = Settled | RouteChanged | Recognised | Tick | Failed
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All that one steered transfer remembers."""
+    """All that is kept of one steered transfer."""
 
     phase: Phase
     arbiter: ChangeArbiter
@@ -337,12 +337,12 @@ def _bounded(state: State, bound: Bound, event: Event) -> Stepped:
 
 
 def _paced(state: State, choice: Choice, each_bps: float) -> Choice:
-    """With that bound of each stream, or the plan's if that is less."""
+    """The choice with that bound of each stream, or the plan's if that is less."""
     return choice.paced(each_bps, state.arbiter.now.default.pacing_bps)
 
 
 def _failed(state: State, problem: str) -> Stepped:
-    """To the plan, for good."""
+    """The plan comes back for good."""
     ended, plan = replace(state, phase=Phase.ENDED), state.arbiter.now.default
     if state.arbiter.current == plan and not state.probes:
         return ended, None

@@ -24,14 +24,14 @@ from howdah.steering.tunables import TUNED, lasting
 
 
 class Path(NamedTuple):
-    """As it is known by now."""
+    """The path as it is known by now."""
 
     base_rtt_s: float
     carries_bps: float
     share_bps: float
-    """Ours, if all have as much."""
+    """An equal share."""
     ours: bool = False
-    """It was found to be ours alone."""
+    """Whether the path was found to be ours alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Pace:
     free_s: float
     queued_s: float
     uneven: float = 1.0
-    """So many times its equal part of the bound each is paced to."""
+    """Each stream is paced to so many times its equal part of the bound."""
     full_bps: float = math.inf
     met_bps: float = math.inf
     queued: bool = False
@@ -90,7 +90,7 @@ class Pace:
         return replace(now, free_s=t_s + wait_s), wanted_bps
 
     def _uneven_most(self, rates_bps: Sequence[float]) -> float:
-        """With which they have the bound, where who is bounded by its window has no more than now."""
+        """The unevenness with which they have the bound, where windows let some have no more than now."""
         limited_bps = TUNED.pace_limited * max(rates_bps)
         most_bps = [math.inf if rate_bps >= limited_bps else rate_bps for rate_bps in rates_bps]
         return level_bps(most_bps, self.bound_bps) * len(rates_bps) / self.bound_bps

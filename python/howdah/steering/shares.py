@@ -35,7 +35,7 @@ class Background(NamedTuple):
     """Streams of others."""
 
     loss: int = 0
-    """By congestion controls that yield to loss: CUBIC, Reno."""
+    """The streams by controls that yield to loss: CUBIC, Reno."""
     bbr: int = 0
     udp: int = 0
     """Senders that do not yield."""
@@ -49,12 +49,12 @@ class Background(NamedTuple):
 
     @property
     def streams(self) -> int:
-        """That yield, and so have a share that can be fair."""
+        """The streams that yield, and so have a share that can be fair."""
         return self.loss + self.bbr
 
 
 def background(label: str) -> Background:
-    """Of a class, as ``1 bbr, 2 cubic``. Raises ValueError for what is no class."""
+    """The background of a class, as ``1 bbr, 2 cubic``. Raises ValueError for what is no class."""
     found = {"loss": 0, "bbr": 0, "udp": 0}
     for part in [] if label == NOBODY else label.split(","):
         match = _STREAMS.fullmatch(part.strip())
@@ -117,7 +117,7 @@ class Choice(NamedTuple):
     congestion_control: str
     streams: int
     pacing_bps: int | None = None
-    """Of each stream; None: no bound."""
+    """The bound of each stream; None: no bound."""
 
     @property
     def is_bbr(self) -> bool:
@@ -129,7 +129,7 @@ class Choice(NamedTuple):
         return self.pacing_bps not in {None, default.pacing_bps} and not self.is_bbr
 
     def paced(self, each_bps: float, most_bps: int | None) -> "Choice":
-        """With that bound of each stream, ``most_bps`` if that is less."""
+        """The choice with that bound of each stream, or ``most_bps`` if that is less."""
         rounded = round(each_bps)
         return self._replace(pacing_bps=min(rounded, most_bps or rounded))
 
@@ -139,9 +139,9 @@ class Shares(NamedTuple):
 
     ours: float
     loss: float
-    """Of each stream of others that yields to loss,"""
+    """The part of each stream of others that yields to loss."""
     bbr: float
-    """and of each of BBR."""
+    """The part of each stream of others by BBR."""
 
     def others(self, background: Background) -> list[float]:
         """One of each stream that yields."""
@@ -159,7 +159,7 @@ def left_to_loss(queue_bdp: float) -> float:
 
 
 def shares(choice: Choice, background: Background, queue_bdp: float, capacity_bps: float | None) -> Shares:
-    """With a queue of ``queue_bdp`` bandwidth × delay, and a path of ``capacity_bps`` if that is known."""
+    """The shares at a queue of ``queue_bdp`` bandwidth × delay; ``capacity_bps`` is None if not known."""
     loss = background.loss + (0 if choice.is_bbr else choice.streams)
     bbr = background.bbr + (choice.streams if choice.is_bbr else 0)
     whole = 1.0
@@ -184,7 +184,7 @@ def without_us(background: Background, queue_bdp: float) -> Shares:
 
 
 def _used(streams: int, queue_bdp: float) -> float:
-    """Of a path of its own what CUBIC uses: the mean between a cut of one stream and a full queue."""
+    """What CUBIC uses of a path of its own: the mean between a cut of one stream and a full queue."""
     after_cut = min(1.0, (1 + queue_bdp) * (1 - (1 - TUNED.cubic_cut) / max(1, streams)))
     return (1 + after_cut) / 2
 
@@ -207,7 +207,7 @@ def harm(with_us: Sequence[float], without: Sequence[float]) -> float:
 
 
 def value(found: Shares, before: Shares, background: Background, fairness: float) -> float:
-    """Of these shares, where the others had those ``before`` us: 0..1."""
+    """The value of these shares, where the others had those ``before`` us: 0..1."""
     others = found.others(background)
     fair = jain([found.ours, *others]) * (1 - harm(others, before.others(background))) if others else 1.0
     return (1 - fairness) * found.ours + fairness * fair

@@ -25,13 +25,13 @@ class RttSample(NamedTuple):
     """One round trip."""
 
     t_s: float
-    """When it was sent, since the session's start."""
+    """The instant when it was sent, since the session's start."""
     rtt_s: float | None
-    """None: no answer came."""
+    """The RTT; None: no answer came."""
 
 
 class RttSource(Protocol):
-    """Hears round trips."""
+    """Gives round trips."""
 
     by: By
     step_s: float
@@ -39,13 +39,13 @@ class RttSource(Protocol):
     """One round trip in each step since then."""
 
     def take(self, now_s: float, rtt_s: float | None) -> list[RttSample]:
-        """What was heard since this was last asked; ``rtt_s`` is what the streams say now."""
+        """The samples since the last call; ``rtt_s`` is what the streams say now."""
 
     def why_silent(self) -> str | None:
-        """Why it will hear nothing; None: it hears, or may yet."""
+        """Why no sample will come; None: some come, or may yet."""
 
     def close(self) -> None:
-        """Listens no more."""
+        """Closes the source."""
 
 
 class EchoSource:

@@ -19,20 +19,20 @@ class Look(NamedTuple):
     bytes_done: int
     retransmissions: int
     rtt_s: float | None = None
-    """Of the streams now."""
+    """The RTT of the streams now."""
     left_s: float | None = None
-    """Until its end at the rate it has; None: not known."""
+    """The time until its end at the rate it has; None: not known."""
     acked: tuple[float, int] | None = None
     """What the far kernel had acknowledged, in bytes, after a time on the sender's clock; None: not known."""
 
 
 class Throughput(NamedTuple):
-    """Over a span."""
+    """What was had over a span."""
 
     rate_bps: float
     rtt_s: float | None
     resent: float
-    """Of the segments sent, about what part was sent again."""
+    """The part of the segments sent that was sent again, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Meter:
         )
 
     def lately(self, span_s: float) -> Throughput | None:
-        """In the last seconds; None where that is not known."""
+        """What was had in the last seconds; None where that is not known."""
         return self.over(self.times[-1] - span_s, self.times[-1]) if self.times else None
 
     def longest_rtt_s(self, begin_s: float, end_s: float) -> float | None:
@@ -127,11 +127,11 @@ class Bound(NamedTuple):
     """What each stream may have."""
 
     each_bps: float | None
-    """None: no bound."""
+    """The bound of each stream; None: no bound."""
 
 
 class Rates:
-    """Of the streams of one transfer, by what the far kernel has acknowledged."""
+    """The rates of one transfer's streams, by what the far kernel has acknowledged."""
 
     def __init__(self) -> None:
         self._acked: deque[tuple[float, tuple[int, ...]]] = deque()

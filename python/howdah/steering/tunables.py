@@ -143,7 +143,7 @@ class Tunables:
     squeezed: float = _of(0.7, "of an equal share", 0, 1, CHANGES)
     """Somebody does not yield who leaves us less of a full path."""
     squeezed_s: float = _of(3.0, "s", 0.5, 30, CHANGES)
-    """That must last for so long. Dips cost less."""
+    """Somebody does not yield when that has lasted for so long. Dips cost less."""
     path_lately_s: float = _of(3.0, "s", 0.5, 30, CHANGES)
     """Our part of the path is what we had in so long."""
     part_of_others: float = _of(0.85, "of the path", 0, 1, CHANGES)
@@ -208,9 +208,9 @@ class Tunables:
     trial_resent: float = _of(0.1, "of all sent", 0, 1, CHANGES)
     """A change is given up where so much of all sent was sent again."""
     trial_resent_more: float = _of(4.0, "times", 1, 100, CHANGES)
-    """That must be so many times what was sent again before."""
+    """A change is given up only for so many times what was sent again before."""
     trial_resent_for: float = _of(1.25, "times", 1, 10, CHANGES)
-    """That must come with less than so many times the rate."""
+    """A change is given up only for less than so many times the rate."""
     trial_brought: float = _of(0.2, "of the growth", 0, 1, CHANGES)
     """A change is to bring so much of the growth that was expected."""
     trial_growth: float = _of(1.1, "times", 1, 10, CHANGES)

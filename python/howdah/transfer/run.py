@@ -71,7 +71,7 @@ class Request(NamedTuple):
     pilot: Pilot | None = None
     """Changes the streams on their way; null: the plan's schedule does."""
     fairness: float | None = None
-    """By which it changes its streams beside those it hears on a shared path (``howdah.steering.value``);
+    """By which it changes its streams beside those it hears on a shared path (``howdah.steering.shares``);
     null: it does not listen."""
     policy: "Policy | None" = None
     """Chooses in its place; null: howdah's own (``howdah.steering``)."""
