@@ -19,7 +19,7 @@ from howdah.steering.machine import (
     step,
 )
 from howdah.steering.path_state import PathState
-from howdah.steering.policy import Situation, UtilityPolicy
+from howdah.steering.policy import Paper, Policy, Situation, UtilityPolicy
 from howdah.steering.shares import Belief, Choice
 from howdah.steering.states import TRANSITIONS, Event, Phase, check, moves, picture
 from howdah.steering.throughput import Look
@@ -31,9 +31,14 @@ PLAN = Choice("cubic", 8)
 BASE_S, CARRIES_BPS = 0.04, 200e6
 
 
-def begun(streams: int = PLAN.streams) -> State:
-    now = Situation(PLAN._replace(streams=streams), PLAN, ("cubic", "bbr"), stream_most_bps=1e9)
-    return State.begin(UtilityPolicy(0.5), now, "others were heard", reno_starts=True)
+def begun(
+    streams: int = PLAN.streams,
+    policy: Policy | None = None,
+    plan: Choice = PLAN,
+    stream_most_bps: float = 1e9,
+) -> State:
+    now = Situation(plan._replace(streams=streams), plan, ("cubic", "bbr"), stream_most_bps)
+    return State.begin(policy or UtilityPolicy(0.5), now, "others were heard", reno_starts=True)
 
 
 def tick(t_s: float, rtt_s: float = 2 * BASE_S, part: float = 0.5) -> Tick:
@@ -148,12 +153,23 @@ OBSERVATIONS = st.lists(
 
 
 @settings(max_examples=60, deadline=None)
-@given(said=OBSERVATIONS, streams=st.sampled_from([1, 8]))
+@given(
+    said=OBSERVATIONS,
+    streams=st.sampled_from([1, 2, 8]),
+    policy=st.sampled_from([Paper(), UtilityPolicy(0.2), UtilityPolicy(0.5), UtilityPolicy(1.0)]),
+    pacing_bps=st.sampled_from([None, None, 5_000_000, 25_000_000]),
+    stream_most_bps=st.sampled_from([1e7, 1e8, 1e9]),
+)
 def test_whatever_is_observed_only_declared_transitions_are_taken(
-    said: list[tuple[str, float, float, str, str | None, int]], streams: int
+    said: list[tuple[str, float, float, str, str | None, int]],
+    streams: int,
+    policy: Policy,
+    pacing_bps: int | None,
+    stream_most_bps: float,
 ) -> None:
     """An undeclared one would raise."""
-    state, t_s = begun(streams), 0.0
+    state = begun(streams, policy, PLAN._replace(pacing_bps=pacing_bps), stream_most_bps)
+    t_s = 0.0
     for kind, queue, part, label, refused, times in said:
         for _ in range(times):
             t_s += 0.1

@@ -170,7 +170,7 @@ class ChangeArbiter:
         if now.current == now.default:
             return made
         period = Period(0.0, now.current, began or "", None, None, None, None, None)
-        return replace(made, trial=Trial(_to_hear(now.current, now.default), None), periods=(period,))
+        return replace(made, trial=Trial(_to_recognise(now.current, now.default), None), periods=(period,))
 
     @property
     def phase(self) -> Phase:
@@ -181,7 +181,7 @@ class ChangeArbiter:
             return Phase.PACED
         if self.current == self.now.default:
             return Phase.PLANNED
-        return Phase.TRIAL if self._heard_for else Phase.QUIET
+        return Phase.TRIAL if self._for_others else Phase.QUIET
 
     @property
     def current(self) -> Choice:
@@ -189,13 +189,13 @@ class ChangeArbiter:
         return self.now.current
 
     @property
-    def _heard_for(self) -> bool:
+    def _for_others(self) -> bool:
         """Whether the last change was made for somebody, and not in order to recognise others."""
         return bool(self.periods) and (self.trial is None or self.trial.preference.probability > 0)
 
     @property
     def _proven(self) -> bool:
-        latest = self.periods[-1] if self._heard_for else None
+        latest = self.periods[-1] if self._for_others else None
         if latest is None or latest.before is None or latest.after is None:
             return False
         return latest.after.rate_bps >= TUNED.proven_growth * latest.before.rate_bps
@@ -239,7 +239,7 @@ class ChangeArbiter:
     def needs_exclusivity(self, t_s: float) -> bool:
         """Whether the plan's streams may fill a path of their own, and that is to be known."""
         plan = self.now.default
-        if not self.policy.paces or plan.is_bbr or self.current != plan or not self._wants_to_hear(t_s):
+        if not self.policy.paces or plan.is_bbr or self.current != plan or not self._needs_recognition(t_s):
             return False
         settled = t_s >= max(self.asks_s, self._begun())
         return settled and self.path.path.finely and self.path.full
@@ -278,12 +278,19 @@ class ChangeArbiter:
         if not self.has_fair_pace:
             return replace(self, now=now)
         # No change: how much they have in fact is not decided here.
-        return replace(self, now=now._replace(current=paced), target=paced)._with_latest(
-            self.periods[-1]._replace(choice=paced)
-        )
+        return replace(self, now=now._replace(current=paced), target=paced)._with_latest(choice=paced)
 
-    def _with_latest(self, period: Period) -> "ChangeArbiter":
-        return replace(self, periods=(*self.periods[:-1], period))
+    def _with_latest(
+        self, *, choice: Choice | None = None, after: Throughput | None = None, undone: str | None = None
+    ) -> "ChangeArbiter":
+        """The same with what is new of the latest period; nothing is where there is none."""
+        if not self.periods:
+            return self
+        *earlier, latest = self.periods
+        latest = latest._replace(
+            choice=choice or latest.choice, after=after or latest.after, undone=undone or latest.undone
+        )
+        return replace(self, periods=(*earlier, latest))
 
     def update_belief(self, verdict: Belief) -> "ChangeArbiter":
         """The same after a verdict on who is there; what it gives no class is something never seen."""
@@ -375,8 +382,8 @@ class ChangeArbiter:
                 changed = replace(changed, belief=NOT_KNOWN, verdicts=0, asked=0, quiet_s=quiet_s)
         lately = self.path.lately
         trial = None if preference is None else Trial(preference, before, lately and lately.rate_bps)
-        heard_for = preference is not None and preference.probability > 0
-        told = (heard_for or self.has_fair_pace) and sure_kind(changed.belief) is not None
+        for_others = preference is not None and preference.probability > 0
+        told = (for_others or self.has_fair_pace) and sure_kind(changed.belief) is not None
         label, probability = changed.belief.likeliest if told else (None, None)
         why, paced = command.why.words, self.has_fair_pace
         period = Period(t_s, target, why, label, probability, before, None, None, paced)
@@ -397,7 +404,7 @@ class ChangeArbiter:
         """Whether nothing was chosen for somebody yet but a share, and who does not yield is not likely."""
         kinds = self.belief.kinds()
         yields = kinds.get("bbr", 0.0) + kinds.get("udp", 0.0) <= 1 - TUNED.sure
-        return yields and (self.has_fair_pace or not self._heard_for)
+        return yields and (self.has_fair_pace or not self._for_others)
 
     @property
     def _base_rtt_s(self) -> float:
@@ -430,7 +437,7 @@ class ChangeArbiter:
             return self
         noted = replace(self, default_bps=had.rate_bps) if self.current == self._fair else self
         if self.periods and self.periods[-1].undone is None:
-            noted = noted._with_latest(self.periods[-1]._replace(after=had))
+            noted = noted._with_latest(after=had)
         kind = sure_kind(self._believed)
         if kind is None:
             return noted
@@ -447,17 +454,15 @@ class ChangeArbiter:
         sure_s = t_s if known or self.sure_s is None else self.sure_s
         unsure = t_s - sure_s > (TUNED.proven_s if self._proven else TUNED.unsure_s)
         failed = None
-        if had is not None and self.trial is not None and (known or unsure or self._heard_for):
+        if had is not None and self.trial is not None and (known or unsure or self._for_others):
             failed = self.trial.failed(had, sure_kind(self.belief), self.default_bps, self.capacity_bps)
-        if failed is None and unsure and self._heard_for:
+        if failed is None and unsure and self._for_others:
             failed = Reason.NOT_RECOGNISED.because()
         if failed is None:
             return replace(self, sure_s=sure_s), None
         cooldown_s = min(TUNED.cooldown_most_s, TUNED.cooldown_s * 2**self.failures)
         undone = replace(self, sure_s=sure_s, cooldown_until_s=t_s + cooldown_s, failures=self.failures + 1)
-        if self.periods:
-            undone = undone._with_latest(self.periods[-1]._replace(undone=failed.words))
-        return undone, Command(Event.UNDO, default, failed, default)
+        return undone._with_latest(undone=failed.words), Command(Event.UNDO, default, failed, default)
 
     def _prefer(self, look: Look, _had: Throughput | None) -> "Decided":
         """The policy's choice comes when it has preferred that for long enough."""
@@ -472,7 +477,7 @@ class ChangeArbiter:
             return replace(asked, preferred=None), None
         times = 1 + (self.preferred[1] if self.preferred and self.preferred[0] == preference.choice else 0)
         asked = replace(asked, preferred=(preference.choice, times))
-        soon = self._heard_for and t_s - self.since_s < max(TUNED.dwell_s, self._settle_s + TUNED.judge_s)
+        soon = self._for_others and t_s - self.since_s < max(TUNED.dwell_s, self._settle_s + TUNED.judge_s)
         cooling = preference.choice != self._fair and t_s < self.cooldown_until_s
         if times < TUNED.verdicts_agree or soon or cooling:
             return asked, None
@@ -520,18 +525,18 @@ class ChangeArbiter:
     def _reduce(self, look: Look, _had: Throughput | None) -> "Decided":
         """The streams become few, so that others can be recognised."""
         t_s = look.t_s
-        if t_s < self.quiet_s or not self._wants_to_hear(t_s):
+        if t_s < self.quiet_s or not self._needs_recognition(t_s):
             return self, None
         if self.needs_exclusivity(t_s) or self.path.emptied:
             return self, None
         target = self.current._replace(streams=next(stream_counts(self.now)))
         if target == self.current:
             return self, None
-        choice, few = _step(self.current, target), _to_hear(target, self.current)
+        choice, few = _step(self.current, target), _to_recognise(target, self.current)
         command = Command(Event.REDUCE, choice, Reason.TO_RECOGNISE.because(), target, few)
         return replace(self, room_s=t_s + TUNED.quiet_room_s), command
 
-    def _wants_to_hear(self, t_s: float) -> bool:
+    def _needs_recognition(self, t_s: float) -> bool:
         """Whether who is there is to be heard, and cannot be beside what is sent now."""
         if self.can_recognise or not self.able or self.target != self.current or t_s < self.cooldown_until_s:
             return False
@@ -539,14 +544,14 @@ class ChangeArbiter:
             # How many can do is not known yet.
             return False
         # Between few and the default it is on its way to it, and the path has no more room.
-        kept_s = TUNED.quiet_again_s if self._heard_for else self._settle_s + TUNED.judge_s
+        kept_s = TUNED.quiet_again_s if self._for_others else self._settle_s + TUNED.judge_s
         return self.current == self._fair or t_s - self.since_s >= kept_s
 
     def _grow(self, look: Look, _had: Throughput | None) -> "Decided":
         """The streams double where the fair default has not been had yet and the path is not full."""
         t_s = look.t_s
         default, kind = self.now.default, sure_kind(self.belief)
-        if self.now.fair_pace or self.default_bps is not None or self.current == default or self._heard_for:
+        if self.now.fair_pace or self.default_bps is not None or self.current == default or self._for_others:
             return self, None
         if t_s < self.room_s or (kind is not None and kind[0] != "nobody"):
             return self, None
@@ -554,7 +559,7 @@ class ChangeArbiter:
         if t_s - self.since_s < TUNED.room_s or longest_s is None or queues(longest_s, self._base_rtt_s):
             return self, None
         target = self.current._replace(streams=min(default.streams, 2 * self.current.streams))
-        few = None if target == default else _to_hear(target, default)
+        few = None if target == default else _to_recognise(target, default)
         return self, Command(Event.GROW, target, Reason.ROOM.because(), target, few)
 
     def _situation(self) -> Situation:
@@ -577,7 +582,7 @@ _MOVES: dict[Event, Callable[[ChangeArbiter, Look, Throughput | None], Decided]]
 """How the arbiter makes each of its moves."""
 
 
-def _to_hear(few: Choice, before: Choice) -> Preference:
+def _to_recognise(few: Choice, before: Choice) -> Preference:
     """Nobody is known yet; somebody may be there, who is then due half."""
     return Preference(few, "nobody", 0.0, 0.0, few.streams / before.streams, 0.5)
 

@@ -7,12 +7,12 @@ from howdah.recognition.listen import listen
 from howdah.remote.messages import Progress, Steering
 from howdah.remote.meter import Meter
 from howdah.steering.arbiter import Command, Period
-from howdah.steering.hearing import Hearing, Recogniser, Verdict
 from howdah.steering.listening import SteeringRequest
 from howdah.steering.machine import BOUNDS, Failed, Recognised, RouteChanged, Settled, State, Tick, step
 from howdah.steering.pace import CONTROL
 from howdah.steering.path_state import PathState
 from howdah.steering.policy import Situation, UtilityPolicy
+from howdah.steering.round_trips import Recogniser, RoundTrips, Verdict
 from howdah.steering.shares import Belief, Choice
 from howdah.steering.sources import RttSource
 from howdah.steering.states import Phase
@@ -56,8 +56,8 @@ class SharedPathController:
             reno_starts=CONTROL in request.controls and control.removeprefix("hd_") == "cubic",
         )
         self._settled_s = lasting(TUNED.series_settle_s, TUNED.series_settle_round_trips, rtt_s)
-        self._hearing = Hearing(source, recogniser or listen, request.rtt_s)
-        self._hearing.begin(now_s)
+        self._round_trips = RoundTrips(source, recogniser or listen, request.rtt_s)
+        self._round_trips.begin(now_s)
         self._rates = Rates()
         self._meter = Meter()
         self._latest = began
@@ -67,7 +67,7 @@ class SharedPathController:
 
     def use_source(self, source: RttSource) -> None:
         """Goes over to another source of round trips."""
-        self._hearing.use_source(source)
+        self._round_trips.use_source(source)
 
     def look(self, now: Progress) -> Steering | None:
         """What to change now. Raises HowdahError when nobody can be asked who is there."""
@@ -76,18 +76,18 @@ class SharedPathController:
         if now.latest is not None and now.latest != self._latest:
             self._latest = now.latest
             self._settle(now.latest, now.elapsed_s)
-        if self._hearing.take(now.elapsed_s, now.rtt_s) is not None:
+        if self._round_trips.take(now.elapsed_s, now.rtt_s) is not None:
             self._state, _ = step(self._state, RouteChanged())
         if self._state.probes:
             # What is sent in such a moment is not to be judged.
-            self._hearing.begin(now.elapsed_s + self._settled_s)
+            self._round_trips.begin(now.elapsed_s + self._settled_s)
         else:
             self._recognise(now.elapsed_s)
         self._state, command = step(self._state, self._tick(now))
         return None if command is None else _steering(command)
 
     def _settle(self, latest: Change, now_s: float) -> None:
-        before, base_s = self._state, self._hearing.base_rtt_s or TUNED.assumed_rtt_s
+        before, base_s = self._state, self._round_trips.base_rtt_s or TUNED.assumed_rtt_s
         had_bps, rtt_s = self._rates.all_bps(base_s) or 0.0, self._rtt_s(latest.t_s) or TUNED.assumed_rtt_s
         settled_s = latest.t_s + self._settled_s
         self._state, _ = step(before, Settled(latest, now_s, settled_s, had_bps, rtt_s))
@@ -96,10 +96,10 @@ class SharedPathController:
         one, two = before.arbiter, self._state.arbiter
         same = one.current.congestion_control == two.current.congestion_control and one.paced == two.paced
         if not one.can_recognise or not same:
-            self._hearing.begin(settled_s)
+            self._round_trips.begin(settled_s)
 
     def _tick(self, now: Progress) -> Tick:
-        now_s, base_s, rtt_s = now.elapsed_s, self._hearing.base_rtt_s, self._rtt_s(now.elapsed_s)
+        now_s, base_s, rtt_s = now.elapsed_s, self._round_trips.base_rtt_s, self._rtt_s(now.elapsed_s)
         look = Look(
             now_s,
             now.bytes_done,
@@ -108,7 +108,7 @@ class SharedPathController:
             self._meter.left_s(now),
             (now.acked_s, sum(now.acked_bytes)) if now.acked_bytes else None,
         )
-        queue_bdp, finely = self._hearing.queue_bdp, self._hearing.by == "icmp"
+        queue_bdp, finely = self._round_trips.queue_bdp, self._round_trips.by == "icmp"
         path = PathState(base_s or TUNED.assumed_rtt_s, queue_bdp, finely)
         dips = self._state.phase is Phase.PROBING_CAPACITY
         return Tick(
@@ -118,12 +118,12 @@ class SharedPathController:
             rtt_s,
             None if rtt_s is None else self._rates.each_bps(lately_s(rtt_s)),
             self._rates.each_bps(TUNED.exclusivity_rates_s),
-            self._hearing.known(now_s - TUNED.look_back_s) if dips else None,
+            self._round_trips.known(now_s - TUNED.look_back_s) if dips else None,
         )
 
     def _rtt_s(self, now_s: float) -> float | None:
         """The round trip of late; None where there was no answer."""
-        _, rtts = self._hearing.known(now_s - TUNED.rtt_lately_s)
+        _, rtts = self._round_trips.known(now_s - TUNED.rtt_lately_s)
         return float(np.nanmedian(rtts)) if np.isfinite(rtts).any() else None
 
     def back(self, why: str) -> Steering | None:
@@ -135,8 +135,8 @@ class SharedPathController:
         """The record with what was recognised and done."""
         return msgspec.structs.replace(
             told,
-            base_rtt_s=self._hearing.base_rtt_s,
-            queue_bdp=self._hearing.queue_bdp if self._verdicts else None,
+            base_rtt_s=self._round_trips.base_rtt_s,
+            queue_bdp=self._round_trips.queue_bdp if self._verdicts else None,
             capacity_bps=self._state.arbiter.capacity_bps,
             verdicts=self._verdicts,
             cannot_tell=self._cannot,
@@ -145,7 +145,7 @@ class SharedPathController:
             dips=[Dip(**dip._asdict()) for dip in self._state.capacity.dips[:_MOST]],
             moved=[
                 RouteMoved(t_s=moved.at_s, before_s=moved.before_s, after_s=moved.after_s)
-                for moved in self._hearing.moved[:_MOST]
+                for moved in self._round_trips.moved[:_MOST]
             ],
         )
 
@@ -155,7 +155,7 @@ class SharedPathController:
         control = choice.congestion_control.removeprefix("hd_")
         # Behind many streams it is only asked whether it could tell beside one; those paced are as none.
         ours = {} if arbiter.paced else {control: choice.streams if able else 1}
-        verdict = self._hearing.verdict(now_s, ours)
+        verdict = self._round_trips.verdict(now_s, ours)
         if verdict is None:
             return
         belief = None

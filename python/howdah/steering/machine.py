@@ -107,7 +107,9 @@ class State:
         return self.phase in {Phase.PROBING_CAPACITY, Phase.PROBING_EXCLUSIVITY}
 
     def in_phase(self) -> "State":
-        """The same with the phase that follows from the rest."""
+        """The same with the phase that follows from the rest; the end is final."""
+        if self.phase is Phase.ENDED:
+            return self
         asked = None if self.in_flight is None else self.in_flight.event
         if self.exclusivity.finding:
             phase = Phase.PROBING_EXCLUSIVITY
@@ -131,11 +133,12 @@ def step(state: State, observation: Observation) -> Stepped:
     if state.phase is Phase.ENDED:
         return state, None
     command: Command | None = None
-    phase: Phase = state.phase
+    given_in: Phase = state.phase
     match observation:
         case Settled():
             after, event = _settled(state, observation)
-            phase = state.phase if event in {Event.REFUSED, Event.PROBED} else state.given_in
+            if event not in {Event.REFUSED, Event.PROBED}:
+                given_in = state.given_in
         case RouteChanged():
             after, event = _on_new_route(state), Event.ROUTE_CHANGED
         case Recognised(belief):
@@ -144,11 +147,10 @@ def step(state: State, observation: Observation) -> Stepped:
             after, command = _tick(state, observation)
             event = _event_of(state, command)
         case Failed(problem):
-            ended, command = _failed(state, problem)
-            check(phase, Event.FAIL, ended.phase)
-            return ended, command
+            (after, command), event = _failed(state, problem), Event.FAIL
     after = after.in_phase()
-    check(phase, event, after.phase)
+    if after.phase is not state.phase:
+        check(given_in, event, after.phase, moved=state.arbiter.moved)
     return after, command
 
 

@@ -71,12 +71,10 @@ TRANSITIONS = (
     Transition((_P.EASING, _P.TRIAL, *_PACED), Event.RELEASE, (_P.PLANNED,)),
     Transition((_P.EASING, _P.QUIET), Event.GROW, (_P.PLANNED, _P.QUIET)),
     Transition((*_FREE, *_PACED), Event.PACE, _PACED),
-    Transition((_P.PLANNED,), Event.UNDO, _PACED),
-    Transition((_P.EASING, _P.QUIET, _P.TRIAL), Event.UNDO, (_P.PLANNED, *_PACED)),
-    Transition(_PACED, Event.UNDO, (_P.PLANNED,)),
+    Transition((*_FREE, *_PACED), Event.UNDO, (_P.PLANNED, *_PACED)),
     Transition((*_FREE, *_PACED), Event.PREFER, (_P.PLANNED, _P.EASING, _P.TRIAL, *_PACED)),
     Transition((_P.EASING,), Event.EASE, (_P.EASING, _P.QUIET, _P.TRIAL, _P.PACED)),
-    Transition((_P.PLANNED, _P.QUIET, _P.TRIAL, _P.PACED), Event.REDUCE, (_P.EASING, _P.QUIET)),
+    Transition((_P.PLANNED, _P.QUIET, _P.TRIAL, _P.PACED), Event.REDUCE, (*_FREE[:3], _P.PACED)),
     Transition((_P.STARTING,), Event.START_OVER, (_P.PACED,)),
     Transition((_P.PACED,), Event.BOUND, (_P.PACED,)),
     Transition(_STAYS, Event.PROBE_CAPACITY, (_P.PROBING_CAPACITY,)),
@@ -84,7 +82,8 @@ TRANSITIONS = (
     Transition((_P.PROBING_CAPACITY,), Event.PROBED, _STAYS),
     Transition((_P.PROBING_EXCLUSIVITY,), Event.PROBED, (_P.PLANNED, _P.PACED)),
     Transition((_P.QUIET,), Event.ROUTE_CHANGED, (_P.TRIAL,)),
-    Transition((_P.PACED,), Event.ROUTE_CHANGED, (_P.PLANNED,)),
+    Transition((_P.TRIAL,), Event.ROUTE_CHANGED, (_P.PACED,)),
+    Transition((_P.PACED,), Event.ROUTE_CHANGED, (_P.PLANNED, _P.TRIAL)),
     Transition((_P.EASING,), Event.REFUSED, (_P.PLANNED, _P.QUIET, _P.TRIAL, _P.PACED)),
     Transition((_P.STARTING,), Event.REFUSED, (_P.PACED,)),
     Transition((*_FREE, *_PACED, _P.PROBING_CAPACITY, _P.PROBING_EXCLUSIVITY), Event.FAIL, (_P.ENDED,)),
@@ -97,10 +96,21 @@ def moves(phase: Phase) -> tuple[Event, ...]:
     return tuple(each.event for each in TRANSITIONS if phase in each.phases)
 
 
-def check(phase: Phase, event: Event, after: Phase) -> None:
-    """Raises ValueError where no transition leads there. To stay where it is needs none."""
+def leads_to(phase: Phase, event: Event) -> frozenset[Phase]:
+    """The phases that an event can lead to."""
     rows = [each for each in TRANSITIONS if each.event is event and phase in each.phases]
-    if phase is not after and not any(after in each.leads_to for each in rows):
+    return frozenset(after for each in rows for after in each.leads_to)
+
+
+def check(phase: Phase, event: Event, after: Phase, *, moved: bool = False) -> None:
+    """Raises ValueError where no transition leads there; none is needed to stay.
+
+    ``moved`` says that the route has changed meanwhile, which may have led on.
+    """
+    there = leads_to(phase, event)
+    if moved:
+        there |= {further for each in there for further in leads_to(each, Event.ROUTE_CHANGED)}
+    if after is not phase and after not in there:
         raise ValueError(f"steering: {event.name} does not lead from {phase} to {after}")
 
 

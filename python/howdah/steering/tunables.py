@@ -5,16 +5,16 @@ from typing import Any
 
 LAB = "docs/choosing.md: the lab's dumbbell, 200 Mb/s × 40 ms"
 OPS = "docs/ops.md: 1 Gb/s × 128 ms beside CUBIC"
-CHANGES = "tests/pure/test_choose_steer.py"
-DIPS = "tests/pure/test_choose_gauge.py"
-EXCLUSIVE = "tests/pure/test_choose_alone.py"
-PACE = "tests/pure/test_choose_hold.py"
-RATES = "tests/pure/test_choose_rates.py"
-SERIES = "tests/pure/test_hearing.py"
-BEFORE = "tests/pure/test_hearing_before.py"
-OVERLOAD = "tests/pure/test_overload.py"
+CHANGES = "tests/pure/test_steering_arbiter.py"
+DIPS = "tests/pure/test_steering_capacity_probe.py"
+EXCLUSIVE = "tests/pure/test_steering_exclusivity.py"
+PACE = "tests/pure/test_steering_pace.py"
+RATES = "tests/pure/test_steering_rates.py"
+SERIES = "tests/pure/test_steering_round_trips.py"
+BEFORE = "tests/pure/test_steering_before.py"
+OVERLOAD = "tests/pure/test_steering_overload.py"
 COPY = "tests/pure/test_listening.py"
-VALUE = "tests/pure/test_choose_value.py"
+VALUE = "tests/pure/test_steering_shares.py"
 
 
 def _of(value: float, unit: str, least: float, most: float, source: str) -> Any:  # noqa: ANN401

@@ -110,7 +110,7 @@ class Unyielding(NamedTuple):
         return {"1 udp": 0.9}
 
 
-class Hearing:
+class RoundTrips:
     """The round trips of one transfer. Times are since the session's start."""
 
     def __init__(self, source: RttSource, recogniser: Recogniser, base_rtt_s: float | None) -> None:

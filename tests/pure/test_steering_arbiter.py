@@ -372,6 +372,17 @@ def test_what_is_ours_of_a_full_path_that_was_measured_tells_whether_somebody_is
     assert arbiter.belief.likeliest == (whose, pytest.approx(0.95))
 
 
+def test_a_plan_with_less_than_an_equal_share_is_kept_when_that_is_known() -> None:
+    """Nothing was changed by then, so there is no period to tell of it."""
+    plan = Choice("cubic", 2, 10_000_000)
+    arbiter = arbiter_of(UtilityPolicy(0.5), Situation(plan, plan, ("cubic", "bbr"), stream_most_bps=1e9))
+    for tick in range(1, 100):
+        if tick == 60:
+            arbiter.capacity_probed(2e8)
+        assert arbiter.look(Look(tick / 10, round(tick * 2e6 / 8), 0, 0.06), PATH) is None
+    assert (arbiter.current, arbiter.has_fair_pace, arbiter.periods) == (plan, True, ())
+
+
 def test_a_better_measurement_moves_the_bound_and_is_no_change_of_mind() -> None:
     ran = run(
         LATE,
