@@ -1,17 +1,17 @@
 """When a transfer changes how it sends: late enough, sure enough, and back when it brought nothing.
 
-- Who is there cannot be heard behind many streams of our own: models are trained beside one. So it first
+- Who is there cannot be recognised behind many streams of our own: models are trained beside one. So it first
   sends by as few as can do, which is fair in any case, and stays so while that has enough and who is there is
   not known. Only after ``unsure_s`` is it judged for that.
 - Where streams of the plan fill a path that nobody else fills (``exclusivity``), what has arrived is what it
   carries; they are paced, which costs little, and others are recognised behind them. Only else it goes down
   to few, and not while a queue that there was is gone: nobody else keeps us from anything then.
-- Where others were heard before the first byte it begins so. What the fair default would have is not known
+- Where others were there before the first byte it begins so. What the fair default would have is not known
   then: it is tried where few have too little, and come to by doubling where there is room (each time for
   ``room_s`` hardly any queue), for others who were just cut leave some for a moment.
 - Once it was measured what the path carries beside others (``capacity_probe``), the fair default is to pace
   the plan's streams: to what others leave, but not below an equal share (``pace``). That is right beside all
-  that yield to loss, and alone, whoever is told; others are heard behind such streams as if nothing were
+  that yield to loss, and alone, whoever is told; others are recognised behind such streams as if nothing were
   sent. Only where it has clearly less than that share of a full path somebody does not yield, and is
   answered as BBR is.
 - In the first ``first_s`` nothing is changed but for another route: others who were cut by its beginning come
@@ -377,7 +377,7 @@ class ChangeArbiter:
             if self.can_recognise:
                 changed = replace(changed, quiet_s=t_s)
             else:
-                # What was heard is not heard any more behind so many streams.
+                # Who was recognised cannot be any more behind so many streams.
                 quiet_s = t_s + TUNED.quiet_again_s
                 changed = replace(changed, belief=NOT_KNOWN, verdicts=0, asked=0, quiet_s=quiet_s)
         lately = self.path.lately
@@ -537,7 +537,7 @@ class ChangeArbiter:
         return replace(self, room_s=t_s + TUNED.quiet_room_s), command
 
     def _needs_recognition(self, t_s: float) -> bool:
-        """Whether who is there is to be heard, and cannot be beside what is sent now."""
+        """Whether who is there is to be recognised, and cannot be beside what is sent now."""
         if self.can_recognise or not self.able or self.target != self.current or t_s < self.cooldown_until_s:
             return False
         if t_s < TUNED.first_s or self.capacity_bps is None:

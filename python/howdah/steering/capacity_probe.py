@@ -3,7 +3,7 @@
 While a bottleneck has a queue, a round trip is what all have on its way, over what the path carries (Little's
 law). Others keep what they have there, but for their growth, which is known from the moment before. So where
 ours is ``freed`` bits less, round trips are shorter by freed / capacity. Ours is its rate × RTT: of what it
-had before, and of the bound that it is held to.
+had before, and of the bound that it is paced to.
 
 No more is freed than most of the queue, by what part of the path may be ours, and for no longer than it
 takes to show. Where the queue is what limits it, it waits until that is a good part of what it is at most.

@@ -1,10 +1,10 @@
 """A transfer that listens to who else is on its path, and changes how it sends.
 
-It begins with its plan, the fair default; with one stream of it where somebody was heard before the first
+It begins with its plan, the fair default; with one stream of it where somebody was there before the first
 byte, for many would take from others what they are long in getting back. Nothing waits for it: round trips
 are gathered by a thread of the native module while the transfer connects. What judges takes a while to load,
-so that is done only when the transfer has lasted for ``wait_s`` and is to last on (``beside``). Whatever goes
-wrong with listening ends it and never the transfer.
+so that is done only when the transfer has lasted for ``wait_s`` and is to last on (``controller``). Whatever
+goes wrong with listening ends it and never the transfer.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -64,7 +64,7 @@ class Listening:
         self._few: Steering | None = None
         self._began: Change | None = None
         self._moving_s: float | None = None
-        self._beside: SharedPathController | None = None
+        self._controller: SharedPathController | None = None
         self._ended: str | None = None
 
     def __call__(self, now: Progress) -> Steering | None:
@@ -78,7 +78,7 @@ class Listening:
             if self._moving_s is None:
                 return self._begin(now, self._source)
             waits = now.phase != "moving" or now.elapsed_s - self._moving_s < TUNED.wait_s
-            if waits or not (self._beside or self._lasts(now)):
+            if waits or not (self._controller or self._lasts(now)):
                 return None
             return self._listen(now, self._source)
         except (HowdahError, ValueError) as error:
@@ -94,17 +94,17 @@ class Listening:
     def to_record(self) -> Listened:
         """What was recognised and done, for the record."""
         told = Listened(
-            by=self._source.by if self._source and (self._beside or self._began) else None,
+            by=self._source.by if self._source and (self._controller or self._began) else None,
             not_by_icmp=self._not_by_icmp,
             ended=self._ended,
             fairness=self._request.fairness,
         )
-        if self._beside:
-            return self._beside.to_record(told)
+        if self._controller:
+            return self._controller.to_record(told)
         return msgspec.structs.replace(told, sent=[_sent(self._began)]) if self._began else told
 
     def _begin(self, now: Progress, source: RttSource) -> Steering | None:
-        """Few streams, as soon as somebody is heard, where who it is could be told."""
+        """Few streams begin as soon as others are there, where who they are could be told."""
         if now.phase == "connecting":
             self._before_s = now.elapsed_s
         elif now.phase == "moving":
@@ -129,13 +129,13 @@ class Listening:
 
     def _back(self, why: str) -> Steering | None:
         """The plan comes back for good."""
-        if self._beside:
-            return self._beside.back(why)
+        if self._controller:
+            return self._controller.back(why)
         plan = self._request.plan
         return self._few and Steering(streams=plan.streams, pacing_bps=plan.pacing_bps, why=why)
 
     def _lasts(self, now: Progress) -> bool:
-        """Whether there is enough left; also where that is not known."""
+        """Whether enough is left; also where that is not known."""
         moved_s = now.elapsed_s - (self._moving_s or 0.0)
         if self._request.for_s is not None:
             return self._request.for_s - moved_s >= TUNED.least_left_s
@@ -144,19 +144,19 @@ class Listening:
         return (now.bytes_total - now.bytes_done) * moved_s / now.bytes_done >= TUNED.least_left_s
 
     def _listen(self, now: Progress, source: RttSource) -> Steering | None:
-        if self._beside is None:
+        if self._controller is None:
             from howdah.steering.controller import SharedPathController  # noqa: PLC0415
 
             known = [self._request.rtt_s, *(sample.rtt_s for sample in self._before)]
             base_s = min((each for each in known if each is not None), default=None)
-            self._beside = SharedPathController(
+            self._controller = SharedPathController(
                 self._request._replace(rtt_s=base_s), source, now.elapsed_s, self._began
             )
-        steering = self._beside.look(now)
+        steering = self._controller.look(now)
         if (why := source.why_silent()) is not None:
             source.close()
             self._source, self._not_by_icmp = StreamSource(), why
-            self._beside.use_source(self._source)
+            self._controller.use_source(self._source)
         return steering
 
 

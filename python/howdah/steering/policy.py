@@ -46,7 +46,7 @@ class Situation(NamedTuple):
     streams_fixed: bool = False
     """Somebody has said how many."""
     queue_bdp: float = 1.0
-    """How much queue the bottleneck holds, in bandwidth × delay."""
+    """The queue of the bottleneck when it is full, in bandwidth × delay."""
     capacity_bps: float | None = None
     """The least that the bottleneck carries; None: not known yet."""
     fair_pace: Choice | None = None
@@ -115,13 +115,13 @@ class Paper:
         for label, probability in belief.classes.items():
             sides[background(label).bbr > 0][label] = probability
         bbr, others = sum(sides[True].values()), sum(sides[False].values())
-        heard = bbr > others
+        any_bbr = bbr > others
         if max(bbr, others) < TUNED.sure:
             return None
         choice = now.default
-        if heard and "bbr" in now.controls:
+        if any_bbr and "bbr" in now.controls:
             choice = Choice("bbr", choice.streams, choice.pacing_bps)
-        seen = background(Belief(sides[heard]).likeliest[0])
+        seen = background(Belief(sides[any_bbr]).likeliest[0])
         gain = 1.0 if choice != now.current else 0.0
         return Preference(choice, seen.kind, max(bbr, others), gain, 1.0, 1 / (seen.streams + 1))
 
@@ -157,7 +157,7 @@ class UtilityPolicy:
             gain = 0.0 if now.current == now.fair_pace else 1.0
             return Preference(now.fair_pace, kind, probability, gain, 1.0, fair_share)
         if kind == "nobody" and now.current.is_bbr and not now.default.is_bbr:
-            # Where nobody is heard behind BBR there may be some who yield, and have hardly anything left.
+            # Where nobody is recognised behind BBR some who yield may have hardly anything left.
             return Preference(now.default, kind, probability, 1.0, 1.0, fair_share)
         now = now._replace(capacity_bps=_capacity(likely, now))
         worth = {choice: self._worth(choice, likely, now) for choice in _candidates(likely, now)}

@@ -122,7 +122,7 @@ class RoundTrips:
         self.base_rtt_s = base_rtt_s
         """The least there was on this route."""
         self.queue_bdp = 1.0
-        """How much queue the bottleneck has been seen to hold, in bandwidth × delay."""
+        """The most queue that the bottleneck was seen to have, in bandwidth × delay."""
         self.moved: list[Moved] = []
 
     @property
@@ -140,10 +140,10 @@ class RoundTrips:
             self._samples = deque(sorted(self._samples, key=lambda sample: sample.t_s))
         while self._samples and self._samples[0].t_s < now_s - TUNED.series_kept_s:
             self._samples.popleft()
-        heard = [sample.rtt_s for sample in fresh if sample.rtt_s is not None and sample.t_s >= self._route_s]
+        known = [sample.rtt_s for sample in fresh if sample.rtt_s is not None and sample.t_s >= self._route_s]
         if self.base_rtt_s is not None:
-            heard.append(self.base_rtt_s)
-        self.base_rtt_s = min(heard, default=None)
+            known.append(self.base_rtt_s)
+        self.base_rtt_s = min(known, default=None)
         if now_s - self._looked_s < TUNED.route_every_s:
             return None
         self._looked_s = now_s

@@ -2,7 +2,7 @@
 
 On a path where nobody sends round trips differ by what the hosts do, some tenths of a millisecond. Any queue
 that others fill, or any round trip beyond the least that is known, is more than that. Who it is would take
-seconds; that somebody is there takes none, for a transfer connects meanwhile (``somebody``).
+seconds; that somebody is there takes none, for a transfer connects meanwhile (``others_present``).
 """
 
 from collections.abc import Sequence
@@ -118,7 +118,7 @@ def best_source(names: list[str]) -> tuple[RttSource, str | None]:
 
 
 def others_present(samples: Sequence[RttSample], base_rtt_s: float | None) -> bool:
-    """Whether anybody else is there; no where too little was heard.
+    """Whether anybody else is there; no where too few answered.
 
     ``base_rtt_s`` is the least known of the route, beside that of ``samples`` themselves.
     """
