@@ -1,6 +1,6 @@
 """A path in virtual time: others, a bottleneck whose shares follow known rules, and a steered transfer.
 
-Shares are those of ``choose.share`` bent by factors that the steering does not know, and windows come to
+Shares are those of ``steering.shares`` bent by factors that the steering does not know, and windows come to
 them with a time constant. It is no TCP; it is what the steering can be held to for any ear and any such path.
 """
 

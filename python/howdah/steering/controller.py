@@ -7,11 +7,10 @@ from howdah.recognition.listen import listen
 from howdah.remote.messages import Progress, Steering
 from howdah.remote.meter import Meter
 from howdah.steering.arbiter import Command, Period
-from howdah.steering.listening import SteeringRequest
 from howdah.steering.machine import BOUNDS, Failed, Recognised, RouteChanged, Settled, State, Tick, step
 from howdah.steering.pace import CONTROL
 from howdah.steering.path_state import PathState
-from howdah.steering.policy import Situation, UtilityPolicy
+from howdah.steering.policy import Situation, SteeringRequest, UtilityPolicy
 from howdah.steering.round_trips import Recogniser, RoundTrips, Verdict
 from howdah.steering.shares import Belief, Choice
 from howdah.steering.sources import RttSource

@@ -7,13 +7,6 @@ so that is done only when the transfer has lasted for ``wait_s`` and is to last 
 goes wrong with listening ends it and never the transfer.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
-
-from howdah.steering.tunables import TUNED
-from howdah.values.plan import Plan
-
-if TYPE_CHECKING:
-    from howdah.steering.policy import Policy
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,33 +14,16 @@ import msgspec
 from howdah import HowdahError
 from howdah.recognition import models
 from howdah.remote.messages import Progress, Steering
+from howdah.steering.policy import SteeringRequest
 from howdah.steering.sources import RttSample, RttSource, StreamSource, best_source, others_present
+from howdah.steering.tunables import TUNED
 from howdah.values.reason import Reason
 from howdah.values.record import Change, Listened, SentThen
 
 if TYPE_CHECKING:
     from howdah.steering.controller import SharedPathController
 
-
-class SteeringRequest(NamedTuple):
-    """What was asked for, and what can be had."""
-
-    plan: Plan
-    fairness: float
-    control_default: str
-    """The sender's default."""
-    controls: tuple[str, ...]
-    """The controls that the sender may use."""
-    streams_fixed: bool
-    stream_most_bps: float
-    """What the window of one stream carries at most."""
-    rtt_s: float | None
-    addresses: list[str]
-    """The addresses where the data goes, the likeliest first."""
-    for_s: float | None = None
-    """How long it is to send; null: until all is there."""
-    policy: "Policy | None" = None
-    """The policy; None: the one that weighs by ``fairness``."""
+__all__ = ["Listening", "SteeringRequest"]
 
 
 class Listening:

@@ -31,6 +31,7 @@ from howdah.steering.shares import (
     without_us,
 )
 from howdah.steering.tunables import TUNED
+from howdah.values.plan import Plan
 
 
 class Situation(NamedTuple):
@@ -82,6 +83,27 @@ class Policy(Protocol):
 
     def __call__(self, belief: Belief, now: Situation) -> Preference | None:
         """What it would do; None: it cannot tell."""
+
+
+class SteeringRequest(NamedTuple):
+    """What was asked for, and what can be had."""
+
+    plan: Plan
+    fairness: float
+    control_default: str
+    """The sender's default."""
+    controls: tuple[str, ...]
+    """The controls that the sender may use."""
+    streams_fixed: bool
+    stream_most_bps: float
+    """What the window of one stream carries at most."""
+    rtt_s: float | None
+    addresses: list[str]
+    """The addresses where the data goes, the likeliest first."""
+    for_s: float | None = None
+    """How long it is to send; None: until all is there."""
+    policy: Policy | None = None
+    """The policy; None: the one that weighs by ``fairness``."""
 
 
 def sure_kind(belief: Belief) -> tuple[Kind, float] | None:
