@@ -32,6 +32,7 @@ endif
 .PHONY: lint
 lint: build ## formatters, linters and type checks, warnings as errors
 	cargo fmt --all --check
+	rustfmt --check --edition 2024 crates/cc/controls/*/model.rs # cargo fmt does not see what a build script includes
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .

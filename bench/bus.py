@@ -17,12 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench.nats_server import NatsServer
 from bench.report import Row, Target, publish
 from howdah.control.bus import Bus, Watch
 from howdah.control.bus.jetstream import JetStreamBus
 from howdah.control.bus.leadership import stand
 from howdah.control.bus.local import LocalBus
-from howdah.control.bus.server import NatsServer
 
 KEYS = 1_000
 CHANGES_PER_S = 100

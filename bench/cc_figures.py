@@ -5,6 +5,8 @@ make snapshots
 
 import csv
 import dataclasses
+import itertools
+import re
 from pathlib import Path
 
 import matplotlib
@@ -14,19 +16,22 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
 ROOT = Path(__file__).parents[1]
-SNAPSHOTS = ROOT / "crates/cc/model/tests/snapshots"
+CONTROLS = ROOT / "crates/cc/controls"
+PAGE = ROOT / "docs/cc.md"
 FIGURES = ROOT / "docs/figures"
 SIZE_INCHES = (7.2, 3.0)
 
-NAMES = {
-    "reno": "Reno",
-    "cubic": "CUBIC",
-    "scalable": "Scalable",
-    "htcp": "H-TCP",
-    "highspeed": "HighSpeed",
+HELD = "hold"
+"""Its window is given, so its figure is another."""
+STYLES = {
+    "reno": ("0.6", "-"),
+    "cubic": ("0.0", "-"),
+    "scalable": ("0.0", ":"),
+    "htcp": ("0.0", "--"),
+    "highspeed": ("0.5", "-."),
 }
-STYLES = {"reno": "0.6", "cubic": "0.0", "scalable": "0.0", "htcp": "0.0", "highspeed": "0.5"}
-DASHES = {"reno": "-", "cubic": "-", "scalable": ":", "htcp": "--", "highspeed": "-."}
+"""Grey and dashes of the lines that are drawn together; others take the next of ``SPARE``."""
+SPARE = (("0.5", (0, (1, 3))), ("0.5", "--"), ("0.5", ":"), ("0.8", "-"))
 SEGMENT_BITS = 1538 * 8
 FIRST_LOSS_S = 1.0
 
@@ -44,10 +49,19 @@ class Run:
         return Run([t for t, _ in kept], [w for _, w in kept])
 
 
+def shown() -> dict[str, str]:
+    """The controls whose figure the page shows, each with the heading above it."""
+    found: dict[str, str] = {}
+    for heading, body in re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", PAGE.read_text("utf-8"), re.MULTILINE):
+        for name in re.findall(r"\(figures/cc-(\w+)\.png\)", body):
+            found[name] = heading
+    return found
+
+
 def runs(name: str) -> dict[str, Run]:
     """All runs of the snapshot of one algorithm, by name."""
     found: dict[str, Run] = {}
-    with (SNAPSHOTS / f"{name}.csv").open(encoding="ascii", newline="") as rows:
+    with (CONTROLS / name / "snapshot.csv").open(encoding="ascii", newline="") as rows:
         for row in csv.DictReader(rows):
             run = found.setdefault(row["run"], Run([], []))
             run.times_s.append(float(row["t_s"]))
@@ -61,7 +75,7 @@ def line(axes: Axes, y: float, text: str) -> None:
     axes.text(1.01, y, text, transform=axes.get_yaxis_transform(), va="center", fontsize=7)
 
 
-def algorithm(name: str) -> None:
+def algorithm(name: str, title: str) -> None:
     """Over a full queue, and after two losses at a large window, with Reno beside it."""
     figure, (left, right) = plt.subplots(1, 2, figsize=SIZE_INCHES, layout="constrained")
     own, reno = runs(name), runs("reno")
@@ -72,9 +86,7 @@ def algorithm(name: str) -> None:
     left.set(title="100 Mb/s, 40 ms, queue of half a BDP", ylim=(0, 700), xlim=(0, 40))
     if name != "reno":
         right.plot(reno["recovery"].times_s, reno["recovery"].windows, color="0.6", linewidth=1, label="Reno")
-    right.plot(
-        own["recovery"].times_s, own["recovery"].windows, color="0.0", linewidth=1.3, label=NAMES[name]
-    )
+    right.plot(own["recovery"].times_s, own["recovery"].windows, color="0.0", linewidth=1.3, label=title)
     right.set(title="1 Gb/s, 100 ms, a loss at 1 s and at 11 s", ylim=(0, 16_000), xlim=(0, 30))
     line(right, 1e9 * 0.1 / SEGMENT_BITS, "path\nfull")
     right.legend(fontsize="small", loc="upper left")
@@ -105,14 +117,16 @@ def hold() -> None:
     figure.savefig(FIGURES / "cc-hold.png", dpi=150)
 
 
-def growth() -> None:
+def growth(titles: dict[str, str]) -> None:
     """How each comes back from one loss, as a share of the window it had."""
     figure, axes = plt.subplots(figsize=SIZE_INCHES, layout="constrained")
-    for name, title in NAMES.items():
+    spare = itertools.cycle(SPARE)
+    for name, title in titles.items():
+        color, dashes = STYLES.get(name) or next(spare)
         run = runs(name)["recovery"].part(FIRST_LOSS_S, FIRST_LOSS_S + 10)
         shares = [window / run.windows[0] for window in run.windows]
         times_s = [t_s - FIRST_LOSS_S for t_s in run.times_s]
-        axes.plot(times_s, shares, color=STYLES[name], linestyle=DASHES[name], linewidth=1.3, label=title)
+        axes.plot(times_s, shares, color=color, linestyle=dashes, linewidth=1.3, label=title)
     axes.set(xlabel="time since the loss, s", ylabel="window, share of that at the loss", xlim=(0, 10))
     axes.set_ylim(0, 2)
     axes.axhline(1, color="0.8", linewidth=0.8)
@@ -123,10 +137,12 @@ def growth() -> None:
 def draw() -> None:
     """All figures."""
     FIGURES.mkdir(exist_ok=True)
-    for name in NAMES:
-        algorithm(name)
+    titles = shown()
+    titles.pop(HELD)
+    for name, title in titles.items():
+        algorithm(name, title)
     hold()
-    growth()
+    growth(titles)
     plt.close("all")
 
 

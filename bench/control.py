@@ -17,17 +17,17 @@ from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
+from bench.nats_server import NatsServer
 from bench.report import Row, Target, publish
-from howdah.control.agent import Held
 from howdah.control.bus import Bus, opened
-from howdah.control.bus.server import NatsServer
-from howdah.control.interface import Operations
-from howdah.control.members import Member
-from howdah.control.messages import Measured
-from howdah.control.policyfile import loads
+from howdah.control.leases.agent import Held
+from howdah.control.leases.messages import Measured
+from howdah.control.policy.members import Member
+from howdah.control.policy.policyfile import loads
 from howdah.control.running.agent import RunningAgent
 from howdah.control.running.controller import RunningController
-from howdah.control.running.together import together
+from howdah.control.running.operations import Operations
+from howdah.control.running.tasks import together
 
 AGENTS, CLASSES = 50, 20
 CHANGES_PER_S = 100

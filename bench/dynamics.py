@@ -19,7 +19,7 @@ from bench.maps import LINEAR, MAPS, NOISE, orbit
 from bench.report import Row, Target, publish
 from howdah.profiles.dynamics import verdict
 from howdah.profiles.dynamics.lyapunov import Exponents, exponents
-from howdah.profiles.dynamics.usable import Trace
+from howdah.profiles.dynamics.traces import Trace
 
 NAME = "dynamics"
 SAMPLES = 100
@@ -83,7 +83,7 @@ def measure(case: Case, seed: int) -> Found:
         raise SystemExit(f"{case}, seed {seed}: {found.reason}")
     if case.name not in NOISE and seed % JUDGED_SHARE:
         return Found(found.local, found.rosenstein, own, None, None)
-    judged = verdict.judge(found, verdict.drawn(trace, seed))
+    judged = verdict.chaos_verdict(found, verdict.draw_surrogates(trace, seed))
     return Found(found.local, found.rosenstein, own, judged.beyond, judged.chaotic)
 
 

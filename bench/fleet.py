@@ -20,7 +20,7 @@ from bench.carrying import ROOT, output
 from howdah import lab
 from howdah.cc import programs
 from howdah.cc.shares import Share, Shares, everyones
-from howdah.lab.enter import Process
+from howdah.lab.session import Process
 
 GUARANTEE_BPS = 400_000_000
 LEASE_S = 2.0

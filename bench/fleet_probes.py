@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from howdah.control.bus.server import NatsServer
+from bench.nats_server import NatsServer
 from howdah.control.http.client import Client
 
 BETWEEN_S = 1.0

@@ -16,8 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench.report import Row, Target, publish
-from howdah.profiles.models import Configuration, PathParameters, Prediction, loss, predict, predict_steady
-from howdah.profiles.models.wire import Segment
+from howdah.profiles.theory import (
+    ModelPrediction,
+    PathParameters,
+    loss,
+    predict,
+    predict_steady,
+)
+from howdah.profiles.theory.prediction import Segment
 
 RATE_BPS = 10e9
 MTU_BYTES = 9000
@@ -48,7 +54,7 @@ CELLS = [
 ]
 
 
-def mean_gbps(prediction: Prediction) -> float:
+def mean_gbps(prediction: ModelPrediction) -> float:
     """Over the RTTs of a cell."""
     return float(prediction.rate_mid_bps.mean()) / 1e9
 
@@ -62,9 +68,9 @@ def formula_gbps(cell: Cell) -> float:
 def compare(cell: Cell) -> tuple[Row, dict[str, Any]]:
     """The row of one cell, and what it rests on."""
     path = PathParameters(RATE_BPS, RTTS_S[cell.rtts], cell.loss, mtu_bytes=MTU_BYTES)
-    used = Configuration("cubic", cell.streams, BUFFER_BYTES)
-    steady = mean_gbps(predict_steady(path, used))
-    begun = mean_gbps(predict(path, used, duration_s=RUN_S))
+    used = ("cubic", cell.streams, BUFFER_BYTES)
+    steady = mean_gbps(predict_steady(path, *used))
+    begun = mean_gbps(predict(path, *used, duration_s=RUN_S))
     allowed, measured = ALLOWED[cell.rtts], cell.measured_gbps
     within = Target.within(
         (1 - allowed) * measured, (1 + allowed) * measured, f"{measured:g} ± {100 * allowed:.0f} %"

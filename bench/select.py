@@ -17,7 +17,7 @@ import numpy as np
 from bench.report import Row, Target, publish
 from bench.select_families import FAMILIES, RTT_S, Rates, sweep_of
 from howdah.archive.runs import Runs
-from howdah.profiles.evaluate import Evaluation, evaluate
+from howdah.profiles.selection.evaluate import Evaluation, evaluate
 
 SEED = 20171
 REPEATS = (3, 5, 10)

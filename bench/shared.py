@@ -1,7 +1,7 @@
-"""Who is there, against what the issue asks and the OPS paper reached: ``make bench-shared ARGS=RECORDINGS``.
+"""Recognition against its targets and what the OPS paper reached: ``make bench-shared ARGS=RECORDINGS``.
 
 RECORDINGS is a folder that ``howdah shared dataset scenarios/shared-dataset-short.toml`` has made, and
-``scenarios/shared-dataset-active.toml`` as well. What is told is of windows that the classifier had not seen,
+``scenarios/shared-dataset-active.toml`` as well. Scores are of windows that the classifier had not seen,
 by the protocol that the row names; the last rows are of recordings beside streams of ours, and stay as they
 were where RECORDINGS has none. The paper is Computers 2021, 10, 76; its best is 1-NN.
 """
@@ -14,50 +14,51 @@ from typing import Any
 import msgspec
 
 from bench.report import RESULTS, Row, Target, publish
-from howdah.recognition import recording
-from howdah.recognition.contract import Classifier
-from howdah.recognition.evaluate import Protocol, Scores, evaluate
-from howdah.recognition.logistic import Logistic
-from howdah.recognition.paper import NearestNeighbour
-from howdah.recognition.recording import BURSTS
-from howdah.recognition.stopping import Stopped
-from howdah.recognition.train import Training, train
+from howdah.recognition.classifier import Classifier
+from howdah.recognition.classifiers.logistic import Logistic
+from howdah.recognition.classifiers.paper import NearestNeighbour
+from howdah.recognition.confidence import StoppingScore
+from howdah.recognition.files import read_recording, recording_files
+from howdah.recognition.recording import BURSTS, Recording
+from howdah.recognition.training import Protocol, Scores, Training, evaluate, train
 from howdah.recognition.windows import default_step_s, examples
 
 PAPERS = "overlay-1"
 """The path of the paper."""
 
-Read = list[tuple[recording.Recording, str]]
+Recordings = list[tuple[Recording, str]]
 
 
-def read(folder: Path) -> Read:
+def read(folder: Path) -> Recordings:
     """All recordings of one situation."""
-    return [recording.read(file) for file in recording.files([folder])]
+    return [read_recording(file) for file in recording_files([folder])]
 
 
-def by(record: Training, protocol: str) -> Scores:
+def scores_by(record: Training, protocol: str) -> Scores:
     """The scores of one protocol."""
     return next(each for each in record.scores if each.protocol == protocol)
 
 
-def on(path: str, found: Read, kind: type[Classifier], length_s: float, protocol: Protocol) -> Scores:
-    """What a classifier tells that was trained on one path, as the paper's are."""
+def scores_on(
+    path: str, found: Recordings, kind: type[Classifier], length_s: float, protocol: Protocol
+) -> Scores:
+    """The scores of a classifier that was trained on one path, as the paper's are."""
     heard = [each for each, _ in found if each.path == path]
     (scores,) = evaluate(kind, examples(heard, length_s, default_step_s(heard)), [protocol])
     return scores
 
 
-def alone(found: Read) -> tuple[list[Row], Training]:
-    """The rows of the issue, nothing of ours on the path."""
+def without_ours(found: Recordings) -> tuple[list[Row], Training]:
+    """The rows with nothing of ours on the path."""
     record = train(found, Logistic, 10.0).record
     heard = [each for each, _ in found]
     (short,) = evaluate(Logistic, examples(heard, 5.0, default_step_s(heard)), ["runs"])
-    runs, paths, random = (by(record, name) for name in ("runs", "paths", "random"))
+    runs, paths, random = (scores_by(record, name) for name in ("runs", "paths", "random"))
     six, bbr, here, all_paths = "six classes, 10 s", "is there BBR, 10 s", "Overlay-1", "all paths"
     overlay1 = train([each for each in found if each[0].path == PAPERS], Logistic, 10.0).record
-    of_random, of_runs, early = by(overlay1, "random"), by(overlay1, "runs"), overlay1.stopped
-    of_short = on(PAPERS, found, Logistic, 5.0, "runs")
-    paper = on(PAPERS, found, NearestNeighbour, 10.0, "random")
+    of_random, of_runs, early = scores_by(overlay1, "random"), scores_by(overlay1, "runs"), overlay1.stopped
+    of_short = scores_on(PAPERS, found, Logistic, 5.0, "runs")
+    paper = scores_on(PAPERS, found, NearestNeighbour, 10.0, "random")
     return [
         Row(f"{here}: {six}, random folds", of_random.accuracy, "", Target.at_least(0.95), "paper 0.80"),
         Row(f"{here}: {six}, random folds, the paper's 1-NN here", paper.accuracy, "", None, "paper 0.80"),
@@ -77,24 +78,26 @@ def alone(found: Read) -> tuple[list[Row], Training]:
     ], record
 
 
-def _right(early: Stopped) -> str:
+def _right(early: StoppingScore) -> str:
     return f"{early.accuracy:.3f} right"
 
 
-def beside(name: str, found: Read) -> tuple[list[Row], Training]:
-    """What is told of others while a stream of ours runs."""
+def beside_ours(name: str, found: Recordings) -> tuple[list[Row], Training]:
+    """The rows beside a stream of ours."""
     record = train(found, Logistic, 10.0).record
     rows = []
     for protocol, left_out in (("runs", "whole runs"), ("paths", "whole paths")):
-        scores = by(record, protocol)
+        scores = scores_by(record, protocol)
         what = f"beside one {name} of ours, 10 s, {left_out} left out"
         rows.append(Row(f"{what}: six classes", scores.accuracy, ""))
         rows.append(Row(f"{what}: is there BBR", scores.accuracy_bbr, ""))
     return rows, record
 
 
-def before(name: str, result: Path = RESULTS / "shared.json") -> tuple[list[Row], list[dict[str, Any]]]:
-    """What was told beside a stream of ours when it was judged last."""
+def previous_rows(
+    name: str, result: Path = RESULTS / "shared.json"
+) -> tuple[list[Row], list[dict[str, Any]]]:
+    """The rows beside a stream of ours when it was judged last."""
     kept = json.loads(result.read_bytes())
     rows = [
         Row(each["what"], each["value"], each["unit"], None, each["note"] or f"of {kept['commit']}")
@@ -104,29 +107,29 @@ def before(name: str, result: Path = RESULTS / "shared.json") -> tuple[list[Row]
     return rows, [each for each in kept["runs"] if each["ours"] == name]
 
 
-def active(folder: Path) -> tuple[list[Row], list[Training]]:
-    """What is told beside the bursts of active probing, by the paper's protocol."""
+def beside_bursts(folder: Path) -> tuple[list[Row], list[Training]]:
+    """The rows beside the bursts of active probing, by the paper's protocol."""
     found = read(folder) if folder.is_dir() else []
     rows = []
     for length_s, least, paper in ((50.0, 0.99, "paper 0.96"), (10.0, 0.96, "")):
         what = f"Overlay-1: six classes, active, {length_s:g} s, random folds"
-        value = on(PAPERS, found, Logistic, length_s, "random").accuracy if found else None
+        value = scores_on(PAPERS, found, Logistic, length_s, "random").accuracy if found else None
         rows.append(Row(what, value, "", Target.at_least(least), paper if found else f"no {folder}"))
     return rows, [train(found, Logistic, 10.0).record] if found else []
 
 
 def main(folder: Path) -> int:
     """Prints and keeps the table; 1 when a target is not met."""
-    rows, record = alone(read(folder / "nothing"))
-    more, others = active(folder / BURSTS)
+    rows, record = without_ours(read(folder / "nothing"))
+    more, others = beside_bursts(folder / BURSTS)
     rows += more
     records = [msgspec.to_builtins(each) for each in (record, *others)]
     for name in ("cubic", "bbr"):
         if (folder / name).is_dir():
-            more, record = beside(name, read(folder / name))
+            more, record = beside_ours(name, read(folder / name))
             records.append(msgspec.to_builtins(record))
         else:
-            more, kept = before(name)
+            more, kept = previous_rows(name)
             records += kept
         rows += more
     return 0 if publish("shared", rows, records) else 1

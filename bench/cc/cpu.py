@@ -15,11 +15,12 @@ import msgspec
 from bench.cc.held import PORT, end, listening, loaded, open_window, said
 from bench.cc.tail import PAYLOAD_BYTES, WIRE_BYTES
 from howdah import lab
+from howdah._native import CC_PROGRAMS
 from howdah.cc import programs
 
 RATE_BPS = 10_000_000_000
 RTT_NS = 20_000_000
-OURS = {"hd_scalable": "scalable", "hd_htcp": "htcp", "hd_highspeed": "highspeed", "hd_hold": "hold"}
+OURS = {f"hd_{name}": name for name in CC_PROGRAMS}
 KERNELS = "cubic"
 SERIES = {"plain": (KERNELS, *OURS), "paced": (KERNELS, "hd_hold")}
 """The controls that take turns; ``paced``: every one of them at the link's rate."""

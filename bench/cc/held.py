@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from howdah import HowdahError, lab
 from howdah.cc import programs
-from howdah.lab import touch
+from howdah.lab import hosts
 from howdah.values.link import LinkSpec
 
 HOLD = "hd_hold"
@@ -54,7 +54,7 @@ def open_window(wan: lab.Lab) -> None:
     """The far host offers a whole transfer at once, in memory that has been used before."""
     route = f"{wan.near_address} dev wan0 src {wan.far_address} initrwnd {WINDOW_SEGMENTS}"
     wan.run("far", ["ip", "route", "replace", *route.split()], check=True)
-    touch.sockets(TOUCHED_BYTES)
+    hosts.touch_buffers(TOUCHED_BYTES)
 
 
 def end(*arguments: object) -> list[str]:

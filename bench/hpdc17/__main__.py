@@ -15,7 +15,7 @@ from bench import memory, report
 from bench.hpdc17 import judge, page, record
 from howdah import HowdahError, interrupt
 from howdah.archive import Archive
-from howdah.measure.planfile import load
+from howdah.measure.plan import load_plan
 from howdah.report.material import Material
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +27,7 @@ def main() -> int:
     interrupt.install()
     options = _options()
     files: list[Path] = [options.plan] if options.plan else PLANS
-    plans = [load(file) for file in files]
+    plans = [load_plan(file) for file in files]
     for file in files if options.sweep else ():
         if code := _sweep(file):
             return code

@@ -12,13 +12,13 @@ from bench.report import RESULTS, Row, Target
 from howdah import HowdahError
 from howdah.archive import Archive
 from howdah.archive.runs import Runs
-from howdah.measure import kept
+from howdah.measure import schedule
 from howdah.measure.plan import SweepPlan
-from howdah.profiles.evaluate import draw, evaluate
+from howdah.profiles.selection.evaluate import draw, evaluate
+from howdah.report.contents import SEED
 from howdah.report.material import Material
-from howdah.report.selection import SEED
 from howdah.report.statements import judge
-from howdah.report.statements.statement import Verdict
+from howdah.report.statements.statement import StatementVerdict
 
 PARTS = {
     "profile": "synthetic profiles of known transition RTT",
@@ -32,7 +32,7 @@ PARTS = {
 def of_sweep(plan: SweepPlan, archive: Archive) -> Row:
     """Whether the sweep ran to its end."""
     planned = sum(plan.repeats().values())
-    left = sum(len(runs) for _, runs in kept.left(plan, kept.in_archive(archive, plan)))
+    left = sum(len(runs) for _, runs in schedule.remaining(plan, schedule.finished_in(archive, plan)))
     return Row(f"runs of {plan.name} made", planned - left, f"of {planned}", Target.at_least(planned))
 
 
@@ -46,7 +46,7 @@ def of_lateness(material: Material) -> Row:
 def of_statements(material: Material) -> Iterator[Row]:
     """Each statement: 1 agrees, 0 differs, nothing where its cells are lacking."""
     found = judge(material)
-    values: dict[Verdict, float | None] = {"agrees": 1.0, "differs": 0.0, "cannot tell": None}
+    values: dict[StatementVerdict, float | None] = {"agrees": 1.0, "differs": 0.0, "cannot tell": None}
     for each in found:
         note = "; ".join([each.numbers, *each.why])
         yield Row(f"{each.key}: {each.says}", values[each.verdict], each.verdict, note=note)

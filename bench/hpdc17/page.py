@@ -8,7 +8,7 @@ from bench.report import RESULTS
 from howdah.report import canvas
 from howdah.report.contents import contents
 from howdah.report.figures import FAMILIES
-from howdah.report.figures.figure import Drawn, nearest
+from howdah.report.figures.figure import DrawnFigure, nearest
 from howdah.report.material import Material
 from howdah.report.page import render
 
@@ -19,7 +19,7 @@ def draw() -> None:
     found, drawn = contents(material, newest)
     (RESULTS / "hpdc17.html").write_text(render(found, drawn))
     figure = FAMILIES["throughput"](material, nearest(material.cells, "cubic"))
-    if isinstance(figure, Drawn):
+    if isinstance(figure, DrawnFigure):
         (RESULTS / "hpdc17.png").write_bytes(canvas.encode(figure.figure, "png", "hpdc17"))
 
 

@@ -11,13 +11,13 @@ from bench.leases.clock import Clock
 from bench.leases.network import Network
 from bench.leases.scene import Scene
 from bench.leases.timeline import NS_PER_S, Timeline
-from howdah.control.agent import Agent, Held
-from howdah.control.bus.election import Claim, Record
-from howdah.control.controller import Controller, Rates
-from howdah.control.ledger import DRIFT_MARGIN
-from howdah.control.messages import Call, Grant, Report
-from howdah.control.orders import Orders
-from howdah.control.targets import Targets
+from howdah.control.allocation import Targets
+from howdah.control.bus.leadership import Claim, LeaderRecord
+from howdah.control.leases.agent import Agent, Held
+from howdah.control.leases.controller import Controller, RatesByAgent
+from howdah.control.leases.ledger import DRIFT_MARGIN
+from howdah.control.leases.messages import Call, Grant, Report
+from howdah.control.policy.orders import Orders
 
 
 class Variant(NamedTuple):
@@ -35,7 +35,7 @@ class Store:
     """What the bus knows of the election: one record, replaced only by who has seen it."""
 
     def __init__(self) -> None:
-        self.record: Record | None = None
+        self.record: LeaderRecord | None = None
         self.revision = 0
 
     def swap(self, claim: Claim) -> bool:
@@ -80,10 +80,10 @@ class Ground:
         self.controllers: dict[str, Callable[[Report], None]] = {}
         self.agents: dict[str, Callable[[Grant | Call], None]] = {}
         self._numbers = 0
-        self._rates: dict[tuple[Targets, int, frozenset[str]], Rates] = {}
+        self._rates: dict[tuple[Targets, int, frozenset[str]], RatesByAgent] = {}
         self._values: dict[str, Grant | Report] = {}
 
-    def rates_bps(self, targets: Targets, orders: Orders, idle: Collection[str]) -> Rates:
+    def rates_bps(self, targets: Targets, orders: Orders, idle: Collection[str]) -> RatesByAgent:
         """What all controllers of one policy would find alike."""
         key = (targets, orders.revision, frozenset(idle))
         if key not in self._rates:

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 from bench.leases.clock import Clock
 from bench.leases.ground import Ground
-from howdah.control.agent import Agent, Held
-from howdah.control.idle import AFTER_NS
-from howdah.control.messages import Call, Grant, Measured, Report
+from howdah.control.leases.agent import AFTER_NS, Agent, Held
+from howdah.control.leases.messages import Call, Grant, Measured, Report
 
 KILLED_WRITING = 0.01
 
@@ -88,7 +87,7 @@ class Host:
             return
         self.obeys = message if isinstance(message, Grant) else None
         try:
-            report = agent.hear(message, self._shown_ns())
+            report = agent.receive(message, self._shown_ns())
         except Killed:
             self._ground.met["agent killed while it wrote"] += 1
             self.kill(self._ground.pause_ns())

@@ -6,19 +6,18 @@ import msgspec
 
 from bench.leases.ground import Variant
 from bench.leases.world import run
-from howdah.control.agent import Agent
-from howdah.control.controller import Controller, Messages
-from howdah.control.ledger import Account, Ledger
-from howdah.control.messages import Call, Grant, Report, Share
-from howdah.control.peer import Peer
+from howdah.control.leases.agent import Agent
+from howdah.control.leases.controller import Controller, Messages, Peer
+from howdah.control.leases.ledger import Account, Ledger
+from howdah.control.leases.messages import Call, FlowShare, Grant, Report
 
 
 class _LeaseFromReceipt(Agent):
     """Counts a lease from when it got the Grant."""
 
-    def hear(self, message: Grant | Call, now_ns: int) -> Report | None:
+    def receive(self, message: Grant | Call, now_ns: int) -> Report | None:
         self._now_ns = now_ns
-        return super().hear(message, now_ns)
+        return super().receive(message, now_ns)
 
     def _valid(self, grant: Grant) -> int | None:
         return None if super()._valid(grant) is None else self._now_ns
@@ -27,10 +26,10 @@ class _LeaseFromReceipt(Agent):
 class _AnyEpoch(Agent):
     """Obeys whoever spoke last."""
 
-    def hear(self, message: Grant | Call, now_ns: int) -> Report | None:
+    def receive(self, message: Grant | Call, now_ns: int) -> Report | None:
         if message.epoch < self._epoch:
             self._epoch, self._seq, self._answered = message.epoch, 0, 0
-        return super().hear(message, now_ns)
+        return super().receive(message, now_ns)
 
 
 class _AnySeq(Agent):
@@ -50,7 +49,9 @@ class _AnyIncarnation(Agent):
 class _RaisesFirst(Agent):
     """Raises before it lowers."""
 
-    def _in_order(self, shares: Mapping[str, Share], before: Mapping[str, Share]) -> list[tuple[str, Share]]:
+    def _in_order(
+        self, shares: Mapping[str, FlowShare], before: Mapping[str, FlowShare]
+    ) -> list[tuple[str, FlowShare]]:
         return super()._in_order(shares, before)[::-1]
 
 
@@ -65,7 +66,7 @@ class _Impatient(Ledger):
 
 
 class _Forgetful(Account):
-    def count(self, seq: int, shares: Mapping[str, Share], now_ns: int, until_ns: int) -> None:
+    def count(self, seq: int, shares: Mapping[str, FlowShare], now_ns: int, until_ns: int) -> None:
         self._entries = []
         super().count(seq, shares, now_ns, until_ns)
 
@@ -91,10 +92,10 @@ class _CountsTheLast(Controller):
 class _BelievesOldEpochs(Controller):
     """Takes what an agent says that may still obey the former controller."""
 
-    def hear(self, report: Report, now_ns: int) -> Messages:
+    def receive(self, report: Report, now_ns: int) -> Messages:
         if report.epoch < self.epoch:
             report = msgspec.structs.replace(report, epoch=self.epoch, seq=0)
-        return super().hear(report, now_ns)
+        return super().receive(report, now_ns)
 
 
 class _AnyConfirmation(Controller):

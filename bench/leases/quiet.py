@@ -7,8 +7,8 @@ from bench.leases.network import Weather
 from bench.leases.scene import Scene, class_of, policy_of
 from bench.leases.timeline import NS_PER_S
 from bench.leases.world import World
-from howdah.control.orders import Orders
-from howdah.control.terms import Change, Terms
+from howdah.control.policy.orders import Orders
+from howdah.control.policy.terms import Change, Terms
 
 LEASE_NS = 2 * NS_PER_S
 STEP_NS = NS_PER_S // 10_000
@@ -29,7 +29,7 @@ def world_of(delay_ns: int, seed: int = 1) -> World:
         later=policy,
         weather=Weather(delay_ns, lost=0, doubled=0, late=0),
         clocks=lambda: Clock(random.randrange(10**16), random.randint(-100, 100)),
-        seats=2,
+        controller_hosts=2,
         events=[],
         rough_ns=0,
     )
@@ -42,7 +42,7 @@ def world_of(delay_ns: int, seed: int = 1) -> World:
 def change_ns(world: World) -> int:
     """From an order on the bus until all that it wants is in force."""
     began_ns = world.timeline.now_ns
-    world.order(Orders(revision=world.orders.revision + 1, asked=world.orders.asked ^ {"images"}))
+    world.order(Orders(revision=world.orders.revision + 1, requested=world.orders.requested ^ {"images"}))
     while not at_goal(world):
         _step(world, began_ns)
     return world.timeline.now_ns - began_ns

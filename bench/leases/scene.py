@@ -7,9 +7,9 @@ from typing import NamedTuple
 from bench.leases.clock import PPM_MAX, Clock
 from bench.leases.network import Weather
 from bench.leases.timeline import NS_PER_S
-from howdah.control.members import Member
 from howdah.control.policy import Flow, Policy, TrafficClass
-from howdah.control.terms import Change, Terms
+from howdah.control.policy.members import Member
+from howdah.control.policy.terms import Change, Terms
 
 LEASE_NS = NS_PER_S
 TERM_PER_LEASE = 0.4
@@ -39,7 +39,7 @@ class Scene(NamedTuple):
     """Of the same flows: what the policy file may be changed to."""
     weather: Weather
     clocks: Callable[[], Clock]
-    seats: int
+    controller_hosts: int
     """Hosts for controllers."""
     events: Sequence[Event]
     rough_ns: int
@@ -62,7 +62,7 @@ def drawn(random: Random) -> Scene:
         later=later,
         weather=_weather(random),
         clocks=lambda: _clock(random),
-        seats=random.randint(1, 3),
+        controller_hosts=random.randint(1, 3),
         events=list(_events(random)),
         rough_ns=ROUGH_NS,
     )

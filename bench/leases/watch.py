@@ -7,11 +7,11 @@ force is below that: so the sum is largest just after a write to some kernel, or
 from collections.abc import Mapping, Sequence
 
 from bench.leases.clock import PPM_MAX
+from bench.leases.controller_host import ControllerHost
 from bench.leases.ground import Ground
 from bench.leases.host import Host
-from bench.leases.seat import Seat
-from howdah.control.agent import Held
-from howdah.control.messages import Call, Grant
+from howdah.control.leases.agent import Held
+from howdah.control.leases.messages import Call, Grant
 
 SUM = "more in force than there is to give away"
 MINIMUM = "less in force than a minimum"
@@ -26,11 +26,13 @@ NEVER = (SUM, MINIMUM, RATE, LEASE, LEDGER, TERM)
 class Watch:
     """Sees all hosts at once, and true time."""
 
-    def __init__(self, ground: Ground, hosts: Mapping[str, Host], seats: Sequence[Seat]) -> None:
+    def __init__(
+        self, ground: Ground, hosts: Mapping[str, Host], controller_hosts: Sequence[ControllerHost]
+    ) -> None:
         self.broken: dict[str, int] = {}
         """What was, and when first, in ns."""
         self.looks = 0
-        self._ground, self._hosts, self._seats = ground, hosts, seats
+        self._ground, self._hosts, self._controller_hosts = ground, hosts, controller_hosts
         self._said: dict[tuple[str, int, int], int] = {}
 
     def changed(self) -> None:
@@ -40,8 +42,8 @@ class Watch:
         total_bps = sum(host.total_bps(now_ns) for host in self._hosts.values())
         if total_bps > self._ground.targets.policy.trusted_bps:
             self._note(SUM)
-        for seat in self._seats:
-            for name, bound_bps in seat.bounds_bps().items():
+        for each in self._controller_hosts:
+            for name, bound_bps in each.bounds_bps().items():
                 if self._hosts[name].total_bps(now_ns) > bound_bps:
                     self._note(LEDGER)
 

@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from random import Random
 from typing import NamedTuple
 
+from bench.leases.controller_host import ControllerHost
 from bench.leases.ground import SOUND, Ground, Variant
 from bench.leases.host import Host
 from bench.leases.network import STORE
 from bench.leases.scene import SETTLED_LEASES, Event, Scene, drawn
-from bench.leases.seat import Seat
 from bench.leases.timeline import NS_PER_S
 from bench.leases.watch import Watch
-from howdah.control.orders import Orders
-from howdah.control.targets import Targets
+from howdah.control.allocation import Targets
+from howdah.control.policy.orders import Orders
 
 
 class Outcome(NamedTuple):
@@ -50,12 +50,15 @@ class World(Ground):
         super().__init__(scene, random, variant)
         minimums = self.targets.minimums_bps
         self.hosts = {name: Host(self, name, minimums[name], scene.clocks()) for name in minimums}
-        self.seats = [Seat(self, f"control{number}", scene.clocks()) for number in range(scene.seats)]
-        self.watch = Watch(self, self.hosts, self.seats)
+        self.controller_hosts = [
+            ControllerHost(self, f"control{number}", scene.clocks())
+            for number in range(scene.controller_hosts)
+        ]
+        self.watch = Watch(self, self.hosts, self.controller_hosts)
 
     def start(self) -> None:
         """Plans all that the scene says."""
-        starting: list[Host | Seat] = [*self.hosts.values(), *self.seats]
+        starting: list[Host | ControllerHost] = [*self.hosts.values(), *self.controller_hosts]
         for each in starting:
             self.timeline.at(self.random.randrange(NS_PER_S // 4), each.start)
         for event in self.scene.events:
@@ -63,10 +66,12 @@ class World(Ground):
         self.timeline.at(self.scene.rough_ns, self._clear)
 
     @property
-    def leader(self) -> Seat | None:
+    def leader(self) -> ControllerHost | None:
         """Whose controller the bus has as leader."""
         holder = self.store.record and self.store.record.holder
-        return next((seat for seat in self.seats if holder and holder.startswith(f"{seat.name} ")), None)
+        return next(
+            (each for each in self.controller_hosts if holder and holder.startswith(f"{each.name} ")), None
+        )
 
     def order(self, orders: Orders) -> None:
         """These are wanted from now on."""
@@ -90,9 +95,9 @@ class World(Ground):
             case "host rebooted":
                 self.random.choice(list(self.hosts.values())).reboot(event.again_ns)
             case "leader killed":
-                (self.leader or self.seats[0]).kill(event.again_ns)
+                (self.leader or self.controller_hosts[0]).kill(event.again_ns)
             case "controller killed":
-                self.random.choice(self.seats).kill(event.again_ns)
+                self.random.choice(self.controller_hosts).kill(event.again_ns)
             case "some cut off":
                 self._cut(event.again_ns)
             case "two cut off from each other":
@@ -105,13 +110,13 @@ class World(Ground):
         host.speak(frozenset(flow for flow in host.minimums_bps if self.random.random() < 0.5))
 
     def _cut(self, again_ns: int) -> None:
-        names = [*self.hosts, *(seat.name for seat in self.seats)]
+        names = [*self.hosts, *(each.name for each in self.controller_hosts)]
         names = self.random.sample(names, self.random.randint(1, 1 + len(names) // 2))
         self.network.cut.update(names)
         self.timeline.at(self.timeline.now_ns + again_ns, self.network.cut.difference_update, names)
 
     def _part(self, again_ns: int) -> None:
-        one, other = self.random.choice(list(self.hosts)), self.random.choice(self.seats).name
+        one, other = self.random.choice(list(self.hosts)), self.random.choice(self.controller_hosts).name
         self.network.apart.update(pairs := {(one, other), (other, one)})
         self.timeline.at(self.timeline.now_ns + again_ns, self.network.apart.difference_update, pairs)
 
@@ -121,13 +126,13 @@ class World(Ground):
             self.targets = Targets(self.scene.later)
             for host in self.hosts.values():
                 host.may_fall_to(self.targets.minimums_bps[host.name])
-            for seat in self.seats:
-                self.timeline.at(self.timeline.now_ns + self.pause_ns(), seat.kill, self.pause_ns() // 2)
+            for each in self.controller_hosts:
+                self.timeline.at(self.timeline.now_ns + self.pause_ns(), each.kill, self.pause_ns() // 2)
 
     def _draw_order(self) -> None:
         """Somebody asks for the images, for all hosts or one, or no longer, drains a host, or sets terms."""
         random, old = self.random, self.orders
-        asked, drained, changed, hosts = old.asked, old.drained, old.changed, old.hosts
+        asked, drained, changed, hosts = old.requested, old.drained, old.changed, old.hosts
         draw = random.random()
         if draw < 0.5:
             asked ^= {"images"}
@@ -142,17 +147,17 @@ class World(Ground):
                 else {"maximum": f"{random.randint(20, 90)}%"}
             }
         revision = old.revision + 1
-        self.order(Orders(revision=revision, asked=asked, hosts=hosts, drained=drained, changed=changed))
+        self.order(Orders(revision=revision, requested=asked, hosts=hosts, drained=drained, changed=changed))
 
     def _spread(self) -> None:
-        for seat in self.seats:
-            self.network.carry(STORE, seat.name, seat.order, self.orders)
+        for each in self.controller_hosts:
+            self.network.carry(STORE, each.name, each.order, self.orders)
 
     def _clear(self) -> None:
         self.rough = False
         self.network.clear()
         for host in self.hosts.values():
             host.start()
-        for seat in self.seats:
-            seat.start()
+        for each in self.controller_hosts:
+            each.start()
         self._spread()

@@ -11,13 +11,13 @@ from pathlib import Path
 from bench.carrying import output
 from bench.lsst.relay import relayed
 from bench.lsst.scenario import Scenario
+from bench.nats_server import NatsServer
 from howdah import HowdahError
 from howdah.cc import programs
-from howdah.control.bus.server import NatsServer
 from howdah.control.http.address import DEFAULT_PORT
 from howdah.control.http.client import Client
 from howdah.lab import Lab
-from howdah.parent_death import TIED
+from howdah.parent_death import DIES_WITH_PARENT
 
 HOWDAH = (sys.executable, "-m", "howdah")
 MEMORY = "/dev/shm"  # noqa: S108
@@ -107,7 +107,9 @@ def _running(commands: Sequence[Sequence[str]]) -> Iterator[Processes]:
     """Each has said that it is ready; stopped at the end, so that everything is put back."""
     with contextlib.ExitStack() as stack:
         processes = [
-            stack.enter_context(subprocess.Popen([*TIED, *HOWDAH, *words], stdout=subprocess.PIPE, text=True))
+            stack.enter_context(
+                subprocess.Popen([*DIES_WITH_PARENT, *HOWDAH, *words], stdout=subprocess.PIPE, text=True)
+            )
             for words in commands
         ]
         try:

@@ -15,7 +15,7 @@ from bench.lsst.control import Control
 from bench.lsst.sampler import COARSELY_S, FINELY_S, Look, Sampler, sampling
 from bench.lsst.scenario import Scenario
 from howdah import HowdahError, lab
-from howdah.lab import Lab, LinkStats, touch
+from howdah.lab import Lab, LinkStats, hosts
 
 CLASS = "images"
 WHO = "bench-lsst"
@@ -123,7 +123,7 @@ def longer(scenario: Scenario) -> Run:
 def _lab(scenario: Scenario) -> Iterator[Lab]:
     with bpffs.mounted(), lab.started(scenario.link, scenario.topology, sshd=True) as wan:
         senders.open_window(scenario, wan)
-        touch.sockets(TOUCHED_BYTES)
+        hosts.touch_buffers(TOUCHED_BYTES)
         yield wan
 
 

@@ -15,7 +15,7 @@ from bench.lsst.control import MEMORY
 from bench.lsst.scenario import Scenario
 from howdah import HowdahError
 from howdah.lab import Lab
-from howdah.parent_death import TIED
+from howdah.parent_death import DIES_WITH_PARENT
 
 PORT = 5432
 _USER = "postgres"
@@ -132,7 +132,7 @@ def _sql(folder: Path, statement: str) -> "subprocess.CompletedProcess[bytes]":
 
 @contextlib.contextmanager
 def _psql(folder: Path, statements: str, out: object) -> Iterator[None]:
-    words = [*TIED, *_as_user("psql", "-h", folder, "-p", PORT, "-At", "postgres")]
+    words = [*DIES_WITH_PARENT, *_as_user("psql", "-h", folder, "-p", PORT, "-At", "postgres")]
     with subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.DEVNULL, text=True
     ) as process:  # type: ignore[call-overload]

@@ -6,10 +6,9 @@ from typing import NamedTuple
 import msgspec
 
 from howdah import lab, tomlfile
-from howdah._native import parse_bytes, parse_duration, parse_fraction, parse_rate
-from howdah.control import policyfile
-from howdah.control.policy import Policy
+from howdah.control.policy import Policy, policyfile
 from howdah.lab.topology import Topology
+from howdah.tomlfile import Duration, Rate, Ratio, Size
 from howdah.values.link import Change, LinkSpec
 
 FILE = Path(__file__).parents[2] / "scenarios" / "lsst-figure2.toml"
@@ -19,9 +18,9 @@ _SEE = "see: scenarios/lsst-figure2.toml"
 
 
 class _Link(msgspec.Struct, forbid_unknown_fields=True):
-    rate: str
-    rtt: str
-    loss: str
+    rate: Rate
+    rtt: Duration
+    loss: Ratio
 
 
 class _Replication(msgspec.Struct, forbid_unknown_fields=True):
@@ -30,7 +29,7 @@ class _Replication(msgspec.Struct, forbid_unknown_fields=True):
 
 class _Background(msgspec.Struct, forbid_unknown_fields=True):
     host: str
-    file: str
+    file: Size
 
 
 class _Images(msgspec.Struct, forbid_unknown_fields=True):
@@ -98,12 +97,9 @@ class Scenario(NamedTuple):
 
 def load(file: Path = FILE) -> Scenario:
     """Raises HowdahError saying the file, the key and what to do."""
-    table = tomlfile.table(tomlfile.read(file, _SEE), str(file), _SEE)
-    text = tomlfile.convert(table, _Text, f"{file} is not this experiment", _SEE)
+    text = tomlfile.load(file, _Text, _SEE)
     policy_file = file.parent / text.policy
-    link = lab.symmetric(
-        parse_rate(text.link.rate), parse_duration(text.link.rtt), loss=parse_fraction(text.link.loss)
-    )
+    link = lab.symmetric(int(text.link.rate), int(text.link.rtt), loss=float(text.link.loss))
     return Scenario(
         policy_file=policy_file,
         policy=policyfile.load(policy_file),
@@ -111,7 +107,7 @@ def load(file: Path = FILE) -> Scenario:
         link=link,
         replication=text.replication.host,
         background=text.background.host,
-        background_file_bytes=parse_bytes(text.background.file),
+        background_file_bytes=int(text.background.file),
         images=tuple(text.images.hosts),
         buffers=text.images.buffers,
         before_s=text.timeline.before,

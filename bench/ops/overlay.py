@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from howdah.lab import labfile, linkfile
+from howdah.lab import labfile
 from howdah.lab.topology import Topology
 from howdah.values.link import LinkSpec
 
@@ -37,4 +37,4 @@ class Overlay(NamedTuple):
 def load(number: int) -> Overlay:
     """Raises HowdahError saying the file, the key and what to do."""
     file = _SCENARIOS / f"ops-overlay{number}.toml"
-    return Overlay(*labfile.build(linkfile.Options(), labfile.Options(), file))
+    return Overlay(*labfile.build(labfile.LabOptions(), file))

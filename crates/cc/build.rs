@@ -1,31 +1,57 @@
-//! Compiles each `src/bpf/NAME.bpf.c` to `NAME.bpf.o` with clang, against libbpf's headers.
+//! Compiles with clang, against libbpf's headers, `src/bpf/NAME.bpf.c` and each control's
+//! `controls/NAME/program.bpf.c` to `NAME.bpf.o`, and makes the table of the controls.
 
-use std::{env, ffi::OsStr, fs, path::Path, process::Command};
+use std::{
+    env,
+    ffi::OsStr,
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-const SOURCES: &str = "src/bpf";
+/// Programs that are no controls, and the headers of all.
+const SHARED: &str = "src/bpf";
+/// One folder each; those without a program are models alone.
+const CONTROLS: &str = "controls";
 
 fn main() {
-    let out = env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let headers = env::var_os("DEP_BPF_INCLUDE").expect("libbpf-sys tells where its headers are");
-    println!("cargo::rerun-if-changed={SOURCES}");
+    println!("cargo::rerun-if-changed={SHARED}");
+    println!("cargo::rerun-if-changed={CONTROLS}");
     println!("cargo::rerun-if-env-changed=CLANG");
-    for entry in fs::read_dir(SOURCES).expect("the programs are beside the crate") {
-        let source = entry.expect("a folder that can be read").path();
-        let name = source
-            .file_name()
-            .and_then(OsStr::to_str)
-            .unwrap_or_default();
+    for name in names_in(SHARED) {
         if let Some(stem) = name.strip_suffix(".bpf.c") {
-            compile(
-                &source,
-                &Path::new(&out).join(format!("{stem}.bpf.o")),
-                &headers,
-            );
+            compile(&Path::new(SHARED).join(&name), &out, stem, &headers);
         }
     }
+    let mut rows = String::new();
+    for name in names_in(CONTROLS) {
+        let source = Path::new(CONTROLS).join(&name).join("program.bpf.c");
+        if source.exists() {
+            compile(&source, &out, &name, &headers);
+            writeln!(
+                rows,
+                "program({name:?}, &howdah_cc_model::controls::{name}::ABOUT, object!({name:?})),"
+            )
+            .expect("memory");
+        }
+    }
+    fs::write(out.join("programs.rs"), format!("&[{rows}]")).expect("OUT_DIR can be written");
 }
 
-fn compile(source: &Path, object: &Path, headers: &OsStr) {
+fn names_in(folder: &str) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(folder)
+        .expect("the programs are beside the crate")
+        .map(|entry| entry.expect("a folder that can be read"))
+        .map(|entry| entry.file_name().into_string().expect("a plain name"))
+        .collect();
+    names.sort();
+    names
+}
+
+fn compile(source: &Path, out: &Path, name: &str, headers: &OsStr) {
     let clang = env::var_os("CLANG").unwrap_or_else(|| "clang".into());
     let status = Command::new(&clang)
         .args([
@@ -35,9 +61,11 @@ fn compile(source: &Path, object: &Path, headers: &OsStr) {
         .arg(target_arch())
         .arg("-I")
         .arg(headers)
+        .arg("-I")
+        .arg(SHARED)
         .arg(source)
         .arg("-o")
-        .arg(object)
+        .arg(out.join(format!("{name}.bpf.o")))
         .status();
     match status {
         Ok(status) if status.success() => {}

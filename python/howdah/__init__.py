@@ -1,8 +1,77 @@
-"""Howdah moves data over long fat networks at the rate the path allows, and picks the transport itself."""
+"""Howdah moves data over long fat networks at the rate the path allows, and picks the transport itself.
+
+    record = howdah.copy("run42/", "dtn2:/archive/")
+
+``copy``, ``plan_for``, ``probe`` and ``select`` do what the commands do and return what they keep or print;
+``acopy`` and its like do it for asyncio; ``archive`` has the records of all runs, ``Lab`` and ``lab``
+are emulated hosts and the link between them. docs/library.md shows each. A name is loaded when it is first
+used, so that ``import howdah`` stays light; its types are in ``__init__.pyi``.
+"""
 
 from howdah._native import HowdahError, __version__
 
-__all__ = ["LAB_LINK_VARIABLE", "HowdahError", "__version__"]
-
 LAB_LINK_VARIABLE = "HOWDAH_LAB_LINK"
 """Set by a lab for the commands it runs: its LinkSpec as JSON."""
+
+# A class made by Rust: what is to be found at each of its errors is said here.
+HowdahError.record = None
+
+_MODULES = ("archive", "lab")
+_EXPORTS = {
+    "Lab": "lab",
+    "Memory": "library",
+    "Pilot": "transfer.pilot",
+    "Plan": "values.plan",
+    "Probe": "values.probe",
+    "Progress": "remote.messages",
+    "Record": "values.record",
+    "Steering": "remote.messages",
+    "acopy": "aio",
+    "aplan_for": "aio",
+    "aprobe": "aio",
+    "aselect": "aio",
+    "copy": "library",
+    "plan_for": "library",
+    "probe": "library",
+    "select": "library",
+}
+"""Where each name is that is loaded when it is first used (PEP 562)."""
+
+__all__ = [
+    "LAB_LINK_VARIABLE",
+    "HowdahError",
+    "Lab",
+    "Memory",
+    "Pilot",
+    "Plan",
+    "Probe",
+    "Progress",
+    "Record",
+    "Steering",
+    "__version__",
+    "acopy",
+    "aplan_for",
+    "aprobe",
+    "archive",
+    "aselect",
+    "copy",
+    "lab",
+    "plan_for",
+    "probe",
+    "select",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _EXPORTS and name not in _MODULES:
+        raise AttributeError(f"module 'howdah' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    if name in _MODULES:
+        return import_module(f"howdah.{name}")
+    found = globals()[name] = getattr(import_module(f"howdah.{_EXPORTS[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

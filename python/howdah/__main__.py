@@ -20,9 +20,9 @@ def main() -> None:
 
             code = sink.main(words)
         case "respond":
-            from howdah.probing import responder  # noqa: PLC0415
+            from howdah.probing import far_end  # noqa: PLC0415
 
-            code = responder.main(words)
+            code = far_end.respond(words)
         case "standby":
             from howdah.remote import standby  # noqa: PLC0415
 
@@ -37,15 +37,16 @@ def main() -> None:
 def _copy(words: list[str]) -> int:
     from howdah import interrupt  # noqa: PLC0415
     from howdah.cli import arguments  # noqa: PLC0415
-    from howdah.remote import early  # noqa: PLC0415
+    from howdah.remote import standby  # noqa: PLC0415
 
     given = arguments.parse(words)
     if given is None:
         return _command_line()
+    interrupt.install()
     try:
         # A share is asked for before ssh connects, which may be held to it.
         if "--class" not in given.values:
-            early.begin(given.names, given.values.get("--far-howdah"), memory="--memory" in given.values)
+            standby.begin(given.names, given.values.get("--far-howdah"), memory="--memory" in given.values)
         # A C extension whose loading is broken off crashes when Python ends.
         with interrupt.Held():
             from howdah.cli import copy_command as command  # noqa: PLC0415
@@ -53,7 +54,7 @@ def _copy(words: list[str]) -> int:
 
         return guarded(lambda: command.copy(given))
     finally:
-        early.drop()
+        standby.drop()
 
 
 def _command_line() -> int:

@@ -7,6 +7,8 @@ because a Linux name need not be UTF-8. Missing is null, never -1 or 0.
 
 from typing import Self, final
 
+from howdah.values.record import Record
+
 __all__ = [
     "CC_PROGRAMS",
     "PROTOCOL_VERSION",
@@ -61,6 +63,9 @@ CC_PROGRAMS: tuple[str, ...]
 
 class HowdahError(Exception):
     """What was wrong, where, and what to do, in one line meant for the user."""
+
+    record: Record | None
+    """The record of the run that went wrong; null where there is none. (Set in howdah/__init__.py.)"""
 
 # --- units (crates/units) -------------------------------------------------------------------
 

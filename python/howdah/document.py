@@ -15,7 +15,7 @@ from howdah.text import printable
 
 T = TypeVar("T", bound=msgspec.Struct)
 _TEXT_BYTES_MAX = 8192
-"""Of one text that another host told."""
+"""The most bytes of one text from another host."""
 
 
 class _Schema(msgspec.Struct):
@@ -40,17 +40,17 @@ def decode(text: bytes, kind: type[T], *, schema: int, name: str, where: str, me
 
 
 def encode(document: object) -> bytes:
-    """The document as indented JSON with a final newline: what ``--json`` prints and files hold."""
+    """The document as indented JSON with a final newline, as ``--json`` prints it and files have it."""
     return _shown(msgspec.json.format(msgspec.json.encode(document), indent=1)) + b"\n"
 
 
 def line(document: object) -> bytes:
-    """The same in one line: for a document of many lines of JSON."""
+    """The document as one line, for files of many lines of JSON."""
     return _shown(msgspec.json.encode(document)) + b"\n"
 
 
 def _shown(json: bytes) -> bytes:
-    """The same JSON with escapes for whatever a terminal would obey, which only strings can hold."""
+    """The JSON with escapes for all that a terminal would obey, which only strings can contain."""
     if json.isascii() and b"\x7f" not in json:
         return json
     return re.sub(r"[^\n -~]", _escaped, json.decode()).encode()
@@ -65,7 +65,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def strange(value: T) -> T:
-    """A document that another host or a file told, as people may be shown it: every text of it printable."""
+    """A document from another host or a file, with every text printable, so that people may be shown it."""
     return msgspec.convert(_printable(msgspec.to_builtins(value)), type(value))
 
 

@@ -1,4 +1,4 @@
-"""What a program of howdah ends with: its exit code, and one line where it failed."""
+"""The end of a program of howdah: its exit code, and one line where it failed."""
 
 import os
 import sys
@@ -9,13 +9,13 @@ from howdah.text import printable
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """The exit code of ``command``, whatever it raises."""
+    """Runs ``command`` and returns the exit code, whatever it raises."""
     try:
         return command()
     except HowdahError as error:
         print(f"howdah: {printable(str(error))}", file=sys.stderr)
     except BrokenPipeError:
-        # Whoever read our output has gone (head, less). Python would complain again at exit.
+        # The reader of our output has gone (head, less). Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
         if os.environ.get("HOWDAH_DEBUG"):

@@ -1,7 +1,19 @@
-"""Ctrl-C, TERM and HUP as one exception, so that one place can stop everything and clean up."""
+"""What stops work from outside: signals, where a command line installs handlers, and a cancelled task.
+
+Ctrl-C, TERM and HUP come as one exception, so that one place can stop everything and clean up. Only a
+program of howdah's own installs handlers; a program that imports howdah keeps those it has.
+
+Imported before everything else when a copy starts, so only from modules the interpreter has anyway.
+"""
 
 import signal
+from _thread import get_ident
 from types import FrameType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -9,12 +21,49 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Interrupted(SystemExit):
     """A signal asked this process to stop; uncaught, it ends with 130 (Ctrl-C), 143 (TERM) or 129 (HUP)."""
 
+    record: "Any" = None
+    """The Record of the run that it stopped; null where there is none."""
+
     def __init__(self, number: int) -> None:
         super().__init__(128 + number)
         self.number = number
 
     def __str__(self) -> str:
         return f"interrupted by {signal.Signals(self.number).name}"
+
+
+class Cancelled(BaseException):
+    """The task that awaits the work was cancelled; raised in the thread that does the work."""
+
+    def __str__(self) -> str:
+        return "cancelled by the program that began it"
+
+
+STOPS = (Interrupted, Cancelled, KeyboardInterrupt)
+"""The ways in which work is stopped from outside."""
+
+_cancelled: "dict[int, Callable[[], bool]]" = {}
+"""Asked by the thread of this number whether its work is still wanted."""
+
+
+class CancelledWhen:
+    """While this is entered, work of this thread ends with Cancelled soon after ``cancelled()`` is true."""
+
+    def __init__(self, cancelled: "Callable[[], bool]") -> None:
+        self._its = cancelled
+
+    def __enter__(self) -> None:
+        _cancelled[get_ident()] = self._its
+
+    def __exit__(self, *_: object) -> None:
+        del _cancelled[get_ident()]
+
+
+def check() -> None:
+    """Raises Cancelled where this thread's work has been cancelled. Every wait calls it each 0.1 s."""
+    cancelled = _cancelled.get(get_ident())
+    if cancelled is not None and cancelled():
+        raise Cancelled
 
 
 def install() -> None:
@@ -41,9 +90,9 @@ class Held:
 def _raise(number: int, frame: FrameType | None) -> None:
     for each in SIGNALS:
         # Not SIG_IGN: Python reports a signal that was already pending then as an error.
-        signal.signal(each, _heard)
+        signal.signal(each, _ignore)
     raise Interrupted(number)
 
 
-def _heard(number: int, frame: FrameType | None) -> None:
+def _ignore(number: int, frame: FrameType | None) -> None:
     """Later signals change nothing."""

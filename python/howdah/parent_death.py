@@ -1,4 +1,5 @@
 """Processes that must not outlive who started them."""
 
-TIED = ("setpriv", "--pdeathsig=KILL", "--")
-"""Before a command line: the kernel kills the program when the thread that started it ends."""
+DIES_WITH_PARENT = ("setpriv", "--pdeathsig=KILL", "--")
+"""The words before a command line with which the kernel kills the program when the thread that started it
+ends."""

@@ -22,7 +22,7 @@ def create(file: Path) -> None:
 
 
 def opener(file: str, flags: int) -> int:
-    """For open(): a file that it makes is this user's alone."""
+    """An opener for open() that makes files for this user alone."""
     return os.open(file, flags, 0o600)
 
 

@@ -10,7 +10,7 @@ import stat
 from howdah import HowdahError
 
 POLICY = "/etc/howdah/policy.toml"
-_KNOWN = {"ssh": {"keep_logins": bool}}
+_SEE = "ask this host's administrator"
 
 
 def keeps_logins(path: str = POLICY) -> bool:
@@ -25,8 +25,8 @@ def keeps_logins(path: str = POLICY) -> bool:
     except FileNotFoundError:
         return True
     except OSError as error:
-        raise HowdahError(f"cannot read {path}: {error.strerror}; ask this host's administrator") from None
-    return bool(_parsed(path, text).get("ssh", {}).get("keep_logins", True))
+        raise HowdahError(f"cannot read {path}: {error.strerror}; {_SEE}") from None
+    return _keeps_logins(path, text)
 
 
 def _check_owner(path: str, found: os.stat_result) -> None:
@@ -34,22 +34,15 @@ def _check_owner(path: str, found: os.stat_result) -> None:
         raise HowdahError(f"{path} binds all users, so it must be root's and nobody else's to write")
 
 
-def _parsed(path: str, text: bytes) -> dict[str, dict[str, object]]:
-    import tomllib  # noqa: PLC0415
+def _keeps_logins(path: str, text: bytes) -> bool:
+    import msgspec  # noqa: PLC0415
 
-    try:
-        document = tomllib.loads(text.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise HowdahError(f"{path}: {error}") from None
-    for table, entries in document.items():
-        if table not in _KNOWN or not isinstance(entries, dict):
-            raise HowdahError(f"{path}: unknown table [{table}]; it has [ssh]")
-        for key, value in entries.items():
-            kind = _KNOWN[table].get(key)
-            if kind is None:
-                raise HowdahError(
-                    f"{path}: unknown key {key} in [{table}]; it has {', '.join(_KNOWN[table])}"
-                )
-            if not isinstance(value, kind):
-                raise HowdahError(f"{path}: {key} in [{table}] is true or false, not {value!r}")
-    return document
+    from howdah import tomlfile  # noqa: PLC0415
+
+    class Ssh(msgspec.Struct, forbid_unknown_fields=True):
+        keep_logins: bool = True
+
+    class SitePolicy(msgspec.Struct, forbid_unknown_fields=True):
+        ssh: Ssh = msgspec.field(default_factory=Ssh)
+
+    return tomlfile.loads(tomlfile.decode(text, path, _SEE), path, SitePolicy, _SEE).ssh.keep_logins

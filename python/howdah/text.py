@@ -1,4 +1,4 @@
-"""What people read, where it is said in more than one place."""
+"""Words for people that are used in more than one place."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ _NAMED = 6
 
 
 def printable(text: str | bytes, most_bytes: int | None = None) -> str:
-    """Strange text as one line that a terminal obeys in nothing; what is too long ends in ``…``.
+    """Strange text as one line without control characters; what is too long ends in ``…``.
 
     Text is strange when another host said it, or when it holds the name of a file. It comes through here
     where it is taken in (what a far end says) or where it is shown (errors, names, records).
@@ -23,12 +23,12 @@ def printable(text: str | bytes, most_bytes: int | None = None) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """As ``1 file`` and ``1,200 files``."""
+    """The words ``1 file`` or ``1,200 files``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def some(names: Iterable[str]) -> str:
-    """As ``near and far``; of many names the first few, and how many more."""
+    """The words ``near and far``; of many names the first few, and how many more."""
     known = list(names)
     shown = known if len(known) <= _NAMED else [*known[:_NAMED], f"{len(known) - _NAMED:,} more"]
     return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))

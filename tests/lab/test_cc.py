@@ -19,6 +19,7 @@ from traces import HOWDAH, Traces
 
 from bench.cc import crowd
 from howdah import lab
+from howdah._native import CC_PROGRAMS
 from howdah.cc import programs
 from howdah.lab import Lab
 
@@ -146,7 +147,7 @@ def test_every_command_helps_with_an_example() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("load nonsense", "howdah brings scalable, htcp, highspeed, hold"),
+        ("load nonsense", f"howdah brings {', '.join(CC_PROGRAMS)}"),
         ("load hold --set guard_loss", "has no value"),
         ("load hold --set guard_loss=2", "outside 0 to 1"),
         ("load hold --set loss=2%", "it has headroom"),

@@ -20,6 +20,7 @@ import pytest
 from controls import clean_kernel
 
 from howdah import lab
+from howdah._native import CC_PROGRAMS
 from howdah.cc import model, programs
 from howdah.values.link import Change
 
@@ -36,9 +37,7 @@ QUEUE_BYTES = 8_000_000
 REALTIME = ["chrt", "--fifo", "1"]
 """Looks at a window come in time, and what was received is read, also where the machine is busy."""
 
-CONTROLS = {name: name for name in ("reno", "cubic")} | {
-    name: f"hd_{name}" for name in ("scalable", "htcp", "highspeed", "hold")
-}
+CONTROLS = {name: name for name in ("reno", "cubic")} | {name: f"hd_{name}" for name in CC_PROGRAMS}
 """The kernel's own, on which the method is proved, and ours: name of the model, name in the kernel."""
 RTTS_MS = (40, 110, 200)
 """H-TCP scales in steps, of which one is at 100 ms."""

@@ -16,6 +16,7 @@ from controls import clean_kernel
 from copying import wait_until
 
 from howdah import lab
+from howdah._native import CC_PROGRAMS
 from howdah.cc import programs
 from howdah.lab import Lab
 
@@ -23,7 +24,8 @@ pytestmark = pytest.mark.lab
 
 RATE_BPS, RTT_NS, QUEUE_BYTES = 200_000_000, 20_000_000, 500_000
 PATH_SEGMENTS = (RATE_BPS / 8 * RTT_NS / 1e9 + QUEUE_BYTES) / 1538
-CONTROLS = ("scalable", "htcp", "highspeed")
+CONTROLS = tuple(name for name in CC_PROGRAMS if name != "hold")
+"""Every program that finds its window itself."""
 EACH, SPAN_S = 8, 8.0
 MENDED_S = 0.5
 """The next ACK that may raise a window mends it; a recovery may lie between."""

@@ -16,14 +16,13 @@ from streams import PORT, Samples, streams, wire_bps
 from howdah import lab
 from howdah.cc import programs
 from howdah.cc.shares import everyones, now_ns
-from howdah.control.agent import Held
 from howdah.control.bus.local import LocalBus
-from howdah.control.host import Host
-from howdah.control.interface import Operations
-from howdah.control.members import Member
-from howdah.control.policyfile import loads
+from howdah.control.leases.agent import Held, Kernel
+from howdah.control.policy.members import Member
+from howdah.control.policy.policyfile import loads
 from howdah.control.privilege import remote
-from howdah.control.running.agent import PlacingKernel
+from howdah.control.privilege.helper import Host
+from howdah.control.running.operations import Operations
 from howdah.control.running.serving import serve
 from howdah.control.status import FlowStatus
 from howdah.lab import Lab
@@ -57,9 +56,9 @@ ports = "PORT"
 """
 HOLD_AND_WAIT = """
 import sys, time
-from howdah.control.agent import Held
-from howdah.control.host import Host
-from howdah.control.members import Member
+from howdah.control.leases.agent import Held
+from howdah.control.privilege.helper import Host
+from howdah.control.policy.members import Member
 host = Host(sys.argv[1], int(sys.argv[2]))
 host.hold("images/base20", Held(60_000_000, 10_000_000, int(sys.argv[3])))
 host.place({"images/base20": Member("base20", "10.78.0.0/16", (1, 65535))})
@@ -68,8 +67,8 @@ time.sleep(3600)
 """
 
 TWO_HOSTS = """
-from howdah.control.agent import Held
-from howdah.control.host import Host
+from howdah.control.leases.agent import Held
+from howdah.control.privilege.helper import Host
 hosts = [Host("base20", 1), Host("base21", 2)]
 for host in hosts:
     host.hold("images", Held(60_000_000, 10_000_000, 0))
@@ -133,7 +132,7 @@ def test_connections_have_the_share_that_is_ordered_and_all_is_put_back(wan: Lab
 
 
 @contextmanager
-def kernels_of(inode: int, *, helped: bool) -> Iterator[dict[str, PlacingKernel]]:
+def kernels_of(inode: int, *, helped: bool) -> Iterator[dict[str, Kernel]]:
     """In this process, or in a helper with less privilege."""
     if helped:
         with remote.started({NAME: inode}) as helper:

@@ -18,14 +18,14 @@ from controls import clean_kernel, in_kernel
 from copying import alive, wait_until
 from traces import HOWDAH
 
+from bench.nats_server import NatsServer
 from howdah import HowdahError
 from howdah.cc import programs
 from howdah.cc.shares import everyones, now_ns
-from howdah.control.agent import Held
-from howdah.control.bus.server import NatsServer
 from howdah.control.http import tokens
 from howdah.control.http.client import Client
-from howdah.control.members import Member
+from howdah.control.leases.agent import Held
+from howdah.control.policy.members import Member
 from howdah.control.privilege import protocol, remote
 
 pytestmark = pytest.mark.lab

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from copying import SLACK_S, STOP_S, Copier, alive, wait_until
 
-from howdah.lab.enter import Process
+from howdah.lab.session import Process
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("nothing_kept")]
 

@@ -10,7 +10,7 @@ from copying import SLACK_S, STOP_S, Argument, Copier, alive, tree, wait_until
 
 from howdah import lab
 from howdah.lab import Lab
-from howdah.lab.enter import Process
+from howdah.lab.session import Process
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("nothing_kept")]
 

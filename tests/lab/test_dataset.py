@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from copying import wait_until
 
-from howdah.recognition import recording
+from howdah.recognition.files import read_recording
 
 pytestmark = pytest.mark.lab
 
@@ -57,7 +57,7 @@ def test_a_data_set_is_recorded_after_it_was_stopped(privilege: None, tmp_path: 
     assert recorded | left_out == FILES
     assert found(folder) == recorded
     for name in recorded:
-        held, _ = recording.read(folder / name)
+        held, _ = read_recording(folder / name)
         assert held.label == ("nobody" if "nobody.b" in name else "1 cubic")
         assert held.ours == (None if name.startswith("nothing") else {"bbr": 1})
         assert held.made is not None
@@ -98,7 +98,7 @@ def test_bursts_of_active_probing_are_in_the_recording_when_they_are_on_the_path
     assert found(folder) == set(names.values())
     queue_s = {}
     for path, name in names.items():
-        held, _ = recording.read(folder / name)
+        held, _ = read_recording(folder / name)
         assert held.situation == "bursts"
         first_s = held.times_s[0]
         sent = [(each.congestion_control, round(each.start_s - first_s)) for each in held.bursts]

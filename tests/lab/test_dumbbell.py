@@ -17,7 +17,7 @@ from traces import Traces, ping, round_trip_ms, wait_for
 from bench.carrying import PORT, received, thrown, wire_bps
 from howdah import lab
 from howdah._native import HowdahError
-from howdah.lab.hosts import Commands, configure
+from howdah.lab.hosts import HostCommands, configure
 from howdah.values.link import CableDrops, Dropped, LinkStats
 
 pytestmark = pytest.mark.lab
@@ -164,15 +164,18 @@ def test_sockets_of_every_host_are_set_up_for_the_link() -> None:
 @pytest.mark.parametrize(
     ("commands", "named"),
     [
-        (Commands({}, ["link add x type nothing"]), "cannot set up left1: this kernel has no veth devices"),
         (
-            Commands({}, [], ["qdisc add dev lo root nothing"]),
+            HostCommands({}, ["link add x type nothing"]),
+            "cannot set up left1: this kernel has no veth devices",
+        ),
+        (
+            HostCommands({}, [], ["qdisc add dev lo root nothing"]),
             "no token buckets; load their module: modprobe",
         ),
-        (Commands({}, ["link set y up"]), 'cannot set up left1: Cannot find device "y"'),
+        (HostCommands({}, ["link set y up"]), 'cannot set up left1: Cannot find device "y"'),
     ],
 )
-def test_what_this_kernel_lacks_is_named(commands: Commands, named: str) -> None:
+def test_what_this_kernel_lacks_is_named(commands: HostCommands, named: str) -> None:
     with (
         lab.started(lab.symmetric(None, 0)) as wan,
         wan.popen("near", ["sleep", "60"]) as inside,

@@ -16,7 +16,7 @@ from traces import HOWDAH, Traces, ping, round_trip_ms
 
 from howdah import lab
 from howdah._native import HowdahError
-from howdah.lab import control, private
+from howdah.lab import messages, mounts
 from howdah.lab.processes import children
 
 pytestmark = pytest.mark.lab
@@ -90,11 +90,11 @@ for stats in one.close(), two.close():
 
 def test_who_asks_and_goes_does_not_end_the_lab(wan: lab.Lab) -> None:
     assert wan.identity is not None
-    path = f"/proc/{wan.identity.pid}/root{private.CONTROL}"
+    path = f"/proc/{wan.identity.pid}/root{mounts.CONTROL}"
     for _ in range(50):
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asking:
             asking.connect(path)
-            asking.send(msgspec.json.encode(control.Ask("stats")))
+            asking.send(msgspec.json.encode(messages.LabQuery("stats")))
     assert wan.stats().elapsed_ns > 0
 
 

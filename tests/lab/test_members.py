@@ -20,9 +20,9 @@ from howdah.cc import programs
 from howdah.cc.places import Place
 from howdah.cc.shares import everyones
 from howdah.control.bus.local import LocalBus
-from howdah.control.host import Host
-from howdah.control.interface import Operations
-from howdah.control.policyfile import loads
+from howdah.control.policy.policyfile import loads
+from howdah.control.privilege.helper import Host
+from howdah.control.running.operations import Operations
 from howdah.control.running.serving import serve
 from howdah.lab import Lab
 

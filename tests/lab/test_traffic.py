@@ -16,7 +16,7 @@ from copying import SLACK_S, STOP_S, Copier, wait_until
 
 from howdah import lab
 from howdah.lab import Lab
-from howdah.lab.enter import Process
+from howdah.lab.session import Process
 from howdah.traffic.account import LoadAccount, Traffic
 from howdah.values.record import Record
 

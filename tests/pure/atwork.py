@@ -7,15 +7,15 @@ from typing import Any, TypeVar
 
 import virtual
 
-from howdah.control.agent import Held
 from howdah.control.bus import Bus, Entry, Unreachable, Watch
 from howdah.control.bus.local import LocalBus
-from howdah.control.interface import Operations
-from howdah.control.members import Member
-from howdah.control.messages import Measured
+from howdah.control.leases.agent import Held
+from howdah.control.leases.messages import Measured
 from howdah.control.policy import Policy
+from howdah.control.policy.members import Member
 from howdah.control.running.agent import RunningAgent
 from howdah.control.running.controller import RunningController
+from howdah.control.running.operations import Operations
 
 T = TypeVar("T")
 BOOTED_NS = 10**15

@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from howdah.control.bus.server import NatsServer
-from howdah.parent_death import TIED
+from bench.nats_server import NatsServer
+from howdah.parent_death import DIES_WITH_PARENT
 
 
 @contextmanager
@@ -25,7 +25,14 @@ def served(settings: dict[str, Any] | None = None) -> Iterator[NatsServer]:
 def served_as(configuration: str, folder: Path) -> Iterator[str]:
     """A server with this ``nats.conf``, which lets it choose its port; its address."""
     (folder / "nats.conf").write_text(f'{configuration}\nports_file_dir: "{folder}"\n')
-    command = [*TIED, "nats-server", "--config", str(folder / "nats.conf"), "--log", str(folder / "log")]
+    command = [
+        *DIES_WITH_PARENT,
+        "nats-server",
+        "--config",
+        str(folder / "nats.conf"),
+        "--log",
+        str(folder / "log"),
+    ]
     with subprocess.Popen(command) as process:
         try:
             while not (ports := list(folder.glob("*.ports"))) or not ports[0].read_text().endswith("}"):

@@ -10,11 +10,11 @@ from atwork import Table
 
 from howdah.control.bus.leadership import boottime_ns
 from howdah.control.bus.local import LocalBus
-from howdah.control.http import serving
-from howdah.control.http.listening import Listening
-from howdah.control.interface import Operations
+from howdah.control.http import prepared
+from howdah.control.http.address import Listening
 from howdah.control.policy import Policy
-from howdah.control.policyfile import loads
+from howdah.control.policy.policyfile import loads
+from howdah.control.running.operations import Operations
 from howdah.control.running.serving import serve
 
 FIGURE_2 = """
@@ -88,12 +88,13 @@ class Controlled:
             raise
 
     async def _attend(self, operations: Operations) -> None:
-        async with serving(operations, self._wanted) as self.url:
-            async for status in operations.watch():
-                if status.settled:
-                    break
-            self._ready.put(None)
-            await asyncio.Event().wait()
+        with prepared(self._wanted) as server:
+            async with server.serving(operations) as self.url:
+                async for status in operations.watch():
+                    if status.settled:
+                        break
+                self._ready.put(None)
+                await asyncio.Event().wait()
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from howdah import HowdahError
 from howdah.control.policy import Policy
-from howdah.control.policyfile import loads
+from howdah.control.policy.policyfile import loads
 
 POLICY = """
 name = "lsst"

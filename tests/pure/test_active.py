@@ -11,11 +11,11 @@ from samples import PROBE
 
 from howdah import HowdahError
 from howdah.dataset.planfile import load, loads
-from howdah.recognition.kept import of_bursts
-from howdah.recognition.listen import CannotTell, listen
-from howdah.recognition.recording import Burst
+from howdah.recognition.model import Undecided
+from howdah.recognition.recognise import recognise
+from howdah.recognition.recording import Burst, bursts_of
 from howdah.recognition.windows import SENT, sent_at
-from howdah.traffic.active import PROFILE, QUIET_S, profile
+from howdah.traffic.bursts import PROFILE, QUIET_S, profile
 from howdah.traffic.pattern import Tcp
 from howdah.values.probe import Burst as Sent
 from howdah.words.probe import in_words
@@ -76,7 +76,7 @@ def test_what_was_sent_is_told_with_what_it_cost() -> None:
     (line,) = (line for line in lines if line.startswith("Sent"))
     assert line == "Sent      1.90 GB: cubic 5.1 s and bbr 5.2 s; RTT, Queue and Room are beside that"
     assert not any(line.startswith("Sent") for line in in_words(PROBE, "dtn2").splitlines())
-    assert of_bursts(bursts) == (
+    assert bursts_of(bursts) == (
         Burst(start_s=2.0, end_s=7.1, congestion_control="cubic"),
         Burst(start_s=7.0, end_s=12.2, congestion_control="bbr"),
     )
@@ -97,9 +97,9 @@ def test_it_is_a_situation_of_its_own() -> None:
     burst = Burst(start_s=made.times_s[0], end_s=made.times_s[0] + 5, congestion_control="cubic")
     assert made.situation == "nothing"
     assert replace(made, bursts=(burst,)).situation == "bursts"
-    answer = listen(made.times_s, made.rtt_s, made.base_rtt_s, {"cubic": 1}, (burst,))
-    assert isinstance(answer, CannotTell)
-    assert answer.why == "no model knows a path with bursts+cubic of our own on it"
+    answer = recognise(made.times_s, made.rtt_s, made.base_rtt_s, {"cubic": 1}, (burst,))
+    assert isinstance(answer, Undecided)
+    assert answer.why == "there is no model for a path with bursts+cubic of our own on it"
 
 
 def test_a_data_set_has_them_beside_every_class() -> None:

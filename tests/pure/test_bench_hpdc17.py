@@ -13,7 +13,7 @@ from sweeps import Point, sweep
 from bench.hpdc17 import judge, page, record
 from howdah.archive import Archive
 from howdah.archive.runs import COLUMNS
-from howdah.measure.planfile import loads
+from howdah.measure.plan import parse_plan
 from howdah.report.material import Material
 from howdah.values.link import symmetric
 from howdah.values.record import Swept
@@ -33,7 +33,7 @@ time = "10s"
 
 
 def fill(root: Path, repeats: int) -> Archive:
-    plan = loads(PLAN, "tiny.toml")
+    plan = parse_plan(PLAN, "tiny.toml")
     (cell,) = plan.repeats()
     archive = Archive(root)
     for repeat in range(repeats):
@@ -52,7 +52,7 @@ def fill(root: Path, repeats: int) -> Archive:
 @pytest.mark.parametrize(("made", "met"), [(2, False), (3, True)])
 def test_a_sweep_that_was_stopped_is_not_at_its_end(tmp_path: Path, made: int, met: bool) -> None:
     archive = fill(tmp_path, made)
-    row = judge.of_sweep(loads(PLAN, "tiny.toml"), archive)
+    row = judge.of_sweep(parse_plan(PLAN, "tiny.toml"), archive)
     assert (row.value, row.unit, row.met) == (made, "of 3", met)
     assert judge.of_lateness(Material(archive.runs())).value == 0
 

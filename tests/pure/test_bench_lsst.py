@@ -4,7 +4,7 @@ import pytest
 
 from bench.lsst import judge, scenario, tables
 from bench.lsst.senders import said_by_nuttcp
-from howdah.control.allocate import allocate
+from howdah.control.allocation import allocate
 
 MBPS = 1_000_000
 RTT_S, ASKED_S, FULL_S, END_S, ROSE_S = 0.18, 4.0, 4.5, 28.5, 29.0

@@ -14,8 +14,7 @@ from bench.ops.fairness import harm, jain
 from bench.ops.plan import CHANGING, PARTS, PHASE_S, PHASES, SCALES, Case, case_of
 from bench.ops.tools import tool
 from bench.ops.watch import Look, echoes, read
-from howdah.traffic.pattern import Tcp, Wave
-from howdah.traffic.patternfile import load
+from howdah.traffic.pattern import Tcp, Wave, load_pattern
 
 MBPS = 1e6
 
@@ -298,7 +297,7 @@ def test_a_changing_background_is_held_against_an_oracle_by_phases() -> None:
 
 def test_the_scenario_changes_as_the_phases_do() -> None:
     file = Path(__file__).parents[2] / "scenarios" / "traffic-changing.toml"
-    found = load(file)
+    found = load_pattern(file)
     assert found.duration_s == plan.span(Case(CHANGING, 1, "cp", CHANGING), "short").total_s
     for each in found.loads:
         assert isinstance(each, Tcp)

@@ -5,7 +5,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from howdah import HowdahError
-from howdah.profiles.bounds import covering_bound, lower_prediction_bound, median_confidence, median_interval
+from howdah.profiles.selection.bounds import (
+    covering_bound,
+    lower_prediction_bound,
+    median_confidence,
+    median_interval,
+)
 
 RATES = st.lists(st.floats(1e6, 1e10), min_size=2, max_size=40).map(np.array)
 

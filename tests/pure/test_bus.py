@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howdah import HowdahError
-from howdah.control.bus import Bus, Change, Watch
+from howdah.control.bus import Bus, KeyChange, Watch
 from howdah.control.bus.interface import VALUE_MAX_BYTES
 from howdah.control.bus.jetstream import JetStreamBus
 from howdah.control.bus.leadership import Leadership, stand
@@ -75,7 +75,7 @@ def _shared() -> Callable[[], Coroutine[Any, Any, Bus]]:
     return join
 
 
-async def soon(watch: Watch, within_s: float = 5.0) -> Change:
+async def soon(watch: Watch, within_s: float = 5.0) -> KeyChange:
     async with asyncio.timeout(within_s):
         return await anext(watch)
 
@@ -144,14 +144,14 @@ def test_a_watch_begins_with_what_is_there_and_a_slow_reader_gets_the_newest_onl
             await one.delete("report.gone")
             await one.put("reports", b"another word")
             async with other.watch("report.") as changes:
-                assert await soon(changes) == Change("report.a", b"2", first)
+                assert await soon(changes) == KeyChange("report.a", b"2", first)
                 for number in range(20):
                     newest = await one.put("report.a", str(number).encode())
                 await one.put("report.b", b"")
                 read = [await soon(changes)]
                 while read[-1].key != "report.b":
                     read.append(await soon(changes))
-                assert read[-2] == Change("report.a", b"19", newest)
+                assert read[-2] == KeyChange("report.a", b"19", newest)
 
     kind.run(main())
 

@@ -15,13 +15,13 @@ import nats
 import pytest
 from buses import Pretender, pretended, served, served_as
 
+from bench.nats_server import NatsServer
 from howdah import HowdahError
 from howdah.cli.control_command import Here, run_agents
 from howdah.control.bus import Access, Unreachable
 from howdah.control.bus.access import login
 from howdah.control.bus.jetstream import JetStreamBus
 from howdah.control.bus.leadership import stand
-from howdah.control.bus.server import NatsServer
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "bus.md"
 

@@ -12,8 +12,7 @@ from shaky import ShakyBus, Store
 from virtual import run
 
 from howdah.control.bus import leadership
-from howdah.control.bus.election import DRIFT, Claim, Election, Record
-from howdah.control.bus.leadership import Leadership, stand
+from howdah.control.bus.leadership import DRIFT, Claim, Election, LeaderRecord, Leadership, stand
 from howdah.control.bus.local import LocalBus
 
 TTL_S = 1.0
@@ -119,7 +118,7 @@ class TakesWhatIsMissing(Election):
 
 
 class TakesWithoutWaiting(Election):
-    def _wait_ns(self, record: Record | None) -> int:
+    def _wait_ns(self, record: LeaderRecord | None) -> int:
         return super()._wait_ns(record) // 2
 
 

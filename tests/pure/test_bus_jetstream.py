@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from buses import served, wired
 
+from bench.nats_server import NatsServer
 from howdah import HowdahError
-from howdah.control.bus import Bus, Change, Unreachable, Watch
+from howdah.control.bus import Bus, KeyChange, Unreachable, Watch
 from howdah.control.bus.jetstream import JetStreamBus
 from howdah.control.bus.leadership import Leadership, boottime_ns, stand
-from howdah.control.bus.server import NatsServer
 
 TTL_S = 1.0
 TAKEOVER_S = 2.0
@@ -29,7 +29,7 @@ def server() -> Iterator[NatsServer]:
         yield server
 
 
-async def soon(watch: Watch, within_s: float = 10.0) -> Change:
+async def soon(watch: Watch, within_s: float = 10.0) -> KeyChange:
     async with asyncio.timeout(within_s):
         return await anext(watch)
 
@@ -224,7 +224,7 @@ def test_a_server_ends_with_its_maker_and_its_folder_is_private(tmp_path: Path) 
     code = """
 import sys, time
 from pathlib import Path
-from howdah.control.bus.server import NatsServer
+from bench.nats_server import NatsServer
 server = NatsServer(Path(sys.argv[1]))
 server.start()
 print(server.pid, flush=True)

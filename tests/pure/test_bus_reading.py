@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from howdah.control.bus.bucket import OPERATION, REASON
-from howdah.control.bus.reading import Reading
-from howdah.control.bus.watch import Change, Watch
+from howdah.control.bus.bucket import OPERATION, REASON, Reading
+from howdah.control.bus.interface import KeyChange, Watch
 
 PREFIX = "$KV.b."
 KEYS = st.sampled_from("abcd")
@@ -68,7 +67,7 @@ def test_what_is_missing_is_noticed_and_otherwise_all_is_told(
     async def main() -> None:
         watch, complete = Watch(""), asyncio.Event()
         for key in known:
-            watch.tell(Change(key, b"before", 0))
+            watch.tell(KeyChange(key, b"before", 0))
         reading = Reading(watch, len(PREFIX), complete)
         for number, each in enumerate(messages):
             if number not in lost:

@@ -33,7 +33,7 @@ def test_a_held_window_stays() -> None:
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"algorithm": "vegas"}, "there is no model of vegas; there are: reno, cubic"),
+        ({"algorithm": "vegas"}, "there is no model of vegas; there are: cubic, highspeed, hold, htcp"),
         ({"rtt_ns": 0}, "path: the RTT must be"),
         ({"rate_bps": 0}, "path: the rate is 0"),
         ({"parameters": {"beta": 2}}, "parameter beta is unknown; known are: none"),

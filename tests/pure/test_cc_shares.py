@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from howdah.cc.places import Place
-from howdah.cc.programs import Attaching, Ports, Rule, Status, Target
+from howdah.cc.programs import Attaching, HoldTarget, KernelStatus, Ports, Rule
 from howdah.cc.shares import Share
 from howdah.words import cc as report
 
@@ -32,14 +32,14 @@ RULE = Rule(
     ports=Ports(5000, 5001),
     namespace=4026532000,
     control="hd_hold",
-    target=Target(rate_bps=0, window_packets=0, share=3),
+    target=HoldTarget(rate_bps=0, window_packets=0, share=3),
     chosen=7,
     refused=0,
 )
 
 
 def printed(*shares: Share) -> str:
-    status = Status(programs=[], default_target=None, rules=[RULE], shares=list(shares), connections=[])
+    status = KernelStatus(programs=[], default_target=None, rules=[RULE], shares=list(shares), connections=[])
     console = Console(file=io.StringIO(), width=200)
     for part in report.status(status):
         console.print(part)

@@ -17,7 +17,7 @@ from howdah.cli import copy_command as command
 from howdah.cli.arguments import FLAGS, VALUES, Arguments, parse
 from howdah.remote.messages import Progress
 from howdah.remote.meter import Meter
-from howdah.remote.ssh_errors import explain
+from howdah.remote.ssh import explain
 from howdah.values.plan import Plan
 from howdah.words.copy_terminal import view
 

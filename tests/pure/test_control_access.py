@@ -16,9 +16,8 @@ from test_control_api import error, send
 
 from howdah import HowdahError
 from howdah.control.http import tokens
-from howdah.control.http.address import is_loopback, parse
+from howdah.control.http.address import Listening, is_loopback, open_socket, parse
 from howdah.control.http.client import Client
-from howdah.control.http.listening import Listening, open_socket
 from howdah.control.http.tokens import Token, Tokens
 
 READ, READER = tokens.make("wall", "read")
@@ -202,12 +201,15 @@ GOOD = OPERATOR.split('"')[5]
     [
         ("", "no token"),
         ("[[token]\n", "is not TOML"),
-        (f'[[token]]\nname = "a"\nsha256 = "{GOOD}"', "missing required field role"),
+        (f'[[token]]\nname = "a"\nsha256 = "{GOOD}"', "token 1: the key role is missing"),
         (
             f'[[token]]\nname = "a"\nrole = "root"\nsha256 = "{GOOD}"',
-            "key token[0].role: invalid enum value 'root'",
+            "token 1: role: 'root' is unknown; give read or operate",
         ),
-        (f'[[token]]\nname = "a"\nrole = "read"\nsha256 = "{GOOD}"\nx = 1', "unknown field x"),
+        (
+            f'[[token]]\nname = "a"\nrole = "read"\nsha256 = "{GOOD}"\nx = 1',
+            "token 1: unknown key x; known are name, role, sha256",
+        ),
         (f'[[token]]\nname = "a b"\nrole = "read"\nsha256 = "{GOOD}"', "token 1: name 'a b'"),
         (
             '[[token]]\nname = "a"\nrole = "read"\nsha256 = "12"',

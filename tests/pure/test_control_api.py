@@ -208,7 +208,7 @@ def test_a_mistake_of_ours_is_said_and_ends_nothing(
     client: Client, path: Controlled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("howdah.control.interface.Operations.status", lambda self: 1 / 0)
+        patch.setattr("howdah.control.running.operations.Operations.status", lambda self: 1 / 0)
         answer, said = send(path, "GET", "/v1/status")
         assert answer.status == 500
         assert "a mistake of ours, ZeroDivisionError" in error(said)
@@ -265,7 +265,7 @@ def test_a_watcher_who_leaves_is_counted_out(client: Client, path: Controlled) -
 
 
 def test_watchers_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("howdah.control.http.feed.WATCHERS_MAX", 2)
+    monkeypatch.setattr("howdah.control.http.application.WATCHERS_MAX", 2)
     with controlled() as here:
         client = Client(here.url)
         watched = [client.watch() for _ in range(2)]

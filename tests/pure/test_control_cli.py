@@ -164,7 +164,7 @@ from atwork import Table
 from howdah.control.bus import Access
 from howdah.control.bus.leadership import boottime_ns
 from howdah.cli.control_command import Here, run_controller
-from howdah.control.http.listening import Listening
+from howdah.control.http.address import Listening
 
 class Told(Table):
     def __init__(self, name, namespace):

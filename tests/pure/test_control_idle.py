@@ -11,8 +11,7 @@ import pytest
 from controlled import Controlled, controlled
 
 from howdah.control.http.client import Client
-from howdah.control.http.patience import IDLE_MAX, REQUEST_WITHIN_S
-from howdah.control.http.server import CONNECTIONS_MAX
+from howdah.control.http.server import CONNECTIONS_MAX, IDLE_MAX, REQUEST_WITHIN_S
 
 ANSWERED_WITHIN_S = 5.0
 

@@ -14,7 +14,7 @@ from referencing.jsonschema import DRAFT202012
 from test_control_api import send
 
 from howdah.control.http.client import Client
-from howdah.control.terms import TermsText
+from howdah.control.policy.terms import TermsText
 
 ABOUT = "urn:described"
 NAMES = {"class": "images", "who": "me", "host": "base23"}

@@ -11,9 +11,9 @@ from selenium.webdriver.common.keys import Keys
 from test_control_api import until
 
 from howdah.control.http import tokens
+from howdah.control.http.address import Listening
+from howdah.control.http.application import page as served_page
 from howdah.control.http.client import Client
-from howdah.control.http.listening import Listening
-from howdah.control.http.page import page as served_page
 
 FLOWS = ["background/base23", "images/base20", "images/base21", "replication/base22"]
 PAGE_MAX_BYTES = 40_000

@@ -14,14 +14,21 @@ from hypothesis import strategies as st
 
 from howdah import HowdahError
 from howdah.control.bus.local import LocalBus
-from howdah.control.members import Member
-from howdah.control.messages import Call, Grant, Measured, Places, Report, Share
-from howdah.control.running import keys
-from howdah.control.running.complaints import Complaints
-from howdah.control.running.outbox import PACE_S, Outbox
+from howdah.control.leases.messages import (
+    Call,
+    FlowShare,
+    Grant,
+    Measured,
+    Message,
+    Places,
+    Report,
+    decode,
+    key_of,
+)
+from howdah.control.policy.members import Member
+from howdah.control.running.outbox import PACE_S, Complaints, Outbox
 from howdah.control.running.sightings import SPAN_NS, Sighting
-from howdah.control.running.together import together
-from howdah.control.running.watching import batches
+from howdah.control.running.tasks import together
 
 CALL = "agent.a.call"
 
@@ -51,7 +58,7 @@ def test_an_outbox_sends_the_newest_at_most_every_pace_and_at_once_after_a_pause
             assert sent_s[-1] - begun_s <= sum(times) / 1000 + PACE_S * 1.001
             entry = await bus.get(CALL)
             assert entry
-            assert keys.read(CALL, entry.value, Call).epoch == len(times) - 1
+            assert decode(entry.value, Call, CALL).epoch == len(times) - 1
 
     virtual.run(main())
 
@@ -66,7 +73,7 @@ def test_an_outbox_says_the_newest_once_the_bus_is_back(times: list[int], cut_s:
             await _run_outbox(line, times)
             entry = await bus.get(CALL)
             assert entry
-            assert keys.read(CALL, entry.value, Call).epoch == len(times) - 1
+            assert decode(entry.value, Call, CALL).epoch == len(times) - 1
 
     virtual.run(main())
 
@@ -173,7 +180,7 @@ def test_changes_come_in_batches_of_all_there_is() -> None:
             await bus.put("k.a", b"")
             await bus.put("k.b", b"")
             async with bus.watch("k.") as watch:
-                async for changes in batches(watch, 0.1):
+                async for changes in watch.batches(0.1):
                     found.append([change.key for change in changes])
                     if len(found) == 1:
                         await bus.put("k.b", b"1")
@@ -198,25 +205,25 @@ def test_changes_come_in_batches_of_all_there_is() -> None:
             beat=6,
             lease_ns=7,
             alone="minimum",
-            shares={"f": Share(8, 9)},
+            shares={"f": FlowShare(8, 9)},
         ),
         Places(
             agent="a", members={"f": Member("a", "10.0.0.0/8", (1, 2)), "g": Member("a", None, (1, 2), "/c")}
         ),
     ],
 )
-def test_a_message_is_read_from_under_its_own_key_alone(message: keys.Message) -> None:
+def test_a_message_is_read_from_under_its_own_key_alone(message: Message) -> None:
     value, kind = msgspec.json.encode(message), type(message)
-    assert keys.read(keys.key_of(message), value, kind) == message
-    other = keys.key_of(msgspec.structs.replace(message, agent="b"))
+    assert decode(value, kind, key_of(message)) == message
+    other = key_of(msgspec.structs.replace(message, agent="b"))
     with pytest.raises(HowdahError, match="is about a; give each host a name of its own"):
-        keys.read(other, value, kind)
+        decode(value, kind, other)
 
 
 _SIGNALLED = """
 import asyncio, os, signal, sys
 from howdah.interrupt import Interrupted
-from howdah.control.running.until import signalled
+from howdah.control.running.tasks import signalled
 
 async def work():
     try:

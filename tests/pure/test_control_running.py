@@ -10,14 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howdah import HowdahError, __version__
-from howdah.control.allocate import allocate
-from howdah.control.idle import AFTER_NS, LOOK_NS
-from howdah.control.interface import Operations
-from howdah.control.members import Member
-from howdah.control.messages import BEATS_PER_LEASE, SCHEMA, Report, encode
+from howdah.control.allocation import allocate
+from howdah.control.leases.agent import AFTER_NS, LOOK_NS
+from howdah.control.leases.messages import (
+    BEATS_PER_LEASE,
+    REPORTS,
+    SCHEMA,
+    Report,
+    agent_keys,
+    encode,
+    key_of,
+)
 from howdah.control.policy import Policy
-from howdah.control.policyfile import loads
-from howdah.control.running import keys
+from howdah.control.policy.members import Member
+from howdah.control.policy.policyfile import loads
+from howdah.control.running.operations import Operations
 from howdah.control.running.outbox import PACE_S
 
 LSST = loads(POLICY, "lsst.toml")
@@ -166,7 +173,7 @@ def test_whatever_is_ordered_and_killed_the_sum_holds_and_the_end_is_as_wanted(
                 path.agent(name)
             elif kind in {"ask", "release"}:
                 with suppress(HowdahError):
-                    policy.check_asked(name)
+                    policy.check_requestable(name)
                     await (operations.ask(name, "me") if kind == "ask" else operations.release(name, "me"))
                     (asked.add if kind == "ask" else asked.discard)(name)
             elif kind in {"drain", "undrain"}:
@@ -263,8 +270,8 @@ def test_an_agent_that_leaves_puts_all_back_and_nothing_of_it_stays_on_the_bus()
         await agent.leave()
         assert not path.tables["base23"].held()
         assert not path.tables["base23"].placed
-        assert await path.bus.get(keys.REPORTS + "base23") is None
-        async with path.bus.watch(keys.told("base23")) as left:
+        assert await path.bus.get(REPORTS + "base23") is None
+        async with path.bus.watch(agent_keys("base23")) as left:
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(anext(left), 0.01)
         await asyncio.sleep(0.1)
@@ -302,7 +309,7 @@ def test_a_controller_behind_a_larger_epoch_leads_again_with_one_larger_still() 
         assert first is not None
         seen = first + 10**6
         report = Report(agent="base20", incarnation=1, beat=1, epoch=seen, seq=0, left_ns=0, shares={})
-        await path.bus.put(keys.key_of(report), encode(report))
+        await path.bus.put(key_of(report), encode(report))
         await asyncio.sleep(2)
         epoch = operations.status().epoch
         assert epoch is not None
@@ -338,7 +345,7 @@ def test_reports_that_cannot_be_are_told_once_and_change_nothing() -> None:
 
 def test_a_controller_does_not_lead_over_what_another_version_has_granted() -> None:
     async def play(path: Path) -> None:
-        await path.bus.put(f"{keys.told('base20')}grant", b'{"schema": 99}')
+        await path.bus.put(f"{agent_keys('base20')}grant", b'{"schema": 99}')
         path.controller("one")
         with pytest.raises(HowdahError, match=r"agent\.base20\.grant is a message of schema 99"):
             await path.ended("one")
@@ -353,7 +360,7 @@ def test_an_agent_tells_once_what_it_does_not_understand_and_goes_on() -> None:
         await path.settle(operations)
         path.told.clear()
         for _ in range(3):
-            await path.bus.put(f"{keys.told('base20')}call", b"{")
+            await path.bus.put(f"{agent_keys('base20')}call", b"{")
             await asyncio.sleep(0.1)
         assert len(path.told) == 1
         assert "agent.base20.call is not JSON" in path.told[0]

@@ -13,16 +13,18 @@ from samples import hosts
 
 from howdah import HowdahError
 from howdah import decide as paths
-from howdah.control import asking, held, own
-from howdah.control.asking import Asking
 from howdah.control.http.client import Client
-from howdah.control.own import Here
+from howdah.control.share import enforcement, request
+from howdah.control.share.flow import Here, own_flow
+from howdah.control.share.request import ShareRequest
 from howdah.control.status import AskedStatus, FlowStatus, HostStatus, Status
 from howdah.decide import Share
 from howdah.remote.endpoints import route
-from howdah.transfer import share_session as asked
+from howdah.transfer.run import Request
+from howdah.transfer.service import service
 from howdah.values import sizes
 from howdah.values.path import ASSUMED_RTT_S
+from howdah.values.plan import PathKind
 from howdah.values.record import HostLimits, Shared, ShareSample
 
 FAR = ["20.20.20.100"]
@@ -78,12 +80,12 @@ IMAGES = status(flow("images", "base20"), flow("images", "base21"), flow("backgr
 
 
 def test_without_root_a_host_is_known_by_its_name() -> None:
-    assert own.flow(IMAGES, "images", FAR, Here("base21", PORTS, "/", None)).flow == "images/base21"
+    assert own_flow(IMAGES, "images", FAR, Here("base21", PORTS, "/", None)).flow == "images/base21"
 
 
 def test_for_root_the_rules_say_whose_share_it_is_whatever_the_host_is_called() -> None:
     here = Here("vm", PORTS, "/", {"images/base20", "background/base20"})
-    assert own.flow(IMAGES, "images", FAR, here).flow == "images/base20"
+    assert own_flow(IMAGES, "images", FAR, here).flow == "images/base20"
 
 
 def test_the_deepest_cgroup_of_a_process_says_whose_share_it_is() -> None:
@@ -94,7 +96,7 @@ def test_the_deepest_cgroup_of_a_process_says_whose_share_it_is() -> None:
     known = status(flow("images", "base20"), of_cgroup("/a"), of_cgroup("/a/b"))
     for own_cgroup, whose in (("/a", "images//a"), ("/a/b/c", "images//a/b"), ("/ab", "images/base20")):
         here = Here("base20", PORTS, own_cgroup, None)
-        assert own.flow(known, "images", FAR, here).flow == whose
+        assert own_flow(known, "images", FAR, here).flow == whose
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_the_deepest_cgroup_of_a_process_says_whose_share_it_is() -> None:
         (
             IMAGES,
             "images",
-            BASE20._replace(held=set()),
+            BASE20._replace(enforced=set()),
             "no rule on this host holds connections to 20.20",
         ),
         (
@@ -152,15 +154,17 @@ def test_the_deepest_cgroup_of_a_process_says_whose_share_it_is() -> None:
 )
 def test_what_would_be_held_by_nobody_is_refused(known: Status, name: str, here: Here, line: str) -> None:
     with pytest.raises(HowdahError) as caught:
-        own.flow(known, name, FAR, here)
+        own_flow(known, name, FAR, here)
     assert line in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def ask(lsst: Controlled, name: str = "images", host: str = "base20", *, look_only: bool = False) -> Asking:
+def ask(
+    lsst: Controlled, name: str = "images", host: str = "base20", *, look_only: bool = False
+) -> ShareRequest:
     here = Here(host, PORTS, "/", None)
     client = Client(lsst.url)
-    return Asking(client, name, lambda seen: own.flow(seen, name, FAR, here), look_only=look_only)
+    return ShareRequest(client, name, lambda seen: own_flow(seen, name, FAR, here), look_only=look_only)
 
 
 def who_asks(lsst: Controlled) -> list[AskedStatus]:
@@ -173,7 +177,7 @@ def test_a_share_is_in_force_when_it_begins_and_given_back_when_it_ends(lsst: Co
         assert mine.share.most_bps == 10**9
         assert [each.traffic_class for each in who_asks(lsst)] == ["images"]
     assert who_asks(lsst) == []
-    told = mine.told()
+    told = mine.to_record()
     assert (told.flow, told.policy, told.asked) == ("images/base20", "lsst", True)
     assert told.range_bps == (939_992_000, 939_992_000)
 
@@ -187,15 +191,15 @@ def test_it_is_given_back_after_an_error_too(lsst: Controlled) -> None:
 def test_it_is_renewed_and_ends_by_itself_when_nobody_renews_it(
     lsst: Controlled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "ASKED_S", 1)
-    monkeypatch.setattr(asking, "RENEWED_S", 0.2)
-    monkeypatch.setattr(asking, "LOOK_S", 0.1)
+    monkeypatch.setattr(request, "REQUEST_S", 1)
+    monkeypatch.setattr(request, "RENEWED_S", 0.2)
+    monkeypatch.setattr(request, "LOOK_S", 0.1)
     killed = ask(lsst)
     with ask(lsst) as living:
         living.begin(0)
         time.sleep(1.6)
         assert len(who_asks(lsst)) == 1
-        monkeypatch.setattr(asking, "RENEWED_S", 3600)
+        monkeypatch.setattr(request, "RENEWED_S", 3600)
         killed.__enter__()
         assert len(who_asks(lsst)) == 2
     deadline = time.monotonic() + 10
@@ -212,17 +216,17 @@ def test_where_there_is_enough_to_connect_it_is_asked_for_when_payload_comes() -
         assert mine.share.rate_bps == 500_000
         mine.begin(0.05)
         deadline = time.monotonic() + 10
-        while mine.told().waited_s is None:
+        while mine.to_record().waited_s is None:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         assert len(who_asks(here)) == 1
-        assert mine.told().range_bps == (939_500_000, 939_500_000)
+        assert mine.to_record().range_bps == (939_500_000, 939_500_000)
 
 
 def test_a_class_that_always_has_its_share_is_not_asked_for(lsst: Controlled) -> None:
     with ask(lsst, "background", "base23") as mine:
         assert who_asks(lsst) == []
-        assert not mine.told().asked
+        assert not mine.to_record().asked
         assert mine.share.rate_bps == 949_984_000
 
 
@@ -244,14 +248,17 @@ def test_an_agent_that_is_not_heard_of_yet_is_waited_for(
             seen = msgspec.structs.replace(
                 seen, hosts=[msgspec.structs.replace(each, lease_left_s=0.0) for each in seen.hosts]
             )
-        return own.flow(seen, "images", FAR, here)
+        return own_flow(seen, "images", FAR, here)
 
-    with Asking(Client(lsst.url), "images", find) as mine:
+    with ShareRequest(Client(lsst.url), "images", find) as mine:
         assert mine.share.rate_bps == 939_992_000
     assert looks == 3
-    monkeypatch.setattr(asking, "FOUND_S", 0.0)
+    monkeypatch.setattr(request, "FOUND_S", 0.0)
     looks = 0
-    with pytest.raises(HowdahError, match="base20 is not heard of"), Asking(Client(lsst.url), "images", find):
+    with (
+        pytest.raises(HowdahError, match="base20 is not heard of"),
+        ShareRequest(Client(lsst.url), "images", find),
+    ):
         pass
 
 
@@ -320,10 +327,11 @@ HOST = HostLimits.here()
     ],
 )
 def test_copies_that_cannot_have_a_share(
-    kind: asked.PathKind, name: str | None, names: list[str], line: str
+    kind: PathKind, name: str | None, names: list[str], line: str
 ) -> None:
-    with pytest.raises(HowdahError, match=line):
-        asked.asking(kind, name, route(names, memory=False), look_only=False)
+    request = Request(["x"], route(names, memory=False), path=kind, traffic_class=name)
+    with pytest.raises(HowdahError, match=line), service(request):
+        pass
 
 
 def test_connections_that_are_not_held_are_found_by_their_port() -> None:
@@ -331,6 +339,6 @@ def test_connections_that_are_not_held_are_found_by_their_port() -> None:
         port = listener.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)) as connection:
             control = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
-            assert held.unheld(port) == {control.rstrip(b"\0").decode()}
-            assert held.unheld(port - 1) == set()
-        assert held.unheld(port) == set()
+            assert enforcement.unenforced(port) == {control.rstrip(b"\0").decode()}
+            assert enforcement.unenforced(port - 1) == set()
+        assert enforcement.unenforced(port) == set()

@@ -12,8 +12,9 @@ from howdah.cli import app
 from howdah.dataset.plan import DatasetPlan
 from howdah.dataset.planfile import CLASSES, load, loads
 from howdah.dataset.recorder import left
-from howdah.dataset.worker import Made
-from howdah.recognition.recording import label, read, write
+from howdah.dataset.run import RunMade
+from howdah.recognition.files import read_recording, write_recording
+from howdah.recognition.recording import label
 from howdah.words.dataset import Lines, total_s
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -81,9 +82,9 @@ def test_what_is_recorded_first_is_of_every_kind() -> None:
     ("text", "says"),
     [
         (changed('name = "narrow"', 'name = "wide"'), "p.toml: path: wide is there twice"),
-        (changed('"2 cubic"', '"two cubic"'), "p.toml: ours: 'two cubic' says not who was there"),
+        (changed('"2 cubic"', '"two cubic"'), "p.toml: ours: 'two cubic' does not say who was there"),
         (changed('"0.5BDP"', '"half a BDP"'), "p.toml: path wide: queue 'half a BDP'"),
-        (changed('"100Mbit"', '"fast"'), "p.toml: path wide: "),
+        (changed('"100Mbit"', '"fast"'), "p.toml: path 1: rate: "),
         (changed('length = "10s"', 'length = "1s"'), "p.toml: length 1s is not within 5s to"),
         (changed('settle = "5s"', "settled = 5"), "settled"),
         ('name = "none"\nlength = "10s"\npath = []', "p.toml records nothing"),
@@ -99,7 +100,7 @@ def test_a_plan_that_cannot_be_is_refused_with_the_key(text: str, says: str) -> 
 def kept(plan: DatasetPlan, folder: Path, number: int) -> None:
     run = plan.runs()[number]
     (folder / run.file).parent.mkdir(parents=True, exist_ok=True)
-    write(recording("cubic", run.name), folder / run.file)
+    write_recording(recording("cubic", run.name), folder / run.file)
 
 
 def test_what_the_folder_holds_is_not_made_again(tmp_path: Path) -> None:
@@ -133,10 +134,10 @@ def test_each_run_is_told_with_the_time_left(capsys: pytest.CaptureFixture[str])
     clock = iter([0.0, 30.0, 60.0, 90.0])
     lines = Lines(lambda: next(clock))
     lines.begins(plan, todo, 1.0)
-    late = Made(late_fraction=0.5, late_p99_s=0.1, spoilt="it was late")
+    late = RunMade(late_fraction=0.5, late_p99_s=0.1, spoilt="it was late")
     lines.made(todo[0], late, again=True)
     lines.made(todo[0].again(), late, again=False)
-    lines.made(todo[1], Made(late_fraction=0.0, late_p99_s=0.0, spoilt=None), again=True)
+    lines.made(todo[1], RunMade(late_fraction=0.0, late_p99_s=0.0, spoilt=None), again=True)
     said = capsys.readouterr().err.splitlines()
     assert said[0].startswith("howdah: data set two: 2 recordings left")
     assert "[0/2]" in said[1]
@@ -161,8 +162,8 @@ def test_the_scenarios_are_plans() -> None:
 def test_a_recording_keeps_what_of_ours_was_there(tmp_path: Path) -> None:
     made = recording("bbr", "run", bursts=())
     for ours in (None, {"cubic": 2}):
-        write(replace(made, ours=ours), tmp_path / "a.npz")
-        held, _ = read(tmp_path / "a.npz")
+        write_recording(replace(made, ours=ours), tmp_path / "a.npz")
+        held, _ = read_recording(tmp_path / "a.npz")
         assert (held.ours, held.label) == (ours, "1 bbr")
     assert held.situation == "cubic"
     with pytest.raises(HowdahError, match="0 streams of 'cubic' are no streams of ours"):

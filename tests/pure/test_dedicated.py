@@ -14,8 +14,8 @@ from howdah import HowdahError
 from howdah.archive.runs import Configuration
 from howdah.decide import Path
 from howdah.decide.dedicated import from_runs, obstacle
-from howdah.profiles.fallback import CONTROLS
-from howdah.profiles.select import select
+from howdah.profiles.selection.prior import CONTROLS
+from howdah.profiles.selection.select import select
 from howdah.values import plan, sizes
 
 SWEEP = sweep(FAMILIES["windows"], np.random.default_rng(6), 3)
@@ -144,14 +144,14 @@ def test_a_round_trip_outside_the_profile_is_the_models_too() -> None:
 
 
 def test_an_encrypted_copy_says_what_was_measured_in_plaintext() -> None:
-    said = from_runs(SWEEP, msgspec.structs.replace(PATH, encrypt=True)).why.summary
-    assert "Measured in plaintext; this copy is encrypted, and a CPU may hold it to less." in said
+    notes = from_runs(SWEEP, msgspec.structs.replace(PATH, encrypt=True)).why.summary
+    assert "Measured in plaintext; this copy is encrypted, and a CPU may hold it to less." in notes
     assert not any("plaintext" in line for line in from_runs(SWEEP, PATH).why.summary)
 
 
 def test_another_host_is_told_whose_profile_stands_in() -> None:
-    said = from_runs(SWEEP, msgspec.structs.replace(PATH, host="dtn2")).why.summary
-    assert "Measured on synthetic, which stands in for this path." in said
+    notes = from_runs(SWEEP, msgspec.structs.replace(PATH, host="dtn2")).why.summary
+    assert "Measured on synthetic, which stands in for this path." in notes
 
 
 def test_many_that_lost_are_counted() -> None:

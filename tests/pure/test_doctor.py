@@ -9,10 +9,9 @@ from samples import LIMITS, hosts
 from howdah import HowdahError
 from howdah._native import format_rate
 from howdah.doctor import facts as fact_finding
-from howdah.doctor.examine import examine
 from howdah.doctor.facts import Facts
-from howdah.doctor.judge import Aim, Finding, judge, judge_limits
-from howdah.doctor.report import HostReport, Report
+from howdah.doctor.judge import Aim, HostFinding, judge, judge_limits
+from howdah.doctor.report import DoctorReport, HostReport, examine
 from howdah.words.doctor import CONFIGURATION, in_words, mending
 
 AIMS = st.builds(Aim, rate_bps=st.floats(1e6, 4e11), rtt_s=st.floats(1e-5, 1.0))
@@ -32,7 +31,7 @@ FACTS = st.builds(
 TEN_GIGABIT = Aim(rate_bps=1e10, rtt_s=0.1)
 
 
-def finding(findings: list[Finding], what: str) -> Finding:
+def finding(findings: list[HostFinding], what: str) -> HostFinding:
     (found,) = (each for each in findings if each.what == what)
     return found
 
@@ -140,7 +139,7 @@ def test_each_gap(changed: dict[str, object], what: str, state: str, line: str |
 @given(FACTS, AIMS)
 def test_the_report_fits_80_columns_and_is_ready_without_gaps(facts: Facts, aim: Aim) -> None:
     findings = judge(facts, aim)
-    report = Report(
+    report = DoctorReport(
         aim=aim,
         aim_source="given",
         hosts=[HostReport(host="here", limits=facts.limits, facts=facts, findings=findings)],
@@ -148,7 +147,7 @@ def test_the_report_fits_80_columns_and_is_ready_without_gaps(facts: Facts, aim:
     assert report.ready == all(each.state != "gap" for each in findings)
     for text in in_words(report).partition("As root")[0].splitlines():
         assert len(text) <= 80, text
-    assert msgspec.json.decode(msgspec.json.encode(report), type=Report) == report
+    assert msgspec.json.decode(msgspec.json.encode(report), type=DoctorReport) == report
     assert (CONFIGURATION in in_words(report)) == any(each.sysctls for each in findings)
 
 

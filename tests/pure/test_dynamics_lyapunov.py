@@ -11,9 +11,9 @@ from hypothesis.extra.numpy import arrays
 
 from bench.maps import MAPS, NOISE, Orbit, autoregressive, orbit
 from howdah import HowdahError
-from howdah.profiles.dynamics import local_map, noise
+from howdah.profiles.dynamics import local_map
 from howdah.profiles.dynamics.lyapunov import Exponents, exponents, rosenstein
-from howdah.profiles.dynamics.usable import Unknown, standardised
+from howdah.profiles.dynamics.traces import Undetermined, standardised
 
 SAMPLES = 100
 LOGISTIC = MAPS["logistic"]
@@ -128,7 +128,7 @@ def test_units_do_not_matter(unit: float, offset: float, seed: int) -> None:
 def test_the_map_of_a_line_is_the_line() -> None:
     rng = np.random.default_rng(4)
     trace = standardised(autoregressive(rng, 300, 0.8))
-    fitted = local_map.fit(trace)
+    fitted = local_map.fit_map(trace)
     assert fitted.neighbours == round(local_map.SHARES[-1] * 299)
     slope = np.polyfit(trace[:-1], trace[1:], 1)[0]
     assert np.median(fitted.slopes) == pytest.approx(slope, abs=0.1)
@@ -139,9 +139,9 @@ def test_the_map_of_a_line_is_the_line() -> None:
 
 def test_fitting_at_knots_is_fitting_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     trace = standardised(orbit(LOGISTIC, np.random.default_rng(1), 500, dynamical=0.05).trace)
-    few = local_map.fit(trace)
+    few = local_map.fit_map(trace)
     monkeypatch.setattr(local_map, "KNOTS", 500)
-    every = local_map.fit(trace)
+    every = local_map.fit_map(trace)
     np.testing.assert_allclose(few.values, every.values, atol=0.01)
     np.testing.assert_allclose(few.slopes, every.slopes, atol=0.05)
 
@@ -158,7 +158,7 @@ def test_the_trajectory_is_the_least_squares_one() -> None:
     design = np.vstack((np.eye(40), np.sqrt(trust) * steps))
     target = np.r_[observed, np.sqrt(trust) * (fitted.values - fitted.slopes * state[:-1])]
     expected = np.linalg.lstsq(design, target, rcond=None)[0]
-    np.testing.assert_allclose(noise.trajectory(observed, state, fitted, trust), expected, atol=1e-9)
+    np.testing.assert_allclose(local_map.trajectory(observed, state, fitted, trust), expected, atol=1e-9)
 
 
 @given(st.integers(0, 1000), st.sampled_from([0, 1, 4, 12]))
@@ -188,7 +188,7 @@ def test_a_positive_exponent_alone_is_no_evidence() -> None:
 )
 def test_any_trace_has_exponents_or_a_reason(trace: np.ndarray) -> None:
     result = exponents(trace)
-    if isinstance(result, Unknown):
+    if isinstance(result, Undetermined):
         assert result.reason
     else:
         assert np.isfinite(result[:2]).all()
@@ -196,12 +196,12 @@ def test_any_trace_has_exponents_or_a_reason(trace: np.ndarray) -> None:
 
 
 def test_traces_of_which_nothing_can_be_said() -> None:
-    assert exponents(np.arange(10)) == Unknown("10 samples, and 30 are needed")
-    assert exponents(np.full(100, 9.4e9)) == Unknown("the trace is constant")
+    assert exponents(np.arange(10)) == Undetermined("10 samples, and 30 are needed")
+    assert exponents(np.full(100, 9.4e9)) == Undetermined("the trace is constant")
     for spike in (0, 49):
         trace = np.where(np.arange(50) == spike, 0.0, 9.4e9)
-        assert exponents(trace) == Unknown("neighbouring states meet and do not part")
-    assert rosenstein(np.arange(9.0)) == Unknown(
+        assert exponents(trace) == Undetermined("neighbouring states meet and do not part")
+    assert rosenstein(np.arange(9.0)) == Undetermined(
         "9 samples leave no neighbours outside a Theiler window of 1"
     )
     with pytest.raises(HowdahError, match="sample 5 of the trace is nan"):

@@ -10,14 +10,13 @@ from bench.maps import autoregressive
 from howdah import HowdahError
 from howdah.profiles.dynamics import poincare
 from howdah.profiles.dynamics.poincare import MapShape
-from howdah.profiles.dynamics.traces import Traces
-from howdah.profiles.dynamics.usable import Unknown
+from howdah.profiles.dynamics.traces import Traces, Undetermined
 
 RATE_BPS = 1e9
 
 
 def shape(trace: np.ndarray) -> MapShape:
-    found = poincare.shape(trace)
+    found = poincare.map_shape(trace)
     assert isinstance(found, MapShape)
     return found
 
@@ -28,8 +27,8 @@ def run(*traces: np.ndarray) -> Traces:
 
 @given(arrays(float, st.integers(5, 60), elements=st.floats(1e6, 1e10)))
 def test_the_shape_is_that_of_the_covariance(trace: np.ndarray) -> None:
-    found = poincare.shape(trace)
-    if isinstance(found, Unknown):
+    found = poincare.map_shape(trace)
+    if isinstance(found, Undetermined):
         assert np.ptp(trace) <= 1e-9 * trace.max() or np.ptp(trace[:-1]) == 0
         return
     cloud = poincare.points(trace)
@@ -86,12 +85,12 @@ def test_streams_that_jump_alone_steady_their_aggregate(streams: int, seed: int)
 def test_what_has_no_map_says_why() -> None:
     steady = np.full(20, RATE_BPS)
     varying = RATE_BPS * (1 + 0.01 * (np.arange(20) % 3))
-    assert poincare.shape(steady) == Unknown("the trace is constant")
-    assert poincare.shape(varying[:3]) == Unknown("3 samples, and 4 are needed")
-    assert poincare.shape(np.r_[np.zeros(19), -1.0]) == Unknown("the mean rate is not above zero")
-    assert poincare.of_run(run(varying)).across_ratio == Unknown("one stream is its own aggregate")
-    assert poincare.of_run(run(varying, steady)).across_ratio == Unknown("a stream has no map")
+    assert poincare.map_shape(steady) == Undetermined("the trace is constant")
+    assert poincare.map_shape(varying[:3]) == Undetermined("3 samples, and 4 are needed")
+    assert poincare.map_shape(np.r_[np.zeros(19), -1.0]) == Undetermined("the mean rate is not above zero")
+    assert poincare.of_run(run(varying)).across_ratio == Undetermined("one stream is its own aggregate")
+    assert poincare.of_run(run(varying, steady)).across_ratio == Undetermined("a stream has no map")
     with pytest.raises(HowdahError, match="sample 2 of the trace is nan"):
-        poincare.shape([1, 2, float("nan"), 4])
+        poincare.map_shape([1, 2, float("nan"), 4])
     with pytest.raises(HowdahError, match="2 dimensions"):
         poincare.points(np.ones((3, 3)))

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from howdah import HowdahError
-from howdah.profiles.dynamics.ranks import mean_ranks, normal_scores
 from howdah.profiles.dynamics.relation import Relation, by_configuration, relation
-from howdah.profiles.dynamics.usable import Unknown
+from howdah.profiles.dynamics.traces import Undetermined, mean_ranks, normal_scores
 
 few = st.integers(-5, 5).map(float)
 
@@ -26,7 +25,7 @@ def test_the_correlation_is_scipys(pairs: list[tuple[float, float]]) -> None:
     exponents, rates = np.array(pairs).T
     found = relation(exponents, rates)
     if np.ptp(exponents) == 0 or np.ptp(rates) == 0:
-        assert isinstance(found, Unknown)
+        assert isinstance(found, Undetermined)
         return
     assert isinstance(found, Relation)
     assert found.correlation == pytest.approx(stats.spearmanr(exponents, rates).statistic, abs=1e-12)
@@ -57,7 +56,7 @@ def test_each_configuration_is_for_itself_and_unknown_exponents_are_left_out() -
     assert (falling.correlation, falling.runs, falling.decreasing) == (pytest.approx(-1), 10, True)
     assert (rising.correlation, rising.decreasing) == (pytest.approx(1), False)
     assert falling.high > -1
-    assert found["lonely"] == Unknown("1 run with an exponent, and 5 are needed")
+    assert found["lonely"] == Undetermined("1 run with an exponent, and 5 are needed")
 
 
 def test_nothing_is_said_of_the_sign_while_the_interval_holds_zero() -> None:

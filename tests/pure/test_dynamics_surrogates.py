@@ -10,10 +10,9 @@ from scipy.signal import lfilter
 from bench.maps import LINEAR, MAPS, NOISE, autoregressive, orbit
 from howdah import HowdahError
 from howdah.profiles.dynamics import surrogates, verdict
-from howdah.profiles.dynamics.describe import describe
 from howdah.profiles.dynamics.lyapunov import Exponents, exponents
-from howdah.profiles.dynamics.usable import Unknown, standardised
-from howdah.profiles.dynamics.verdict import ExponentsBeside, Verdict
+from howdah.profiles.dynamics.traces import Undetermined, standardised
+from howdah.profiles.dynamics.verdict import ChaosVerdict, ExponentComparisons, describe
 
 SAMPLES = 100
 COUNT = 19
@@ -22,19 +21,21 @@ varied = arrays(float, st.integers(30, 80), elements=st.floats(0, 1e10)).filter(
 )
 
 
-def judged(trace: np.ndarray, seed: int) -> Verdict:
+def judged(trace: np.ndarray, seed: int) -> ChaosVerdict:
     found = exponents(trace)
     assert isinstance(found, Exponents)
-    return verdict.judge(found, verdict.drawn(trace, seed, COUNT))
+    return verdict.chaos_verdict(found, verdict.draw_surrogates(trace, seed, COUNT))
 
 
 @given(varied, st.integers(0, 100))
 def test_surrogates_have_the_traces_values(trace: np.ndarray, seed: int) -> None:
-    drawn = verdict.drawn(trace, seed, COUNT)
+    drawn = verdict.draw_surrogates(trace, seed, COUNT)
     for kind in drawn:
         assert kind.shape == (COUNT, trace.size)
         np.testing.assert_array_equal(np.sort(kind, axis=1), np.tile(np.sort(trace), (COUNT, 1)))
-    np.testing.assert_array_equal(drawn.autoregressive, verdict.drawn(trace, seed, COUNT).autoregressive)
+    np.testing.assert_array_equal(
+        drawn.autoregressive, verdict.draw_surrogates(trace, seed, COUNT).autoregressive
+    )
 
 
 def test_the_process_is_found_with_its_order() -> None:
@@ -74,9 +75,9 @@ def test_surrogates_are_as_correlated_as_the_trace(coefficient: float, amplitude
 
 
 def test_the_rank_test_counts_ties_against_the_trace() -> None:
-    found = surrogates.beside(3.0, [1.0, 2.0, 3.0, 4.0])
+    found = surrogates.compare_with_surrogates(3.0, [1.0, 2.0, 3.0, 4.0])
     assert (found.p, found.median, found.surrogates) == (3 / 5, 2.5, 4)
-    assert surrogates.beside(5.0, np.arange(4)).p == 1 / 5
+    assert surrogates.compare_with_surrogates(5.0, np.arange(4)).p == 1 / 5
 
 
 @pytest.mark.parametrize("distribution", NOISE)
@@ -110,22 +111,22 @@ def test_a_trace_is_described_whole() -> None:
     found = describe(np.r_[ramp, trace], seed=4, count=COUNT)
     assert (found.samples, found.ramp_up_samples) == (109, 9)
     assert isinstance(found.exponents, Exponents)
-    assert isinstance(found.verdict, Verdict)
+    assert isinstance(found.verdict, ChaosVerdict)
     assert found.verdict.chaotic
-    assert isinstance(found.beside, ExponentsBeside)
-    assert found.beside.rosenstein.shuffled.p == 1 / (COUNT + 1)
-    assert found.beside.rosenstein.shuffled.high < found.exponents.rosenstein
+    assert isinstance(found.exponent_comparisons, ExponentComparisons)
+    assert found.exponent_comparisons.rosenstein.shuffled.p == 1 / (COUNT + 1)
+    assert found.exponent_comparisons.rosenstein.shuffled.high < found.exponents.rosenstein
 
 
 def test_what_cannot_be_described_says_why() -> None:
     short = describe(np.arange(1, 11), seed=1)
-    assert isinstance(short.exponents, Unknown)
+    assert isinstance(short.exponents, Undetermined)
     assert "30 are needed" in short.exponents.reason
     constant = describe(np.full(100, 1e9), seed=1)
-    assert constant.verdict == constant.map == Unknown("the trace is constant")
+    assert constant.verdict == constant.map == Undetermined("the trace is constant")
     with pytest.raises(HowdahError, match="sample 0 of the trace is inf"):
         describe([float("inf")] * 50, seed=1)
     with pytest.raises(HowdahError, match="18 surrogates decide nothing"):
         describe(np.random.default_rng(1).normal(10, 1, 50), seed=1, count=18)
     with pytest.raises(HowdahError, match="no surrogates: the trace is constant"):
-        verdict.drawn(np.full(100, 1e9), seed=1)
+        verdict.draw_surrogates(np.full(100, 1e9), seed=1)

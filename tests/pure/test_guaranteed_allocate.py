@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from howdah import HowdahError
 from howdah._native import parse_rate
-from howdah.control.allocate import allocate
+from howdah.control.allocation import allocate
 from howdah.control.policy import Policy
-from howdah.control.policyfile import loads
+from howdah.control.policy.policyfile import loads
 
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "control.md"
 MEMBER = '[[class.{0}.member]]\nhost = "{0}"\nto = "10.0.0.1"\n'

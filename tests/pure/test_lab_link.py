@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah._native import HowdahError
-from howdah.lab import hosts
-from howdah.lab.linkfile import Options, build
+from howdah.lab import hosts, labfile
+from howdah.lab.labfile import LabOptions
 from howdah.values.link import Burst, Change, Direction, LinkSpec, symmetric
 
 
@@ -19,21 +19,25 @@ def written(folder: Path, text: str) -> Path:
     return file
 
 
+def build(options: LabOptions, file: Path | None = None) -> LinkSpec:
+    return labfile.build(options, file)[0]
+
+
 def test_options_alone_make_a_symmetric_link() -> None:
-    link = build(Options(rate="10Gbit", rtt="100ms", queue="125MB", loss="0.01%"))
+    link = build(LabOptions(rate="10Gbit", rtt="100ms", queue="125MB", loss="0.01%"))
     assert link == symmetric(10**10, 10**8, queue_bytes=125_000_000, loss=1e-4)
     assert link.near_to_far.delay_ns == link.far_to_near.delay_ns == 50_000_000
 
 
 def test_two_values_are_near_to_far_and_far_to_near() -> None:
-    link = build(Options(rate="10Gbit,1Gbit", loss="1%,0", jitter="1ms,2ms"))
+    link = build(LabOptions(rate="10Gbit,1Gbit", loss="1%,0", jitter="1ms,2ms"))
     assert (link.near_to_far.rate_bps, link.far_to_near.rate_bps) == (10**10, 10**9)
     assert (link.near_to_far.loss, link.far_to_near.loss) == (0.01, 0)
     assert (link.near_to_far.jitter_ns, link.far_to_near.jitter_ns) == (1_000_000, 2_000_000)
 
 
 def test_burst_loss_option() -> None:
-    link = build(Options(burst_loss="0.1%,20%,50%"))
+    link = build(LabOptions(burst_loss="0.1%,20%,50%"))
     assert link.near_to_far.burst == Burst(enter=0.001, leave=0.2, loss_bad=0.5, loss_good=0)
 
 
@@ -52,7 +56,7 @@ def test_a_direction_wins_over_the_whole_file_and_an_option_over_both(tmp_path: 
         burst = { enter = "1%", leave = "50%" }
         """,
     )
-    link = build(Options(loss="2%", seed=7), file)
+    link = build(LabOptions(loss="2%", seed=7), file)
     assert link == LinkSpec(
         near_to_far=Direction(rate_bps=10**10, delay_ns=50_000_000, loss=0.02),
         far_to_near=Direction(rate_bps=10**9, delay_ns=80_000_000, loss=0.02, burst=Burst(0.01, 0.5)),
@@ -60,7 +64,7 @@ def test_a_direction_wins_over_the_whole_file_and_an_option_over_both(tmp_path: 
         frame_overhead_bytes=0,
         seed=7,
     )
-    assert build(Options(rtt="20ms"), file).far_to_near.delay_ns == 10_000_000
+    assert build(LabOptions(rtt="20ms"), file).far_to_near.delay_ns == 10_000_000
 
 
 def test_changes_go_to_their_direction(tmp_path: Path) -> None:
@@ -78,7 +82,7 @@ def test_changes_go_to_their_direction(tmp_path: Path) -> None:
         drop = 2
         """,
     )
-    link = build(Options(), file)
+    link = build(LabOptions(), file)
     first = Change(at_ns=10**9, rate_bps=10**9)
     assert link.near_to_far.changes == (first,)
     assert link.far_to_near.changes == (first, Change(at_ns=2 * 10**9, outage=True, drop=2))
@@ -91,22 +95,22 @@ def test_a_change_says_only_what_changes() -> None:
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        (Options(rate="10"), "--rate: "),
-        (Options(rtt="100"), "--rtt: "),
-        (Options(rtt="-1ms"), "--rtt: "),
-        (Options(queue="big"), "--queue: "),
-        (Options(queue="100B"), "queue"),
-        (Options(loss="101%"), "--loss: "),
-        (Options(jitter="x"), "--jitter: "),
-        (Options(rate="1Gbit,2Gbit,3Gbit"), "more than two"),
-        (Options(rate="0Gbit"), "near_to_far.rate_bps is 0 b/s"),
-        (Options(burst_loss="1%"), "--burst-loss"),
-        (Options(mtu=100), "mtu is 100 bytes"),
-        (Options(frame_overhead="38"), "--frame-overhead: "),
-        (Options(seed=-1), "--seed: -1"),
+        (LabOptions(rate="10"), "--rate: "),
+        (LabOptions(rtt="100"), "--rtt: "),
+        (LabOptions(rtt="-1ms"), "--rtt: "),
+        (LabOptions(queue="big"), "--queue: "),
+        (LabOptions(queue="100B"), "queue"),
+        (LabOptions(loss="101%"), "--loss: "),
+        (LabOptions(jitter="x"), "--jitter: "),
+        (LabOptions(rate="1Gbit,2Gbit,3Gbit"), "more than two"),
+        (LabOptions(rate="0Gbit"), "near_to_far.rate_bps is 0 b/s"),
+        (LabOptions(burst_loss="1%"), "--burst-loss"),
+        (LabOptions(mtu=100), "mtu is 100 bytes"),
+        (LabOptions(frame_overhead="38"), "--frame-overhead: "),
+        (LabOptions(seed=-1), "--seed: -1"),
     ],
 )
-def test_bad_options_are_refused_by_name_in_one_line(options: Options, named: str) -> None:
+def test_bad_options_are_refused_by_name_in_one_line(options: LabOptions, named: str) -> None:
     with pytest.raises(HowdahError) as refused:
         build(options)
     assert named in str(refused.value)
@@ -117,20 +121,23 @@ def test_bad_options_are_refused_by_name_in_one_line(options: Options, named: st
     ("text", "named"),
     [
         ("rate = ", "not TOML"),
-        ('rat = "1Gbit"', "unknown key rat"),
-        ("rate = true", "rate is not a text"),
+        ('rat = "1Gbit"', "unknown key rat; known are rate, rtt, queue"),
+        ("rate = true", "rate: not a text with a unit"),
         ("rate = 10", "rate: "),
-        ('far_to_near = "x"', "far_to_near is not a table"),
+        ('far_to_near = "x"', "far_to_near: expected a table, got a text"),
         ('[far_to_near]\nrtt = "1ms"', "far_to_near: unknown key rtt"),
-        ('burst = "1%"', "burst is not a table"),
-        ('burst = { enter = "1%" }', "no leave"),
-        ('change = "x"', "change is not a list"),
-        ('[[change]]\nrate = "1Gbit"', "change 1: no time"),
-        ('[[change]]\nat = "1s"', "change 1 changes nothing"),
-        ('[[change]]\nat = "1s"\ndrop = -1', "change 1: drop: -1"),
+        ('burst = "1%"', "burst: expected a table, got a text"),
+        ('burst = { enter = "1%" }', "burst: the key leave is missing"),
+        ('change = "x"', "change: expected a list, got a text"),
+        ('[[change]]\nrate = "1Gbit"', "change 1: the key at is missing"),
+        ('[[change]]\nat = "1s"', "change 1: it changes nothing; add one of rate, delay, loss"),
+        ('[[change]]\nat = "1s"\ndrop = -1', "change 1: drop: -1 is not a whole number from 0 on"),
         ('[[change]]\nat = "1s"\ndrop = 0', "changes[0].drop is 0 segments"),
-        ('[[change]]\nat = "1s"\noutage = "yes"', "outage is neither true nor false"),
-        ('[[change]]\nat = "1s"\ndirection = "up"\noutage = true', "direction 'up'"),
+        ('[[change]]\nat = "1s"\noutage = "yes"', "outage: expected true or false, got a text"),
+        (
+            '[[change]]\nat = "1s"\ndirection = "up"\noutage = true',
+            "change 1: direction: 'up' is unknown; give near_to_far or far_to_near",
+        ),
         (
             '[[change]]\nat="2s"\noutage=true\n[[change]]\nat="1s"\noutage=false',
             "changes must be in order of time",
@@ -140,14 +147,14 @@ def test_bad_options_are_refused_by_name_in_one_line(options: Options, named: st
 def test_bad_files_are_refused_by_file_and_key(tmp_path: Path, text: str, named: str) -> None:
     file = written(tmp_path, text)
     with pytest.raises(HowdahError) as refused:
-        build(Options(), file)
+        build(LabOptions(), file)
     assert named in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(HowdahError, match=r"none\.toml: No such file"):
-        build(Options(), tmp_path / "none.toml")
+        build(LabOptions(), tmp_path / "none.toml")
 
 
 @given(

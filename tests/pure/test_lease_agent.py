@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.control.agent import Agent, Held
-from howdah.control.idle import AFTER_NS
-from howdah.control.messages import BEATS_PER_LEASE, Call, Grant, Measured, Report, Share
+from howdah.control.leases.agent import AFTER_NS, Agent, Held
+from howdah.control.leases.messages import BEATS_PER_LEASE, Call, FlowShare, Grant, Measured, Report
 from howdah.control.policy import Alone
 
 LEASE_NS = 1000
@@ -70,21 +69,21 @@ def grant_of(
         beat=beat,
         lease_ns=LEASE_NS,
         alone=alone,
-        shares={flow: Share(rate, 1) for flow, rate in rates.items()},
+        shares={flow: FlowShare(rate, 1) for flow, rate in rates.items()},
     )
 
 
 def test_a_lease_begins_when_the_report_was_sent() -> None:
     table = Table()
     agent, _ = agent_of(table)
-    agent.hear(grant_of({"f": 50}), 400)
+    agent.receive(grant_of({"f": 50}), 400)
     assert table.table == {"f": Held(50, 1, LEASE_NS)}
 
 
 def test_a_grant_that_comes_after_its_lease_changes_nothing() -> None:
     table = Table()
     agent, _ = agent_of(table)
-    report = agent.hear(grant_of({"f": 50}), LEASE_NS)
+    report = agent.receive(grant_of({"f": 50}), LEASE_NS)
     assert table.table == {}
     assert report is not None
     assert (report.epoch, report.seq) == (1, 0)
@@ -106,26 +105,26 @@ def test_what_is_out_of_date_is_ignored(late: Grant) -> None:
     table = Table()
     agent, _ = agent_of(table)
     agent.tick(LEASE_NS // BEATS_PER_LEASE)
-    agent.hear(grant_of({"f": 50}, seq=3, epoch=2, beat=2), 300)
+    agent.receive(grant_of({"f": 50}, seq=3, epoch=2, beat=2), 300)
     before = dict(table.table)
-    assert agent.hear(late, 310) is None
+    assert agent.receive(late, 310) is None
     assert table.table == before
 
 
 def test_it_says_at_once_what_is_different_and_only_that() -> None:
     agent, first = agent_of(Table())
     assert (first.beat, first.epoch, first.seq, first.shares) == (1, 0, 0, {})
-    called = agent.hear(Call(agent="a", epoch=5), 10)
+    called = agent.receive(Call(agent="a", epoch=5), 10)
     assert called is not None
     assert (called.beat, called.epoch, called.seq) == (2, 5, 0)
-    assert agent.hear(Call(agent="a", epoch=5), 20) is None
-    granted = agent.hear(grant_of({"f": 50}, epoch=5, beat=2), 30)
+    assert agent.receive(Call(agent="a", epoch=5), 20) is None
+    granted = agent.receive(grant_of({"f": 50}, epoch=5, beat=2), 30)
     assert granted is not None
-    assert (granted.seq, granted.shares, granted.left_ns) == (1, {"f": Share(50, 1)}, LEASE_NS - 20)
-    assert agent.hear(grant_of({"f": 50}, epoch=5, seq=2, beat=3), 40) is None, "a renewal"
-    lowered = agent.hear(grant_of({"f": 20}, epoch=5, seq=3, beat=3), 50)
+    assert (granted.seq, granted.shares, granted.left_ns) == (1, {"f": FlowShare(50, 1)}, LEASE_NS - 20)
+    assert agent.receive(grant_of({"f": 50}, epoch=5, seq=2, beat=3), 40) is None, "a renewal"
+    lowered = agent.receive(grant_of({"f": 20}, epoch=5, seq=3, beat=3), 50)
     assert lowered is not None
-    assert lowered.shares == {"f": Share(20, 1)}
+    assert lowered.shares == {"f": FlowShare(20, 1)}
     assert lowered.measured == {"f": Measured(10, 5, 1)}
 
 
@@ -143,7 +142,7 @@ def test_one_that_starts_again_says_what_the_kernel_has_and_raises_nothing() -> 
     agent, _ = agent_of(table)
     report = agent.tick(250)
     assert report is not None
-    assert report.shares == {"f": Share(70, 1), "g": Share(2, 2)}
+    assert report.shares == {"f": FlowShare(70, 1), "g": FlowShare(2, 2)}
     assert report.left_ns == 250
     assert len(table.states) == 1
 
@@ -152,7 +151,7 @@ def test_it_says_at_once_who_has_nothing_to_send_and_who_has_again() -> None:
     table = Table()
     agent, _ = agent_of(table)
     assert agent.look(["f"], 1) is None, "no Grant has said what its minimum is"
-    agent.hear(grant_of({"f": 50, "g": 50}), 2)
+    agent.receive(grant_of({"f": 50, "g": 50}), 2)
     assert agent.look(["f"], 3) is None
     idle = agent.look(["f"], 3 + AFTER_NS)
     assert idle is not None
@@ -175,7 +174,7 @@ def test_one_that_starts_again_knows_from_the_kernel_what_is_left_to_who_is_idle
 def test_flows_no_longer_granted_are_let_go() -> None:
     table = Table({"old": Held(70, 1, 500)})
     agent, _ = agent_of(table)
-    agent.hear(grant_of({"f": 50}), 10)
+    agent.receive(grant_of({"f": 50}), 10)
     assert table.table.keys() == {"f"}
 
 
@@ -184,19 +183,19 @@ def test_what_the_kernel_refuses_is_not_confirmed() -> None:
     agent, _ = agent_of(table)
     table.full = True
     with pytest.raises(OSError, match="no room"):
-        agent.hear(grant_of({"f": 50}), 10)
+        agent.receive(grant_of({"f": 50}), 10)
     table.full = False
     report = agent.tick(250)
     assert report is not None
     assert report.seq == 0
-    assert agent.hear(grant_of({"f": 50}, seq=2, beat=2), 260) is not None
+    assert agent.receive(grant_of({"f": 50}, seq=2, beat=2), 260) is not None
     assert table.table["f"].rate_bps == 50
 
 
 def test_alone_it_may_go_back_to_ordinary_congestion_control() -> None:
     table = Table()
     agent, _ = agent_of(table)
-    agent.hear(grant_of({"f": 50}, alone="ordinary"), 10)
+    agent.receive(grant_of({"f": 50}, alone="ordinary"), 10)
     assert table.table == {"f": Held(50, 0, LEASE_NS)}
 
 
@@ -216,7 +215,7 @@ def test_at_no_write_is_the_sum_above_what_it_was_and_what_it_will_be(
         beat = report.beat if report else beat
         before = sum(table.sums_bps(now_ns)[-1:])
         table.states = table.states[-1:]
-        said = agent.hear(grant_of(wanted, seq=seq, beat=beat), now_ns)
+        said = agent.receive(grant_of(wanted, seq=seq, beat=beat), now_ns)
         beat = said.beat if said else beat
         if table.states[0]:
             assert max(table.sums_bps(now_ns)) <= max(before, sum(wanted.values()))

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.control.idle import AFTER_NS, LOOK_NS, Idle
-from howdah.control.messages import Measured
+from howdah.control.leases.agent import AFTER_NS, LOOK_NS, Idle
+from howdah.control.leases.messages import Measured
 
 MINIMUM_BPS = 1_000_000
 LEAST_BYTES = MINIMUM_BPS * AFTER_NS // 8_000_000_000

@@ -5,8 +5,8 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.control.ledger import DRIFT_MARGIN, Account, Ledger, longest_ns
-from howdah.control.messages import Share
+from howdah.control.leases.ledger import DRIFT_MARGIN, Account, Ledger, longest_ns
+from howdah.control.leases.messages import FlowShare
 
 FLOWS = ("images/a", "background/a")
 
@@ -14,14 +14,14 @@ FLOWS = ("images/a", "background/a")
 class Sent(NamedTuple):
     """One Grant."""
 
-    shares: dict[str, Share]
+    shares: dict[str, FlowShare]
     until_ns: int
 
 
 @st.composite
-def all_shares(draw: st.DrawFn) -> dict[str, Share]:
+def all_shares(draw: st.DrawFn) -> dict[str, FlowShare]:
     minimums = {flow: draw(st.integers(0, 20)) for flow in FLOWS}
-    return {flow: Share(least + draw(st.integers(0, 100)), least) for flow, least in minimums.items()}
+    return {flow: FlowShare(least + draw(st.integers(0, 100)), least) for flow, least in minimums.items()}
 
 
 def most_bps(before: dict[str, int], sent: list[Sent], confirmed: int, now_ns: int) -> int:
@@ -44,7 +44,7 @@ def most_bps(before: dict[str, int], sent: list[Sent], confirmed: int, now_ns: i
     st.data(),
 )
 def test_the_bound_covers_all_that_may_be_in_force(
-    before: dict[str, int], grants: list[tuple[dict[str, Share], int]], data: st.DataObject
+    before: dict[str, int], grants: list[tuple[dict[str, FlowShare], int]], data: st.DataObject
 ) -> None:
     account, sent, confirmed, now_ns = Account(before), list[Sent](), 0, 0
     for seq, (shares, lease_ns) in enumerate(grants, 1):
@@ -68,8 +68,8 @@ def test_the_bound_covers_all_that_may_be_in_force(
 
 def test_a_grant_counts_until_a_later_one_is_confirmed() -> None:
     account = Account({"f": 1})
-    account.count(1, {"f": Share(9, 1)}, 0, 100)
-    account.count(2, {"f": Share(3, 1)}, 0, 100)
+    account.count(1, {"f": FlowShare(9, 1)}, 0, 100)
+    account.count(2, {"f": FlowShare(3, 1)}, 0, 100)
     assert account.bound_bps(0) == 9
     account.confirm(1)
     assert account.bound_bps(0) == 9
@@ -82,8 +82,8 @@ def test_a_grant_counts_until_a_later_one_is_confirmed() -> None:
 
 def test_rate_moves_between_flows_of_an_agent_without_counting_twice() -> None:
     account = Account({"f": 1, "g": 1})
-    account.count(1, {"f": Share(9, 1), "g": Share(1, 1)}, 0, 100)
-    account.count(2, {"f": Share(1, 1), "g": Share(9, 1)}, 0, 100)
+    account.count(1, {"f": FlowShare(9, 1), "g": FlowShare(1, 1)}, 0, 100)
+    account.count(2, {"f": FlowShare(1, 1), "g": FlowShare(9, 1)}, 0, 100)
     assert account.bound_bps(0) == 10
 
 
@@ -91,16 +91,16 @@ def test_nothing_is_free_until_all_are_heard_or_old_leases_have_run_out() -> Non
     ledger = Ledger(100, open_ns=50)
     ledger.accounts += [Account({"f": 10}), Account({"g": 10})]
     assert (ledger.free_bps(0), ledger.free_bps(50)) == (0, 80)
-    ledger.accounts[0].inherit({"f": Share(60, 10)}, 0, 40)
+    ledger.accounts[0].inherit({"f": FlowShare(60, 10)}, 0, 40)
     assert ledger.free_bps(0) == 0
-    ledger.accounts[1].inherit({"g": Share(30, 20)}, 0, 20)
+    ledger.accounts[1].inherit({"g": FlowShare(30, 20)}, 0, 20)
     assert (ledger.free_bps(0), ledger.free_bps(20), ledger.free_bps(40)) == (10, 20, 70)
 
 
 def test_more_promised_than_there_is_shows_as_less_than_nothing_free() -> None:
     ledger = Ledger(100, open_ns=0)
     ledger.accounts += [Account({"f": 10})]
-    ledger.accounts[0].inherit({"f": Share(160, 10)}, 0, 40)
+    ledger.accounts[0].inherit({"f": FlowShare(160, 10)}, 0, 40)
     assert ledger.free_bps(0) == -60
 
 

@@ -6,11 +6,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah import HowdahError
-from howdah.control.messages import SCHEMA, Call, Grant, Measured, Report, Share, decode, encode
+from howdah.control.leases.messages import (
+    SCHEMA,
+    Call,
+    FlowShare,
+    Grant,
+    Measured,
+    Report,
+    decode,
+    encode,
+    key_of,
+)
 
 naturals = st.integers(0, 2**62)
 names = st.text("abcdefghijklmnopqrstuvwxyz0123456789/-.", min_size=1, max_size=12)
-shares = st.dictionaries(names, st.builds(Share, naturals, naturals), max_size=4)
+shares = st.dictionaries(names, st.builds(FlowShare, naturals, naturals), max_size=4)
 reports = st.builds(
     Report,
     agent=names,
@@ -38,7 +48,7 @@ calls = st.builds(Call, agent=names, epoch=naturals)
 
 @given(reports | grants | calls)
 def test_what_is_sent_is_what_is_read(message: Report | Grant | Call) -> None:
-    assert decode(encode(message), type(message), "key") == message
+    assert decode(encode(message), type(message), key_of(message)) == message
 
 
 @given(grants)
@@ -60,6 +70,6 @@ def test_what_is_no_message_is_refused_in_a_line(value: bytes) -> None:
 
 
 def test_a_report_of_many_flows_is_small() -> None:
-    many = {f"background/dtn{number}": Share(10**9, 10**7) for number in range(20)}
+    many = {f"background/dtn{number}": FlowShare(10**9, 10**7) for number in range(20)}
     report = Report(agent="dtn1", incarnation=1, beat=1, epoch=1, seq=1, left_ns=1, shares=many)
     assert len(encode(report)) < 1200

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah import HowdahError
-from howdah.control.orders import OrderBook, Orders
-from howdah.control.policyfile import loads
-from howdah.control.targets import Targets
+from howdah.control.allocation import Targets
+from howdah.control.policy.orders import OrderBook, Orders
+from howdah.control.policy.policyfile import loads
 
 POLICY = """
 name = "lsst"
@@ -48,17 +48,17 @@ def percents(orders: Orders, targets: Targets = TARGETS, idle: Collection[str] =
 
 def test_the_papers_figure_2() -> None:
     assert percents(Orders()) == {"base20": 1, "base21": 1, "base22": 5, "base23": 93}
-    asked = Orders(asked=frozenset({"images"}))
+    asked = Orders(requested=frozenset({"images"}))
     assert percents(asked) == {"base20": 47, "base21": 47, "base22": 5, "base23": 1}
 
 
 def test_a_drained_host_has_its_minimums_and_the_others_the_rest() -> None:
-    orders = Orders(asked=frozenset({"images"}), drained=frozenset({"base20"}))
+    orders = Orders(requested=frozenset({"images"}), drained=frozenset({"base20"}))
     assert percents(orders) == {"base20": 1, "base21": 93, "base22": 5, "base23": 1}
 
 
 def test_a_class_that_lends_has_its_share_as_far_as_it_sends() -> None:
-    nobody, asked = Orders(), Orders(asked=frozenset({"images"}))
+    nobody, asked = Orders(), Orders(requested=frozenset({"images"}))
     idle = ["images/base20", "images/base21"]
     assert percents(asked, LENDING, idle) == percents(nobody)
     assert percents(asked, LENDING, idle[:1]) == {"base20": 1, "base21": 93, "base22": 5, "base23": 1}
@@ -70,7 +70,7 @@ def test_a_class_that_lends_has_its_share_as_far_as_it_sends() -> None:
 def test_what_a_class_changes_for_others_is_theirs_again_while_it_has_nothing_to_send() -> None:
     lends = 'active = "asked"\nidle = "lent"\nothers.background.maximum = "50%"'
     targets = Targets(loads(POLICY.replace('active = "asked"', lends), "lsst.toml"))
-    one = Orders(asked=frozenset({"images"}), hosts={"images": frozenset({"base20"})})
+    one = Orders(requested=frozenset({"images"}), hosts={"images": frozenset({"base20"})})
     assert percents(one, targets)["base20"] == 93
     assert percents(one, targets, ["images/base20"])["base23"] == 93
 
@@ -91,7 +91,7 @@ def test_a_class_is_asked_for_as_long_as_anybody_asks() -> None:
     book.note("order.asked/images/cp-1", b"{}", 1)
     book.note("order.asked/images/cp-2", b"{}", 2)
     book.note("order.asked/images/cp-1", None, 3)
-    assert book.orders() == Orders(revision=3, asked=frozenset({"images"}))
+    assert book.orders() == Orders(revision=3, requested=frozenset({"images"}))
     book.note("order.asked/images/cp-2", None, 4)
     assert book.orders() == Orders(revision=4)
 
@@ -100,13 +100,15 @@ def test_a_class_may_be_asked_for_on_behalf_of_single_hosts() -> None:
     book = OrderBook()
     book.note("order.asked/images/cp-1", b'{"host":"base20"}', 1)
     orders = book.orders()
-    assert orders == Orders(revision=1, asked=frozenset({"images"}), hosts={"images": frozenset({"base20"})})
+    assert orders == Orders(
+        revision=1, requested=frozenset({"images"}), hosts={"images": frozenset({"base20"})}
+    )
     book.note("order.asked/images/cp-2", b'{"host":"base21"}', 2)
     assert book.orders().hosts == {"images": frozenset({"base20", "base21"})}
     book.note("order.asked/images/all", b"{}", 3)
     assert book.orders().hosts == {}
     one = percents(orders)
-    both = percents(Orders(asked=frozenset({"images"})))
+    both = percents(Orders(requested=frozenset({"images"})))
     assert one["base21"] == percents(Orders())["base21"]
     assert one["base20"] == both["base20"] + both["base21"] - one["base21"]
     assert (one["base22"], one["base23"]) == (both["base22"], both["base23"])
@@ -138,7 +140,7 @@ def test_what_is_no_order_is_named_and_not_kept(key: str, value: bytes) -> None:
     book.note("order.asked/images/cp-1", b"{}", 1)
     with pytest.raises(HowdahError, match=rf"^{key} on the bus is no order.*; delete it$"):
         book.note(key, value, 2)
-    assert book.orders() == Orders(revision=2, asked=frozenset({"images"}))
+    assert book.orders() == Orders(revision=2, requested=frozenset({"images"}))
     book.note(key, None, 3)
 
 
@@ -155,5 +157,5 @@ def test_only_the_last_value_of_a_key_counts(changes: list[tuple[str, bool]]) ->
         book.note(key, b"{}" if there else None, revision)
     last = dict(changes)
     there = [key.split("/") for key, there in last.items() if there]
-    assert book.orders().asked == {parts[1] for parts in there if len(parts) == 3}
+    assert book.orders().requested == {parts[1] for parts in there if len(parts) == 3}
     assert book.orders().drained == {parts[1] for parts in there if len(parts) == 2}

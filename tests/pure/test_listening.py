@@ -225,7 +225,7 @@ def test_what_is_like_nothing_seen_changes_no_control(echo: Echo, monkeypatch: p
 
 
 def test_where_nobody_can_tell_all_streams_stay(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
-    why = "no model knows a path with cubic of our own on it"
+    why = "there is no model for a path with cubic of our own on it"
     monkeypatch.setattr(controller, "listen", lambda *asked: SimpleNamespace(why=why))
     transfer = Transfer(Listening(request()))
     transfer.go(30)

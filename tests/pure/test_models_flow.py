@@ -6,10 +6,9 @@ import pytest
 from scipy.optimize import brentq
 
 from howdah.cc import model
-from howdah.profiles.models import controls, loss, slow_start
-from howdah.profiles.models.epoch import Limits
-from howdah.profiles.models.flow import Flow, Start
-from howdah.profiles.models.lane import Lane
+from howdah.profiles.theory import controls, loss, slow_start
+from howdah.profiles.theory.flow import Flow, FlowLimits, SlowStart
+from howdah.profiles.theory.growth import FlowPath
 
 FloatArray = npt.NDArray[np.float64]
 NAMES = ("reno", "cubic", "scalable", "htcp", "highspeed")
@@ -28,9 +27,9 @@ def flow(
     replicas: int = 1,
 ) -> Flow:
     rtt = np.repeat(np.atleast_1d(np.asarray(rtt_s, float)), replicas)
-    lane = Lane(rtt, np.full(rtt.shape, bdp))
-    limits = Limits(lane.bdp * (1 + queue), np.full(rtt.shape, cap), np.full(rtt.shape, lost))
-    return Flow(controls.named(name), lane, limits, Start(hystart=name == "cubic"))
+    flow_path = FlowPath(rtt, np.full(rtt.shape, bdp))
+    limits = FlowLimits(flow_path.bdp * (1 + queue), np.full(rtt.shape, cap), np.full(rtt.shape, lost))
+    return Flow(controls.control_model(name), flow_path, limits, SlowStart(hystart=name == "cubic"))
 
 
 def steady_window(name: str, rtt_s: float, lost: float, replicas: int = 200) -> float:
@@ -206,7 +205,7 @@ def test_under_the_same_losses_it_sends_what_the_reference_model_does(
 ) -> None:
     due = np.random.default_rng(8).exponential(size=25)
     span_s, sent = reference_with_losses(name, rtt_ms, due / lost)
-    each = flow(name, rtt_ms / 1e3, lost=lost)._replace(start=Start(window=FIRST, threshold=FIRST))
+    each = flow(name, rtt_ms / 1e3, lost=lost)._replace(start=SlowStart(window=FIRST, threshold=FIRST))
     # The first draw is for slow start, which is over at once.
     got = each.sent_by(span_s, Drawn(np.concatenate([[np.inf], due])))[0]
     assert got == pytest.approx(sent, rel=0.06)

@@ -9,22 +9,22 @@ from scipy.integrate import quad, solve_ivp
 
 from howdah import HowdahError
 from howdah.cc import model
-from howdah.profiles.models import controls, cubic, highspeed, htcp, slow_start
-from howdah.profiles.models.lane import Control, Lane, Memory
+from howdah.profiles.theory import controls, cubic, htcp, slow_start
+from howdah.profiles.theory.growth import ControlModel, ControlState, FlowPath
 
 FloatArray = npt.NDArray[np.float64]
 NAMES = ("reno", "cubic", "scalable", "htcp", "highspeed")
 SECOND_NS = 1_000_000_000
 
 
-def lane(rtt_s: float, bdp: float) -> Lane:
-    return Lane(np.array([rtt_s]), np.array([bdp]))
+def flow_path(rtt_s: float, bdp: float) -> FlowPath:
+    return FlowPath(np.array([rtt_s]), np.array([bdp]))
 
 
 def grown(
-    control: Control, path: Lane, start: float, t_s: FloatArray, memory: Memory | None = None
+    control: ControlModel, path: FlowPath, start: float, t_s: FloatArray, memory: ControlState | None = None
 ) -> FloatArray:
-    memory = memory or Memory.fresh((1,))
+    memory = memory or ControlState.fresh((1,))
     return control.window(path, np.array([start]), memory, t_s[:, None])[:, 0]
 
 
@@ -39,14 +39,14 @@ def grown(
 def test_growth_by_rounds_solves_its_equation(
     name: str, rtt_s: float, bdp: float, start_share: float, rounds: float
 ) -> None:
-    law = controls.named(name).law
+    law = controls.control_model(name).law
     start, span_s = bdp * start_share, rounds * rtt_s
 
     def slope(_: float, w: FloatArray) -> FloatArray:
         per_round = {
             "reno": np.ones_like,
             "scalable": lambda x: np.maximum(x / 100, 1.0),
-            "highspeed": highspeed.increase,
+            "highspeed": controls.high_speed_increase,
         }[name](w)
         return per_round / (rtt_s * np.maximum(1.0, w / bdp))
 
@@ -68,7 +68,7 @@ def test_htcp_growth_is_the_integral_of_alpha(rtt_s: float, t_s: float) -> None:
 
 
 def test_htcp_growth_slows_as_the_queue_makes_round_trips_longer() -> None:
-    path, memory = lane(0.05, 400.0), Memory.fresh((1,))._replace(kept=np.array([0.7]))
+    path, memory = flow_path(0.05, 400.0), ControlState.fresh((1,))._replace(backoff=np.array([0.7]))
 
     def slope(t_s: float, w: FloatArray) -> FloatArray:
         late = max(t_s - 1.0, 0.0)
@@ -81,21 +81,21 @@ def test_htcp_growth_slows_as_the_queue_makes_round_trips_longer() -> None:
     )
 
 
-@given(flat=st.floats(10, 1e6))
-def test_cubic_returns_to_where_it_was_after_k(flat: float) -> None:
-    start = np.array([0.7 * flat])
-    k_s = cubic.back_s(flat - start)
-    memory = Memory.fresh((1,))._replace(flat=np.array([flat]))
-    path = lane(1000.0, 1e9)  # so slow that Reno's growth does not count
+@given(plateau=st.floats(10, 1e6))
+def test_cubic_returns_to_where_it_was_after_k(plateau: float) -> None:
+    start = np.array([0.7 * plateau])
+    k_s = cubic.plateau_after_s(plateau - start)
+    memory = ControlState.fresh((1,))._replace(plateau=np.array([plateau]))
+    path = flow_path(1000.0, 1e9)  # so slow that Reno's growth does not count
     at = grown(cubic.Cubic(), path, start[0], np.array([0.0, k_s[0], 2 * k_s[0]]), memory)
-    assert at == pytest.approx([0.7 * flat, flat, 1.3 * flat], rel=1e-6)
+    assert at == pytest.approx([0.7 * plateau, plateau, 1.3 * plateau], rel=1e-6)
 
 
 def test_a_second_smaller_loss_lowers_the_flat_part() -> None:
-    path = lane(0.1, 1e6)
-    _, first = cubic.Cubic().cut(path, np.array([1000.0]), Memory.fresh((1,)))
+    path = flow_path(0.1, 1e6)
+    _, first = cubic.Cubic().cut(path, np.array([1000.0]), ControlState.fresh((1,)))
     left, second = cubic.Cubic().cut(path, np.array([900.0]), first)
-    assert (left[0], second.flat[0]) == pytest.approx((630.0, 765.0))
+    assert (left[0], second.plateau[0]) == pytest.approx((630.0, 765.0))
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_a_second_smaller_loss_lowers_the_flat_part() -> None:
     [(1, 38, 0.50), (2, 118, 0.44), (3, 221, 0.41), (8, 1058, 0.33), (71, 84035, 0.10)],
 )
 def test_the_table_of_highspeed_is_that_of_the_rfc(row: int, window: float, taken: float) -> None:
-    assert highspeed.row_ends()[row - 1] == pytest.approx(window, rel=0.01)
-    assert highspeed.taken(np.array([window * 0.99]))[0] == pytest.approx(taken, abs=0.006)
-    assert highspeed.increase(np.array([window * 0.99]))[0] == row
+    assert controls.high_speed_row_ends()[row - 1] == pytest.approx(window, rel=0.01)
+    assert controls.high_speed_cut(np.array([window * 0.99]))[0] == pytest.approx(taken, abs=0.006)
+    assert controls.high_speed_increase(np.array([window * 0.99]))[0] == row
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -121,9 +121,9 @@ def test_growth_after_a_loss_is_that_of_the_reference_model(name: str) -> None:
             span_ns=20 * SECOND_NS,
         )
     )
-    control, path = controls.named(name), lane(0.1, 1e9)
+    control, path = controls.control_model(name), flow_path(0.1, 1e9)
     cut = trace.cuts[0]
-    after, memory = control.cut(path, np.array([float(cut.before_segments)]), Memory.fresh((1,)))
+    after, memory = control.cut(path, np.array([float(cut.before_segments)]), ControlState.fresh((1,)))
     assert after[0] == pytest.approx(cut.after_segments, rel=0.01)
     repaired_ns = cut.t_ns + SECOND_NS // 10
     rounds = [each for each in trace.rounds if each.t_ns >= repaired_ns]
@@ -138,7 +138,7 @@ def test_growth_after_a_loss_is_that_of_the_reference_model(name: str) -> None:
     rtt_s=st.floats(0.001, 0.4), bdp=st.floats(100, 1e5), start=st.floats(1, 50), rounds=st.integers(1, 12)
 )
 def test_slow_start_doubles_each_round(rtt_s: float, bdp: float, start: float, rounds: int) -> None:
-    path = lane(rtt_s, bdp)
+    path = flow_path(rtt_s, bdp)
     end = start * 2.0**rounds
     took_s = slow_start.duration_s(path, start, end)
     assert slow_start.window(path, start, took_s)[0] == pytest.approx(end)
@@ -161,12 +161,12 @@ def test_hystart_leaves_where_the_reference_model_does(rtt_ms: int) -> None:
         )
     )
     left = next(each.ssthresh_segments for each in trace.rounds if each.ssthresh_segments is not None)
-    path = lane(rtt_ms / 1e3, 1e9 * rtt_ms / 1e3 / 1538 / 8)
+    path = flow_path(rtt_ms / 1e3, 1e9 * rtt_ms / 1e3 / 1538 / 8)
     # A round may begin just above or just below half a path, and so one doubling later.
     assert left / slow_start.hystart_exit(path, 10.0)[0] == pytest.approx(1.0, rel=0.35)
 
 
 def test_an_unknown_control_is_refused() -> None:
     with pytest.raises(HowdahError, match="no throughput model of vegas; there are: reno, cubic"):
-        controls.named("vegas")
-    assert type(controls.named("hd_htcp")) is htcp.Htcp
+        controls.control_model("vegas")
+    assert type(controls.control_model("hd_htcp")) is htcp.Htcp

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from bench.select_families import FAMILIES, RTT_S, sweep
 from howdah import HowdahError
 from howdah.archive.runs import Runs
-from howdah.profiles.evaluate import draw, evaluate
-from howdah.profiles.interpolate import Curve, Interpolation
-from howdah.profiles.predict import Predictor
+from howdah.profiles.selection.evaluate import draw, evaluate
+from howdah.profiles.selection.interpolate import Interpolation, MedianCurve
+from howdah.profiles.selection.predict import Predictor
 
 INNER = RTT_S[1:-1]
 REGIMES = {
@@ -39,7 +39,7 @@ def test_each_regime_is_followed_through_the_gap_of_three_rtts(regime: str) -> N
     rate = REGIMES[regime]
     for left_out in combinations(INNER, 3):
         kept = np.setdiff1d(RTT_S, left_out)
-        interpolation = Interpolation([Curve(kept, np.log(rate(kept)))])
+        interpolation = Interpolation([MedianCurve(kept, np.log(rate(kept)))])
         for rtt_s in left_out:
             assert interpolation.at(0, rtt_s).log_rate == pytest.approx(np.log(rate(rtt_s)), abs=0.08)
 
@@ -48,7 +48,7 @@ def test_each_regime_is_followed_through_the_gap_of_three_rtts(regime: str) -> N
 def test_interpolation_stays_between_its_neighbours_and_is_exact_at_them(
     log_rates: list[float], data: st.DataObject
 ) -> None:
-    curve = Curve(RTT_S[: len(log_rates)], np.array(log_rates))
+    curve = MedianCurve(RTT_S[: len(log_rates)], np.array(log_rates))
     interpolation = Interpolation([curve])
     left = data.draw(st.integers(0, len(log_rates) - 2))
     rtt_s = data.draw(st.floats(curve.rtt_s[left], curve.rtt_s[left + 1]))
@@ -136,7 +136,7 @@ def test_an_end_of_the_profile_cannot_be_left_out() -> None:
 )
 def test_nothing_is_said_outside_the_profile(rtt_s: float, says: str) -> None:
     predictor = Predictor(runs_of({x: [5e9] for x in RTT_S.tolist()}))
-    problem = predictor.outside(rtt_s)
+    problem = predictor.uncovered(rtt_s)
     assert problem is not None
     assert says in problem.what
     assert predictor.at(rtt_s) == []

@@ -13,11 +13,11 @@ from samples import PROBE, howdah
 from howdah import HowdahError
 from howdah._native import Prober
 from howdah.archive import Archive
-from howdah.measure.probe import ProbeRequest, Quiet, run
-from howdah.probing.probing import Look, Probing, Rhythm, Taken, probe
-from howdah.probing.target import Target, endpoint
+from howdah.measure.probe import ProbeDisplay, ProbeRequest, run
+from howdah.probing.far_end import Target, endpoint
+from howdah.probing.prober import ProbeSample, ProbeUpdate, Probing, Rhythm, probe
 from howdah.values.probe import Counts, Gap, Probe, RouteChange
-from howdah.words.probe import Lines, in_words
+from howdah.words.probe import ProbeLines, in_words
 
 
 def line(probe: Probe, name: str) -> str:
@@ -53,11 +53,11 @@ def test_changes_gaps_and_notes_are_said() -> None:
 
 def test_a_log_gets_a_line_every_ten_seconds() -> None:
     stream = io.StringIO()
-    lines = Lines(stream)
-    looks = [Look(kind="step", index=0, sent_s=0.0, rtt_s=0.02)]
+    lines = ProbeLines(stream)
+    looks = [ProbeSample(kind="step", index=0, sent_s=0.0, rtt_s=0.02)]
     for tick in range(251):
         counts = Counts(sent=tick, answered=tick)
-        lines.look(Taken(looks=looks, counts=counts, elapsed_s=tick / 10, ended=False), 30)
+        lines.look(ProbeUpdate(looks=looks, counts=counts, elapsed_s=tick / 10, ended=False), 30)
     told = stream.getvalue().splitlines()
     assert told[0] == "howdah: 10.0 of 30 s, least 20.00 ms, now 20.00 ms, 100 of 100 answered"
     assert len(told) == 2
@@ -136,7 +136,7 @@ def test_mistakes_are_one_line(arguments: list[str], code: int, says: str) -> No
 @pytest.mark.parametrize("for_s", [0.999, 3600.1])
 def test_how_long_is_checked_before_anything_is_sent(for_s: float) -> None:
     with pytest.raises(HowdahError, match="not between 1s and 1h"):
-        run(ProbeRequest("127.0.0.1", for_s, udp=False, far_howdah=None), Quiet(), Archive())
+        run(ProbeRequest("127.0.0.1", for_s, udp=False, far_howdah=None), ProbeDisplay(), Archive())
 
 
 def test_the_far_end_ends_with_what_started_it() -> None:

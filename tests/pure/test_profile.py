@@ -6,10 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah import HowdahError
-from howdah.profiles.profile import profile, profiles
-from howdah.profiles.regions import curvature, second_differences
-from howdah.profiles.shapes import Shape
-from howdah.profiles.spread import bootstrap, standard_errors
+from howdah.profiles.profile import (
+    Shape,
+    bootstrap,
+    curvature,
+    profile,
+    profiles,
+    second_differences,
+    standard_errors,
+)
 
 RTTS = st.sampled_from([0.0004, 0.0118, 0.0226, 0.0456])
 RATES = st.floats(0, 1e10, allow_subnormal=False)

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from rtts import recordings
 
 from howdah import HowdahError
-from howdah.recognition import kernels, logistic, paper, trees
-from howdah.recognition.arrays import Arrays
-from howdah.recognition.classifiers import CLASSIFIERS, classifier
-from howdah.recognition.contract import Classifier
+from howdah.recognition.classifier import Arrays, Classifier
+from howdah.recognition.classifiers import CLASSIFIERS, classifier, kernels, logistic, paper, trees
 from howdah.recognition.features import features, names
+from howdah.recognition.rows import linear, softmax
 from howdah.recognition.windows import Examples, examples
 
 KINDS = ["nobody", "cubic", "bbr"]
@@ -33,12 +32,13 @@ def unseen() -> Examples:
 
 @functools.cache
 def fitted(name: str) -> Classifier:
-    return CLASSIFIERS[name]().fit(*seen()[:3])
+    return classifier(name)().fit(*seen()[:3])
 
 
 @ALL
 def test_probabilities_are_of_the_classes_and_tell_runs_not_seen(name: str) -> None:
     likely = fitted(name).predict_proba(unseen().windows)
+    assert fitted(name).name == name
     assert fitted(name).classes == ["1 bbr", "1 cubic", "nobody"]
     assert likely.shape == (len(unseen().labels), 3)
     assert (likely >= 0).all()
@@ -51,8 +51,8 @@ def test_probabilities_are_of_the_classes_and_tell_runs_not_seen(name: str) -> N
 @pytest.mark.parametrize("name", ["logistic", "trees"])
 def test_a_long_window_is_judged_by_what_is_told_of_its_parts(name: str) -> None:
     long = examples(recordings(KINDS, 4, duration_s=30.0), 15.0, 0.1)
-    one = CLASSIFIERS[name]().fit(*long[:3])
-    short = CLASSIFIERS[name].restored(one.arrays(), one.classes, one.steps // 2, one.step_s)
+    one = classifier(name)().fit(*long[:3])
+    short = classifier(name).restored(one.arrays(), one.classes, one.steps // 2, one.step_s)
     first, second = (short.predict_proba(long.windows.parts(2)[start::2]) for start in (0, 1))
     both = np.sqrt(np.maximum(first, 1e-6) * np.maximum(second, 1e-6))
     np.testing.assert_allclose(one.predict_proba(long.windows), both / both.sum(axis=1, keepdims=True))
@@ -62,12 +62,12 @@ def test_a_long_window_is_judged_by_what_is_told_of_its_parts(name: str) -> None
     deaf.rtt_s[:, deaf.rtt_s.shape[1] // 2 :] = np.nan
     half = np.sqrt(np.maximum(first[:3], 1e-6))
     np.testing.assert_allclose(one.predict_proba(deaf), half / half.sum(axis=1, keepdims=True))
-    assert np.isfinite(CLASSIFIERS[name]().fit(*long[:3]).predict_proba(deaf)).all()
+    assert np.isfinite(classifier(name)().fit(*long[:3]).predict_proba(deaf)).all()
 
 
 @ALL
 def test_the_same_examples_make_the_same_classifier(name: str) -> None:
-    again = CLASSIFIERS[name]().fit(*seen()[:3])
+    again = classifier(name)().fit(*seen()[:3])
     for held, values in fitted(name).arrays().items():
         np.testing.assert_array_equal(again.arrays()[held], values)
 
@@ -76,7 +76,7 @@ def test_the_same_examples_make_the_same_classifier(name: str) -> None:
 def test_the_arrays_are_all_of_it(name: str) -> None:
     one = fitted(name)
     held = {each: values.copy() for each, values in one.arrays().items()}
-    back = CLASSIFIERS[name].restored(held, one.classes, one.steps, one.step_s)
+    back = classifier(name).restored(held, one.classes, one.steps, one.step_s)
     np.testing.assert_array_equal(back.predict_proba(unseen().windows), one.predict_proba(unseen().windows))
 
 
@@ -94,7 +94,7 @@ def test_other_windows_are_refused(name: str) -> None:
         fitted(name).predict_proba(unseen().windows.first(5.0))
     one = seen().labels == "nobody"
     with pytest.raises(HowdahError, match="nothing to tell apart"):
-        CLASSIFIERS[name]().fit(*seen().take(one)[:3])
+        classifier(name)().fit(*seen().take(one)[:3])
 
 
 @ALL
@@ -104,7 +104,7 @@ def test_arrays_that_do_not_fit_together_are_refused(name: str) -> None:
 
     def refused(changed: Arrays) -> None:
         with pytest.raises(ValueError, match=one.name):
-            CLASSIFIERS[name].restored(changed, one.classes, one.steps, one.step_s)
+            classifier(name).restored(changed, one.classes, one.steps, one.step_s)
 
     for each, values in held.items():
         refused({**held, each: values.astype(np.int8)})
@@ -204,13 +204,62 @@ def test_regressions_are_as_scikit_learn_has_them() -> None:
     rows, codes = rng.standard_normal((90, 5)), np.arange(90) % 3
     rows[:, 0] += codes
     theirs = LogisticRegression(C=1 / (0.1 * 90), tol=1e-8).fit(rows, codes).predict_proba(rows)
-    ours = logistic.softmax(logistic.scores(rows, logistic.regress(rows, codes, 3, 0.1)))
+    ours = softmax(linear(rows, logistic.regress(rows, codes, 0.1)))
     np.testing.assert_allclose(ours, theirs, atol=2e-3)
     wide, wanted = rng.standard_normal((20, 50)), np.eye(3)[np.arange(20) % 3]
-    weights = next(kernels._ridge(wide, wanted, np.array([0.5])))
+    weights = kernels.ridge(wide, wanted, 0.5)
     np.testing.assert_allclose(
-        logistic.scores(wide, weights), Ridge(alpha=0.5 * 20).fit(wide, wanted).predict(wide), atol=1e-9
+        linear(wide, weights), Ridge(alpha=0.5 * 20).fit(wide, wanted).predict(wide), atol=1e-9
     )
+
+
+@pytest.mark.parametrize("kinds", [3, 2])
+def test_trees_are_judged_as_scikit_learn_judges_them(kinds: int) -> None:
+    from sklearn.ensemble import ExtraTreesClassifier
+
+    known = np.unique(seen().labels)[:kinds]
+    some = seen().take(np.isin(seen().labels, known))
+    codes = np.searchsorted(known, some.labels)
+    forest = ExtraTreesClassifier(20, min_samples_split=4, random_state=1).fit(features(some.windows), codes)
+    asked = features(unseen().windows)
+
+    def ours(prior: np.ndarray) -> np.ndarray:
+        arrays = trees.nodes_of(forest, prior)
+        one = trees.Trees.restored(arrays, known.tolist(), some.windows.rtt_s.shape[1], 0.1)
+        return one.predict_proba(unseen().windows)
+
+    np.testing.assert_allclose(ours(np.zeros(kinds)), forest.predict_proba(asked), atol=1e-6)
+    # One more example of each leaf, spread as the classes are, is what we add.
+    prior = np.bincount(codes) / len(codes)
+    expected = np.zeros((len(asked), kinds))
+    for each in forest.estimators_:
+        leaves, grown = each.apply(asked), each.apply(features(some.windows))
+        for row, leaf in enumerate(leaves):
+            counted = np.bincount(codes[grown == leaf], minlength=kinds) + prior
+            expected[row] += counted / counted.sum() / len(forest.estimators_)
+    np.testing.assert_allclose(ours(prior), expected, atol=1e-6)
+
+
+def test_a_logistic_regression_is_judged_as_scikit_learn_judges_it() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(3)
+    for kinds in (2, 3):
+        rows, codes = rng.standard_normal((90, 5)), np.arange(90) % kinds
+        rows[:, 0] += codes
+        ours = logistic.regress(rows, codes, 0.1)
+        # Of two classes, a penalty on the weights of both is half of that on their difference.
+        inverse = (2 if kinds == 2 else 1) / (0.1 * 90)
+        theirs = LogisticRegression(C=inverse, tol=1e-8).fit(rows, codes).predict_proba(rows)
+        np.testing.assert_allclose(softmax(linear(rows, ours)), theirs, atol=2e-3)
+
+        # The least of what the file says is minimised.
+        def loss(weights: np.ndarray, rows: np.ndarray = rows, codes: np.ndarray = codes) -> float:
+            likely = softmax(linear(rows, weights))[np.arange(90), codes]
+            return -np.log(likely).mean() + 0.1 / 2 * np.sum(weights[:-1] ** 2)
+
+        for _ in range(20):
+            assert loss(ours) <= loss(ours + 0.03 * rng.standard_normal(ours.shape)) + 1e-6
 
 
 def test_a_tree_alone_fits_what_it_was_grown_on() -> None:
@@ -226,11 +275,16 @@ def test_a_tree_alone_fits_what_it_was_grown_on() -> None:
     assert (one.threshold[inner] <= used.max(axis=0) + 1e-6).all()
 
 
-def test_without_scikit_learn_the_papers_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["trees", "logistic", "kernels", "svm", "mlp"])
+def test_without_scikit_learn_training_says_what_to_install(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import sys
 
-    monkeypatch.setitem(sys.modules, "sklearn.svm", None)
-    with pytest.raises(HowdahError, match=r"pip install 'howdah\[train\]'"):
-        paper.SupportVectors().fit(*seen()[:3])
+    one = fitted(name)
+    for module in ("ensemble", "linear_model", "svm", "neural_network"):
+        monkeypatch.setitem(sys.modules, f"sklearn.{module}", None)
+    with pytest.raises(HowdahError, match=rf"{name} is trained by .*pip install 'howdah\[train\]'"):
+        classifier(name)().fit(*seen()[:3])
     # What they have learnt needs none.
-    assert fitted("svm").predict_proba(unseen().windows).shape == (len(unseen().labels), 3)
+    assert one.predict_proba(unseen().windows).shape == (len(unseen().labels), 3)

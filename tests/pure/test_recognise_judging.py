@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from rtts import recording, recordings
 
 from howdah import HowdahError
-from howdah.recognition import calibration, folds, novelty, stopping
-from howdah.recognition.evaluate import Protocol, evaluate, fit, folds_of, possible
+from howdah.recognition import confidence, novelty
+from howdah.recognition.classifiers.paper import NearestNeighbour
+from howdah.recognition.classifiers.trees import Trees
+from howdah.recognition.confidence import StageProbabilities
 from howdah.recognition.features import features
-from howdah.recognition.logistic import softmax
-from howdah.recognition.novelty import Familiar
-from howdah.recognition.paper import NearestNeighbour
-from howdah.recognition.trees import Trees
-from howdah.recognition.windows import Examples, Windows, examples
+from howdah.recognition.novelty import ClassDistance
+from howdah.recognition.rows import softmax
+from howdah.recognition.training import Protocol, evaluate, fit, folds_of, possible
+from howdah.recognition.windows import Examples, Windows, examples, random_folds, whole_folds
 
 
 class Few(Trees):
@@ -43,26 +44,26 @@ def said(truth: float, count: int = 4000) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("truth", [0.5, 1.0, 3.0])
 def test_the_temperature_that_was_is_found(truth: float) -> None:
     probabilities, codes = said(truth)
-    found = calibration.temperature(probabilities, codes)
+    found = confidence.temperature(probabilities, codes)
     assert found == pytest.approx(truth, rel=0.1)
-    after = calibration.expected_calibration_error(calibration.cooled(probabilities, found), codes)
+    after = confidence.expected_calibration_error(confidence.cooled(probabilities, found), codes)
     assert after < 0.03
     if truth == 3.0:
-        assert calibration.expected_calibration_error(probabilities, codes) > 0.2
+        assert confidence.expected_calibration_error(probabilities, codes) > 0.2
 
 
 def test_the_calibration_error_is_as_defined() -> None:
     # Two windows said with 0.9, one right; two with 0.6, both right: (2 · 0.4 + 2 · 0.4) / 4.
     probabilities = np.array([[0.9, 0.1], [0.9, 0.1], [0.6, 0.4], [0.6, 0.4]])
-    assert calibration.expected_calibration_error(probabilities, np.array([0, 1, 0, 0])) == pytest.approx(0.4)
+    assert confidence.expected_calibration_error(probabilities, np.array([0, 1, 0, 0])) == pytest.approx(0.4)
 
 
 def test_a_fold_is_calibrated_by_the_others() -> None:
     probabilities, codes = said(3.0, 600)
     fold = np.arange(600) // 300
-    found = calibration.cross_fitted(probabilities, codes, fold)
-    other = calibration.temperature(probabilities[fold == 1], codes[fold == 1])
-    np.testing.assert_array_equal(found[fold == 0], calibration.cooled(probabilities[fold == 0], other))
+    found = confidence.calibrated_across(fold, probabilities, codes)
+    other = confidence.temperature(probabilities[fold == 1], codes[fold == 1])
+    np.testing.assert_array_equal(found[fold == 0], confidence.cooled(probabilities[fold == 0], other))
     assert (found.argmax(axis=1) == probabilities.argmax(axis=1)).all()
 
 
@@ -72,7 +73,7 @@ def test_whole_folds_split_no_run_and_test_each_window_once(runs: list[tuple[int
     codes = np.concatenate([np.full(windows, code) for code, windows in runs])
     groups = np.concatenate([np.full(windows, f"run {n}") for n, (_, windows) in enumerate(runs)])
     tested: list[int] = []
-    for train, test in folds.whole(codes, groups, count, np.random.default_rng(0)):
+    for train, test in whole_folds(codes, groups, count, np.random.default_rng(0)):
         assert not set(groups[train]) & set(groups[test])
         assert set(codes[test]) <= set(codes[train])
         tested += test.tolist()
@@ -84,7 +85,7 @@ def test_whole_folds_split_no_run_and_test_each_window_once(runs: list[tuple[int
 
 def test_random_folds_have_their_share_of_each_class() -> None:
     codes = np.repeat([0, 1], [50, 25])
-    for train, test in folds.random(codes, 5, np.random.default_rng(0)):
+    for train, test in random_folds(codes, 5, np.random.default_rng(0)):
         assert np.bincount(codes[test]).tolist() == [10, 5]
         assert len(train) == 60
 
@@ -101,14 +102,14 @@ def test_listening_ends_when_it_is_sure() -> None:
         ]
     )
     near = np.tile([True, True, True, True, False], (3, 1))
-    heard = stopping.Heard(stages, near, np.array([1.0, 2.0, 4.0]), codes)
-    assert stopping.stops(heard, 0.9).tolist() == [2, 0, 1, 2, 2]
-    known = stopping.curve(heard)
+    heard = StageProbabilities(stages, near, np.array([1.0, 2.0, 4.0]), codes)
+    assert confidence.stops(heard, 0.9).tolist() == [2, 0, 1, 2, 2]
+    known = confidence.stopping_curve(heard)
     at = {each.threshold: each for each in known}
     assert at[0.9].mean_s == (4 + 1 + 2 + 4 + 4) / 5
     assert at[0.9].accuracy == 0.8
-    assert (at[stopping.NEVER].mean_s, at[stopping.NEVER].accuracy) == (4, 1)
-    assert stopping.choose(known) == at[0.95]
+    assert (at[confidence.NEVER].mean_s, at[confidence.NEVER].accuracy) == (4, 1)
+    assert confidence.choose(known) == at[0.95]
 
 
 def test_a_threshold_is_judged_on_other_folds() -> None:
@@ -116,8 +117,8 @@ def test_a_threshold_is_judged_on_other_folds() -> None:
     early, late = np.tile([0.9, 0.1], (20, 1)), np.tile([0.6, 0.4], (20, 1))
     codes, fold = np.zeros(20, int), np.arange(20) // 10
     early[10:] = [0.1, 0.9]
-    heard = stopping.Heard(np.stack([early, late]), np.ones((2, 20), bool), np.array([1.0, 2.0]), codes)
-    found = stopping.cross_fitted(heard, fold)
+    heard = StageProbabilities(np.stack([early, late]), np.ones((2, 20), bool), np.array([1.0, 2.0]), codes)
+    found = confidence.stopped_across(fold, heard)
     assert found.threshold == 0.95
     assert found.accuracy == 0.5
     assert found.mean_s == 1.5
@@ -126,8 +127,8 @@ def test_a_threshold_is_judged_on_other_folds() -> None:
 def test_few_windows_allow_less_confidence_than_many() -> None:
     probabilities, codes = np.tile([0.9, 0.1], (1000, 1)), np.zeros(1000, int)
     surest = [
-        calibration.cooled(
-            probabilities[:1], calibration.temperature(probabilities[:count], codes[:count])
+        confidence.cooled(
+            probabilities[:1], confidence.temperature(probabilities[:count], codes[:count])
         ).max()
         for count in (10, 100, 1000)
     ]
@@ -139,18 +140,18 @@ def test_what_was_left_out_is_told_from_what_was_seen() -> None:
     codes = np.unique(some().labels, return_inverse=True)[1]
     rows, parts = features(some().windows), folds_of(some(), "runs")
     limits = novelty.limits(rows, codes, np.unique(some().labels).tolist(), parts)
-    told = limits.told
+    told = limits.scores
     assert told.false_alarms <= novelty.MOST_FALSE
     assert set(told.found) == {"1 bbr", "1 cubic", "1 udp", "nobody"}
     assert np.mean(list(told.found.values())) > 0.5
     assert limits.near <= limits.new
     assert np.mean(limits.distances <= limits.near) >= 0.5
     known = some().labels != "1 bbr"
-    familiar = Familiar.of(rows[known], codes[known])
+    familiar = ClassDistance.of(rows[known], codes[known])
     strange = examples([recording("bbr", "other", 77)], 10.0, 0.1).windows
-    assert (familiar.distance(strange) > limits.new).all()
+    assert (familiar.of_windows(strange) > limits.new).all()
     again = examples([recording("udp", "other", 78)], 10.0, 0.1).windows
-    assert np.mean(familiar.distance(again) > limits.new) < 0.5
+    assert np.mean(familiar.of_windows(again) > limits.new) < 0.5
 
 
 @pytest.mark.parametrize("protocol", ["random", "runs"])

@@ -14,15 +14,14 @@ from rtts import recording, recordings
 
 from howdah import HowdahError
 from howdah.cli import app
-from howdah.recognition import arrays, evaluate
-from howdah.recognition import model as models
-from howdah.recognition import recording as kept
-from howdah.recognition.contract import Classifier
-from howdah.recognition.logistic import Logistic
-from howdah.recognition.model import Model, lengths, load, save
-from howdah.recognition.paper import NearestNeighbour
-from howdah.recognition.train import Trained, train
-from howdah.recognition.trees import Trees
+from howdah.recognition import files, training
+from howdah.recognition.classifier import Classifier
+from howdah.recognition.classifiers.logistic import Logistic
+from howdah.recognition.classifiers.paper import NearestNeighbour
+from howdah.recognition.classifiers.trees import Trees
+from howdah.recognition.files import load_model, read_recording, save_model, write_recording
+from howdah.recognition.model import Model, stage_lengths
+from howdah.recognition.training import Trained, train
 from howdah.recognition.windows import cut
 
 KINDS = ["nobody", "cubic", "bbr"]
@@ -36,7 +35,7 @@ class Few(Trees):
 
 @pytest.fixture(autouse=True)
 def _few_folds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluate, "FOLDS", 3)
+    monkeypatch.setattr(training, "FOLDS", 3)
 
 
 @functools.cache
@@ -46,7 +45,7 @@ def trained(kind: type[Classifier] = Few) -> Trained:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    save(trained().model, tmp_path / "model.npz")
+    save_model(trained().model, tmp_path / "model.npz")
     return tmp_path / "model.npz"
 
 
@@ -63,12 +62,12 @@ def test_the_record_says_what_was_used_and_what_it_is_worth() -> None:
 
 def test_it_hears_who_is_there_and_who_was_never_there() -> None:
     for kind, label in (("nobody", "nobody"), ("cubic", "1 cubic"), ("bbr", "1 bbr")):
-        heard = trained().model.hear(recording(kind, "later", 91, duration_s=60.0))
+        heard = trained(Trees).model.recognise(recording(kind, "later", 91, duration_s=60.0))
         right = [each for each in heard if each.background == label and not each.new]
         assert len(right) >= 4, kind
         assert all(sum(each.classes.values()) == pytest.approx(1) for each in heard)
         assert all(each.bbr == pytest.approx(each.classes["1 bbr"]) for each in heard)
-    strange = trained().model.hear(recording("udp", "later", 92, duration_s=60.0))
+    strange = trained(Trees).model.recognise(recording("udp", "later", 92, duration_s=60.0))
     assert sum(each.new for each in strange) >= 5
 
 
@@ -88,8 +87,8 @@ def test_it_listens_on_until_it_is_sure() -> None:
 
 
 def test_a_model_comes_back_as_it_was(file: Path) -> None:
-    back, digest = load(file)
-    assert digest == save(back, file.with_name("again.npz"))
+    back, digest = load_model(file)
+    assert digest == save_model(back, file.with_name("again.npz"))
     assert file.read_bytes() == file.with_name("again.npz").read_bytes()
     windows, _ = cut(recording("bbr", "later", 94), 10.0, 0.1)
     for one, other in zip(back.answer(windows), trained().model.answer(windows), strict=True):
@@ -99,11 +98,11 @@ def test_a_model_comes_back_as_it_was(file: Path) -> None:
 def test_the_papers_classifiers_wait_until_there_is_something_to_see(tmp_path: Path) -> None:
     model = trained(NearestNeighbour).model
     assert [stage.length_s for stage in model.stages] == [5.0, 7.5, 10.0]
-    save(model, tmp_path / "model.npz")
-    back, _ = load(tmp_path / "model.npz")
+    save_model(model, tmp_path / "model.npz")
+    back, _ = load_model(tmp_path / "model.npz")
     heard = recording("cubic", "later", 95)
-    assert back.hear(heard) == model.hear(heard)
-    assert lengths(3.0, 0.1, NearestNeighbour, [0.5, 1]) == []
+    assert back.recognise(heard) == model.recognise(heard)
+    assert stage_lengths(3.0, 0.1, NearestNeighbour, [0.5, 1]) == []
 
 
 def rewritten(file: Path, change: Callable[[dict[str, bytes]], None], compression: int = 0) -> Path:
@@ -189,7 +188,7 @@ HOSTILE = {
     "unknown classifier": (
         manifest(lambda known: known.update(classifier="x" * 999)),
         0,
-        "knows no classifier",
+        "has no classifier",
     ),
     "one class": (manifest(lambda known: known.update(classes=["nobody"] * 3)), 0, "two classes or more"),
     "odd class": (manifest(lambda known: known["classes"].__setitem__(0, "\x1b[2J")), 0, "is no class"),
@@ -218,7 +217,7 @@ def test_what_is_not_a_model_is_refused_in_one_line(
 ) -> None:
     rewritten(file, change, compression)
     with pytest.raises(HowdahError, match=says) as error:
-        load(file)
+        load_model(file)
     assert str(file) in str(error.value)
     assert "\n" not in str(error.value)
     assert "\x1b" not in str(error.value)
@@ -227,13 +226,12 @@ def test_what_is_not_a_model_is_refused_in_one_line(
 
 def test_numbers_that_are_none_are_refused(file: Path) -> None:
     stages = [
-        stage._replace(familiar=models.Familiar.restored(stage.familiar.arrays()))
+        stage._replace(distance=stage.distance._replace(mean=stage.distance.mean * np.nan))
         for stage in trained().model.stages
     ]
-    stages[0].familiar.mean = stages[0].familiar.mean * np.nan
-    save(Model(trained().model.classes, 0.1, stages, 0.9), file)
+    save_model(Model(trained().model.classes, 0.1, stages, 0.9), file)
     with pytest.raises(HowdahError, match=r"0\.familiar_mean holds numbers that are not finite"):
-        load(file)
+        load_model(file)
 
 
 def test_numbers_that_overflow_are_told() -> None:
@@ -243,8 +241,8 @@ def test_numbers_that_overflow_are_told() -> None:
     with pytest.raises(HowdahError, match="beyond what numbers can hold"):
         fitted.predict_proba(windows)
     stage = trained().model.stages[-1]
-    far = models.Familiar(**{**stage.familiar.arrays(), "whitening": stage.familiar.whitening * 1e300})
-    model = replace(trained().model, stages=[stage._replace(familiar=far)])
+    far = stage.distance._replace(whitening=stage.distance.whitening * 1e300)
+    model = replace(trained().model, stages=[stage._replace(distance=far)])
     assert model.at(windows).new.all()
 
 
@@ -255,15 +253,15 @@ def test_files_that_are_no_files_are_refused(
     for content in (b"", b"PK\x03\x04", whole[:1000], whole[:-30], whole[: len(whole) // 2] + b"\0" * 99):
         file.write_bytes(content)
         with pytest.raises(HowdahError, match=r"is not a model: .*; train one"):
-            load(file)
+            load_model(file)
     with pytest.raises(HowdahError, match="there is no model"):
-        load(tmp_path)
+        load_model(tmp_path)
     with pytest.raises(HowdahError, match="there is no model"):
-        load(tmp_path / "missing.npz")
-    monkeypatch.setattr(arrays, "MOST_BYTES", 1000)
+        load_model(tmp_path / "missing.npz")
+    monkeypatch.setattr(files, "MOST_BYTES", 1000)
     file.write_bytes(whole)
     with pytest.raises(HowdahError, match="longer than any model"):
-        load(file)
+        load_model(file)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -275,17 +273,17 @@ def test_a_byte_changed_anywhere_never_harms(file: Path, seed: int) -> None:
     content[place] ^= int(rng.integers(1, 256))
     file.write_bytes(content)
     try:
-        load(file)
+        load_model(file)
     except HowdahError as error:
         assert "\n" not in str(error)
 
 
 def test_a_recording_is_no_model_and_no_model_a_recording(tmp_path: Path, file: Path) -> None:
-    kept.write(recording("udp", "run"), tmp_path / "run.npz")
+    write_recording(recording("udp", "run"), tmp_path / "run.npz")
     with pytest.raises(HowdahError, match="is not a model"):
-        load(tmp_path / "run.npz")
+        load_model(tmp_path / "run.npz")
     with pytest.raises(HowdahError, match="is not a recording"):
-        kept.read(file)
+        read_recording(file)
 
 
 def howdah(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
@@ -299,7 +297,7 @@ def test_train_then_recognise(
     monkeypatch.setattr(Trees, "trees", 10)
     (tmp_path / "heard").mkdir()
     for number, each in enumerate(recordings(KINDS, 2, duration_s=30.0)):
-        kept.write(each, tmp_path / "heard" / f"{number}.npz")
+        write_recording(each, tmp_path / "heard" / f"{number}.npz")
     model = tmp_path / "model.npz"
     given = [str(tmp_path / "heard"), "-o", str(model)]
     assert app.main(["shared", "train", *given, "--classifier", "gnb"]) == 0
@@ -308,11 +306,11 @@ def test_train_then_recognise(
     assert "runs not seen: " in told.out
     record = json.loads(howdah(capsys, "shared", "train", *given, "--json"))
     assert record == json.loads((tmp_path / "model.json").read_text())
-    assert record["model"] == load(model)[1]
-    assert record["recordings"][0]["digest"] == kept.read(tmp_path / "heard" / "0.npz")[1]
+    assert record["model"] == load_model(model)[1]
+    assert record["recordings"][0]["digest"] == read_recording(tmp_path / "heard" / "0.npz")[1]
 
     later = tmp_path / "later.npz"
-    kept.write(recording("cubic", "later", 96, duration_s=20.0), later)
+    write_recording(recording("cubic", "later", 96, duration_s=20.0), later)
     found = json.loads(howdah(capsys, "shared", "recognise", later, "--model", model, "--json"))
     assert [each["run"] for each in found] == ["later"]
     assert len(found[0]["heard"]) == 2
@@ -327,7 +325,7 @@ def test_train_then_recognise(
 
 
 def test_what_cannot_be_trained_is_refused(tmp_path: Path) -> None:
-    kept.write(recording("udp", "run"), tmp_path / "run.npz")
+    write_recording(recording("udp", "run"), tmp_path / "run.npz")
     given = [str(tmp_path / "run.npz"), "-o"]
     for words, says in (
         ([*given, "model.bin"], "ends in .npz; give -o model.npz"),

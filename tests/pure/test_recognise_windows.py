@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from rtts import recording
 
 from howdah import HowdahError
-from howdah.recognition.recording import Burst, Recording, files, holds, label, read, write
+from howdah.recognition.files import read_recording, recording_files, write_recording
+from howdah.recognition.recording import Burst, Recording, holds, label
 from howdah.recognition.windows import cut, default_step_s, examples
 
 BURST = Burst(start_s=2.0, end_s=4.0, congestion_control="bbr")
@@ -33,21 +34,21 @@ def steady(times: list[float], rtt: list[float], **changes: object) -> Recording
 
 def test_a_recording_comes_back_as_it_was(tmp_path: Path) -> None:
     before = recording("bbr", "run 7", bursts=(BURST,), lost=0.1)
-    write(before, tmp_path / "a.npz")
-    after, digest = read(tmp_path / "a.npz")
+    write_recording(before, tmp_path / "a.npz")
+    after, digest = read_recording(tmp_path / "a.npz")
     np.testing.assert_array_equal(after.times_s, before.times_s)
     np.testing.assert_array_equal(after.rtt_s, before.rtt_s)
     assert replace(after, times_s=before.times_s, rtt_s=before.rtt_s).__dict__ == before.__dict__
-    write(before, tmp_path / "b.npz")
+    write_recording(before, tmp_path / "b.npz")
     assert (tmp_path / "b.npz").read_bytes() == (tmp_path / "a.npz").read_bytes()
-    write(replace(before, run="run 8"), tmp_path / "b.npz")
-    assert read(tmp_path / "b.npz")[1] != digest
+    write_recording(replace(before, run="run 8"), tmp_path / "b.npz")
+    assert read_recording(tmp_path / "b.npz")[1] != digest
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.npz", "b.npz"]
 
 
 def test_numpy_reads_it_without_us(tmp_path: Path) -> None:
     before = recording("udp", "run")
-    write(before, tmp_path / "a.npz")
+    write_recording(before, tmp_path / "a.npz")
     with np.load(tmp_path / "a.npz", allow_pickle=False) as held:
         np.testing.assert_array_equal(held["rtt_s"], before.rtt_s)
 
@@ -165,7 +166,11 @@ def test_steps_are_twenty_milliseconds_or_what_was_recorded() -> None:
 def test_folders_are_read_in_order_of_name(tmp_path: Path) -> None:
     for name in ("b.npz", "a.npz", "c.json"):
         (tmp_path / name).touch()
-    assert [each.name for each in files([tmp_path, tmp_path / "x.npz"])] == ["a.npz", "b.npz", "x.npz"]
+    assert [each.name for each in recording_files([tmp_path, tmp_path / "x.npz"])] == [
+        "a.npz",
+        "b.npz",
+        "x.npz",
+    ]
     (tmp_path / "empty").mkdir()
     with pytest.raises(HowdahError, match="no recordings"):
-        files([tmp_path / "empty"])
+        recording_files([tmp_path / "empty"])

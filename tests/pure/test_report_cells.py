@@ -10,10 +10,8 @@ from sweeps import RTTS_S, joined, sweep
 from test_report_statements import falling, steady
 
 from howdah.archive.runs import Configuration, Runs
-from howdah.report import held
-from howdah.report.cells import Cell, buffer_words, gigabits, is_buffer, is_rtt
-from howdah.report.material import Material
-from howdah.report.traces import bin_s, ramp_s, sustained_bps
+from howdah.report.cells import Cell, buffer_words, gigabits, is_buffer, is_rtt, limiting_factor, window_bps
+from howdah.report.material import Material, bin_s, ramp_s, sustained_bps
 
 ONE = Configuration("cubic", 1, 1e9)
 
@@ -76,8 +74,8 @@ def test_what_holds_a_cell(rate_bps: float, resent: int, limit: str) -> None:
     )
     material = Material(joined(best, own))
     cell = Cell(Configuration("cubic", 1, 60e6), 0.1)
-    assert held.window_bps(cell) == pytest.approx(4.8e9)
-    assert held.limit(material.cells, cell) == limit
+    assert window_bps(cell) == pytest.approx(4.8e9)
+    assert limiting_factor(material.cells, cell) == limit
 
 
 def test_the_noise_decides_what_is_clear() -> None:

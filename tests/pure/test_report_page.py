@@ -20,7 +20,7 @@ from howdah.cli.profile import Figure
 from howdah.report import canvas
 from howdah.report.contents import Contents, contents
 from howdah.report.figures import COUNTERPARTS, FAMILIES, build
-from howdah.report.figures.figure import Drawn, Lacking, everything
+from howdah.report.figures.figure import DrawnFigure, FigureNeeds, everything
 from howdah.report.material import Material
 from howdah.report.page import render
 from howdah.report.statements import STATEMENTS
@@ -40,12 +40,12 @@ def runs() -> Runs:
 
 
 @pytest.fixture(scope="module")
-def made(runs: Runs) -> tuple[Contents, dict[str, Drawn]]:
+def made(runs: Runs) -> tuple[Contents, dict[str, DrawnFigure]]:
     return contents(Material(runs), run(link=symmetric(10**10, 10**8)))
 
 
 @pytest.fixture(scope="module")
-def page(made: tuple[Contents, dict[str, Drawn]]) -> str:
+def page(made: tuple[Contents, dict[str, DrawnFigure]]) -> str:
     return render(*made)
 
 
@@ -91,7 +91,9 @@ def test_needs_nothing_but_itself(page: str) -> None:
     assert len(read.ids) == len(set(read.ids))
 
 
-def test_every_figure_is_there_or_says_why_not(page: str, made: tuple[Contents, dict[str, Drawn]]) -> None:
+def test_every_figure_is_there_or_says_why_not(
+    page: str, made: tuple[Contents, dict[str, DrawnFigure]]
+) -> None:
     found, drawn = made
     assert [each.number for each in found.figures] == [each.number for each in COUNTERPARTS]
     assert page.count("<svg") == len(drawn)
@@ -108,7 +110,7 @@ def test_every_figure_is_there_or_says_why_not(page: str, made: tuple[Contents, 
 def test_a_figure_without_its_congestion_control_names_it() -> None:
     material = Material(sweep(truth))
     lacking = {each.number: build(each, material) for each in COUNTERPARTS if each.control == "htcp"}
-    assert lacking == {"3": Lacking("needs runs of H-TCP: howdah sweep scenarios/hpdc17-two-hours.toml")}
+    assert lacking == {"3": FigureNeeds("needs runs of H-TCP: howdah sweep scenarios/hpdc17-two-hours.toml")}
 
 
 def test_every_statement_of_a_figure_is_one() -> None:
@@ -135,7 +137,7 @@ def test_drawings_change_their_colours_with_the_page(page: str) -> None:
 def test_drawings_lie_on_the_page_itself(runs: Runs) -> None:
     material = Material(runs.where(congestion_control="cubic"))
     drawn = FAMILIES["profile"](material, everything(material.cells))
-    assert isinstance(drawn, Drawn)
+    assert isinstance(drawn, DrawnFigure)
     assert "#ffffff" not in canvas.inline(drawn.figure, "one", "a profile")
     assert b"#ffffff" in canvas.encode(drawn.figure, "svg", "one")
 
@@ -148,9 +150,9 @@ def test_axes_have_names_with_their_units(family: str, runs: Runs) -> None:
     material = Material(chosen)
     drawn = FAMILIES[family](material, everything(material.cells))
     if family == "sizes":
-        assert isinstance(drawn, Lacking)
+        assert isinstance(drawn, FigureNeeds)
         return
-    assert isinstance(drawn, Drawn)
+    assert isinstance(drawn, DrawnFigure)
     for axis in drawn.figure.axes:
         assert axis.get_xlabel() == "streams" or re.search(r", (ms|s|Gb/s|nats)|RTT, ms", axis.get_xlabel())
     labels = [axis.get_ylabel() for axis in drawn.figure.axes if axis.get_ylabel()]
@@ -164,7 +166,7 @@ def test_the_same_figure_gives_the_same_bytes(kind: str, begins: bytes, runs: Ru
     first, second = (
         canvas.encode(drawn.figure, kind, "profile")
         for _ in range(2)
-        if isinstance(drawn := FAMILIES["profile"](material, everything(material.cells)), Drawn)
+        if isinstance(drawn := FAMILIES["profile"](material, everything(material.cells)), DrawnFigure)
     )
     assert first == second
     assert first.startswith(begins)

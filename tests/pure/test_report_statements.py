@@ -8,7 +8,7 @@ from sweeps import Point, Rates, Tracer, joined, sweep
 
 from howdah.archive.runs import Runs
 from howdah.report.material import Material
-from howdah.report.statements import STATEMENTS, Judged, judge
+from howdah.report.statements import STATEMENTS, JudgedStatement, judge
 
 THREE = ("cubic", "htcp", "scalable")
 PEAK_BPS = 9.4e9
@@ -221,7 +221,7 @@ CASES: dict[str, tuple[Callable[[], Runs], Callable[[], Runs]]] = {
 }
 
 
-def judged(key: str, runs: Runs) -> Judged:
+def judged(key: str, runs: Runs) -> JudgedStatement:
     statement = next(each for each in STATEMENTS if each.key == key)
     return judge(Material(runs), [statement])[0]
 

@@ -15,13 +15,17 @@ from bench.select_families import FAMILIES, RTT_S, sweep
 from howdah import HowdahError
 from howdah.archive.runs import Configuration, Runs
 from howdah.archive.traces import Trace
-from howdah.profiles.answer import Answer, answer, in_lines
-from howdah.profiles.cells import cells_of, spreads
-from howdah.profiles.evidence import counting, profile
-from howdah.profiles.predict import Prediction
-from howdah.profiles.prior import refine, runs_worth
-from howdah.profiles.select import Fallback, best, select, why_not
-from howdah.profiles.source import Wanted, only, source
+from howdah.profiles.selection.answer import SelectionReport, in_lines, selection_report
+from howdah.profiles.selection.evidence import (
+    TransferTraits,
+    profile,
+    runs_for_path,
+    runs_named,
+    runs_that_count,
+)
+from howdah.profiles.selection.predict import NextRun, by_rtt, spreads
+from howdah.profiles.selection.prior import ModelPrior, refine, runs_worth
+from howdah.profiles.selection.select import best, select, why_not
 
 SWEEP = sweep(FAMILIES["fixed_sizes"], np.random.default_rng(4), 3)
 NONE = SWEEP[:0]
@@ -33,7 +37,7 @@ def model(places: Sequence[tuple[Configuration, float]]) -> np.ndarray:
     return np.array([[4e9, 8e9, 16e9]] * len(places))
 
 
-FALLBACK = Fallback(model, [ONE, OTHER], 10e9, "8 Gb/s everywhere")
+FALLBACK = ModelPrior(model, [ONE, OTHER], 10e9, "8 Gb/s everywhere")
 
 
 def transfers(rates_bps: Sequence[float], rtt_s: float = 0.1, name: str = "run", **columns: object) -> Runs:
@@ -63,8 +67,8 @@ def together(*several: Runs) -> Runs:
     return Runs(**{name: np.concatenate([getattr(each, name) for each in several]) for name in columns})
 
 
-def prediction(low: float, mid: float, high: float, streams: int = 1) -> Prediction:
-    return Prediction(Configuration("cubic", streams, None), low, mid, high, "measured", (0.1,), 3)
+def prediction(low: float, mid: float, high: float, streams: int = 1) -> NextRun:
+    return NextRun(Configuration("cubic", streams, None), low, mid, high, "measured", (0.1,), 3)
 
 
 def test_the_best_lower_bound_wins_and_each_loser_is_told_why() -> None:
@@ -152,7 +156,7 @@ def test_a_run_tells_less_of_an_rtt_farther_off() -> None:
 @given(st.lists(st.floats(1e8, 9e9), min_size=1, max_size=6))
 def test_one_configuration_is_refined_as_the_normal_distribution_has_it(rates: list[float]) -> None:
     (found,) = refine(model, [ONE], 0.1, transfers(rates))
-    cells = cells_of(transfers(rates))
+    cells = by_rtt(transfers(rates))
     spread = spreads(cells)[0]
     before, noise = (np.log(2) / 1.6449) ** 2, spread**2 / len(rates)
     median = np.median(np.log(rates))
@@ -185,7 +189,7 @@ def trace(limited: list[str]) -> Trace:
 def test_which_runs_count(columns: dict[str, object], limited: list[str], counts: bool) -> None:
     traces = {"run-0": trace(limited)} if limited else {}
     runs = dataclasses.replace(transfers([5e9], **columns), read_traces=lambda _: traces)
-    found = counting(runs)
+    found = runs_that_count(runs)
     assert len(found.runs) == counts
     assert len(found.left_out) == (not counts)
 
@@ -201,12 +205,12 @@ def test_a_few_transfers_by_one_plan_are_no_profile() -> None:
 
 def test_the_paths_own_runs_decide_and_another_profile_only_stands_in() -> None:
     runs = together(SWEEP, transfers([5e9, 6e9], sweep="s"))
-    own = source(runs, "dtn2", 0.1, Wanted())
-    assert (own.path, len(own.runs), own.said) == ("dtn2", 2, [])
-    away = source(runs, "dtn2", 0.03, Wanted())
-    assert (away.path, away.said) == ("synthetic", ["Measured on synthetic, which stands in for this path."])
-    assert source(runs, "dtn3", 0.9, Wanted()).path == "dtn3"
-    assert len(source(runs, "dtn3", 0.9, Wanted()).runs) == 0
+    own = runs_for_path(runs, "dtn2", 0.1, TransferTraits())
+    assert (own.path, len(own.runs), own.notes) == ("dtn2", 2, [])
+    away = runs_for_path(runs, "dtn2", 0.03, TransferTraits())
+    assert (away.path, away.notes) == ("synthetic", ["Measured on synthetic, which stands in for this path."])
+    assert runs_for_path(runs, "dtn3", 0.9, TransferTraits()).path == "dtn3"
+    assert len(runs_for_path(runs, "dtn3", 0.9, TransferTraits()).runs) == 0
 
 
 def test_encrypted_runs_are_taken_for_an_encrypted_copy_where_they_make_a_profile() -> None:
@@ -214,29 +218,29 @@ def test_encrypted_runs_are_taken_for_an_encrypted_copy_where_they_make_a_profil
     coded = transfers([5e9] * 3, name="coded", sweep="s", encrypted=True)
     both = together(plain, coded)
     for encrypted, rate_bps in ((True, 5e9), (False, 9e9)):
-        found = source(both, "dtn2", 0.1, Wanted(encrypted))
+        found = runs_for_path(both, "dtn2", 0.1, TransferTraits(encrypted))
         assert set(found.runs.rate_bps) == {rate_bps}
-        assert found.said == []
-    assert source(plain, "dtn2", 0.1, Wanted(True)).said == [
+        assert found.notes == []
+    assert runs_for_path(plain, "dtn2", 0.1, TransferTraits(True)).notes == [
         "Measured in plaintext; this copy is encrypted, and a CPU may hold it to less."
     ]
 
 
 def test_one_path_has_to_be_chosen_where_several_cover_the_rtt() -> None:
     runs = together(SWEEP, transfers([5e9], sweep="s"))
-    assert only(runs, None, 0.02, Wanted()).path == "synthetic"
+    assert runs_named(runs, None, 0.02, TransferTraits()).path == "synthetic"
     with pytest.raises(HowdahError, match=r"2 paths .* \('dtn2', 'synthetic'\); choose one"):
-        only(runs, None, 0.1, Wanted())
-    assert only(runs, "dtn2", 0.1, Wanted()).path == "dtn2"
+        runs_named(runs, None, 0.1, TransferTraits())
+    assert runs_named(runs, "dtn2", 0.1, TransferTraits()).path == "dtn2"
     with pytest.raises(HowdahError, match="nothing was measured on 'dtn9'"):
-        only(runs, "dtn9", 0.1, Wanted())
-    assert only(NONE, None, 0.1, Wanted()).path is None
+        runs_named(runs, "dtn9", 0.1, TransferTraits())
+    assert runs_named(NONE, None, 0.1, TransferTraits()).path is None
 
 
 def test_the_answer_in_full() -> None:
     ten = sweep(FAMILIES["losses"], np.random.default_rng(1), 10)
-    found = answer(select(ten, 0.0226, None), "synthetic", ["3 runs spoilt"])
-    assert msgspec.json.decode(msgspec.json.encode(found), type=Answer) == found
+    found = selection_report(select(ten, 0.0226, None), "synthetic", ["3 runs spoilt"])
+    assert msgspec.json.decode(msgspec.json.encode(found), type=SelectionReport) == found
     (there,) = found.bounds
     mine = ten.where(
         rtt_s=RTT_S[2],
@@ -263,9 +267,9 @@ def test_of_runs_of_several_sizes_those_like_the_transfer_are_taken() -> None:
     large = transfers([9e9] * 3, name="large", sweep="s", bytes=10**11)
     both = together(small, large)
     for size_bytes, rates in ((6 * 10**8, {4e9}), (10**11, {9e9}), (10**10, {4e9, 9e9}), (None, {4e9, 9e9})):
-        found = source(both, "dtn2", 0.1, Wanted(size_bytes=size_bytes))
+        found = runs_for_path(both, "dtn2", 0.1, TransferTraits(size_bytes=size_bytes))
         assert set(found.runs.rate_bps) == rates
-        assert found.said == (
+        assert found.notes == (
             ["The runs moved 50.5 GB (median) each, this moves 10.0 GB."] if size_bytes == 10**10 else []
         )
 
@@ -273,7 +277,7 @@ def test_of_runs_of_several_sizes_those_like_the_transfer_are_taken() -> None:
 def test_with_an_empty_archive_the_command_asks_the_models(tmp_path: Path) -> None:
     done = howdah("select", "--rtt", "93ms", "--rate", "1Gbit", "--json", XDG_DATA_HOME=str(tmp_path))
     assert done.returncode == 0, done.stderr
-    found = msgspec.json.decode(done.stdout, type=Answer)
+    found = msgspec.json.decode(done.stdout, type=SelectionReport)
     assert found.chosen.basis == "model"
     assert found.chosen.rate_high_bps <= 1e9
     assert found.bounds == []

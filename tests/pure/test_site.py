@@ -53,11 +53,11 @@ def test_without_a_file_logins_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[ssh", "policy.toml: "),
-        ("[tls]\n", "unknown table [tls]; it has [ssh]"),
-        ("ssh = 1", "unknown table [ssh]"),
-        ("[ssh]\nkeep = 1", "unknown key keep in [ssh]; it has keep_logins"),
-        ("[ssh]\nkeep_logins = 'no'", "keep_logins in [ssh] is true or false, not 'no'"),
+        ("[ssh", "policy.toml is not TOML: "),
+        ("[tls]\n", "policy.toml: unknown key tls; known are ssh"),
+        ("ssh = 1", "policy.toml: ssh: expected a table, got a whole number"),
+        ("[ssh]\nkeep = 1", "policy.toml: ssh: unknown key keep; known are keep_logins"),
+        ("[ssh]\nkeep_logins = 'no'", "policy.toml: ssh.keep_logins: expected true or false, got a text"),
     ],
 )
 def test_what_is_no_policy_is_refused(

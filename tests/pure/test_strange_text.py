@@ -41,7 +41,7 @@ def test_any_text_is_one_plain_line_and_stays_it(text: bytes | str) -> None:
 
 @given(st.lists(st.binary(max_size=100)), st.booleans())
 def test_standard_error_of_a_far_end_is_plain_lines(pieces: list[bytes], twice: bool) -> None:
-    said = ssh.Complaints()
+    said = ssh.StandardError()
     for piece in pieces:
         said.add(piece)
     lines = [*(said.lines(to_end=False) if twice else []), *said.lines(to_end=True)]
@@ -50,7 +50,7 @@ def test_standard_error_of_a_far_end_is_plain_lines(pieces: list[bytes], twice: 
 
 
 def test_of_endless_complaints_the_beginning_and_the_end_are_kept() -> None:
-    said, bytes_said = ssh.Complaints(), 0
+    said, bytes_said = ssh.StandardError(), 0
     for number in range(20_000):
         line = b"line %d\n" % number
         said.add(line)

@@ -14,9 +14,9 @@ from bench.profile_families import REPEATS, RTTS_S, SIGMA, buffer_limited
 from howdah import HowdahError
 from howdah.archive import Archive
 from howdah.archive.runs import Runs
-from howdah.profiles.study import choose, study
-from howdah.profiles.table import parts
+from howdah.profiles.study import runs_with, study
 from howdah.values.link import symmetric
+from howdah.words.profile import parts
 
 GBIT = 10**9
 
@@ -97,11 +97,11 @@ def test_what_is_left_out_is_said_when_nothing_is_left(runs: Runs) -> None:
 
 
 def test_a_choice_of_nothing_says_what_there_is(runs: Runs) -> None:
-    assert set(choose(runs, streams=[4, 10], buffer_bytes=[2**28]).streams.tolist()) == {4, 10}
+    assert set(runs_with(runs, streams=[4, 10], buffer_bytes=[2**28]).streams.tolist()) == {4, 10}
     with pytest.raises(HowdahError, match="no runs with streams 3; there are runs with 1, 2, 4, 10"):
-        choose(runs, streams=[3])
+        runs_with(runs, streams=[3])
     with pytest.raises(HowdahError, match=r"no runs with the buffer 1\.00 MB; there are runs with auto"):
-        choose(runs, streams=[2], buffer_bytes=[1e6])
+        runs_with(runs, streams=[2], buffer_bytes=[1e6])
 
 
 def test_the_table_shows_every_mean_and_what_was_left_out(runs: Runs) -> None:

@@ -10,21 +10,19 @@ from test_sweep_plan import PLAN
 from howdah import HowdahError
 from howdah.cc import controls
 from howdah.measure.default import REPEATS, TIME_LEAST_S, TIME_S, fitted
-from howdah.measure.estimate import run_s, total_s
-from howdah.measure.kept import Kept, Left, left
-from howdah.measure.order import blocks
-from howdah.measure.plan import Cell, Ranges, SweepPlan
-from howdah.measure.planfile import loads
-from howdah.measure.runs import Measured
+from howdah.measure.plan import Ranges, SweepCell, SweepPlan, parse_plan
+from howdah.measure.runs import RunMeasured
+from howdah.measure.schedule import FinishedRuns, PlannedRun, blocks, remaining, run_s, total_s
 from howdah.values.record import Outcome, Record, Swept
-from howdah.words.sweep import Lines, table
+from howdah.words.sweep import SweepLines, table
 
 OUTCOME = msgspec.convert(
     {"direction": "push", "elapsed_s": 1.0, "encrypted": False, "bytes": 1}
     | dict.fromkeys(["files", "folders", "links", "files_skipped", "bytes_skipped"], 0),
     Outcome,
 )
-RTTS = st.lists(st.integers(0, 10**9), unique=True, min_size=1, max_size=4)
+RTTS = st.lists(st.integers(0, 10**9), unique_by=lambda rtt_ns: f"{rtt_ns / 1e6:g}", min_size=1, max_size=4)
+"""RTTs whose cells have names of their own: a plan with two cells of one name is refused."""
 
 
 @st.composite
@@ -40,15 +38,17 @@ def plans(draw: st.DrawFn) -> SweepPlan:
     )
 
 
-def swept(plan: SweepPlan, one: Left, *, flags: list[str] | None = None, error: str | None = None) -> Record:
+def swept(
+    plan: SweepPlan, one: PlannedRun, *, flags: list[str] | None = None, error: str | None = None
+) -> Record:
     place = Swept(id=plan.id, name=plan.name, cell=str(one.cell), repeat=one.repeat, attempt=one.attempt)
     return msgspec.structs.replace(
         record(), sweep=place, flags=flags or [], error=error, outcome=None if error else OUTCOME
     )
 
 
-def to_do(plan: SweepPlan, kept: Kept) -> list[Left]:
-    return [one for _, runs in left(plan, kept) for one in runs]
+def to_do(plan: SweepPlan, kept: FinishedRuns) -> list[PlannedRun]:
+    return [one for _, runs in remaining(plan, kept) for one in runs]
 
 
 @given(plans())
@@ -67,7 +67,9 @@ def test_the_order_has_everything_once_repeat_by_repeat(plan: SweepPlan) -> None
 
 def test_the_order_is_shuffled_and_the_seed_decides_it() -> None:
     text = PLAN.replace("[1, 4]", "[1, 2, 3, 4, 5, 6, 7, 8]")
-    one, two = (loads(text.replace("repeats = 3", f"repeats = 3\nseed = {seed}"), "p") for seed in (1, 2))
+    one, two = (
+        parse_plan(text.replace("repeats = 3", f"repeats = 3\nseed = {seed}"), "p") for seed in (1, 2)
+    )
     orders = [[block.cells for block in blocks(plan)] for plan in (one, two)]
     assert orders[0] != orders[1]
     first, *rest = ([cell for cell in cells if cell.rtt_ns == 1_000_000] for cells in orders[0])
@@ -75,57 +77,59 @@ def test_the_order_is_shuffled_and_the_seed_decides_it() -> None:
 
 
 def test_more_repeats_leave_the_order_of_the_first_as_it_was() -> None:
-    few = list(blocks(loads(PLAN, "p")))
-    many = list(blocks(loads(PLAN.replace("repeats = 3", "repeats = 5"), "p")))
+    few = list(blocks(parse_plan(PLAN, "p")))
+    many = list(blocks(parse_plan(PLAN.replace("repeats = 3", "repeats = 5"), "p")))
     assert many[: len(few)] == few
 
 
 @given(plans(), st.randoms(use_true_random=False))
 def test_what_is_kept_is_not_made_again_and_all_else_is(plan: SweepPlan, random: st.DataObject) -> None:
-    everything = to_do(plan, Kept([], plan))
+    everything = to_do(plan, FinishedRuns([], plan))
     done = [one for one in everything if random.random() < 0.5]  # type: ignore[attr-defined]
     records = [swept(plan, one) for one in done]
-    again = to_do(plan, Kept(records, plan))
+    again = to_do(plan, FinishedRuns(records, plan))
     assert again == [one for one in everything if one not in done]
 
 
 def test_runs_that_failed_or_were_stopped_or_are_of_another_sweep_do_not_count() -> None:
-    plan = loads(PLAN, "p")
-    everything = to_do(plan, Kept([], plan))
-    other = loads(PLAN.replace("10Gbit", "1Gbit"), "p")
+    plan = parse_plan(PLAN, "p")
+    everything = to_do(plan, FinishedRuns([], plan))
+    other = parse_plan(PLAN.replace("10Gbit", "1Gbit"), "p")
     useless = [
         swept(plan, everything[0], error="gone"),
         swept(plan, everything[1], error="interrupted by SIGINT", flags=["interrupted"]),
         swept(other, everything[2]),
         record(),
     ]
-    assert to_do(plan, Kept(useless, plan)) == everything
+    assert to_do(plan, FinishedRuns(useless, plan)) == everything
 
 
 @pytest.mark.parametrize("late_again", [0, 1, 2])
 def test_a_late_run_is_made_again_so_often_and_no_more(late_again: int) -> None:
-    plan = msgspec.structs.replace(loads(PLAN, "p"), late_again=late_again)
-    kept = Kept([], plan)
+    plan = msgspec.structs.replace(parse_plan(PLAN, "p"), late_again=late_again)
+    kept = FinishedRuns([], plan)
     first = to_do(plan, kept)[0]
     for attempt in range(late_again + 1):
-        again = Left(first.cell, first.repeat, attempt)
+        again = PlannedRun(first.cell, first.repeat, attempt)
         assert to_do(plan, kept)[0] == again
         kept.add(swept(plan, again, flags=["lateness"]))
     assert (first.cell, first.repeat) not in [(one.cell, one.repeat) for one in to_do(plan, kept)]
 
 
 def test_a_good_run_ends_the_attempts() -> None:
-    plan = msgspec.structs.replace(loads(PLAN, "p"), late_again=5)
-    first = to_do(plan, Kept([], plan))[0]
-    kept = Kept([swept(plan, first, flags=["lateness"]), swept(plan, first._replace(attempt=1))], plan)
+    plan = msgspec.structs.replace(parse_plan(PLAN, "p"), late_again=5)
+    first = to_do(plan, FinishedRuns([], plan))[0]
+    kept = FinishedRuns(
+        [swept(plan, first, flags=["lateness"]), swept(plan, first._replace(attempt=1))], plan
+    )
     assert kept.attempt(first.cell, first.repeat) is None
 
 
 def test_the_time_of_a_size_is_what_link_and_windows_allow() -> None:
-    plan = loads(PLAN, "p")
-    fast = run_s(Cell("cubic", 1, None, 10**10, None, 100_000_000), plan)
+    plan = parse_plan(PLAN, "p")
+    fast = run_s(SweepCell("cubic", 1, None, 10**10, None, 100_000_000), plan)
     assert 8 < fast < 12
-    held = run_s(Cell("cubic", 2, 10**6, 10**9, None, 100_000_000), plan)
+    held = run_s(SweepCell("cubic", 2, 10**6, 10**9, None, 100_000_000), plan)
     assert 50 < held < 55, "2 MB a round trip"
 
 
@@ -134,7 +138,7 @@ def test_the_time_left_is_that_of_the_runs_left(plan: SweepPlan) -> None:
     host = msgspec.structs.replace(
         plan, host="b", ranges=tuple(msgspec.structs.replace(each, rtt_ns=()) for each in plan.ranges)
     )
-    todo = list(left(host, Kept([], host)))
+    todo = list(remaining(host, FinishedRuns([], host)))
     runs = [one for _, each in todo for one in each]
     assert total_s(todo, host) == pytest.approx(sum(run_s(one.cell, host) for one in runs))
     assert f"{len(runs):,} run" in table(host, todo)
@@ -170,13 +174,13 @@ def test_controls_that_cannot_be_had_say_why() -> None:
 
 
 def test_the_line_of_a_run_says_how_long_is_left(capsys: pytest.CaptureFixture[str]) -> None:
-    plan = loads(PLAN, "p")
-    todo = list(left(plan, Kept([], plan)))
+    plan = parse_plan(PLAN, "p")
+    todo = list(remaining(plan, FinishedRuns([], plan)))
     clock = iter([0.0, 2 * total_s(todo, plan)])
-    lines = Lines(plan, lambda: next(clock))
+    lines = SweepLines(plan, lambda: next(clock))
     lines.begins(todo)
     first = todo[0][1][0]
-    lines.measured(Measured("id", str(first.cell), 0, 0, 9.4e9, late=True))
+    lines.measured(RunMeasured("id", str(first.cell), 0, 0, 9.4e9, late=True))
     said = capsys.readouterr().err.splitlines()
     assert said[0].startswith(f"howdah: sweep {plan.id}: 48 runs left, about ")
     assert f"[1/48] {first.cell}, repeat 1: 9.40 Gb/s late · " in said[1]

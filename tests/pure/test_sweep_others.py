@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.measure.others import others
+from howdah.measure.sweep import others_at_work
 
 
 def process(proc: Path, pid: int, parent: int, *words: str) -> None:
@@ -32,7 +32,7 @@ def process(proc: Path, pid: int, parent: int, *words: str) -> None:
 def test_what_is_at_work(tmp_path: Path, words: list[str], seen: str | None) -> None:
     process(tmp_path, 4_000_001, 1, *words)
     (tmp_path / "meminfo").touch()
-    assert [each.command for each in others(tmp_path)] == ([seen] if seen else [])
+    assert [each.command for each in others_at_work(tmp_path)] == ([seen] if seen else [])
 
 
 def test_a_process_and_those_it_came_from_do_not_count(tmp_path: Path) -> None:
@@ -40,4 +40,4 @@ def test_a_process_and_those_it_came_from_do_not_count(tmp_path: Path) -> None:
     process(tmp_path, 4_000_002, 4_000_003, "sudo", "howdah", "sweep", "b")
     process(tmp_path, 4_000_003, 0, "howdah", "cp", "a", "b:")
     process(tmp_path, 4_000_004, 1, "howdah", "cp", "a", "b:")
-    assert [each.pid for each in others(tmp_path)] == [4_000_004]
+    assert [each.pid for each in others_at_work(tmp_path)] == [4_000_004]

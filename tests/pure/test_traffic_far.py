@@ -27,23 +27,21 @@ from howdah.traffic.account import (
     TcpPeriod,
     Traffic,
 )
-from howdah.traffic.messages import (
-    Answer,
+from howdah.traffic.pattern import LOADS_MAX, Pattern, Rbudp, Tcp, Udp, Wave
+from howdah.traffic.sink import (
     AskCounts,
     AskMissing,
-    Expect,
-    Open,
-    Order,
+    ExpectObject,
+    LineReader,
+    OpenSink,
+    SinkAnswer,
     SinkHello,
-    say,
+    SinkOrder,
+    answer,
+    write_line,
 )
-from howdah.traffic.messages import (
-    Lines as MessageLines,
-)
-from howdah.traffic.pattern import LOADS_MAX, Pattern, Rbudp, Tcp, Udp, Wave
-from howdah.traffic.sink import answer
 from howdah.words import traffic as summary
-from howdah.words.traffic_progress import Lines, Rates, Terminal
+from howdah.words.traffic import ArrivalRates, TrafficLines, TrafficTerminal
 
 TOKEN = bytes(range(16))
 
@@ -56,22 +54,22 @@ def sinks() -> Iterator[dict[int, UdpSink]]:
 
 
 def test_an_object_by_orders(sinks: dict[int, UdpSink]) -> None:
-    port = answer(sinks, Order(number=1, what=Open(load=0, token=TOKEN))).port
+    port = answer(sinks, SinkOrder(number=1, what=OpenSink(load=0, token=TOKEN))).port
     assert port
     source = UdpSource("127.0.0.1", port, TOKEN, 100_000_000, None)
     piece_bytes = source.begin(1, 100_001)
-    expect = Expect(load=0, number=1, object_bytes=100_001, piece_bytes=piece_bytes)
-    assert answer(sinks, Order(number=2, what=expect)) == Answer(number=2)
+    expect = ExpectObject(load=0, number=1, object_bytes=100_001, piece_bytes=piece_bytes)
+    assert answer(sinks, SinkOrder(number=2, what=expect)) == SinkAnswer(number=2)
     missing: bytes | None = None
     for _ in range(10):
         assert source.round(missing)
-        told = answer(sinks, Order(number=3, what=AskMissing(load=0)))
+        told = answer(sinks, SinkOrder(number=3, what=AskMissing(load=0)))
         if not told.missing:
             break
         missing = msgspec.json.encode(told.missing)
     assert told.missing == []
     assert told.digest == source.digest()
-    counts = answer(sinks, Order(number=4, what=AskCounts(load=0))).counts
+    counts = answer(sinks, SinkOrder(number=4, what=AskCounts(load=0))).counts
     assert counts is not None
     assert counts.received * 28 + 100_001 == counts.received_bytes
 
@@ -81,18 +79,18 @@ def test_an_object_by_orders(sinks: dict[int, UdpSink]) -> None:
     [
         (AskCounts(load=0), "load 0 is not open"),
         (AskMissing(load=7), "load 7 is not open"),
-        (Open(load=1, token=b"short"), "a token has 16 bytes, not 5"),
+        (OpenSink(load=1, token=b"short"), "a token has 16 bytes, not 5"),
     ],
 )
 def test_orders_that_cannot_be_are_answered_with_why(
-    sinks: dict[int, UdpSink], what: Open | AskCounts | AskMissing, named: str
+    sinks: dict[int, UdpSink], what: OpenSink | AskCounts | AskMissing, named: str
 ) -> None:
-    assert named in str(answer(sinks, Order(number=9, what=what)).error)
+    assert named in str(answer(sinks, SinkOrder(number=9, what=what)).error)
 
 
 def test_no_more_loads_are_opened_than_there_may_be(sinks: dict[int, UdpSink]) -> None:
     errors = [
-        answer(sinks, Order(number=place, what=Open(load=place, token=TOKEN))).error
+        answer(sinks, SinkOrder(number=place, what=OpenSink(load=place, token=TOKEN))).error
         for place in range(LOADS_MAX + 1)
     ]
     assert errors[:-1] == [None] * LOADS_MAX
@@ -106,12 +104,12 @@ def far_end(given: bytes) -> "subprocess.CompletedProcess[bytes]":
 
 
 def test_the_far_end_says_hello_and_ends_with_its_input() -> None:
-    order = msgspec.json.encode(Order(number=5, what=Open(load=0, token=TOKEN)))
+    order = msgspec.json.encode(SinkOrder(number=5, what=OpenSink(load=0, token=TOKEN)))
     done = far_end(order + b"\n")
     assert (done.returncode, done.stderr) == (0, b"")
     hello, told = done.stdout.splitlines()
     assert msgspec.json.decode(hello, type=SinkHello).version == __version__
-    assert msgspec.json.decode(told, type=Answer).port
+    assert msgspec.json.decode(told, type=SinkAnswer).port
 
 
 def test_the_far_end_refuses_what_is_no_order() -> None:
@@ -123,10 +121,10 @@ def test_the_far_end_refuses_what_is_no_order() -> None:
 
 def test_lines_come_whole_however_they_are_cut() -> None:
     read_fd, write_fd = os.pipe()
-    lines = MessageLines(read_fd)
+    lines = LineReader(read_fd)
     assert lines.next(0.0) is None
     hello = SinkHello(version="1", limits=LIMITS, address=None)
-    writer = threading.Thread(target=lambda: [say(write_fd, hello) for _ in range(200)])
+    writer = threading.Thread(target=lambda: [write_line(write_fd, hello) for _ in range(200)])
     writer.start()
     for _ in range(200):
         line = lines.next(10.0)
@@ -217,11 +215,11 @@ def test_a_record_is_kept_and_told(tmp_path: Path) -> None:
 def test_traffic_of_another_version_is_said_to_be() -> None:
     strange = msgspec.structs.replace(record(), kind="traffic", traffic={"loads": 3})
     with pytest.raises(HowdahError, match="does not know"):
-        summary.told(strange)
+        summary.described(strange)
 
 
 def test_progress_is_a_rate_between_samples() -> None:
-    rates = Rates()
+    rates = ArrivalRates()
     assert rates.line(PATTERN, 0.5, {}) == "0 of 60 s"
     first = {"udp1": LoadSample(t_s=1, sent_bytes=10, received_bytes=1_000_000)}
     assert rates.line(PATTERN, 1.1, first) == "1 of 60 s: udp1 8.00 Mb/s"
@@ -232,7 +230,7 @@ def test_progress_is_a_rate_between_samples() -> None:
 
 def test_on_a_terminal_one_line_stays_in_place() -> None:
     written = StringIO()
-    shown = Terminal(PATTERN, Console(file=written, force_terminal=True, width=60))
+    shown = TrafficTerminal(PATTERN, Console(file=written, force_terminal=True, width=60))
     shown.begins()
     shown.progress(1.1, {"udp1": LoadSample(t_s=1, sent_bytes=10, received_bytes=1_000_000)})
     shown.close()
@@ -241,7 +239,7 @@ def test_on_a_terminal_one_line_stays_in_place() -> None:
 
 
 def test_without_a_terminal_a_line_comes_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = Lines(PATTERN)
+    lines = TrafficLines(PATTERN)
     for tick in range(250):
         lines.progress(tick / 10, {})
     assert capsys.readouterr().err.splitlines() == [
@@ -270,10 +268,10 @@ class Deaf:
     def __init__(self, port: int) -> None:
         self.port = port
 
-    def ask(self, what: object, patience_s: float = 0.0) -> Answer:
-        if isinstance(what, Open):
-            return Answer(number=1, port=self.port)
-        return Answer(number=2, counts=msgspec.structs.replace(SINK, knocks=0))
+    def ask(self, what: object, patience_s: float = 0.0) -> SinkAnswer:
+        if isinstance(what, OpenSink):
+            return SinkAnswer(number=1, port=self.port)
+        return SinkAnswer(number=2, counts=msgspec.structs.replace(SINK, knocks=0))
 
 
 def test_a_way_that_is_closed_to_udp_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

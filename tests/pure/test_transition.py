@@ -23,12 +23,11 @@ from bench.profile_families import (
     turn,
 )
 from howdah import HowdahError
-from howdah.profiles import logistic
-from howdah.profiles.cone import nonnegative
-from howdah.profiles.profile import Profile, profile
-from howdah.profiles.shapes import ConcaveConvex, Shape, never_rising
-from howdah.profiles.sigmoids import sigmoids
-from howdah.profiles.transition import transition
+from howdah.profiles.profile import Profile, Shape, profile
+from howdah.profiles.transition.shapes import ConcaveConvex, never_rising, nonnegative
+from howdah.profiles.transition.sigmoids import least_squares as fit_logistic
+from howdah.profiles.transition.sigmoids import logistic, sigmoids
+from howdah.profiles.transition.transition import transition
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -80,10 +79,10 @@ def test_the_logistic_fit_is_no_worse_than_scipys_from_many_starts(seed: int, co
     places = np.cumsum(generator.lognormal(size=count))
     places -= places[0]
     series = np.clip(np.sort(generator.uniform(0.3, 1.1, count)), 0, 1)
-    found = logistic.least_squares(places[None], series[None], np.ones((1, count), np.bool_))
+    found = fit_logistic(places[None], series[None], np.ones((1, count), np.bool_))
 
     def miss(parameters: np.ndarray) -> np.ndarray:
-        return logistic.logistic(parameters[0] * places + parameters[1]) - series
+        return logistic(parameters[0] * places + parameters[1]) - series
 
     starts = itertools.product((0.1, 3, 30), (0.1, 2))
     least = min(2 * least_squares(miss, start, bounds=([0, 0], [np.inf, np.inf])).cost for start in starts)

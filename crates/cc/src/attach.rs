@@ -17,7 +17,7 @@ use crate::{
     rules::{Maps, Wanted, choose},
 };
 
-/// Rules that a refusal names.
+/// The number of rules that a refusal names.
 const NAMED: usize = 5;
 
 /// What attaching or detaching has done.
@@ -32,12 +32,12 @@ pub struct Attaching {
 }
 
 impl Store {
-    /// The rules in force. Needs root.
+    /// The rules in force. This needs root.
     pub fn rules(&self) -> Result<Vec<Rule>, Error> {
         self.maps()?.map_or(Ok(Vec::new()), |maps| maps.all())
     }
 
-    /// From now on connections to `place` get `control`; those that live are moved.
+    /// Gives new connections to `place` the congestion control `control`, and moves live ones to it.
     pub fn attach(
         &self,
         place: Place,
@@ -80,8 +80,8 @@ impl Store {
         })
     }
 
-    /// Puts rules in force beside those that are there `earlier`, all or none, and moves live connections;
-    /// how many. The caller holds the lock.
+    /// Puts rules in force beside those that are there `earlier`, all or none, and moves live connections. Returns
+    /// the rules and how many connections moved. The caller holds the lock.
     pub(crate) fn begin(
         &self,
         wanted: &[Wanted],
@@ -108,8 +108,8 @@ impl Store {
                 let new = rules.iter().any(|own| own.number == rule.number);
                 let change = match each.rule {
                     _ if !new => None,
-                    None => Some(rule.taking()),
-                    Some(_) => rule.taking_over(each, earlier),
+                    None => Some(rule.adopt()),
+                    Some(_) => rule.adopt_from(each, earlier),
                 };
                 Some((each, change?))
             })
@@ -118,7 +118,7 @@ impl Store {
         Ok((rules, moved))
     }
 
-    /// Ends some of the rules that are there, and gives their connections back what they had; how many. The
+    /// Ends some of the rules that are there, gives their connections back what they had, and says how many. The
     /// caller holds the lock.
     pub(crate) fn end(&self, rules: &[Rule], there: &[Rule]) -> Result<usize, Error> {
         let (Some(maps), false) = (self.maps()?, rules.is_empty()) else {
@@ -134,7 +134,7 @@ impl Store {
             .iter()
             .filter_map(|each| {
                 let next = choose(there.iter().filter(|rule| !ended(rule)), each);
-                let change = rules.iter().find_map(|rule| rule.giving_back(each, next))?;
+                let change = rules.iter().find_map(|rule| rule.release(each, next))?;
                 Some((each, change))
             })
             .collect();

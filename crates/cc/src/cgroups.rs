@@ -1,4 +1,4 @@
-//! Cgroups of the unified hierarchy, by their paths and by the kernel's numbers of them.
+//! Cgroups of the unified hierarchy, known by their paths and by the kernel's ids.
 
 use std::{
     fmt,
@@ -23,7 +23,8 @@ use crate::{
 pub struct Cgroup(String);
 
 impl Cgroup {
-    /// The kernel's number of the one that has this path now: the inode of its directory. Absent: there is none.
+    /// The kernel's number of the cgroup that has this path now, the inode of its directory; absent when
+    /// there is none.
     pub fn id(&self) -> Result<Option<u64>, Error> {
         let place = root()?.join(&self.0[1..]);
         let looked = || format!("look at {}", place.display());
@@ -38,7 +39,7 @@ impl Cgroup {
         }
     }
 
-    /// What to say where it has to be there.
+    /// The refusal where the cgroup is not there and has to be.
     pub(crate) fn missing(&self) -> Error {
         let place = root().unwrap_or_default();
         wrong(format!(
@@ -47,7 +48,7 @@ impl Cgroup {
         ))
     }
 
-    /// As a rule in the kernel has it.
+    /// The path as a rule in the kernel has it.
     pub(crate) fn known(text: &str) -> Option<Self> {
         (!text.is_empty()).then(|| Self(text.to_owned()))
     }

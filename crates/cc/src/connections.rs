@@ -23,15 +23,15 @@ const LISTEN: u32 = 10;
 /// A TCP connection or listener.
 #[derive(Clone, Debug, Serialize)]
 pub struct Connection {
-    /// Inode of its network namespace.
+    /// The inode of its network namespace.
     pub namespace: u64,
-    /// The kernel's number of it, never used twice.
+    /// The kernel's cookie of the connection, never used twice.
     pub cookie: u64,
-    /// Whether it only accepts.
+    /// Whether it is a listener.
     pub listens: bool,
     /// This end.
     pub local: SocketAddr,
-    /// The other end; of a listener nobody.
+    /// The other end; for a listener the unspecified address.
     pub remote: SocketAddr,
     /// Its congestion control.
     pub control: String,
@@ -39,9 +39,9 @@ pub struct Connection {
     pub window_packets: u32,
     /// Smoothed RTT; absent before the first sample.
     pub rtt_s: Option<f64>,
-    /// What attach chose for it: the rule's number from 1, and the control before.
+    /// The rule that chose its control, by its number from 1, and the control before.
     pub rule: Option<(u32, String)>,
-    /// What `hd_hold` says of it.
+    /// The state of `hd_hold`, where that is its control.
     pub hold: Option<Hold>,
     /// Ids of the cgroups it belongs to, from the root down.
     #[serde(skip)]
@@ -53,17 +53,17 @@ pub struct Connection {
 pub struct Hold {
     /// Its own target, if it has one.
     pub target: Option<Target>,
-    /// `idle`: nothing to hold; `held`; `fallback`: the guard has struck.
+    /// The state: `idle` with nothing to hold, `held`, or `fallback` once the guard has struck.
     pub state: &'static str,
     /// What the target comes to, packets.
     pub target_packets: u32,
     /// The path's RTT without queues; absent before the first sample.
     pub base_rtt_s: Option<f64>,
-    /// Share lost in the last round trip that could tell.
+    /// The share of packets lost in the last round trip with enough packets to tell.
     pub loss: f64,
     /// Round trips seen.
     pub rounds: u64,
-    /// Those of them with the window held.
+    /// Round trips with the window held.
     pub rounds_held: u64,
     /// How often the guard struck.
     pub falls: u32,
@@ -71,14 +71,14 @@ pub struct Hold {
     pub returns: u32,
 }
 
-/// What to do with connections; carried out in the kernel, each under its lock.
+/// What to do with a connection. The kernel does it under the lock of its socket.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Change {
     pub to: Option<String>,
     pub target: Option<Target>,
-    /// Note the rule, and of the first rule the control before.
+    /// The number of the rule to note; the first one also notes the control before.
     pub rule: Option<u32>,
-    /// The rule holds no longer.
+    /// Whether the noted rule no longer holds.
     pub forget: bool,
 }
 
@@ -105,15 +105,15 @@ impl Walk {
             .attach_iter_with_opts(libbpf_rs::IterOpts::None)
             .map_err(wrong)?;
         namespace.inside(|| {
-            let mut told = Vec::new();
+            let mut found = Vec::new();
             let mut iterator = Iter::new(&link).map_err(wrong)?;
             iterator
-                .read_to_end(&mut told)
+                .read_to_end(&mut found)
                 .map_err(|source| Error::System {
                     what: "walk the connections".to_owned(),
                     source,
                 })?;
-            Ok(told)
+            Ok(found)
         })
     }
 }
@@ -129,29 +129,31 @@ impl Census {
         Self::of(store, Namespace::all())
     }
 
-    /// Of some namespaces only.
+    /// The connections of some namespaces only.
     pub fn of(store: &Store, namespaces: Vec<Namespace>) -> Result<Self, Error> {
         let walk = Walk::load(store, 1)?;
         let hold = store.kernel_name("hold");
         let mut all = Vec::new();
         for namespace in &namespaces {
             // A namespace may end while we look.
-            let Ok(told) = walk.run("list", namespace) else {
+            let Ok(found) = walk.run("list", namespace) else {
                 continue;
             };
             let size = size_of::<layout::Connection>();
-            let read = told.chunks_exact(size).filter_map(layout::Connection::read);
+            let read = found
+                .chunks_exact(size)
+                .filter_map(layout::Connection::read);
             all.extend(read.map(|each| describe(&each, namespace.inode, &hold)));
         }
         Ok(Self { namespaces, all })
     }
 
-    /// Those that have this control.
+    /// The connections that have this control.
     pub fn on<'a>(&'a self, control: &'a str) -> impl Iterator<Item = &'a Connection> {
         self.all.iter().filter(move |each| each.control == control)
     }
 
-    /// Changes some of them, unless they have gone or have another control by now; how many were changed.
+    /// Changes some of them, unless they have gone or have another control by now, and says how many.
     pub fn change(&self, store: &Store, changes: &[(&Connection, Change)]) -> Result<usize, Error> {
         if changes.is_empty() {
             return Ok(0);
@@ -200,23 +202,23 @@ fn order(connection: &Connection, change: &Change) -> Order {
     }
 }
 
-fn describe(told: &layout::Connection, namespace: u64, hold: &str) -> Connection {
+fn describe(found: &layout::Connection, namespace: u64, hold: &str) -> Connection {
     let end = |bytes: &[u8; 16], port: u16| {
-        let ip: IpAddr = layout::address(told.family, bytes);
+        let ip: IpAddr = layout::address(found.family, bytes);
         SocketAddr::new(ip, port)
     };
     let seconds = |us: u32| (us > 0).then(|| f64::from(us) / 1e6);
-    let control = layout::text(&told.control);
-    let flow = (told.known == 1).then_some(&told.flow);
+    let control = layout::text(&found.control);
+    let flow = (found.known == 1).then_some(&found.flow);
     let held = flow.filter(|_| control == hold);
     Connection {
         namespace,
-        cookie: told.cookie,
-        listens: told.state == LISTEN,
-        local: end(&told.local, told.local_port),
-        remote: end(&told.remote, told.remote_port),
-        window_packets: told.window,
-        rtt_s: seconds(told.srtt_us),
+        cookie: found.cookie,
+        listens: found.state == LISTEN,
+        local: end(&found.local, found.local_port),
+        remote: end(&found.remote, found.remote_port),
+        window_packets: found.window,
+        rtt_s: seconds(found.srtt_us),
         rule: flow
             .filter(|flow| flow.rule > 0)
             .map(|flow| (flow.rule, layout::text(&flow.before))),
@@ -236,6 +238,6 @@ fn describe(told: &layout::Connection, namespace: u64, hold: &str) -> Connection
             returns: flow.returns,
         }),
         control,
-        cgroups: told.cgroups.into_iter().take_while(|&id| id > 0).collect(),
+        cgroups: found.cgroups.into_iter().take_while(|&id| id > 0).collect(),
     }
 }

@@ -4,15 +4,15 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No such program.
+    /// There is no such program.
     #[error("congestion control program {name:?} is unknown; howdah brings {known}")]
     UnknownProgram {
         /// The name asked for.
         name: String,
-        /// What there is.
+        /// The names of all programs.
         known: String,
     },
-    /// No such parameter.
+    /// The program has no such parameter.
     #[error("{program} has no parameter {name:?}; {known}")]
     UnknownParameter {
         /// The program.
@@ -22,7 +22,7 @@ pub enum Error {
         /// A sentence about what it has.
         known: String,
     },
-    /// A value that is no value, or out of range.
+    /// A parameter's value cannot be read or is out of range.
     #[error("parameter {name} of {program}: {why}; it takes {range}")]
     Parameter {
         /// The program.
@@ -39,10 +39,10 @@ pub enum Error {
         "this kernel is Linux {release}; programs that can be swapped under live connections need 6.4 or later"
     )]
     OldKernel {
-        /// As `uname -r` prints it.
+        /// The kernel's release, as `uname -r` prints it.
         release: String,
     },
-    /// No BTF.
+    /// The kernel has no BTF.
     #[error(
         "{path} is missing: this kernel tells no program where its fields are; \
          use one built with CONFIG_DEBUG_INFO_BTF=y, as distributions' are"
@@ -51,27 +51,27 @@ pub enum Error {
         /// The file.
         path: &'static str,
     },
-    /// Not allowed to load programs.
+    /// This user may not load programs.
     #[error(
         "loading programs into the kernel needs root (CAP_BPF and CAP_NET_ADMIN); run it with sudo"
     )]
     Privilege,
-    /// Root, but only of a user namespace.
+    /// This user is root, but only of a user namespace.
     #[error(
         "the kernel refuses programs here although this is root: a user namespace or a container \
          without CAP_BPF; load them from the host"
     )]
     Confined,
-    /// The verifier, or libbpf before it.
+    /// The verifier, or libbpf before it, refused the program.
     #[error("this kernel (Linux {release}) refuses {name}: {why}; see why with --verbose")]
     Refused {
         /// The kernel's name of the program.
         name: String,
-        /// As `uname -r` prints it.
+        /// The kernel's release, as `uname -r` prints it.
         release: String,
-        /// The last thing that was said.
+        /// The last line of the log.
         why: String,
-        /// All that kernel and libbpf said.
+        /// The whole log of the kernel and of libbpf.
         log: String,
     },
     /// Somebody else's program has the name.
@@ -83,7 +83,7 @@ pub enum Error {
         /// The kernel's name.
         name: String,
     },
-    /// Loaded by a howdah whose maps we do not understand.
+    /// The program was loaded by a howdah whose maps this one cannot read.
     #[error(
         "{name} was loaded by howdah {version}, whose maps this howdah {own} cannot read; \
          replace it with: howdah cc unload {short}; howdah cc load {short}"
@@ -91,9 +91,9 @@ pub enum Error {
     OtherAbi {
         /// The kernel's name.
         name: String,
-        /// Of the one that loaded it.
+        /// The version of the howdah that loaded it.
         version: String,
-        /// Ours.
+        /// The version of this howdah.
         own: &'static str,
         /// The user's name.
         short: &'static str,
@@ -106,7 +106,7 @@ pub enum Error {
         /// The user's name.
         short: &'static str,
     },
-    /// Rules choose it.
+    /// A rule chooses the control.
     #[error(
         "{name} is what attached connections get: {rules}; detach first with: howdah cc detach {rules}"
     )]
@@ -116,7 +116,7 @@ pub enum Error {
         /// The first rule, as detach takes it.
         rules: String,
     },
-    /// A namespace takes it by default.
+    /// The control is the default of this host.
     #[error(
         "{name} is what new connections of this host use; choose another first with: \
          sysctl -w net.ipv4.tcp_congestion_control=cubic"
@@ -125,33 +125,33 @@ pub enum Error {
         /// The kernel's name.
         name: String,
     },
-    /// A target that is none.
+    /// The target cannot be held.
     #[error("{why}")]
     Target {
         /// What is wrong, and what to do.
         why: String,
     },
-    /// No such connection.
+    /// There is no such connection.
     #[error("no connection {flow} {why}; howdah cc status lists what there is")]
     NoFlow {
-        /// As asked for.
+        /// The connection as it was named.
         flow: String,
         /// `is here`, or what it uses instead.
         why: String,
     },
-    /// A share that cannot be.
+    /// The share cannot be.
     #[error("{why}")]
     Share {
         /// What is wrong, and what to do.
         why: String,
     },
-    /// A rule that cannot be.
+    /// The rule cannot be.
     #[error("{why}")]
     Rule {
         /// What is wrong, and what to do.
         why: String,
     },
-    /// A socket could not be asked.
+    /// The kernel did not answer about its sockets.
     #[error(transparent)]
     Tcp(#[from] howdah_tcp::Error),
     /// Something that only root may own or change could be somebody else's.
@@ -176,7 +176,7 @@ pub enum Error {
         path: String,
         /// How long this one has waited.
         seconds: u64,
-        /// Who holds it.
+        /// The process that holds it.
         holder: String,
     },
     /// The kernel refused something else.
@@ -190,7 +190,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the kernel said to a refused program: for those who ask, never by default.
+    /// The log of a refused program. It is long, so it is not part of the message.
     #[must_use]
     pub fn log(&self) -> Option<&str> {
         match self {

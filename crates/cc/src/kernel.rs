@@ -7,7 +7,7 @@ use rustix::system;
 use crate::Error;
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
-/// Links to struct_ops, which can be swapped (Linux 6.4).
+/// The first kernel with links to struct_ops, which can be swapped.
 const LEAST: (u32, u32) = (6, 4);
 /// Bits of CapEff: CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_BPF.
 const CAPABILITIES: [u32; 3] = [12, 21, 39];
@@ -36,7 +36,7 @@ pub(crate) fn refusal() -> Error {
     }
 }
 
-/// As `uname -r` prints it.
+/// The kernel's release, as `uname -r` prints it.
 pub(crate) fn release() -> String {
     system::uname().release().to_string_lossy().into_owned()
 }
@@ -46,7 +46,7 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// What cannot be read is left to the kernel to refuse.
+/// Whether the capabilities are there. Where they cannot be read, the kernel itself refuses later.
 fn privileged() -> bool {
     capable()
         && fs::read_to_string("/proc/self/uid_map").map_or(true, |map| of_first_namespace(&map))

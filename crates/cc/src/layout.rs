@@ -1,10 +1,11 @@
-//! The twins of `src/bpf/intf.h`: values that programs and we share through maps.
+//! The counterparts of `src/bpf/intf.h`: values that programs and user space share through maps.
 
 use std::{mem, net::IpAddr, ptr};
 
 use serde::Serialize;
 
-/// Of all layouts here and of the programs' parameters. A loaded program of another one is not touched.
+/// The version of all layouts here and of the programs' parameters. A loaded program of another version
+/// is not touched.
 pub(crate) const ABI: u32 = 3;
 
 pub(crate) const RULES_MAX: u32 = 2048;
@@ -23,7 +24,7 @@ pub(crate) const ORDER_PENDING: i32 = 1;
 /// A name as the kernel keeps it: at most 15 bytes and a zero.
 pub(crate) type Name = [u8; 16];
 
-/// What is only bytes.
+/// A value that consists of nothing but bytes.
 ///
 /// # Safety
 /// Any bytes are a value of the type, and it has no padding.
@@ -46,14 +47,14 @@ pub(crate) unsafe trait Plain: Copy {
     }
 }
 
-/// What `hd_hold` shall hold; one of the three or none.
+/// What `hd_hold` shall hold: one of the three, or nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Target {
-    /// Bits per second on the wire; 0: none.
+    /// The rate on the wire, bits per second; 0 for none.
     pub rate_bps: u64,
-    /// Packets; 0: none.
+    /// The window, packets; 0 for none.
     pub window_packets: u32,
-    /// A share's number, from 1; 0: none.
+    /// The number of a share, from 1; 0 for none.
     pub share: u32,
 }
 
@@ -181,7 +182,7 @@ pub(crate) struct Use {
 }
 
 impl Use {
-    /// Those that wait for their turn, of what was said in this epoch and the last.
+    /// The connections that wait for their turn, as counted in this epoch and the last.
     pub(crate) fn active(&self, now_ns: u64) -> u32 {
         let since_ns = now_ns.saturating_sub(self.epoch_began_ns);
         match since_ns.checked_div(self.epoch_lasts_ns) {
@@ -192,7 +193,7 @@ impl Use {
     }
 }
 
-/// What is in the kernel under one of our names; kept beside its link.
+/// What is in the kernel under one of our names. It is pinned beside the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct About {

@@ -1,8 +1,8 @@
 //! Congestion control as BPF programs, loaded into the running kernel without a module or a reboot.
 //!
-//! - [`PROGRAMS`] are what we bring: a name, parameters with default, range and unit, one file of
-//!   BPF C each (`src/bpf`).
-//! - [`Store`] loads them so that they outlive us, swaps them under live connections, unloads them,
+//! - [`PROGRAMS`] are those that howdah brings: one folder of `controls` each, with the program in BPF C beside its
+//!   reference model, which has the parameters with default, range and unit.
+//! - [`Store`] loads them so that they outlive the process, swaps them under live connections, unloads them,
 //!   sets what `hd_hold` holds, and attaches controls to other programs' connections.
 //! - [`Shares`] are rates that connections hold together for the time of a lease.
 //! - [`Trial`] registers one for as long as it lives.
@@ -60,7 +60,7 @@ pub fn connection_counts() -> Result<BTreeMap<String, usize>, Error> {
 }
 
 impl Store {
-    /// All connections and listeners of all network namespaces. Needs root.
+    /// All connections and listeners of all network namespaces. This needs root.
     pub fn connections(&self) -> Result<Vec<Connection>, Error> {
         kernel::check()?;
         let _lock = self.open()?;

@@ -1,4 +1,4 @@
-//! From a compiled program to a congestion control in the kernel.
+//! Makes a compiled program a congestion control in the kernel.
 
 use std::{
     io,
@@ -10,21 +10,22 @@ use libbpf_rs::{
     ErrorKind, Link, MapCore as _, MapMut, MapType, Object, ObjectBuilder, OpenMapMut,
 };
 
-use crate::{Error, Program, Store, kernel, layout, log::Listening};
+use crate::{Error, Program, Store, kernel, layout, log::LogCapture};
 
-/// Where each program keeps its parameters, 64 bits each.
+/// The section of each program that has its parameters, 64 bits each.
 const PARAMETERS: &str = ".rodata.params";
-/// What each program calls its `tcp_congestion_ops`.
+/// The name of the `tcp_congestion_ops` in each program.
 const CONTROL: &str = "control";
 
-/// A program that the kernel has verified, not yet a congestion control.
+/// A program that the kernel has verified and that is not a congestion control yet.
 pub struct Candidate {
     object: Object,
     name: String,
 }
 
 impl Candidate {
-    /// Has the kernel verify `program` with all its parameters' `values`; `pinned`, on the maps of `store`.
+    /// Has the kernel verify `program` with the `values` of all its parameters, and, if `pinned`, on the
+    /// maps of `store`.
     pub(crate) fn verify(
         store: &Store,
         program: &Program,
@@ -52,11 +53,11 @@ impl Candidate {
         Ok(Self { object, name })
     }
 
-    /// Makes it a congestion control under its name, or says why not.
+    /// Registers the program as a congestion control under its name, or says why not.
     pub(crate) fn register(&mut self) -> Result<Link, Error> {
-        let listening = Listening::begin();
+        let capture = LogCapture::begin();
         let attached = self.control().attach_struct_ops();
-        let log = listening.end();
+        let log = capture.end();
         attached.map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Error::NameTaken {
                 name: self.name.clone(),
@@ -115,9 +116,9 @@ pub(crate) fn load(
     object: &[u8],
     prepare: impl FnMut(&str, &mut OpenMapMut<'_>) -> libbpf_rs::Result<()>,
 ) -> Result<Object, Error> {
-    let listening = Listening::begin();
+    let capture = LogCapture::begin();
     let loaded = open_and_load(object, prepare);
-    let log = listening.end();
+    let log = capture.end();
     loaded.map_err(|error| {
         if error.kind() == ErrorKind::PermissionDenied && !log.contains("BEGIN PROG LOAD LOG") {
             return kernel::refusal();

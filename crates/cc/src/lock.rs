@@ -1,7 +1,7 @@
 //! Locks that only root can hold: whoever can open a file can hold an flock(2) on it, so these are files
 //! and folders that nobody else can open.
 //!
-//! One lock is of the mounts that this process sees, the other one of the store itself, which several
+//! One lock is for the mounts that this process sees, the other one for the store itself, which several
 //! mount namespaces may share.
 
 use std::{
@@ -20,16 +20,16 @@ use rustix::{
 
 use crate::Error;
 
-/// In a folder that only root can write to.
+/// The lock of the mounts, in a folder that only root can write to.
 const MOUNTS: &str = "/run/howdah-cc.lock";
-/// Another one that changes programs is done in far less.
+/// How long a lock is waited for. Another howdah that changes programs is done in far less.
 const WITHIN: Duration = Duration::from_secs(20);
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(5);
 /// The permission bits of others than the owner.
 const OTHERS: u32 = 0o077;
 
 /// Both locks, until this is dropped.
-pub(crate) struct Held {
+pub(crate) struct Locks {
     pub folder: Option<OwnedFd>,
     #[expect(dead_code, reason = "held until all is tidy")]
     pub mounting: OwnedFd,

@@ -1,4 +1,4 @@
-//! What libbpf and the kernel's verifier say while a program is loaded, kept instead of printed.
+//! The log of libbpf and of the kernel's verifier while a program is loaded, kept instead of printed.
 
 use std::{
     mem,
@@ -10,12 +10,12 @@ use libbpf_rs::{PrintLevel, set_print};
 static SAID: Mutex<String> = Mutex::new(String::new());
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Listens while it lives; libbpf has one ear for the whole process, so others wait.
-pub(crate) struct Listening {
+/// Collects the log while it lives. libbpf has one callback for the whole process, so others wait.
+pub(crate) struct LogCapture {
     _turn: MutexGuard<'static, ()>,
 }
 
-impl Listening {
+impl LogCapture {
     pub(crate) fn begin() -> Self {
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         said().clear();
@@ -30,7 +30,7 @@ impl Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for LogCapture {
     fn drop(&mut self) {
         set_print(None);
     }

@@ -1,4 +1,4 @@
-//! Programs that outlive us: loading, swapping under live connections, unloading.
+//! Loads programs that outlive this process, swaps them under live connections, and unloads them.
 
 use std::{collections::BTreeMap, fs};
 
@@ -16,25 +16,25 @@ use crate::{
 };
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// What every kernel has.
+/// A control that every kernel has.
 const LAST_RESORT: &str = "reno";
 
 /// A program and whether it is in the kernel.
 #[derive(Debug, Serialize)]
 pub struct Listed {
-    /// As users call it.
+    /// The name as users call it.
     pub name: &'static str,
-    /// What it is, or would be, in the kernel.
+    /// The name that it has, or would have, in the kernel.
     pub kernel_name: String,
-    /// In one line.
+    /// What the control does, in one line.
     pub summary: &'static str,
-    /// What it takes.
+    /// The parameters.
     pub parameters: &'static [Parameter],
     /// Their ranges as users write them, in the same order.
     pub ranges: Vec<String>,
     /// Their defaults as users write them, in the same order.
     pub defaults: Vec<String>,
-    /// What is loaded; absent: nothing that howdah loaded and that can be seen from here.
+    /// What is loaded; absent when howdah loaded nothing or nothing can be seen from here.
     pub loaded: Option<Loaded>,
     /// Whether the kernel has something of that name.
     pub in_kernel: bool,
@@ -43,7 +43,7 @@ pub struct Listed {
 /// What is in the kernel.
 #[derive(Debug, Serialize)]
 pub struct Loaded {
-    /// Of the howdah that loaded it.
+    /// The version of the howdah that loaded it.
     pub version: String,
     /// Whether it is the program and version that this howdah brings.
     pub current: bool,
@@ -60,7 +60,7 @@ pub struct Loading {
     pub kernel_name: String,
     /// `loaded`, `swapped` or `unchanged`.
     pub action: &'static str,
-    /// The version it took the place of, when it did.
+    /// The version whose place it took, where it did.
     pub replaced: Option<String>,
     /// Live connections and listeners that now run the new program.
     pub moved: usize,
@@ -82,7 +82,7 @@ pub struct Unloading {
 }
 
 impl Store {
-    /// Every program we bring. Needs no privilege, but then sees less.
+    /// Every program that howdah brings. Without root less is seen.
     pub fn list(&self) -> Vec<Listed> {
         let available = howdah_tcp::available_controls().unwrap_or_default();
         PROGRAMS
@@ -161,7 +161,7 @@ impl Store {
         })
     }
 
-    /// Registers the program, or puts it in the place of ours; whether it did that.
+    /// Registers the program, or puts it in the place of ours. Returns whether it took a place.
     fn put_in(&self, program: &Program, values: &[u64], about: &About) -> Result<bool, Error> {
         let kernel_name = self.kernel_name(program.name);
         let folder = self.folder(&kernel_name);

@@ -1,20 +1,20 @@
-//! What is mounted where, as this process sees it: proc_pid_mountinfo(5).
+//! The mounts that this process sees, read as proc_pid_mountinfo(5) describes.
 
 use std::{fs, path::PathBuf};
 
 /// A mounted file system.
 pub(crate) struct Mount {
-    /// What of the file system is seen there.
+    /// The part of the file system that is seen there.
     pub root: String,
-    /// Where.
+    /// The folder at which it is mounted.
     pub place: PathBuf,
     /// Its type.
     pub kind: String,
-    /// What whoever mounted it called it; for most types a device.
+    /// The source as given when it was mounted; for most types a device.
     pub source: String,
 }
 
-/// All of them; none where /proc is not mounted.
+/// All mounts of this process; none where /proc is not mounted.
 pub(crate) fn all() -> Vec<Mount> {
     let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     text.lines().filter_map(mount).collect()

@@ -30,7 +30,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Ours, then all that a process is in, holds a descriptor of, or that are mounted here.
+    /// This process's namespace, then all that a process is in, has a descriptor of, or that are mounted here.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let own = "/proc/thread-self/ns/net".into();
@@ -44,7 +44,7 @@ impl Namespace {
             .collect()
     }
 
-    /// The one of an inode.
+    /// The namespace with this inode.
     pub(crate) fn of(inode: u64) -> Result<Self, Error> {
         let found = Self::all().into_iter().find(|each| each.inode == inode);
         found.ok_or_else(|| Error::Rule {
@@ -54,7 +54,7 @@ impl Namespace {
         })
     }
 
-    /// The kernel's number of it, never used twice.
+    /// The kernel's cookie of the namespace, never used twice.
     pub(crate) fn cookie(&self) -> Result<u64, Error> {
         self.inside(|| {
             cookie_here().map_err(|source| Error::System {
@@ -97,13 +97,13 @@ impl Namespace {
     }
 }
 
-/// What new sockets of the calling thread's namespace use.
+/// The control that new sockets of the calling thread's namespace use.
 pub(crate) fn default_control() -> Option<String> {
     let text = fs::read_to_string(format!("{SYSCTLS}/tcp_congestion_control")).ok()?;
     Some(text.trim().to_owned())
 }
 
-/// Of the calling thread's namespace.
+/// The kernel's cookie of the calling thread's namespace.
 fn cookie_here() -> io::Result<u64> {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
     let mut cookie = 0_u64;
@@ -124,7 +124,7 @@ fn cookie_here() -> io::Result<u64> {
     }
 }
 
-/// Sets what new sockets of the calling thread's namespace use.
+/// Sets the control that new sockets of the calling thread's namespace use.
 pub(crate) fn set_default_control(name: &str) -> io::Result<()> {
     fs::write(format!("{SYSCTLS}/tcp_congestion_control"), name)
 }

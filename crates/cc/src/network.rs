@@ -1,4 +1,4 @@
-//! Where connections go: an address prefix and a range of ports.
+//! An address prefix and a range of ports, by which rules name the ends of connections.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
@@ -10,7 +10,7 @@ use crate::{Error, layout};
 const BITS_BEFORE: u32 = 64 + 64;
 const BITS_OF_FAMILY: u32 = 32;
 
-/// All addresses that begin alike.
+/// All addresses with the same first bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
@@ -20,9 +20,9 @@ pub struct Network {
 /// Ports, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Ports {
-    /// The first.
+    /// The first port.
     pub least: u16,
-    /// The last.
+    /// The last port.
     pub most: u16,
 }
 
@@ -44,7 +44,8 @@ impl Network {
         address.is_ipv4() == self.address.is_ipv4() && first(address, self.bits) == self.address
     }
 
-    /// In the network namespace of this cookie and the cgroup of this id; 0: every one.
+    /// The key in the kernel's map, for the network namespace of this cookie and the cgroup of this id; 0
+    /// stands for every one.
     pub(crate) fn key(&self, namespace: u64, cgroup: u64) -> layout::Prefix {
         let mut address = [0; 16];
         let family = match self.address {
@@ -66,7 +67,7 @@ impl Network {
         }
     }
 
-    /// As [`Self::key`], of all addresses.
+    /// The key of all addresses, as [`Self::key`].
     pub(crate) fn key_of_all(namespace: u64, cgroup: u64) -> layout::Prefix {
         layout::Prefix {
             bits: BITS_BEFORE,
@@ -77,7 +78,7 @@ impl Network {
         }
     }
 
-    /// Absent: all addresses.
+    /// The prefix that a key is for; absent when it is for all addresses.
     pub(crate) fn of_key(key: &layout::Prefix) -> Option<Self> {
         let bits = key.bits.checked_sub(BITS_BEFORE + BITS_OF_FAMILY)?;
         let family = if key.family == 4 {
@@ -95,7 +96,7 @@ impl Network {
 impl FromStr for Network {
     type Err = Error;
 
-    /// `10.9.0.0/16`, `2001:db8::/32`, or one address.
+    /// Reads `10.9.0.0/16`, `2001:db8::/32`, or one address.
     fn from_str(text: &str) -> Result<Self, Error> {
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits)),
@@ -174,7 +175,7 @@ impl Ports {
 impl FromStr for Ports {
     type Err = Error;
 
-    /// `5000-5100` or `5201`.
+    /// Reads `5000-5100` or `5201`.
     fn from_str(text: &str) -> Result<Self, Error> {
         let (least, most) = text.split_once('-').unwrap_or((text, text));
         let port = |text: &str| {

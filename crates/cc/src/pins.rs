@@ -1,4 +1,4 @@
-//! Where what outlives us is kept: a folder of the BPF file system.
+//! The folder of the BPF file system that keeps what outlives this process.
 
 use std::{
     fs, io,
@@ -15,14 +15,14 @@ use crate::{
     Error,
     layout::{About, Plain},
     loader::system,
-    lock::{self, Held},
+    lock::{self, Locks},
     mounts,
 };
 
 const BPF_FS: &str = "/sys/fs/bpf";
-/// What mounts of ours are called.
+/// The source of the mounts that howdah makes.
 const SOURCE: &str = "howdah";
-/// What a kernel with `CONFIG_BPF_PRELOAD` puts into each.
+/// The files that a kernel with `CONFIG_BPF_PRELOAD` puts into each.
 const PRELOADED: [&str; 2] = ["maps.debug", "progs.debug"];
 const BPF_FS_MAGIC: FsWord = 0xcafe_4a11;
 
@@ -33,17 +33,17 @@ pub struct Store {
     pub(crate) prefix: String,
 }
 
-/// Nobody else changes a store while this lives. What nothing needs any more is taken away in the end.
+/// A lock on a store: nobody else changes it while this lives. What nothing needs any more is taken away in the end.
 pub(crate) struct Lock<'a> {
     store: &'a Store,
-    held: Held,
+    locks: Locks,
 }
 
 impl Drop for Lock<'_> {
     fn drop(&mut self) {
         self.store.tidy();
         // An open folder would keep the file system busy.
-        self.held.folder = None;
+        self.locks.folder = None;
         if is_ours() && !is_used() {
             let _ = unmount(BPF_FS, UnmountFlags::empty());
         }
@@ -76,19 +76,19 @@ impl Store {
         })?;
         Ok(Lock {
             store: self,
-            held: Held {
+            locks: Locks {
                 folder: Some(lock::of_folder(&self.root)?),
                 mounting,
             },
         })
     }
 
-    /// What the program called `name` is in the kernel.
+    /// The name in the kernel of the program called `name`.
     pub(crate) fn kernel_name(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
 
-    /// Where a program's own pins are.
+    /// The folder of a program's own pins.
     pub(crate) fn folder(&self, kernel_name: &str) -> PathBuf {
         self.root.join(kernel_name)
     }
@@ -132,7 +132,7 @@ impl Store {
             .map_err(wrong)
     }
 
-    /// Takes a folder of pins away; what only they kept alive ends.
+    /// Removes a folder of pins. What only they kept alive ends.
     pub(crate) fn clear(&self, folder: &Path) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let _ = fs::remove_file(entry.path());
@@ -140,7 +140,7 @@ impl Store {
         let _ = fs::remove_dir(folder);
     }
 
-    /// Takes away what no program needs any more.
+    /// Removes what no program needs any more.
     fn tidy(&self) {
         let folders = fs::read_dir(&self.root).into_iter().flatten().flatten();
         if !folders.into_iter().any(|entry| entry.path().is_dir()) {

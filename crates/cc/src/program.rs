@@ -1,6 +1,6 @@
-//! The programs we bring, one row each.
+//! The programs that howdah brings: one for each folder of `controls` that has a `program.bpf.c`.
 
-use howdah_cc_model::{Algorithm, Parameter};
+use howdah_cc_model::{About, Parameter};
 use serde::Serialize;
 
 use crate::Error;
@@ -8,11 +8,11 @@ use crate::Error;
 /// A congestion control as a BPF program.
 #[derive(Debug)]
 pub struct Program {
-    /// As users call it, and as Linux calls its own where it has it.
+    /// The name as users call it, and as Linux calls its own where it has it.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// What the control does, in one line.
     pub summary: &'static str,
-    /// Those of its model, in the order in which the program declares them.
+    /// The parameters of its model, in the order in which the program declares them.
     pub parameters: &'static [Parameter],
     /// The compiled program.
     pub(crate) object: &'static [u8],
@@ -23,9 +23,9 @@ pub struct Program {
 pub struct Setting {
     /// The parameter's name.
     pub name: &'static str,
-    /// In the program's unit.
+    /// The value in the program's unit.
     pub value: u64,
-    /// As users write it.
+    /// The value as users write it.
     pub text: String,
 }
 
@@ -59,35 +59,14 @@ pub(crate) use object;
 #[repr(align(8))]
 pub(crate) struct Aligned<T>(pub T);
 
-/// All of them.
-pub static PROGRAMS: [Program; 4] = [
-    program(
-        Algorithm::Scalable,
-        "Scalable TCP (Kelly 2003): grows by 1 % a round trip, falls by an eighth",
-        object!("scalable"),
-    ),
-    program(
-        Algorithm::Htcp,
-        "H-TCP (Leith and Shorten 2004): grows faster the longer no loss came",
-        object!("htcp"),
-    ),
-    program(
-        Algorithm::HighSpeed,
-        "HighSpeed TCP (RFC 3649): grows faster and falls less in large windows",
-        object!("highspeed"),
-    ),
-    program(
-        Algorithm::Hold,
-        "A held window or rate for a guaranteed path: no slow start, no cut on loss",
-        object!("hold"),
-    ),
-];
+/// Every program, in the order of the names. `build.rs` makes the table.
+pub static PROGRAMS: &[Program] = include!(concat!(env!("OUT_DIR"), "/programs.rs"));
 
-const fn program(algorithm: Algorithm, summary: &'static str, object: &'static [u8]) -> Program {
+const fn program(name: &'static str, about: &About, object: &'static [u8]) -> Program {
     Program {
-        name: algorithm.name(),
-        summary,
-        parameters: algorithm.parameters(),
+        name,
+        summary: about.summary,
+        parameters: about.parameters,
         object,
     }
 }
@@ -101,8 +80,14 @@ impl Program {
             .find(|program| program.name == bare)
             .ok_or_else(|| Error::UnknownProgram {
                 name: name.to_owned(),
-                known: PROGRAMS.each_ref().map(|program| program.name).join(", "),
+                known: Self::names().join(", "),
             })
+    }
+
+    /// The names of all programs.
+    #[must_use]
+    pub fn names() -> Vec<&'static str> {
+        PROGRAMS.iter().map(|program| program.name).collect()
     }
 
     /// Tells builds of the same version apart (FNV-1a of the compiled program).
@@ -111,12 +96,12 @@ impl Program {
         self.object.iter().fold(0xcbf2_9ce4_8422_2325, mix)
     }
 
-    /// All parameters' values in the program's order: the defaults, but for what `given` says in text.
+    /// The values of all parameters in the program's order: the defaults, but for what `given` says in text.
     pub fn values(&self, given: &[(String, String)]) -> Result<Vec<u64>, Error> {
         self.values_over(None, given)
     }
 
-    /// The same over the values of an earlier load.
+    /// The values of all parameters, as [`Self::values`], where those of an earlier load stand for the defaults.
     pub(crate) fn values_over(
         &self,
         earlier: Option<&[u64]>,
@@ -201,7 +186,7 @@ mod tests {
 
     #[test]
     fn programs_declare_the_parameters_of_their_tables() {
-        for program in &PROGRAMS {
+        for program in PROGRAMS {
             let named: Vec<_> = program.parameters.iter().map(|each| each.name).collect();
             assert_eq!(declared(program), named, "{}", program.name);
         }

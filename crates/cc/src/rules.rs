@@ -1,4 +1,4 @@
-//! Rules as they lie in the maps: which connections, what they get, what each has done.
+//! The rules in the maps: which connections each is for, what they get, and what the rule has done.
 
 use std::{collections::BTreeSet, fmt, path::Path};
 
@@ -15,27 +15,27 @@ use crate::{
 /// The connections a rule is for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
-    /// Whose they are, itself or below it; absent: everybody's.
+    /// The cgroup whose connections they are, with those below it; absent for all.
     pub cgroup: Option<Cgroup>,
-    /// The far ends; absent: all.
+    /// The addresses of the far ends; absent for all.
     pub to: Option<Network>,
-    /// Ports of either end.
+    /// The ports, of which one end has one.
     pub ports: Ports,
-    /// Inode of their network namespace; absent: every one.
+    /// The inode of their network namespace; absent for every one.
     pub namespace: Option<u64>,
 }
 
 /// A rule and what it has done.
 #[derive(Clone, Debug, Serialize)]
 pub struct Rule {
-    /// From 1.
+    /// The number of the rule, from 1.
     pub number: u32,
-    /// Which connections.
+    /// The connections that the rule is for.
     #[serde(flatten)]
     pub place: Place,
-    /// What they get.
+    /// The congestion control that they get.
     pub control: String,
-    /// What `hd_hold` holds for each of them, or for all together; absent: the default.
+    /// What `hd_hold` holds for each of them, or for all together; absent for the default.
     pub target: Option<Target>,
     /// New connections it chose for.
     pub chosen: u64,
@@ -48,13 +48,13 @@ pub struct Rule {
 /// The network namespace and the cgroup of a rule, by numbers that no later ones have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scope {
-    /// 0: every namespace.
+    /// The cookie of the namespace; 0 for every one.
     pub cookie: u64,
-    /// 0: every cgroup.
+    /// The id of the cgroup; 0 for every one.
     pub cgroup: u64,
 }
 
-/// A rule to be.
+/// A rule that is not in force yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub place: Place,
@@ -70,7 +70,7 @@ pub(crate) struct Maps {
 }
 
 impl fmt::Display for Place {
-    /// As attach and detach take it.
+    /// A place as attach and detach take it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(cgroup) = &self.cgroup {
             write!(f, "--cgroup {cgroup} ")?;
@@ -87,7 +87,7 @@ impl fmt::Display for Place {
 }
 
 impl Place {
-    /// As people write it. One of `to` and `cgroup` has to be there.
+    /// Reads a place as people write it. One of `to` and `cgroup` has to be given.
     pub fn new(
         to: Option<&str>,
         ports: &str,
@@ -108,7 +108,7 @@ impl Place {
         })
     }
 
-    /// Where it is now, or the cgroup that is not there.
+    /// The scope of the place now, or the cgroup that is not there.
     pub(crate) fn scope(&self) -> Result<Result<Scope, &Cgroup>, Error> {
         let cgroup = match &self.cgroup {
             None => 0,
@@ -158,7 +158,7 @@ impl Wanted {
             && rule.control == self.control
     }
 
-    /// Refuses to lie in the way of another: rules are told apart by cgroup, namespace, prefix and ports alone.
+    /// Refuses a rule that overlaps with another. Cgroup, namespace, prefix and ports alone tell rules apart.
     fn check(&self, rules: &[Rule]) -> Result<(), Error> {
         let Place { to, ports, .. } = &self.place;
         let overlap = |one: &Option<Network>, other: &Option<Network>| match (one, other) {
@@ -232,8 +232,8 @@ impl Rule {
         }
     }
 
-    /// What it does to a connection that lives when it begins.
-    pub(crate) fn taking(&self) -> Change {
+    /// The change to a live connection when the rule begins.
+    pub(crate) fn adopt(&self) -> Change {
         Change {
             to: Some(self.control.clone()),
             target: Some(self.target.unwrap_or_default()),
@@ -242,26 +242,23 @@ impl Rule {
         }
     }
 
-    /// What it does to one that another of the rules `there` chose for, unless somebody chose for it since.
-    pub(crate) fn taking_over(&self, connection: &Connection, there: &[Rule]) -> Option<Change> {
+    /// The change to a connection that another of the rules `there` chose for, unless somebody chose for it since.
+    pub(crate) fn adopt_from(&self, connection: &Connection, there: &[Rule]) -> Option<Change> {
         let (number, _) = connection.rule.as_ref()?;
         let other = there.iter().find(|rule| rule.number == *number)?;
-        (*number != self.number && connection.control == other.control).then(|| self.taking())
+        (*number != self.number && connection.control == other.control).then(|| self.adopt())
     }
 
-    /// What its end does to a connection it chose for, which then is for the rule `next`, if for any; who chose another
+    /// The change, when the rule ends, to a connection it chose for, which then is for the rule `next`,
+    /// if for any. One that chose another
     /// control since keeps that.
-    pub(crate) fn giving_back(
-        &self,
-        connection: &Connection,
-        next: Option<&Rule>,
-    ) -> Option<Change> {
+    pub(crate) fn release(&self, connection: &Connection, next: Option<&Rule>) -> Option<Change> {
         let (_, before) = connection
             .rule
             .as_ref()
             .filter(|(number, _)| *number == self.number)?;
         if let Some(next) = next.filter(|_| connection.control == self.control) {
-            return Some(next.taking());
+            return Some(next.adopt());
         }
         Some(Change {
             to: (connection.control == self.control).then(|| before.clone()),
@@ -272,7 +269,7 @@ impl Rule {
     }
 }
 
-/// The rule that is for a connection: the order of `src/bpf/attach.bpf.c`.
+/// The rule that is for a connection, in the order of `src/bpf/attach.bpf.c`.
 pub(crate) fn choose<'a>(
     rules: impl IntoIterator<Item = &'a Rule>,
     connection: &Connection,
@@ -288,7 +285,7 @@ fn named(to: &Option<Network>) -> String {
 }
 
 impl Maps {
-    /// Those pinned in `folder`.
+    /// The maps pinned in `folder`.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let open = |name: &str, value_bytes: usize| {
             let map = MapHandle::from_pinned_path(folder.join(name))
@@ -324,7 +321,7 @@ impl Maps {
         Ok(found)
     }
 
-    /// Beside the rules that are there `earlier`; all of them or none.
+    /// Adds rules beside those that are there `earlier`, all of them or none.
     pub fn add(&self, wanted: &[Wanted], earlier: &[Rule]) -> Result<Vec<Rule>, Error> {
         let mut all = earlier.to_vec();
         for each in wanted {
@@ -415,7 +412,7 @@ impl Maps {
         )
     }
 
-    /// Of exactly this prefix: a shorter one would be found as well, but rules never overlap.
+    /// The ranges of exactly this prefix. A shorter one would be found as well, but rules never overlap.
     fn ranges(&self, prefix: &layout::Prefix) -> Result<Ranges, Error> {
         let value = self.prefixes.lookup(prefix.bytes(), MapFlags::ANY);
         let value = value.map_err(|error| system("read the rules", &error))?;

@@ -1,7 +1,7 @@
 //! Shares: rates that connections hold together under `hd_hold`, each for as long as its lease lasts.
 //!
-//! They lie in two maps: what may be sent is written here, what is sent by the program, and neither ever
-//! writes over the other. Both outlive us, so whoever starts again finds its shares by name.
+//! They lie in two maps. User space writes what may be sent, the program writes what is sent, and neither
+//! writes over the other. Both outlive this process, so whoever starts again finds its shares by name.
 
 use std::collections::BTreeMap;
 
@@ -20,40 +20,40 @@ use crate::{
 /// What connections may send together, and what they do.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Share {
-    /// From 1; what a target names.
+    /// The number of the share, from 1, by which a target names it.
     pub number: u32,
-    /// Whose it is.
+    /// The owner.
     pub owner: String,
-    /// Among those of its owner.
+    /// The name among the shares of its owner.
     pub name: String,
-    /// On the wire, until the lease has run out.
+    /// The rate on the wire until the lease has run out, bits per second.
     pub rate_bps: u64,
-    /// From then on; 0: each connection is ordinary.
+    /// The rate from then on; at 0 each connection is an ordinary one.
     pub minimum_bps: u64,
-    /// When that is, by `CLOCK_BOOTTIME`.
+    /// The end of the lease, by `CLOCK_BOOTTIME`.
     pub until_ns: u64,
-    /// How long that was away when this was read; 0: the lease has run out.
+    /// The time left of the lease when this was read; 0 when it has run out.
     pub left_s: f64,
-    /// Under `hd_hold` now.
+    /// The connections under `hd_hold` now.
     pub connections: u32,
-    /// Those that divide it: they have data that waits for nothing but its turn.
+    /// The connections that divide the share: they have data that waits for nothing but its turn.
     pub active: u32,
-    /// On the wire, by all of its connections, since it was defined.
+    /// Bytes that all of its connections have sent on the wire since the share was defined.
     pub sent_bytes: u64,
-    /// Of payload, likewise. As TCP counts it, the end of a connection is one.
+    /// Bytes of payload acknowledged in the same time. As TCP counts, the end of a connection is one.
     pub acked_bytes: u64,
 }
 
 /// What giving shares to connections has done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Placing {
-    /// Rules that are new.
+    /// The number of new rules.
     pub begun: usize,
-    /// Rules that are no more.
+    /// The number of rules that ended.
     pub ended: usize,
     /// Live connections that were given a share, or what they had before one.
     pub moved: usize,
-    /// Cgroups that are not there. A rule for one that was stays.
+    /// The cgroups that are not there. A rule for one that was there stays.
     pub missing: Vec<Cgroup>,
 }
 
@@ -84,7 +84,7 @@ impl Store {
 }
 
 impl Shares {
-    /// Those of `owner` that there are. `hd_hold` must be loaded.
+    /// The shares of `owner` that there are. `hd_hold` must be loaded.
     pub fn open(store: &Store, owner: &str) -> Result<Self, Error> {
         kernel::check()?;
         check_name("owner of shares", owner)?;
@@ -134,7 +134,7 @@ impl Shares {
             .write(number, &self.value(name, rate_bps, minimum_bps, until_ns))
     }
 
-    /// All of them, by name.
+    /// All shares of this owner, by name.
     pub fn all(&self) -> Result<Vec<Share>, Error> {
         let numbers = self.numbers.values();
         numbers.map(|&number| self.maps.share(number)).collect()
@@ -310,7 +310,7 @@ impl Maps {
     }
 }
 
-/// With [`MapFlags::LOCK`] all of a value is of the same write.
+/// Reads a value. With [`MapFlags::LOCK`] all of it comes from the same write.
 fn read<T: Plain>(map: &MapHandle, number: u32, flags: MapFlags) -> Result<T, Error> {
     let value = map.lookup(&(number - 1).to_ne_bytes(), flags);
     let value = value.map_err(|error| system("read a share", &error))?;

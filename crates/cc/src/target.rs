@@ -13,10 +13,10 @@ use crate::{
     loader::system,
 };
 
-/// What can be held.
+/// The rates that can be held.
 pub(crate) const RATES_BPS: RangeInclusive<u64> = 8_000..=1_000_000_000_000;
 
-/// Which connections: those to `remote`, and from `local` if that is given.
+/// A name of connections: those to `remote`, and from `local` if that is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowName {
     /// This end.
@@ -28,14 +28,14 @@ pub struct FlowName {
 /// What setting a target has done.
 #[derive(Debug, Serialize)]
 pub struct Targeted {
-    /// The new target; absent: none any more.
+    /// The new target; absent when there is none any more.
     pub target: Option<Target>,
-    /// The connections it was given to; absent: it is the default.
+    /// The number of connections it was given to; absent when it is the default.
     pub flows: Option<usize>,
 }
 
 impl Target {
-    /// A rate in bits per second or a window in packets.
+    /// A target of a rate in bits per second or of a window in packets.
     pub fn new(rate_bps: Option<u64>, window_packets: Option<i64>) -> Result<Self, Error> {
         let wrong = |why: &str| {
             Err(Error::Target {
@@ -65,7 +65,7 @@ impl Target {
 }
 
 impl Store {
-    /// What connections without a target of their own hold; `None`: nothing, or `hd_hold` is not loaded.
+    /// What connections without a target of their own hold; `None` when that is nothing or `hd_hold` is not loaded.
     #[must_use]
     pub fn default_target(&self) -> Option<Target> {
         let map = MapHandle::from_pinned_path(self.default_target_path()).ok()?;
@@ -129,7 +129,7 @@ impl Store {
         self.hold_folder().join("default_target")
     }
 
-    /// Where the maps of `hd_hold` are.
+    /// The folder of the maps of `hd_hold`.
     pub(crate) fn hold_folder(&self) -> std::path::PathBuf {
         self.folder(&self.kernel_name("hold"))
     }
@@ -146,7 +146,7 @@ impl FlowName {
 impl FromStr for FlowName {
     type Err = Error;
 
-    /// `REMOTE:PORT` or `LOCAL:PORT-REMOTE:PORT`, IPv6 addresses in brackets.
+    /// Reads `REMOTE:PORT` or `LOCAL:PORT-REMOTE:PORT`, with IPv6 addresses in brackets.
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = || Error::Target {
             why: format!(

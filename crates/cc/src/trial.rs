@@ -1,4 +1,4 @@
-//! A program registered only as long as somebody holds it: for tests and measurements.
+//! A program that is registered only while a value lives, for tests and measurements.
 
 use libbpf_rs::Link;
 

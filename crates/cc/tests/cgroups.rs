@@ -2,17 +2,19 @@
 
 mod own;
 mod path;
+mod privilege;
 
 use std::{
     fs,
     net::{TcpListener, TcpStream},
     path::PathBuf,
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitCode, Stdio},
 };
 
 use howdah_cc::{Connection, Place, Shares};
 use own::{Own, place, said};
-use path::{Path, privileged, send};
+use path::{Path, send};
+use privilege::tests;
 
 /// A cgroup of a test's own with one below it, and processes in both.
 struct Groups {
@@ -105,11 +107,7 @@ fn all_of(cgroup: &str, namespace: u64) -> Place {
     Place::new(None, "1-65535", Some(cgroup), Some(namespace)).unwrap()
 }
 
-#[test]
 fn the_deepest_cgroup_decides_and_what_it_leaves_goes_to_the_next() {
-    if !privileged() {
-        return;
-    }
     let own = Own::new('u');
     for program in ["scalable", "highspeed"] {
         own.load(program, &[]).unwrap();
@@ -184,11 +182,7 @@ fn the_deepest_cgroup_decides_and_what_it_leaves_goes_to_the_next() {
     }
 }
 
-#[test]
 fn a_cgroup_that_is_not_there_is_refused_or_waited_for() {
-    if !privileged() {
-        return;
-    }
     let own = Own::new('w');
     own.load("hold", &[]).unwrap();
     let path = Path::new(100_000_000, 2_000_000, 0.0);
@@ -237,7 +231,6 @@ fn a_cgroup_that_is_not_there_is_refused_or_waited_for() {
     own.store.detach(&rule).unwrap();
 }
 
-#[test]
 fn a_rule_says_whose_or_where() {
     let refused = said(Place::new(None, "1", None, None));
     assert!(refused.contains("by a prefix they go to, by a cgroup"));
@@ -248,4 +241,13 @@ fn a_rule_says_whose_or_where() {
     );
     let whole = Place::new(None, "1-65535", Some("/"), None).unwrap();
     assert_eq!(whole.to_string(), "--cgroup / --ports 1-65535");
+}
+
+fn main() -> ExitCode {
+    let needing = tests![
+        the_deepest_cgroup_decides_and_what_it_leaves_goes_to_the_next,
+        a_cgroup_that_is_not_there_is_refused_or_waited_for
+    ];
+    let others = tests![a_rule_says_whose_or_where];
+    privilege::run(path::missing_privilege(), needing, others)
 }

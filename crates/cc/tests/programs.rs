@@ -1,11 +1,25 @@
-//! Each program in the running kernel: verified, chosen by a socket, and every callback run.
+//! Each program in the running kernel is verified, chosen by a socket, and has every callback run.
 
 mod path;
+mod privilege;
 
-use std::{fs::File, io, mem, os::fd::FromRawFd};
+use std::{
+    fs::File,
+    io::{self, Write as _},
+    mem,
+    net::{Shutdown, TcpStream},
+    os::fd::FromRawFd,
+    process::ExitCode,
+    thread,
+    time::{Duration, Instant},
+};
 
 use howdah_cc::{Error, PROGRAMS, Program, Store, Trial};
-use path::{Path, privileged, send};
+use howdah_link::Change;
+use howdah_tcp::Info;
+use path::{Path, send};
+use privilege::{Test, tests};
+use rustix::net::sockopt::{set_socket_send_buffer_size, set_tcp_congestion, tcp_congestion};
 
 /// Counts runs of programs while it lives.
 struct Counting(#[expect(dead_code, reason = "held open")] File);
@@ -27,12 +41,12 @@ fn runs(program: u32) -> u64 {
     unsafe {
         let fd = File::from_raw_fd(libbpf_sys::bpf_prog_get_fd_by_id(program));
         let mut info: libbpf_sys::bpf_prog_info = mem::zeroed();
-        let asked = libbpf_sys::bpf_prog_get_info_by_fd(
+        let failed = libbpf_sys::bpf_prog_get_info_by_fd(
             std::os::fd::AsRawFd::as_raw_fd(&fd),
             &raw mut info,
             &raw mut length,
         );
-        assert_eq!(asked, 0);
+        assert_eq!(failed, 0);
         info.run_cnt
     }
 }
@@ -50,51 +64,74 @@ fn trial(store: &Store, program: &Program) -> Result<Trial, Error> {
     Trial::begin(store, program, &program.values(&[])?)
 }
 
-fn assert_all_callbacks_run(name: &str, but: &[&str]) {
-    if !privileged() {
-        return;
-    }
-    let program = Program::find(name).unwrap();
+/// A program under loss, on both families, then through an undo and back to another control, so that each of
+/// its callbacks has a reason to run.
+fn every_callback_runs(program: &Program) {
     let _counting = Counting::begin();
     let trial = trial(&store('c'), program).unwrap_or_else(|error| panic!("{error}"));
     for family in [4, 6] {
         let path = Path::new(50_000_000, 20_000_000, 0.002);
         let (mut near, mut far) = path.connection(trial.name(), family);
         send(&mut near, &mut far, 4_000_000);
-        let used = rustix::net::sockopt::tcp_congestion(&near).unwrap();
-        assert_eq!(used, trial.name());
+        assert_eq!(tcp_congestion(&near).unwrap(), trial.name());
+        undo(trial.name(), family);
+        set_tcp_congestion(&near, "reno").unwrap();
     }
     for (callback, id) in trial.callbacks().unwrap() {
-        let ran = runs(id) > 0;
-        assert_eq!(ran, !but.contains(&callback.as_str()), "{callback}");
+        assert!(runs(id) > 0, "{callback}");
     }
 }
 
-#[test]
-fn scalable_runs() {
-    assert_all_callbacks_run("scalable", &["scalable_undo_cwnd"]);
+/// The delay of a path jumps by more than a timeout. The sender takes what is late for lost, until the ACKs of
+/// the first transmission say that it was not (Eifel, RFC 3522): then the window it had comes back.
+fn undo(control: &str, family: u8) {
+    const RTT_NS: u64 = 20_000_000;
+    let jump = Change {
+        at_ns: 500_000_000,
+        delay_ns: Some(500_000_000),
+        ..Change::default()
+    };
+    let path = Path::of(1_000_000_000, RTT_NS, 0.0, vec![jump]);
+    let (near, far) = path.connection(control, family);
+    // The buffer bounds the window, so that nothing is lost and slow start has no end.
+    set_socket_send_buffer_size(&near, 1 << 18).unwrap();
+    let looks = looks_while_sending(near, far, Duration::from_millis(1_600));
+
+    let cut = looks
+        .iter()
+        .position(|look| look.ssthresh_segments.is_some());
+    let cut = cut.unwrap_or_else(|| panic!("{control} never took what was late for lost"));
+    let (before, after) = (&looks[cut - 1], &looks[cut..]);
+    assert!(before.cwnd_segments > 50, "{}", before.cwnd_segments);
+    let fallen = after.iter().map(|look| look.cwnd_segments).min();
+    assert!(fallen < Some(before.cwnd_segments / 2), "{fallen:?}");
+    let undone = after.iter().find(|look| look.ssthresh_segments.is_none());
+    let undone = undone.unwrap_or_else(|| panic!("{control} never undid its cut"));
+    assert!(
+        undone.cwnd_segments >= before.cwnd_segments,
+        "{control}: {} before, {} after the undo",
+        before.cwnd_segments,
+        undone.cwnd_segments,
+    );
 }
 
-#[test]
-fn htcp_runs() {
-    assert_all_callbacks_run("htcp", &["htcp_undo_cwnd"]);
+/// What a connection that always has data says of itself, about every millisecond.
+fn looks_while_sending(near: TcpStream, far: TcpStream, span: Duration) -> Vec<Info> {
+    let until = Instant::now() + span;
+    thread::scope(|scope| {
+        scope.spawn(|| io::copy(&mut &far, &mut io::sink()));
+        scope.spawn(|| while (&near).write_all(&[0; 1 << 16]).is_ok() {});
+        let mut looks = vec![];
+        while Instant::now() < until {
+            looks.push(Info::read(&near).unwrap());
+            thread::sleep(Duration::from_millis(1));
+        }
+        near.shutdown(Shutdown::Both).unwrap();
+        looks
+    })
 }
 
-#[test]
-fn highspeed_runs() {
-    assert_all_callbacks_run("highspeed", &["highspeed_undo_cwnd"]);
-}
-
-#[test]
-fn hold_runs() {
-    assert_all_callbacks_run("hold", &["hold_undo_cwnd", "hold_release"]);
-}
-
-#[test]
 fn a_name_that_is_taken_is_refused_and_freed_at_the_end() {
-    if !privileged() {
-        return;
-    }
     let program = Program::find("scalable").unwrap();
     let store = store('n');
     let first = trial(&store, program).unwrap();
@@ -106,11 +143,7 @@ fn a_name_that_is_taken_is_refused_and_freed_at_the_end() {
     trial(&store, program).unwrap();
 }
 
-#[test]
 fn a_name_the_kernel_cannot_take_is_refused_in_one_line_with_its_log_kept() {
-    if !privileged() {
-        return;
-    }
     let nameless = Store::at("howdah-test", "\0");
     let refused = trial(&nameless, Program::find("scalable").unwrap());
     let Err(refused) = refused else {
@@ -120,9 +153,8 @@ fn a_name_the_kernel_cannot_take_is_refused_in_one_line_with_its_log_kept() {
     assert!(refused.log().is_some());
 }
 
-#[test]
 fn every_program_has_parameters_in_range_and_names_that_fit() {
-    for program in &PROGRAMS {
+    for program in PROGRAMS {
         assert!(program.name.len() + "hd_".len() <= 15, "{}", program.name);
         for parameter in program.parameters {
             assert!(parameter.allows(parameter.default));
@@ -136,7 +168,17 @@ fn every_program_has_parameters_in_range_and_names_that_fit() {
     }
 }
 
-#[test]
+fn the_docs_name_every_parameter() {
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cc.md");
+    let docs = std::fs::read_to_string(docs).unwrap();
+    for program in PROGRAMS {
+        for parameter in program.parameters {
+            let named = format!("`{}`", parameter.name);
+            assert!(docs.contains(&named), "{}: {named}", program.name);
+        }
+    }
+}
+
 fn wrong_parameters_are_refused_in_one_line() {
     let hold = Program::find("hd_hold").unwrap();
     for (name, text, says) in [
@@ -181,7 +223,25 @@ fn wrong_parameters_are_refused_in_one_line() {
     assert!(error.to_string().ends_with("it has none"), "{error}");
     let error = Program::find("cubic").unwrap_err().to_string();
     assert!(
-        error.ends_with("howdah brings scalable, htcp, highspeed, hold"),
+        error.ends_with(&format!("howdah brings {}", Program::names().join(", "))),
         "{error}"
     );
+}
+
+fn main() -> ExitCode {
+    let each = PROGRAMS.iter().map(|program| -> Test {
+        let name = format!("every_callback_of_{}_runs", program.name);
+        (name, Box::new(|| every_callback_runs(program)))
+    });
+    let mut needing = tests![
+        a_name_that_is_taken_is_refused_and_freed_at_the_end,
+        a_name_the_kernel_cannot_take_is_refused_in_one_line_with_its_log_kept,
+    ];
+    needing.extend(each);
+    let others = tests![
+        every_program_has_parameters_in_range_and_names_that_fit,
+        the_docs_name_every_parameter,
+        wrong_parameters_are_refused_in_one_line,
+    ];
+    privilege::run(path::missing_privilege(), needing, others)
 }

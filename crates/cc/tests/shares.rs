@@ -2,9 +2,11 @@
 
 mod own;
 mod path;
+mod privilege;
 
 use std::{
     net::TcpListener,
+    process::ExitCode,
     thread,
     time::{Duration, Instant},
 };
@@ -12,7 +14,8 @@ use std::{
 use howdah_cc::{Placing, Share, Shares};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use own::{Own, place, said};
-use path::{Path, privileged, send};
+use path::{Path, send};
+use privilege::tests;
 use rustix::net::sockopt::tcp_congestion;
 
 const FOR_EVER: u64 = u64::MAX;
@@ -46,11 +49,7 @@ fn place_images(shares: &Shares, to: &str, listener: &TcpListener) -> Placing {
         .unwrap()
 }
 
-#[test]
 fn a_share_stays_as_it_was_set_until_it_is_removed() {
-    if !privileged() {
-        return;
-    }
     let own = Own::new('a');
     let refused = said(Shares::open(&own.store, "one"));
     assert!(refused.contains("howdah cc load hold"), "{refused}");
@@ -84,11 +83,7 @@ fn a_share_stays_as_it_was_set_until_it_is_removed() {
     assert_eq!((next.number, next.sent_bytes), (new.number, 0));
 }
 
-#[test]
 fn connections_are_counted_where_their_rule_says_and_while_they_live() {
-    if !privileged() {
-        return;
-    }
     let own = Own::new('b');
     let (mut shares, number) = images(&own);
     let path = Path::new(100_000_000, 2_000_000, 0.0);
@@ -122,11 +117,7 @@ fn connections_are_counted_where_their_rule_says_and_while_they_live() {
     }
 }
 
-#[test]
 fn a_connection_that_ends_or_cannot_send_leaves_the_share_to_others() {
-    if !privileged() {
-        return;
-    }
     let own = Own::new('e');
     let (shares, _) = images(&own);
     let path = Path::new(100_000_000, 2_000_000, 0.0);
@@ -162,11 +153,7 @@ fn a_connection_that_ends_or_cannot_send_leaves_the_share_to_others() {
 }
 
 /// What a kernel leaves that skipped the program which should have counted a connection out.
-#[test]
 fn one_that_went_uncounted_takes_no_part_for_long() {
-    if !privileged() {
-        return;
-    }
     let own = Own::new('u');
     let (shares, number) = images(&own);
     let path = Path::new(100_000_000, 2_000_000, 0.0);
@@ -198,4 +185,15 @@ fn one_that_went_uncounted_takes_no_part_for_long() {
     sender.join().unwrap();
     assert_eq!(once(&shares, |share| share.active == 0).active, 0);
     shares.place(&[]).unwrap();
+}
+
+fn main() -> ExitCode {
+    let needing = tests![
+        a_share_stays_as_it_was_set_until_it_is_removed,
+        connections_are_counted_where_their_rule_says_and_while_they_live,
+        a_connection_that_ends_or_cannot_send_leaves_the_share_to_others,
+        one_that_went_uncounted_takes_no_part_for_long
+    ];
+    let others = tests![];
+    privilege::run(path::missing_privilege(), needing, others)
 }

@@ -1,23 +1,22 @@
-//! What outlives us: loading, swapping under live connections, targets, rules, and taking all away.
+//! Programs, targets and rules that outlive their process: loaded, swapped under live connections, removed.
 
 mod own;
 mod path;
+mod privilege;
 
 use std::{
     net::TcpStream,
+    process::ExitCode,
     time::{Duration, Instant},
 };
 
 use howdah_cc::{Place, Program, Target};
 use own::{Own, place, said};
-use path::{Path, privileged, send};
+use path::{Path, send};
+use privilege::tests;
 use rustix::net::sockopt::tcp_congestion;
 
-#[test]
 fn loaded_it_outlives_its_loader_and_unloading_moves_its_connections() {
-    if !privileged() {
-        return;
-    }
     let own = Own::new('l');
     let scalable = Program::find("scalable").unwrap();
     let name = own.name("scalable");
@@ -42,11 +41,7 @@ fn loaded_it_outlives_its_loader_and_unloading_moves_its_connections() {
     assert!(!own.root.exists());
 }
 
-#[test]
 fn a_swap_keeps_parameters_and_takes_live_connections_along() {
-    if !privileged() {
-        return;
-    }
     let own = Own::new('s');
     own.load("scalable", &[("md_shift", "4")]).unwrap();
     let path = Path::new(100_000_000, 2_000_000, 0.0);
@@ -62,17 +57,14 @@ fn a_swap_keeps_parameters_and_takes_live_connections_along() {
     assert_eq!(values, [50, 4]);
     send(&mut near, &mut far, 100_000);
     assert_eq!(tcp_congestion(&near).unwrap(), own.name("scalable"));
-    let listed = own.store.list();
-    let loaded = listed[0].loaded.as_ref().unwrap();
+    let mut listed = own.store.list().into_iter();
+    let scalable = listed.find(|each| each.name == "scalable").unwrap();
+    let loaded = scalable.loaded.unwrap();
     assert!(loaded.current && loaded.understood);
     assert_eq!(loaded.settings, done.settings);
 }
 
-#[test]
 fn a_program_of_other_maps_is_left_alone_but_can_be_unloaded() {
-    if !privileged() {
-        return;
-    }
     let own = Own::new('o');
     own.load("hold", &[]).unwrap();
     let about = own.root.join(own.name("hold")).join("about");
@@ -101,12 +93,8 @@ fn a_program_of_other_maps_is_left_alone_but_can_be_unloaded() {
     own.store.unload(Program::find("hold").unwrap()).unwrap();
 }
 
-#[test]
 fn rules_of_other_maps_are_refused_with_the_way_out() {
     use libbpf_rs::{MapHandle, MapType};
-    if !privileged() {
-        return;
-    }
     let own = Own::new('p');
     own.load("scalable", &[]).unwrap();
     let folder = own.root.join("attach");
@@ -138,11 +126,7 @@ fn rate(near: &mut TcpStream, far: &mut TcpStream, bytes: usize) -> f64 {
     bytes as f64 / began.elapsed().as_secs_f64()
 }
 
-#[test]
 fn a_target_is_held_through_loss_and_a_new_one_counts_at_once() {
-    if !privileged() {
-        return;
-    }
     let own = Own::new('t');
     own.load("hold", &[]).unwrap();
     let target = |rate_bps| Target::new(Some(rate_bps), None).unwrap();
@@ -201,11 +185,7 @@ fn a_target_is_held_through_loss_and_a_new_one_counts_at_once() {
     }
 }
 
-#[test]
 fn the_guard_falls_back_under_heavy_loss_and_says_so() {
-    if !privileged() {
-        return;
-    }
     let own = Own::new('g');
     own.load("hold", &[("guard_loss", "2%"), ("guard_rounds", "4")])
         .unwrap();
@@ -220,7 +200,6 @@ fn the_guard_falls_back_under_heavy_loss_and_says_so() {
     assert!(hold.rounds_held < hold.rounds, "{hold:?}");
 }
 
-#[test]
 fn wrong_targets_are_refused() {
     for (rate, window, says) in [
         (Some(0), None, "below 8 kb/s"),
@@ -232,11 +211,7 @@ fn wrong_targets_are_refused() {
     }
 }
 
-#[test]
 fn rules_choose_for_new_connections_move_old_ones_and_leave_others_alone() {
-    if !privileged() {
-        return;
-    }
     let own = Own::new('r');
     own.load("scalable", &[]).unwrap();
     let name = own.name("scalable");
@@ -263,11 +238,7 @@ fn rules_choose_for_new_connections_move_old_ones_and_leave_others_alone() {
     }
 }
 
-#[test]
 fn a_rule_of_one_namespace_leaves_the_same_addresses_in_another_alone() {
-    if !privileged() {
-        return;
-    }
     let own = Own::new('m');
     own.load("scalable", &[]).unwrap();
     let name = own.name("scalable");
@@ -310,11 +281,7 @@ fn a_rule_of_one_namespace_leaves_the_same_addresses_in_another_alone() {
     }
 }
 
-#[test]
 fn rules_that_cannot_be_are_refused() {
-    if !privileged() {
-        return;
-    }
     let own = Own::new('x');
     let attach =
         |to: &str, ports: &str, control: &str| own.store.attach(place(to, ports), control, None);
@@ -356,4 +323,20 @@ fn rules_that_cannot_be_are_refused() {
         .detach(&place("192.0.2.0/24", "5000-5100"))
         .unwrap();
     assert!(said(own.store.detach(&place("192.0.2.0/24", "6000"))).contains("no rule is attached"));
+}
+
+fn main() -> ExitCode {
+    let needing = tests![
+        loaded_it_outlives_its_loader_and_unloading_moves_its_connections,
+        a_swap_keeps_parameters_and_takes_live_connections_along,
+        a_program_of_other_maps_is_left_alone_but_can_be_unloaded,
+        rules_of_other_maps_are_refused_with_the_way_out,
+        a_target_is_held_through_loss_and_a_new_one_counts_at_once,
+        the_guard_falls_back_under_heavy_loss_and_says_so,
+        rules_choose_for_new_connections_move_old_ones_and_leave_others_alone,
+        a_rule_of_one_namespace_leaves_the_same_addresses_in_another_alone,
+        rules_that_cannot_be_are_refused
+    ];
+    let others = tests![wrong_targets_are_refused];
+    privilege::run(path::missing_privilege(), needing, others)
 }

@@ -64,7 +64,7 @@ impl FirstArrival {
     }
 
     /// When the first packet since [`Self::ask`] came, ns of CLOCK_MONOTONIC; None: none has.
-    pub fn told_ns(&self) -> Option<u64> {
+    pub fn noted_ns(&self) -> Option<u64> {
         match self.note().load(Ordering::Acquire) {
             0 => None,
             ns => Some(ns),

@@ -26,7 +26,7 @@ const BATCH: usize = 8;
 
 /// A packet, or a piece of one, on its way.
 #[derive(Debug)]
-struct Held {
+struct InFlight {
     stored: Stored,
     first: u32,
     count: u32,
@@ -39,14 +39,14 @@ struct Held {
 
 /// One direction.
 #[derive(Debug)]
-struct Way {
+struct DirectionPath {
     index: usize,
     model: Direction,
-    /// Largest number of bytes held, where no queue of the model limits them.
+    /// Largest number of bytes in flight, where no queue of the model limits them.
     unshaped_limit_bytes: Option<u64>,
     store: Store,
-    held: VecDeque<Held>,
-    held_bytes: u64,
+    in_flight: VecDeque<InFlight>,
+    in_flight_bytes: u64,
     runs: Vec<Run>,
     unread: Unread,
 }
@@ -54,7 +54,7 @@ struct Way {
 /// The thread's state.
 #[derive(Debug)]
 pub(crate) struct DataPath {
-    ways: [Way; 2],
+    paths: [DirectionPath; 2],
     pool: Pool,
     overhead_bytes: u32,
     scratch: Vec<u8>,
@@ -74,10 +74,10 @@ impl DataPath {
         alive: OwnedFd,
     ) -> Self {
         let mut index = 0;
-        let ways = Direction::pair(spec).map(|model| {
+        let paths = Direction::pair(spec).map(|model| {
             let direction = [&spec.near_to_far, &spec.far_to_near][index];
             index += 1;
-            Way {
+            DirectionPath {
                 index: index - 1,
                 model,
                 unshaped_limit_bytes: match direction.rate_bps {
@@ -85,8 +85,8 @@ impl DataPath {
                     Some(_) => None,
                 },
                 store: Store::default(),
-                held: VecDeque::with_capacity(4096),
-                held_bytes: 0,
+                in_flight: VecDeque::with_capacity(4096),
+                in_flight_bytes: 0,
                 runs: Vec::new(),
                 unread: Unread::default(),
             }
@@ -94,7 +94,7 @@ impl DataPath {
         let overhead_bytes = spec.frame_overhead_bytes;
         let scratch = vec![0; LARGEST_PACKET_BYTES];
         DataPath {
-            ways,
+            paths,
             pool,
             overhead_bytes,
             scratch,
@@ -116,8 +116,8 @@ impl DataPath {
                 let hosts = self.shared.hosts.iter();
                 steering.follow(&self.idle, hosts.filter_map(|host| host.steering.as_ref()));
             }
-            for way in 0..2 {
-                moved += self.take(way, clock)?;
+            for path in 0..2 {
+                moved += self.take(path, clock)?;
             }
             if moved == 0 {
                 self.wait(clock)?;
@@ -141,64 +141,69 @@ impl DataPath {
     }
 
     /// Writes what is due to the host at the other end, a batch at most; returns how many.
-    fn release_some(&mut self, way: usize, clock: Clock) -> usize {
+    fn release_some(&mut self, path: usize, clock: Clock) -> usize {
         let DataPath {
-            ways,
+            paths,
             pool,
             overhead_bytes,
             shared,
             idle,
             ..
         } = self;
-        let way = &mut ways[way];
-        let flow = &shared.flows[way.index];
-        let to = &shared.hosts[1 - way.index].tun;
+        let path = &mut paths[path];
+        let flow = &shared.flows[path.index];
+        let to = &shared.hosts[1 - path.index].tun;
         for done in 0..BATCH {
             let now_ns = clock.now_ns();
-            if way.held.front().is_none_or(|held| held.due_ns > now_ns) {
+            if path
+                .in_flight
+                .front()
+                .is_none_or(|in_flight| in_flight.due_ns > now_ns)
+            {
                 return done;
             }
-            let held = way.held.pop_front().expect("one is due");
-            let bytes = way.store.bytes(held.stored);
+            let in_flight = path.in_flight.pop_front().expect("one is due");
+            let bytes = path.store.bytes(in_flight.stored);
             let mut head = [0; HEAD_BYTES];
-            let written = match held.whole {
+            let written = match in_flight.whole {
                 true => rustix::io::write(to, bytes),
                 false => {
-                    let piece = Packet::new(bytes).piece(held.first, held.count, &mut head);
+                    let piece =
+                        Packet::new(bytes).piece(in_flight.first, in_flight.count, &mut head);
                     writev(to, &[IoSlice::new(piece.head), IoSlice::new(piece.payload)])
                 }
             };
-            way.store.give_back(pool);
-            way.held_bytes -= held.wire_bytes;
+            path.store.give_back(pool);
+            path.in_flight_bytes -= in_flight.wire_bytes;
             idle.released(now_ns);
             match written {
                 Ok(_) => {
-                    flow.delivered(held.count, held.wire_bytes, *overhead_bytes);
-                    let late_ns = now_ns - held.due_ns + held.waited_ns;
-                    shared.lateness.count(late_ns, held.wire_bytes);
+                    flow.delivered(in_flight.count, in_flight.wire_bytes, *overhead_bytes);
+                    let late_ns = now_ns - in_flight.due_ns + in_flight.waited_ns;
+                    shared.lateness.count(late_ns, in_flight.wire_bytes);
                 }
-                Err(_) => flow.failed(held.count),
+                Err(_) => flow.failed(in_flight.count),
             }
         }
         BATCH
     }
 
     /// Reads what the host at this end has sent and offers it to the model; returns how many.
-    fn take(&mut self, way: usize, clock: Clock) -> Result<usize, Errno> {
+    fn take(&mut self, path: usize, clock: Clock) -> Result<usize, Errno> {
         let DataPath {
-            ways,
+            paths,
             pool,
             overhead_bytes,
             scratch,
             shared,
             ..
         } = self;
-        let way = &mut ways[way];
-        let flow = &shared.flows[way.index];
-        let host = &shared.hosts[way.index];
+        let path = &mut paths[path];
+        let flow = &shared.flows[path.index];
+        let host = &shared.hosts[path.index];
         let mut taken = 0;
         while taken < BATCH {
-            let room = way.store.room(pool);
+            let room = path.store.room(pool);
             let stored = room.is_some();
             let room = room.unwrap_or(scratch);
             let bytes = match read(&host.tun, &mut *room) {
@@ -208,14 +213,14 @@ impl DataPath {
                 Err(error) => return Err(error),
             };
             taken += 1;
-            let noted = host.first_arrival.as_ref().and_then(FirstArrival::told_ns);
-            let told_ns = noted.map(|ns| clock.at_ns(ns));
-            let came_ns = way.unread.came_ns(told_ns, clock.now_ns());
+            let noted = host.first_arrival.as_ref().and_then(FirstArrival::noted_ns);
+            let noted_ns = noted.map(|ns| clock.at_ns(ns));
+            let came_ns = path.unread.came_ns(noted_ns, clock.now_ns());
             let burst = Packet::new(&room[..bytes]).burst(*overhead_bytes);
             let wire_bytes = burst.wire_bytes_of(0, burst.segments);
-            let full = way
+            let full = path
                 .unshaped_limit_bytes
-                .is_some_and(|most| way.held_bytes + wire_bytes > most);
+                .is_some_and(|most| path.in_flight_bytes + wire_bytes > most);
             if full || !stored {
                 match full {
                     true => flow.overflowed(burst.segments),
@@ -223,18 +228,18 @@ impl DataPath {
                 }
                 continue;
             }
-            let unread_ns = way.unread.waited_ns(came_ns);
-            let waited_ns = way.model.harm_ns(came_ns, unread_ns);
-            way.model
-                .offer_burst(came_ns, burst, SPREAD_NS, |run| way.runs.push(run));
-            if way.runs.is_empty() {
+            let unread_ns = path.unread.waited_ns(came_ns);
+            let waited_ns = path.model.harm_ns(came_ns, unread_ns);
+            path.model
+                .offer_burst(came_ns, burst, SPREAD_NS, |run| path.runs.push(run));
+            if path.runs.is_empty() {
                 continue;
             }
-            let stored = way.store.keep(bytes, way.runs.len() as u32);
-            for run in way.runs.drain(..) {
+            let stored = path.store.keep(bytes, path.runs.len() as u32);
+            for run in path.runs.drain(..) {
                 let wire_bytes = burst.wire_bytes_of(run.first, run.count);
-                way.held_bytes += wire_bytes;
-                way.held.push_back(Held {
+                path.in_flight_bytes += wire_bytes;
+                path.in_flight.push_back(InFlight {
                     stored,
                     first: run.first,
                     count: run.count,
@@ -246,16 +251,16 @@ impl DataPath {
             }
         }
         // Where nothing limits the rate the device may never be empty.
-        if taken < BATCH || way.unshaped_limit_bytes.is_some() {
+        if taken < BATCH || path.unshaped_limit_bytes.is_some() {
             let now_ns = clock.now_ns();
-            way.unread.nothing_waits(now_ns);
+            path.unread.nothing_waits(now_ns);
             if let (true, Some(note)) = (taken < BATCH, &host.first_arrival) {
-                way.unread.asks(now_ns);
+                path.unread.asks(now_ns);
                 note.ask();
             }
         }
         if taken > 0 {
-            flow.publish(&way.model);
+            flow.publish(&path.model);
         }
         Ok(taken)
     }
@@ -263,9 +268,9 @@ impl DataPath {
     /// Sleeps until something is due or comes.
     fn wait(&mut self, clock: Clock) -> Result<(), Errno> {
         let due_ns = self
-            .ways
+            .paths
             .iter()
-            .filter_map(|way| Some(way.held.front()?.due_ns))
+            .filter_map(|path| Some(path.in_flight.front()?.due_ns))
             .min();
         let now_ns = clock.now_ns();
         let sleep_ns = due_ns.map(|due_ns| due_ns.saturating_sub(now_ns + self.idle.early_ns()));
@@ -288,9 +293,9 @@ impl DataPath {
                 .overslept(awake_ns.saturating_sub(now_ns + sleep_ns));
         }
         // What came during the sleep ended it, so nothing waited longer than the waking took.
-        self.ways
+        self.paths
             .iter_mut()
-            .for_each(|way| way.unread.nothing_waits(awake_ns));
+            .for_each(|path| path.unread.nothing_waits(awake_ns));
         Ok(())
     }
 }

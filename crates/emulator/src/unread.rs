@@ -4,8 +4,8 @@
 #[derive(Debug, Default)]
 pub(crate) struct Unread {
     since_ns: u64,
-    /// When the kernel was asked to note the next arrival.
-    asked_ns: Option<u64>,
+    /// When the kernel got the request to note the next arrival.
+    requested_ns: Option<u64>,
 }
 
 impl Unread {
@@ -14,22 +14,22 @@ impl Unread {
         self.since_ns = now_ns;
     }
 
-    /// The kernel is about to be asked, at `now_ns`, to note the first arrival from then on.
+    /// The kernel gets a request, at `now_ns`, to note the first arrival from then on.
     pub fn asks(&mut self, now_ns: u64) {
-        self.asked_ns = Some(now_ns);
+        self.requested_ns = Some(now_ns);
     }
 
-    /// When the packet just read at `now_ns` came: at `told_ns` if the kernel noted that in answer to
+    /// When the packet just read at `now_ns` came: at `noted_ns` if the kernel noted that in answer to
     /// the last question and this is the first packet since; otherwise now.
-    pub fn came_ns(&mut self, told_ns: Option<u64>, now_ns: u64) -> u64 {
-        let asked_ns = self.asked_ns.take();
-        let told_ns = told_ns.filter(|told_ns| {
-            asked_ns.is_some_and(|asked_ns| (asked_ns..=now_ns).contains(told_ns))
+    pub fn came_ns(&mut self, noted_ns: Option<u64>, now_ns: u64) -> u64 {
+        let requested_ns = self.requested_ns.take();
+        let noted_ns = noted_ns.filter(|noted_ns| {
+            requested_ns.is_some_and(|requested_ns| (requested_ns..=now_ns).contains(noted_ns))
         });
-        if let Some(told_ns) = told_ns {
-            self.since_ns = told_ns;
+        if let Some(noted_ns) = noted_ns {
+            self.since_ns = noted_ns;
         }
-        told_ns.unwrap_or(now_ns)
+        noted_ns.unwrap_or(now_ns)
     }
 
     /// How long a packet that came at `came_ns`, as far as is known, may have been waiting already.
@@ -42,16 +42,16 @@ impl Unread {
 mod tests {
     use super::*;
 
-    fn asked(since_ns: u64, asked_ns: u64) -> Unread {
+    fn requested(since_ns: u64, requested_ns: u64) -> Unread {
         let mut unread = Unread::default();
         unread.nothing_waits(since_ns);
-        unread.asks(asked_ns);
+        unread.asks(requested_ns);
         unread
     }
 
     #[test]
     fn the_first_packet_came_when_the_kernel_says_and_those_behind_it_not_before() {
-        let mut unread = asked(100, 100);
+        let mut unread = requested(100, 100);
         assert_eq!(
             (unread.came_ns(Some(150), 200), unread.waited_ns(150)),
             (150, 0)
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_note_counts_though_the_thread_woke_after_it() {
-        let mut unread = asked(100, 100);
+        let mut unread = requested(100, 100);
         unread.nothing_waits(190);
         assert_eq!(
             (unread.came_ns(Some(150), 200), unread.waited_ns(150)),
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn without_a_note_it_came_when_it_was_read() {
-        let mut unread = asked(100, 100);
+        let mut unread = requested(100, 100);
         assert_eq!(
             (unread.came_ns(None, 200), unread.waited_ns(200)),
             (200, 100)
@@ -83,10 +83,10 @@ mod tests {
 
     #[test]
     fn a_note_from_before_the_question_or_from_the_future_counts_for_nothing() {
-        for told_ns in [99, 201] {
-            let mut unread = asked(100, 100);
+        for noted_ns in [99, 201] {
+            let mut unread = requested(100, 100);
             assert_eq!(
-                (unread.came_ns(Some(told_ns), 200), unread.waited_ns(200)),
+                (unread.came_ns(Some(noted_ns), 200), unread.waited_ns(200)),
                 (200, 100)
             );
         }

@@ -90,14 +90,14 @@ impl Plain<'_> {
             }
         }
         self.finish_work = finish_work;
-        let asked: u32 = self
+        let to_drop: u32 = self
             .spec
             .changes
             .iter()
             .filter(|change| change.at_ns < low)
             .map(|change| change.drop.unwrap_or(0))
             .sum();
-        if self.dropped < asked {
+        if self.dropped < to_drop {
             self.dropped += 1;
             return Verdict::Dropped(Cause::Loss);
         }

@@ -65,8 +65,8 @@ mod _native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        let programs = howdah_cc::PROGRAMS.each_ref().map(|program| program.name);
-        module.add("CC_PROGRAMS", PyTuple::new(module.py(), programs)?)?;
+        let programs = PyTuple::new(module.py(), howdah_cc::Program::names())?;
+        module.add("CC_PROGRAMS", programs)?;
         module.add("PROTOCOL_VERSION", howdah_wire::PROTOCOL_VERSION)
     }
 }

@@ -20,4 +20,4 @@ pub use packet::{PROBE_BYTES, Token};
 pub use prober::{Prober, Taken, Wanted};
 pub use responder::Responder;
 pub use schedule::{Burst, Due, Rhythm, Schedule, Slot};
-pub use socket::Way;
+pub use socket::ProbeKind;

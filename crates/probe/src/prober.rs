@@ -18,7 +18,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Account, Counts, Error, Look, Reading, Rhythm, Schedule, Token, Way, arrival,
+    Account, Counts, Error, Look, ProbeKind, Reading, Rhythm, Schedule, Token, arrival,
     packet::{
         Echo, Icmp, PROBE_BYTES, icmp_probe, read_icmp, read_udp_answer, udp_probe,
         without_ipv4_header,
@@ -41,7 +41,8 @@ const STEP_NS: std::ops::RangeInclusive<u64> = 1_000_000..=60_000_000_000;
 #[derive(Clone, Debug, Deserialize)]
 pub struct Wanted {
     /// By what.
-    pub way: Way,
+    #[serde(rename = "way")]
+    pub kind: ProbeKind,
     /// As `192.0.2.7:0` and `[fe80::7%3]:0`; the port is the responder's.
     pub to: String,
     /// The responder's, 32 hexadecimal digits; none for ICMP.
@@ -120,7 +121,7 @@ impl Prober {
     /// When the target cannot be, this user may not, or there is no way there.
     pub fn start(wanted: &Wanted) -> Result<Self, Error> {
         let (to, token) = checked(wanted)?;
-        let socket = Socket::connected(wanted.way, to)?;
+        let socket = Socket::connected(wanted.kind, to)?;
         let seed = u64::from_be_bytes(std::array::from_fn(|index| token.0[index]));
         let schedule = Schedule::new(wanted.rhythm, wanted.for_ns, seed);
         let shared = Arc::new(Shared {
@@ -135,7 +136,7 @@ impl Prober {
         });
         let mut work = Work {
             socket,
-            way: wanted.way,
+            kind: wanted.kind,
             icmp: if to.is_ipv4() { Icmp::V4 } else { Icmp::V6 },
             token,
             schedule,
@@ -196,11 +197,11 @@ fn checked(wanted: &Wanted) -> Result<(SocketAddr, Token), Error> {
         .to
         .parse()
         .map_err(|_| no(format!("{:?} is no address to probe", wanted.to)))?;
-    let token = match (&wanted.token, wanted.way) {
-        (Some(text), Way::Udp) => {
+    let token = match (&wanted.token, wanted.kind) {
+        (Some(text), ProbeKind::Udp) => {
             Token::from_hex(text).ok_or_else(|| no("the far end's token is none".to_owned()))?
         }
-        (None, Way::Icmp) => Token::random().map_err(|source| Error::Socket {
+        (None, ProbeKind::Icmp) => Token::random().map_err(|source| Error::Socket {
             what: "get a token for",
             source,
         })?,
@@ -233,7 +234,7 @@ fn checked(wanted: &Wanted) -> Result<(SocketAddr, Token), Error> {
 
 struct Work {
     socket: Socket,
-    way: Way,
+    kind: ProbeKind,
     icmp: Icmp,
     token: Token,
     schedule: Schedule,
@@ -308,9 +309,9 @@ impl Work {
     }
 
     fn send(&self, number: u64) -> Result<(), Errno> {
-        let bytes = match self.way {
-            Way::Udp => udp_probe(self.token, number),
-            Way::Icmp => icmp_probe(self.icmp, self.token, number),
+        let bytes = match self.kind {
+            ProbeKind::Udp => udp_probe(self.token, number),
+            ProbeKind::Icmp => icmp_probe(self.icmp, self.token, number),
         };
         // The first error may be of a probe before, told now, and this one has not left yet.
         self.socket
@@ -336,9 +337,9 @@ impl Work {
 
     fn take(&self, bytes: &[u8], stamp_ns: Option<i64>) {
         let read = self.shared.reading();
-        let answer = match self.way {
-            Way::Udp => read_udp_answer(bytes, self.token),
-            Way::Icmp => {
+        let answer = match self.kind {
+            ProbeKind::Udp => read_udp_answer(bytes, self.token),
+            ProbeKind::Icmp => {
                 let bytes = if self.socket.raw && self.icmp == Icmp::V4 {
                     without_ipv4_header(bytes)
                 } else {

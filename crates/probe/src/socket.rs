@@ -17,10 +17,10 @@ use serde::Deserialize;
 
 use crate::Error;
 
-/// By what.
+/// The packets that probe a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Way {
+pub enum ProbeKind {
     /// ICMP echo; the far kernel answers.
     Icmp,
     /// UDP; a [`crate::Responder`] answers.
@@ -48,16 +48,16 @@ const CONTROL_WORDS: usize = 32;
 
 impl Socket {
     /// Connected to `to`.
-    pub fn connected(way: Way, to: SocketAddr) -> Result<Self, Error> {
+    pub fn connected(kind: ProbeKind, to: SocketAddr) -> Result<Self, Error> {
         let family = if to.is_ipv4() {
             AddressFamily::INET
         } else {
             AddressFamily::INET6
         };
-        let (fd, raw) = match (way, to.is_ipv4()) {
-            (Way::Udp, _) => (made(family, SocketType::DGRAM, ipproto::UDP)?, false),
-            (Way::Icmp, true) => icmp(family, ipproto::ICMP)?,
-            (Way::Icmp, false) => icmp(family, ipproto::ICMPV6)?,
+        let (fd, raw) = match (kind, to.is_ipv4()) {
+            (ProbeKind::Udp, _) => (made(family, SocketType::DGRAM, ipproto::UDP)?, false),
+            (ProbeKind::Icmp, true) => icmp(family, ipproto::ICMP)?,
+            (ProbeKind::Icmp, false) => icmp(family, ipproto::ICMPV6)?,
         };
         let socket = Self { fd, raw };
         socket.stamped()?;

@@ -7,18 +7,18 @@ use std::{
     time::Duration,
 };
 
-use howdah_probe::{Burst, PROBE_BYTES, Prober, Responder, Rhythm, Taken, Wanted, Way};
+use howdah_probe::{Burst, PROBE_BYTES, ProbeKind, Prober, Responder, Rhythm, Taken, Wanted};
 
 const MS: u64 = 1_000_000;
 
-fn wanted(way: Way, to: String, token: Option<String>) -> Wanted {
+fn wanted(kind: ProbeKind, to: String, token: Option<String>) -> Wanted {
     let burst = Burst {
         every_ns: 50 * MS,
         count: 10,
         gap_ns: MS,
     };
     Wanted {
-        way,
+        kind,
         to,
         token,
         for_ns: 100 * MS,
@@ -46,8 +46,12 @@ fn answered(at: IpAddr, reach: &str) {
     let (stop, stopping) = std::io::pipe().unwrap();
     thread::scope(|scope| {
         scope.spawn(|| responder.run(stop.as_fd()).unwrap());
-        let prober =
-            Prober::start(&wanted(Way::Udp, to, Some(responder.token().to_hex()))).unwrap();
+        let prober = Prober::start(&wanted(
+            ProbeKind::Udp,
+            to,
+            Some(responder.token().to_hex()),
+        ))
+        .unwrap();
         let taken = all(&prober);
         drop(stopping);
         // What is sent over a loopback device arrives, and sooner than the kernel could lose a stamp.
@@ -76,9 +80,10 @@ fn another_token_and_another_peer_get_no_answer() {
     let (stop, stopping) = std::io::pipe().unwrap();
     thread::scope(|scope| {
         let serving = scope.spawn(|| responder.run(stop.as_fd()).unwrap());
-        let wrong = Prober::start(&wanted(Way::Udp, to.clone(), Some("0".repeat(32)))).unwrap();
+        let wrong =
+            Prober::start(&wanted(ProbeKind::Udp, to.clone(), Some("0".repeat(32)))).unwrap();
         assert_eq!(all(&wrong).counts.answered, 0);
-        let right = wanted(Way::Udp, to.clone(), Some(responder.token().to_hex()));
+        let right = wanted(ProbeKind::Udp, to.clone(), Some(responder.token().to_hex()));
         let first = all(&Prober::start(&right).unwrap()).counts.answered;
         assert!(first > 0);
         // From another port of ours: somebody else.
@@ -99,8 +104,12 @@ fn a_closed_port_is_told_and_all_is_lost() {
         .unwrap()
         .local_addr()
         .unwrap();
-    let prober =
-        Prober::start(&wanted(Way::Udp, closed.to_string(), Some("0".repeat(32)))).unwrap();
+    let prober = Prober::start(&wanted(
+        ProbeKind::Udp,
+        closed.to_string(),
+        Some("0".repeat(32)),
+    ))
+    .unwrap();
     let taken = all(&prober);
     assert_eq!(taken.counts.answered, 0);
     assert!(taken.refused.unwrap().contains("refused"));
@@ -108,7 +117,11 @@ fn a_closed_port_is_told_and_all_is_lost() {
 
 #[test]
 fn what_cannot_be_is_refused_before_anything_is_sent() {
-    let good = wanted(Way::Udp, "127.0.0.1:9".to_owned(), Some("0".repeat(32)));
+    let good = wanted(
+        ProbeKind::Udp,
+        "127.0.0.1:9".to_owned(),
+        Some("0".repeat(32)),
+    );
     let mut bad = vec![good.clone(); 6];
     bad[0].to = "nowhere".to_owned();
     bad[1].token = None;
@@ -127,7 +140,11 @@ fn what_cannot_be_is_refused_before_anything_is_sent() {
 
 #[test]
 fn a_dropped_prober_stops_at_once() {
-    let mut long = wanted(Way::Udp, "127.0.0.1:9".to_owned(), Some("0".repeat(32)));
+    let mut long = wanted(
+        ProbeKind::Udp,
+        "127.0.0.1:9".to_owned(),
+        Some("0".repeat(32)),
+    );
     long.for_ns = 3_600_000 * MS;
     let prober = Prober::start(&long).unwrap();
     prober.stop();

@@ -71,11 +71,11 @@ fn both_ends_get_the_whole_plan() {
         let settings = Settings::read(end).unwrap();
         assert_eq!(settings.congestion_control, "reno");
         assert_eq!(settings.pacing_bps, plan.pacing_bps);
-        let granted = |asked: u64, limit: u64| {
+        let granted = |requested: u64, limit: u64| {
             if limits.privileged {
-                asked
+                requested
             } else {
-                asked.min(limit)
+                requested.min(limit)
             }
         };
         assert_eq!(

@@ -113,12 +113,12 @@ impl Sink {
     /// # Errors
     /// When no object is expected, or the socket broke.
     pub fn missing(&self) -> Result<Missing, Error> {
-        let asked = Instant::now();
+        let began = Instant::now();
         loop {
             let state = self.shared.state();
             let (_, gathering) = state.object.as_ref().ok_or(Error::NoObject)?;
-            let quiet = state.last.max(Some(asked)) <= Instant::now().checked_sub(QUIET);
-            if gathering.whole() || quiet || state.broken || asked.elapsed() >= PATIENCE {
+            let quiet = state.last.max(Some(began)) <= Instant::now().checked_sub(QUIET);
+            if gathering.whole() || quiet || state.broken || began.elapsed() >= PATIENCE {
                 return Ok(gathering.missing());
             }
             drop(state);

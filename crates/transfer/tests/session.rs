@@ -2,7 +2,6 @@
 
 mod broken;
 mod ends;
-mod power_cut;
 mod steer;
 
 use std::fs;

@@ -490,15 +490,15 @@ mod tests {
     #[test]
     fn times_that_a_job_cannot_take_are_refused() {
         let heard = |memory, sample_every_ns| {
-            let Message::Job(mut asked) = job(Direction::Pull) else {
+            let Message::Job(mut wanted) = job(Direction::Pull) else {
                 unreachable!()
             };
-            asked.sources.clear();
-            asked.memory = Some(memory);
-            asked.sample_every_ns = sample_every_ns;
+            wanted.sources.clear();
+            wanted.memory = Some(memory);
+            wanted.sample_every_ns = sample_every_ns;
             let mut far = Conversation::new(Side::Far);
             far.hear(&hello()).unwrap();
-            far.hear(&Message::Job(asked)).is_ok()
+            far.hear(&Message::Job(wanted)).is_ok()
         };
         for (ns, taken) in [
             (0, false),
@@ -535,28 +535,62 @@ mod tests {
         assert!(far.hear(&Message::Job(bad)).is_err());
     }
 
+    fn any_message() -> impl Strategy<Value = Message> {
+        (0usize..12, 0u64..4, 0usize..4).prop_map(|(choice, first, files)| match choice {
+            0 => hello(),
+            1 => job(Direction::Push),
+            2 => job(Direction::Pull),
+            3 => offer(first, files),
+            4 => answer(first, files),
+            5 => Message::Accept {
+                fresh: files == 0,
+                into_folder: true,
+            },
+            6 => Message::Cancel,
+            7 => Message::Progress(Progress::default()),
+            8 => Message::Alive,
+            9 => steer(files as u16, Some("bbr")),
+            10 => steered(Ok("bbr")),
+            _ => Message::Finished(Box::default()),
+        })
+    }
+
+    fn any_side() -> impl Strategy<Value = Side> {
+        prop::sample::select(vec![Side::Near, Side::Far])
+    }
+
     proptest! {
         #[test]
         fn any_order_is_judged_without_panic(
-            side in prop::sample::select(vec![Side::Near, Side::Far]),
-            choices in prop::collection::vec((0usize..12, 0u64..4, 0usize..4), 0..40),
+            side in any_side(),
+            messages in prop::collection::vec(any_message(), 0..40),
         ) {
             let mut conversation = Conversation::new(side);
-            for (choice, first, files) in choices {
-                let message = match choice {
-                    0 => hello(),
-                    1 => job(Direction::Push),
-                    2 => job(Direction::Pull),
-                    3 => offer(first, files),
-                    4 => answer(first, files),
-                    5 => Message::Accept { fresh: files == 0, into_folder: true },
-                    6 => Message::Cancel,
-                    7 => Message::Progress(Progress::default()),
-                    8 => Message::Alive,
-                    9 => steer(files as u16, Some("bbr")),
-                    10 => steered(Ok("bbr")),
-                    _ => Message::Finished(Box::default()),
-                };
+            for message in messages {
+                if conversation.hear(&message).is_err() {
+                    break;
+                }
+            }
+        }
+
+        /// The bytes were messages; whatever can be read of them after some were changed is judged.
+        #[test]
+        fn changed_bytes_are_read_and_judged_without_panic(
+            side in any_side(),
+            messages in prop::collection::vec(any_message(), 1..40),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
+        ) {
+            let encoded = messages.iter().map(|message| crate::encode(message).unwrap());
+            let mut bytes = encoded.collect::<Vec<_>>().concat();
+            for (at, byte) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            let mut reader = crate::FrameReader::new();
+            reader.push(&crate::preamble());
+            reader.push(&bytes);
+            let mut conversation = Conversation::new(side);
+            while let Ok(Some(message)) = reader.next_message() {
                 if conversation.hear(&message).is_err() {
                     break;
                 }

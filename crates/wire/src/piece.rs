@@ -484,6 +484,11 @@ mod tests {
         }
 
         #[test]
+        fn arbitrary_greetings_never_panic(bytes in prop::collection::vec(any::<u8>(), StreamHello::BYTES)) {
+            let _ = StreamHello::decode(bytes.as_slice().try_into().unwrap());
+        }
+
+        #[test]
         fn flipped_bits_never_yield_an_unsound_piece(bit in 0usize..240) {
             let mut bytes = encoded(&file(9 * MIB, 4 * MIB, 4 * MIB));
             let at = HEADER_LENGTH_BYTES + bit / 8 % (bytes.len() - HEADER_LENGTH_BYTES);

@@ -8,13 +8,13 @@ from howdah._native import CC_PROGRAMS
 _PREFIX = "hd_"
 
 
-class Choice(NamedTuple):
-    """What a name means."""
+class ResolvedControl(NamedTuple):
+    """The congestion control that a name stands for."""
 
     control: str
-    """As a socket chooses it."""
+    """The name by which a socket chooses it."""
     source: Literal["kernel", "howdah", "missing"]
-    """Missing: howdah's program would serve, but is not loaded; or nobody has such a control."""
+    """Who has it; missing: howdah's program would serve, but is not loaded, or there is no such control."""
 
     @property
     def program(self) -> str | None:
@@ -23,12 +23,12 @@ class Choice(NamedTuple):
         return bare if self.control.startswith(_PREFIX) and bare in CC_PROGRAMS else None
 
 
-def choose(name: str, available: Collection[str]) -> Choice:
-    """What ``name`` means to a kernel that has the controls ``available``."""
+def choose(name: str, available: Collection[str]) -> ResolvedControl:
+    """The control that ``name`` stands for on a kernel that has the controls ``available``."""
     bare = name.removeprefix(_PREFIX)
     ours = _PREFIX + bare
     if name in available:
-        return Choice(name, "howdah" if name == ours and bare in CC_PROGRAMS else "kernel")
+        return ResolvedControl(name, "howdah" if name == ours and bare in CC_PROGRAMS else "kernel")
     if bare in CC_PROGRAMS:
-        return Choice(ours, "howdah" if ours in available else "missing")
-    return Choice(name, "missing")
+        return ResolvedControl(ours, "howdah" if ours in available else "missing")
+    return ResolvedControl(name, "missing")

@@ -12,12 +12,12 @@ DEFAULT = ("cubic", "htcp", "scalable")
 
 
 def available(names: Sequence[str], here: HostLimits) -> list[str]:
-    """Those that a sweep from this host can have."""
+    """The controls that a sweep from this host can use."""
     return [name for name in names if refusal(name, here) is None]
 
 
 def refusal(name: str, here: HostLimits) -> str | None:
-    """Why a sweep cannot have the control, and what to do; null when it can."""
+    """Why a sweep cannot use the control, and what to do; null when it can."""
     choice = choose(name, here.congestion_controls_available)
     if choice.source == "missing":
         if choice.program is None:
@@ -36,8 +36,10 @@ def refusal(name: str, here: HostLimits) -> str | None:
 
 
 @contextlib.contextmanager
-def had(names: Sequence[str]) -> Iterator[dict[str, str]]:
-    """By name, as a socket chooses it. What is loaded for this leaves the kernel with it or this process.
+def provided(names: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Provides controls: for each name, the name by which a socket chooses it.
+
+    What is loaded for this leaves the kernel with the block or this process.
 
     Raises HowdahError for one that cannot be had.
     """

@@ -12,7 +12,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """One connection that always has data, and when it loses a segment."""
 
     algorithm: str
-    """``reno``, ``cubic``, ``scalable``, ``htcp``, ``highspeed`` or ``hold``."""
+    """The name of a folder of crates/cc/controls, such as ``cubic`` or ``hold``."""
     parameters: dict[str, int] = {}
     """What differs from the defaults of docs/cc.md."""
     window_segments: int | None = None

@@ -8,19 +8,19 @@ ALL_PORTS = "1-65535"
 
 
 class Place(msgspec.Struct, frozen=True):
-    """As a person writes it: a prefix, a cgroup, or both."""
+    """The connections of a rule as a person writes them: by a prefix, a cgroup, or both."""
 
     to: str | None
-    """Where they go, as 10.9.0.0/16; null: anywhere."""
+    """The prefix that they go to, as 10.9.0.0/16; null: anywhere."""
     ports: str = ALL_PORTS
-    """Of either end, as 5000-5100."""
+    """The ports of either end, as 5000-5100."""
     namespace: int | None = None
-    """Inode of the only network namespace it is for."""
+    """The inode of the only network namespace it is for; null: all."""
     cgroup: str | None = None
-    """Path of the only cgroup it is for, with those below it, as /system.slice/postgresql.service."""
+    """The path of the only cgroup it is for, with those below it, as /system.slice/postgresql.service."""
 
     def check(self) -> None:
-        """Raises HowdahError when it is none, whatever there is in the kernel."""
+        """Raises HowdahError when it cannot be a place on any host."""
         _native.cc_check_place(msgspec.json.encode(self))
 
 

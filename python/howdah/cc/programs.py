@@ -33,103 +33,103 @@ class Setting(msgspec.Struct, frozen=True):
     name: str
     value: int
     text: str
-    """As a user writes it."""
+    """The value as a user writes it."""
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """What is in the kernel."""
+    """A program that is in the kernel."""
 
     version: str
-    """Of the howdah that loaded it."""
+    """The version of the howdah that loaded it."""
     current: bool
-    """It is the program that this howdah brings."""
+    """Whether it is the program that this howdah brings."""
     understood: bool
-    """This howdah can tune it."""
+    """Whether this howdah can tune it."""
     settings: list[Setting]
 
 
 class Program(msgspec.Struct, frozen=True):
-    """A program howdah brings."""
+    """A program that howdah brings."""
 
     name: str
     kernel_name: str
     summary: str
     parameters: list[Parameter]
     ranges: list[str]
-    """Of the parameters, as a user writes them."""
+    """The ranges of the parameters, as a user writes them."""
     defaults: list[str]
     loaded: Loaded | None
-    """Null: not loaded, or its pins are not to be seen from here."""
+    """The loaded program; null: not loaded, or its pins cannot be seen from here."""
     in_kernel: bool
 
 
-class Control(msgspec.Struct, frozen=True):
+class CongestionControl(msgspec.Struct, frozen=True):
     """A congestion control that this host has or could have."""
 
     name: str
-    """As sockets choose it."""
+    """The name by which sockets choose it."""
     source: Literal["kernel", "howdah"]
     available: bool
-    """Sockets may choose it now."""
+    """Whether sockets may choose it now."""
     default: bool
-    """New sockets of this network namespace use it."""
+    """Whether new sockets of this network namespace use it."""
     connections: int
-    """In all network namespaces that may be entered from here."""
+    """Connections that use it, in all network namespaces that may be entered from here."""
     program: Program | None = None
 
 
 class Loading(msgspec.Struct, frozen=True):
-    """What loading has done."""
+    """The result of loading."""
 
     kernel_name: str
     action: Literal["loaded", "swapped", "unchanged"]
     replaced: str | None
-    """The version whose place it took."""
+    """The version that it replaced."""
     moved: int
     """Live connections and listeners that run the new program now."""
     settings: list[Setting]
 
 
 class Unloading(msgspec.Struct, frozen=True):
-    """What unloading has done."""
+    """The result of unloading."""
 
     kernel_name: str
     moved: dict[str, int]
-    """Live connections and listeners by the control they went to."""
+    """Live connections and listeners, by the control they were moved to."""
     defaults: dict[str, int]
-    """Network namespaces whose default it was, by their new one."""
+    """Network namespaces whose default it was, by their new default."""
     left: int
     """Connections that could not be moved; the kernel keeps the program for them until they end."""
 
 
-class Target(msgspec.Struct, frozen=True):
-    """What hold holds: one of the three, the others 0."""
+class HoldTarget(msgspec.Struct, frozen=True):
+    """The target that hold holds: one of the three, the others 0."""
 
     rate_bps: int
     window_packets: int
     share: int = 0
-    """Its number, from 1."""
+    """The number of the share, from 1."""
 
 
 class Targeted(msgspec.Struct, frozen=True):
-    """What setting a target has done."""
+    """The result of setting a target."""
 
-    target: Target | None
+    target: HoldTarget | None
     flows: int | None
-    """The connections it was given to; null: it is the default."""
+    """How many connections it was given to; null: it is the default."""
 
 
-class Hold(msgspec.Struct, frozen=True):
+class HoldStatus(msgspec.Struct, frozen=True):
     """A connection under hold."""
 
-    target: Target | None
-    """Its own; null: the default."""
+    target: HoldTarget | None
+    """The connection's own target; null: the default."""
     state: Literal["idle", "held", "fallback"]
-    """Nothing to hold; held; the guard has struck."""
+    """Idle: nothing to hold; held; fallback: the guard has struck."""
     target_packets: int
     base_rtt_s: float | None
     loss: float
-    """Share lost in the last round trip with enough packets to tell."""
+    """The share lost in the last round trip with enough packets to tell."""
     rounds: int
     rounds_held: int
     falls: int
@@ -137,13 +137,13 @@ class Hold(msgspec.Struct, frozen=True):
     returns: int
 
 
-class Connection(msgspec.Struct, frozen=True):
+class TcpConnection(msgspec.Struct, frozen=True):
     """A TCP connection or listener."""
 
     namespace: int
-    """Inode of its network namespace."""
+    """The inode of its network namespace."""
     cookie: int
-    """The kernel's number of it."""
+    """The kernel's number of the connection."""
     listens: bool
     local: str
     remote: str
@@ -152,11 +152,11 @@ class Connection(msgspec.Struct, frozen=True):
     rtt_s: float | None
     rule: tuple[int, str] | None
     """The rule that chose its control, from 1, and the control before."""
-    hold: Hold | None
+    hold: HoldStatus | None
 
 
 class Ports(msgspec.Struct, frozen=True):
-    """Both ends included."""
+    """A range of ports, both ends included."""
 
     least: int
     most: int
@@ -170,54 +170,54 @@ class Rule(msgspec.Struct, frozen=True):
 
     number: int
     cgroup: str | None
-    """The only one it is for, with those below it."""
+    """The only cgroup it is for, with those below it; null: all."""
     to: str | None
-    """Null: anywhere."""
+    """The prefix they go to; null: anywhere."""
     ports: Ports
     namespace: int | None
-    """Inode of the only network namespace it is for."""
+    """The inode of the only network namespace it is for; null: all."""
     control: str
-    target: Target | None
+    target: HoldTarget | None
     chosen: int
-    """New connections it chose for."""
+    """New connections that it chose for."""
     refused: int
     """New connections that the kernel did not let have it."""
 
     @property
     def place(self) -> Place:
-        """As it was attached."""
+        """The place as it was attached."""
         return Place(self.to, str(self.ports), self.namespace, self.cgroup)
 
 
 class Attaching(msgspec.Struct, frozen=True):
-    """What attaching or detaching has done."""
+    """The result of attaching or detaching."""
 
     rule: Rule
     moved: int
     """Live connections given the control, or given back what they had."""
     rules: int
-    """Left in force."""
+    """How many rules are left in force."""
 
 
-class Status(msgspec.Struct, frozen=True):
-    """All that is known of what is loaded."""
+class KernelStatus(msgspec.Struct, frozen=True):
+    """The state of all that is loaded."""
 
     programs: list[Program]
-    default_target: Target | None
+    default_target: HoldTarget | None
     rules: list[Rule]
     shares: list[Share]
-    connections: list[Connection]
-    """On programs of howdah, or chosen for by a rule."""
+    connections: list[TcpConnection]
+    """Connections that use a program of howdah, or that a rule chose for."""
 
 
-def controls() -> list[Control]:
-    """The kernel's and howdah's, the kernel's first. Without root it sees fewer connections."""
+def controls() -> list[CongestionControl]:
+    """The kernel's controls, then howdah's. Without root fewer connections are counted."""
     here = HostLimits.here()
     counts = msgspec.json.decode(_native.cc_counts(), type=dict[str, int])
     programs = {program.kernel_name: program for program in listed()}
     names = [*here.congestion_controls_available, *programs]
     return [
-        Control(
+        CongestionControl(
             name=name,
             source="howdah" if name in programs else "kernel",
             available=name in here.congestion_controls_available,
@@ -230,7 +230,7 @@ def controls() -> list[Control]:
 
 
 def listed() -> list[Program]:
-    """The programs howdah brings."""
+    """The programs that howdah brings."""
     return msgspec.json.decode(_native.cc_list(), type=list[Program])
 
 
@@ -246,7 +246,7 @@ def unload(name: str) -> Unloading:
 
 @contextlib.contextmanager
 def tried(name: str) -> Iterator[str]:
-    """Has a program in the kernel while the block and this process last; its name there."""
+    """Keeps a program in the kernel while the block and this process last; yields its name there."""
     trial = _native.CcTrial(name)
     try:
         yield trial.name
@@ -255,26 +255,26 @@ def tried(name: str) -> Iterator[str]:
 
 
 def set_target(rate_bps: int | None, window_packets: int | None, flow: str | None) -> Targeted:
-    """What hold holds, by default or for the connections ``flow``; both null: nothing."""
+    """Sets what hold holds, by default or for the connections ``flow``; both null: nothing."""
     return msgspec.json.decode(_native.cc_set(rate_bps, window_packets, flow), type=Targeted)
 
 
-def default_target() -> Target | None:
-    """What connections without a target of their own hold."""
-    return msgspec.json.decode(_native.cc_default_target(), type=Target | None)
+def default_target() -> HoldTarget | None:
+    """The target of connections without one of their own."""
+    return msgspec.json.decode(_native.cc_default_target(), type=HoldTarget | None)
 
 
 def rules() -> list[Rule]:
-    """Those of the host, in the order of their numbers."""
+    """The rules of the host, in the order of their numbers."""
     return msgspec.json.decode(_native.cc_rules(), type=list[Rule])
 
 
-def status() -> Status:
-    """All of it."""
+def status() -> KernelStatus:
+    """The state of all that is loaded."""
     programs = listed()
     ours = {program.kernel_name for program in programs}
-    connections = msgspec.json.decode(_native.cc_connections(), type=list[Connection])
-    return Status(
+    connections = msgspec.json.decode(_native.cc_connections(), type=list[TcpConnection])
+    return KernelStatus(
         programs=programs,
         default_target=default_target(),
         rules=rules(),

@@ -14,31 +14,31 @@ from howdah.cc.places import Place
 
 
 class Share(msgspec.Struct, frozen=True):
-    """What connections may send together, and what they do."""
+    """The rate that connections may send at together, and what they do."""
 
     number: int
-    """As targets name it, from 1."""
+    """The number by which targets name it, from 1."""
     owner: str
     name: str
     rate_bps: int
-    """Until ``until_ns``."""
+    """The rate until ``until_ns``."""
     minimum_bps: int
-    """From then on; 0: each connection is ordinary."""
+    """The rate from then on; 0: each connection is ordinary."""
     until_ns: int
     left_s: float
-    """From when this was read; 0: the lease has run out."""
+    """Seconds of the lease left when this was read; 0: it has run out."""
     connections: int
-    """Under hold now."""
+    """Connections under hold now."""
     active: int
-    """Those that divide it: they have data that waits for nothing but its turn."""
+    """Connections that divide it: they have data that waits for nothing but its turn."""
     sent_bytes: int
-    """On the wire, by all of its connections since it was defined."""
+    """Bytes on the wire, by all of its connections since it was defined."""
     acked_bytes: int
-    """Of payload, likewise. As TCP counts it, the end of a connection is one byte."""
+    """Bytes of payload acknowledged since then. As TCP counts it, the end of a connection is one byte."""
 
     @property
     def in_force_bps(self) -> int:
-        """What they could send together when this was read; 0: each is ordinary."""
+        """The rate in force when this was read; 0: each connection is ordinary."""
         return self.rate_bps if self.left_s > 0 else self.minimum_bps
 
 
@@ -47,11 +47,11 @@ class Placed(msgspec.Struct, frozen=True):
 
     place: Place
     share: str
-    """Its name."""
+    """The name of the share."""
 
 
 class Placing(msgspec.Struct, frozen=True):
-    """What placing has done."""
+    """The result of placing."""
 
     begun: int
     """Rules that are new."""
@@ -70,7 +70,8 @@ class Shares:
     """
 
     def __init__(self, owner: str) -> None:
-        """Finds those that there are. Raises HowdahError where hold is not loaded, or not by this howdah."""
+        """Finds the shares that there are. Raises HowdahError where hold is not loaded, or not by this
+        howdah."""
         self._kernel = _native.CcShares(owner)
 
     def define(self, name: str, minimum_bps: int) -> Share:
@@ -81,7 +82,7 @@ class Shares:
         return msgspec.json.decode(self._kernel.define(name, minimum_bps), type=Share)
 
     def set(self, name: str, rate_bps: int, minimum_bps: int, until_ns: int) -> None:
-        """Has ``rate_bps`` in force until ``until_ns``, then ``minimum_bps``, whoever lives then.
+        """Puts ``rate_bps`` in force until ``until_ns``, then ``minimum_bps``, whichever processes live then.
 
         All three are given each time, and an instant rather than a span, so that nothing is raised or
         prolonged by accident: not by what was there, nor by a process that was stopped half-way. It takes
@@ -92,7 +93,7 @@ class Shares:
         self._kernel.set(name, rate_bps, minimum_bps, until_ns)
 
     def all(self) -> list[Share]:
-        """Each of them, by name."""
+        """All shares of the owner, by name."""
         return msgspec.json.decode(self._kernel.all(), type=list[Share])
 
     def remove(self, name: str) -> None:

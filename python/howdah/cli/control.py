@@ -20,9 +20,8 @@ from howdah.cli.control_command import Here
 from howdah.control.bus import Access
 from howdah.control.bus.access import login
 from howdah.control.http import tokens
-from howdah.control.http.address import DEFAULT_ADDRESS
+from howdah.control.http.address import DEFAULT_ADDRESS, Listening
 from howdah.control.http.client import Client
-from howdah.control.http.listening import Listening
 from howdah.words import control as shown
 
 app = typer.Typer(

@@ -13,21 +13,19 @@ from pathlib import Path
 import msgspec
 
 from howdah import HowdahError, document
-from howdah.control import members
 from howdah.control.bus import Access, opened, prepare
 from howdah.control.http import prepared
-from howdah.control.http.listening import Listening
-from howdah.control.interface import Operations
-from howdah.control.policy import Policy
-from howdah.control.policyfile import load
-from howdah.control.privilege import remote
-from howdah.control.privilege.drop import drop
-from howdah.control.running.agent import PlacingKernel
+from howdah.control.http.address import Listening
+from howdah.control.leases.agent import Kernel
+from howdah.control.policy import Policy, members
+from howdah.control.policy.policyfile import load
+from howdah.control.privilege import drop, remote
+from howdah.control.running.operations import Operations
 from howdah.control.running.serving import follow, serve
-from howdah.control.running.until import signalled
+from howdah.control.running.tasks import signalled
 from howdah.text import printable
 
-MakeKernel = Callable[[str, int | None], PlacingKernel]
+MakeKernel = Callable[[str, int | None], Kernel]
 """Of a host's name, and the inode of the network namespace that stands for it."""
 
 
@@ -65,7 +63,7 @@ def run_controller(
 
     access = _reached_at(here.access, "controller")
 
-    async def main(kernels: Mapping[str, PlacingKernel]) -> None:
+    async def main(kernels: Mapping[str, Kernel]) -> None:
         async def attend(operations: Operations) -> None:
             async with api.serving(operations) as url:
                 _ready(
@@ -90,7 +88,7 @@ def run_agents(here: Here, make_kernel: MakeKernel | None = None) -> None:
     wanted = _namespaces(here.hosts or [_hostname()])
     access = _reached_at(here.access, next(iter(wanted)))
 
-    async def main(kernels: Mapping[str, PlacingKernel]) -> None:
+    async def main(kernels: Mapping[str, Kernel]) -> None:
         async with watched, opened(here.servers, access) as bus:
             _ready(
                 Serving(hosts=[*kernels]), f"listening to {here.servers}" + _agents_words(kernels), here.json
@@ -165,7 +163,7 @@ def _hosts(policy: Policy) -> list[str]:
 @contextmanager
 def _kernels(
     wanted: Mapping[str, int | None], make: MakeKernel | None
-) -> Iterator[tuple[dict[str, PlacingKernel], AbstractAsyncContextManager[None]]]:
+) -> Iterator[tuple[dict[str, Kernel], AbstractAsyncContextManager[None]]]:
     """Those of the hosts, and what to be in while they are needed: it is left when they are gone."""
     if make is not None:
         yield {name: make(name, namespace) for name, namespace in wanted.items()}, nullcontext()

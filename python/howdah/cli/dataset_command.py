@@ -8,7 +8,7 @@ import msgspec
 from howdah import HowdahError, document, interrupt
 from howdah.dataset.plan import DatasetPlan
 from howdah.dataset.planfile import load
-from howdah.dataset.recorder import Quiet, Result, left, record
+from howdah.dataset.recorder import DatasetResult, SilentDisplay, left, record
 from howdah.text import count
 from howdah.words.dataset import Lines, table, total_s
 
@@ -51,7 +51,7 @@ def dataset(file: Path, folder: Path, cores: float | None, *, dry_run: bool, jso
         else:
             print(table(plan, todo, carried))
         return 0
-    result = record(plan, todo, folder, carried, Quiet() if json or quiet else Lines())
+    result = record(plan, todo, folder, carried, SilentDisplay() if json or quiet else Lines())
     runs_left = len(todo) - len(result.recorded)
     if json:
         document.show(
@@ -69,7 +69,7 @@ def dataset(file: Path, folder: Path, cores: float | None, *, dry_run: bool, jso
     return result.exit_code
 
 
-def _summary(plan: DatasetPlan, folder: Path, result: Result, runs_left: int) -> str:
+def _summary(plan: DatasetPlan, folder: Path, result: DatasetResult, runs_left: int) -> str:
     made = f"{count(len(result.recorded), 'recording')} made in {folder}"
     spoilt = f", {count(result.spoilt, 'run')} spoilt by this machine" if result.spoilt else ""
     if runs_left:

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from howdah import document
+from howdah import document, interrupt
 from howdah._native import parse_duration, parse_rate
-from howdah.doctor.examine import examine
+from howdah.doctor.report import examine
 from howdah.words.doctor import in_words
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -35,6 +35,7 @@ def doctor(
 
     Exits with 0 when nothing found holds a transfer below the rate, with 1 when something does (GAP).
     """
+    interrupt.install()
     report = examine(
         rate_bps=parse_rate(rate),
         rtt_s=None if rtt is None else parse_duration(rtt) / 1e9,

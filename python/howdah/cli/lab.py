@@ -19,14 +19,13 @@ from howdah import text as words
 from howdah._native import HowdahError, format_bytes, format_duration, format_rate
 from howdah.cc.choose import choose
 from howdah.cli.lab_options import HELP, takes_lab
-from howdah.lab import control, named
-from howdah.lab import run as foreground
-from howdah.lab.control import Ready, Setup
-from howdah.lab.enter import Process
+from howdah.lab import daemon, messages, tree
 from howdah.lab.hosts import CONGESTION_CONTROL
-from howdah.lab.registry import Entry, Registry
+from howdah.lab.messages import LabReady, LabSetup
+from howdah.lab.registry import LabEntry, Registry
+from howdah.lab.session import Process
 from howdah.lab.topology import Topology
-from howdah.lab.tree import Interrupted
+from howdah.lab.tree import LabInterrupted
 from howdah.values.link import CableDrops, Direction, LinkSpec, LinkStats
 from howdah.values.record import HostLimits
 
@@ -102,7 +101,7 @@ def run(
         raise HowdahError(f"--host: no host is called {host}; this lab has {words.some(known)}")
     with _output(json_stats) as file:
         try:
-            setup = Setup(
+            setup = LabSetup(
                 link,
                 topology,
                 sshd=sshd,
@@ -110,8 +109,8 @@ def run(
                 host=host,
                 congestion_control=_control(cc),
             )
-            ended = foreground.run(setup, _tell_notes)
-        except Interrupted as interrupted:
+            ended = tree.run(setup, _tell_notes)
+        except LabInterrupted as interrupted:
             raise typer.Exit(interrupted.exit_code) from None
         if file:
             file.write(document.encode(ended.stats).decode())
@@ -140,7 +139,7 @@ def up(
       howdah lab up wan --rate 10Gbit --rtt 100ms --sshd
       howdah lab up star --topology dumbbell --left base20,base21 --right arch --rate 1Gbit --rtt 180ms --sshd
     """
-    ready = named.up(name, Setup(link, topology, sshd=sshd, congestion_control=_control(cc)))
+    ready = daemon.up(name, LabSetup(link, topology, sshd=sshd, congestion_control=_control(cc)))
     _tell_notes(ready)
     if json:
         document.show(
@@ -180,7 +179,7 @@ def execute(
     # A Ctrl-C is the command's; it decides what comes of it.
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, lambda *_: None)
-    process = Process(entry.ready, host, command, tied=True)
+    process = Process(entry.ready, host, command, dies_with_parent=True)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda taken, _: process.send_signal(taken))
     code = process.wait()
@@ -190,7 +189,7 @@ def execute(
 @app.command()
 def stats(name: Name, json: Json = False) -> None:
     """Show what a lab's link has carried, dropped and held."""
-    found = control.ask(Registry().find(name).ready.pid, "stats")
+    found = messages.ask(Registry().find(name).ready.pid, "stats")
     if json:
         document.show(found)
     else:
@@ -201,7 +200,7 @@ def stats(name: Name, json: Json = False) -> None:
 @app.command("list")
 def list_labs(json: Json = False) -> None:
     """List the labs that are up."""
-    labs = named.living()
+    labs = daemon.living()
     if json:
         document.show(
             [
@@ -230,7 +229,7 @@ def list_labs(json: Json = False) -> None:
 @app.command()
 def down(name: Name, json: Json = False) -> None:
     """End a lab and all that runs in it."""
-    last = named.down(name)
+    last = daemon.down(name)
     if json:
         document.show({"name": name, "stats": last})
     else:
@@ -275,7 +274,7 @@ def _output(name: str | None) -> Any:  # noqa: ANN401, a context with a text fil
         raise HowdahError(f"cannot write {name}: {error.strerror}") from None
 
 
-def _tell_notes(ready: Ready) -> None:
+def _tell_notes(ready: LabReady) -> None:
     for note in ready.notes:
         typer.echo(f"howdah: note: {note}", err=True)
 
@@ -302,9 +301,9 @@ def _lab_words(link: LinkSpec, topology: Topology) -> str:
     return ", ".join(said)
 
 
-def _machine_words(entry: Entry) -> str:
+def _machine_words(entry: LabEntry) -> str:
     try:
-        spoilt = control.ask(entry.ready.pid, "stats").lateness.spoilt
+        spoilt = messages.ask(entry.ready.pid, "stats").lateness.spoilt
     except HowdahError:
         return "[red]does not answer[/red]"
     return "[red]too slow[/red]" if spoilt else "kept up"

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from howdah.lab import labfile, linkfile
+from howdah.lab import labfile
 
 HELP = """
 RATE, SIZE of the queue, SHARE and TIME of the jitter take one value for both ways, or two with a comma:
@@ -75,9 +75,8 @@ def takes_lab(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def taking(**given: Any) -> None:  # noqa: ANN401, whatever the command takes
-        link = linkfile.Options(**{name: given.pop(name) for name in _LINK})
-        hosts = labfile.Options(**{name: given.pop(name) for name in _HOSTS})
-        built, topology = labfile.build(link, hosts, given.pop("schedule"))
+        typed = labfile.LabOptions(**{name: given.pop(name) for name in _LINK | _HOSTS})
+        built, topology = labfile.build(typed, given.pop("schedule"))
         command(link=built, topology=topology, **given)
 
     others = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own.parameters.values()]

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from howdah import HowdahError, document
+from howdah import HowdahError, document, interrupt
 from howdah._native import parse_duration
-from howdah.archive import Archive
-from howdah.measure.probe import ProbeRequest, Quiet, run
-from howdah.words.probe import Lines, Terminal, in_words
+from howdah.library import probed
+from howdah.measure.probe import ProbeDisplay, ProbeRequest
+from howdah.words.probe import ProbeLines, ProbeTerminal, in_words
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -52,22 +52,33 @@ def probe(
 ) -> None:
     """Measure the round trip to a host: without a queue, how it spreads, how much of it is queueing."""
     for_s = None if lasting is None else parse_duration(lasting) / 1e9
-    request = ProbeRequest(host, for_s, udp, far_howdah, active or bursts is not None, bursts)
-    done = run(request, _display(json=json, quiet=quiet), Archive())
+    request = ProbeRequest(host, for_s, udp, far_howdah, active or bursts is not None, bursts, sys.argv)
+    interrupt.install()
+    exit_code, unkept = 0, None
+    try:
+        record = probed(request, _display(json=json, quiet=quiet))
+    except (HowdahError, interrupt.Interrupted) as problem:
+        if problem.record is None:
+            raise
+        record = problem.record
+        if isinstance(problem, interrupt.Interrupted):
+            exit_code, unkept = 128 + problem.number, next(iter(getattr(problem, "__notes__", [])), None)
+        else:
+            unkept = str(problem)
     if json:
-        document.show(done.record)
-    elif not quiet and done.record.probe is not None:
-        print(in_words(done.record.probe, done.record.host or host))
-        if "lateness" in done.record.flags:
+        document.show(record)
+    elif not quiet and record.probe is not None:
+        print(in_words(record.probe, record.host or host))
+        if "lateness" in record.flags:
             print("warning: this machine was too slow for the link; part of the queueing is its own")
-        if done.archive_error is None:
-            print(f"Record: howdah archive show {done.record.id}")
-    if done.archive_error is not None:
-        raise HowdahError(done.archive_error)
-    raise typer.Exit(done.exit_code)
+        if unkept is None:
+            print(f"Record: howdah archive show {record.id}")
+    if unkept is not None:
+        raise HowdahError(unkept)
+    raise typer.Exit(exit_code)
 
 
-def _display(*, json: bool, quiet: bool) -> Quiet:
+def _display(*, json: bool, quiet: bool) -> ProbeDisplay:
     if quiet:
-        return Quiet()
-    return Terminal() if sys.stderr.isatty() and not json else Lines()
+        return ProbeDisplay()
+    return ProbeTerminal() if sys.stderr.isatty() and not json else ProbeLines()

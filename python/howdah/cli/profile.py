@@ -88,11 +88,11 @@ def profile(
     from rich.console import Console  # noqa: PLC0415
 
     from howdah.archive import Archive  # noqa: PLC0415
-    from howdah.profiles.spread import DRAWS  # noqa: PLC0415
-    from howdah.profiles.study import choose, study  # noqa: PLC0415
-    from howdah.profiles.table import parts  # noqa: PLC0415
+    from howdah.profiles.profile import DRAWS  # noqa: PLC0415
+    from howdah.profiles.study import runs_with, study  # noqa: PLC0415
+    from howdah.words.profile import parts  # noqa: PLC0415
 
-    chosen = choose(
+    chosen = runs_with(
         Archive().runs(), path=path, congestion_control=cc, streams=streams, buffer_bytes=sizes, sweep=sweep
     )
     found = study(chosen, late=late, files=files, draws=DRAWS if json else 0)
@@ -124,9 +124,9 @@ def plot(
     rtts = None if rtt is None else [parse_duration(each) / 1e9 for each in rtt]
     from howdah.archive import Archive  # noqa: PLC0415
     from howdah.cli import report_command as command  # noqa: PLC0415
-    from howdah.profiles.study import choose  # noqa: PLC0415
+    from howdah.profiles.study import runs_with  # noqa: PLC0415
 
-    chosen = choose(
+    chosen = runs_with(
         Archive().runs(),
         path=path,
         congestion_control=cc,

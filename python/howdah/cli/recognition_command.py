@@ -9,14 +9,12 @@ from rich.table import Table
 
 from howdah import HowdahError, document, interrupt
 from howdah.archive import Archive
-from howdah.recognition import model as models
-from howdah.recognition import recording
 from howdah.recognition.classifiers import CLASSIFIERS, classifier
-from howdah.recognition.evaluate import Scores, Tick, evaluate, possible
-from howdah.recognition.kept import of_probe
-from howdah.recognition.listen import find
-from howdah.recognition.model import Heard
-from howdah.recognition.train import Training, record_file, train
+from howdah.recognition.files import load_model, read_recording, recording_files, save_model, write_recording
+from howdah.recognition.model import Model, Recognition
+from howdah.recognition.recognise import model_for
+from howdah.recognition.recording import Recording, background, recording_of
+from howdah.recognition.training import Scores, Tick, Training, evaluate, possible, record_file, train
 from howdah.recognition.windows import default_step_s, examples
 from howdah.text import count
 
@@ -41,7 +39,7 @@ class Recognised(msgspec.Struct, frozen=True, kw_only=True):
     """What the recording says was there; null when it does not."""
     model: str
     """Digest of the model's file."""
-    heard: list[Heard]
+    heard: list[Recognition]
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,9 +54,8 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 def keep(name: str, others: str | None, output: Path, *, json: bool) -> None:
     """Writes the series of a probe in the archive as a recording. Raises HowdahError."""
     _check_npz(output, "a recording")
-    background = None if others is None else recording.background(others)
-    made = of_probe(Archive().load(name), background)
-    recording.write(made, output)
+    made = recording_of(Archive().load(name), None if others is None else background(others))
+    write_recording(made, output)
     if json:
         document.show(Kept(file=str(output), run=made.run, path=made.path, background=made.label))
     else:
@@ -88,7 +85,7 @@ def make(
         raise HowdahError(f"there is no folder {output.parent}; make it first")
     trained = train(_readable(places), kind, window_s, step_s, _tick(quiet or json))
     with interrupt.Held():
-        digest = models.save(trained.model, output)
+        digest = save_model(trained.model, output)
         record = msgspec.structs.replace(trained.record, model=digest)
         try:
             record_file(output).write_bytes(document.encode(record))
@@ -133,10 +130,10 @@ def compare(
 
 def recognise(places: list[Path], model: Path | None, *, json: bool) -> None:
     """Prints who is there in recordings, window by window. Raises HowdahError."""
-    given = models.load(model) if model else None
+    given = load_model(model) if model else None
     found = []
-    for file in recording.files(places):
-        heard, _ = recording.read(file)
+    for file in recording_files(places):
+        heard, _ = read_recording(file)
         judge, digest = given or _default(heard, file)
         found.append(
             Recognised(
@@ -145,7 +142,7 @@ def recognise(places: list[Path], model: Path | None, *, json: bool) -> None:
                 path=heard.path,
                 background=heard.label,
                 model=digest,
-                heard=judge.hear(heard),
+                heard=judge.recognise(heard),
             )
         )
     if json:
@@ -161,8 +158,8 @@ def recognise(places: list[Path], model: Path | None, *, json: bool) -> None:
             print(f"  {when}  {who} after {each.heard_s:g} s; any bbr {each.bbr:.2f}")
 
 
-def _default(heard: recording.Recording, file: Path) -> tuple[models.Model, str]:
-    kept = find(heard.situation)
+def _default(heard: Recording, file: Path) -> tuple[Model, str]:
+    kept = model_for(heard.situation)
     if kept is None:
         raise HowdahError(
             f"{file}: no model comes with howdah for {heard.situation} of ours on the path; give one: --model"
@@ -170,8 +167,8 @@ def _default(heard: recording.Recording, file: Path) -> tuple[models.Model, str]
     return kept.model, kept.digest
 
 
-def _readable(places: list[Path]) -> list[tuple[recording.Recording, str]]:
-    return [recording.read(file) for file in recording.files(places)]
+def _readable(places: list[Path]) -> list[tuple[Recording, str]]:
+    return [read_recording(file) for file in recording_files(places)]
 
 
 def _tick(quiet: bool) -> Tick:

@@ -7,7 +7,7 @@ from pathlib import Path
 from howdah import HowdahError, document
 from howdah.archive import Archive
 from howdah.archive.runs import Runs
-from howdah.profiles.study import choose
+from howdah.profiles.study import runs_with
 from howdah.report import figures
 from howdah.report.contents import Contents, contents
 from howdah.report.material import Material
@@ -22,7 +22,7 @@ def report(archive: Archive, *, sweep: str | None, path: str | None, file: Path 
     page cannot be written.
     """
     wanted = {"sweep": sweep, "path": path}
-    runs = choose(
+    runs = runs_with(
         archive.runs(), **{key: None if value is None else [value] for key, value in wanted.items()}
     )
     material = Material(runs)

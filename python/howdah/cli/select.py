@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from howdah import HowdahError, document
+from howdah import document, interrupt
 from howdah._native import parse_bytes, parse_duration, parse_rate
 from howdah.text import printable
 
@@ -53,23 +53,21 @@ def select(
     ] = None,
 ) -> None:
     """Say which congestion control, streams and buffers to take at a round trip, how fast, and how sure."""
-    # Loaded when the arguments are known to be right: numpy and the archive take a while.
-    from howdah.decide.ask import Question, ask  # noqa: PLC0415
-    from howdah.profiles.answer import in_lines  # noqa: PLC0415
+    # Loaded when it is needed: numpy and the archive take a while.
+    from howdah.library import select as selected  # noqa: PLC0415
 
-    if rtt is None and host is None:
-        raise HowdahError("nothing says for which round trip; give --rtt 93ms, or --host HOST to measure it")
-    found = ask(
-        Question(
-            rtt_s=None if rtt is None else parse_duration(rtt) / 1e9,
-            host=host,
-            path=path,
-            capacity_bps=None if rate is None else parse_rate(rate),
-            size_bytes=None if size is None else parse_bytes(size),
-            extrapolate=extrapolate,
-            far_howdah=far_howdah,
-        )
+    interrupt.install()
+    found = selected(
+        rtt_s=None if rtt is None else parse_duration(rtt) / 1e9,
+        host=host,
+        path=path,
+        size_bytes=None if size is None else parse_bytes(size),
+        capacity_bps=None if rate is None else parse_rate(rate),
+        extrapolate=extrapolate,
+        far_howdah=far_howdah,
     )
+    from howdah.profiles.selection.answer import in_lines  # noqa: PLC0415
+
     if json:
         document.show(found)
     else:

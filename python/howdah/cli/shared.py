@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from howdah._native import parse_duration
+from howdah.recognition.classifiers import CLASSIFIERS
 
 app = typer.Typer(rich_markup_mode=None, subcommand_metavar="COMMAND", help="Who else is on a shared path.")
 
@@ -36,7 +37,7 @@ Examples:
   howdah shared compare recordings/
   howdah shared compare recordings/ --classifier trees --classifier 1-nn --window 10s
 
-svm and mlp of the paper are trained by scikit-learn: pip install 'howdah[train]'
+All but 1-nn and gnb are trained by scikit-learn: pip install 'howdah[train]'
 """
 _RECOGNISE_EPILOG = """\b
 Examples:
@@ -61,7 +62,7 @@ Step = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No line for each step.")]
-_CLASSIFIER = "trees, logistic, kernels; the paper's: 1-nn, mlp, svm, gnb."
+_CLASSIFIER = f"{', '.join(CLASSIFIERS)}; each is explained in docs/shared.md."
 
 
 @app.callback()

@@ -9,14 +9,13 @@ import msgspec
 from howdah import HowdahError, document, interrupt
 from howdah._native import parse_duration
 from howdah.archive import Archive
-from howdah.measure import default, kept
-from howdah.measure.estimate import total_s
-from howdah.measure.plan import SweepPlan
-from howdah.measure.planfile import load
-from howdah.measure.sweep import Result, sweep
+from howdah.measure import default, schedule
+from howdah.measure.plan import SweepPlan, load_plan
+from howdah.measure.schedule import total_s
+from howdah.measure.sweep import SweepDisplay, SweepResult, sweep
 from howdah.text import count
 from howdah.values.record import printable_command
-from howdah.words.sweep import Lines, Quiet, table
+from howdah.words.sweep import SweepLines, table
 
 
 class Asked(NamedTuple):
@@ -59,10 +58,10 @@ def run(asked: Asked) -> int:
     if asked.dry_run:
         _would(plan, asked)
         return 0
-    show = Quiet() if asked.quiet or asked.json else Lines(plan)
+    show = SweepDisplay() if asked.quiet or asked.json else SweepLines(plan)
     command = printable_command(sys.argv)
     result = sweep(plan, show, command=command, beside_others=asked.beside_others)
-    runs_left = sum(len(runs) for _, runs in kept.left(plan, kept.in_archive(Archive(), plan)))
+    runs_left = sum(len(runs) for _, runs in schedule.remaining(plan, schedule.finished_in(Archive(), plan)))
     if asked.json:
         document.show(Done(sweep=plan.id, records=result.records, late=result.late, runs_left=runs_left))
     elif not asked.quiet:
@@ -74,14 +73,14 @@ def _plan(asked: Asked) -> SweepPlan:
     if asked.what.endswith(".toml"):
         if asked.lasting is not None:
             raise HowdahError("--for is for a host; a plan says how long by its repeats, and time or size")
-        plan = load(Path(asked.what))
+        plan = load_plan(Path(asked.what))
         return msgspec.structs.replace(plan, far_howdah=asked.far_howdah or plan.far_howdah)
     for_s = None if asked.lasting is None else parse_duration(asked.lasting) / 1e9
     return default.plan(asked.what, asked.far_howdah, for_s)
 
 
 def _would(plan: SweepPlan, asked: Asked) -> None:
-    todo = list(kept.left(plan, kept.in_archive(Archive(), plan)))
+    todo = list(schedule.remaining(plan, schedule.finished_in(Archive(), plan)))
     if not asked.json:
         print(table(plan, todo))
         return
@@ -94,7 +93,7 @@ def _would(plan: SweepPlan, asked: Asked) -> None:
     document.show(planned)
 
 
-def _summary(plan: SweepPlan, result: Result, runs_left: int) -> str:
+def _summary(plan: SweepPlan, result: SweepResult, runs_left: int) -> str:
     made = f"{count(len(result.records), 'run')} measured"
     late = f", {result.late} of them late: the machine, not the link, made their rates" if result.late else ""
     if runs_left:

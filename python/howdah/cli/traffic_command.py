@@ -8,12 +8,10 @@ from howdah import HowdahError, document, interrupt
 from howdah._native import parse_duration
 from howdah.archive import Archive
 from howdah.text import printable
-from howdah.traffic import patternfile
-from howdah.traffic.pattern import Pattern
-from howdah.traffic.run import Display, Request, run
+from howdah.traffic.pattern import Pattern, load_pattern
+from howdah.traffic.run import TrafficDisplay, TrafficRequest, run
 from howdah.values.record import printable_command
-from howdah.words.traffic import summary
-from howdah.words.traffic_progress import Lines, Quiet, Terminal
+from howdah.words.traffic import TrafficLines, TrafficTerminal, summary
 
 
 class Asked(NamedTuple):
@@ -32,7 +30,7 @@ def traffic(asked: Asked) -> int:
     """Sends, and returns the exit code; what went wrong is one line on standard error."""
     interrupt.install()
     lasting_s = None if asked.lasting is None else parse_duration(asked.lasting) / 1e9
-    pattern = patternfile.load(Path(asked.pattern), lasting_s)
+    pattern = load_pattern(Path(asked.pattern), lasting_s)
     host = asked.host.removesuffix(":")
     if not host or host.startswith("-"):
         raise HowdahError(f"{asked.host!r} is no host; write: howdah traffic PATTERN.toml HOST")
@@ -42,7 +40,7 @@ def traffic(asked: Asked) -> int:
         else:
             print(pattern.in_words())
         return 0
-    request = Request(printable_command(sys.argv), pattern, host, asked.far_howdah)
+    request = TrafficRequest(printable_command(sys.argv), pattern, host, asked.far_howdah)
     done = run(request, _display(pattern, silent=asked.json or asked.quiet), Archive())
     if asked.json:
         document.show(done.record)
@@ -54,7 +52,7 @@ def traffic(asked: Asked) -> int:
     return done.exit_code
 
 
-def _display(pattern: Pattern, *, silent: bool) -> Display:
+def _display(pattern: Pattern, *, silent: bool) -> TrafficDisplay:
     if silent:
-        return Quiet()
-    return Terminal(pattern) if sys.stderr.isatty() else Lines(pattern)
+        return TrafficDisplay()
+    return TrafficTerminal(pattern) if sys.stderr.isatty() else TrafficLines(pattern)

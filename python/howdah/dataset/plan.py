@@ -1,4 +1,4 @@
-"""What a data set has: every class, in every situation of ours, on every path, in several runs."""
+"""The plan of a data set: every class, in every situation of ours, on every path, in several runs."""
 
 import hashlib
 import itertools
@@ -9,16 +9,17 @@ from pathlib import Path
 import msgspec
 
 from howdah.recognition.recording import BURSTS, label, situation
-from howdah.traffic.active import PROFILE
+from howdah.traffic.bursts import PROFILE
 from howdah.values.link import LinkSpec
 
-Streams = dict[str, int]
-"""By congestion control; {} is none."""
+StreamCounts = dict[str, int]
+"""Streams by congestion control; {} is none."""
 QUIET_S = 2.0
-"""Before the first stream of a run."""
+"""The time before the first stream of a run."""
 _AROUND_S = 3.0
+"""The time that a lab takes to be made and to end."""
 _CORES, _CORES_SENDING, _CORES_PER_GBPS = 0.05, 0.12, 0.4
-"""Of probes; of an emulator and both ends of what it carries: in larger pieces at higher rates."""
+"""The processors that probes take, and an emulator with both ends of what it carries."""
 
 
 class PathSpec(msgspec.Struct, frozen=True):
@@ -27,22 +28,22 @@ class PathSpec(msgspec.Struct, frozen=True):
     name: str
     link: LinkSpec
     lan_bps: int | None
-    """Of each host's cable; null: not shaped."""
+    """The rate of each host's cable; null: not shaped."""
     runs: int
-    """Of each class, alone."""
+    """The runs of each class, alone."""
     beside_ours: int
-    """Of each class, beside each kind of streams of ours."""
+    """The runs of each class beside each kind of streams of ours."""
     settle_s: float
-    """Before a recording."""
+    """The time for streams to settle before a recording."""
 
     @property
     def rtt_s(self) -> float:
-        """Without a queue."""
+        """The RTT without a queue."""
         return (self.link.near_to_far.delay_ns + self.link.far_to_near.delay_ns) / 1e9
 
     @property
     def rate_bps(self) -> int:
-        """Of the bottleneck, from the senders to the receivers."""
+        """The rate of the bottleneck, from the senders to the receivers."""
         return self.link.near_to_far.rate_bps or 0
 
 
@@ -50,35 +51,35 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One recording to make."""
 
     name: str
-    """Tells it from every other run, of other plans too."""
+    """A name that no other run has, in other plans either."""
     file: str
-    """Within the folder of the data set."""
+    """The path of its recording within the folder of the data set."""
     path: PathSpec
-    background: Streams
-    ours: Streams
+    background: StreamCounts
+    ours: StreamCounts
     bursts: bool
-    """Active probing: those of ``howdah probe --active``, from the beginning of the recording on."""
+    """Whether active probing sends the bursts of ``howdah probe --active`` during the recording."""
     length_s: float
     seed: int
     attempt: int = 0
 
     @property
     def lasts_s(self) -> float:
-        """From making the lab to its end, about."""
+        """The time from making the lab to its end, about."""
         return _AROUND_S + QUIET_S + self.path.settle_s + self.length_s
 
     @property
     def cores(self) -> float:
-        """Of this machine, what its lab takes, about."""
+        """The processors of this machine that its lab takes, about."""
         sends = bool(self.background or self.ours or self.bursts)
         return _CORES + sends * (_CORES_SENDING + _CORES_PER_GBPS * self.path.rate_bps / 1e9)
 
     def again(self) -> "Run":
-        """The same with other offsets, because the lab was late."""
+        """The same run with other offsets, for when the lab was late."""
         return msgspec.structs.replace(self, attempt=self.attempt + 1)
 
     def random(self) -> random.Random:
-        """What is left to chance in it, the same each time."""
+        """The random numbers of this run and attempt, the same each time."""
         return random.Random(f"{self.name} {self.seed} {self.attempt}")  # noqa: S311, no secret
 
 
@@ -88,22 +89,22 @@ class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     summary: str = ""
     paths: tuple[PathSpec, ...]
-    classes: tuple[Streams, ...]
-    ours: tuple[Streams, ...]
+    classes: tuple[StreamCounts, ...]
+    ours: tuple[StreamCounts, ...]
     bursts: bool
     length_s: float
     seed: int
     late_again: int
 
     def runs(self) -> list[Run]:
-        """All, so ordered that whatever is recorded first is of every kind: repeat by repeat, shuffled."""
+        """All runs, repeat by repeat and shuffled, so that whatever is recorded first is of every kind."""
         found = list(self._runs())
         shuffled = random.Random(self.seed)  # noqa: S311, no secret
         order = {run.name: (place, shuffled.random()) for place, run in found}
         return sorted((run for _, run in found), key=lambda run: order[run.name])
 
     def controls(self) -> list[str]:
-        """The congestion controls, each once."""
+        """The congestion controls of all runs, each once."""
         bursts = PROFILE.controls() if self.bursts else []
         streams = (name for each in (*self.classes, *self.ours) for name in each)
         return list(dict.fromkeys([*streams, *bursts]))
@@ -132,5 +133,5 @@ class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _short(streams: Mapping[str, int]) -> str:
-    """As ``1bbr+1cubic``."""
+    """The streams in a file name, as ``1bbr+1cubic``."""
     return label(dict(streams)).replace(" ", "").replace(",", "+") if streams else "nobody"

@@ -30,14 +30,14 @@ from typing import Annotated
 import msgspec
 
 from howdah import HowdahError, tomlfile
-from howdah._native import parse_duration, parse_rate
-from howdah.dataset.plan import DatasetPlan, PathSpec, Streams
-from howdah.lab import dumbbell, linkfile
+from howdah.dataset.plan import DatasetPlan, PathSpec, StreamCounts
+from howdah.lab import dumbbell, labfile
 from howdah.recognition.recording import background, label
+from howdah.tomlfile import Duration, Rate
 
 SEE = "see: howdah shared dataset --help"
 CLASSES = ("nobody", "1 cubic", "1 bbr", "1 bbr, 1 cubic", "2 bbr", "2 cubic")
-"""The paper's."""
+"""The paper's classes."""
 _SHORTEST_S, _LONGEST_S = 5.0, 86_400.0
 _LONGEST_SETTLE_S = 3600.0
 _BDP = "BDP"
@@ -45,23 +45,23 @@ _BDP = "BDP"
 _Count = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 
 
-class _PathText(msgspec.Struct, forbid_unknown_fields=True):
+class _PathTable(msgspec.Struct, forbid_unknown_fields=True):
     name: str
-    rate: str
-    rtt: str
+    rate: Rate
+    rtt: Duration
     queue: str | None = None
-    lan_rate: str | None = None
-    settle: str | None = None
+    lan_rate: Rate | None = None
+    settle: Duration | None = None
     runs: _Count | None = None
     runs_beside_ours: _Count | None = None
 
 
-class _PlanText(msgspec.Struct, forbid_unknown_fields=True):
+class _DatasetTable(msgspec.Struct, forbid_unknown_fields=True):
     name: str
-    length: str
-    path: list[_PathText]
+    length: Duration
+    path: list[_PathTable]
     summary: str = ""
-    settle: str = "25s"
+    settle: Duration = Duration(25_000_000_000)
     runs: _Count = 3
     runs_beside_ours: _Count | None = None
     seed: Annotated[int, msgspec.Meta(ge=0)] = 1
@@ -78,8 +78,7 @@ def load(file: Path) -> DatasetPlan:
 
 def loads(text: str, where: str) -> DatasetPlan:
     """A plan from TOML, as ``load``."""
-    table = tomlfile.table(text, where, SEE)
-    given = tomlfile.convert(table, _PlanText, f"{where} is not a plan of a data set", SEE)
+    given = tomlfile.loads(text, where, _DatasetTable, SEE)
     plan = DatasetPlan(
         name=tomlfile.name(given.name, f"{where}: name"),
         summary=" ".join(given.summary.split()),
@@ -87,7 +86,7 @@ def loads(text: str, where: str) -> DatasetPlan:
         classes=_streams(given.classes, f"{where}: classes"),
         ours=_streams(given.ours, f"{where}: ours"),
         bursts=given.bursts,
-        length_s=_within(given.length, _SHORTEST_S, _LONGEST_S, f"{where}: length"),
+        length_s=given.length.seconds_within(_SHORTEST_S, _LONGEST_S, f"{where}: length"),
         seed=given.seed,
         late_again=given.late_again,
     )
@@ -99,28 +98,28 @@ def loads(text: str, where: str) -> DatasetPlan:
     return plan
 
 
-def _path(given: _PathText, plan: _PlanText, where: str) -> PathSpec:
+def _path(given: _PathTable, plan: _DatasetTable, where: str) -> PathSpec:
+    lan_bps = None if given.lan_rate is None else int(given.lan_rate)
     try:
-        options = linkfile.Options(rate=given.rate, rtt=given.rtt, queue=_queue(given, where))
-        lan_bps = None if given.lan_rate is None else parse_rate(given.lan_rate)
-        link = linkfile.build(options)
+        link = labfile.link(labfile.LabOptions(rate=str(given.rate), rtt=str(given.rtt), queue=_queue(given)))
         dumbbell(1, 1, lan_rate_bps=lan_bps)
     except HowdahError as error:
         raise HowdahError(f"{where}: {str(error).removeprefix('--')}") from None
     runs = plan.runs if given.runs is None else given.runs
     beside = [given.runs_beside_ours, None if given.runs is not None else plan.runs_beside_ours, runs]
+    settle = plan.settle if given.settle is None else given.settle
     return PathSpec(
         name=tomlfile.name(given.name, f"{where}: name"),
         link=link,
         lan_bps=lan_bps,
         runs=runs,
         beside_ours=next(each for each in beside if each is not None),
-        settle_s=_within(given.settle or plan.settle, 0.0, _LONGEST_SETTLE_S, f"{where}: settle"),
+        settle_s=settle.seconds_within(0.0, _LONGEST_SETTLE_S, f"{where}: settle"),
     )
 
 
-def _queue(given: _PathText, where: str) -> str | None:
-    """As the lab takes it."""
+def _queue(given: _PathTable) -> str | None:
+    """The queue in bytes, as a lab takes it."""
     if given.queue is None or not given.queue.endswith(_BDP):
         return given.queue
     text = given.queue.removesuffix(_BDP).strip()
@@ -130,13 +129,11 @@ def _queue(given: _PathText, where: str) -> str | None:
         times = 0.0
     if not 0.01 <= times <= 100:
         raise HowdahError(f'queue {given.queue!r}: give bytes, or 0.01 to 100 BDP as "0.5BDP"')
-    rate_bps = tomlfile.value(parse_rate, given.rate, "rate")
-    rtt_ns = tomlfile.value(parse_duration, given.rtt, "rtt")
-    return f"{max(1, round(times * rate_bps * rtt_ns / 8e9))}B"
+    return f"{max(1, round(times * given.rate * given.rtt / 8e9))}B"
 
 
-def _streams(texts: tuple[str, ...], where: str) -> tuple[Streams, ...]:
-    found = tuple(tomlfile.value(background, text, where) for text in texts)
+def _streams(texts: tuple[str, ...], where: str) -> tuple[StreamCounts, ...]:
+    found = tuple(_background(text, where) for text in texts)
     _once(map(label, found), where)
     return found
 
@@ -147,8 +144,8 @@ def _once(names: Iterable[str], where: str) -> None:
         raise HowdahError(f"{where}: {twice[0]} is there twice; take one out")
 
 
-def _within(text: str, least_s: float, most_s: float, where: str) -> float:
-    found_s = tomlfile.value(parse_duration, text, where) / 1e9
-    if not least_s <= found_s <= most_s:
-        raise HowdahError(f"{where} {text} is not within {least_s:g}s to {most_s:g}s")
-    return found_s
+def _background(text: str, where: str) -> StreamCounts:
+    try:
+        return background(text)
+    except HowdahError as error:
+        raise HowdahError(f"{where}: {error}") from None

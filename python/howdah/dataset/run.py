@@ -1,11 +1,14 @@
-"""Making one recording: a dumbbell of its own, streams that settle, probes from before the first of them on.
+"""One recording of a data set: a dumbbell of its own, streams that settle, and probes from before the first.
 
 Each stream of others has a pair of hosts to itself; the probes, and streams of ours, go from left1 to right1.
-The base RTT is the least of what was seen before anybody sent.
+The base RTT is the least of what was seen before anybody sent. Several are made at once, each in a process of
+its own, ``python -m howdah.dataset.run``: a RunTask comes on standard input as JSON, and a RunMade or a
+RunFailed leaves on standard output.
 """
 
 import contextlib
 import itertools
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,37 +18,67 @@ from typing import IO, NamedTuple
 import msgspec
 import numpy as np
 
-from howdah import HowdahError, lab
+from howdah import HowdahError, interrupt, lab
 from howdah.dataset import streams
 from howdah.dataset.plan import QUIET_S, Run
-from howdah.lab.enter import Process
-from howdah.probing.probing import Probed, Probing, Rhythm
-from howdah.probing.series import looked
-from howdah.probing.target import endpoint
-from howdah.recognition.recording import Burst, Made, Recording
-from howdah.traffic.active import PROFILE
+from howdah.lab.session import Process
+from howdah.probing.far_end import endpoint
+from howdah.probing.prober import Probing, ProbingResult, Rhythm
+from howdah.probing.series import answers
+from howdah.recognition.files import write_recording
+from howdah.recognition.recording import Burst, LabConditions, Recording
+from howdah.traffic.bursts import PROFILE
 from howdah.traffic.pattern import Tcp
 from howdah.values.link import LinkStats
 
 _PORT, _PORT_OF_BURSTS = 7021, 7921
 _MOST_SKIPPED = 0.5
-"""Of the probes; with more this machine has been asleep."""
+"""The share of the probes; with more skipped this machine has been asleep."""
 _LATE, _LATE_S = 0.25, 0.005
-"""Of the base RTT, but at least so much: 99 % of the bytes leave no later than that."""
+"""99 % of the bytes must be no later than this part of the base RTT, or than so much if that is less."""
 _LEAST_ANSWERED = 0.25
 _OUT_S = 30.0
 
 
+class RunTask(msgspec.Struct, frozen=True, kw_only=True):
+    """One run to make, and where it is kept."""
+
+    run: Run
+    controls: dict[str, str]
+    """Congestion controls as sockets choose them, by the name in the plan."""
+    folder: str
+
+
+class RunMade(msgspec.Struct, frozen=True, tag=True):
+    """A run that was made, and is kept unless it was spoilt."""
+
+    late_fraction: float
+    late_p99_s: float | None
+    spoilt: str | None
+
+
+class RunFailed(msgspec.Struct, frozen=True, tag=True):
+    """A run that could not be made."""
+
+    why: str
+
+
+RunResult = RunMade | RunFailed
+
+
 class Outcome(NamedTuple):
-    """What became of a run."""
+    """A recording, and whether it may be kept."""
 
     recording: Recording
     spoilt: str | None
-    """Why it is not to be kept: the machine, not the path, may have made it."""
+    """Why it is not to be kept: the machine, not the path, may have shaped it."""
 
 
 def make(run: Run, controls: Mapping[str, str]) -> Outcome:
-    """Records a run; ``controls`` has each congestion control as a socket chooses it. Raises HowdahError."""
+    """Records a run. Raises HowdahError when it cannot.
+
+    ``controls`` has each congestion control as a socket chooses it.
+    """
     chance = run.random()
     pairs = 1 + sum(run.background.values())
     topology = lab.dumbbell(pairs, pairs, lan_rate_bps=run.path.lan_bps)
@@ -84,7 +117,7 @@ def make(run: Run, controls: Mapping[str, str]) -> Outcome:
 
 
 def _placed(run: Run) -> Iterator[tuple[int, str]]:
-    """Each stream: the number of its pair of hosts, and its congestion control."""
+    """The streams: for each the number of its pair of hosts and its congestion control."""
     place = 1
     for name, count in run.background.items():
         for _ in range(count):
@@ -96,12 +129,12 @@ def _placed(run: Run) -> Iterator[tuple[int, str]]:
 
 
 def _bursts(run: Run) -> list[Tcp]:
-    """What sends them, by one congestion control each."""
+    """The loads of active probing, of one congestion control each."""
     return [load for load in PROFILE.loads if isinstance(load, Tcp)] if run.bursts else []
 
 
 def _sent(name: str, sender: Process, begun_s: float, elapsed_s: float) -> Iterator[Burst]:
-    """What it says it sent; of what it is still sending, until the end of the probing."""
+    """The bursts that a sender reports; one still being sent lasts until the end of the probing."""
     sender.kill()
     said = [float(line) - begun_s for line in _pipe(sender.stdout)]
     for start_s, end_s in itertools.zip_longest(said[::2], said[1::2], fillvalue=elapsed_s):
@@ -109,12 +142,12 @@ def _sent(name: str, sender: Process, begun_s: float, elapsed_s: float) -> Itera
 
 
 def _prober(wan: lab.Lab, run: Run) -> tuple[Process, float]:
-    """Probing, and since when, by CLOCK_MONOTONIC."""
+    """The process that probes, and since when, in seconds of CLOCK_MONOTONIC."""
     for_s = QUIET_S + run.path.settle_s + run.length_s
     probing = Probing(way="icmp", to=endpoint(wan.addresses["right1"], 0), for_ns=round(for_s * 1e9))
     pipe = subprocess.PIPE
-    argv = [sys.executable, "-P", "-m", "howdah.dataset.prober"]
-    prober = wan.popen("left1", argv, stdin=pipe, stdout=pipe, stderr=pipe, tied=True)
+    argv = [sys.executable, "-P", "-m", "howdah.probing.prober"]
+    prober = wan.popen("left1", argv, stdin=pipe, stdout=pipe, stderr=pipe, dies_with_parent=True)
     stdin, stdout = _pipe(prober.stdin), _pipe(prober.stdout)
     stdin.write(msgspec.json.encode(probing))
     stdin.close()
@@ -122,21 +155,23 @@ def _prober(wan: lab.Lab, run: Run) -> tuple[Process, float]:
 
 
 def _stream(wan: lab.Lab, host: str, words: list[str]) -> Process:
-    """One end of a stream."""
+    """The process of one end of a stream."""
     argv = [sys.executable, "-I", "-S", str(Path(streams.__file__)), *words]
-    return wan.popen(host, argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, tied=True)
+    return wan.popen(host, argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, dies_with_parent=True)
 
 
-def _probed(prober: Process, run: Run) -> Probed:
+def _probed(prober: Process, run: Run) -> ProbingResult:
     out = _pipe(prober.stdout).read()
     if prober.wait():
         raise HowdahError(f"run {run.name}: the probes ended: {_last(_pipe(prober.stderr))}")
-    return msgspec.json.decode(out, type=Probed)
+    return msgspec.json.decode(out, type=ProbingResult)
 
 
-def _recording(run: Run, seed: int, seen: Probed, sent: Sequence[Burst], stats: LinkStats) -> Recording:
+def _recording(
+    run: Run, seed: int, seen: ProbingResult, sent: Sequence[Burst], stats: LinkStats
+) -> Recording:
     step_s = Rhythm().step_s
-    times_s, rtt_s = looked(seen.looks, step_s)
+    times_s, rtt_s = answers(seen.looks, step_s)
     quiet = rtt_s[times_s < QUIET_S]
     if np.isfinite(quiet).sum() < _LEAST_ANSWERED * QUIET_S / step_s:
         raise HowdahError(f"run {run.name}: the far host answered too few probes before anybody sent")
@@ -153,7 +188,7 @@ def _recording(run: Run, seed: int, seen: Probed, sent: Sequence[Burst], stats: 
         background=run.background,
         bursts=tuple(sorted(sent, key=lambda burst: burst.start_s)),
         ours=run.ours or None,
-        made=Made(
+        made=LabConditions(
             rate_bps=rate_bps,
             rtt_s=run.path.rtt_s,
             queue_bytes=ways.queue_bytes or int(rate_bps * run.path.rtt_s / 8),
@@ -164,8 +199,11 @@ def _recording(run: Run, seed: int, seen: Probed, sent: Sequence[Burst], stats: 
     )
 
 
-def _spoilt(run: Run, seen: Probed, stats: LinkStats) -> str | None:
-    """The lab's own verdict is on rates; what a queue looks like is spoilt by what is late beside the RTT."""
+def _spoilt(run: Run, seen: ProbingResult, stats: LinkStats) -> str | None:
+    """Why a recording is not to be kept; None where it is.
+
+    The lab's own verdict is on rates; the shape of a queue is spoilt by what is late beside the RTT.
+    """
     dropped = sum(way.dropped.machine for way in stats.directions.values())
     dropped += sum(cable.machine for cable in (stats.cables or {}).values())
     if dropped:
@@ -179,7 +217,7 @@ def _spoilt(run: Run, seen: Probed, stats: LinkStats) -> str | None:
 
 @contextlib.contextmanager
 def _killed(process: Process) -> Iterator[Process]:
-    """Kills it at the end."""
+    """A process that is killed at the end of the block."""
     try:
         yield process
     finally:
@@ -196,3 +234,37 @@ def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
 
 def _last(stream: IO[bytes]) -> str:
     return stream.read().decode(errors="replace").strip().rpartition("\n")[2] or "no message"
+
+
+def main() -> None:
+    """Reads a RunTask from standard input, makes the run, and writes the RunResult to standard output."""
+    interrupt.install()
+    # They were blocked while this process was made, and a process inherits what is blocked.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupt.SIGNALS)
+    task = msgspec.json.decode(sys.stdin.buffer.read(), type=RunTask)
+    try:
+        _say(_made(task))
+    except HowdahError as error:
+        _say(RunFailed(str(error)))
+    except Exception as error:
+        _say(RunFailed(f"a mistake of ours, {error!r}"))
+        raise
+
+
+def _made(task: RunTask) -> RunMade:
+    outcome = make(task.run, task.controls)
+    if outcome.spoilt is None:
+        write_recording(outcome.recording, Path(task.folder) / task.run.file)
+    made = outcome.recording.made
+    if made is None:
+        raise TypeError("a lab's recording says how it was made")
+    return RunMade(made.late_fraction, made.late_p99_s, outcome.spoilt)
+
+
+def _say(result: RunResult) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(result) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""A stream from memory to nowhere, for a host of a lab; this file alone, so that it starts at once.
+"""One end of a stream from memory to nowhere, for a host of a lab. It loads no other file, to start at once.
 
 python streams.py sink PORT                              takes one connection, until it is killed
 python streams.py source ADDRESS PORT CONTROL DELAY_S    sends after that, until it is killed
@@ -6,8 +6,8 @@ python streams.py catch PORT                             takes one connection af
 python streams.py bursts ADDRESS PORT CONTROL RATE BEGIN END...
                                                          sends, each over a connection of its own, between
 
-RATE is in bytes a second at most, 0 for any; BEGIN and END are seconds of CLOCK_MONOTONIC. It says when each
-really began, and when all of it had arrived.
+RATE is in bytes a second at most, 0 for any; BEGIN and END are seconds of CLOCK_MONOTONIC. For each a line
+says when it really began, and one when all of it had arrived.
 """
 
 import contextlib

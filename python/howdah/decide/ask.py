@@ -1,4 +1,4 @@
-"""What ``howdah select`` does: from a question and the archive to an answer."""
+"""``howdah select``: the configuration to take at a round trip, from a question and the archive."""
 
 from typing import NamedTuple
 
@@ -8,36 +8,37 @@ from howdah import HowdahError
 from howdah.archive import Archive
 from howdah.archive.runs import Runs
 from howdah.decide.dedicated import obstacle
-from howdah.profiles.answer import Answer, answer
-from howdah.profiles.evidence import profile
-from howdah.profiles.fallback import fallback
-from howdah.profiles.select import select
-from howdah.profiles.source import Source, Wanted, only, source
+from howdah.profiles.selection.answer import SelectionReport, selection_report
+from howdah.profiles.selection.evidence import PathRuns, TransferTraits, profile, runs_for_path, runs_named
+from howdah.profiles.selection.prior import model_prior
+from howdah.profiles.selection.select import select
 from howdah.remote.far import greet
 from howdah.values.path import Path
 from howdah.values.record import HostLimits
 
 
 class Question(NamedTuple):
-    """What a user wants to know."""
+    """One question of a user: at which round trip, on which path, for which transfer."""
 
     rtt_s: float | None
-    """None: measured to the host."""
+    """The base RTT in seconds; None: measured to the host."""
     host: str | None = None
     path: str | None = None
     capacity_bps: float | None = None
-    """Of which the models are asked; None: what was measured, else assumed."""
+    """The capacity that the models are asked for; None: the one measured, else assumed."""
     size_bytes: int | None = None
-    """Of the transfer; None: of none in particular."""
+    """The size of the transfer; None: of none in particular."""
     extrapolate: bool = False
     far_howdah: str | None = None
 
 
-def ask(question: Question) -> Answer:
-    """The answer: of the models where there is no profile, and beyond one if they may be asked.
+def ask(question: Question, archive: Archive | None = None) -> SelectionReport:
+    """The answer, from the models where there is no profile, and beyond one where ``extrapolate`` lets them.
 
-    Raises HowdahError where a profile does not cover the round trip and they may not; for a quantity of 0.
+    Raises HowdahError for a round trip that no profile covers, without ``extrapolate``, and a quantity of 0.
     """
+    if question.rtt_s is None and question.host is None:
+        raise HowdahError("nothing says for which round trip; give --rtt 93ms, or --host HOST to measure it")
     for option, value in (
         ("--rtt", question.rtt_s),
         ("--rate", question.capacity_bps),
@@ -52,18 +53,18 @@ def ask(question: Question) -> Answer:
         ends = msgspec.structs.replace(ends, receiver=far.limits, rtt_s=question.rtt_s or far.rtt_s)
     if ends.rtt_s is None:
         raise HowdahError(f"the round trip to {question.host} could not be measured; give it with --rtt")
-    found = _source(Archive().runs(), question, ends.rtt_s)
+    found = _source((archive or Archive()).runs(), question, ends.rtt_s)
     by_model = question.extrapolate or not len(profile(found.runs))
-    asked = fallback(ends, ends.rtt_s, found.runs, question.capacity_bps) if by_model else None
-    selection = select(found.runs, ends.rtt_s, asked)
-    selection.rests_on.extend(found.said)
+    prior = model_prior(ends, ends.rtt_s, found.runs, question.capacity_bps) if by_model else None
+    selection = select(found.runs, ends.rtt_s, prior)
+    selection.rests_on.extend(found.notes)
     if problem := obstacle(ends, selection.chosen.configuration):
         selection.rests_on.append(f"From this host: {problem}.")
-    return answer(selection, found.path, found.left_out)
+    return selection_report(selection, found.path, found.left_out)
 
 
-def _source(runs: Runs, question: Question, rtt_s: float) -> Source:
-    wanted = Wanted(size_bytes=question.size_bytes)
+def _source(runs: Runs, question: Question, rtt_s: float) -> PathRuns:
+    wanted = TransferTraits(size_bytes=question.size_bytes)
     if question.host is not None and question.path is None:
-        return source(runs, question.host.rpartition("@")[2], rtt_s, wanted)
-    return only(runs, question.path, rtt_s, wanted)
+        return runs_for_path(runs, question.host.rpartition("@")[2], rtt_s, wanted)
+    return runs_named(runs, question.path, rtt_s, wanted)

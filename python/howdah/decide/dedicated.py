@@ -7,19 +7,18 @@ from howdah.archive import Archive
 from howdah.archive.columns import link_in_words
 from howdah.archive.runs import Configuration, Runs
 from howdah.cc.choose import choose
-from howdah.profiles.fallback import DURATION_S, fallback
-from howdah.profiles.predict import Prediction
-from howdah.profiles.select import Selection, in_words, select, why_not
-from howdah.profiles.source import Source, Wanted, source
+from howdah.profiles.selection.evidence import PathRuns, TransferTraits, runs_for_path
+from howdah.profiles.selection.predict import NextRun
+from howdah.profiles.selection.prior import DURATION_S, model_prior
+from howdah.profiles.selection.select import Selection, in_words, select, why_not
 from howdah.text import count
 from howdah.values import sizes
 from howdah.values.link import LinkSpec
 from howdah.values.path import ASSUMED_RTT_S, Path, round_trip_in_words
-from howdah.values.plan import BUFFER_BYTES_MAX, STREAMS_MAX, Alternative, Evidence, Plan, Why
-from howdah.values.plan import Prediction as Predicted
+from howdah.values.plan import BUFFER_BYTES_MAX, STREAMS_MAX, Alternative, Evidence, Plan, Prediction, Why
 
 ALTERNATIVES_MOST = 8
-"""Of those that lost, so many are told, and how many more there are."""
+"""So many of those that lost are named in the plan, and how many more there are."""
 
 
 def decide(path: Path) -> Plan:
@@ -28,13 +27,13 @@ def decide(path: Path) -> Plan:
 
 
 def from_runs(runs: Runs, path: Path) -> Plan:
-    """The same from these runs."""
+    """The plan for the path, from these runs."""
     rtt_s = path.rtt_s or ASSUMED_RTT_S
     link = None if path.link is None else msgspec.convert(path.link, LinkSpec)
     own = path.host if link is None else link_in_words(link)
-    found = source(runs, own, rtt_s, Wanted(path.encrypt, path.bytes_total))
-    asked = fallback(path, rtt_s, found.runs, None if link is None else _capacity_bps(link))
-    selection = select(found.runs, rtt_s, asked, lambda configuration: obstacle(path, configuration))
+    found = runs_for_path(runs, own, rtt_s, TransferTraits(path.encrypt, path.bytes_total))
+    prior = model_prior(path, rtt_s, found.runs, None if link is None else _capacity_bps(link))
+    selection = select(found.runs, rtt_s, prior, lambda configuration: obstacle(path, configuration))
     chosen = selection.chosen.configuration
     return Plan(
         path=path.kind,
@@ -73,12 +72,12 @@ def obstacle(path: Path, configuration: Configuration) -> str | None:
     return None
 
 
-def _why(path: Path, selection: Selection, found: Source) -> Why:
+def _why(path: Path, selection: Selection, found: PathRuns) -> Why:
     chosen, *others = selection.ranked
     summary = [
         round_trip_in_words(path),
         *selection.rests_on,
-        *found.said,
+        *found.notes,
         f"{in_words(*chosen.configuration)}: of all, the next run is surest to be fast.",
     ]
     lost = [
@@ -92,7 +91,7 @@ def _why(path: Path, selection: Selection, found: Source) -> Why:
     return Why(
         summary=summary,
         evidence=_evidence(path, selection, found),
-        prediction=Predicted(
+        prediction=Prediction(
             rate_low_bps=chosen.rate_low_bps,
             rate_mid_bps=chosen.rate_mid_bps,
             rate_high_bps=chosen.rate_high_bps,
@@ -102,15 +101,15 @@ def _why(path: Path, selection: Selection, found: Source) -> Why:
     )
 
 
-def _better(selection: Selection) -> list[tuple[Prediction, str]]:
-    """What would have been chosen before, if it could be used."""
+def _better(selection: Selection) -> list[tuple[NextRun, str]]:
+    """The configurations with a higher bound that these hosts cannot use, and why."""
     least_bps = selection.chosen.rate_low_bps
     return [(each, reason) for each, reason in selection.unusable if each.rate_low_bps > least_bps][
         :ALTERNATIVES_MOST
     ]
 
 
-def _evidence(path: Path, selection: Selection, found: Source) -> list[Evidence]:
+def _evidence(path: Path, selection: Selection, found: PathRuns) -> list[Evidence]:
     chosen, profile = selection.chosen, selection.profile
     facts = [Evidence(name="round trip", value=path.rtt_s, unit="s", source=path.rtt_source)]
     if chosen.basis == "model":
@@ -146,7 +145,7 @@ def _ids(runs: Runs) -> str:
 
 
 def _duration_s(selection: Selection) -> float:
-    """Median length of the runs that the prediction rests on."""
+    """The median length, in seconds, of the runs that the prediction rests on."""
     chosen = selection.chosen
     if chosen.basis == "model":
         return DURATION_S

@@ -23,7 +23,7 @@ follows it waits; and as much again, so that the rate stands when the round trip
 
 
 def decide(path: Path) -> Plan:
-    """Streams and buffers for all that the share can become. Raises HowdahError without a share."""
+    """The plan for all that the share can become. Raises HowdahError without a share."""
     if path.share is None:
         raise HowdahError("--path guaranteed: whose share? give the class of the policy, as --class images")
     rtt_s = path.rtt_s or ASSUMED_RTT_S

@@ -1,4 +1,4 @@
-"""A plan for a path that is shared with strangers, from the round trip and what both ends' kernels allow.
+"""A plan for a path shared with unknown others, from the round trip and what both ends' kernels allow.
 
 Nothing is known here of the capacity or of who else is on the path, so the plan must not be wrong for
 any: CUBIC, which is what most others run, enough window for the fastest path we are built for, and
@@ -30,23 +30,23 @@ STREAMS_BY_RTT = ((0.002, 2), (0.050, 8), (math.inf, 16))
 """(round trip up to, streams). Each doubling saves one round trip of slow start, and a loss then halves a
 smaller part of the whole. Copies of 2 GiB at 10 Gb/s, medians of four: at 20 ms 4, 8 and 16 within 2 %; at
 100 ms 16 are 7 % faster than 8; at 183 ms 32 are 10 % faster than 16. But each stream is a share taken from
-strangers, and public 10 G measurements with loss gain up to 16 only (Tierney et al., INDIS 2021)."""
+others, and public 10 G measurements with loss gain up to 16 only (Tierney et al., INDIS 2021)."""
 
 STREAMS_FOR_WINDOW_MAX = 32
-"""Most streams taken only to get round small buffer limits: each is a share taken from strangers."""
+"""The most streams taken only to get round small buffer limits: each is a share taken from others."""
 
 
-class Choice(NamedTuple):
-    """Streams and the buffers they need."""
+class StreamCount(NamedTuple):
+    """How many streams, and the buffers they need."""
 
     streams: int
     buffer_bytes: int | None
     window_bytes: int
-    """Of each stream."""
+    """The window of each stream."""
 
 
 def decide(path: Path) -> Plan:
-    """CUBIC where the sender may use it, streams for the round trip, buffers for 10 Gb/s."""
+    """A plan of CUBIC where the sender may use it, streams for the round trip, buffers for 10 Gb/s."""
     rtt_s = path.rtt_s or ASSUMED_RTT_S
     choice = choose_streams(rtt_s, windows(path), path.bytes_total)
     control, control_why = choose_control(path)
@@ -61,24 +61,24 @@ def decide(path: Path) -> Plan:
     )
 
 
-def choose_streams(rtt_s: float, window: Windows, bytes_total: int | None) -> Choice:
-    """As few streams as the ramp wants; more only where buffers can give each too little window."""
+def choose_streams(rtt_s: float, window: Windows, bytes_total: int | None) -> StreamCount:
+    """As few streams as slow start needs; more only where buffers give each too small a window."""
     ramp = next(streams for limit_s, streams in STREAMS_BY_RTT if rtt_s <= limit_s)
     if bytes_total is not None:
         ramp = max(1, min(ramp, bytes_total // (BLOCKS_PER_STREAM_MIN * BLOCK_BYTES_MIN)))
     needed = math.ceil(HEADROOM * TARGET_RATE_BPS / 8 * rtt_s)
     each = max(BUFFER_MIN_BYTES, -(-needed // ramp))
     if window.explicit_bytes >= each:
-        return Choice(ramp, each, each)
+        return StreamCount(ramp, each, each)
     if bytes_total is not None:
         needed = min(needed, max(bytes_total, INITIAL_WINDOW_BYTES))
     each = -(-needed // ramp)
     if window.autotuned_bytes >= each:
-        return Choice(ramp, None, window.autotuned_bytes)
+        return StreamCount(ramp, None, window.autotuned_bytes)
     if window.explicit_bytes > window.autotuned_bytes:
         buffer_bytes = min(window.explicit_bytes, each)
-        return Choice(_streams_for(needed, buffer_bytes, ramp), buffer_bytes, buffer_bytes)
-    return Choice(_streams_for(needed, window.autotuned_bytes, ramp), None, window.autotuned_bytes)
+        return StreamCount(_streams_for(needed, buffer_bytes, ramp), buffer_bytes, buffer_bytes)
+    return StreamCount(_streams_for(needed, window.autotuned_bytes, ramp), None, window.autotuned_bytes)
 
 
 def choose_control(path: Path) -> tuple[str | None, str]:
@@ -96,7 +96,7 @@ def _streams_for(needed_bytes: int, window_bytes: int, ramp: int) -> int:
     return max(ramp, min(STREAMS_FOR_WINDOW_MAX, -(-needed_bytes // window_bytes)))
 
 
-def _why(path: Path, rtt_s: float, choice: Choice, control: str | None, control_why: str) -> Why:
+def _why(path: Path, rtt_s: float, choice: StreamCount, control: str | None, control_why: str) -> Why:
     limit_bps = window_rate_bps(choice.streams, choice.window_bytes, rtt_s)
     ramp_s = format_duration(ramp_round_trips(choice.streams, rtt_s) * rtt_s)
     summary = [
@@ -114,7 +114,7 @@ def _why(path: Path, rtt_s: float, choice: Choice, control: str | None, control_
     )
 
 
-def _buffers_in_words(choice: Choice, limit_bps: float) -> str:
+def _buffers_in_words(choice: StreamCount, limit_bps: float) -> str:
     window = format_bytes(choice.window_bytes)
     how = (
         f"autotuned buffers reach {window} a stream"
@@ -167,7 +167,7 @@ def _limit(privileged: bool, source: str) -> str:
     return f"{source}, not binding with CAP_NET_ADMIN" if privileged else source
 
 
-def _alternatives(path: Path, rtt_s: float, choice: Choice, control: str | None) -> list[Alternative]:
+def _alternatives(path: Path, rtt_s: float, choice: StreamCount, control: str | None) -> list[Alternative]:
     lost = []
     if choice.streams > 1:
         one_bps = window_rate_bps(1, choice.window_bytes, rtt_s)

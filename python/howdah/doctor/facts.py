@@ -27,15 +27,15 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     sack: bool | None = None
     receive_autotuning: bool | None = None
     programs_refused: str | None = None
-    """Why howdah cc loads no congestion control here; null: it does."""
+    """Why howdah cc loads no congestion control here; null where it does."""
     namespaces_refused_by: dict[str, str] = {}
-    """Sysctls that keep this user from making namespaces, and so labs, with values that would not."""
+    """The sysctls that keep this user from making namespaces, and so labs, with values that would not."""
     tun: bool
-    """/dev/net/tun can be opened."""
+    """Whether /dev/net/tun can be opened."""
     clock_source: str | None = None
     clock_synchronised: bool | None = None
     ssh_client: str | None = None
-    """Its path."""
+    """The path of ssh."""
     aes_instructions: bool
 
 
@@ -86,7 +86,7 @@ def _programs_refused() -> str | None:
 
 
 def _clock_synchronised() -> bool | None:
-    """What the kernel knows: whether a time service steers the clock."""
+    """Whether a time service steers the clock, as the kernel has it."""
     try:
         state = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
     except (OSError, AttributeError):

@@ -1,10 +1,12 @@
-"""The maker of labs that outlive a command: ``python -m howdah.lab.daemon FD``.
+"""Labs that outlive a command: up and down, and their maker, ``python -m howdah.lab.daemon FD``.
 
-FD is a socket: a Request comes in, Ready or Failed goes out. A lab with a name then stays until it is
-ended; one without ends when the other side closes the socket, or sends Failed once more when it breaks.
+FD is a socket: a MakerRequest comes in, LabReady or LabFailed goes out. A lab with a name then stays until it
+is ended. One without a name ends when the other side closes the socket, or sends LabFailed once more when it
+breaks.
 """
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -13,23 +15,25 @@ from datetime import UTC, datetime
 import msgspec
 
 from howdah._native import HowdahError
-from howdah.lab import control
-from howdah.lab.control import Failed, Ready, Setup
-from howdah.lab.processes import Identity
-from howdah.lab.registry import Entry, Registry
-from howdah.lab.tree import Broken, Interrupted, Tree
+from howdah.lab import messages
+from howdah.lab.messages import LabFailed, LabReady, LabSetup
+from howdah.lab.processes import Identity, wait_gone
+from howdah.lab.registry import LabEntry, Registry
+from howdah.lab.settings import Settings
+from howdah.lab.tree import LabBroken, LabInterrupted, Tree
+from howdah.values.link import LinkStats
 
 _ANSWER_S = 60.0
 
 
-class Request(msgspec.Struct, frozen=True):
+class MakerRequest(msgspec.Struct, frozen=True):
     """What to make, and whether it stays under a name."""
 
-    setup: Setup
+    setup: LabSetup
     name: str | None = None
 
 
-def start(request: Request) -> tuple[Ready, "subprocess.Popen[bytes]", socket.socket]:
+def start(request: MakerRequest) -> tuple[LabReady, "subprocess.Popen[bytes]", socket.socket]:
     """Starts a maker; returns the lab, the maker and the socket. Raises HowdahError with the reason."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
@@ -45,9 +49,13 @@ def start(request: Request) -> tuple[Ready, "subprocess.Popen[bytes]", socket.so
     try:
         ours.settimeout(_ANSWER_S)
         ours.send(msgspec.json.encode(request))
-        answer = ours.recv(control.PACKET_BYTES_MAX)
-        message = msgspec.json.decode(answer, type=Ready | Failed) if answer else Failed("its maker has gone")
-        if isinstance(message, Failed):
+        answer = ours.recv(messages.PACKET_BYTES_MAX)
+        message = (
+            msgspec.json.decode(answer, type=LabReady | LabFailed)
+            if answer
+            else LabFailed("its maker has gone")
+        )
+        if isinstance(message, LabFailed):
             raise HowdahError(message.why)
     except BaseException as error:
         ours.close()
@@ -61,47 +69,47 @@ def start(request: Request) -> tuple[Ready, "subprocess.Popen[bytes]", socket.so
     return message, maker, ours
 
 
-def end(maker: "subprocess.Popen[bytes]", held: socket.socket) -> None:
+def end(maker: "subprocess.Popen[bytes]", link: socket.socket) -> None:
     """Ends a lab without a name by its maker and socket. Raises HowdahError when it had ended before."""
-    with held:
-        held.shutdown(socket.SHUT_WR)
+    with link:
+        link.shutdown(socket.SHUT_WR)
         maker.wait()
         try:
-            last = held.recv(control.PACKET_BYTES_MAX)
+            last = link.recv(messages.PACKET_BYTES_MAX)
         except ConnectionResetError:
             last = b""
     if last:
-        raise HowdahError(msgspec.json.decode(last, type=Failed).why)
+        raise HowdahError(msgspec.json.decode(last, type=LabFailed).why)
 
 
 def main(descriptor: int) -> None:
-    """Makes the lab that is asked for and waits for its end."""
+    """Makes the lab that the request describes and waits for its end."""
     with socket.socket(fileno=descriptor) as asker:
-        request = msgspec.json.decode(asker.recv(control.PACKET_BYTES_MAX), type=Request)
+        request = msgspec.json.decode(asker.recv(messages.PACKET_BYTES_MAX), type=MakerRequest)
         try:
             registry = Registry() if request.name else None
             tree = Tree(request.setup, [] if request.name else [asker])
             _serve(request, tree, asker, registry)
         except HowdahError as error:
-            control.send(asker, Failed(str(error)))
-        except Interrupted as interrupted:
+            messages.send(asker, LabFailed(str(error)))
+        except LabInterrupted as interrupted:
             sys.exit(interrupted.exit_code)
         except Exception as error:
-            # Nobody sees this process's standard error.
-            control.send(asker, Failed(f"a mistake of ours, {error!r}"))
+            # The standard error of this process goes nowhere.
+            messages.send(asker, LabFailed(f"a mistake of ours, {error!r}"))
             raise
 
 
-def _serve(request: Request, tree: Tree, asker: socket.socket, registry: Registry | None) -> None:
+def _serve(request: MakerRequest, tree: Tree, asker: socket.socket, registry: Registry | None) -> None:
     entry = None
     try:
         ready = tree.wait_ready()
         if request.name and registry:
             entry = _entry(request.name, request.setup, tree, ready)
             registry.add(entry)
-        control.send(asker, ready)
+        messages.send(asker, ready)
         tree.wait()
-    except Broken as broken:
+    except LabBroken as broken:
         if entry and registry:
             registry.remove(entry)
             registry.add(msgspec.structs.replace(entry, broken=str(broken)))
@@ -113,11 +121,61 @@ def _serve(request: Request, tree: Tree, asker: socket.socket, registry: Registr
             registry.remove(entry)
 
 
-def _entry(name: str, setup: Setup, tree: Tree, ready: Ready) -> Entry:
+def _entry(name: str, setup: LabSetup, tree: Tree, ready: LabReady) -> LabEntry:
     own = Identity.of(os.getpid())
     if own is None or tree.identity is None:
         raise HowdahError("the lab was killed")
-    return Entry(name, datetime.now(UTC), tree.identity, own, ready, setup.link, setup.topology)
+    return LabEntry(name, datetime.now(UTC), tree.identity, own, ready, setup.link, setup.topology)
+
+
+_GONE_S = 5.0
+
+
+def up(name: str, setup: LabSetup) -> LabReady:
+    """Brings up a lab that stays. Raises HowdahError with the reason when it cannot."""
+    Registry().check_free(name)
+    ready, _, asking = start(MakerRequest(setup, name))
+    asking.close()
+    return ready
+
+
+def living() -> list[LabEntry]:
+    """Lists the labs that are up, and clears away what killed ones left."""
+    if os.geteuid() == 0:
+        Settings().prune()
+    return list(Registry().entries())
+
+
+def down(name: str) -> LinkStats | None:
+    """Ends a lab and returns when all of it is gone, with its last statistics if it still gave any."""
+    registry = Registry()
+    entry = registry.find(name)
+    try:
+        last = messages.ask(entry.ready.pid, "stop")
+    except HowdahError:
+        last = None
+    for process in (entry.lab, entry.maker):
+        _end(process, patient=last is not None)
+    registry.remove(entry)
+    if os.geteuid() == 0:
+        Settings().prune()
+    return last
+
+
+def _end(process: Identity, *, patient: bool) -> None:
+    """Waits until ``process`` ends, and kills it if it does not."""
+    try:
+        pidfd = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return
+    try:
+        if not process.alive() or (patient and wait_gone(pidfd, _GONE_S)):
+            return
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        if not wait_gone(pidfd, _GONE_S):
+            raise HowdahError(f"process {process.pid} of the lab does not end; see: ps {process.pid}")
+    finally:
+        os.close(pidfd)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,15 @@
-"""How a network namespace becomes a host or a router: addresses, routes, settings."""
+"""How a network namespace becomes a host or a router: addresses, routes, settings, memory of its sockets.
 
+In a virtual machine that gives free memory back to its hypervisor, the first use of a page costs a fault
+there: at 10 Gb/s several times what all else on the path costs together, and what the link is then late by
+is the machine's doing. So the memory that sockets will take is touched before packets need it. The emulator
+touches its own; this is for the kernel's.
+"""
+
+import contextlib
+import mmap
+import os
+import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,13 +23,13 @@ from howdah.values.link import LinkSpec
 IPV6_MTU_BYTES_MIN = 1280
 
 CONGESTION_CONTROL = "cubic"
-"""What a lab's sockets use unless they choose: Linux's own default, whatever the machine's is."""
+"""The congestion control of sockets that choose none: Linux's own default, whatever the machine's is."""
 
 BUFFER_BYTES_MIN = 64 * 2**20
 BUFFER_BYTES_MAX = 2**31 - 1
-"""The sysctls are ints."""
+"""The largest value that the sysctls take: they are ints."""
 UNSHAPED_BPS = 40_000_000_000
-"""More than one machine carries over an unshaped link."""
+"""A rate above what one machine carries over an unshaped link."""
 
 
 def buffer_bytes(link: LinkSpec) -> int:
@@ -40,20 +50,20 @@ _MISSING = {
     "Unknown device type": "this kernel has no veth devices; load their module: modprobe veth",
     "qdisc kind is unknown": "this kernel has no token buckets; load their module: modprobe sch_tbf",
 }
-"""What the kernel says when it has none of what a LAN is made of, and what to do."""
+"""The kernel's words where it lacks what a LAN is made of, and what to do."""
 
 
-class Commands(msgspec.Struct, frozen=True):
-    """What makes something of a namespace, in this order."""
+class HostCommands(msgspec.Struct, frozen=True):
+    """The commands that make a host or a router of a namespace, in this order."""
 
     sysctls: Mapping[str, str]
-    """By path below /proc/sys/net."""
+    """Values by path below /proc/sys/net."""
     ip: Sequence[str]
     """Lines for ``ip -batch``."""
     tc: Sequence[str] = ()
 
 
-def configure(name: str, namespace: str, commands: Commands) -> list[str]:
+def configure(name: str, namespace: str, commands: HostCommands) -> list[str]:
     """Makes ``name`` of the namespace at the path ``namespace``.
 
     Returns what it must do without, a line each. Raises HowdahError when the kernel refuses anything else.
@@ -81,7 +91,7 @@ def configure(name: str, namespace: str, commands: Commands) -> list[str]:
 
 
 def end_of_link(end: End, device: str, link: LinkSpec) -> list[str]:
-    """What gives the link's ``device`` at ``end`` its addresses, for ``ip -batch``."""
+    """The lines for ``ip -batch`` that give the link's ``device`` at ``end`` its addresses."""
     peer = opposite(end)
     lines = [
         f"link set {device} arp off",
@@ -111,3 +121,45 @@ def sysctls(link: LinkSpec, congestion_control: str) -> dict[str, str]:
 
 def _first_line(text: str) -> str:
     return text.strip().partition("\n")[0] or "no message"
+
+
+_PAIR_BYTES = 512 * 2**20
+"""The most that one socket takes: SO_SNDBUFFORCE is an int, and the kernel doubles it."""
+_CHUNK = bytes(2**20)
+_SO_SNDBUFFORCE = 32
+
+
+def touch_buffers(size_bytes: int) -> int:
+    """Has the kernel keep ``size_bytes`` in sockets and lets go; returns what it could, in bytes.
+
+    Packets lie in the same kind of pages (sock_alloc_send_pskb, net/core/sock.c). No more than half of
+    the free memory is taken. Needs CAP_NET_ADMIN for more than wmem_max.
+    """
+    left = min(size_bytes, os.sysconf("SC_AVPHYS_PAGES") * mmap.PAGESIZE // 2)
+    taken = 0
+    with contextlib.ExitStack() as stack:
+        while left > 0:
+            filled = _fill(stack, min(left, _PAIR_BYTES))
+            if not filled:
+                break
+            taken += filled
+            left -= filled
+    return taken
+
+
+def _fill(stack: contextlib.ExitStack, size_bytes: int) -> int:
+    """Fills a pair of sockets of ``stack``; returns with how many bytes."""
+    try:
+        pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    except OSError:
+        return 0
+    for each in pair:
+        stack.enter_context(each)
+        each.setblocking(False)
+    filled = 0
+    with contextlib.suppress(PermissionError):
+        pair[0].setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, size_bytes)
+    with contextlib.suppress(OSError):
+        while filled < size_bytes:
+            filled += pair[0].send(_CHUNK[: size_bytes - filled])
+    return filled

@@ -1,83 +1,252 @@
-"""A whole lab as a person writes it: a link (linkfile.py), and beside its keys and options the hosts'.
+"""A whole lab as a person writes it: options of the command line over a TOML file.
 
-In a file::
+The file says the same as the options, and what they cannot: directions that differ in everything,
+and changes in time. Every value is text with its unit::
 
+    rate = "10Gbit"            # both directions; any of these keys may be absent
+    rtt = "100ms"              # half each way
+    queue = "125MB"            # default: one bandwidth-delay product
+    loss = "0.01%"
+    burst = { enter = "0.001%", leave = "20%", loss_bad = "100%", loss_good = "0%" }
+    jitter = "1ms"
+    mtu = 1500
+    frame_overhead = "38B"
+    seed = 1
     topology = "dumbbell"      # absent: a pair, near and far, at the ends of the link
     left = 4                   # left1 to left4; or names: ["base20", "base21"]; default 1
     right = ["arch"]
     lan_rate = "1Gbit"         # on the wire of each host's cable, each way; absent: not shaped
+
+    [far_to_near]              # or near_to_far: wins over the above
+    rate = "1Gbit"
+    delay = "80ms"             # one way
+
+    [[change]]                 # in any number, in the order of time
+    at = "5s"                  # after the start
+    direction = "near_to_far"  # or far_to_near; absent: both
+    rate = "2Gbit"             # rate, delay, loss, burst, drop, outage; absent: as it was
+
+    [[change]]
+    at = "7s"
+    drop = 1                   # wire segments, from the next on, lost for certain
+
+    [[change]]
+    at = "8s"
+    outage = true              # until a later change says false
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from howdah import tomlfile
-from howdah._native import HowdahError, parse_rate
-from howdah.lab import linkfile
+from howdah import HowdahError, tomlfile
 from howdah.lab.topology import PAIR, Topology, dumbbell
-from howdah.values.link import LinkSpec
+from howdah.tomlfile import Duration, Rate, Ratio, Size, Unit
+from howdah.values.link import Burst, Change, Direction, LinkSpec, checked
 
+_SEE = "see: howdah lab run --help"
+_TWO_VALUED: dict[str, type[Unit]] = {"rate": Rate, "queue": Size, "loss": Ratio, "jitter": Duration}
+"""Options that take two values with a comma."""
+_FIELDS = {
+    "rate": "rate_bps",
+    "queue": "queue_bytes",
+    "jitter": "jitter_ns",
+    "delay": "delay_ns",
+    "at": "at_ns",
+    "frame_overhead": "frame_overhead_bytes",
+}
+"""The fields of keys whose names have no unit."""
 _LAN_KEYS = ("left", "right", "lan_rate")
-_KEYS = ("topology", *_LAN_KEYS)
 _TOPOLOGIES = ("pair", "dumbbell")
 
-Values = dict[str, tuple[Any, str]]
-"""By key: the value, and where it was given."""
+
+def _whole_number(text: str) -> int:
+    if not text.isascii() or not text.isdecimal():
+        raise HowdahError(f"{text} is not a whole number from 0 on")
+    return int(text)
 
 
-class Options(msgspec.Struct, frozen=True):
-    """The hosts' options as typed; null where not given. A side is a number, or names with commas."""
+class _Whole(Unit, int):
+    number = staticmethod(_whole_number)
 
+
+_WHOLE_LINK: dict[str, type[Unit]] = {"mtu": _Whole, "frame_overhead": Size, "seed": _Whole}
+"""Keys that are no direction's."""
+
+
+class _BurstTable(msgspec.Struct, forbid_unknown_fields=True):
+    enter: Ratio
+    leave: Ratio
+    loss_bad: Ratio | None = None
+    loss_good: Ratio | None = None
+
+
+class _DirectionTable(msgspec.Struct, forbid_unknown_fields=True):
+    rate: Rate | None = None
+    queue: Size | None = None
+    loss: Ratio | None = None
+    burst: _BurstTable | None = None
+    jitter: Duration | None = None
+    delay: Duration | None = None
+
+
+class _ChangeTable(msgspec.Struct, forbid_unknown_fields=True):
+    at: Duration
+    direction: Literal["near_to_far", "far_to_near"] | None = None
+    rate: Rate | None = None
+    delay: Duration | None = None
+    loss: Ratio | None = None
+    burst: _BurstTable | None = None
+    drop: _Whole | None = None
+    outage: bool | None = None
+
+    def __post_init__(self) -> None:
+        moment = self.__struct_fields__[2:]
+        if all(getattr(self, key) is None for key in moment):
+            raise ValueError(f"it changes nothing; add one of {', '.join(moment)}")
+
+
+class _LabTable(msgspec.Struct, forbid_unknown_fields=True):
+    rate: Rate | None = None
+    rtt: Duration | None = None
+    queue: Size | None = None
+    loss: Ratio | None = None
+    burst: _BurstTable | None = None
+    jitter: Duration | None = None
+    mtu: _Whole | None = None
+    frame_overhead: Size | None = None
+    seed: _Whole | None = None
+    near_to_far: _DirectionTable = msgspec.field(default_factory=_DirectionTable)
+    far_to_near: _DirectionTable = msgspec.field(default_factory=_DirectionTable)
+    change: list[_ChangeTable] = msgspec.field(default_factory=list)
+    topology: Literal["pair", "dumbbell"] | None = None
+    left: int | str | list[str] | None = None
+    right: int | str | list[str] | None = None
+    lan_rate: Rate | None = None
+
+
+class LabOptions(msgspec.Struct, frozen=True):
+    """The options of a lab as typed; null where not given.
+
+    ``rate``, ``queue``, ``loss`` and ``jitter`` take one value for both directions, or two with a
+    comma: near to far, far to near. ``burst_loss`` is ``ENTER,LEAVE[,BAD[,GOOD]]``. A side (``left``,
+    ``right``) is a number of hosts, or names with commas.
+    """
+
+    rate: str | None = None
+    rtt: str | None = None
+    queue: str | None = None
+    loss: str | None = None
+    burst_loss: str | None = None
+    jitter: str | None = None
+    mtu: int | None = None
+    frame_overhead: str | None = None
+    seed: int | None = None
     topology: str | None = None
     left: str | None = None
     right: str | None = None
     lan_rate: str | None = None
 
 
-def build(link: linkfile.Options, hosts: Options, file: Path | None = None) -> tuple[LinkSpec, Topology]:
-    """The lab of ``file`` with options over it. Raises HowdahError: file, key, what to do."""
-    return of_table(linkfile.read(file) if file else {}, str(file), link, hosts)
+def build(options: LabOptions, file: Path | None = None) -> tuple[LinkSpec, Topology]:
+    """The lab of ``file`` with ``options`` over it. Raises HowdahError: file, key, what to do."""
+    lab = tomlfile.load(file, _LabTable, _SEE) if file else _LabTable()
+    return _link(lab, options), _topology(lab, options, str(file))
 
 
-def of_table(
-    table: dict[str, Any],
-    where: str,
-    link: linkfile.Options = linkfile.Options(),  # noqa: B008, frozen
-    hosts: Options = Options(),  # noqa: B008, frozen
-) -> tuple[LinkSpec, Topology]:
-    """The lab of a table that is at ``where``. Raises HowdahError: where, key, what to do."""
-    values: Values = {key: (table[key], f"{where}: {key}") for key in _KEYS if key in table}
-    for key in _KEYS:
-        typed = getattr(hosts, key)
-        if typed is not None:
-            values[key] = (typed, f"--{key.replace('_', '-')}")
-    links = {key: value for key, value in table.items() if key not in _KEYS}
-    return linkfile.of_table(link, links, where), _topology(values)
+def link(options: LabOptions) -> LinkSpec:
+    """The link of options alone. Raises HowdahError naming the option."""
+    return _link(_LabTable(), options)
 
 
-def _topology(values: Values) -> Topology:
-    kind, where = values.get("topology", ("pair", ""))
+def _link(lab: _LabTable, options: LabOptions) -> LinkSpec:
+    directions: dict[str, Any] = {}
+    for place, name in enumerate(("near_to_far", "far_to_near")):
+        values = (
+            _delay(lab.rtt, place)
+            | _fields(lab, "rate", "queue", "loss", "burst", "jitter")
+            | _fields(getattr(lab, name))
+            | _options(options, place)
+        )
+        changes = [_fields(each) for each in lab.change if each.direction in {None, name}]
+        directions[name] = Direction(**values, changes=tuple(Change(**each) for each in changes))
+    typed: dict[str, Any] = {
+        key: tomlfile.value(kind, str(text), f"--{key.replace('_', '-')}")
+        for key, kind in _WHOLE_LINK.items()
+        if (text := getattr(options, key)) is not None
+    }
+    whole = _fields(lab, *_WHOLE_LINK) | _fields(_LabTable(**typed), *_WHOLE_LINK)
+    return checked(LinkSpec(**directions, **whole))
+
+
+def _options(options: LabOptions, place: int) -> dict[str, Any]:
+    """The fields of the direction ``place`` (0 near to far, 1 far to near) that options give."""
+    rtt = None if options.rtt is None else tomlfile.value(Duration, options.rtt, "--rtt")
+    values: dict[str, Any] = {}
+    for key, kind in _TWO_VALUED.items():
+        text: str | None = getattr(options, key)
+        if text is None:
+            continue
+        parts = text.split(",")
+        if len(parts) > 2:
+            raise HowdahError(f"--{key} {text}: more than two values; give one, or NEAR-TO-FAR,FAR-TO-NEAR")
+        values[key] = tomlfile.value(kind, parts[min(place, len(parts) - 1)], f"--{key}")
+    if options.burst_loss is not None:
+        values["burst"] = _burst(options.burst_loss)
+    return _delay(rtt, place) | _fields(_DirectionTable(**values))
+
+
+def _burst(text: str) -> _BurstTable:
+    parts = text.split(",")
+    if not 2 <= len(parts) <= 4:
+        raise HowdahError(
+            f"--burst-loss {text}: {len(parts)} values; give ENTER,LEAVE[,BAD[,GOOD]], as 0.01%,20%"
+        )
+    return _BurstTable(*(tomlfile.value(Ratio, part, "--burst-loss") for part in parts))
+
+
+def _delay(rtt: Duration | None, place: int) -> dict[str, Any]:
+    """The delay of one direction out of the round trip: half each way, the odd nanosecond back."""
+    if rtt is None:
+        return {}
+    there_ns = rtt // 2
+    return {"delay_ns": (there_ns, rtt - there_ns)[place]}
+
+
+def _fields(table: msgspec.Struct, *keys: str) -> dict[str, Any]:
+    """The fields of a link, direction, change or burst that ``keys`` of ``table`` (or all) give."""
+    values: dict[str, Any] = {}
+    for key in keys or table.__struct_fields__:
+        value = getattr(table, key)
+        if value is not None and key != "direction":
+            plain = Burst(**_fields(value)) if isinstance(value, _BurstTable) else tomlfile.plain(value)
+            values[_FIELDS.get(key, key)] = plain
+    return values
+
+
+def _topology(lab: _LabTable, options: LabOptions, file: str) -> Topology:
+    given: dict[str, tuple[Any, str]] = {}
+    for key in ("topology", *_LAN_KEYS):
+        for source, where in ((lab, f"{file}: {key}"), (options, f"--{key.replace('_', '-')}")):
+            if (value := getattr(source, key)) is not None:
+                given[key] = value, where
+    kind, where = given.get("topology", ("pair", ""))
     if kind not in _TOPOLOGIES:
         raise HowdahError(f"{where}: {kind!r} is unknown; give {' or '.join(_TOPOLOGIES)}")
     if kind == "pair":
         for key in _LAN_KEYS:
-            if key in values:
-                raise HowdahError(f"{values[key][1]}: a pair of hosts has no LAN; give the topology dumbbell")
+            if key in given:
+                raise HowdahError(f"{given[key][1]}: a pair of hosts has no LAN; give the topology dumbbell")
         return PAIR
-    left, right = (_side(*values.get(key, (1, ""))) for key in ("left", "right"))
-    rate, where = values.get("lan_rate", (None, ""))
-    rate_bps = None if rate is None else tomlfile.value(parse_rate, str(rate), where)
+    left, right = (_side(given.get(key, (1, ""))[0]) for key in ("left", "right"))
+    rate, where = given.get("lan_rate", (None, ""))
+    rate_bps = None if rate is None else int(tomlfile.value(Rate, str(rate), where))
     return dumbbell(left, right, lan_rate_bps=rate_bps)
 
 
-def _side(value: Any, where: str) -> int | list[str]:  # noqa: ANN401, whatever TOML has
+def _side(value: int | str | list[str]) -> int | list[str]:
     if isinstance(value, str):
         words = [word.strip() for word in value.split(",")]
         return int(value) if value.isascii() and value.isdecimal() else words
-    if isinstance(value, list) and all(isinstance(name, str) for name in value):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    raise HowdahError(f'{where} is neither a number of hosts nor names, as 4 or ["base20", "base21"]')
+    return value

@@ -8,47 +8,49 @@ from typing import NamedTuple
 import msgspec
 
 from howdah._native import Emulator, LinkMark
-from howdah.lab import cables, hosts, lan, netns
-from howdah.lab.hosts import Commands
+from howdah.lab import hosts, lan, namespaces
+from howdah.lab.hosts import HostCommands
 from howdah.lab.topology import ENDS, Topology
 from howdah.values.link import LinkSpec, LinkStats
 
 
-class Mark(NamedTuple):
-    """What had happened at an instant."""
+class NetworkMark(NamedTuple):
+    """The counters at an instant."""
 
     link: LinkMark
-    cables: cables.Drops
+    cables: lan.Drops
 
 
 class Network:
     """The network of one lab; no packet crosses the link before ``start``."""
 
     def __init__(self, link: LinkSpec, topology: Topology, congestion_control: str) -> None:
-        """Makes all of it. Raises HowdahError naming what the machine refuses."""
+        """Makes the whole network. Raises HowdahError naming what the machine refuses."""
         self._link, self._topology = link, topology
         self._emulator = Emulator(msgspec.json.encode(link))
         self.namespaces = {name: self._emulator.namespace_fd(end) for end, name in topology.ends.items()}
-        """By host or router: a descriptor of this process."""
+        """Descriptors of this process, by host or router."""
         self.notes: list[str] = []
-        """What it must do without, a line each."""
-        self._begun: cables.Drops = {}
+        """What the network must do without, a line each."""
+        self._begun: lan.Drops = {}
         settings = hosts.sysctls(link, congestion_control)
         if topology.lan is None:
             for end, name in topology.ends.items():
-                self._configure(name, Commands(settings, hosts.end_of_link(end, self._emulator.device, link)))
+                self._configure(
+                    name, HostCommands(settings, hosts.end_of_link(end, self._emulator.device, link))
+                )
         else:
             self._make_lans(settings)
 
     def path(self, name: str) -> str:
-        """Of the namespace of a host or router."""
-        return netns.path(self.namespaces[name])
+        """The path to the namespace of a host or router."""
+        return namespaces.path(self.namespaces[name])
 
     def start(self) -> None:
         """Starts the clock of the link's schedule."""
         if self._topology.lan:
             # Cables came up one end after the other, and what IPv6 said meanwhile was lost.
-            cables.settle(self._topology, self.namespaces)
+            lan.settle_cables(self._topology, self.namespaces)
         self._begun = self._drops()
         self._emulator.start()
 
@@ -56,12 +58,12 @@ class Network:
         """A descriptor that is readable once packets move no more; ``stop`` then raises the reason."""
         return self._emulator.ended_fd()
 
-    def mark(self) -> Mark:
-        """From here statistics may count."""
-        return Mark(self._emulator.mark(), self._drops())
+    def mark(self) -> NetworkMark:
+        """A mark from which statistics may count."""
+        return NetworkMark(self._emulator.mark(), self._drops())
 
-    def stats(self, since: Mark | None = None) -> LinkStats:
-        """What happened so far, or since a mark."""
+    def stats(self, since: NetworkMark | None = None) -> LinkStats:
+        """The statistics so far, or since a mark."""
         return self._whole(self._emulator.stats(since.link if since else None), since)
 
     def stop(self) -> LinkStats:
@@ -71,7 +73,7 @@ class Network:
     def _make_lans(self, settings: dict[str, str]) -> None:
         topology, link = self._topology, self._link
         names = [host.name for host in topology.hosts]
-        self.namespaces |= dict(zip(names, netns.make(len(names)), strict=True))
+        self.namespaces |= dict(zip(names, namespaces.make(len(names)), strict=True))
         paths = {name: self.path(name) for name in names}
         for end in ENDS:
             router = lan.router(end, topology, link, self._emulator.device, paths)
@@ -80,15 +82,15 @@ class Network:
                 own = lan.host(end, host, topology, link)
                 self._configure(host.name, msgspec.structs.replace(own, sysctls={**settings, **own.sysctls}))
 
-    def _configure(self, name: str, commands: Commands) -> None:
+    def _configure(self, name: str, commands: HostCommands) -> None:
         self.notes += hosts.configure(name, self.path(name), commands)
 
-    def _drops(self) -> cables.Drops:
-        return cables.count(self._topology, self.namespaces) if self._topology.lan else {}
+    def _drops(self) -> lan.Drops:
+        return lan.count_drops(self._topology, self.namespaces) if self._topology.lan else {}
 
-    def _whole(self, counted: bytes, since: Mark | None) -> LinkStats:
+    def _whole(self, counted: bytes, since: NetworkMark | None) -> LinkStats:
         stats = msgspec.json.decode(counted, type=LinkStats)
         if self._topology.lan is None:
             return stats
         earlier = since.cables if since else self._begun
-        return cables.added(stats, cables.since(self._drops(), earlier))
+        return lan.with_drops(stats, lan.drops_since(self._drops(), earlier))

@@ -1,4 +1,4 @@
-"""Which processes live, told apart from later ones that got the same number."""
+"""Processes that live, distinguished from later ones with the same number."""
 
 import select
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ class Identity(msgspec.Struct, frozen=True):
 
     pid: int
     start_ticks: int
-    """When it started, in clock ticks since boot: proc_pid_stat(5), field 22."""
+    """The time of its start, in clock ticks since boot: proc_pid_stat(5), field 22."""
     boot_id: str
     namespace: int
     """The PID namespace in which ``pid`` means anything."""
@@ -28,14 +28,14 @@ class Identity(msgspec.Struct, frozen=True):
         return cls(pid, int(fields[19]), boot_id(), _namespace())
 
     def alive(self) -> bool:
-        """Whether it still runs; true where that cannot be seen from this PID namespace."""
+        """Whether the process still runs; true where that cannot be seen from this PID namespace."""
         if (self.boot_id, self.namespace) == (boot_id(), _namespace()):
             return Identity.of(self.pid) == self
         return self.boot_id == boot_id()
 
 
 def boot_id() -> str:
-    """This boot of the machine."""
+    """The identity of this boot of the machine."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from howdah._native import HowdahError
-from howdah.lab.control import Ready
+from howdah.lab.messages import LabReady
 from howdah.lab.processes import Identity
 from howdah.lab.settings import RUNTIME
 from howdah.lab.topology import PAIR, Topology
@@ -18,19 +18,19 @@ from howdah.values.link import LinkSpec
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 
 
-class Entry(msgspec.Struct, frozen=True):
+class LabEntry(msgspec.Struct, frozen=True):
     """One named lab."""
 
     name: str
     made_at: datetime
     lab: Identity
-    """Its first process."""
+    """The lab's first process."""
     maker: Identity
-    ready: Ready
+    ready: LabReady
     link: LinkSpec
     topology: Topology = PAIR
     broken: str | None = None
-    """Why it ended by itself; kept until someone asks for it, or its name is taken again."""
+    """Why the lab ended by itself; kept until someone looks for it, or its name is given again."""
 
 
 class Registry:
@@ -53,14 +53,14 @@ class Registry:
         except OSError as error:
             raise HowdahError(f"cannot make {self._folder}: {error.strerror}") from None
 
-    def entries(self) -> Iterator[Entry]:
-        """All living labs by name."""
+    def entries(self) -> Iterator[LabEntry]:
+        """All living labs, in the order of their names."""
         for path in sorted(self._folder.glob("*.json")):
             entry = self._read(path)
             if entry is not None and entry.broken is None:
                 yield entry
 
-    def find(self, name: str) -> Entry:
+    def find(self, name: str) -> LabEntry:
         """The living lab ``name``. Raises HowdahError when there is none; why one broke is told once."""
         entry = self._read(self._path(name))
         if entry is None:
@@ -80,7 +80,7 @@ class Registry:
                 f"a lab called {name} is up already; take another name, or: howdah lab down {name}"
             )
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: LabEntry) -> None:
         """Notes a lab. Raises HowdahError when its name has been taken."""
         path = self._path(entry.name)
         beside = path.with_suffix(f".{os.getpid()}")
@@ -95,11 +95,11 @@ class Registry:
         finally:
             beside.unlink(missing_ok=True)
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: LabEntry) -> None:
         """Forgets a lab, unless its name is another's by now."""
         path = self._path(entry.name)
         try:
-            noted = msgspec.json.decode(path.read_bytes(), type=Entry)
+            noted = msgspec.json.decode(path.read_bytes(), type=LabEntry)
         except (FileNotFoundError, msgspec.DecodeError):
             return
         if noted.lab == entry.lab:
@@ -110,10 +110,10 @@ class Registry:
             raise HowdahError(f"lab name {name!r} will not do; give 1 to 32 letters, digits, dots, dashes")
         return self._folder / f"{name}.json"
 
-    def _read(self, path: Path) -> Entry | None:
+    def _read(self, path: Path) -> LabEntry | None:
         """The lab noted at ``path`` if it lives or broke; the file of one that died is removed."""
         try:
-            entry = msgspec.json.decode(path.read_bytes(), type=Entry)
+            entry = msgspec.json.decode(path.read_bytes(), type=LabEntry)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:

@@ -1,38 +1,110 @@
-"""A lab for a Python program: for tests and benches."""
+"""A lab for a Python program, for tests and benches, and programs that run in it."""
 
-import contextlib
 import os
+import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from howdah.lab import control, daemon, private
-from howdah.lab.control import Ready, Setup
-from howdah.lab.daemon import Request
-from howdah.lab.enter import Process
+from howdah import text as words
+from howdah._native import HowdahError
+from howdah.lab import daemon, messages, mounts
+from howdah.lab.daemon import MakerRequest
 from howdah.lab.hosts import CONGESTION_CONTROL
-from howdah.lab.processes import Identity
+from howdah.lab.messages import LabReady, LabSetup
+from howdah.lab.processes import Identity, children
 from howdah.lab.topology import ADDRESSES, PAIR, Topology
+from howdah.parent_death import DIES_WITH_PARENT
 from howdah.values.link import LinkSpec, LinkStats
 
 Argument = str | os.PathLike[str]
+_START_S = 1.0
+
+
+class Process(subprocess.Popen[Any]):
+    """A program in a lab. Signals go to the program itself, not to those who brought it in.
+
+    It is killed when the nsenter(1) that brought it in is, and with the lab. With ``dies_with_parent`` it is
+    killed too when the thread that started it ends.
+    """
+
+    def __init__(
+        self,
+        lab: LabReady,
+        host: str,
+        argv: Sequence[str | os.PathLike[str]],
+        *,
+        dies_with_parent: bool = False,
+        **options: Any,  # noqa: ANN401, Popen's
+    ) -> None:
+        """Starts ``argv``; ``options`` are Popen's, ``env`` without the lab's own variables.
+
+        Raises HowdahError when the lab has no such host.
+        """
+        environment: Mapping[str, str] = options.pop("env", None) or os.environ
+        folder = os.fspath(options.pop("cwd", None) or os.getcwd())  # noqa: PTH109
+        super().__init__(
+            [*(DIES_WITH_PARENT if dies_with_parent else ()), *_prefix(lab, host, folder), *argv],
+            env={**environment, **lab.environment},
+            **options,
+        )
+
+    def inner_pid(self) -> int | None:
+        """The program's process number outside the lab; null before it starts and after it ended."""
+        return next(children(self.pid), None)
+
+    def send_signal(self, sig: int) -> None:
+        """Sends ``sig`` to the program."""
+        deadline = time.monotonic() + _START_S
+        while self.poll() is None:
+            inner = self.inner_pid()
+            if inner is not None:
+                os.kill(inner, sig)
+                return
+            if time.monotonic() > deadline:
+                super().send_signal(signal.SIGKILL)
+                return
+            time.sleep(0.001)
 
 
 class Lab:
-    """A lab that is up."""
+    """Emulated hosts and the link between them, for as long as a ``with`` lasts or the caller lives.
+
+    ``link`` has the rate, the delay and what else befalls packets in each direction (``lab.symmetric`` makes
+    one whose directions are alike); ``topology`` the hosts, by default ``near`` and ``far``. With ``sshd`` an
+    OpenSSH server is on each far host, and ssh of the near ones reaches it. Entering raises HowdahError when
+    the lab cannot be made, leaving when it ended earlier.
+    """
 
     near_address = ADDRESSES["near"]
-    """Of the near end of the link: a pair's near host."""
+    """The address of the near end of the link, which is a pair's near host."""
     far_address = ADDRESSES["far"]
 
-    def __init__(self, link: LinkSpec, topology: Topology, ready: Ready) -> None:
+    def __init__(
+        self,
+        link: LinkSpec,
+        topology: Topology = PAIR,
+        *,
+        sshd: bool = False,
+        congestion_control: str = CONGESTION_CONTROL,
+    ) -> None:
         self.link = link
         self.topology = topology
         self.addresses = {host.name: host.address for host in topology.hosts}
-        """Of each host."""
-        self._ready = ready
-        self.identity = Identity.of(ready.pid)
+        """The IPv4 address of each host, by name."""
+        self._setup = LabSetup(link, topology, sshd=sshd, congestion_control=congestion_control)
+
+    def __enter__(self) -> Self:
+        """Brings the lab up."""
+        self._ready, self._maker, self._link_to_maker = daemon.start(MakerRequest(self._setup))
+        self.identity = Identity.of(self._ready.pid)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Takes the lab down, with all that runs in it."""
+        daemon.end(self._maker, self._link_to_maker)
 
     @property
     def env(self) -> dict[str, str]:
@@ -79,30 +151,38 @@ class Lab:
         return subprocess.CompletedProcess(list(argv), process.returncode, output, errors)
 
     def stats(self) -> LinkStats:
-        """What the link has done so far."""
-        return control.ask(self._ready.pid, "stats")
+        """The statistics of the link so far."""
+        return messages.ask(self._ready.pid, "stats")
 
 
-def account_here() -> control.Account | None:
-    """What the link of the lab that runs this process does from now on; null outside a lab."""
-    return control.Account() if private.CONTROL.exists() else None
+def account_here() -> messages.LinkAccount | None:
+    """Begins to count what the link of the lab around this process does; null outside a lab."""
+    return messages.LinkAccount() if mounts.CONTROL.exists() else None
 
 
-@contextlib.contextmanager
 def started(
     link: LinkSpec,
     topology: Topology = PAIR,
     *,
     sshd: bool = False,
     congestion_control: str = CONGESTION_CONTROL,
-) -> Iterator[Lab]:
-    """A lab for as long as the ``with`` lasts, or the caller lives.
+) -> Lab:
+    """A lab to be entered: ``with lab.started(lab.symmetric(10**9, 20_000_000), sshd=True) as wan:``."""
+    return Lab(link, topology, sshd=sshd, congestion_control=congestion_control)
 
-    Raises HowdahError when it cannot be made, or ended earlier.
+
+def _prefix(lab: LabReady, host: str, folder: str) -> list[str]:
+    """The command line that goes into ``lab``, to run what is appended to it.
+
+    A Ctrl-C must end the program alone: nsenter lives on to report how.
     """
-    setup = Setup(link, topology, sshd=sshd, congestion_control=congestion_control)
-    ready, maker, held = daemon.start(Request(setup))
-    try:
-        yield Lab(link, topology, ready)
-    finally:
-        daemon.end(maker, held)
+    if host not in lab.namespaces:
+        raise HowdahError(f"no host is called {host}; this lab has {words.some(lab.namespaces)}")
+    rootless = ["--user", "--preserve-credentials"] if os.geteuid() != 0 else []
+    return [
+        *("env", "--ignore-signal=INT,QUIT"),
+        *("nsenter", f"--target={lab.pid}", *rootless, "--mount", "--pid"),
+        *(f"--net=/proc/{lab.pid}/fd/{lab.namespaces[host]}", "--"),
+        *DIES_WITH_PARENT,
+        *("env", "--default-signal=INT,QUIT", f"--chdir={folder}"),
+    ]

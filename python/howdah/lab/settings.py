@@ -5,15 +5,22 @@ before and which living process needs what. In effect is the most that any claim
 last restores what was there. Claims of processes that were killed are dropped by whoever comes next.
 
 A setting that somebody else has changed in the meantime is theirs: it is left alone.
+
+A small process beside a lab of root, its Keeper, puts the settings back however the lab ends. It is a session
+of its own, so that neither Ctrl-C nor a closed terminal reaches it. It waits for the end of a pipe of which
+only the lab's first process has the other side: the kernel closes that side even on ``kill -9``.
 """
 
+import contextlib
 import fcntl
 import itertools
 import mmap
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 
@@ -22,7 +29,7 @@ from howdah.lab.processes import Identity, boot_id
 
 RUNTIME = Path("/run/howdah")
 ROOT = Path("/")
-"""What the names of settings are relative to."""
+"""The folder that names of settings are relative to."""
 
 CONGESTION_CONTROLS = "proc/sys/net/ipv4/tcp_allowed_congestion_control"
 """A namespace takes as its default only a congestion control that is allowed here."""
@@ -31,9 +38,9 @@ BUFFERS = ("proc/sys/net/core/rmem_max", "proc/sys/net/core/wmem_max")
 """The most SO_RCVBUF and SO_SNDBUF give, in every namespace; tools under test set them."""
 
 MEMORY = "proc/sys/net/ipv4/tcp_mem"
-"""Pages for all of TCP: at rest, under pressure, at most. Beyond, a receiver throws away what came."""
+"""Pages for all of TCP: at rest, under pressure, at most. Beyond, a receiver throws away what has come."""
 HOSTS_BUFFERS = 4
-"""Full buffers that both hosts may hold in all: what lies in the path lies in both, with overhead."""
+"""Full buffers that both hosts may have in all: what lies in the path lies in both, with overhead."""
 
 PAGE_REPORTING = "sys/module/page_reporting/parameters/page_reporting_order"
 """On some virtual machines the kernel gives free blocks of 2^order pages back to the hypervisor. Each page
@@ -41,13 +48,14 @@ taken again then costs a fault there, several times what the whole path costs (m
 NO_PAGE_REPORTING = "11"
 """There are no blocks as large as that, so none is given back."""
 OPTIONAL = {PAGE_REPORTING}
-"""Not there on every host, and then not needed."""
+"""Settings that not every host has, and that are not needed where they are missing."""
 
 Values = dict[str, str]
 
 
 def needed(congestion_control: str, buffer_bytes: int) -> Values:
-    """What a lab asks for: its default congestion control, and socket buffers of ``buffer_bytes``."""
+    """The settings that a lab needs: for its default congestion control, and socket buffers of
+    ``buffer_bytes``."""
     memory_pages = min(HOSTS_BUFFERS * buffer_bytes // mmap.PAGESIZE, os.sysconf("SC_PHYS_PAGES") // 2)
     return {
         CONGESTION_CONTROLS: congestion_control,
@@ -57,7 +65,7 @@ def needed(congestion_control: str, buffer_bytes: int) -> Values:
     }
 
 
-class _Claim(msgspec.Struct):
+class _SettingsClaim(msgspec.Struct):
     owner: Identity
     values: Values
 
@@ -65,10 +73,10 @@ class _Claim(msgspec.Struct):
 class _Ledger(msgspec.Struct):
     boot_id: str
     originals: Values = {}
-    """Before the first living claim."""
+    """The values before the first living claim."""
     written: Values = {}
-    """What we last wrote."""
-    claims: list[_Claim] = []
+    """The values that we last wrote."""
+    claims: list[_SettingsClaim] = []
 
 
 class Settings:
@@ -80,9 +88,9 @@ class Settings:
         self._root = root
 
     def claim(self, owner: Identity, values: Values) -> list[str]:
-        """Makes ``values`` hold while ``owner`` lives; returns what could not be set, a line each."""
+        """Keeps ``values`` in effect while ``owner`` lives; returns what could not be set, a line each."""
         with self._ledger() as ledger:
-            ledger.claims.append(_Claim(owner, values))
+            ledger.claims.append(_SettingsClaim(owner, values))
             return self._apply(ledger)
 
     def release(self, owner: Identity) -> None:
@@ -189,3 +197,49 @@ def _most(name: str, values: list[str]) -> str:
 
 def _same(left: str, right: str) -> bool:
     return sorted(left.split()) == sorted(right.split())
+
+
+class Keeper:
+    """Releases the claim of this process once it has ended."""
+
+    def __init__(self, settings: Settings, owner: Identity) -> None:
+        """Needs a single thread. Raises OSError when there is no room for a process."""
+        self._settings = settings
+        self._owner = owner
+        reading, self._writing = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            _put_back_after(reading, settings, owner)
+        os.close(reading)
+
+    def forget(self) -> None:
+        """Lets go of the pipe in a child of the holder, so that only the holder's end counts."""
+        os.close(self._writing)
+
+    def release(self) -> None:
+        """Puts the settings back now and returns when it is done."""
+        os.close(self._writing)
+        os.waitpid(self._pid, 0)
+        # The keeper may have been killed; what cannot be put back now will be by whoever comes next.
+        with contextlib.suppress(HowdahError):
+            self._settings.release(self._owner)
+
+
+def _put_back_after(ended: int, settings: Settings, owner: Identity) -> NoReturn:
+    try:
+        os.setsid()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_IGN)
+        ended = os.dup2(ended, 3) if ended != 3 else ended
+        os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+        null = os.open(os.devnull, os.O_RDWR)
+        for standard in range(3):
+            os.dup2(null, standard)
+        os.close(null)
+        os.chdir("/")
+        os.read(ended, 1)
+        settings.release(owner)
+    except (OSError, HowdahError):
+        os._exit(1)
+    finally:
+        os._exit(0)

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from howdah._native import HowdahError
-from howdah.lab import private
-from howdah.lab.topology import Host
+from howdah.lab import mounts
+from howdah.lab.topology import LabHost
 
 _PORT = 22
 _START_S = 10.0
@@ -28,7 +28,7 @@ _CLIENT = Path("/etc/ssh/ssh_config")
 _SHADOW = Path("/etc/shadow")
 _LOGIN_RECORDS = (Path("/var/log/wtmp"), Path("/var/log/btmp"), Path("/var/log/lastlog"))
 _LISTEN = "0A"
-"""TCP_LISTEN in /proc/net/tcp."""
+"""The state TCP_LISTEN in /proc/net/tcp."""
 
 
 def check() -> None:
@@ -38,19 +38,19 @@ def check() -> None:
             raise HowdahError(f"--sshd: no {program} here; apt-get install openssh-server openssh-client")
 
 
-def prepare(servers: Sequence[Host], *, ipv6: bool) -> dict[str, list[str]]:
+def prepare(servers: Sequence[LabHost], *, ipv6: bool) -> dict[str, list[str]]:
     """Makes keys and configurations; returns the command line of each server, by host."""
-    host_key, user_key = private.PRIVATE / "host_key", private.PRIVATE / "user_key"
+    host_key, user_key = mounts.PRIVATE / "host_key", mounts.PRIVATE / "user_key"
     _make_keys(host_key, user_key)
     addresses = {host.name: [host.address, *([host.address6] if ipv6 else [])] for host in servers}
     aliases = [name for host in servers for name in (host.name, host.name6, *addresses[host.name])]
-    authorized = private.write("authorized_keys", _public(user_key), mode=0o600)
-    known = private.write("known_hosts", f"{','.join(aliases)} {_public(host_key)}", mode=0o644)
-    config = private.write("sshd_config", _server_config(host_key, authorized), mode=0o600)
+    authorized = mounts.write("authorized_keys", _public(user_key), mode=0o600)
+    known = mounts.write("known_hosts", f"{','.join(aliases)} {_public(host_key)}", mode=0o644)
+    config = mounts.write("sshd_config", _server_config(host_key, authorized), mode=0o600)
     existing = _CLIENT.read_text(encoding="utf-8", errors="replace") if _CLIENT.exists() else ""
     maker = _maker_ids()
     user = "root" if maker is None else pwd.getpwuid(maker[0]).pw_name
-    private.cover(_CLIENT, _client_config(user, user_key, known, aliases) + existing, mode=0o644)
+    mounts.cover(_CLIENT, _client_config(user, user_key, known, aliases) + existing, mode=0o644)
     server = [str(_which("sshd")), "-D", "-f", str(config), "-E", str(_log())]
     if maker is None:
         _let_root_in()
@@ -62,10 +62,10 @@ def prepare(servers: Sequence[Host], *, ipv6: bool) -> dict[str, list[str]]:
 
 
 def _let_root_in() -> None:
-    (private.RUN / "sshd").mkdir(mode=0o755, exist_ok=True)
+    (mounts.RUN / "sshd").mkdir(mode=0o755, exist_ok=True)
     for record in _LOGIN_RECORDS:
         if record.exists():
-            private.cover(record, "", mode=0o600)
+            mounts.cover(record, "", mode=0o600)
     _unlock_root()
 
 
@@ -153,11 +153,11 @@ def _maker_ids() -> tuple[int, int] | None:
 
 
 def _unlock_root() -> None:
-    """Without PAM, sshd refuses a root account whose password is locked, even to a key."""
+    """Unlocks root's password: without PAM, sshd refuses a locked root account even to a key."""
     lines = _SHADOW.read_text(encoding="utf-8").splitlines(keepends=True) if _SHADOW.exists() else []
     unlocked = ["root:*:" + line.split(":", 2)[2] if line.startswith("root:!") else line for line in lines]
     if unlocked != lines:
-        private.cover(_SHADOW, "".join(unlocked), mode=0o600)
+        mounts.cover(_SHADOW, "".join(unlocked), mode=0o600)
 
 
 def _listens(pid: int) -> bool:
@@ -177,7 +177,7 @@ def _public(key: Path) -> str:
 
 
 def _log() -> Path:
-    return private.PRIVATE / "sshd.log"
+    return mounts.PRIVATE / "sshd.log"
 
 
 def _which(program: str) -> str | None:

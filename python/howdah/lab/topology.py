@@ -21,29 +21,29 @@ import msgspec
 from howdah._native import HowdahError, format_rate
 
 End = Literal["near", "far"]
-"""Of the link."""
+"""An end of the link."""
 ENDS: tuple[End, End] = ("near", "far")
 ADDRESSES: dict[End, str] = {"near": "10.77.0.1", "far": "10.77.0.2"}
 ADDRESSES6: dict[End, str] = {"near": "fd77::1", "far": "fd77::2"}
 ROUTERS: dict[End, str] = {"near": "left-router", "far": "right-router"}
 
 HOSTS_MAX = 100
-"""On one side."""
+"""The most hosts on one side."""
 LAN_BPS_MIN, LAN_BPS_MAX = 1_000_000, 1_000_000_000_000
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,14}")
-"""The router's device for a host has its name, and a device has 15 characters."""
+"""Names of hosts: the router's device for a host has the same name, and a device has 15 characters."""
 _TAKEN = {"all", "default", "lo", "localhost", "wan0"}
-"""Names of devices, or of what stands for all devices below /proc/sys/net, or of every host."""
+"""Names of devices, of what stands for all devices below /proc/sys/net, and of every host."""
 
 
-class Host(msgspec.Struct, frozen=True):
+class LabHost(msgspec.Struct, frozen=True):
     """One host."""
 
     name: str
-    """Of its IPv4 address, too."""
+    """The name of the host, and of its IPv4 address."""
     name6: str
-    """Of its IPv6 address."""
+    """The name of its IPv6 address."""
     address: str
     address6: str
 
@@ -52,7 +52,7 @@ class Lan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The cables between the hosts and the routers of both sides; each host has one to itself."""
 
     rate_bps: int | None = None
-    """On the wire, each way; null: not shaped."""
+    """The rate on the wire, each way; null: not shaped."""
 
 
 class Topology(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,27 +61,27 @@ class Topology(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     left: tuple[str, ...] = ("near",)
     right: tuple[str, ...] = ("far",)
     lan: Lan | None = None
-    """Null: a pair, whose hosts are the ends of the link."""
+    """The cables; null: a pair, whose hosts are the ends of the link."""
 
-    def side(self, end: End) -> tuple[Host, ...]:
+    def side(self, end: End) -> tuple[LabHost, ...]:
         """The hosts at one end of the link."""
         names = self.left if end == "near" else self.right
         if self.lan is None:
             (name,) = names
-            return (Host(name, f"{name}6", ADDRESSES[end], ADDRESSES6[end]),)
+            return (LabHost(name, f"{name}6", ADDRESSES[end], ADDRESSES6[end]),)
         net, net6 = _nets(end)
         return tuple(
-            Host(name, f"{name}-v6", f"{net}.{place}", f"{net6}::{place}")
+            LabHost(name, f"{name}-v6", f"{net}.{place}", f"{net6}::{place}")
             for place, name in enumerate(names, start=1)
         )
 
     @property
     def lan_rate_bps(self) -> int | None:
-        """Of each cable, on the wire; null where there are none or nothing shapes them."""
+        """The rate of each cable on the wire; null where there are none or nothing shapes them."""
         return self.lan.rate_bps if self.lan else None
 
     @property
-    def hosts(self) -> tuple[Host, ...]:
+    def hosts(self) -> tuple[LabHost, ...]:
         """All hosts, the left side first."""
         return (*self.side("near"), *self.side("far"))
 
@@ -91,8 +91,8 @@ class Topology(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return dict(ROUTERS) if self.lan else {"near": self.left[0], "far": self.right[0]}
 
     @property
-    def servers(self) -> tuple[Host, ...]:
-        """Those that get an OpenSSH server: of a pair the far host, in a dumbbell all."""
+    def servers(self) -> tuple[LabHost, ...]:
+        """The hosts that get an OpenSSH server: the far host of a pair, all hosts of a dumbbell."""
         return self.hosts if self.lan else self.side("far")
 
 

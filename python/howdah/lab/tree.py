@@ -2,13 +2,17 @@
 
 From here on the maker only waits. It takes signals one at a time (sigwaitinfo(2)), because only the
 signal's origin tells a Ctrl-C that the terminal gave the command as well from a ``kill`` that it
-must pass on.
+must pass on. ``run`` makes a lab for one command in the foreground: the command has the terminal, and its
+exit code counts.
 """
 
+import contextlib
 import os
 import select
 import signal
 import socket
+import termios
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,11 +20,10 @@ import msgspec
 
 from howdah import _native
 from howdah._native import HowdahError
-from howdah.lab import control, hosts, machine, namespaces, sshd
-from howdah.lab.control import Ended, Failed, Go, Ready, Setup, Signal
-from howdah.lab.keeper import Keeper
+from howdah.lab import hosts, machine, messages, namespaces, sshd
+from howdah.lab.messages import LabEnded, LabFailed, LabReady, LabSetup, PassSignal, Proceed
 from howdah.lab.processes import Identity, wait_gone
-from howdah.lab.settings import Settings, needed
+from howdah.lab.settings import Keeper, Settings, needed
 
 _ROOTLESS = (
     "without root, a socket buffer that a program sets itself is limited by this host's "
@@ -35,7 +38,7 @@ _FORWARDED = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM}
 _TAKEN = _FORWARDED | {signal.SIGCHLD}
 
 
-class Interrupted(Exception):
+class LabInterrupted(Exception):
     """A signal came before the lab could be used; nothing of it is left."""
 
     def __init__(self, number: int) -> None:
@@ -43,14 +46,14 @@ class Interrupted(Exception):
         self.exit_code = 128 + number
 
 
-class Broken(HowdahError):
+class LabBroken(HowdahError):
     """The lab ended by itself, for the reason it gave."""
 
 
 class Tree:
-    """One lab as its maker holds it. The maker's end is the lab's end."""
+    """One lab as its maker sees it. The lab ends when its maker does."""
 
-    def __init__(self, setup: Setup, watched: list[socket.socket]) -> None:
+    def __init__(self, setup: LabSetup, watched: list[socket.socket]) -> None:
         """Starts it; it also ends when one of ``watched`` closes. Needs a single thread.
 
         Afterwards the caller must ``wait``, starts its processes inside the lab's PID namespace, and
@@ -81,12 +84,12 @@ class Tree:
         self._ended = False
         self._pidfd = os.pidfd_open(self.pid)
         self.identity = Identity.of(self.pid)
-        control.send(self._socket, Go(self.pid))
+        messages.send(self._socket, Proceed(self.pid))
 
-    def wait_ready(self) -> Ready:
+    def wait_ready(self) -> LabReady:
         """The lab, once it can be used.
 
-        Raises HowdahError with the reason when it cannot be made, and Interrupted.
+        Raises HowdahError with the reason when it cannot be made, and LabInterrupted.
         """
         for _ in range(int(_READY_S / _POLL_S)):
             if select.select([self._socket], [], [], _POLL_S)[0]:
@@ -94,34 +97,34 @@ class Tree:
             number = signal.sigtimedwait(_FORWARDED, 0)
             if number is not None:
                 self.end()
-                raise Interrupted(number.si_signo)
+                raise LabInterrupted(number.si_signo)
         message = self._message()
-        if isinstance(message, Ready):
+        if isinstance(message, LabReady):
             return msgspec.structs.replace(message, notes=(*self._notes, *message.notes))
         self.end()
-        if isinstance(message, Failed):
+        if isinstance(message, LabFailed):
             raise HowdahError(f"cannot make the lab: {message.why}")
         raise HowdahError(f"cannot make the lab: nothing came of it in {_READY_S:.0f} s")
 
-    def wait(self) -> Ended:
-        """How the lab ended, once all of it is gone. Raises Broken, or HowdahError when it was killed."""
+    def wait(self) -> LabEnded:
+        """Waits until all of the lab is gone. Raises LabBroken, or HowdahError when it was killed."""
         while True:
             taken = signal.sigwaitinfo(_TAKEN)
             if taken.si_signo == signal.SIGCHLD:
                 if wait_gone(self._pidfd, 0):
                     break
             elif taken.si_code != _SI_KERNEL or taken.si_signo == signal.SIGTERM:
-                control.send(self._socket, Signal(taken.si_signo))
+                messages.send(self._socket, PassSignal(taken.si_signo))
         message = self._message()
         self.end()
-        if isinstance(message, Ended):
+        if isinstance(message, LabEnded):
             return message
-        if isinstance(message, Failed):
-            raise Broken(message.why)
+        if isinstance(message, LabFailed):
+            raise LabBroken(message.why)
         raise HowdahError("the lab was killed")
 
     def end(self) -> None:
-        """Ends what there still is of it, and puts back the signals and the host's settings."""
+        """Ends what is left of the lab, and puts back the signals and the host's settings."""
         if self._ended:
             return
         self._ended = True
@@ -133,8 +136,8 @@ class Tree:
             self._keeper.release()
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
-    def _claim(self, setup: Setup) -> Keeper:
-        """Claims the host's settings; what cannot be had is a note, for the lab works without."""
+    def _claim(self, setup: LabSetup) -> Keeper:
+        """Claims the host's settings; what cannot be set is a note, for the lab works without."""
         own = Identity.of(os.getpid())
         if own is None:
             raise HowdahError("/proc cannot be read; mount it")
@@ -147,22 +150,24 @@ class Tree:
             self._notes.append(str(error))
         return keeper
 
-    def _become_machine(self, setup: Setup, inside: socket.socket, watched: list[socket.socket]) -> NoReturn:
+    def _become_machine(
+        self, setup: LabSetup, inside: socket.socket, watched: list[socket.socket]
+    ) -> NoReturn:
         self._socket.close()
         if self._keeper:
             self._keeper.forget()
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
         machine.run(setup, inside, watched)
 
-    def _message(self) -> Ready | Failed | Ended | None:
+    def _message(self) -> LabReady | LabFailed | LabEnded | None:
         """The next message from the lab; null when it has gone without one."""
         try:
-            message = self._socket.recv(control.PACKET_BYTES_MAX, socket.MSG_DONTWAIT)
+            message = self._socket.recv(messages.PACKET_BYTES_MAX, socket.MSG_DONTWAIT)
         except (BlockingIOError, ConnectionResetError):
             return None
         if not message:
             return None
-        return msgspec.json.decode(message, type=Ready | Failed | Ended)
+        return msgspec.json.decode(message, type=LabReady | LabFailed | LabEnded)
 
 
 def _check_tun() -> None:
@@ -192,3 +197,42 @@ def _mend(*, rootless: bool) -> str | None:
     if not settings:
         return None
     return f"user namespaces are switched off here; run as root, or: sudo sysctl -w {settings}"
+
+
+def run(setup: LabSetup, ready: Callable[[LabReady], None]) -> LabEnded:
+    """Runs ``setup.command`` to its end; calls ``ready`` when it starts.
+
+    Raises HowdahError when the lab cannot be made or is killed, and LabInterrupted.
+    """
+    tree = Tree(setup, [])
+    try:
+        ready(tree.wait_ready())
+        with _terminal():
+            return tree.wait()
+    finally:
+        tree.end()
+
+
+@contextlib.contextmanager
+def _terminal() -> Iterator[None]:
+    """Takes the terminal back afterwards, as it was, from a command that died with it.
+
+    A shell makes its own process group the terminal's and, inside a PID namespace, cannot name the
+    one that was there before.
+    """
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        yield
+        return
+    try:
+        foreground = os.tcgetpgrp(terminal) == os.getpgrp()
+        state = termios.tcgetattr(terminal)
+        yield
+        if foreground and os.tcgetpgrp(terminal) != os.getpgrp():
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
+            os.tcsetpgrp(terminal, os.getpgrp())
+            termios.tcsetattr(terminal, termios.TCSADRAIN, state)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    finally:
+        os.close(terminal)

@@ -5,8 +5,8 @@ import math
 from howdah import HowdahError
 from howdah._native import format_duration
 from howdah.cc import controls
-from howdah.measure.estimate import RUN_ROUND_TRIPS, RUN_S
 from howdah.measure.plan import Ranges, SweepPlan
+from howdah.measure.schedule import RUN_ROUND_TRIPS, RUN_S
 from howdah.remote.far import greet
 from howdah.values.path import ASSUMED_RTT_S
 from howdah.values.plan import BUFFER_BYTES_MAX
@@ -15,14 +15,14 @@ from howdah.values.sizes import BUFFER_MIN_BYTES, HEADROOM, TARGET_RATE_BPS
 
 STREAMS = (1, 4, 8)
 TIME_S = (5.0, 10.0, 60.0)
-"""One run: at first; when there is time for REPEATS[0] of them; at most."""
+"""The time of one run: at first, when there is time for REPEATS[0] of them, and at most."""
 REPEATS = (3, 10)
-"""At first; at most. Ten are what the HPDC 2017 paper has."""
+"""Repeats at first and at most. The HPDC 2017 paper has ten."""
 TIME_LEAST_S = 1.0
 
 
 def plan(host: str, far_howdah: str | None, for_s: float | None) -> SweepPlan:
-    """Controls that can be had × streams × buffers autotuned and as the path needs, within ``for_s``.
+    """All controls that this host has × streams × buffers autotuned and as the path needs, within ``for_s``.
 
     Raises HowdahError when the host does not answer, or the time is too short to say anything.
     """
@@ -61,7 +61,7 @@ def fitted(cells: int, beside_s: float, for_s: float | None) -> tuple[float, int
 
 
 def _explicit_bytes(rtt_s: float, here: HostLimits, far: HostLimits) -> int | None:
-    """As much as one stream needs for 10 Gb/s, a power of two, so that it is the same the next time."""
+    """The buffer that one stream needs for 10 Gb/s, a power of two, so that it is the same the next time."""
     needed = max(BUFFER_MIN_BYTES, HEADROOM * TARGET_RATE_BPS / 8 * rtt_s)
     wanted = min(1 << round(math.log2(needed)), BUFFER_BYTES_MAX)
     allowed = (
@@ -72,6 +72,6 @@ def _explicit_bytes(rtt_s: float, here: HostLimits, far: HostLimits) -> int | No
 
 
 def _name(host: str) -> str:
-    """Letters, digits, dots and dashes of the host, which a user name may precede."""
+    """The letters, digits, dots and dashes of the host, without a user name before it."""
     kept = "".join(c if c.isascii() and (c.isalnum() or c in ".-_") else "-" for c in host.rpartition("@")[2])
     return kept.strip(".-_")[:64] or "host"

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from howdah import HowdahError, interrupt
 from howdah.archive import Archive
-from howdah.probing.probing import Probed, Probing, Rhythm, Taken, probe
-from howdah.probing.responder import FarResponder, Greeting
-from howdah.probing.target import Target, endpoint, resolved
+from howdah.probing.far_end import FarResponder, Greeting, Target, endpoint, resolved
+from howdah.probing.prober import ProbeUpdate, Probing, ProbingResult, Rhythm, probe
 from howdah.remote import ssh
 from howdah.remote.lab_link import link_of_a_lab
 from howdah.values import record
@@ -22,68 +21,73 @@ if TYPE_CHECKING:
 
 FOR_S = 10.0
 SILENT_S = 1.5
-"""Without an answer for so long, none will come."""
+"""After so long without an answer, none will come."""
 _SSH_S = 5.0
-"""How long the ssh may take that nobody asked for."""
+"""How long ssh may take where the user did not ask for UDP."""
 _LONGEST_S = 3600.0
 
 
 class ProbeRequest(NamedTuple):
-    """One probing as it was asked for."""
+    """The request for one probing."""
 
     host: str
     for_s: float | None
-    """None: ten seconds, or as long as the bursts take."""
+    """How long; None: ten seconds, or as long as the bursts take."""
     udp: bool
     far_howdah: str | None
     active: bool = False
-    """Send bursts beside the probes."""
+    """Whether bursts are sent beside the probes."""
     bursts: Path | None = None
-    """Which; None: the paper's."""
+    """The file of the bursts; None: the paper's."""
+    command: list[str] | None = None
+    """The command in the record; None: the command line of this process."""
 
 
-class Quiet:
-    """Shows nothing but what ssh and the far end say."""
+class ProbeDisplay:
+    """Where a person watches; this one shows nothing but what ssh and the far end say."""
 
     def far_says(self, text: str) -> None:
-        """Passes it on."""
+        """Passes on what the far end says."""
         sys.stderr.write(text)
 
     def say(self, line: str) -> None:
-        """Nothing."""
+        """Shows a line; this one does not."""
 
-    def look(self, taken: Taken, for_s: float) -> None:
-        """Nothing."""
+    def look(self, taken: ProbeUpdate, for_s: float) -> None:
+        """Shows how far the probing is; this one does not."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Ends the display."""
 
 
-class Done(NamedTuple):
+class ProbeResult(NamedTuple):
     """How a probing ended."""
 
     record: Record
     exit_code: int
     archive_error: str | None
+    interrupted: int | None = None
+    """The signal that ended it, with what was seen until then in the record."""
 
 
-class _Seen(NamedTuple):
+class _Answered(NamedTuple):
     way: Way
     address: str
-    probed: Probed
+    probed: ProbingResult
 
 
-def run(request: ProbeRequest, display: Quiet, archive: Archive) -> Done:
+def run(request: ProbeRequest, display: ProbeDisplay, archive: Archive) -> ProbeResult:
     """Probes and keeps the record. Raises HowdahError when nothing answers."""
     if request.for_s is not None and not 1.0 <= request.for_s <= _LONGEST_S:
         raise HowdahError(f"--for {request.for_s:g}s is not between 1s and 1h")
     # Loaded when the request is known to be right, and before the first probe: numpy takes a while.
-    from howdah.measure.shown import showed  # noqa: PLC0415
+    # A C extension whose loading is broken off crashes when Python ends.
+    with interrupt.Held():
+        from howdah.measure.probe_summary import summary  # noqa: PLC0415
 
-    interrupt.install()
     began = datetime.now(UTC)
     bursts = _bursts(request) if request.active else None
-    run = _Run(request, bursts, display)
+    run = _ProbeRun(request, bursts, display)
     with interrupt.Held():
         close_account = link_of_a_lab()
     sent: list[Burst] = []
@@ -95,34 +99,34 @@ def run(request: ProbeRequest, display: Quiet, archive: Archive) -> Done:
                     sent = bursts.end()
     finally:
         display.close()
-    shown = showed(seen.probed, run.rhythm, seen.way, seen.address, sent)
-    kept = _record(shown, began, run.target.name, close_account(), seen.probed.interrupted)
-    exit_code = 128 + seen.probed.interrupted if seen.probed.interrupted else 0
+    shown = summary(seen.probed, run.rhythm, seen.way, seen.address, sent)
+    number = seen.probed.interrupted
+    kept = _record(shown, began, request, close_account(), number)
+    exit_code = 128 + number if number else 0
     try:
         archive.save(kept)
     except HowdahError as error:
-        return Done(kept, exit_code or 1, str(error))
-    return Done(kept, exit_code, None)
+        return ProbeResult(kept, exit_code or 1, str(error), number)
+    return ProbeResult(kept, exit_code, None, number)
 
 
 def _bursts(request: ProbeRequest) -> "Bursts":
-    """Loaded only where they are asked for: it brings all that a copy does."""
-    from howdah.traffic.active import profile  # noqa: PLC0415
-    from howdah.traffic.bursts import Bursts  # noqa: PLC0415
+    """The bursts, whose modules are loaded only here: they bring all that a copy does."""
+    from howdah.traffic.bursts import Bursts, profile  # noqa: PLC0415
 
     return Bursts(profile(request.bursts, request.for_s), request.host, request.far_howdah)
 
 
-class _Run:
-    def __init__(self, request: ProbeRequest, bursts: "Bursts | None", display: Quiet) -> None:
+class _ProbeRun:
+    def __init__(self, request: ProbeRequest, bursts: "Bursts | None", display: ProbeDisplay) -> None:
         self.request, self.bursts = request, bursts
         self.for_s = request.for_s or (bursts.lasts_s if bursts else FOR_S)
         self.target = Target(request.host)
         self.rhythm = Rhythm()
         self.display = display
 
-    def by_any(self) -> _Seen:
-        """By ICMP, or by UDP where that is not answered."""
+    def by_any(self) -> _Answered:
+        """Probes by ICMP, or by UDP where that is not answered."""
         address = self.target.address()
         try:
             return self._icmp(address)
@@ -133,8 +137,8 @@ class _Run:
             except HowdahError as error:
                 raise HowdahError(f"{no_echo}, and by UDP: {error}") from None
 
-    def by_udp(self, *, asks: bool) -> _Seen:
-        """By a responder that ssh starts; ``asks`` whether it may ask the user, and take its time."""
+    def by_udp(self, *, asks: bool) -> _Answered:
+        """Probes a responder that ssh starts; with ``asks``, ssh may ask the user and take its time."""
         login = self.target.login()
         with interrupt.Held():
             far = FarResponder(login, self.request.far_howdah, asks=asks)
@@ -148,31 +152,31 @@ class _Run:
                 f"{self.target.name} answers no UDP probe at {to}{self._refusal(seen)}; "
                 "let UDP to that host through, or let it answer ICMP echo"
             )
-        return _Seen("udp", address, seen)
+        return _Answered("udp", address, seen)
 
-    def _icmp(self, address: str) -> _Seen:
+    def _icmp(self, address: str) -> _Answered:
         try:
             seen = self._probe(Probing(way="icmp", to=endpoint(address, 0), for_ns=self._for_ns()))
         except HowdahError as error:
-            # Not open to this user, most of all.
+            # Mostly because this user may not send echo requests.
             raise _NoEchoError(str(error)) from None
         if not seen.counts.answered:
             where = "" if address == self.target.name else f" ({address})"
             raise _NoEchoError(f"{self.target.name}{where} answers no ICMP echo{self._refusal(seen)}")
-        return _Seen("icmp", address, seen)
+        return _Answered("icmp", address, seen)
 
-    def _probe(self, probing: Probing) -> Probed:
+    def _probe(self, probing: Probing) -> ProbingResult:
         seen = probe(probing, self._watch)
         if seen.interrupted and not seen.counts.answered:
             raise interrupt.Interrupted(seen.interrupted)
         return seen
 
-    def _watch(self, taken: Taken) -> bool:
+    def _watch(self, taken: ProbeUpdate) -> bool:
         self.display.look(taken, self.for_s)
         silent = taken.elapsed_s > SILENT_S and not taken.counts.answered
         return silent or not (self.bursts is None or self.bursts.look(taken.elapsed_s))
 
-    def _refusal(self, seen: Probed) -> str:
+    def _refusal(self, seen: ProbingResult) -> str:
         said = f" ({seen.refused})" if seen.refused else ""
         return f"{said} within {min(SILENT_S, self.for_s):.1f} s"
 
@@ -194,15 +198,19 @@ def _reached(login: ssh.Login, greeting: Greeting, name: str) -> str:
 
 
 def _record(
-    shown: Probe, began: datetime, name: str, link: dict[str, Any] | None, interrupted: int | None
+    shown: Probe,
+    began: datetime,
+    request: ProbeRequest,
+    link: dict[str, Any] | None,
+    interrupted: int | None,
 ) -> Record:
     spoilt = link is not None and link["lateness"]["spoilt"]
     return Record(
         id=record.new_id(began),
         kind="probe",
         started_at=began,
-        command=record.printable_command(sys.argv),
-        host=name,
+        command=record.printable_command(sys.argv if request.command is None else request.command),
+        host=Target(request.host).name,
         environment=record.environment(HostLimits.here(), None),
         rtt_s=shown.base_rtt_s,
         probe=shown,

@@ -1,14 +1,21 @@
-"""Making the runs of one block, one after the other, each a transfer with its record in the archive."""
+"""Making the runs of one block, one after the other, each a transfer with its record in the archive.
 
+A process goes into a lab's network namespace for good, and a sweep has many labs. So the runs of a block are
+made on the near host of a lab by ``python -m howdah.measure.runs``: the BlockTask comes on standard input as
+JSON, and each Event leaves on standard output as a line of JSON.
+"""
+
+import sys
 from collections import deque
 from collections.abc import Iterator
 
 import msgspec
 
-from howdah import HowdahError
+from howdah import HowdahError, interrupt
 from howdah._native import format_bytes
 from howdah.archive import Archive
-from howdah.measure.kept import Left
+from howdah.measure.plan import SweepPlan
+from howdah.measure.schedule import PlannedRun
 from howdah.remote import endpoints
 from howdah.remote.far import greet
 from howdah.transfer.display import Quiet
@@ -18,24 +25,22 @@ from howdah.values.record import HostLimits, Record, Swept
 from howdah.values.sizes import BLOCK_BYTES
 
 
-class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """One block of a sweep, as whoever makes it must know it."""
+class BlockTask(msgspec.Struct, frozen=True, kw_only=True):
+    """One block of a sweep, with all that its maker needs."""
 
-    sweep: str
-    name: str
-    path: str | None
-    host: str
-    far_howdah: str | None
+    plan: SweepPlan
     controls: dict[str, str]
-    """As sockets choose them, by the name in the plan."""
-    encrypt: bool
-    sample_every_s: float
-    late_again: int
+    """The congestion controls as sockets choose them, by the name in the plan."""
     command: list[str]
-    runs: list[Left]
+    runs: list[PlannedRun]
+
+    @property
+    def host(self) -> str:
+        """The far host as ssh knows it: of a lab, ``far``."""
+        return self.plan.host or "far"
 
 
-class Measured(msgspec.Struct, frozen=True, tag=True):
+class RunMeasured(msgspec.Struct, frozen=True, tag=True):
     """A run whose record is in the archive."""
 
     record: str
@@ -46,60 +51,60 @@ class Measured(msgspec.Struct, frozen=True, tag=True):
     late: bool
 
 
-class Stopped(msgspec.Struct, frozen=True, tag=True):
-    """A signal ended it."""
+class RunsStopped(msgspec.Struct, frozen=True, tag=True):
+    """A signal ended the runs."""
 
     exit_code: int
 
 
-class Failed(msgspec.Struct, frozen=True, tag=True):
-    """It cannot go on."""
+class RunsFailed(msgspec.Struct, frozen=True, tag=True):
+    """The runs cannot go on."""
 
     why: str
 
 
-Event = Measured | Stopped | Failed
+Event = RunMeasured | RunsStopped | RunsFailed
 
 
-def make(task: Task) -> Iterator[Event]:
+def make(task: BlockTask) -> Iterator[Event]:
     """Makes the runs of ``task``, late ones again; ends with what stopped it, if anything did."""
     archive, queue, failed = Archive(), deque(task.runs), False
     try:
         _check_buffers(task)
         while queue:
-            left = queue.popleft()
-            done = run(_request(task, left), Quiet(), archive)
+            planned = queue.popleft()
+            done = run(_request(task, planned), Quiet(), archive)
             if done.exit_code > 128:
-                yield Stopped(done.exit_code)
+                yield RunsStopped(done.exit_code)
                 return
             if done.archive_error is not None:
                 raise HowdahError(done.archive_error)
             if done.record.error is not None:
-                # Once may be an accident; twice, and the next hundred runs would fail as well.
+                # One failure may be an accident; after two in a row the next hundred would fail too.
                 if failed:
                     raise HowdahError(done.record.error)
                 failed = True
-                queue.appendleft(left)
+                queue.appendleft(planned)
                 continue
             failed = False
-            measured = _measured(done.record, left)
-            if measured.late and left.attempt < task.late_again:
-                queue.append(left._replace(attempt=left.attempt + 1))
+            measured = _measured(done.record, planned)
+            if measured.late and planned.attempt < task.plan.late_again:
+                queue.append(planned._replace(attempt=planned.attempt + 1))
             yield measured
     except HowdahError as error:
-        yield Failed(str(error))
+        yield RunsFailed(str(error))
 
 
-def _request(task: Task, left: Left) -> Request:
-    cell = left.cell
+def _request(task: BlockTask, planned: PlannedRun) -> Request:
+    sweep, cell = task.plan, planned.cell
     plan = Plan(
         path="dedicated",
         congestion_control=task.controls[cell.congestion_control],
         streams=cell.streams,
         buffer_bytes=cell.buffer_bytes,
         block_bytes=BLOCK_BYTES,
-        encrypt=task.encrypt,
-        why=Why(summary=[f"The sweep {task.name} measures it."]),
+        encrypt=sweep.encrypt,
+        why=Why(summary=[f"The sweep {sweep.name} measures it."]),
     )
     return Request(
         command=task.command,
@@ -108,32 +113,32 @@ def _request(task: Task, left: Left) -> Request:
         memory_s=cell.memory_s,
         path="dedicated",
         plan=plan,
-        far_howdah=task.far_howdah,
-        sample_every_s=task.sample_every_s,
+        far_howdah=sweep.far_howdah,
+        sample_every_s=sweep.sample_every_s,
         sweep=Swept(
-            id=task.sweep,
-            name=task.name,
-            path=task.path,
+            id=sweep.id,
+            name=sweep.name,
+            path=sweep.path,
             cell=str(cell),
-            repeat=left.repeat,
-            attempt=left.attempt,
+            repeat=planned.repeat,
+            attempt=planned.attempt,
         ),
         keeps_far_end=False,
     )
 
 
-def _measured(record: Record, left: Left) -> Measured:
+def _measured(record: Record, planned: PlannedRun) -> RunMeasured:
     rate_bps = record.outcome.moving_bps if record.outcome else None
     late = "lateness" in record.flags
-    return Measured(record.id, str(left.cell), left.repeat, left.attempt, rate_bps, late)
+    return RunMeasured(record.id, str(planned.cell), planned.repeat, planned.attempt, rate_bps, late)
 
 
-def _check_buffers(task: Task) -> None:
+def _check_buffers(task: BlockTask) -> None:
     """Raises HowdahError for a buffer that a kernel would not give in full."""
-    buffer_bytes = max((left.cell.buffer_bytes or 0 for left in task.runs), default=0)
+    buffer_bytes = max((planned.cell.buffer_bytes or 0 for planned in task.runs), default=0)
     if not buffer_bytes:
         return
-    far = greet(task.host, task.far_howdah).limits
+    far = greet(task.host, task.plan.far_howdah).limits
     here = HostLimits.here()
     for where, limits, setting, limit_bytes in (
         ("this host", here, "wmem_max", here.wmem_max_bytes),
@@ -144,3 +149,25 @@ def _check_buffers(task: Task) -> None:
                 f"buffers of {format_bytes(buffer_bytes)} are above net.core.{setting} of {where}, "
                 f"{format_bytes(limit_bytes)}; there, as root: sysctl -w net.core.{setting}={buffer_bytes}"
             )
+
+
+def main() -> None:
+    """Reads a BlockTask, makes its runs, and writes each Event."""
+    interrupt.install()
+    try:
+        for event in make(msgspec.json.decode(sys.stdin.buffer.read(), type=BlockTask)):
+            _write(event)
+    except interrupt.Interrupted as stopped:
+        _write(RunsStopped(128 + stopped.number))
+    except Exception as error:
+        _write(RunsFailed(f"a mistake of ours, {error!r}"))
+        raise
+
+
+def _write(event: msgspec.Struct) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(event) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

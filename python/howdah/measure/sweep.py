@@ -1,83 +1,83 @@
 """Carrying out a sweep: one block after the other, until nothing is left of it."""
 
 import contextlib
+import os
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
-from typing import NamedTuple, Protocol
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from howdah import HowdahError, interrupt, lab
 from howdah.archive import Archive
 from howdah.cc import controls
-from howdah.lab.enter import Process
-from howdah.measure import kept
-from howdah.measure.kept import Left
-from howdah.measure.order import Block
-from howdah.measure.others import others
+from howdah.lab.session import Process
+from howdah.measure import schedule
 from howdah.measure.plan import SweepPlan
-from howdah.measure.runs import Event, Failed, Measured, Stopped, Task, make
+from howdah.measure.runs import BlockTask, Event, RunMeasured, RunsFailed, RunsStopped, make
+from howdah.measure.schedule import Block, PlannedRun
 from howdah.text import count
 
 _STOP_S = 10.0
 """How long a worker may take to keep what it has after a signal."""
 
-Todo = list[tuple[Block, list[Left]]]
+Todo = list[tuple[Block, list[PlannedRun]]]
 
 
-class Show(Protocol):
-    """Where a person watches."""
+class SweepDisplay:
+    """Where a person watches; this one shows nothing."""
 
     def begins(self, todo: Todo) -> None:
-        """What is left, in its order."""
+        """Called once with what is left, in its order."""
 
-    def measured(self, one: Measured) -> None:
-        """After each run."""
+    def measured(self, one: RunMeasured) -> None:
+        """Called after each run."""
 
 
-class Result(NamedTuple):
+class SweepResult(NamedTuple):
     """How a sweep ended."""
 
     records: list[str]
-    """Of the runs that were made now."""
+    """The records of the runs that were made now."""
     late: int
-    """How many of them the lab was late for."""
+    """How many of these runs the lab was late for."""
     exit_code: int
-    """128 and the signal's number when one stopped it, else 0."""
+    """128 and the signal's number when a signal stopped it, else 0."""
 
 
-def sweep(plan: SweepPlan, show: Show, *, command: list[str], beside_others: bool) -> Result:
-    """Measures what the archive does not hold of ``plan``.
+def sweep(plan: SweepPlan, show: SweepDisplay, *, command: list[str], beside_others: bool) -> SweepResult:
+    """Measures what the archive does not have of ``plan``.
 
     Raises HowdahError when it cannot begin or go on; what was measured is kept then.
     """
     if not beside_others:
         _check_alone()
-    todo = list(kept.left(plan, kept.in_archive(Archive(), plan)))
+    todo = list(schedule.remaining(plan, schedule.finished_in(Archive(), plan)))
     show.begins(todo)
     records, late = [], 0
     try:
         with (
-            controls.had(plan.controls() if todo else []) as found,
+            controls.provided(plan.controls() if todo else []) as found,
             contextlib.closing(_events(plan, todo, found, command)) as events,
         ):
             for event in events:
                 match event:
-                    case Measured():
+                    case RunMeasured():
                         records.append(event.record)
                         late += event.late
                         show.measured(event)
-                    case Failed(why):
-                        raise HowdahError(f"{why} ({_kept(len(records))})")
-                    case Stopped(exit_code):
-                        return Result(records, late, exit_code)
+                    case RunsFailed(why):
+                        raise HowdahError(f"{why} ({_made_in_words(len(records))})")
+                    case RunsStopped(exit_code):
+                        return SweepResult(records, late, exit_code)
     except interrupt.Interrupted as stopped:
-        return Result(records, late, 128 + stopped.number)
-    return Result(records, late, 0)
+        return SweepResult(records, late, 128 + stopped.number)
+    return SweepResult(records, late, 0)
 
 
-def _kept(made: int) -> str:
+def _made_in_words(made: int) -> str:
     return f"{count(made, 'run')} of this sweep made now and kept; the same command goes on with it"
 
 
@@ -85,11 +85,11 @@ def _events(
     plan: SweepPlan, todo: Todo, found: dict[str, str], command: list[str]
 ) -> Generator[Event, None, None]:
     for block, runs in todo:
-        yield from _block(plan, block, _task(plan, runs, found, command))
+        yield from _block(plan, block, BlockTask(plan=plan, controls=found, command=command, runs=runs))
 
 
 def _check_alone() -> None:
-    if found := others():
+    if found := others_at_work():
         first = found[0]
         raise HowdahError(
             f"{first.command} runs on this host (process {first.pid}), and each would measure the other; "
@@ -97,23 +97,7 @@ def _check_alone() -> None:
         )
 
 
-def _task(plan: SweepPlan, runs: list[Left], found: dict[str, str], command: list[str]) -> Task:
-    return Task(
-        sweep=plan.id,
-        name=plan.name,
-        path=plan.path,
-        host=plan.host or "far",
-        far_howdah=plan.far_howdah,
-        controls=found,
-        encrypt=plan.encrypt,
-        sample_every_s=plan.sample_every_s,
-        late_again=plan.late_again,
-        command=command,
-        runs=runs,
-    )
-
-
-def _block(plan: SweepPlan, block: Block, task: Task) -> Iterator[Event]:
+def _block(plan: SweepPlan, block: Block, task: BlockTask) -> Iterator[Event]:
     if block.rtt_ns is None:
         yield from make(task)
         return
@@ -123,22 +107,22 @@ def _block(plan: SweepPlan, block: Block, task: Task) -> Iterator[Event]:
     with lab.started(link, sshd=True) as wan:
         worker = wan.popen(
             "near",
-            [sys.executable, "-P", "-m", "howdah.measure.worker"],
+            [sys.executable, "-P", "-m", "howdah.measure.runs"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            tied=True,
+            dies_with_parent=True,
         )
         with worker:
             try:
                 yield from _work(worker, task)
             except interrupt.Interrupted as stopped:
                 _stop(worker, stopped.number)
-                yield Stopped(128 + stopped.number)
+                yield RunsStopped(128 + stopped.number)
             finally:
                 worker.kill()
 
 
-def _work(worker: Process, task: Task) -> Iterator[Event]:
+def _work(worker: Process, task: BlockTask) -> Iterator[Event]:
     if worker.stdin is None or worker.stdout is None:
         raise TypeError("the worker has no pipes")
     worker.stdin.write(msgspec.json.encode(task))
@@ -146,7 +130,7 @@ def _work(worker: Process, task: Task) -> Iterator[Event]:
     for line in worker.stdout:
         yield msgspec.json.decode(line, type=Event)
     if worker.wait() != 0:
-        yield Failed(f"the process that measures has ended with {worker.returncode}")
+        yield RunsFailed(f"the process that measures has ended with {worker.returncode}")
 
 
 def _stop(worker: Process, number: int) -> None:
@@ -156,3 +140,59 @@ def _stop(worker: Process, number: int) -> None:
         worker.wait(_STOP_S)
     except subprocess.TimeoutExpired:
         return
+
+
+_BUSY = {"cp", "sweep", "traffic"}
+
+
+class OtherProcess(NamedTuple):
+    """A process of howdah that measures or copies."""
+
+    pid: int
+    command: str
+
+
+def others_at_work(proc: Path = Path("/proc")) -> list[OtherProcess]:
+    """Every other ``howdah cp``, ``sweep`` or ``traffic``: two at once would measure each other.
+
+    This process and its ancestors are left out.
+    """
+    own = _ancestry(proc)
+    found = []
+    for folder in proc.iterdir():
+        if folder.name.isdecimal() and int(folder.name) not in own:
+            command = _command(folder)
+            if command is not None:
+                found.append(OtherProcess(int(folder.name), f"howdah {command}"))
+    return sorted(found)
+
+
+def _command(folder: Path) -> str | None:
+    """The command of ``howdah cp`` or ``python -m howdah cp``; null for any other program."""
+    try:
+        words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return None
+    interpreter = Path(words[0]).name.startswith("python")
+    for place, word in enumerate(words[:-1]):
+        own = Path(word).name == "howdah" and (place == 0 or (interpreter and _is_program(words[1:place])))
+        if own and words[place + 1] in _BUSY:
+            return words[place + 1]
+    return None
+
+
+def _is_program(before: list[str]) -> bool:
+    """Whether what follows the interpreter's own options is the program that it runs."""
+    return all(word.startswith("-") for word in before)
+
+
+def _ancestry(proc: Path) -> set[int]:
+    pid, found = os.getpid(), set[int]()
+    while pid > 0 and pid not in found:
+        found.add(pid)
+        try:
+            # proc_pid_stat(5): the parent is the second field after the name, which may hold anything.
+            pid = int((proc / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            break
+    return found

@@ -1,12 +1,21 @@
-"""Throughput profiles: what runs of one configuration reached at each RTT.
+"""Throughput profiles: what runs of one configuration reached at each RTT, how sure, and how it bends.
 
 Source: Rao et al., HPDC 2017, section 2: mean profiles (2.2) and box plots (figures 7 and 8).
 Quartiles are interpolated linearly between order statistics; whiskers end at the last run within
 1.5 interquartile ranges of the box (Tukey 1977), and what lies beyond is an outlier.
+
+The variance at an RTT is shrunk towards that of all RTTs together, taken as relative to the mean,
+which counts for ``PRIOR_RUNS`` runs: the variance of a few runs alone is too rough for a weight
+(the moderated variance of Smyth 2004, with the prior's weight given instead of estimated).
+
+At each inner RTT the curvature is the second derivative of the parabola through the means there and at
+its two neighbours (second divided difference on the uneven grid). Its sign is sure when the central
+``INTERVAL`` of the bootstrap does not hold 0. No shape of the whole profile is assumed.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +25,22 @@ from howdah import HowdahError
 Floats = NDArray[np.float64]
 
 WHISKER_IQR = 1.5
+PRIOR_RUNS = 4
+DRAWS = 1000
+INTERVAL = 0.9
+"""The central share of the bootstrap that an interval holds."""
+_LEAST = 1e-6
+"""Standard error as a share of the fastest mean, below which runs count as alike: rounding is in there."""
+_LEAST_BPS = 1.0
+
+
+class Shape(StrEnum):
+    """The shape of a whole profile, or of a region of it."""
+
+    CONCAVE = "concave"
+    CONVEX = "convex"
+    STRAIGHT = "straight"
+    BOTH = "concave-convex"
 
 
 class Profile(NamedTuple):
@@ -25,35 +50,37 @@ class Profile(NamedTuple):
     runs: NDArray[np.int64]
     mean_bps: Floats
     sd_bps: Floats
-    """Of single runs (n − 1 in the denominator); NaN at an RTT with one run."""
+    """The standard deviation of single runs (n − 1 in the denominator); NaN at an RTT with one run."""
     median_bps: Floats
     quartiles_bps: Floats
-    """Shape (n, 2): lower and upper."""
+    """The lower and the upper quartile: shape (n, 2)."""
     whiskers_bps: Floats
-    """Shape (n, 2): lowest and highest run that is no outlier."""
+    """The lowest and the highest run that is no outlier: shape (n, 2)."""
     rates_bps: tuple[Floats, ...]
-    """n arrays: the runs at each RTT, slowest first."""
+    """The runs at each RTT, slowest first: n arrays."""
 
     @property
     def outliers_bps(self) -> tuple[Floats, ...]:
-        """n arrays: the runs beyond the whiskers."""
+        """The runs beyond the whiskers: n arrays."""
         return tuple(
             rates[(rates < low) | (rates > high)]
             for rates, (low, high) in zip(self.rates_bps, self.whiskers_bps, strict=True)
         )
 
-    def at(self, places: NDArray[np.int64]) -> "Profile":
-        """The profile of these of its RTTs."""
-        return Profile(
-            rtt_s=self.rtt_s[places],
-            runs=self.runs[places],
-            mean_bps=self.mean_bps[places],
-            sd_bps=self.sd_bps[places],
-            median_bps=self.median_bps[places],
-            quartiles_bps=self.quartiles_bps[places],
-            whiskers_bps=self.whiskers_bps[places],
-            rates_bps=tuple(self.rates_bps[place] for place in places),
-        )
+    def at(self, places: slice) -> "Profile":
+        """The profile of a part of its RTTs."""
+        part: Any = [column[places] for column in self]
+        return Profile(*part)
+
+    def without(self, place: int) -> "Profile":
+        """The profile of all of its RTTs but one."""
+        others: Any = [
+            column[:place] + column[place + 1 :]
+            if isinstance(column, tuple)
+            else np.delete(column, place, axis=0)
+            for column in self
+        ]
+        return Profile(*others)
 
 
 def profile(rtt_s: ArrayLike, rate_bps: ArrayLike) -> Profile:
@@ -76,10 +103,10 @@ def profiles(group: ArrayLike, rtt_s: ArrayLike, rate_bps: ArrayLike) -> list[Pr
     order = np.lexsort((rates, rtts, groups))
     groups, rtts, rates = groups[order], rtts[order], rates[order]
     starts = _changes(groups, rtts)
-    cells = _cells(rtts, rates, starts)
+    every = _every(rtts, rates, starts)
     first = _changes(groups[starts])
     ends = [*first[1:], len(starts)]
-    return [cells(begin, end) for begin, end in zip(first, ends, strict=True)]
+    return [every.at(slice(begin, end)) for begin, end in zip(first, ends, strict=True)]
 
 
 def _check(rtts: Floats, rates: Floats) -> None:
@@ -103,7 +130,7 @@ def _refuse(wrong: NDArray[np.bool_], what: Callable[[int], str]) -> None:
 
 
 def _changes(*columns: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where a row of sorted columns differs from the one before it, the first included."""
+    """The rows of sorted columns that differ from the one before them, the first included."""
     new = np.zeros(len(columns[0]), np.bool_)
     new[0] = True
     for column in columns:
@@ -111,8 +138,8 @@ def _changes(*columns: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.in
     return np.flatnonzero(new)
 
 
-def _cells(rtts: Floats, rates: Floats, starts: NDArray[np.int64]) -> Callable[[int, int], Profile]:
-    """A function that gives the profile of the cells ``begin`` to ``end``; cells are sorted by rate."""
+def _every(rtts: Floats, rates: Floats, starts: NDArray[np.int64]) -> Profile:
+    """The profiles of all groups one after the other, of runs in order; each RTT's begin at ``starts``."""
     sizes = np.diff(starts, append=len(rates))
     cell = np.repeat(np.arange(len(starts)), sizes)
     means = np.add.reduceat(rates, starts) / sizes
@@ -124,22 +151,16 @@ def _cells(rtts: Floats, rates: Floats, starts: NDArray[np.int64]) -> Callable[[
     inside = (rates >= (low - reach)[cell]) & (rates <= (high + reach)[cell])
     least = np.minimum.reduceat(np.where(inside, rates, np.inf), starts)
     most = np.maximum.reduceat(np.where(inside, rates, -np.inf), starts)
-    pieces = np.split(rates, starts[1:])
-
-    def give(begin: int, end: int) -> Profile:
-        part = slice(begin, end)
-        return Profile(
-            rtt_s=rtts[starts[part]],
-            runs=sizes[part],
-            mean_bps=means[part],
-            sd_bps=deviations[part],
-            median_bps=median[part],
-            quartiles_bps=np.stack([low[part], high[part]], axis=1),
-            whiskers_bps=np.stack([least[part], most[part]], axis=1),
-            rates_bps=tuple(pieces[part]),
-        )
-
-    return give
+    return Profile(
+        rtt_s=rtts[starts],
+        runs=sizes,
+        mean_bps=means,
+        sd_bps=deviations,
+        median_bps=median,
+        quartiles_bps=np.stack([low, high], axis=1),
+        whiskers_bps=np.stack([least, most], axis=1),
+        rates_bps=tuple(np.split(rates, starts[1:])),
+    )
 
 
 def _quantile(rates: Floats, starts: NDArray[np.int64], sizes: NDArray[np.int64], share: float) -> Floats:
@@ -148,3 +169,95 @@ def _quantile(rates: Floats, starts: NDArray[np.int64], sizes: NDArray[np.int64]
     above = np.minimum(below + 1, sizes - 1)
     lower, upper = rates[starts + below], rates[starts + above]
     return np.asarray(lower + (place - below) * (upper - lower))
+
+
+def standard_errors(profile: Profile) -> Floats:
+    """The standard error of the mean at each RTT, in b/s, shape (n,).
+
+    Raises HowdahError when no RTT has two runs.
+    """
+    freedom = profile.runs - 1
+    if not freedom.any():
+        raise HowdahError(
+            "every RTT has one run, which says nothing of how runs vary; measure each at least twice"
+        )
+    means = profile.mean_bps
+    variances = np.where(freedom > 0, profile.sd_bps, 0.0) ** 2
+    positive = means > 0
+    relative = np.divide(variances, means**2, out=np.zeros_like(means), where=positive)
+    pooled = np.sum((freedom * relative)[positive]) / max(np.sum(freedom[positive]), 1)
+    shrunk = (PRIOR_RUNS * pooled * means**2 + freedom * variances) / (PRIOR_RUNS + freedom)
+    least = max(_LEAST * float(means.max()), _LEAST_BPS)
+    return np.asarray(np.maximum(np.sqrt(shrunk / profile.runs), least))
+
+
+def bootstrap(profile: Profile, draws: int, generator: np.random.Generator) -> Floats:
+    """Means of runs drawn again with replacement at each RTT, shape (draws, n).
+
+    Deviations are stretched by √(k / (k − 1)), which mends that k runs drawn again vary too little;
+    an RTT with one run is given the standard error that ``standard_errors`` finds for it.
+    """
+    errors = standard_errors(profile)
+    columns = []
+    for rates, mean, error in zip(profile.rates_bps, profile.mean_bps, errors, strict=True):
+        k = len(rates)
+        if k == 1:
+            columns.append(mean + error * generator.standard_normal(draws))
+        else:
+            drawn = rates[generator.integers(k, size=(draws, k))].mean(axis=1)
+            columns.append(mean + (drawn - mean) * np.sqrt(k / (k - 1)))
+    return np.stack(columns, axis=1)
+
+
+class Region(NamedTuple):
+    """Neighbouring RTTs between which the profile surely bends one way."""
+
+    shape: Shape
+    from_s: float
+    to_s: float
+
+
+class Curvature(NamedTuple):
+    """The curvature at the inner RTTs of n; arrays of shape (n − 2,), in b/s per s²."""
+
+    grid_s: Floats
+    """The n RTTs."""
+    value: Floats
+    low: Floats
+    high: Floats
+    concave_share: Floats
+    """The share of bootstrap draws that bend down."""
+
+    def regions(self) -> list[Region]:
+        """The regions, each from the RTT before the first bend of one kind to the RTT after the last."""
+        found: list[Region] = []
+        before = Shape.STRAIGHT
+        for at, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
+            shape = Shape.CONCAVE if high < 0 else Shape.CONVEX if low > 0 else Shape.STRAIGHT
+            if shape is not Shape.STRAIGHT:
+                start = found.pop().from_s if shape is before else float(self.grid_s[at])
+                found.append(Region(shape, start, float(self.grid_s[at + 2])))
+            before = shape
+        return found
+
+
+def curvature(profile: Profile, *, draws: int = DRAWS, seed: int = 0) -> Curvature:
+    """The curvature of a profile; of fewer than three RTTs it has none.
+
+    Raises HowdahError when no RTT has two runs.
+    """
+    drawn = second_differences(profile.rtt_s, bootstrap(profile, draws, np.random.default_rng(seed)))
+    low, high = np.quantile(drawn, [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2], axis=0)
+    return Curvature(
+        grid_s=profile.rtt_s,
+        value=second_differences(profile.rtt_s, profile.mean_bps),
+        low=low,
+        high=high,
+        concave_share=np.mean(drawn < 0, axis=0),
+    )
+
+
+def second_differences(rtt_s: Floats, means_bps: Floats) -> Floats:
+    """Second derivatives of the parabolas through three neighbours, shape (…, n − 2), of means (…, n)."""
+    slopes = np.diff(means_bps) / np.diff(rtt_s)
+    return 2 * np.diff(slopes) / (rtt_s[2:] - rtt_s[:-2])

@@ -4,7 +4,8 @@ What is found is a document (``--json``): every number with its unit, null where
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -12,11 +13,12 @@ import numpy as np
 from howdah import HowdahError
 from howdah._native import format_bytes
 from howdah.archive.runs import Configuration, Runs, Value
-from howdah.profiles.compare import Errors, compare
-from howdah.profiles.profile import Profile, profiles
-from howdah.profiles.regions import Region, curvature
-from howdah.profiles.sigmoids import Sigmoids, sigmoids
-from howdah.profiles.transition import Transition, transition
+from howdah.profiles.profile import Profile, Region, curvature, profiles
+from howdah.profiles.transition.compare import compare_regressions
+from howdah.profiles.transition.sigmoids import Sigmoids, sigmoids
+from howdah.profiles.transition.transition import Transition, transition
+
+T = TypeVar("T")
 
 SCHEMA = 1
 _NAMES = {
@@ -29,7 +31,7 @@ _NAMES = {
 }
 
 
-class AtRtt(msgspec.Struct, frozen=True, kw_only=True):
+class RttStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """Runs of one configuration at one RTT."""
 
     rtt_s: float
@@ -42,7 +44,7 @@ class AtRtt(msgspec.Struct, frozen=True, kw_only=True):
     outliers_bps: list[float]
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
+class TransitionDocument(msgspec.Struct, frozen=True, kw_only=True):
     """``Transition`` as a document; shares and fitted means in the order of the RTTs."""
 
     shape: str
@@ -55,26 +57,26 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     fitted_bps: list[float]
 
 
-class Flipped(msgspec.Struct, frozen=True, kw_only=True):
+class SigmoidDocument(msgspec.Struct, frozen=True, kw_only=True):
     """One sigmoid: 1 − 1 / (1 + e^{−a (τ − centre)}) of the scale."""
 
     a_per_s: float
     centre_s: float
 
 
-class Pair(msgspec.Struct, frozen=True, kw_only=True):
+class SigmoidPairDocument(msgspec.Struct, frozen=True, kw_only=True):
     """``Sigmoids`` as a document."""
 
     transition_rtt_s: float
-    concave: Flipped | None
-    convex: Flipped | None
+    concave: SigmoidDocument | None
+    convex: SigmoidDocument | None
     scale_bps: float
     sse: float
     shares: list[float]
 
 
-class Regression(msgspec.Struct, frozen=True, kw_only=True):
-    """``Errors`` as a document: mean relative errors at RTTs left out."""
+class RegressionErrors(msgspec.Struct, frozen=True, kw_only=True):
+    """``LeftOutErrors`` as a document: mean relative errors at RTTs left out."""
 
     sigmoids: float
     concave_convex: float
@@ -84,19 +86,19 @@ class Regression(msgspec.Struct, frozen=True, kw_only=True):
     clear: bool
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True):
+class ConfigurationProfile(msgspec.Struct, frozen=True, kw_only=True):
     """The profile of one configuration."""
 
     congestion_control: str
     streams: int
     buffer_bytes: float | None
-    at: list[AtRtt]
-    transition: Turn | None
-    sigmoids: Pair | None
+    at: list[RttStatistics]
+    transition: TransitionDocument | None
+    sigmoids: SigmoidPairDocument | None
     regions: list[Region]
-    regressions: Regression | None
+    regressions: RegressionErrors | None
     problem: str | None
-    """Why there is no transition."""
+    """The reason why there is no transition; null where there is one."""
 
 
 class PathProfiles(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,10 +106,10 @@ class PathProfiles(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     encrypted: bool
-    """The streams; a CPU may hold encrypted ones to less, so they make profiles of their own."""
+    """True of encrypted streams, which a CPU may hold to less, so they make profiles of their own."""
     capacity_bps: float | None
     runs: int
-    configurations: list[Measured]
+    configurations: list[ConfigurationProfile]
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,24 +119,24 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     paths: list[PathProfiles]
     late: int
     files: int
-    """Of files, which disks may have held back."""
+    """The runs of files left out, which disks may have held back."""
     without_rtt: int
 
 
-def choose(runs: Runs, **conditions: Collection[Value] | None) -> Runs:
+def runs_with(runs: Runs, **conditions: Collection[Value] | None) -> Runs:
     """Runs whose columns have one of the values given; None takes all.
 
     Raises HowdahError when there are none, with the values that there are.
     """
-    for column, wanted in conditions.items():
-        if wanted is None:
+    for column, values in conditions.items():
+        if values is None:
             continue
-        kept = runs.where(**{column: wanted})
-        if len(runs) and not len(kept):
+        matching = runs.where(**{column: values})
+        if len(runs) and not len(matching):
             there = ", ".join(_in_words(column, value) for value in np.unique(getattr(runs, column)).tolist())
-            asked = ", ".join(_in_words(column, value) for value in wanted)
-            raise HowdahError(f"no runs with {_NAMES[column]} {asked}; there are runs with {there}")
-        runs = kept
+            requested = ", ".join(_in_words(column, value) for value in values)
+            raise HowdahError(f"no runs with {_NAMES[column]} {requested}; there are runs with {there}")
+        runs = matching
     return runs
 
 
@@ -155,13 +157,13 @@ def study(runs: Runs, *, late: bool = False, files: bool = False, draws: int = 0
     unknown = np.isnan(runs.rtt_s)
     spoilt = ~unknown & runs.late & (not late)
     disks = ~unknown & ~spoilt & ~runs.memory & (not files)
-    kept = runs[~(unknown | spoilt | disks)]
+    counted = runs[~(unknown | spoilt | disks)]
     left_out = {"late": spoilt, "files": disks, "without_rtt": unknown}
     counts = {name: int(mask.sum()) for name, mask in left_out.items()}
-    if not len(kept):
+    if not len(counted):
         raise HowdahError(_nothing(**counts))
-    names = sorted(set(zip(kept.path.tolist(), kept.encrypted.tolist(), strict=True)))
-    return Study(paths=[_path(name, encrypted, kept, draws) for name, encrypted in names], **counts)
+    names = sorted(set(zip(counted.path.tolist(), counted.encrypted.tolist(), strict=True)))
+    return Study(paths=[_path(name, encrypted, counted, draws) for name, encrypted in names], **counts)
 
 
 def _nothing(late: int, files: int, without_rtt: int) -> str:
@@ -179,8 +181,8 @@ def _nothing(late: int, files: int, without_rtt: int) -> str:
     return "no runs to make a profile of; measure some with: howdah sweep HOST"
 
 
-def _path(name: str, encrypted: bool, kept: Runs, draws: int) -> PathProfiles:
-    runs = kept.where(path=name, encrypted=encrypted)
+def _path(name: str, encrypted: bool, counted: Runs, draws: int) -> PathProfiles:
+    runs = counted.where(path=name, encrypted=encrypted)
     capacity = float(runs.capacity_bps.max())
     capacity_bps = capacity if np.isfinite(capacity) else None
     configurations, own = runs.by_configuration()
@@ -199,17 +201,19 @@ def _path(name: str, encrypted: bool, kept: Runs, draws: int) -> PathProfiles:
 
 def _measured(
     configuration: Configuration, measured: Profile, capacity_bps: float | None, draws: int
-) -> Measured:
+) -> ConfigurationProfile:
     problem = turn = pair = regressions = None
     regions: list[Region] = []
     try:
-        turn = _turn(transition(measured))
+        turn = _transition(transition(measured))
         pair = _pair(sigmoids(measured, capacity_bps=capacity_bps, draws=draws))
         regions = curvature(measured).regions()
-        regressions = _regression(compare(measured, capacity_bps=capacity_bps))
+        errors = compare_regressions(measured, capacity_bps=capacity_bps)
+        if errors.best is not None:
+            regressions = _document(RegressionErrors, errors._asdict(), best=errors.best, clear=errors.clear)
     except HowdahError as error:
         problem = str(error)
-    return Measured(
+    return ConfigurationProfile(
         congestion_control=configuration.congestion_control,
         streams=configuration.streams,
         buffer_bytes=configuration.buffer_bytes,
@@ -222,59 +226,33 @@ def _measured(
     )
 
 
-def _at(measured: Profile) -> list[AtRtt]:
-    columns = zip(
-        measured.rtt_s.tolist(),
-        measured.runs.tolist(),
-        measured.mean_bps.tolist(),
-        measured.sd_bps.tolist(),
-        measured.median_bps.tolist(),
-        measured.quartiles_bps.tolist(),
-        measured.whiskers_bps.tolist(),
-        measured.outliers_bps,
-        strict=True,
-    )
-    return [
-        AtRtt(
-            rtt_s=rtt,
-            runs=runs,
-            mean_bps=mean,
-            sd_bps=None if runs == 1 else deviation,
-            median_bps=median,
-            quartiles_bps=(low, high),
-            whiskers_bps=(least, most),
-            outliers_bps=outliers.tolist(),
-        )
-        for rtt, runs, mean, deviation, median, (low, high), (least, most), outliers in columns
-    ]
+def _at(measured: Profile) -> list[RttStatistics]:
+    columns = {**measured._asdict(), "outliers_bps": measured.outliers_bps}
+    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    return [_document(RttStatistics, row, sd_bps=row["sd_bps"] if row["runs"] > 1 else None) for row in rows]
 
 
-def _turn(found: Transition) -> Turn:
-    return Turn(
-        shape=found.shape,
-        transition_rtt_s=found.rtt_s,
-        bracket_s=found.bracket_s,
-        interval_s=found.interval_s,
-        shares=found.shares.tolist(),
-        p_concave=found.p_concave,
-        p_convex=found.p_convex,
-        fitted_bps=found.fitted_bps.tolist(),
+def _transition(found: Transition) -> TransitionDocument:
+    return _document(
+        TransitionDocument, found._asdict(), shape=str(found.shape), transition_rtt_s=found.rtt_s
     )
 
 
-def _pair(found: Sigmoids) -> Pair:
-    concave, convex = (each and Flipped(**each._asdict()) for each in (found.concave, found.convex))
-    return Pair(
+def _pair(found: Sigmoids) -> SigmoidPairDocument:
+    concave, convex = (each and _document(SigmoidDocument, each._asdict()) for each in found[1:3])
+    return _document(
+        SigmoidPairDocument,
+        found._asdict(),
         transition_rtt_s=found.transition_s,
         concave=concave,
         convex=convex,
-        scale_bps=found.scale_bps,
-        sse=found.sse,
-        shares=found.shares.tolist(),
     )
 
 
-def _regression(found: Errors) -> Regression | None:
-    if found.best is None:
-        return None
-    return Regression(**found._asdict(), best=found.best, clear=found.clear)
+def _document(kind: type[T], found: Mapping[str, Any], **others: object) -> T:
+    """The fields of ``kind`` in what was found, arrays as lists, beside ``others``."""
+    plain = {
+        name: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+        for name, value in {**found, **others}.items()
+    }
+    return msgspec.convert(plain, kind)

@@ -1,6 +1,7 @@
-"""Recognition: from a series of RTTs to who else is on the path, how sure that is, or that it is something
-new.
+"""Recognition: who else is on a path, by its round trips, and how sure that is.
 
-``recording`` is what comes in, ``windows`` what is judged, ``contract`` what every classifier is, ``model``
-what is kept and asked, ``train`` how it is made. Pure: no network, no kernel, no clock.
+A ``recording`` is cut into ``windows``; ``classifiers`` judge their ``features``; a ``model`` is what
+training leaves. All of that is pure: arrays in, probabilities out. Above it, ``files`` reads and writes
+recordings and models, ``training`` makes a model and says what it is worth, and ``recognise`` judges the end
+of a series by the models that come with howdah.
 """

@@ -1,4 +1,4 @@
-"""Features: what a window of RTTs says, in numbers with a meaning, comparable from path to path.
+"""Features: numbers with a meaning that describe a window of RTTs and compare from path to path.
 
 Queues are in base RTTs (q = RTT / base RTT − 1), slopes in base RTTs a second, shapes in parts of the
 window's own range. Periods are in base RTTs where congestion control counts round trips (BBR's cycle of
@@ -15,34 +15,33 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from howdah.recognition.growth import Named, growth
-from howdah.recognition.recording import Floats
-from howdah.recognition.rows import Mask, apart, begins, longest, mean, over
+from howdah.recognition.growth import NamedColumns, growth
+from howdah.recognition.rows import Floats, Mask, apart, begins, longest, mean, quotient
 from howdah.recognition.windows import SENT, Windows
 
 _LEAST_RANGE = 0.01
-"""Below it a range is the noise of a quiet path and not a queue."""
+"""A smaller range is the noise of a quiet path and no queue."""
 _QUANTILES = (0.0, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0)
 _SLOPE_LAGS_S = (0.0, 0.5, 2.0)
 _DRAIN_LAGS_S = (0.5, 1.0)
 _LAGS_ROUNDS = (1, 2, 4, 6, 8, 10, 12, 16)
 _LAGS_S = (0.5, 1.0, 2.0, 3.0, 5.0)
 _BANDS_ROUNDS = (2, 5, 7, 9.5, 14, 25, 60)
-"""Edges of periods; BBR's gain cycle of eight round trips is in the third band."""
+"""The edges of bands of periods; BBR's gain cycle of eight round trips is in the third band."""
 _BINS = 8
 _NEAR_BASE = 0.1
 _DRAINED = 0.3
-"""Of the range, lost within a lag."""
+"""A drain loses this part of the range within a lag."""
 
 _PIPE_ROUNDS = (1, 2, 4, 8, 16)
 _CYCLE_ROUNDS = 8
 _LOSS = 0.1
-"""Of what is on its way, lost at once."""
+"""A drop loses this part of what is on its way at once."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
-    """What all features are made of: n windows of m steps."""
+class _Derived:
+    """The series that features are computed from: n windows of m steps."""
 
     windows: Windows
 
@@ -52,13 +51,13 @@ class _Seen:
 
     @cached_property
     def quantiles(self) -> Floats:
-        """Shape (9, n)."""
+        """Quantiles of the queue: shape (9, n)."""
         found: Floats = np.quantile(self.queue, _QUANTILES, axis=1)
         return found
 
     @cached_property
     def range(self) -> Floats:
-        """From the 5th to the 95th percentile, at least that of noise: shape (n,)."""
+        """The range from the 5th to the 95th percentile, at least that of noise: shape (n,)."""
         found: Floats = np.maximum(self.quantiles[7] - self.quantiles[1], _LEAST_RANGE)
         return found
 
@@ -70,51 +69,51 @@ class _Seen:
 
     @cached_property
     def near_base(self) -> Mask:
-        """Steps with hardly a queue beside those the window has otherwise."""
+        """The steps with hardly a queue beside those the window has otherwise."""
         most = np.maximum(_NEAR_BASE * self.quantiles[6], _LEAST_RANGE)
         found: Mask = self.queue <= most[:, None]
         return found
 
     @cached_property
     def correlation(self) -> Floats:
-        """Autocorrelation at lags of 0 to m − 1 steps, 0 for a constant: shape (n, m)."""
+        """The autocorrelation at lags of 0 to m − 1 steps, 0 for a constant: shape (n, m)."""
         centred = self.queue - self.queue.mean(axis=1, keepdims=True)
         power = np.abs(np.fft.rfft(centred, 2 * centred.shape[1], axis=1)) ** 2
         found = np.fft.irfft(power, axis=1)[:, : centred.shape[1]]
-        return over(found, found[:, :1])
+        return quotient(found, found[:, :1])
 
     def lag(self, length_s: float) -> int:
-        """In steps: at least one, at most half a window."""
+        """A lag in steps: at least one, at most half a window."""
         steps = self.queue.shape[1]
         return int(np.clip(round(length_s / self.windows.step_s), 1, max(1, steps // 2)))
 
 
 def features(windows: Windows) -> Floats:
-    """All features: shape (n, len(names())), finite."""
-    seen = _Seen(windows)
+    """The features of each window, all finite: shape (n, len(names()))."""
+    seen = _Derived(windows)
     columns = [column for part in _PARTS for _, column in part(seen)]
     # An RTT far below its base, or beyond all measure, must not drown the rest.
     return np.clip(np.stack(columns, axis=1), -1e3, 1e3)
 
 
 def names() -> list[str]:
-    """Of the features, in their order."""
+    """The names of the features in their order."""
     windows = Windows(np.ones((1, 8)), np.zeros((1, 8)), np.zeros((1, 8), np.int8), np.ones(1), 1.0)
-    return [name for part in _PARTS for name, _ in part(_Seen(windows))]
+    return [name for part in _PARTS for name, _ in part(_Derived(windows))]
 
 
-def _level(seen: _Seen) -> Named:
-    """How long the queue is."""
+def _level(seen: _Derived) -> NamedColumns:
+    """The length of the queue."""
     for share, values in zip(_QUANTILES, seen.quantiles, strict=True):
         yield f"queue_q{100 * share:g}", values
     yield "queue_mean", seen.queue.mean(axis=1)
     yield "queue_sd", seen.queue.std(axis=1)
     yield "queue_range_log", np.log10(seen.range)
-    yield "queue_least_to_most", over(seen.quantiles[1], np.abs(seen.quantiles[7]) + _LEAST_RANGE)
+    yield "queue_least_to_most", quotient(seen.quantiles[1], np.abs(seen.quantiles[7]) + _LEAST_RANGE)
 
 
-def _form(seen: _Seen) -> Named:
-    """Where in its own range the queue stays: a sawtooth evenly, a full queue at the top."""
+def _form(seen: _Derived) -> NamedColumns:
+    """The places in its own range where the queue stays: a sawtooth evenly, a full queue at the top."""
     edges = np.linspace(0, 1, _BINS + 1)
     for number, (low, high) in enumerate(pairwise(edges)):
         above = seen.shape >= low if number else np.ones_like(seen.shape, bool)
@@ -126,8 +125,8 @@ def _form(seen: _Seen) -> Named:
     yield "form_kurtosis", (centred**4).mean(axis=1) / spread**4
 
 
-def _slopes(seen: _Seen) -> Named:
-    """How fast the queue builds up and drains; in a sawtooth the one is much slower than the other."""
+def _slopes(seen: _Derived) -> NamedColumns:
+    """The speed at which the queue builds up and drains; a sawtooth builds up much more slowly."""
     for length_s in _SLOPE_LAGS_S:
         lag = seen.lag(length_s)
         change = seen.queue[:, lag:] - seen.queue[:, :-lag]
@@ -140,11 +139,11 @@ def _slopes(seen: _Seen) -> Named:
         rising, falling = mean(rate, up), -mean(rate, down)
         yield f"{name}_up", rising
         yield f"{name}_down", falling
-        yield f"{name}_lopsided", over(falling - rising, falling + rising)
+        yield f"{name}_lopsided", quotient(falling - rising, falling + rising)
 
 
-def _drains(seen: _Seen) -> Named:
-    """Sudden losses of queue: how many, how deep, how far apart, and whether down to the base RTT."""
+def _drains(seen: _Derived) -> NamedColumns:
+    """The number, depth and distance of sudden drains, and whether they reach the base RTT."""
     for length_s in _DRAIN_LAGS_S:
         lag = seen.lag(length_s)
         lost = (seen.queue[:, :-lag] - seen.queue[:, lag:]) / seen.range[:, None]
@@ -164,8 +163,8 @@ def _drains(seen: _Seen) -> Named:
     yield "away_longest_s", longest(~near) * seen.windows.step_s
 
 
-def _periods(seen: _Seen) -> Named:
-    """What comes again: autocorrelation, its first peak, and the power in bands of periods."""
+def _periods(seen: _Derived) -> NamedColumns:
+    """Periods: the autocorrelation, its first peak, and the power in bands of periods."""
     steps = seen.queue.shape[1]
     base = seen.windows.base_rtt_s / seen.windows.step_s
     for rounds in _LAGS_ROUNDS:
@@ -183,7 +182,7 @@ def _periods(seen: _Seen) -> Named:
     residue = seen.queue - seen.queue.mean(axis=1, keepdims=True)
     residue = residue - (residue @ line / (line @ line))[:, None] * line
     power = np.abs(np.fft.rfft(residue, axis=1)[:, 1:]) ** 2
-    share = over(power, power.sum(axis=1, keepdims=True))
+    share = quotient(power, power.sum(axis=1, keepdims=True))
     rounds_of = steps / np.arange(1, share.shape[1] + 1) / base[:, None]
     edges = (0.0, *_BANDS_ROUNDS, np.inf)
     for low, high in pairwise(edges):
@@ -193,8 +192,8 @@ def _periods(seen: _Seen) -> Named:
     yield "power_entropy", entropy / np.log(max(2, share.shape[1]))
 
 
-def _pipe(seen: _Seen) -> Named:
-    """What is on its way, in bandwidth-delay products: 1 + queue.
+def _pipe(seen: _Derived) -> NamedColumns:
+    """The bytes on their way, in bandwidth-delay products: 1 + queue.
 
     A loss takes 0.3 of CUBIC's (RFC 9438), and half of that where only one of two like streams has lost; BBR
     asks for a quarter more in one round trip of eight.
@@ -213,8 +212,8 @@ def _pipe(seen: _Seen) -> Named:
         yield f"{name}_lost_rate_hz", change.drops / seen.windows.length_s
 
 
-def _pulses(seen: _Seen) -> Named:
-    """The queue as it moves within BBR's cycle, and from cycle to cycle."""
+def _pulses(seen: _Derived) -> NamedColumns:
+    """The moves of the queue within BBR's cycle, and from cycle to cycle."""
     cycle = np.maximum(np.rint(_CYCLE_ROUNDS * seen.windows.base_rtt_s / seen.windows.step_s), 2).astype(int)
     slow = _smooth(seen.queue, cycle)
     pulse = seen.queue - slow
@@ -222,16 +221,16 @@ def _pulses(seen: _Seen) -> Named:
     yield "pulse_sd", spread
     yield "pulse_sd_log", np.log10(spread + 1e-4)
     yield "pulse_slow_sd", long_spread
-    yield "pulse_share", over(spread, spread + long_spread)
+    yield "pulse_share", quotient(spread, spread + long_spread)
     low, high = np.quantile(pulse, (0.05, 0.95), axis=1)
     yield "pulse_up", high
     yield "pulse_down", -low
-    yield "pulse_lopsided", over(high + low, high - low)
-    yield "pulse_to_queue", over(spread, np.abs(seen.quantiles[4]) + _LEAST_RANGE)
+    yield "pulse_lopsided", quotient(high + low, high - low)
+    yield "pulse_to_queue", quotient(spread, np.abs(seen.quantiles[4]) + _LEAST_RANGE)
 
 
-def _roughness(seen: _Seen) -> Named:
-    """How jagged the series is, from step to step."""
+def _roughness(seen: _Derived) -> NamedColumns:
+    """The jaggedness of the series from step to step."""
     steps = np.diff(seen.shape, axis=1)
     yield "rough_mean", np.abs(steps).mean(axis=1)
     yield "rough_most", np.abs(steps).max(axis=1)
@@ -244,8 +243,8 @@ def _roughness(seen: _Seen) -> Named:
     yield "rough_falling_triples", ((first > second) & (second > third)).mean(axis=1)
 
 
-def _trend(seen: _Seen) -> Named:
-    """The window as a whole: straight part, bend (CUBIC is concave, then convex), and what is left."""
+def _trend(seen: _Derived) -> NamedColumns:
+    """The trend of the whole window: slope, bend (CUBIC is concave, then convex) and residual."""
     place = np.linspace(-1, 1, seen.queue.shape[1])
     bend = place**2 - np.mean(place**2)
     design = np.stack([np.ones_like(place), place, bend], axis=1)
@@ -255,21 +254,21 @@ def _trend(seen: _Seen) -> Named:
     yield "trend_left", (seen.shape - (design @ found).T).std(axis=1)
 
 
-def _growth(seen: _Seen) -> Named:
-    """How it grows between losses."""
+def _growth(seen: _Derived) -> NamedColumns:
+    """The growth between losses."""
     return growth(seen.queue, seen.windows.base_rtt_s, seen.windows.step_s)
 
 
-def _losses(seen: _Seen) -> Named:
-    """Probes without an answer: a queue that overflows loses some, now and then or for a while."""
+def _losses(seen: _Derived) -> NamedColumns:
+    """Lost probes: a queue that overflows loses some, now and then or for a while."""
     lossy = seen.windows.lost > 0
     yield "lost_share", seen.windows.lost.mean(axis=1)
     yield "lost_rate_hz", begins(lossy).sum(axis=1) / seen.windows.length_s
     yield "lost_longest_s", longest(lossy) * seen.windows.step_s
 
 
-def _answers(seen: _Seen) -> Named:
-    """What the queue did while we sent something (active probing), beside the rest of the window."""
+def _answers(seen: _Derived) -> NamedColumns:
+    """The queue while we sent something (active probing), beside the rest of the window."""
     for code, name in enumerate(SENT):
         while_sent = seen.windows.sent == code
         share = while_sent.mean(axis=1)
@@ -281,7 +280,7 @@ def _answers(seen: _Seen) -> Named:
             yield f"sent_{name}_slope", mean(slope, while_sent[:, 1:])
 
 
-_PARTS: tuple[Callable[[_Seen], Named], ...] = (
+_PARTS: tuple[Callable[[_Derived], NamedColumns], ...] = (
     _level,
     _form,
     _slopes,
@@ -297,19 +296,19 @@ _PARTS: tuple[Callable[[_Seen], Named], ...] = (
 )
 
 
-class _Change(NamedTuple):
-    """By what part a series changes within a lag: shape (n,) each."""
+class _RelativeChange(NamedTuple):
+    """The relative changes of a series within a lag: shape (n,) each."""
 
     least: Floats
     most: Floats
     mean: Floats
-    """How much it moves, whichever way."""
+    """The mean of the absolute changes."""
     drops: Floats
-    """How often it begins to lose ``_LOSS``."""
+    """The number of times that it begins to lose ``_LOSS``."""
 
 
-def _changes(series: Floats, lags: NDArray[np.int_]) -> _Change:
-    """Of rows of shape (n, m) within lags of (n,) steps, half a window at most."""
+def _changes(series: Floats, lags: NDArray[np.int_]) -> _RelativeChange:
+    """The changes of rows (n, m) within lags of (n,) steps, half a window at most."""
     found = np.zeros((4, len(series)))
     lags = np.minimum(lags, series.shape[1] // 2)
     for lag in np.unique(lags):
@@ -321,11 +320,11 @@ def _changes(series: Floats, lags: NDArray[np.int_]) -> _Change:
             np.abs(change).mean(axis=1),
             begins(change < -_LOSS).sum(axis=1),
         )
-    return _Change(*found)
+    return _RelativeChange(*found)
 
 
 def _smooth(series: Floats, widths: NDArray[np.int_]) -> Floats:
-    """Means of so many steps about each, of fewer at the ends: shape (n, m)."""
+    """The means over ``widths`` steps about each step, over fewer at the ends: shape (n, m)."""
     steps = series.shape[1]
     place = np.arange(steps)
     half = np.minimum(widths, steps)[:, None] // 2
@@ -336,7 +335,7 @@ def _smooth(series: Floats, widths: NDArray[np.int_]) -> Floats:
 
 
 def _at(correlation: Floats, lag: Floats) -> Floats:
-    """Rows at lags between steps, 0 beyond three quarters of a window, where little is left to compare."""
+    """The correlation at lags between steps, 0 beyond three quarters of a window, where little overlaps."""
     steps = correlation.shape[1]
     place = np.clip(lag, 0, steps - 1)
     low = np.minimum(place.astype(int), steps - 2)
@@ -347,7 +346,7 @@ def _at(correlation: Floats, lag: Floats) -> Floats:
 
 
 def _first_peak(correlation: Floats) -> tuple[Floats, Floats]:
-    """Height and lag of the highest place after the first zero; 0 without one: shape (n,) each."""
+    """The height and the lag of the highest value after the first zero, or 0: shape (n,) each."""
     passed = np.maximum.accumulate(correlation <= 0, axis=1)
     after = np.where(passed, correlation, 0.0)
     lag = after.argmax(axis=1)

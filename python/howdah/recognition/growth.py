@@ -1,8 +1,8 @@
-"""How a queue grows between two losses, which tells how many streams of CUBIC fill it.
+"""The growth of a queue between two losses, which shows how many streams of CUBIC fill it.
 
 Between cuts CUBIC's window is C (t - K)^3 + W (RFC 9438, section 4.2), so of n streams, whenever each was
 cut, the third derivative is 6 n C: on a path that was learnt, at the rate it had then, that is their number.
-All is of the longest queue in each quarter of a second: a late sender leaves it short for a moment.
+The longest queue in each quarter of a second is what counts: a late sender leaves it short for a moment.
 """
 
 from collections.abc import Iterator
@@ -11,41 +11,40 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from howdah.recognition.recording import Floats
-from howdah.recognition.rows import Mask, begins, mean, over, spans
+from howdah.recognition.rows import Floats, Mask, begins, longest_span, mean, quotient
 
-Named = Iterator[tuple[str, Floats]]
+NamedColumns = Iterator[tuple[str, Floats]]
 
 _CUT = 0.04
-"""Of what is on its way, lost within half a second; in a queue that only grows nothing is."""
+"""A cut loses this part of what is on its way within half a second; a queue that only grows loses none."""
 _ENVELOPE_S = 0.25
 _CUBIC, _CUBIC_NOT_KNOWN = (1e-8, 1e-3), 1e-5
-"""In s/s³: of one stream from 5 Mb/s to 500 Gb/s."""
+"""In s/s³, for one stream from 5 Mb/s to 500 Gb/s."""
 _LAW_BUMPS, _LAW_WIDTH = np.arange(-6.5, -2.8, 0.15), 0.1
 """Two streams are 0.3 from one: a linear classifier must be shown what is so much, neither less nor more."""
 _CUT_BUMPS, _CUT_WIDTH = np.arange(0.05, 0.5, 0.08), 0.05
 _FITS = 0.15
-"""A law leaves no more than this part of what a stretch moves by."""
+"""The residual of a law that fits is at most this part of what a stretch moves by."""
 _LEAST_STEPS = 8
-"""With less any polynomial fits."""
+"""With fewer steps any polynomial fits."""
 _SUREST = 30.0
 _LEAST_SPAN = 0.01
-"""What moves less does not grow."""
+"""A stretch that moves by less does not grow."""
 _TURNS = np.linspace(-4, 8, 121)
-"""Where CUBIC's growth turns from concave to convex, in lengths of the stretch that is seen."""
+"""The places where CUBIC's growth turns from concave to convex, in lengths of the stretch."""
 
 
-def growth(queue: Floats, base_rtt_s: Floats, step_s: float) -> Named:
-    """Features of the longest stretch in which nothing was cut, and of the cuts.
+def growth(queue: Floats, base_rtt_s: Floats, step_s: float) -> NamedColumns:
+    """The features of the longest stretch in which nothing was cut, and of the cuts.
 
-    ``queue`` in base RTTs, of shape (n, m) in steps of ``step_s``; ``base_rtt_s`` of shape (n,).
+    ``queue`` is in base RTTs, of shape (n, m) in steps of ``step_s``; ``base_rtt_s`` is of shape (n,).
     """
     wide = max(1, round(_ENVELOPE_S / step_s))
     count = max(1, queue.shape[1] // wide)
     used = min(count * wide, queue.shape[1])
     pipe = 1 + np.maximum(queue[:, :used], 0).reshape(len(queue), count, -1).max(axis=2)
     cut = _cuts(pipe)
-    begin, end = spans(~cut)
+    begin, end = longest_span(~cut)
     place = np.arange(count)
     inside = (place >= begin[:, None]) & (place < end[:, None])
     steps = np.maximum(end - begin, 1)
@@ -57,18 +56,18 @@ def growth(queue: Floats, base_rtt_s: Floats, step_s: float) -> Named:
 
 
 class _Stretch(NamedTuple):
-    """Of each row: shape (n, m) or (n,)."""
+    """The longest stretch of each row: shape (n, m) or (n,)."""
 
     pipe: Floats
-    """What is on its way, in bandwidth-delay products."""
+    """The bytes on their way, in bandwidth-delay products."""
     inside: Mask
     steps: NDArray[np.intp]
     length_s: Floats
     base_rtt_s: Floats
 
 
-def _polynomial(stretch: _Stretch) -> Named:
-    """Of third degree, by Legendre's from the beginning (-1) to the end (1) of a stretch."""
+def _polynomial(stretch: _Stretch) -> NamedColumns:
+    """A polynomial of third degree, in Legendre's from the beginning (-1) to the end (1) of a stretch."""
     pipe, inside, steps = stretch.pipe, stretch.inside, stretch.steps
     x = np.where(inside, 2 * (np.cumsum(inside, axis=1) - 0.5) / steps[:, None] - 1, 0.0)
     basis = np.stack([np.ones_like(x), x, 1.5 * x**2 - 0.5, 2.5 * x**3 - 1.5 * x], axis=1) * inside[:, None]
@@ -86,8 +85,8 @@ def _polynomial(stretch: _Stretch) -> Named:
     yield "growth_cubic_log", np.log10(np.where(sure > 1, np.clip(cubic, *_CUBIC), _CUBIC_NOT_KNOWN))
 
 
-def _law(stretch: _Stretch) -> Named:
-    """CUBIC's, where it fits."""
+def _law(stretch: _Stretch) -> NamedColumns:
+    """CUBIC's law where it fits."""
     law = _cubic_law(stretch)
     pipe, inside = stretch.pipe, stretch.inside
     moved = np.where(inside, pipe, 0).max(axis=1) - np.where(inside, pipe, np.inf).min(axis=1)
@@ -102,11 +101,11 @@ def _law(stretch: _Stretch) -> Named:
     yield from _bumps("law_near", rise_log, fits, _LAW_BUMPS, _LAW_WIDTH)
 
 
-def _cutting(pipe: Floats, cut: Mask, length_s: float) -> Named:
-    """How often, and how much: of two streams of which one is cut, half."""
+def _cutting(pipe: Floats, cut: Mask, length_s: float) -> NamedColumns:
+    """The rate and the depth of cuts: where one of two streams is cut, the depth is half."""
     number = begins(cut).sum(axis=1)
     fallen = np.maximum(0, np.where(cut[:, 1:], 1 - pipe[:, 1:] / pipe[:, :-1], 0)).sum(axis=1)
-    depth = over(fallen, number.astype(float))
+    depth = quotient(fallen, number.astype(float))
     lag = min(round(1 / _ENVELOPE_S), pipe.shape[1] - 1)
     yield "cut_rate_hz", number / length_s
     yield "cut_depth", depth
@@ -114,8 +113,8 @@ def _cutting(pipe: Floats, cut: Mask, length_s: float) -> Named:
     yield from _bumps("cut_near", depth, number > 0, _CUT_BUMPS, _CUT_WIDTH)
 
 
-def _bumps(name: str, values: Floats, known: Mask, centres: Floats, width: float) -> Named:
-    """How near values are to each centre, 1 to 0; 0 where nothing is known."""
+def _bumps(name: str, values: Floats, known: Mask, centres: Floats, width: float) -> NamedColumns:
+    """The nearness of values to each centre, 1 to 0; 0 where nothing is known."""
     for centre in centres:
         yield f"{name}_{centre:.2f}", known * np.exp(-0.5 * ((values - centre) / width) ** 2)
 
@@ -124,15 +123,15 @@ class _Law(NamedTuple):
     """CUBIC's law as it fits rows best: shape (n,) each."""
 
     rise: Floats
-    """n C, in the unit of the rows, by the length of a stretch cubed; 0 where nothing rises."""
+    """n C, in the unit of the rows by the length of a stretch cubed; 0 where nothing rises."""
     turn: Floats
-    """K, in lengths of a stretch from its beginning."""
+    """K in lengths of a stretch from its beginning."""
     left: Floats
-    """What it leaves, as a deviation."""
+    """The residual as a standard deviation."""
 
 
 def _cubic_law(stretch: _Stretch) -> _Law:
-    """Rise × (t - turn)³ + anything, by least squares: linear but for the turn."""
+    """The fit of rise × (t - turn)³ + a constant, by least squares, which is linear but for the turn."""
     pipe, inside, steps = stretch.pipe, stretch.inside, stretch.steps
     place = np.cumsum(inside, axis=1) - 0.5
     cube = ((place / steps[:, None])[:, None] - _TURNS[:, None]) ** 3
@@ -148,7 +147,7 @@ def _cubic_law(stretch: _Stretch) -> _Law:
 
 
 def _cuts(pipe: Floats) -> Mask:
-    """Where a series of rows (n, m) loses ``_CUT`` within two steps."""
+    """The steps at which rows (n, m) lose ``_CUT`` within two steps."""
     found = np.zeros(pipe.shape, bool)
     for lag in (1, 2):
         lost = pipe[:, lag:] < (1 - _CUT) * pipe[:, :-lag]

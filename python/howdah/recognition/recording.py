@@ -1,71 +1,53 @@
-"""Recording: RTTs of one path over some time, what we sent meanwhile, and, where it is known, who else was
-there.
-
-Other pieces (probing, data sets) convert to it; everything here reads nothing else.
-"""
+"""Recordings: round trips of one path over some time, with what we sent, and who else was there if known."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from howdah import HowdahError, __version__
-from howdah.recognition import arrays
+from howdah import HowdahError
+from howdah.recognition.rows import Floats
+from howdah.values import probe as values
+from howdah.values.record import Record
 
-Floats = NDArray[np.float64]
-
-SCHEMA = 1
 NOBODY = "nobody"
+"""The class of a path with no streams of others."""
 NOTHING = "nothing"
-"""Of ours."""
+"""The situation with no streams of ours."""
 BURSTS = "bursts"
-"""Of active probing."""
+"""The situation beside active probing."""
 SHORTEST_S, LONGEST_S = 1e-6, 60.0
-"""Of RTTs and steps."""
-_MEND = "record it again, or leave it out"
+"""The range of RTTs and steps."""
+MEND = "record it again, or leave it out"
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
-_STREAMS = re.compile(rf"((?P<streams>[1-9][0-9]{{0,2}}) +)?(?P<name>{_NAME.pattern})")
+_STREAMS = re.compile(rf"((?P<streams>[1-9][0-9]{{0,3}}) +)?(?P<name>{_NAME.pattern})")
 _MOST_STREAMS = 1000
 _LONGEST_NAME = 200
 _LEAST_SHARE = 0.25
-"""Of the steps from first to last sample that have one; with fewer the clock jumped, or the step is wrong."""
+"""The least share of steps that hold a sample; with fewer the clock jumped, or the step is wrong."""
 
 
 class Burst(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What active probing sent, on the clock of the samples."""
+    """A burst that active probing sent, on the clock of the samples."""
 
     start_s: float
     end_s: float
     congestion_control: str
 
 
-class Made(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a lab made it: what the link was, and whether the machine kept up with it."""
+class LabConditions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The lab that made a recording: its link, and whether the machine kept up with it."""
 
     rate_bps: int
     rtt_s: float
     queue_bytes: int
     seed: int
     late_fraction: float
-    """Of the wire bytes, those that left later than the lab may be."""
+    """The share of the wire bytes that left later than a lab allows."""
     late_p99_s: float | None
-    """Null: nothing left."""
-
-
-class _Manifest(arrays.Manifest, kw_only=True, forbid_unknown_fields=True):
-    base_rtt_s: float
-    step_s: float
-    run: str
-    path: str
-    background: dict[str, int] | None
-    bursts: list[Burst]
-    ours: dict[str, int] | None = None
-    made: Made | None = None
+    """The 99th percentile of lateness; null: nothing left."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -73,27 +55,27 @@ class Recording:
     """One run of probing. Raises HowdahError when it contradicts itself."""
 
     times_s: Floats
-    """Monotonic, ascending: shape (samples,)."""
+    """When each sample was taken, on a monotonic clock, ascending: shape (samples,)."""
     rtt_s: Floats
-    """NaN where no answer came: shape (samples,)."""
+    """The round trips, NaN where no answer came: shape (samples,)."""
     base_rtt_s: float
-    """Without any queue."""
+    """The RTT without a queue."""
     step_s: float
-    """From one sample to the next, as intended."""
+    """The intended time from one sample to the next."""
     run: str
-    """Recordings of one run are never split between training and test."""
+    """The name of the run; recordings of one run are never split between training and test."""
     path: str
     background: dict[str, int] | None
     """Streams of others by congestion control (or ``udp``); {} is nobody, None is not known."""
     bursts: tuple[Burst, ...] = ()
     ours: dict[str, int] | None = None
-    """Streams of our own beside them all the time, by congestion control; None is none. Not in the label."""
-    made: Made | None = None
-    """None: on a real path."""
+    """Streams of ours beside them all the time, by congestion control. They are no part of the label."""
+    made: LabConditions | None = None
+    """None: recorded on a real path."""
 
     def __post_init__(self) -> None:
         if problem := next(self._problems(), None):
-            raise HowdahError(f"the recording of run {self.run!r}: {problem}; {_MEND}")
+            raise HowdahError(f"the recording of run {self.run!r}: {problem}; {MEND}")
 
     def _problems(self) -> Iterator[str]:
         times, rtt = self.times_s, self.rtt_s
@@ -120,12 +102,12 @@ class Recording:
 
     @property
     def label(self) -> str | None:
-        """Its class, as ``1 bbr, 2 cubic``; None when not known."""
+        """The name of its class, as ``1 bbr, 2 cubic``; None when not known."""
         return None if self.background is None else label(self.background)
 
     @property
     def situation(self) -> str:
-        """What of ours ran beside them: a congestion control, as a rule, ``bursts`` or ``nothing``."""
+        """The situation of ours: a congestion control, as a rule, ``bursts`` or ``nothing``."""
         return situation(self.ours, bursts=bool(self.bursts))
 
 
@@ -135,23 +117,23 @@ def label(background: dict[str, int]) -> str:
 
 
 def situation(ours: Mapping[str, int] | None, *, bursts: bool = False) -> str:
-    """Of streams of ours by congestion control: its name, those of several, ``bursts``, or ``nothing``.
+    """The name of what of ours is on the path: congestion controls, ``bursts``, or ``nothing``.
 
-    There is a model for each.
+    Each situation has a model of its own.
     """
     return "+".join([*[BURSTS] * bursts, *sorted(ours or {})]) or NOTHING
 
 
 def background(text: str) -> dict[str, int]:
-    """What a class of this name has, as ``label`` writes it; a name alone is one stream.
+    """The streams of a class by its name, as ``label`` writes it; a congestion control alone is one stream.
 
-    Raises HowdahError for what is none.
+    Raises HowdahError for what is no such name.
     """
     found: dict[str, int] = {}
     for part in [] if text.strip() == NOBODY else text.split(","):
         match = _STREAMS.fullmatch(part.strip())
         if match is None or match["name"] in found:
-            raise HowdahError(f"{text!r} says not who was there: give {NOBODY}, or as '1 bbr, 2 cubic'")
+            raise HowdahError(f"{text!r} does not say who was there: give {NOBODY}, or as '1 bbr, 2 cubic'")
         found[match["name"]] = int(match["streams"] or 1)
     return found
 
@@ -161,54 +143,30 @@ def holds(named: str, congestion_control: str) -> bool:
     return congestion_control in {part.partition(" ")[2] for part in named.split(", ")}
 
 
-def write(recording: Recording, file: Path) -> None:
-    """Keeps it. Raises HowdahError when it cannot be written."""
-    manifest = _Manifest(
-        schema=SCHEMA,
-        howdah=__version__,
-        base_rtt_s=recording.base_rtt_s,
-        step_s=recording.step_s,
-        run=recording.run,
-        path=recording.path,
-        background=recording.background,
-        bursts=list(recording.bursts),
-        ours=recording.ours or None,
-        made=recording.made,
-    )
-    arrays.write(file, manifest, {"times_s": recording.times_s, "rtt_s": recording.rtt_s})
+def recording_of(record: Record, background: dict[str, int] | None) -> Recording:
+    """The step series of a probe's record, each sample in the middle of its step.
 
-
-def read(file: Path) -> tuple[Recording, str]:
-    """The recording and its digest. Raises HowdahError, one line, whatever is wrong with the file."""
-    manifest, held, digest = arrays.read(file, _Manifest, schema=SCHEMA, name="recording", mend=_MEND)
-    if set(held) != {"times_s", "rtt_s"} or any(each.dtype != np.float64 for each in held.values()):
-        raise HowdahError(f"{file} is not a recording: it needs times_s and rtt_s of dtype <f8; {_MEND}")
-    try:
-        return _recording(manifest, held), digest
-    except HowdahError as error:
-        raise HowdahError(f"{file}: {error}") from None
-
-
-def files(places: list[Path]) -> list[Path]:
-    """Files as they are, and all ``*.npz`` of folders by name. Raises HowdahError when there are none."""
-    found = [
-        file for place in places for file in (sorted(place.glob("*.npz")) if place.is_dir() else [place])
-    ]
-    if not found:
-        raise HowdahError(f"no recordings (*.npz) in {', '.join(map(str, places))}; record some first")
-    return found
-
-
-def _recording(manifest: _Manifest, held: dict[str, NDArray[Any]]) -> Recording:
+    Raises HowdahError when the record is of something else.
+    """
+    probe = record.probe
+    if probe is None:
+        raise HowdahError(f"{record.id} is the record of a {record.kind}; only a probe's can be kept")
+    rtt_s = np.array(probe.rtt_s, dtype=np.float64)
     return Recording(
-        times_s=held["times_s"],
-        rtt_s=held["rtt_s"],
-        base_rtt_s=manifest.base_rtt_s,
-        step_s=manifest.step_s,
-        run=manifest.run,
-        path=manifest.path,
-        background=manifest.background,
-        bursts=tuple(manifest.bursts),
-        ours=manifest.ours or None,
-        made=manifest.made,
+        times_s=(np.arange(rtt_s.size, dtype=np.float64) + 0.5) * np.float64(probe.step_s),
+        rtt_s=rtt_s,
+        base_rtt_s=probe.base_rtt_s,
+        step_s=probe.step_s,
+        run=record.id,
+        path=record.host or probe.address,
+        background=background,
+        bursts=bursts_of(probe.bursts),
+    )
+
+
+def bursts_of(sent: Iterable[values.Burst]) -> tuple[Burst, ...]:
+    """The bursts of a probe's record, without their bytes."""
+    return tuple(
+        Burst(start_s=each.start_s, end_s=each.end_s, congestion_control=each.congestion_control)
+        for each in sent
     )

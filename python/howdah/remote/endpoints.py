@@ -22,7 +22,10 @@ Route.__doc__ = "``direction``: push or pull; the rest as in Job (messages.py)."
 
 
 def parse(argument: str) -> Endpoint:
-    """One SRC or DST as the command line gives it (bytes that are no UTF-8 as surrogates)."""
+    """The end that one SRC or DST of a command line names (bytes that are no UTF-8 come as surrogates).
+
+    Raises HowdahError for what names none.
+    """
     head = argument.partition("/")[0]
     before, bracket, after = head.partition("[")
     if bracket and (not before or before.endswith("@")):
@@ -85,7 +88,7 @@ def _host(host: str, argument: str) -> str:
 
 
 def _remote_path(path: str, argument: str) -> bytes:
-    """The far end starts in the home folder, so ``~/x`` is ``x`` there and nothing is ``.``."""
+    """The path at the far end, which starts in the home folder: ``~/x`` is ``x`` there, nothing is ``.``."""
     if path.startswith("~"):
         home, _, rest = path.partition("/")
         if home != "~":

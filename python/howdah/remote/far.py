@@ -1,4 +1,4 @@
-"""The far end until it has said hello."""
+"""The far end until its hello has come."""
 
 from collections.abc import Callable
 
@@ -6,9 +6,9 @@ import msgspec
 
 from howdah import HowdahError, document, interrupt
 from howdah.remote import standby
-from howdah.remote.early import Started, take
 from howdah.remote.messages import FarHello
-from howdah.remote.ssh_errors import explain
+from howdah.remote.ssh import explain
+from howdah.remote.standby import FarSession, take
 
 TICK_S = 0.1
 """How often progress is looked at; also the longest a signal waits for its handler."""
@@ -17,13 +17,17 @@ CANCEL_S = 2.0
 """Both ends have stopped this long after a cancel."""
 
 
-def hello(started: Started, far_says: Callable[[str], None]) -> FarHello:
-    """Waits for the far end's hello. Raises HowdahError with the cause when none will come."""
+def hello(started: FarSession, far_says: Callable[[str], None]) -> FarHello:
+    """Waits for the far end's hello; ``far_says`` is given what it wrote to standard error before.
+
+    Raises HowdahError with the cause when no hello will come.
+    """
     session, far = started.session, started.far
     try:
         while (answer := session.hello(TICK_S)) is None:
-            far.listen()
-        far_says(far.says())
+            interrupt.check()
+            far.drain()
+        far_says(far.new_stderr())
         return document.strange(msgspec.json.decode(answer, type=FarHello))
     except msgspec.ValidationError as error:
         raise HowdahError(
@@ -38,8 +42,10 @@ def hello(started: Started, far_says: Callable[[str], None]) -> FarHello:
 
 
 def greet(host: str, far_howdah: str | None) -> FarHello:
-    """The hello of ``host`` and nothing more; the next far end is left ready, as after a copy."""
-    interrupt.install()
+    """The hello of ``host`` and nothing more; the next far end is left ready, as after a copy.
+
+    Raises HowdahError where ssh or howdah does not answer there.
+    """
     started, answer = None, None
     try:
         with interrupt.Held():
@@ -50,5 +56,7 @@ def greet(host: str, far_howdah: str | None) -> FarHello:
             started.session.cancel()
             if answer is None:
                 started.far.end()
+                started.far.close()
+    standby.release(started)
     standby.leave(started.far.login, far_howdah)
     return answer

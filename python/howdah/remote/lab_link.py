@@ -1,4 +1,4 @@
-"""The account of the emulated link that a run in a lab crosses."""
+"""What the emulated link did during a run that crosses it in a lab."""
 
 import os
 from collections.abc import Callable

@@ -19,11 +19,11 @@ class FarHello(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     limits: HostLimits
     addresses: list[str]
-    """Where the data streams may reach it; the address ssh came in by first."""
+    """The addresses that data streams may reach it by; the one that ssh came in by is the first."""
     port: int
-    """Of its listener for data streams."""
+    """The port of its listener for data streams."""
     rtt_s: float | None = None
-    """Smallest the far kernel saw on the ssh connection; null when ssh came through a pipe."""
+    """The least RTT that the far kernel saw on the ssh connection; null when ssh came through a pipe."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,28 +34,28 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     destination: bytes
     destination_is_folder: bool
     memory_bytes: int | None = None
-    """Memory to memory: this many bytes, and no files at either end."""
+    """The bytes to send from memory to memory, with files at neither end."""
     memory_s: float | None = None
-    """Memory to memory for so long from the first byte, in place of ``memory_bytes``."""
+    """The seconds to send for from the first byte on, in place of ``memory_bytes``."""
     dry_run: bool = False
     encrypt: bool = True
     data_address: str | None = None
-    """Tried before FarHello.addresses."""
+    """An address to try before FarHello.addresses."""
     digests: bytes | None = None
-    """File for the digests of what has been moved; null to keep none."""
+    """The file for the digests of what has been moved; null keeps none."""
     sample_every_s: float = SAMPLE_EVERY_S
-    """Between two samples of a stream, 0.01 to 10."""
+    """The seconds between two samples of a stream, 0.01 to 10."""
 
 
 class Steering(msgspec.Struct, frozen=True, kw_only=True):
-    """How the open streams shall send from now on, whole: the last one counts."""
+    """How the open streams send from now on. Each steering is whole: the last one counts."""
 
     congestion_control: str | None = None
-    """As Linux names it at the sender; null: the one there is."""
+    """The control as Linux names it at the sender; null keeps the one there is."""
     streams: int
-    """That carry payload, of those the plan opened."""
+    """How many of those the plan opened carry payload."""
     pacing_bps: int | None = None
-    """Of each stream; null: without a bound."""
+    """The most that each stream sends, bits per second; null: without a bound."""
     why: str
     """For the record: words of a ``values.reason.Reason``, or a caller's own."""
 
@@ -68,22 +68,22 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     bytes_done: int
     """Payload verified at the receiver."""
     bytes_total: int | None = None
-    """Known so far; final once ``scan_complete``."""
+    """The bytes known so far; final once ``scan_complete``."""
     scan_complete: bool
     files_done: int
     files_total: int | None = None
     files_skipped: int
     bytes_skipped: int
     streams: int
-    """Open now."""
+    """Streams that are open now."""
     retransmissions: int
-    """Segments, over all streams."""
+    """Segments sent again, over all streams."""
     rtt_s: float | None = None
     acked_bytes: list[int] = []
-    """By the far kernel, of payload and what goes with it, of each stream; as of ``acked_s``."""
+    """What the far kernel has acknowledged of each stream, payload and what goes with it, at ``acked_s``."""
     acked_s: float = 0.0
-    """On the sender's clock; only differences mean anything."""
+    """A time on the sender's clock; only differences mean anything."""
     current: str | None = None
-    """Printable name of a file on its way."""
+    """The printable name of a file on its way."""
     latest: Change | None = None
-    """What came of the last steering that is settled; null before the first."""
+    """What came of the last steering that has taken effect or was refused; null before the first."""

@@ -19,7 +19,7 @@ class Meter:
         self._first: tuple[float, int] | None = None
 
     def add(self, now: Progress) -> None:
-        """Takes the next value in."""
+        """Adds the next value."""
         point = (now.elapsed_s, now.bytes_done)
         if self._first is None and now.bytes_done:
             self._first = self._seen[-1] if self._seen else (0.0, 0)
@@ -28,15 +28,15 @@ class Meter:
             self._seen.popleft()
 
     def now_bps(self) -> float | None:
-        """Over the last WINDOW_S; None before two values."""
+        """The rate over the last WINDOW_S, bits per second; None before two values."""
         return _rate(self._seen[0], self._seen[-1]) if len(self._seen) > 1 else None
 
     def mean_bps(self) -> float | None:
-        """Since the first byte; None before it."""
+        """The rate since the first byte, bits per second; None before it."""
         return _rate(self._first, self._seen[-1]) if self._first else None
 
     def left_s(self, now: Progress) -> float | None:
-        """Time left at the mean of both rates; None while the total or the rate is unknown."""
+        """Seconds left at the mean of both rates; None while the total or the rate is unknown."""
         now_bps, mean_bps = self.now_bps(), self.mean_bps()
         if now.bytes_total is None or not now.scan_complete or not now_bps or not mean_bps:
             return None

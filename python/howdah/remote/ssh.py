@@ -1,4 +1,4 @@
-"""The far end over ssh: which ssh, with which options, kept how long; started, watched, ended.
+"""The far end over ssh: which ssh, with which options, kept how long; started, watched, ended, explained.
 
 Policy of kept connections. A cold ssh login costs about nine round trips, more than the rest of a
 small copy, so the login is kept: ssh is asked to stay in the background for KEEP_S seconds after the
@@ -28,15 +28,15 @@ from howdah.text import printable
 KEEP_S = 300
 CONNECT_TIMEOUT_S = 20
 LOST = 255
-"""What ssh exits with when its connection fails."""
+"""The exit code of an ssh whose connection failed (ssh(1))."""
 _OVERTAKEN = "already exists, disabling multiplexing"
-"""Said by an ssh that began as another one did; it goes on by itself, and nobody need do anything."""
+"""Part of what an ssh writes that began as another one did; it goes on by itself, so nobody is told."""
 _ALIVE_S = 5
 KEPT_BYTES = 8192
-"""Of what comes on standard error: so much of its beginning and of its end."""
+"""How much is kept of the beginning of standard error, and as much of its end."""
 _PIPE_BYTES = 2**20
-_LISTEN_S = 0.05
-"""Longest time at once for a far end that writes without end; progress is shown meanwhile."""
+_DRAIN_S = 0.05
+"""The longest time at once for a far end that writes without end; progress is shown meanwhile."""
 _HASH_LENGTH = 40
 _UNSET = "/howdah/unset"
 _ASKED = (
@@ -48,10 +48,37 @@ ssh takes the first value of each key, and prints the default of a key like a va
 """
 _SOCKET_PATH_MAX = 108 - 18
 """sockaddr_un, less what ssh appends while it makes the socket."""
+_LAST_BYTES_MAX = 400
+
+_LOGIN = "{host} refuses the login; make this work first: ssh {host} true"
+_ROUTE = "no route to {host}; check the network, or its address"
+_CAUSES = {
+    "could not resolve hostname": (
+        "unknown host {host}; check the name, or give it a HostName in ~/.ssh/config"
+    ),
+    "connection refused": (
+        "{host} refuses ssh, nothing listens on that port; start sshd there, or set Port in ~/.ssh/config"
+    ),
+    "timed out": (
+        f"{{host}} did not answer ssh within {CONNECT_TIMEOUT_S} s; "
+        "check that it is up, and that no firewall is in the way"
+    ),
+    "no route to host": _ROUTE,
+    "network is unreachable": _ROUTE,
+    "remote host identification has changed": (
+        "the host key of {host} is not the one seen before; if that is expected: ssh-keygen -R {host}"
+    ),
+    "host key verification failed": (
+        "the host key of {host} is not known; look at it and accept it once with: ssh {host} true"
+    ),
+    "permission denied": _LOGIN,
+    "too many authentication failures": _LOGIN,
+}
+"""What ssh writes (any version since 6.0, in English: it has no translations), and what the user is told."""
 
 
 Pipes = namedtuple("Pipes", ["read_fd", "write_fd", "stderr_fd", "pidfd"])
-Pipes.__doc__ = "A running ssh: what the far end says, hears and complains, and the process."
+Pipes.__doc__ = "A running ssh: output, input and standard error of the far end, and the process."
 
 
 class Login:
@@ -65,7 +92,7 @@ class Login:
         self.config = _effective_config(self.ssh, host)
         self.data_address = _direct_address(self.config)
         self.sockets = None if given else _sockets(self.config)
-        """What the names of the sockets begin with behind which things are kept; None when nothing is."""
+        """The beginning of the names of sockets that logins and far ends are kept behind; None: none is."""
         self.control = f"{self.sockets}-%C" if self.sockets else None
 
     def start(self, command: str | None, *, asks: bool = True, role: str = "serve") -> Pipes:
@@ -109,11 +136,11 @@ class Login:
         return [part for option in options for part in ("-o", option)]
 
 
-class Complaints:
-    """Standard error as printable lines: the beginning, the end, and how much was between them."""
+class StandardError:
+    """Standard error as printable lines: its beginning, its end, and how much was between them."""
 
     def __init__(self) -> None:
-        self._first, self._told = bytearray(), 0
+        self._first, self._shown = bytearray(), 0
         self._last, self._more = b"", 0
 
     def add(self, piece: bytes) -> None:
@@ -124,10 +151,10 @@ class Complaints:
         self._last = (self._last + piece[room:])[-KEPT_BYTES:]
 
     def lines(self, *, to_end: bool) -> list[str]:
-        """Whole lines of the beginning that are new; with ``to_end`` also what there is of the end."""
+        """The new whole lines of the beginning; with ``to_end`` also what there is of the end."""
         end = len(self._first) if to_end else self._first.rfind(b"\n") + 1
-        text = bytes(self._first[self._told : end])
-        self._told = max(self._told, end)
+        text = bytes(self._first[self._shown : end])
+        self._shown = max(self._shown, end)
         if to_end:
             left_out = self._more - len(self._last)
             text += b"\n(%d bytes left out)\n" % left_out if left_out else b""
@@ -137,13 +164,13 @@ class Complaints:
         return [line for line in lines if _OVERTAKEN not in line]
 
 
-class Far:
+class FarProcess:
     """A running ``ssh HOST howdah serve``. The caller owns ``read_fd`` and ``write_fd``."""
 
     def __init__(self, login: Login, pipes: Pipes) -> None:
         self.login = login
         self.read_fd, self.write_fd, self._stderr_fd, self._pidfd = pipes
-        self._complaints = Complaints()
+        self._errors = StandardError()
         self._status: int | None = None
 
     def exit_status(self, timeout_s: float) -> int | None:
@@ -152,9 +179,9 @@ class Far:
             self._status = _status(self._pidfd)
         return self._status
 
-    def listen(self) -> None:
-        """Takes what ssh and the far end have written to standard error, so that they never wait for it."""
-        until = time.monotonic() + _LISTEN_S
+    def drain(self) -> None:
+        """Reads what ssh and the far end have written to standard error, so that they never wait for it."""
+        until = time.monotonic() + _DRAIN_S
         while time.monotonic() < until:
             try:
                 piece = os.read(self._stderr_fd, _PIPE_BYTES)
@@ -162,20 +189,20 @@ class Far:
                 return
             if not piece:
                 return
-            self._complaints.add(piece)
+            self._errors.add(piece)
 
-    def says(self, *, to_end: bool = False) -> str:
-        """What is new of that, each line marked as the far end's; ``to_end``: and then no more is shown."""
-        self.listen()
-        return "".join(f"far end: {line}\n" for line in self._complaints.lines(to_end=to_end))
+    def new_stderr(self, *, to_end: bool = False) -> str:
+        """The new lines of it, each marked as the far end's; after ``to_end`` no more are shown."""
+        self.drain()
+        return "".join(f"far end: {line}\n" for line in self._errors.lines(to_end=to_end))
 
     def stderr(self) -> str:
-        """What is new of that, to the end and without the mark, to be understood."""
-        self.listen()
-        return "\n".join(self._complaints.lines(to_end=True))
+        """The new lines of it, to the end and without the mark, for ``explain``."""
+        self.drain()
+        return "\n".join(self._errors.lines(to_end=True))
 
     def end(self) -> None:
-        """Ends ssh, and the kept login with its last session. Not needed when all went well."""
+        """Ends ssh, and the kept login with its last session. A session that went well ends by itself."""
         self.login.end()
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self.exit_status(0.0) is None:
@@ -183,9 +210,35 @@ class Far:
                 self.exit_status(0.5)
 
     def close(self) -> None:
-        """Lets go of ssh, which nobody asks any more; for whoever starts many."""
+        """Closes the descriptors of an ssh that has ended or is left alone; for programs that start many."""
         os.close(self._stderr_fd)
         os.close(self._pidfd)
+
+
+def explain(host: str, status: int | None, stderr: str) -> str:
+    """What happened to ``ssh HOST howdah serve``, given its exit status and standard error."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    last = printable(lines[-1], _LAST_BYTES_MAX) if lines else "it said nothing"
+    match status:
+        case 255:
+            known = (text for pattern, text in _CAUSES.items() if pattern in stderr.lower())
+            unknown = f"ssh to {{host}} failed ({_plain(last)}); make this work first: ssh {{host}} true"
+            return next(known, unknown).format(host=host)
+        case 127:
+            return (
+                f"howdah was not found on {host}; install it there with: pip install howdah, "
+                "or say where it is with --far-howdah PATH"
+            )
+        case 126:
+            return (
+                f"howdah on {host} cannot be run ({last}); check its permissions, or give --far-howdah PATH"
+            )
+        case int() if status < 0:
+            return f"ssh to {host} was ended by signal {-status}; start the copy again"
+        case _ if last.startswith("howdah: "):
+            return f"{host}: {last.removeprefix('howdah: ')}"
+        case _:
+            return f"howdah on {host} ended before it answered ({last}); try: ssh {host} howdah --version"
 
 
 def keep_s() -> int:
@@ -283,7 +336,7 @@ def spawn(argv: list[str], streams: tuple[int, int, int], *, session: bool = Fal
 
 
 def nowhere() -> int:
-    """A standard stream that nobody hears."""
+    """A standard stream that leads to /dev/null."""
     return os.open(os.devnull, os.O_RDWR)
 
 
@@ -314,3 +367,8 @@ def _output(argv: list[str], timeout_s: float = 2.0, stdin: int | None = None) -
     finally:
         os.close(read_fd)
         os.waitpid(pid, 0)
+
+
+def _plain(text: str) -> str:
+    """The text as ``format`` gives it back."""
+    return text.replace("{", "{{").replace("}", "}}")

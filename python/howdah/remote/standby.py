@@ -1,11 +1,12 @@
-"""A far end kept ready between copies.
+"""Far ends that are started before they are needed: by the command line, and between copies.
 
-With the login kept, to start one still costs two round trips and the start of a program. So after a copy
-that went well the next far end is started at once, says its hello, and waits as long as a login is
-kept. A process of its own holds the pipes of that ssh and gives them to the first copy that asks for
-the same: this release, the host, howdah there, and all that ssh resolves for it.
+``howdah cp`` starts its ssh before anything else is loaded (``begin``), and the run takes it over (``take``).
 
-The protocol knows nothing of it. However the holder ends, its pipes close, and with them ssh and the far end.
+With the login kept, to start a far end still costs two round trips and the start of a program. So after a
+copy that went well the next far end is started at once (``leave``), says its hello, and waits as long as a
+login is kept. A process of its own holds the pipes of that ssh and gives them to the first copy that asks for
+the same: this release, the host, howdah there, and all that ssh resolves for it. The protocol has no part in
+it. However the holder ends, its pipes close, and with them ssh and the far end.
 """
 
 import contextlib
@@ -16,31 +17,76 @@ import sys
 import time
 import zlib
 
-from howdah import __version__
-from howdah.remote import ssh
+from howdah import HowdahError, __version__, _native, interrupt
+from howdah.remote import endpoints, ssh
 
 _WORD_S = 1.0
 """How long either side of the socket may take to say its one word."""
 _KEY_BYTES_MAX = 2**16
 
 
-def far(host: str, command: str | None) -> ssh.Far:
-    """The far end that waits, or one started now. Raises HowdahError when ssh cannot be started."""
-    login = ssh.Login(host)
-    return ssh.Far(login, _take(login, command) or login.start(command))
+class FarSession:
+    """An ssh on its way to the far end, and the session that speaks through it."""
+
+    def __init__(self, host: str, command: str | None) -> None:
+        """Takes the far end that waits, or starts one. Raises HowdahError when ssh cannot be started."""
+        self.key = (host, command)
+        login = ssh.Login(host)
+        self.far = ssh.FarProcess(login, _take_waiting(login, command) or login.start(command))
+        self.session = _native.Session(self.far.read_fd, self.far.write_fd)
+
+
+_begun: list[FarSession] = []
+_ending: list[ssh.FarProcess] = []
+_holders: list[int] = []
+"""Processes that keep far ends, started here and perhaps ended since."""
+
+
+def begin(names: list[str], far_howdah: str | None, *, memory: bool) -> None:
+    """Starts ssh if these names (SRC… DST) lead to one far host."""
+    try:
+        host = endpoints.route(names, memory=memory).host
+        with interrupt.Held():
+            _begun.append(FarSession(host, far_howdah))
+    except HowdahError:
+        # The run comes to the same place, and reports it as it reports everything.
+        return
+
+
+def take(host: str, command: str | None) -> FarSession:
+    """The session that was begun for this far end, or a new one."""
+    if _begun and _begun[0].key == (host, command):
+        return _begun.pop()
+    drop()
+    _reap()
+    return FarSession(host, command)
+
+
+def drop() -> None:
+    """Ends what was begun and is not wanted after all."""
+    while _begun:
+        begun = _begun.pop()
+        begun.session.cancel()
+        begun.far.end()
+
+
+def release(session: FarSession) -> None:
+    """Leaves a far end that ends by itself; what it held here is given back when the next one is taken."""
+    _ending.append(session.far)
 
 
 def leave(login: ssh.Login, command: str | None) -> None:
     """Has a process of its own keep a far end for the next copy; returns at once."""
     if login.sockets is None:
         return
+    _reap()
     argv = [sys.executable, "-P", "-m", "howdah", "standby", login.host]
     streams = (ssh.nowhere(), ssh.nowhere(), ssh.nowhere())
-    ssh.spawn(argv + ([command] if command else []), streams, session=True)
+    _holders.append(ssh.spawn(argv + ([command] if command else []), streams, session=True))
 
 
 def main(words: list[str]) -> int:
-    """``howdah standby HOST [COMMAND]``: holds a far end until it is taken, it ends, or time is over."""
+    """``howdah standby HOST [COMMAND]``: holds a far end until a copy takes it, it ends, or time is over."""
     if not words:
         print(
             "howdah: standby is started by a copy, for the next one; use: howdah cp SRC… HOST:PATH",
@@ -50,12 +96,25 @@ def main(words: list[str]) -> int:
     host, command = words[0], words[1] if len(words) > 1 else None
     login = ssh.Login(host)
     if login.sockets is not None:
-        _hold(login, command)
+        _keep(login, command)
     return 0
 
 
+def _reap() -> None:
+    """Gives back what far ends and holders held that have ended: a program may make many copies."""
+    for far in list(_ending):
+        if far.exit_status(0.0) is not None:
+            with contextlib.suppress(ValueError):  # Another thread has done it.
+                _ending.remove(far)
+                far.close()
+    for pid in list(_holders):
+        with contextlib.suppress(ChildProcessError, ValueError):
+            if os.waitpid(pid, os.WNOHANG)[0]:
+                _holders.remove(pid)
+
+
 def _address(login: ssh.Login, command: str | None) -> tuple[str, bytes]:
-    """Socket and key. The checksum only tells names apart; it is the key that decides."""
+    """Socket and key. The checksum only tells names apart; the key decides."""
     key = repr((__version__, login.host, command, sorted(login.config.items()))).encode()
     return f"{login.sockets}-ready-{zlib.crc32(key):08x}", key
 
@@ -66,7 +125,7 @@ def _socket() -> socket.socket:
     return made
 
 
-def _take(login: ssh.Login, command: str | None) -> ssh.Pipes | None:
+def _take_waiting(login: ssh.Login, command: str | None) -> ssh.Pipes | None:
     if login.sockets is None:
         return None
     path, key = _address(login, command)
@@ -81,7 +140,7 @@ def _take(login: ssh.Login, command: str | None) -> ssh.Pipes | None:
     return ssh.Pipes(*fds) if len(fds) == count else None
 
 
-def _hold(login: ssh.Login, command: str | None) -> None:
+def _keep(login: ssh.Login, command: str | None) -> None:
     path, key = _address(login, command)
     with _socket() as listener:
         if not _listen(listener, path):

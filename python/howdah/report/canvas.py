@@ -40,7 +40,8 @@ _STYLE: Any = {
 }
 _PANEL_INCHES = (3.3, 2.6)
 _PIXELS = 1.45
-"""Of a page, at most, for a point of a figure: its text is then about as large as the page's."""
+"""A point of a figure takes at most so many pixels of a page: its text is then about as large as the
+page's."""
 
 
 def panels(
@@ -99,9 +100,9 @@ def suffix(file: Path) -> str:
 def encode(figure: Figure, kind: str, name: str, *, transparent: bool = False) -> bytes:
     """The figure as SVG or PNG; the same figure gives the same bytes."""
     out = io.BytesIO()
-    kept = ("Date", "Creator", "Format", "Type") if kind == "svg" else ("Software",)
+    undated = ("Date", "Creator", "Format", "Type") if kind == "svg" else ("Software",)
     with mpl.rc_context({**_STYLE, "svg.hashsalt": name}):
-        figure.savefig(out, format=kind, dpi=150, metadata=dict.fromkeys(kept), transparent=transparent)
+        figure.savefig(out, format=kind, dpi=150, metadata=dict.fromkeys(undated), transparent=transparent)
     return out.getvalue()
 
 

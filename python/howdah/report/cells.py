@@ -1,18 +1,22 @@
-"""The cells that the papers' figures are made of: one configuration at one RTT, with its repeats."""
+"""The cells that the papers' figures are made of: one configuration at one RTT, with its repeats.
+
+What limits a cell is found by rules, never by hand: the link, its buffers, losses, or growing windows.
+"""
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from howdah.archive.runs import Configuration, Runs
-from howdah.profiles.profile import Profile, profile
-from howdah.profiles.spread import standard_errors
+from howdah.profiles.profile import Profile, profile, standard_errors
 from howdah.text import count
+from howdah.values.sizes import window_rate_bps
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +33,7 @@ NAMES = {
 """Congestion controls as the papers write them."""
 
 PAPER_BUFFERS = {"default": 244e3, "normal": 256e6, "large": 1e9}
-"""Bytes of a stream's buffer, HPDC 2017 Table 1."""
+"""The paper's buffers of a stream in bytes, HPDC 2017 Table 1."""
 _BUFFER_TOLERANCE = 1.25
 """244 KB is 244 or 250 thousand bytes, or 244 KiB, in the papers' own words."""
 
@@ -37,7 +41,7 @@ _RTT_TOLERANCE = 0.05
 """11.6 ms in one place of the papers is 11.8 ms in another, 91.6 ms is 93.6 ms."""
 
 _TYPICAL_SPREAD = 0.04
-"""Of the repeats of a cell, relative, where no cell has two; what the synthetic profiles assume."""
+"""The relative spread of the repeats of a cell where no cell has two, as the synthetic profiles assume."""
 
 
 class Cell(NamedTuple):
@@ -48,12 +52,12 @@ class Cell(NamedTuple):
 
     @property
     def words(self) -> str:
-        """As ``CUBIC, 4 streams, 1 GB at 45.6 ms``."""
+        """The cell in words, as ``CUBIC, 4 streams, 1 GB at 45.6 ms``."""
         return f"{in_words(self.configuration)} at {milliseconds(self.rtt_s)}"
 
 
 def in_words(configuration: Configuration) -> str:
-    """As ``CUBIC, 4 streams, 1 GB``."""
+    """A configuration in words, as ``CUBIC, 4 streams, 1 GB``."""
     control, streams, buffer_bytes = configuration
     return f"{name(control)}, {count(streams, 'stream')}, {buffer_words(buffer_bytes)}"
 
@@ -64,27 +68,27 @@ def name(control: str) -> str:
 
 
 def milliseconds(rtt_s: float) -> str:
-    """As ``45.6 ms``."""
+    """An RTT as ``45.6 ms``."""
     return f"{in_ms(rtt_s)} ms"
 
 
 def in_ms(rtt_s: float) -> str:
-    """As ``45.6``, where the unit stands elsewhere."""
+    """An RTT as ``45.6``, where the unit stands elsewhere."""
     return f"{rtt_s * 1e3:.4g}"
 
 
 def gigabits(rate_bps: float) -> str:
-    """As ``8.12 Gb/s``, or ``53 Mb/s`` below 0.1 Gb/s."""
+    """A rate as ``8.12 Gb/s``, or ``53 Mb/s`` below 0.1 Gb/s."""
     return f"{rate_bps / 1e9:.3g} Gb/s" if rate_bps >= 1e8 else f"{rate_bps / 1e6:.3g} Mb/s"
 
 
 def buffer_words(buffer_bytes: float | None) -> str:
-    """As ``256 MB``; ``autotuned`` where the kernel chooses."""
+    """A buffer as ``256 MB``; ``autotuned`` where the kernel chooses."""
     return "autotuned" if buffer_bytes is None else size_words(buffer_bytes)
 
 
 def size_words(size_bytes: float) -> str:
-    """As ``256 MB``, the way the papers write it."""
+    """A size as ``256 MB``, the way the papers write it."""
     unit, size = next(((unit, size) for unit, size in _UNITS.items() if size_bytes >= size), ("B", 1.0))
     return f"{size_bytes / size:.4g} {unit}"
 
@@ -102,7 +106,7 @@ def is_rtt(rtt_s: float, paper_s: float) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class Cells:
+class PathCells:
     """The cells of one path: ``rates[configuration][rtt_s]`` are the goodputs in b/s, a value a run.
 
     Iterating gives each configuration with its RTTs in order.
@@ -110,13 +114,13 @@ class Cells:
 
     path: str
     runs: Runs
-    """What counts: not late, of that path."""
+    """The runs of that path that count."""
 
     _errors: dict[Configuration, Floats] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def rates(self) -> Mapping[Configuration, Mapping[float, Floats]]:
-        """Goodputs by configuration and RTT, both in order."""
+        """The goodputs by configuration and RTT, both in order."""
         places = self._places
         return {
             configuration: {rtt_s: self.runs.rate_bps[places[configuration][rtt_s]] for rtt_s in rtts}
@@ -124,11 +128,11 @@ class Cells:
         }
 
     def places(self, cell: Cell) -> list[int]:
-        """Where the runs of a cell are in ``runs``, oldest first."""
+        """The places of a cell's runs in ``runs``, oldest first."""
         return self._places[cell.configuration][cell.rtt_s]
 
     def ids(self, cell: Cell) -> list[str]:
-        """Of the runs in a cell, oldest first."""
+        """The ids of the runs in a cell, oldest first."""
         return [str(self.runs.id[place]) for place in self.places(cell)]
 
     def where(
@@ -139,10 +143,10 @@ class Cells:
         paper_buffer: str | None = None,
     ) -> Iterator[Configuration]:
         """The configurations that fit; ``paper_buffer`` is ``default``, ``normal`` or ``large``."""
-        wanted = None if controls is None else set(controls)
+        names = None if controls is None else set(controls)
         for each in self.rates:
             if (
-                (wanted is None or each.congestion_control in wanted)
+                (names is None or each.congestion_control in names)
                 and (streams is None or each.streams == streams)
                 and (paper_buffer is None or is_buffer(each.buffer_bytes, paper_buffer))
             ):
@@ -156,16 +160,16 @@ class Cells:
         return None
 
     def repeats(self, cell: Cell) -> int:
-        """How many runs a cell has."""
+        """The number of a cell's runs."""
         return len(self.places(cell))
 
     def spread_of(self, cell: Cell) -> float:
-        """Relative standard deviation of the runs of a cell that has at least two."""
+        """The relative standard deviation of the runs of a cell that has at least two."""
         rates = self.rates[cell.configuration][cell.rtt_s]
         return float(np.std(rates, ddof=1) / np.mean(rates))
 
     def mean_bps(self, cell: Cell) -> float:
-        """Mean goodput of a cell."""
+        """The mean goodput of a cell."""
         return float(np.mean(self.rates[cell.configuration][cell.rtt_s]))
 
     def profile(self, configuration: Configuration) -> Profile:
@@ -175,7 +179,7 @@ class Cells:
         return profile(rtts, np.concatenate(list(rates.values())))
 
     def error_bps(self, cell: Cell) -> float:
-        """Standard error of a cell's mean, from its configuration's repeats, else from those of all."""
+        """The standard error of a cell's mean, from its configuration's repeats, else from those of all."""
         if cell.configuration not in self._errors:
             found = self.profile(cell.configuration)
             self._errors[cell.configuration] = (
@@ -192,14 +196,14 @@ class Cells:
 
     @cached_property
     def spread(self) -> float:
-        """Relative spread of repeats, the median over cells that have at least two."""
+        """The relative spread of repeats, the median over cells that have at least two."""
         cells = (Cell(each, rtt_s) for each, rates in self.rates.items() for rtt_s in rates)
         several = [self.spread_of(cell) for cell in cells if self.repeats(cell) >= 2]
         return float(np.median(several)) if several else _TYPICAL_SPREAD
 
     @property
     def capacity_bps(self) -> float | None:
-        """Of a lab's link; None where it is not known."""
+        """The capacity of a lab's link; None where it is not known."""
         capacity_bps = float(self.runs.capacity_bps[0])
         return None if math.isnan(capacity_bps) else capacity_bps
 
@@ -224,3 +228,79 @@ def _order(configuration: Configuration) -> tuple[str, float, int]:
         math.inf if buffer_bytes is None else buffer_bytes,
         configuration.streams,
     )
+
+
+LimitingFactor = Literal["link", "buffers", "losses", "growth"]
+
+_AT_THE_LINK = 0.95
+"""The share of the best cell of the path that counts as the link's."""
+_AT_THE_BUFFERS = 0.7
+"""The share of streams × buffer / RTT that counts as the buffers': a buffer also holds headers, and slow
+start comes before it is full."""
+
+
+def limiting_factor(cells: PathCells, cell: Cell) -> LimitingFactor:
+    """The limit that the mean throughput of a cell is nearest to.
+
+    ``link``: within 5 % of the best cell of the path. ``buffers``: at least 70 % of streams × buffer / RTT,
+    where that is below the link. ``losses``: segments were sent again in most runs. ``growth``: none of
+    these, so windows that were still growing for much of the run.
+    """
+    rate_bps, most_bps = cells.mean_bps(cell), window_bps(cell)
+    if rate_bps >= _AT_THE_LINK * cells.most_bps:
+        return "link"
+    if most_bps < _AT_THE_LINK * cells.most_bps and rate_bps >= _AT_THE_BUFFERS * most_bps:
+        return "buffers"
+    return "losses" if _sent_again(cells, cell) > 0 else "growth"
+
+
+def window_bps(cell: Cell) -> float:
+    """The most that a cell's buffers let through: streams × buffer / RTT; infinite where autotuned."""
+    buffer_bytes = cell.configuration.buffer_bytes
+    if buffer_bytes is None:
+        return float("inf")
+    return window_rate_bps(cell.configuration.streams, buffer_bytes, cell.rtt_s)
+
+
+def limit_words(cells: PathCells, cell: Cell) -> str:
+    """The limit in words, as ``held by its buffers, which let 53 Mb/s through``."""
+    match limiting_factor(cells, cell):
+        case "link":
+            return f"at what the path carries, {gigabits(cells.most_bps)}"
+        case "buffers":
+            return f"held by its buffers, which let {gigabits(window_bps(cell))} through"
+        case "losses":
+            return f"held by losses, {_sent_again(cells, cell):,.0f} segments sent again in a run"
+        case "growth":
+            elapsed_s = _median(cells, cell, "elapsed_s")
+            return (
+                f"held by windows that still grow, in runs of {elapsed_s:.3g} s without loss (paper: 100 s)"
+            )
+
+
+def _sent_again(cells: PathCells, cell: Cell) -> float:
+    return _median(cells, cell, "retransmissions")
+
+
+def _median(cells: PathCells, cell: Cell, column: str) -> float:
+    values = getattr(cells.runs, column)[cells.places(cell)]
+    return float(np.median(values))
+
+
+def limits_summary(cells: PathCells, shown: Sequence[Cell]) -> list[str]:
+    """Sentences on a figure of these cells: from where to where, and what limits how many."""
+    ordered = sorted(shown, key=cells.mean_bps)
+    low, high = ordered[0], ordered[-1]
+    least, most = gigabits(cells.mean_bps(low)), gigabits(cells.mean_bps(high))
+    span = f"From {least} ({low.words}) to {most} ({high.words})."
+    counts = Counter(limiting_factor(cells, cell) for cell in shown)
+    parts = [f"{count(counts[kind], 'cell')} {words}" for kind, words in _KINDS.items() if counts[kind]]
+    return [span, f"Of {count(len(shown), 'cell')}: {', '.join(parts)}."]
+
+
+_KINDS: dict[LimitingFactor, str] = {
+    "link": "at what the path carries",
+    "buffers": "held by buffers",
+    "losses": "held by losses",
+    "growth": "held by windows that still grow",
+}

@@ -1,37 +1,41 @@
 """What statements and figures are made from: a path's cells, what was fitted to them, and their traces."""
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import NamedTuple
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from howdah import HowdahError
 from howdah.archive.runs import Configuration, Runs
+from howdah.archive.traces import Trace
+from howdah.profiles.dynamics import poincare
 from howdah.profiles.dynamics.lyapunov import Exponents, exponents
 from howdah.profiles.dynamics.poincare import sustained
 from howdah.profiles.dynamics.relation import Relation, relation
-from howdah.profiles.dynamics.traces import Traces
-from howdah.profiles.dynamics.usable import Unknown
-from howdah.profiles.sigmoids import Sigmoids, sigmoids
-from howdah.profiles.spread import DRAWS
-from howdah.profiles.transition import Transition, transition
-from howdah.report import traces
-from howdah.report.cells import Cell, Cells, Floats
+from howdah.profiles.dynamics.traces import Traces, Undetermined, from_samples
+from howdah.profiles.profile import DRAWS, Profile
+from howdah.profiles.transition.sigmoids import Sigmoids, sigmoids
+from howdah.profiles.transition.transition import Transition, transition
+from howdah.report.cells import Cell, Floats, PathCells
+
+T = TypeVar("T")
 
 RTTS_MIN = 5
-"""Fewer leave no room for two regions and where one becomes the other."""
+"""A profile of fewer RTTs has no room for two regions and the turn between them."""
 
 _AS_LONG = 0.8
-"""Of the longest run of a cell: what a run takes beside its time differs by some round trips."""
+"""The least share of the longest run of a cell: what a run takes beside its time differs by some round
+trips."""
 
 _SIZE_STEP_BYTES = 10**8
 """Transfers limited by size are of whole multiples of 100 MB; one limited by time ends there once in 10⁸."""
 
 
-class Late(NamedTuple):
-    """Of the runs at one RTT."""
+class LateRuns(NamedTuple):
+    """The number of late runs among those at one RTT."""
 
     late: int
     runs: int
@@ -46,7 +50,7 @@ class Material:
     """
 
     def __init__(self, runs: Runs) -> None:
-        """Of the path with most runs. Raises HowdahError when nothing counts."""
+        """Takes the path with most runs. Raises HowdahError when nothing counts."""
         memory = runs.where(memory=True)
         counted = memory.where(late=False)
         counted = counted[np.isfinite(counted.rtt_s) & (counted.rtt_s > 0) & (counted.rate_bps > 0)]
@@ -61,7 +65,7 @@ class Material:
         self.all = counted.where(path=self.path)
         here = memory.where(path=self.path)
         self.late = {
-            rtt_s: Late(int(np.sum(of_one.late)), len(of_one))
+            rtt_s: LateRuns(int(np.sum(of_one.late)), len(of_one))
             for rtt_s in np.unique(here.rtt_s[np.isfinite(here.rtt_s)]).tolist()
             for of_one in [here.where(rtt_s=rtt_s)]
         }
@@ -69,59 +73,53 @@ class Material:
         self.not_memory = len(runs) - len(memory)
         """Runs of files, which a disk may have held; they do not count."""
         others = [
-            Cells(name, _of_one_length(counted.where(path=name))) for name in by_size if name != self.path
+            PathCells(name, _of_one_length(counted.where(path=name))) for name in by_size if name != self.path
         ]
-        self.cells = Cells(self.path, _of_one_length(self.all))
-        self.paths: Sequence[Cells] = [self.cells, *others]
-        self._traces: dict[Cell, Sequence[Traces]] = {}
-        self._exponents: dict[Cell, Sequence[Exponents | Unknown]] = {}
-        self._sigmoids: dict[Configuration, Sigmoids | None] = {}
-        self._transitions: dict[Configuration, Transition | None] = {}
+        self.cells = PathCells(self.path, _of_one_length(self.all))
+        self.paths: Sequence[PathCells] = [self.cells, *others]
+        self._found: dict[tuple[str, object], Any] = {}
 
     def sigmoids(self, configuration: Configuration) -> Sigmoids | None:
-        """The paper's fit to the profile of a configuration; None likewise."""
-        if configuration not in self._sigmoids:
-            self._sigmoids[configuration] = self._fit(configuration)
-        return self._sigmoids[configuration]
+        """The paper's fit to the profile of a configuration; None where ``transition`` is."""
+        fit = partial(sigmoids, capacity_bps=self.cells.capacity_bps, draws=DRAWS)
+        return self._once("sigmoids", configuration, lambda: self._of_profile(configuration, fit))
 
     def transition(self, configuration: Configuration) -> Transition | None:
-        """Where the profile of a configuration turns; None where too few RTTs or repeats were measured."""
-        if configuration not in self._transitions:
-            self._transitions[configuration] = self._turn(configuration)
-        return self._transitions[configuration]
+        """The transition of a configuration's profile; None where too few RTTs or repeats were measured."""
+        return self._once("transition", configuration, lambda: self._of_profile(configuration, transition))
 
-    def _turn(self, configuration: Configuration) -> Transition | None:
-        return transition(self.cells.profile(configuration)) if self._has_shape(configuration) else None
-
-    def _fit(self, configuration: Configuration) -> Sigmoids | None:
-        if not self._has_shape(configuration):
-            return None
-        profile = self.cells.profile(configuration)
-        return sigmoids(profile, capacity_bps=self.cells.capacity_bps, draws=DRAWS)
-
-    def _has_shape(self, configuration: Configuration) -> bool:
+    def _of_profile(self, configuration: Configuration, find: Callable[[Profile], T]) -> T | None:
         rates = self.cells.rates[configuration]
-        return len(rates) >= RTTS_MIN and any(of_one.size > 1 for of_one in rates.values())
+        if len(rates) < RTTS_MIN or all(of_one.size == 1 for of_one in rates.values()):
+            return None
+        return find(self.cells.profile(configuration))
+
+    def _once(self, what: str, of: object, find: Callable[[], T]) -> T:
+        """The result of ``find``, which takes long, found once for each ``of``."""
+        if (what, of) not in self._found:
+            self._found[what, of] = find()
+        found: T = self._found[what, of]
+        return found
 
     def bin_s(self, rtt_s: float) -> float:
-        """Of every trace at an RTT, so that they can be compared: by the median length of all runs."""
-        return traces.bin_s(float(np.median(self.all.elapsed_s)), rtt_s)
+        """The bins of every trace at an RTT, so that they can be compared: by the median length of all
+        runs."""
+        return bin_s(float(np.median(self.all.elapsed_s)), rtt_s)
 
     def traces(self, cell: Cell) -> Sequence[Traces]:
-        """Those of a cell's runs, the oldest first; a run without samples is not in it."""
-        if cell not in self._traces:
-            ids = self.cells.ids(cell)
-            kept = self.cells.runs.traces(ids)
-            self._traces[cell] = traces.binned(
-                (kept[each] for each in ids if each in kept), self.bin_s(cell.rtt_s)
-            )
-        return self._traces[cell]
+        """The traces of a cell's runs, the oldest first; a run without samples is not in it."""
 
-    def exponents(self, cell: Cell) -> Sequence[Exponents | Unknown]:
-        """Of the aggregate of each of a cell's traces, without its ramp-up."""
-        if cell not in self._exponents:
-            self._exponents[cell] = [exponents(sustained(each.aggregate_bps)) for each in self.traces(cell)]
-        return self._exponents[cell]
+        def find() -> Sequence[Traces]:
+            ids = self.cells.ids(cell)
+            sampled = self.cells.runs.traces(ids)
+            return binned((sampled[each] for each in ids if each in sampled), self.bin_s(cell.rtt_s))
+
+        return self._once("traces", cell, find)
+
+    def exponents(self, cell: Cell) -> Sequence[Exponents | Undetermined]:
+        """The exponents of the aggregate of each of a cell's traces, without its ramp-up."""
+        aggregates = (sustained(each.aggregate_bps) for each in self.traces(cell))
+        return self._once("exponents", cell, lambda: [exponents(each) for each in aggregates])
 
     def exponents_and_rates(self, cell: Cell) -> tuple[list[float], list[float]]:
         """The local exponent of each trace that has one, and the trace's mean rate in b/s."""
@@ -132,17 +130,17 @@ class Material:
         ]
         return [exponent for exponent, _ in both], [rate_bps for _, rate_bps in both]
 
-    def relation(self, cell: Cell) -> Relation | Unknown:
-        """How throughput goes with the exponent over the runs of a cell."""
+    def relation(self, cell: Cell) -> Relation | Undetermined:
+        """The rank correlation of throughput with the exponent over the runs of a cell."""
         return relation(*self.exponents_and_rates(cell))
 
     @cached_property
     def sizes(self) -> Mapping[Cell, Mapping[int, Floats]]:
-        """Goodputs by cell and transfer size, of runs that were limited by size."""
+        """The goodputs by cell and transfer size, of runs that were limited by size."""
         sized = self.all[_sized(self.all)]
         found: dict[Cell, dict[int, Floats]] = {}
         for size in np.unique(sized.bytes).tolist():
-            for configuration, rates in Cells(self.path, sized.where(bytes=size)).rates.items():
+            for configuration, rates in PathCells(self.path, sized.where(bytes=size)).rates.items():
                 for rtt_s, rates_bps in rates.items():
                     found.setdefault(Cell(configuration, rtt_s), {})[size] = rates_bps
         return found
@@ -154,15 +152,52 @@ def _sized(runs: Runs) -> NDArray[np.bool_]:
 
 def _of_one_length(runs: Runs) -> Runs:
     sized = _sized(runs)
-    kept = np.zeros(len(runs), np.bool_)
-    cells = Cells("", runs)
+    chosen = np.zeros(len(runs), np.bool_)
+    cells = PathCells("", runs)
     for configuration, rates in cells.rates.items():
         for rtt_s in rates:
             places = np.array(cells.places(Cell(configuration, rtt_s)))
             timed = places[~sized[places]]
             if timed.size:
                 elapsed_s = runs.elapsed_s[timed]
-                kept[timed] = elapsed_s >= _AS_LONG * elapsed_s.max()
+                chosen[timed] = elapsed_s >= _AS_LONG * elapsed_s.max()
             else:
-                kept[places] = runs.bytes[places] == runs.bytes[places].max()
-    return runs[kept]
+                chosen[places] = runs.bytes[places] == runs.bytes[places].max()
+    return runs[chosen]
+
+
+_BINS = 60
+"""The bins of a whole run: what is left after the ramp-up has to be 30 at least for exponents."""
+_BIN_LEAST_S = 0.1
+_BIN_MOST_S = 1.0
+
+
+def bin_s(elapsed_s: float, rtt_s: float) -> float:
+    """A sixtieth of a run in whole tenths of a second, from 0.1 s to the papers' 1 s, and at least the RTT.
+
+    In less than a round trip a rate shows how a window is spread over it, not how it grows.
+    """
+    of_run = min(max(round(elapsed_s / _BINS, 1), _BIN_LEAST_S), _BIN_MOST_S)
+    return max(of_run, math.ceil(10 * rtt_s - 1e-9) / 10)
+
+
+def binned(traces: Iterable[Trace], width_s: float) -> list[Traces]:
+    """The traces that fill a bin at least; what is shorter or broken is not in it."""
+    found = []
+    for each in traces:
+        try:
+            found.append(from_samples(each.t_s, each.stream, each.bytes_acked, width_s))
+        except HowdahError:
+            continue
+    return found
+
+
+def ramp_s(traces: Traces) -> float:
+    """The time until the aggregate reaches 90 % of what it then sustains (``poincare.sustained``)."""
+    whole = traces.aggregate_bps
+    return traces.bin_s * (whole.size - poincare.sustained(whole).size)
+
+
+def sustained_bps(traces: Traces) -> float:
+    """The mean of the aggregate after its ramp-up."""
+    return float(np.mean(poincare.sustained(traces.aggregate_bps)))

@@ -33,7 +33,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from howdah.probing.queue import queues
+from howdah.probing.series import queues
 from howdah.steering.path_state import UNKNOWN, PathCapacity, PathShare, PathState
 from howdah.steering.policy import Policy, Preference, Situation, stream_counts, sure_kind
 from howdah.steering.shares import NOT_KNOWN, Belief, Choice, Kind

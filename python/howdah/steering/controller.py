@@ -3,7 +3,7 @@
 import msgspec
 import numpy as np
 
-from howdah.recognition.listen import listen
+from howdah.recognition.recognise import recognise as listen
 from howdah.remote.messages import Progress, Steering
 from howdah.remote.meter import Meter
 from howdah.steering.arbiter import Command, Period

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from howdah.probing.queue import queues
+from howdah.probing.series import queues
 from howdah.steering.throughput import Bound, level_bps
 from howdah.steering.tunables import TUNED, lasting
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from howdah.probing.queue import queues
+from howdah.probing.series import queues
 from howdah.steering.throughput import level_bps
 from howdah.steering.tunables import TUNED, lasting
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from howdah.probing.queue import queues
+from howdah.probing.series import queues
 from howdah.steering.policy import sure_kind
 from howdah.steering.shares import NOBODY, Belief, Choice, background
 from howdah.steering.throughput import NO_LOOKS, NO_PEAK, Look, Meter, Peak, Throughput

@@ -17,9 +17,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from howdah.probing.events import HOLD_S, RouteChange, events
-from howdah.probing.queue import queues
-from howdah.probing.series import Floats, Series
+from howdah.probing.series import HOLD_S, Floats, RouteChange, Series, events, queues
 from howdah.steering.sources import By, RttSample, RttSource
 from howdah.steering.tunables import TUNED
 

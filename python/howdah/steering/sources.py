@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple, Protocol
 import msgspec
 
 from howdah import HowdahError, _native
-from howdah.probing.probing import Probing, Rhythm, Taken
-from howdah.probing.target import endpoint, resolved
+from howdah.probing.far_end import endpoint, resolved
+from howdah.probing.prober import ProbeUpdate, Probing, Rhythm
 from howdah.steering.tunables import TUNED
 
 By = Literal["icmp", "tcp_info"]
@@ -58,14 +58,14 @@ class EchoSource:
         probing = Probing(way="icmp", to=endpoint(address, 0), for_ns=_LONGEST_NS, rhythm=_RHYTHM)
         self._address = address
         self._prober: _native.Prober | None = _native.Prober(msgspec.json.encode(probing))
-        self._taken: Taken | None = None
+        self._taken: ProbeUpdate | None = None
         self.begun_s = 0.0
 
     def take(self, now_s: float, rtt_s: float | None) -> list[RttSample]:
         """Probes whose fate is known."""
         if self._prober is None:
             return []
-        taken = msgspec.json.decode(self._prober.take(0.0), type=Taken)
+        taken = msgspec.json.decode(self._prober.take(0.0), type=ProbeUpdate)
         if self._taken is None:
             self.begun_s = now_s - taken.elapsed_s
         self._taken = taken

@@ -25,17 +25,17 @@ class SinkCounts(msgspec.Struct, frozen=True, kw_only=True):
     """What a UdpSink has counted (crates/traffic/src/sink.rs), in datagrams."""
 
     received: int
-    """For the first time."""
+    """Datagrams that came for the first time."""
     received_bytes: int
     reordered: int
-    """Of the received: after one that was sent later (RFC 4737)."""
+    """Received datagrams that came after one that was sent later (RFC 4737)."""
     doubled: int
     too_late: int
-    """A million behind the newest: new or doubled, nobody knows."""
+    """Datagrams a million behind the newest; they may be new or doubled."""
     overflowed: int
-    """Dropped at the far socket: the far host lost them, and not the path."""
+    """Datagrams dropped at the far socket: the far host lost them, and not the path."""
     strange: int
-    """Of somebody else."""
+    """Datagrams of somebody else."""
     knocks: int
 
 
@@ -44,7 +44,7 @@ class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
 
     t_s: float
     sent_bytes: int | None = None
-    """Null for TCP."""
+    """Bytes that left this host; null for TCP."""
     received_bytes: int
 
 
@@ -53,10 +53,10 @@ class TcpPeriod(msgspec.Struct, frozen=True, kw_only=True):
 
     begin_s: float
     end_s: float
-    """Everything sent had arrived."""
+    """The time when everything sent had arrived."""
     bytes: int
     retransmissions: int | None = None
-    """Segments; null when it was cut off."""
+    """Segments sent again; null when the period was cut off."""
     rtt_min_s: float | None = None
 
 
@@ -67,9 +67,9 @@ class BlastAccount(msgspec.Struct, frozen=True, kw_only=True):
     end_s: float
     rounds: int
     whole: bool
-    """False: time was over before."""
+    """Whether the object arrived whole; false: time was over before."""
     digest: str | None = None
-    """Sum of its pieces' BLAKE3 (crates/traffic/src/content.rs), equal at both ends; null when not whole."""
+    """The sum of its pieces' BLAKE3 (crates/traffic/src/content.rs), equal at both ends; null: not whole."""
 
 
 class LoadAccount(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,23 +78,23 @@ class LoadAccount(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     kind: Literal["tcp", "udp", "rbudp"]
     congestion_control: str | None = None
-    """As the socket had it; of TCP."""
+    """The congestion control that the socket had; null for UDP and RBUDP."""
     datagram_bytes: int | None = None
-    """Of UDP and RBUDP."""
+    """Payload of a datagram; null for TCP."""
     offered_bytes: int | None = None
-    """What its rate and time asked for; null for TCP, which takes what it gets."""
+    """The bytes that its rate and time asked for; null for TCP, which takes what it gets."""
     received_bytes: int
     source: SourceCounts | None = None
-    """Null for TCP."""
+    """The counts of this host; null for TCP."""
     sink: SinkCounts | None = None
-    """Null for TCP, and when the far end was gone before it could tell."""
+    """The counts of the far end; null for TCP, and when the far end was gone before it could tell."""
     periods: list[TcpPeriod] = []
     blasts: list[BlastAccount] = []
     samples: list[LoadSample] = []
 
     @property
     def lost(self) -> int | None:
-        """Datagrams that were sent and did not come, of RBUDP in whatever round; null where nobody knows."""
+        """Datagrams that were sent and did not come, in whatever round of RBUDP; null: not known."""
         if self.source is None or self.sink is None:
             return None
         came = self.sink.received + self.sink.doubled + self.sink.too_late
@@ -102,7 +102,7 @@ class LoadAccount(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sent_bytes(self) -> int | None:
-        """What left this host; null for TCP."""
+        """Bytes that left this host; null for TCP."""
         return None if self.source is None else self.source.sent_bytes
 
     @property
@@ -112,9 +112,9 @@ class LoadAccount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Traffic(msgspec.Struct, frozen=True, kw_only=True):
-    """``traffic`` of a Record of kind traffic."""
+    """The field ``traffic`` of a Record of kind traffic."""
 
     pattern: Pattern
     elapsed_s: float
-    """From the start until both ends had stopped."""
+    """Seconds from the start until both ends had stopped."""
     loads: list[LoadAccount]

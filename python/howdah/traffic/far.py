@@ -1,4 +1,4 @@
-"""The near end's hold on ``howdah sink`` at the far host: started over ssh, asked, ended."""
+"""The near end's side of ``howdah sink`` at the far host: it starts it over ssh, asks it, and ends it."""
 
 import os
 import threading
@@ -9,26 +9,26 @@ import msgspec
 from howdah import HowdahError, __version__, document
 from howdah.remote import ssh
 from howdah.remote.far import CANCEL_S, TICK_S
-from howdah.remote.ssh_errors import explain
+from howdah.remote.ssh import explain
 from howdah.text import printable
-from howdah.traffic.messages import (
-    Answer,
+from howdah.traffic.sink import (
     AskCounts,
     AskMissing,
-    Expect,
-    Lines,
-    Open,
-    Order,
+    ExpectObject,
+    LineReader,
+    OpenSink,
+    SinkAnswer,
     SinkHello,
-    say,
+    SinkOrder,
+    write_line,
 )
 
 ANSWER_S = 30.0
-"""Longest wait for an answer, as for data that nobody acknowledges."""
+"""The longest wait for an answer, as for data that nobody acknowledges."""
 
 
 _HURRY_S = 2.0
-"""Longest wait once the run is being stopped."""
+"""The longest wait once the run is being stopped."""
 
 
 class SilentError(HowdahError):
@@ -36,24 +36,24 @@ class SilentError(HowdahError):
 
 
 class FarSink:
-    """A far end of this run's own. Its loads may ask from threads of theirs."""
+    """A far end of this run. Loads may ask it from their threads."""
 
     def __init__(self, host: str, far_howdah: str | None) -> None:
         """Starts ssh and returns at once. Raises HowdahError when it cannot be started."""
         login = ssh.Login(host)
         self.host, self.data_address = host, login.data_address
-        self._far = ssh.Far(login, login.start(far_howdah, role="sink"))
-        self._lines = Lines(self._far.read_fd)
+        self._far = ssh.FarProcess(login, login.start(far_howdah, role="sink"))
+        self._lines = LineReader(self._far.read_fd)
         self._lock = threading.Lock()
         self._number = 0
         self._patience_s = ANSWER_S
         self._greeted = self._ended = False
 
     def hello(self) -> SinkHello:
-        """What it says of itself. Raises HowdahError with the cause when it says nothing."""
+        """The far end's greeting. Raises HowdahError with the cause when there is none."""
         try:
             while (line := self._lines.next(TICK_S)) is None:
-                self._far.listen()
+                self._far.drain()
             hello = document.strange(msgspec.json.decode(line, type=SinkHello))
         except (EOFError, msgspec.MsgspecError):
             raise self._why("it speaks no howdah traffic; install the same version on both hosts") from None
@@ -65,15 +65,17 @@ class FarSink:
         self._greeted = True
         return hello
 
-    def ask(self, what: Open | Expect | AskMissing | AskCounts, patience_s: float = ANSWER_S) -> Answer:
-        """Orders, and waits for the answer.
+    def ask(
+        self, what: OpenSink | ExpectObject | AskMissing | AskCounts, patience_s: float = ANSWER_S
+    ) -> SinkAnswer:
+        """Sends an order, and waits for the answer.
 
         Raises SilentError when none comes in time, and HowdahError when it has failed or is gone.
         """
         with self._lock:
             self._number += 1
             try:
-                say(self._far.write_fd, Order(number=self._number, what=what))
+                write_line(self._far.write_fd, SinkOrder(number=self._number, what=what))
                 answer = self._answer(patience_s)
             except (EOFError, OSError, msgspec.MsgspecError):
                 raise self._why("its end of the traffic has gone") from None
@@ -82,28 +84,28 @@ class FarSink:
         return answer
 
     def hurry(self) -> None:
-        """From now on nobody waits long for an answer: the run is being stopped."""
+        """Shortens every wait for an answer, because the run is being stopped."""
         self._patience_s = _HURRY_S
 
     def close(self) -> None:
-        """Ends it, by itself or else."""
+        """Ends the far end: by itself, or else by force."""
         if self._ended:
             return
         self._ended = True
         for fd in (self._far.write_fd, self._far.read_fd):
             os.close(fd)
-        # Before its hello there may be nobody yet to see its input end.
+        # Before its hello the far end may not yet read its input, and so not see that it ends.
         if self._far.exit_status(CANCEL_S if self._greeted else 0.0) is None:
             self._far.end()
         self._far.close()
 
-    def _answer(self, patience_s: float) -> Answer:
+    def _answer(self, patience_s: float) -> SinkAnswer:
         asked_s = time.monotonic()
         while (waited_s := time.monotonic() - asked_s) < min(patience_s, self._patience_s):
             line = self._lines.next(TICK_S)
-            self._far.listen()
+            self._far.drain()
             if line is not None:
-                answer = msgspec.json.decode(line, type=Answer)
+                answer = msgspec.json.decode(line, type=SinkAnswer)
                 if answer.number == self._number:
                     return answer
         raise SilentError(

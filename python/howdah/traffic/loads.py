@@ -1,7 +1,7 @@
-"""The loads of a pattern at work: their far ends, the one clock, the watch, the account.
+"""The loads of a pattern while they run: their far ends, the one clock, the watch, the account.
 
-Each load runs on a thread of its own, and one more looks how far they are. Signals reach the main thread
-alone, because the others are started while they are held; it stops the loads and keeps what there is.
+Each load runs on a thread of its own, and one more thread takes samples. Signals reach the main thread
+alone, because the other threads start while signals wait; it stops the loads and keeps what there is.
 """
 
 import threading
@@ -11,27 +11,26 @@ from functools import partial
 from typing import Protocol
 
 from howdah import HowdahError, interrupt
-from howdah.cc.controls import had
+from howdah.cc.controls import provided
 from howdah.traffic.account import LoadAccount, LoadSample, Traffic
-from howdah.traffic.clock import Clock
 from howdah.traffic.far import FarSink
-from howdah.traffic.pattern import Pattern, Rbudp, Tcp, Udp
+from howdah.traffic.pattern import Clock, Pattern, Rbudp, Tcp, Udp
 from howdah.traffic.tcp import TcpLoad
 from howdah.traffic.udp import UdpLoad, addresses_of
 from howdah.values.record import HostLimits
 
 LINGER_S = 10.0
-"""What is on its way at the end may still arrive, and be sent again, for so long."""
+"""How long what is on its way at the end may still arrive, and be sent again."""
 
 _SAMPLE_S = 1.0
 _TICK_S = 0.1
 
 Progress = Callable[[float, dict[str, LoadSample]], None]
-"""Is given the time and the last sample of each load, by name."""
+"""A function that takes the time and the last sample of each load, by name."""
 
 
-class AtWork(Protocol):
-    """A load at work. What fails raises HowdahError."""
+class RunningLoad(Protocol):
+    """A load that runs. What fails raises HowdahError."""
 
     name: str
 
@@ -39,20 +38,20 @@ class AtWork(Protocol):
         """Sends by the pattern, on a thread of its own."""
 
     def stop(self) -> None:
-        """``run`` returns soon."""
+        """Has ``run`` return soon."""
 
     def sample(self, t_s: float) -> LoadSample | None:
-        """How far it is; null when that cannot be told now."""
+        """Takes a sample; null when that cannot be done now."""
 
     def settle(self) -> None:
         """Asks for the last counts, once ``run`` has returned."""
 
     def account(self) -> LoadAccount:
-        """What has become of it."""
+        """The account of the load."""
 
 
 class Loads:
-    """All of a pattern: entered, they are ready to begin; left, they have ended."""
+    """All loads of a pattern. They are ready to begin when it is entered, and have ended when it is left."""
 
     def __init__(self, pattern: Pattern, host: str, far_howdah: str | None) -> None:
         self.pattern = pattern
@@ -63,20 +62,20 @@ class Loads:
         self._host, self._far_howdah = host, far_howdah
         self._ends = ExitStack()
         self._far: FarSink | None = None
-        self._loads: list[AtWork] = []
+        self._loads: list[RunningLoad] = []
         self._threads: list[threading.Thread] = []
-        """One for each load."""
+        """The threads, one for each load."""
         self._watching: threading.Thread | None = None
-        """Looks how far they are."""
+        """The thread that takes samples."""
         self._samples: dict[str, LoadSample] = {}
         self._over = threading.Event()
 
     def __enter__(self) -> "Loads":
         """Has every load ready to begin. Raises HowdahError."""
         with ExitStack() as ends:
-            controls = ends.enter_context(had(self.pattern.controls()))
+            controls = ends.enter_context(provided(self.pattern.controls()))
             addresses = self._open_far(ends)
-            # What waits for its time must not outlive a failure of the next.
+            # A load that waits for its time must not outlive a failure of the next load.
             ends.callback(self._settle_waiting)
             for place, load in enumerate(self.pattern.loads):
                 if isinstance(load, Tcp):
@@ -92,7 +91,7 @@ class Loads:
         self._ends.close()
 
     def begin(self) -> None:
-        """They send from now on."""
+        """Has all loads send from now on."""
         for load in self._loads:
             work = partial(load.run, self.clock, self.pattern.duration_s)
             self._threads.append(threading.Thread(target=self._guarded(work), name=load.name))
@@ -103,7 +102,7 @@ class Loads:
                 thread.start()
 
     def watch(self, progress: Progress) -> None:
-        """Until all have ended by themselves, or one has failed; ``progress`` is called often."""
+        """Waits until all have ended by themselves, or one has failed; calls ``progress`` often."""
         until_s = self.pattern.duration_s + LINGER_S
         for thread in self._threads:
             while thread.is_alive() and not self.clock.stopped:
@@ -113,7 +112,7 @@ class Loads:
                     return
 
     def end(self) -> Traffic:
-        """Stops what still runs and takes the account. What fails then is in ``failures``."""
+        """Stops what still runs and takes the account; what fails then is in ``failures``."""
         if self._far is not None and any(thread.is_alive() for thread in self._threads):
             self._far.hurry()
         self._over.set()
@@ -134,7 +133,8 @@ class Loads:
         )
 
     def _open_far(self, ends: ExitStack) -> list[str]:
-        """The far end of loads over UDP, if there are any, and where it may be reached."""
+        """Starts the far end of loads over UDP, if there are any; returns the addresses where it may be
+        reached."""
         if not any(isinstance(load, Udp | Rbudp) for load in self.pattern.loads):
             return []
         with interrupt.Held():
@@ -156,7 +156,7 @@ class Loads:
                 load.settle()
 
     def _guarded(self, work: Callable[[], None]) -> Callable[[], None]:
-        """What a thread does: the first failure of any ends the run."""
+        """The work of a thread, whose first failure ends the run."""
 
         def guarded() -> None:
             try:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,8 +16,8 @@ from howdah.values import record
 from howdah.values.record import HostLimits, Record
 
 
-class Request(NamedTuple):
-    """One ``howdah traffic`` as it was asked for."""
+class TrafficRequest(NamedTuple):
+    """The request for one run of traffic."""
 
     command: list[str]
     pattern: Pattern
@@ -25,33 +25,33 @@ class Request(NamedTuple):
     far_howdah: str | None = None
 
 
-class Display(Protocol):
-    """Where a person watches."""
+class TrafficDisplay:
+    """Where a person watches; this one shows nothing."""
 
     def begins(self) -> None:
-        """All far ends are there."""
+        """Called once when all far ends are there."""
 
     def progress(self, now_s: float, samples: dict[str, LoadSample]) -> None:
-        """Called often; the last sample of each load."""
+        """Called often, with the last sample of each load."""
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """Ends the display."""
 
 
-class Done(NamedTuple):
-    """How it ended."""
+class TrafficResult(NamedTuple):
+    """How a run of traffic ended."""
 
     record: Record
     file: Path | None
-    """Where the record is kept; None when nothing was begun."""
+    """The file of the record; None when nothing was begun."""
     exit_code: int
     archive_error: str | None
 
 
-class _Run:
-    """What is known so far; becomes the record however far it came."""
+class _TrafficRun:
+    """What is known of the run so far; it becomes the record however far the run came."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: TrafficRequest) -> None:
         self.request = request
         self.started_at = datetime.now(UTC)
         self.far_limits: HostLimits | None = None
@@ -80,9 +80,9 @@ class _Run:
         )
 
 
-def run(request: Request, display: Display, archive: Archive) -> Done:
+def run(request: TrafficRequest, display: TrafficDisplay, archive: Archive) -> TrafficResult:
     """Carries the request out. Never raises HowdahError: what went wrong is in the record."""
-    run = _Run(request)
+    run = _TrafficRun(request)
     error, flags, exit_code = None, [], 0
     try:
         _carry_out(run, display)
@@ -94,14 +94,14 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
         display.close()
     made = run.record(error, flags)
     if run.traffic is None:
-        return Done(made, None, exit_code, None)
+        return TrafficResult(made, None, exit_code, None)
     try:
-        return Done(made, archive.save(made), exit_code, None)
+        return TrafficResult(made, archive.save(made), exit_code, None)
     except HowdahError as problem:
-        return Done(made, None, exit_code or 1, str(problem))
+        return TrafficResult(made, None, exit_code or 1, str(problem))
 
 
-def _carry_out(run: _Run, display: Display) -> None:
+def _carry_out(run: _TrafficRun, display: TrafficDisplay) -> None:
     request = run.request
     with Loads(request.pattern, request.host, request.far_howdah) as loads:
         run.far_limits, run.rtt_s = loads.far_limits, loads.rtt_s

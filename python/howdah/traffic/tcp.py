@@ -9,25 +9,24 @@ import threading
 import msgspec
 
 from howdah import interrupt
-from howdah.remote.early import Started
 from howdah.remote.far import CANCEL_S, TICK_S, hello
 from howdah.remote.messages import Job, Progress
+from howdah.remote.standby import FarSession
 from howdah.traffic.account import LoadAccount, LoadSample, TcpPeriod
-from howdah.traffic.clock import Clock
-from howdah.traffic.pattern import Period, Tcp
+from howdah.traffic.pattern import ActivePeriod, Clock, Tcp
 from howdah.values.plan import Plan, Why
 from howdah.values.record import HostLimits, Outcome
 from howdah.values.sizes import BLOCK_BYTES
 
 _SAMPLE_EVERY_S = 10.0
-"""Of TCP_INFO, which is not kept."""
+"""How often TCP_INFO is read, which is not kept."""
 
 _SHORTEST_S = 0.01
-"""What is left of a time that was begun late must be worth a connection."""
+"""The least time left of a period that is worth a connection."""
 
 
 class TcpLoad:
-    """One load, with a far end at a time."""
+    """One load, with one far end at a time."""
 
     def __init__(self, load: Tcp, control: str | None, host: str, far_howdah: str | None) -> None:
         """Starts the far end of the first time. Raises HowdahError."""
@@ -45,10 +44,10 @@ class TcpLoad:
         self._samples: list[LoadSample] = []
         self._lock = threading.Lock()
         self._before_bytes = 0
-        self._moving: Started | None = None
-        """What sends now."""
-        self._ready: Started | None = None
-        """What waits for its time."""
+        self._moving: FarSession | None = None
+        """The transfer that runs now."""
+        self._ready: FarSession | None = None
+        """The transfer that waits for its time."""
         self.far_limits: HostLimits | None = None
         self.rtt_s: float | None = None
         self._make_ready()
@@ -64,10 +63,10 @@ class TcpLoad:
                 return
 
     def stop(self) -> None:
-        """Does nothing: the clock has stopped, and ``run`` looks at it."""
+        """Does nothing: ``run`` looks at the clock, which has stopped."""
 
     def sample(self, t_s: float) -> LoadSample:
-        """How far it is."""
+        """Takes a sample."""
         with self._lock:
             made = LoadSample(t_s=t_s, received_bytes=self._received())
         self._samples.append(made)
@@ -80,7 +79,7 @@ class TcpLoad:
             self._ready = None
 
     def account(self) -> LoadAccount:
-        """What has become of it."""
+        """The account of the load."""
         return LoadAccount(
             name=self.name,
             kind="tcp",
@@ -92,7 +91,7 @@ class TcpLoad:
 
     def _make_ready(self) -> None:
         with interrupt.Held():
-            started = Started(self._host, self._far_howdah)
+            started = FarSession(self._host, self._far_howdah)
         try:
             answer = hello(started, lambda _: None)
         except BaseException:
@@ -101,7 +100,7 @@ class TcpLoad:
         self.far_limits, self.rtt_s = answer.limits, answer.rtt_s
         self._ready = started
 
-    def _move(self, clock: Clock, period: Period) -> bool:
+    def _move(self, clock: Clock, period: ActivePeriod) -> bool:
         """Sends until ``period`` is over and all has arrived; false when the run was stopped before."""
         started, self._ready = self._ready, None
         if started is None:
@@ -164,7 +163,7 @@ class TcpLoad:
         return self._before_bytes + progress.bytes_done
 
 
-def _end(started: Started) -> None:
+def _end(started: FarSession) -> None:
     started.session.cancel()
     started.session.wait(CANCEL_S)
     started.far.end()

@@ -8,28 +8,27 @@ import msgspec
 from howdah import HowdahError
 from howdah._native import UdpSource
 from howdah.traffic.account import BlastAccount, LoadAccount, LoadSample, SinkCounts, SourceCounts
-from howdah.traffic.clock import Clock
 from howdah.traffic.far import FarSink, SilentError
-from howdah.traffic.messages import Answer, AskCounts, AskMissing, Expect, Open
-from howdah.traffic.pattern import Rbudp, Udp
+from howdah.traffic.pattern import Clock, Rbudp, Udp
+from howdah.traffic.sink import AskCounts, AskMissing, ExpectObject, OpenSink, SinkAnswer
 
 _TOKEN_BYTES = 16
 _KNOCKS = 8
 _KNOCK_S = 0.25
-"""One is lost now and then; so many are not, where the way is open."""
+"""Seconds between knocks. One is lost now and then; so many are not, where the path is open."""
 
 _GLANCE_S = 2.0
-"""What a look at the far end may take; the next one comes soon."""
+"""How long a look at the far end may take; the next one comes soon."""
 
 
 class UdpLoad:
     """One load, its source here and its sink at the far end."""
 
     def __init__(self, load: Udp | Rbudp, place: int, far: FarSink, addresses: list[str]) -> None:
-        """Opens both and makes sure that the way is open. Raises HowdahError when it is not."""
+        """Opens both and makes sure that the path is open. Raises HowdahError when it is not."""
         self.name, self._load, self._far, self._place = load.name, load, far, place
         token = secrets.token_bytes(_TOKEN_BYTES)
-        port = far.ask(Open(load=place, token=token)).port
+        port = far.ask(OpenSink(load=place, token=token)).port
         if port is None:
             raise HowdahError(f"{far.host} has opened no port; install the same version on both hosts")
         self._source = self._knocked(addresses, port, token)
@@ -45,11 +44,11 @@ class UdpLoad:
             self._blast(self._load, clock, duration_s)
 
     def stop(self) -> None:
-        """Ends it within a moment."""
+        """Ends the load within a moment."""
         self._source.stop()
 
     def sample(self, t_s: float) -> LoadSample | None:
-        """How far it is; null when the far end does not answer at once. Raises HowdahError."""
+        """Takes a sample; null when the far end does not answer at once. Raises HowdahError."""
         try:
             counts = self._counts(_GLANCE_S)
         except SilentError:
@@ -63,7 +62,7 @@ class UdpLoad:
         self._counts()
 
     def account(self) -> LoadAccount:
-        """What has become of it."""
+        """The account of the load."""
         source = self._sent()
         datagram_bytes = self._source.datagram_bytes
         offered_bytes = source.offered * datagram_bytes
@@ -93,9 +92,9 @@ class UdpLoad:
         while (begin_s := load.begins_s(clock.now_s(), number, duration_s)) is not None:
             number += 1
             piece_bytes = self._source.begin(number, load.object_bytes)
-            # Before it is due, so that its first piece is not late by a round trip.
+            # Ask before the object is due, so that its first piece is not late by a round trip.
             self._far.ask(
-                Expect(
+                ExpectObject(
                     load=self._place,
                     number=number,
                     object_bytes=load.object_bytes,
@@ -124,7 +123,7 @@ class UdpLoad:
             )
         return whole
 
-    def _agreed(self, answer: Answer) -> str:
+    def _agreed(self, answer: SinkAnswer) -> str:
         """The digest of a whole object. Raises HowdahError when the ends differ."""
         digest = self._source.digest()
         if digest is None or answer.digest != digest:

@@ -1,6 +1,7 @@
-"""``howdah cp --cc NAME``: the sending kernel's own control where it has it, howdah's where it does not.
+"""Which congestion control a name means to the sender: the kernel's own where it has one, else howdah's.
 
-Howdah's is loaded on this host where we may; it stays loaded. On a far host that sends it has to be there.
+Howdah's program is loaded on this host where the user may, and stays loaded. On a far host that sends, it has
+to be loaded already.
 """
 
 from typing import NamedTuple
@@ -10,31 +11,34 @@ from msgspec import UnsetType
 
 from howdah import HowdahError
 from howdah.cc import programs
-from howdah.cc.choose import Choice, choose
+from howdah.cc.choose import ResolvedControl, choose
 from howdah.values.plan import Evidence, Later, Plan
 from howdah.values.record import HostLimits
 
 
 class Sender(NamedTuple):
-    """The end that sends, whose congestion control counts."""
+    """The end that sends; its kernel runs the congestion control."""
 
     limits: HostLimits
     host: str | None
-    """Null: this host."""
+    """The far host; None: this host sends."""
 
     def __str__(self) -> str:
         return self.host or "this host"
 
 
 def given(plan: Plan, name: str, sender: Sender, *, dry_run: bool) -> Plan:
-    """The plan with the control that ``name`` means to the sender; its Why says whose it is."""
+    """The plan with the user's control in its place; its Why says whose it is.
+
+    Raises HowdahError where the sender cannot use it; so do the two below.
+    """
     control, evidence = _ready(f"--cc {name}", name, sender, dry_run=dry_run)
     words = f"Congestion control {control} ({evidence.source})"
     return _with(plan.given("congestion_control", control, "--cc", words), evidence)
 
 
 def brought(plan: Plan, sender: Sender, *, dry_run: bool) -> Plan:
-    """The plan with its own control as the sender has it, loaded if need be; what is predicted stands."""
+    """The plan with its own control by the sender's name, loaded where needed; its prediction stands."""
     name = plan.congestion_control
     if name is None:
         return plan
@@ -43,7 +47,7 @@ def brought(plan: Plan, sender: Sender, *, dry_run: bool) -> Plan:
 
 
 def scheduled(plan: Plan, sender: Sender, *, dry_run: bool) -> Plan:
-    """The plan with the controls of its changes as the sender has them, loaded if need be."""
+    """The plan with the controls of its later changes by the sender's names, loaded where needed."""
 
     def brought_later(change: Later) -> Later:
         name = change.congestion_control
@@ -62,7 +66,7 @@ def _with(plan: Plan, evidence: Evidence) -> Plan:
 
 
 def _ready(asked: str, name: str, sender: Sender, *, dry_run: bool) -> tuple[str, Evidence]:
-    """The control of the sender's kernel that ``name`` means, and where it comes from."""
+    """The sender's name for the control, and evidence of where that comes from."""
     choice = choose(name, sender.limits.congestion_controls_available)
     if choice.source == "missing":
         source = _bring(asked, name, choice, sender, dry_run=dry_run)
@@ -75,8 +79,8 @@ def _ready(asked: str, name: str, sender: Sender, *, dry_run: bool) -> tuple[str
     return choice.control, Evidence(name=f"{name} on {sender}", value=choice.control, source=source)
 
 
-def _bring(asked: str, name: str, choice: Choice, sender: Sender, *, dry_run: bool) -> str:
-    """Loads howdah's program; where it comes from, in words."""
+def _bring(asked: str, name: str, choice: ResolvedControl, sender: Sender, *, dry_run: bool) -> str:
+    """Loads howdah's program; returns where the control comes from, in words."""
     if choice.program is None:
         raise _unusable(asked, sender)
     mend = f"howdah cc load {choice.program}"
@@ -101,7 +105,7 @@ def _unusable(asked: str, sender: Sender) -> HowdahError:
 
 
 def _held(sender: Sender) -> str:
-    """What hold will hold, as far as root may look; without a target it is an ordinary control."""
+    """A warning, in words, that hold has no target; only root may see whether it has one."""
     if not sender.limits.privileged or programs.default_target() is not None:
         return ""
     return "; it has no default target and is an ordinary control without: howdah cc set hold --rate RATE"

@@ -1,4 +1,4 @@
-"""What watches a transfer; the displays for people are in ``howdah.words``."""
+"""What a transfer is shown by; the displays for people are in ``howdah.words``."""
 
 import sys
 from typing import Protocol, TextIO
@@ -8,23 +8,23 @@ from howdah.values.plan import Plan
 
 
 class Display(Protocol):
-    """Where a person watches."""
+    """What a transfer calls, in its own thread, to be shown."""
 
     def planned(self, decided: Plan, far: FarHello) -> None:
-        """The far end has answered and the plan is made."""
+        """Shows the plan, once the far end has answered."""
 
     def progress(self, now: Progress) -> None:
-        """Called every TICK_S while the transfer runs."""
+        """Shows how far the transfer is; called every 0.1 s while it runs."""
 
     def far_says(self, text: str) -> None:
-        """Lines ssh or the far end wrote to standard error."""
+        """Shows lines that ssh or the far end wrote to standard error."""
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """Ends the display; nothing more will come."""
 
 
 class Quiet:
-    """Shows nothing but what the far end says."""
+    """Shows only what the far end writes to standard error."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -36,8 +36,8 @@ class Quiet:
         """Shows nothing."""
 
     def far_says(self, text: str) -> None:
-        """Passes it on."""
+        """Writes it to the stream."""
         self._stream.write(text)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: nothing is open."""

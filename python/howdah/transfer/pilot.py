@@ -1,5 +1,5 @@
-"""Who changes the streams of a transfer on its way, without reconnecting: whatever answers progress with a
-steering. A plan's schedule does; a decider that listens to the path can."""
+"""What changes the streams of a transfer on its way, without reconnecting: a call that answers progress with
+a steering. A plan's schedule is one, the controller of shared paths (``howdah.steering``) another."""
 
 from collections import deque
 from typing import Protocol
@@ -12,14 +12,14 @@ from howdah.values.reason import Reason
 
 
 class Pilot(Protocol):
-    """Looks at a transfer again and again."""
+    """Whatever is called every 0.1 s with the progress of a transfer and may change its streams."""
 
     def __call__(self, now: Progress) -> Steering | None:
-        """How the open streams shall send from now on; None: as they do. Called every TICK_S."""
+        """Returns how the open streams send from now on; None changes nothing."""
 
 
 class Schedule:
-    """The changes of a plan, each when its time has come."""
+    """The pilot that makes the changes of a plan, each when its time has come."""
 
     def __init__(self, plan: Plan) -> None:
         self._left: deque[tuple[float, Steering]] = deque()
@@ -39,7 +39,7 @@ class Schedule:
             self._left.append((change.at_s, steering))
 
     def __call__(self, now: Progress) -> Steering | None:
-        """The next change that is due."""
+        """Returns the next change that is due."""
         if self._left and now.elapsed_s >= self._left[0][0]:
             return self._left.popleft()[1]
         return None

@@ -1,40 +1,38 @@
-"""The one flow of a transfer: ssh, hello, decide, start, watch, result, record.
+"""The one flow of a transfer: ssh, hello, plan, start, watch, result, record.
 
-Whatever happens, a Record comes out: with an Outcome, or with the error in one line.
+Whatever happens, a Record comes out: with an Outcome, or with the error in one line. What differs by the kind
+of the path is in its service (``howdah.transfer.service``).
 """
 
-import contextlib
 import os
+import signal
 import stat
-from collections.abc import Iterator
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from howdah import HowdahError, decide, interrupt
+from howdah import HowdahError, interrupt
 from howdah.archive import Archive
 from howdah.remote import standby
-from howdah.remote.early import Started, take
 from howdah.remote.endpoints import Route
 from howdah.remote.far import CANCEL_S, TICK_S, hello
 from howdah.remote.lab_link import link_of_a_lab
 from howdah.remote.messages import SAMPLE_EVERY_S, FarHello, Job, Progress
+from howdah.remote.standby import FarSession, take
 from howdah.text import printable
 from howdah.transfer.display import Display
 from howdah.transfer.pilot import Pilot, Schedule
-from howdah.values import plan, record, sizes
-from howdah.values.path import ASSUMED_RTT_S, Share
+from howdah.transfer.service import Service, Underway, service
+from howdah.values import plan, record
 from howdah.values.path import Path as KnownPath
 from howdah.values.plan import Plan
 from howdah.values.record import HostLimits, Outcome, Record
 
 if TYPE_CHECKING:
-    from howdah.control.asking import Asking
-    from howdah.steering.listening import Listening
     from howdah.steering.policy import Policy
-    from howdah.steering.sources import RttSource
 
 
 FAIRNESS = 0.5
@@ -42,7 +40,7 @@ FAIRNESS = 0.5
 
 
 class Given(NamedTuple):
-    """One choice of the plan the user made."""
+    """One key of the plan that the user chose."""
 
     key: str
     value: int | str
@@ -51,7 +49,7 @@ class Given(NamedTuple):
 
 
 class Request(NamedTuple):
-    """One ``howdah cp`` as it was asked for."""
+    """One copy as it was asked for."""
 
     command: list[str]
     route: Route
@@ -61,46 +59,52 @@ class Request(NamedTuple):
     encrypt: bool = True
     path: plan.PathKind = "shared"
     traffic_class: str | None = None
-    """Whose share is asked for, on a guaranteed path."""
+    """The class whose share is asked for, on a guaranteed path."""
     plan: Plan | None = None
-    """Carried out as it is; null: decided, or read from ``plan_file``."""
+    """The plan to carry out as it is; None: read from ``plan_file``, or decided."""
     plan_file: Path | None = None
     given: tuple[Given, ...] = ()
     far_howdah: str | None = None
+    before_s: float = 0.0
+    """Seconds that the command ran before it asked for this; the record's ``connect_s`` counts them."""
     sample_every_s: float = SAMPLE_EVERY_S
     pilot: Pilot | None = None
-    """Changes the streams on their way; null: the plan's schedule does."""
+    """What changes the streams on their way; None: the plan's schedule, or the service of its path."""
     fairness: float | None = None
-    """By which it changes its streams beside those it hears on a shared path (``howdah.steering.shares``);
-    null: it does not listen."""
+    """The knob by which a copy on a shared path changes its streams beside others; None: it does not."""
     policy: "Policy | None" = None
-    """Chooses in its place; null: howdah's own (``howdah.steering``)."""
+    """The policy that chooses in place of howdah's own (``howdah.steering``); None: that one."""
     sweep: record.Swept | None = None
     keeps_far_end: bool = True
-    """One is made ready for the next copy. Its start would disturb a measurement that follows at once."""
+    """Whether a far end is made ready for the next copy; its start would disturb a measurement."""
 
     @property
     def from_memory(self) -> bool:
-        """No files at either end."""
+        """Whether there are files at neither end."""
         return self.memory_bytes is not None or self.memory_s is not None
 
 
 class Done(NamedTuple):
-    """How it ended."""
+    """How a transfer ended."""
 
     record: Record
     file: Path | None
-    """Where the record is kept; None for a dry run, or when nothing was begun."""
+    """The file that holds the record; None for a dry run, or when nothing was begun."""
     exit_code: int
     archive_error: str | None
+    """Why the record could not be kept; None: it was, or was not to be."""
+    stopped: BaseException | None = None
+    """What stopped it from outside: a signal, Ctrl-C or a cancelled task. The record is made all the same."""
 
 
 class _Run:
-    """What is known so far; becomes the record however far it came."""
+    """What is known so far, which becomes the record however far the transfer came."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
+        self.service = service(request)
         self.started_at = datetime.now(UTC)
+        self.began_s = time.monotonic()
         self.id = record.new_id(self.started_at)
         self.digests: Path | None = None
         self.far: FarHello | None = None
@@ -109,12 +113,10 @@ class _Run:
         self.connect_s: float | None = None
         self.link_stats: dict[str, Any] | None = None
         self.near_cpu_busy_fraction: float | None = None
-        self.asking: Asking | None = None
-        self.listening: Listening | None = None
 
     def record(self, error: str | None, flags: list[str]) -> Record:
         near = HostLimits.here()
-        return Record(
+        made = Record(
             id=self.id,
             kind="transfer",
             started_at=self.started_at,
@@ -125,8 +127,6 @@ class _Run:
             rtt_s=self.far.rtt_s if self.far else None,
             plan=self.plan,
             outcome=self.outcome,
-            share=self.asking.told() if self.asking else None,
-            listened=self.listening.to_record() if self.listening else None,
             sweep=self.request.sweep,
             near_cpu_busy_fraction=self.near_cpu_busy_fraction,
             digests=self._digests(),
@@ -134,9 +134,10 @@ class _Run:
             error=error,
             flags=flags + self._flags(),
         )
+        return self.service.record(made)
 
     def _digests(self) -> str | None:
-        """The file of digests, if there are any; an empty one goes."""
+        """The file of digests, if it holds any; an empty one is removed."""
         if self.digests is None or not self.digests.exists():
             return None
         if not self.digests.stat().st_size:
@@ -152,88 +153,71 @@ class _Run:
 def run(request: Request, display: Display, archive: Archive) -> Done:
     """Carries the request out. Never raises HowdahError: what went wrong is in the record."""
     run = _Run(request)
-    error, flags, exit_code = None, [], 0
+    error, flags, exit_code, stopped = None, [], 0, None
     try:
-        with _share(run):
+        _check_sources(request.route)
+        with run.service:
             _transfer(run, display, archive)
         if run.outcome is not None and run.outcome.left_out:
             error, exit_code = _left_out(run.outcome), 1
     except HowdahError as problem:
         error, exit_code = str(problem), 1
-    except interrupt.Interrupted as signal:
-        error, flags, exit_code = str(signal), ["interrupted"], 128 + signal.number
+    except interrupt.STOPS as stop:
+        error, flags, stopped = str(stop) or "interrupted by SIGINT", ["interrupted"], stop
+        exit_code = 128 + (stop.number if isinstance(stop, interrupt.Interrupted) else signal.SIGINT)
     finally:
         display.close()
     made = run.record(error, flags)
     if run.plan is None or request.dry_run:
-        return Done(made, None, exit_code, None)
+        return Done(made, None, exit_code, None, stopped)
     try:
-        return Done(made, archive.save(made), exit_code, None)
+        return Done(made, archive.save(made), exit_code, None, stopped)
     except HowdahError as problem:
-        return Done(made, None, exit_code or 1, str(problem))
+        return Done(made, None, exit_code or 1, str(problem), stopped)
 
 
-@contextlib.contextmanager
-def _share(run: _Run) -> Iterator[None]:
-    """The share of a guaranteed path for as long as the block lasts; on other paths nothing."""
-    request, name = run.request, run.request.traffic_class
-    if name is None and request.path != "guaranteed":
-        yield
-        return
-    from howdah.transfer import share_session as asked  # noqa: PLC0415
-
-    _check_sources(request.route)
-    if any(choice.key == "congestion_control" for choice in request.given):
-        raise HowdahError(
-            "--cc: on a guaranteed path a share is held by the rule of this host's agent; leave it out"
-        )
-    with asked.asking(request.path, name, request.route, look_only=request.dry_run) as run.asking:
-        yield
+def plan_only(request: Request, far: FarHello) -> Plan:
+    """The plan that the request would be carried out by, and nothing is done. Raises HowdahError for none."""
+    with service(request) as kind:
+        return _plan(request, kind, _path(request, far))
 
 
 def _transfer(run: _Run, display: Display, archive: Archive) -> None:
-    request = run.request
-    _check_sources(request.route)
+    request, kind = run.request, run.service
     handed = plan.load(request.plan_file) if request.plan_file else request.plan
-    started, ear, finished = None, None, False
+    started, finished = None, False
     try:
         with interrupt.Held():
             started = take(request.route.host, request.far_howdah)
             # Before the first data, and while ssh connects.
             close_account = link_of_a_lab()
-        ear = _early_ear(request, started.far.login.data_address)
+        data_address = started.far.login.data_address
+        kind.prepare(data_address)
         run.far = hello(started, display.far_says)
-        run.connect_s = record.since_process_start_s()
-        run.plan = _plan(request, run.far, handed, run.asking.share if run.asking else None)
+        run.connect_s = request.before_s + time.monotonic() - run.began_s
+        path = _path(request, run.far)
+        run.plan = _plan(request, kind, path, handed)
         display.planned(run.plan, run.far)
         if not request.dry_run and not request.from_memory:
             run.digests = archive.new_digests(run.id)
-        job = _job(request, run.plan, started.far.login.data_address, run.digests)
-        if run.asking and not request.dry_run:
-            # Payload comes after the handshakes of TCP and of TLS.
-            run.asking.begin((2 if run.plan.encrypt else 1) * (run.far.rtt_s or 0.0))
+        job = _job(request, run.plan, data_address, run.digests)
         processors = record.ProcessorTime.now()
         started.session.start(msgspec.json.encode(job), msgspec.json.encode(run.plan))
-        _watch(
-            started,
-            display,
-            _pilot(run, started.far.login.data_address, ear),
-            held_port=None if run.asking is None else run.far.port,
-        )
+        underway = Underway(run.plan, path, run.far, data_address)
+        _watch(started, display, kind.pilot(underway, request.pilot or Schedule(run.plan)))
         run.outcome = msgspec.json.decode(started.session.result(), type=Outcome)
         run.near_cpu_busy_fraction = processors.busy_fraction()
         run.link_stats = close_account()
         finished = True
+        standby.release(started)
         if request.keeps_far_end:
             standby.leave(started.far.login, request.far_howdah)
     finally:
-        for listens in (run.listening, ear):
-            if listens is not None:
-                listens.close()
         if started is not None and not finished:
             started.session.cancel()
             started.session.wait(CANCEL_S)
             started.far.end()
+            started.far.close()
 
 
 def _left_out(outcome: Outcome) -> str:
@@ -244,69 +228,25 @@ def _left_out(outcome: Outcome) -> str:
     return f"{what} could not be read and left out{which}; all else is there"
 
 
-def _watch(started: Started, display: Display, pilot: Pilot, *, held_port: int | None) -> None:
-    """Until the session ends; connections to ``held_port`` must be held to a share."""
+def _watch(started: FarSession, display: Display, pilot: Pilot) -> None:
+    """Shows and steers the transfer until its session ends."""
     while not started.session.wait(TICK_S):
+        interrupt.check()
         now = _progress(started)
         display.progress(now)
-        display.far_says(started.far.says())
+        display.far_says(started.far.new_stderr())
         if (steering := pilot(now)) is not None:
             started.session.steer(msgspec.json.encode(steering))
-        if held_port is not None:
-            from howdah.transfer import share_session as asked  # noqa: PLC0415
-
-            asked.check_held(held_port)
     display.progress(_progress(started))
-    display.far_says(started.far.says(to_end=True))
+    display.far_says(started.far.new_stderr(to_end=True))
 
 
-def _early_ear(request: Request, data_address: str | None) -> "RttSource | None":
-    """Hears while ssh connects; None where nobody is to be listened to, or the address is not known yet."""
-    if request.pilot is not None or request.fairness is None or request.dry_run or data_address is None:
-        return None
-    from howdah.steering import sources  # noqa: PLC0415
-
-    ear, why_not = sources.best_source([data_address])
-    return ear if why_not is None else None
-
-
-def _pilot(run: _Run, data_address: str | None, ear: "RttSource | None") -> Pilot:
-    """Who changes the streams: whoever the request names, who listens, or the plan's schedule."""
-    request, plan, far = run.request, run.plan, run.far
-    if plan is None or far is None:
-        raise ValueError("there is no plan yet")
-    if request.pilot is not None or request.fairness is None or plan.path != "shared" or plan.changes:
-        return request.pilot or Schedule(plan)
-    # Not loaded by transfers that do not listen.
-    from howdah.steering import listening  # noqa: PLC0415
-
-    path = _path(request, far, None)
-    window_bytes = plan.buffer_bytes or sizes.windows(path).autotuned_bytes
-    run.listening = listening.Listening(
-        listening.SteeringRequest(
-            plan=plan,
-            fairness=request.fairness,
-            control_default=path.sender.congestion_control_default,
-            controls=tuple(path.sender.congestion_controls_usable),
-            streams_fixed=any(choice.key == "streams" for choice in request.given),
-            stream_most_bps=sizes.window_rate_bps(1, window_bytes, far.rtt_s or ASSUMED_RTT_S),
-            rtt_s=far.rtt_s,
-            addresses=[each for each in (data_address, *far.addresses) if each],
-            for_s=request.memory_s,
-            policy=request.policy,
-        ),
-        ear,
-    )
-    return run.listening
-
-
-def _progress(started: Started) -> Progress:
+def _progress(started: FarSession) -> Progress:
     return msgspec.json.decode(started.session.progress(), type=Progress)
 
 
-def _plan(request: Request, far: FarHello, handed: Plan | None, share: Share | None) -> Plan:
-    path = _path(request, far, share)
-    decided = handed or decide.decide(path)
+def _plan(request: Request, kind: Service, path: KnownPath, handed: Plan | None = None) -> Plan:
+    decided = handed or kind.plan(path)
     if not request.encrypt:
         decided = decided.given("encrypt", False, "--plaintext", "Plaintext streams")
     chosen = None
@@ -328,7 +268,7 @@ def _plan(request: Request, far: FarHello, handed: Plan | None, share: Share | N
     return congestion.given(decided, chosen, sender, dry_run=request.dry_run)
 
 
-def _path(request: Request, far: FarHello, share: Share | None) -> KnownPath:
+def _path(request: Request, far: FarHello) -> KnownPath:
     near = HostLimits.here()
     pushed = request.route.direction == "push"
     ends = (near, far.limits) if pushed else (far.limits, near)
@@ -343,7 +283,6 @@ def _path(request: Request, far: FarHello, share: Share | None) -> KnownPath:
         host=request.route.host.rpartition("@")[2],
         link=record.lab_link(),
         programs_loadable=pushed and near.privileged,
-        share=share,
     )
 
 

@@ -30,6 +30,8 @@ BLOCK_BYTES_MAX = 64 * 1024 * 1024
 _MEND = "make one with: howdah cp --dry-run --json SRC DST >FILE"
 
 PathKind = Literal["shared", "dedicated", "guaranteed"]
+"""Who else may be on a path. Each kind is a module of ``howdah.decide``, which makes its plans, and a module
+of ``howdah.transfer``, which does what a copy on such a path needs beside (``howdah.transfer.service``)."""
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

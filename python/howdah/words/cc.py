@@ -5,22 +5,22 @@ from rich.table import Table
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.cc.programs import (
     Attaching,
-    Connection,
-    Control,
+    CongestionControl,
+    HoldTarget,
+    KernelStatus,
     Loading,
     Program,
     Rule,
-    Status,
-    Target,
     Targeted,
+    TcpConnection,
     Unloading,
 )
 from howdah.cc.shares import Share
 from howdah.text import count
 
 
-def controls(found: list[Control]) -> Table:
-    """``howdah cc list``."""
+def controls(found: list[CongestionControl]) -> Table:
+    """The text of ``howdah cc list``."""
     table = Table("name", "from", "state", "connections", "what", box=None, pad_edge=False)
     for each in found:
         what = each.program.summary.partition(":")[0] if each.program else ""
@@ -29,7 +29,7 @@ def controls(found: list[Control]) -> Table:
     return table
 
 
-def _state(control: Control) -> str:
+def _state(control: CongestionControl) -> str:
     if not control.available:
         return "not loaded"
     program = control.program
@@ -44,7 +44,7 @@ def _state(control: Control) -> str:
 
 
 def loading(done: Loading) -> str:
-    """``howdah cc load``."""
+    """The text of ``howdah cc load``."""
     name = done.kernel_name
     match done.action:
         case "unchanged":
@@ -59,7 +59,7 @@ def loading(done: Loading) -> str:
 
 
 def unloading(done: Unloading) -> str:
-    """``howdah cc unload``."""
+    """The text of ``howdah cc unload``."""
     parts = [f"{done.kernel_name} is unloaded"]
     parts += [f"{_connections(number)} went on with {to}" for to, number in done.moved.items()]
     parts += [
@@ -72,22 +72,22 @@ def unloading(done: Unloading) -> str:
 
 
 def targeted(done: Targeted) -> str:
-    """``howdah cc set``."""
+    """The text of ``howdah cc set``."""
     what = target(done.target) if done.target else "nothing"
     if done.flows is None:
         return f"hd_hold holds {what} for each connection without a target of its own"
     return f"hd_hold holds {what} for {_connections(done.flows)}"
 
 
-def target(held: Target) -> str:
-    """As ``400 Mb/s``, ``738 packets`` or ``share 3``."""
+def target(held: HoldTarget) -> str:
+    """The words ``400 Mb/s``, ``738 packets`` or ``share 3``."""
     if held.share:
         return f"share {held.share}"
     return format_rate(held.rate_bps) if held.rate_bps else count(held.window_packets, "packet")
 
 
 def attaching(done: Attaching, *, ended: bool) -> str:
-    """``howdah cc attach`` and ``detach``."""
+    """The text of ``howdah cc attach`` and ``detach``."""
     rule = rule_words(done.rule)
     if ended:
         return f"no longer: {rule}; {_connections(done.moved)} got back what they had"
@@ -95,7 +95,7 @@ def attaching(done: Attaching, *, ended: bool) -> str:
 
 
 def rule_words(rule: Rule) -> str:
-    """As ``--to 10.9.0.0/16 --ports 5000-5100: hd_hold at 400 Mb/s``."""
+    """The words ``--to 10.9.0.0/16 --ports 5000-5100: hd_hold at 400 Mb/s``."""
     held = f" at {target(rule.target)}" if rule.target else ""
     whose = f"--cgroup {rule.cgroup} " if rule.cgroup else ""
     to = f"--to {rule.to} " if rule.to else ""
@@ -103,8 +103,8 @@ def rule_words(rule: Rule) -> str:
     return f"{whose}{to}--ports {rule.ports}{where}: {rule.control}{held}"
 
 
-def status(found: Status) -> list[str | Table]:
-    """``howdah cc status``, a part each."""
+def status(found: KernelStatus) -> list[str | Table]:
+    """The text of ``howdah cc status``, in parts."""
     parts: list[str | Table] = []
     for program in found.programs:
         if program.in_kernel:
@@ -168,7 +168,7 @@ def _rate(rate_bps: int) -> str:
     return format_rate(rate_bps) if rate_bps else "ordinary"
 
 
-def _flows(flows: list[Connection]) -> Table:
+def _flows(flows: list[TcpConnection]) -> Table:
     table = Table("connection", "control", "window", "RTT", "hold", box=None, pad_edge=False)
     for each in flows:
         rtt = format_duration(each.rtt_s) if each.rtt_s else ""
@@ -178,7 +178,7 @@ def _flows(flows: list[Connection]) -> Table:
     return table
 
 
-def _hold(connection: Connection) -> str:
+def _hold(connection: TcpConnection) -> str:
     hold = connection.hold
     if hold is None:
         return ""

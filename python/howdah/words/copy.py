@@ -12,7 +12,6 @@ from howdah.values.record import FilesBeyond, Outcome, Record, Shared
 from howdah.words.comparison import comparison
 from howdah.words.copy_progress import change_in_words
 from howdah.words.heard import in_words as in_words_heard
-from howdah.words.probe import in_words, ms
 
 
 def summary(record: Record, file: Path | None) -> str:
@@ -117,6 +116,9 @@ def line(record: Record) -> str:
     """One line of a list: id, rate (of a probe the base RTT), size, what was run."""
     outcome = record.outcome
     if record.probe is not None:
+        # Not loaded by a copy, which prints its own summary alone.
+        from howdah.words.probe import ms  # noqa: PLC0415
+
         rate = ms(record.probe.base_rtt_s)
     else:
         rate = "-" if outcome is None or outcome.goodput_bps is None else format_rate(outcome.goodput_bps)
@@ -147,6 +149,8 @@ def details(record: Record, archive: Path) -> str:
     if record.error is not None:
         lines += ["", f"Failed: {record.error}"]
     if record.probe is not None:
+        from howdah.words.probe import in_words  # noqa: PLC0415
+
         lines += ["", in_words(record.probe, record.host or record.probe.address)]
     if record.outcome is not None:
         lines += ["", *_moved(record.outcome), *_plan_in_use(record, compared), *_changes(record)]
@@ -157,9 +161,9 @@ def details(record: Record, archive: Path) -> str:
             lines.append(f"left out: {record.outcome.left_out_more:,} more, not kept")
     if record.traffic is not None:
         # Loaded only for such a record.
-        from howdah.words.traffic import told  # noqa: PLC0415
+        from howdah.words.traffic import described  # noqa: PLC0415
 
-        lines += ["", *told(record)]
+        lines += ["", *described(record)]
     if record.plan is not None:
         lines += ["", record.plan.in_words()]
     return "\n".join(lines)

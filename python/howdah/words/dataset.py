@@ -7,24 +7,24 @@ from datetime import datetime, timedelta
 
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.dataset.plan import DatasetPlan, Run
-from howdah.dataset.recorder import Quiet
-from howdah.dataset.worker import Made
+from howdah.dataset.recorder import SilentDisplay
+from howdah.dataset.run import RunMade
 from howdah.recognition.recording import BURSTS, label
 from howdah.text import count
 
 
-class Lines(Quiet):
+class Lines(SilentDisplay):
     """A line for each run on standard error."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
         self._runs = self._made = 0
         self._total = self._left = 0.0
-        """In seconds of a core."""
+        """All work and the work left, in seconds of a processor."""
         self._begun_s = 0.0
 
     def begins(self, plan: DatasetPlan, todo: list[Run], cores: float) -> None:
-        """What is left, and how long it takes."""
+        """Writes how much is left, and how long it takes."""
         self._runs, self._begun_s = len(todo), self._now_s()
         if not todo:
             return
@@ -36,8 +36,8 @@ class Lines(Quiet):
             f"{format_duration(round(lasts_s))}, until {until:%H:%M}"
         )
 
-    def made(self, run: Run, made: Made, *, again: bool) -> None:
-        """The run, and the time left, by what the runs so far took."""
+    def made(self, run: Run, made: RunMade, *, again: bool) -> None:
+        """Writes the run, and the time left by what the runs so far took."""
         sent = BURSTS if run.bursts else label(run.ours)
         ours = f" beside {sent} of ours" if run.ours or run.bursts else ""
         what = f"{run.path.name}, {label(run.background)}{ours}, run {run.file.split('.')[-2]}"
@@ -54,17 +54,17 @@ class Lines(Quiet):
 
 
 def work(run: Run) -> float:
-    """Seconds of a core."""
+    """The seconds of a processor that a run takes, about."""
     return run.cores * run.lasts_s
 
 
 def total_s(todo: list[Run], cores: float) -> float:
-    """How long runs take, about."""
+    """The seconds that runs take together, about."""
     return max(sum(map(work, todo)) / cores, max((run.lasts_s for run in todo), default=0.0))
 
 
 def table(plan: DatasetPlan, todo: list[Run], cores: float) -> str:
-    """What would be recorded: each path, the classes, and the time."""
+    """A table of what would be recorded: each path, the classes, and the time."""
     lines = []
     for path in plan.paths:
         queue = path.link.near_to_far.queue_bytes

@@ -1,17 +1,17 @@
-"""What doctor found, for a person."""
+"""The findings of doctor for people."""
 
 import textwrap
 
 from howdah._native import format_bytes, format_rate
-from howdah.doctor.judge import Finding
-from howdah.doctor.report import Report
+from howdah.doctor.judge import HostFinding
+from howdah.doctor.report import DoctorReport
 
 CONFIGURATION = "/etc/sysctl.d/90-howdah.conf"
 _MARKS = {"good": "ok  ", "gap": "GAP ", "note": "note"}
 _COLUMNS = 80
 
 
-def in_words(report: Report) -> str:
+def in_words(report: DoctorReport) -> str:
     """The report for a person, at 80 columns."""
     aim = report.aim
     rtt = f"{aim.rtt_s * 1e3:.4g} ms"
@@ -25,8 +25,8 @@ def in_words(report: Report) -> str:
     return "\n".join(lines)
 
 
-def mending(findings: list[Finding]) -> list[str]:
-    """The exact lines, as root; empty when there is nothing to mend."""
+def mending(findings: list[HostFinding]) -> list[str]:
+    """The exact lines to run as root; empty when there is nothing to mend."""
     open_ = [finding for finding in findings if finding.state != "good"]
     settings = {key: value for finding in open_ for key, value in finding.sysctls.items()}
     commands = [command for finding in open_ for command in finding.commands]
@@ -41,7 +41,7 @@ def mending(findings: list[Finding]) -> list[str]:
     return lines
 
 
-def _findings(findings: list[Finding]) -> list[str]:
+def _findings(findings: list[HostFinding]) -> list[str]:
     width = max(len(finding.what) for finding in findings)
     lines = []
     for finding in findings:

@@ -5,31 +5,31 @@ import sys
 from typing import TextIO
 
 from howdah._native import format_bytes, format_duration
-from howdah.measure.probe import Quiet
-from howdah.probing.probing import Taken
+from howdah.measure.probe import ProbeDisplay
+from howdah.probing.prober import ProbeUpdate
 from howdah.text import count, some
 from howdah.values.probe import Burst, Others, Probe
 
 LINE_S = 10.0
-"""Without a terminal: how often a line is written."""
-LEAST_TOLD = 0.5
-"""Probability of a class that is told; below it another may be as likely."""
+"""How often a line is written where there is no terminal."""
+LEAST_NAMED = 0.5
+"""The least probability of a class that is named; below it another may be as likely."""
 _BY = {"icmp": "ICMP echo", "udp": "UDP"}
 
 
-class Lines(Quiet):
-    """What must be said, and a line every LINE_S, for logs."""
+class ProbeLines(ProbeDisplay):
+    """Writes what must be said, and a line every LINE_S, for logs."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self._next_s = LINE_S
-        self._progress = Progress()
+        self._progress = _ProbeProgress()
 
     def say(self, line: str) -> None:
-        """Writes it."""
+        """Writes the line."""
         print(f"howdah: {line}", file=self._stream, flush=True)
 
-    def look(self, taken: Taken, for_s: float) -> None:
+    def look(self, taken: ProbeUpdate, for_s: float) -> None:
         """Writes a line when it is time."""
         line = self._progress.line(taken, for_s)
         if taken.elapsed_s >= self._next_s:
@@ -37,11 +37,11 @@ class Lines(Quiet):
             self.say(line)
 
 
-class Terminal(Lines):
-    """One line that stays in place, and vanishes at the end."""
+class ProbeTerminal(ProbeLines):
+    """Draws one line that stays in place and vanishes at the end."""
 
     def __init__(self) -> None:
-        # Loaded for a terminal only.
+        # rich is loaded for a terminal only.
         from rich.console import Console  # noqa: PLC0415
         from rich.live import Live  # noqa: PLC0415
 
@@ -49,11 +49,11 @@ class Terminal(Lines):
         self._live = Live(console=Console(stderr=True, highlight=False), auto_refresh=False, transient=True)
 
     def say(self, line: str) -> None:
-        """Writes it above the line."""
+        """Writes ``line`` above the line that stays."""
         self._live.stop()
         super().say(line)
 
-    def look(self, taken: Taken, for_s: float) -> None:
+    def look(self, taken: ProbeUpdate, for_s: float) -> None:
         """Draws the line."""
         from rich.text import Text  # noqa: PLC0415
 
@@ -66,15 +66,15 @@ class Terminal(Lines):
         self._live.stop()
 
 
-class Progress:
+class _ProbeProgress:
     """The least round trip so far, and the last."""
 
     def __init__(self) -> None:
         self._least_s = math.inf
         self._now_s = math.inf
 
-    def line(self, taken: Taken, for_s: float) -> str:
-        """How it stands: ``3.1 of 7 s, least 20.08 ms, now 21.30 ms, 312 of 320 answered``."""
+    def line(self, taken: ProbeUpdate, for_s: float) -> str:
+        """The line ``3.1 of 7 s, least 20.08 ms, now 21.30 ms, 312 of 320 answered``."""
         known_s = [look.rtt_s for look in taken.looks if look.rtt_s is not None]
         if known_s:
             self._least_s, self._now_s = min(self._least_s, *known_s), known_s[-1]
@@ -84,7 +84,7 @@ class Progress:
 
 
 def in_words(probe: Probe, host: str) -> str:
-    """What a probing showed, a line for each thing."""
+    """The lines of what a probing showed."""
     counts = probe.counts
     where = host if host == probe.address else f"{host} ({probe.address})"
     least = "" if probe.base_is_seen else " or less: the path was hardly ever without a queue"
@@ -112,16 +112,16 @@ def in_words(probe: Probe, host: str) -> str:
     return "\n".join([*lines, *(f"warning: {note}" for note in probe.notes)])
 
 
-def others(heard: Others) -> str:
+def others(found: Others) -> str:
     """Who else is there: ``1 BBR, 1 CUBIC (0.94)``, or why that cannot be told."""
-    if heard.background is None or heard.probability is None:
-        return f"cannot tell: {heard.why}"
-    likely = sorted(heard.classes.items(), key=lambda item: -item[1])
-    if heard.new:
-        return f"something I have not seen; nearest to it is {_class(*likely[0])}"
-    if heard.probability >= LEAST_TOLD:
+    if found.background is None or found.probability is None:
+        return f"cannot tell: {found.why}"
+    likely = sorted(found.classes.items(), key=lambda item: -item[1])
+    if found.new:
+        return f"none of the known classes; nearest to it is {_class(*likely[0])}"
+    if found.probability >= LEAST_NAMED:
         return _class(*likely[0])
-    bbr = "" if heard.bbr is None else f"; any BBR ({heard.bbr:.2f})"
+    bbr = "" if found.bbr is None else f"; any BBR ({found.bbr:.2f})"
     return f"cannot tell: perhaps {' or '.join(_class(*each) for each in likely[:2])}{bbr}"
 
 
@@ -130,13 +130,13 @@ def _class(name: str, probability: float) -> str:
 
 
 def _sent(bursts: list[Burst]) -> str:
-    """As ``1.9 GB: cubic 5.1 s, bbr 5.1 s, cubic 5 s``."""
+    """The words ``1.9 GB: cubic 5.1 s, bbr 5.1 s, cubic 5 s``."""
     each = some(f"{burst.congestion_control} {burst.end_s - burst.start_s:.1f} s" for burst in bursts)
     return f"{format_bytes(sum(burst.bytes for burst in bursts))}: {each}"
 
 
 def ms(seconds: float) -> str:
-    """Milliseconds, to 10 µs."""
+    """A time in milliseconds, to 10 µs."""
     return f"{seconds * 1e3:.2f} ms"
 
 
@@ -156,7 +156,7 @@ def _room(probe: Probe) -> str:
 
 
 def _share(fraction: float) -> str:
-    """In percent; what is not nothing is not said to be."""
+    """A fraction in percent; a small one is never shown as 0 %, nor a large one as 100 %."""
     if 0 < fraction < 0.001:
         return "under 0.1 %"
     if 0.999 < fraction < 1:

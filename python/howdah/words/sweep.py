@@ -6,15 +6,15 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from howdah._native import format_duration, format_rate
-from howdah.measure.estimate import run_s, total_s
-from howdah.measure.plan import Cell, SweepPlan
-from howdah.measure.runs import Measured
-from howdah.measure.sweep import Todo
+from howdah.measure.plan import SweepCell, SweepPlan
+from howdah.measure.runs import RunMeasured
+from howdah.measure.schedule import run_s, total_s
+from howdah.measure.sweep import SweepDisplay, Todo
 from howdah.text import count, printable
 
 
-class Lines:
-    """A line for each run on standard error."""
+class SweepLines(SweepDisplay):
+    """Writes a line for each run on standard error."""
 
     def __init__(self, plan: SweepPlan, now_s: Callable[[], float] = time.monotonic) -> None:
         self._plan = plan
@@ -25,25 +25,25 @@ class Lines:
         self._costs_s: dict[str, float] = {}
 
     def begins(self, todo: Todo) -> None:
-        """What is left, and how long it takes."""
+        """Writes what is left, and how long it takes."""
         self._runs = sum(len(runs) for _, runs in todo)
         if not self._runs:
             return
         self._total_s = self._left_s = total_s(todo, self._plan)
         self._begun_s = self._now_s()
-        cells = {str(left.cell): left.cell for _, runs in todo for left in runs}
-        # A run's share of its lab is not known apart; all costs are scaled to the same sum.
-        alone_s = sum(run_s(left.cell, self._plan) for _, runs in todo for left in runs)
+        cells = {str(run.cell): run.cell for _, runs in todo for run in runs}
+        # The cost of a lab is not known for each run, so all costs are scaled to the same sum.
+        alone_s = sum(run_s(run.cell, self._plan) for _, runs in todo for run in runs)
         scale = self._total_s / alone_s if alone_s else 1.0
         self._costs_s = {name: scale * run_s(cell, self._plan) for name, cell in cells.items()}
         until = datetime.now().astimezone() + timedelta(seconds=self._total_s)
-        _say(
+        _write(
             f"sweep {self._plan.id}: {count(self._runs, 'run')} left, about "
             f"{format_duration(round(self._total_s))}, until {until:%H:%M}"
         )
 
-    def measured(self, one: Measured) -> None:
-        """The run, and the time left, by how the time so far compares with what was expected."""
+    def measured(self, one: RunMeasured) -> None:
+        """Writes the run, and the time left by how the time so far compares with what was expected."""
         if not one.attempt:
             self._made += 1
             self._left_s -= self._costs_s[one.cell]
@@ -54,22 +54,12 @@ class Lines:
         note = " late" if one.late else ""
         again = f" attempt {one.attempt + 1}" if one.attempt else ""
         place = f"[{self._made}/{self._runs}]"
-        _say(f"{place} {one.cell}, repeat {one.repeat + 1}{again}: {rate}{note} · {left}")
-
-
-class Quiet:
-    """Says nothing."""
-
-    def begins(self, todo: Todo) -> None:
-        """Nothing."""
-
-    def measured(self, one: Measured) -> None:
-        """Nothing."""
+        _write(f"{place} {one.cell}, repeat {one.repeat + 1}{again}: {rate}{note} · {left}")
 
 
 def table(plan: SweepPlan, todo: Todo) -> str:
     """What a sweep would do: each cell with its repeats, the runs left and the time of one."""
-    left: dict[Cell, int] = {}
+    left: dict[SweepCell, int] = {}
     for _, runs in todo:
         for each in runs:
             left[each.cell] = left.get(each.cell, 0) + 1
@@ -88,9 +78,9 @@ def table(plan: SweepPlan, todo: Todo) -> str:
     return "\n".join([*lines, f"{count(runs_left, 'run')} left {where}, about {took}; sweep {plan.id}"])
 
 
-def _by_rtt(cell: Cell) -> tuple[object, ...]:
+def _by_rtt(cell: SweepCell) -> tuple[object, ...]:
     return (cell.rtt_ns or 0, cell.congestion_control, cell.streams, cell.buffer_bytes or 0, str(cell))
 
 
-def _say(line: str) -> None:
+def _write(line: str) -> None:
     print(f"howdah: {printable(line)}", file=sys.stderr, flush=True)

@@ -1,19 +1,23 @@
-"""A run of traffic in a few lines."""
+"""A run of traffic for people: a line while it lasts, and a few that sum it up."""
 
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 import msgspec
 
 from howdah import HowdahError
 from howdah._native import format_bytes, format_duration, format_rate
-from howdah.text import count
-from howdah.traffic.account import LoadAccount, Traffic
+from howdah.text import count, printable
+from howdah.traffic.account import LoadAccount, LoadSample, Traffic
+from howdah.traffic.pattern import Pattern
+from howdah.traffic.run import TrafficDisplay
 from howdah.values.record import Record
 
 
 def summary(record: Record, file: Path | None) -> str:
     """What each load offered, sent and lost, and where the record is."""
-    lines = told(record)
+    lines = described(record)
     if "lateness" in record.flags:
         lines.append("warning: this machine was too slow for the link; the rates are not the path's")
     if file is not None:
@@ -21,8 +25,8 @@ def summary(record: Record, file: Path | None) -> str:
     return "\n".join(lines)
 
 
-def told(record: Record) -> list[str]:
-    """The same of a record alone, in lines; none when nothing was begun. Raises HowdahError."""
+def described(record: Record) -> list[str]:
+    """The lines of the record alone; none when nothing was begun. Raises HowdahError."""
     if record.traffic is None:
         return []
     try:
@@ -68,3 +72,78 @@ def _datagrams(load: LoadAccount) -> list[str]:
         if number:
             parts.append(f"{number:,} {words}")
     return parts
+
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LINE_S = 10.0
+"""How often a line is written where there is no terminal."""
+
+
+class ArrivalRates:
+    """The rate at which each load arrives at the far host, from its last two samples."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, LoadSample] = {}
+        self._last: dict[str, LoadSample] = {}
+
+    def line(self, pattern: Pattern, now_s: float, samples: dict[str, LoadSample]) -> str:
+        """The line ``12 of 60 s: udp1 300 Mb/s, tcp2 180 Mb/s``."""
+        for name, sample in samples.items():
+            last = self._last.get(name)
+            if last is None or sample.t_s > last.t_s:
+                if last is not None:
+                    self._before[name] = last
+                self._last[name] = sample
+        head = f"{int(min(now_s, pattern.duration_s))} of {pattern.duration_s:g} s"
+        loads = [f"{load.name} {self._rate(load.name)}" for load in pattern.loads if load.name in self._last]
+        return f"{head}: {', '.join(loads)}" if loads else head
+
+    def _rate(self, name: str) -> str:
+        last, before = self._last[name], self._before.get(name)
+        bits = (last.received_bytes - (before.received_bytes if before else 0)) * 8
+        return format_rate(max(0.0, bits / (last.t_s - (before.t_s if before else 0.0))))
+
+
+class TrafficLines(TrafficDisplay):
+    """Writes a line every LINE_S, for logs."""
+
+    def __init__(self, pattern: Pattern, stream: TextIO | None = None) -> None:
+        self._pattern, self._stream = pattern, stream or sys.stderr
+        self._rates, self._next_s = ArrivalRates(), LINE_S
+
+    def progress(self, now_s: float, samples: dict[str, LoadSample]) -> None:
+        """Writes a line when it is time."""
+        line = self._rates.line(self._pattern, now_s, samples)
+        if now_s >= self._next_s:
+            self._next_s += LINE_S
+            print("howdah:", printable(line), file=self._stream)
+
+
+class TrafficTerminal(TrafficDisplay):
+    """Draws a line that stays in place and vanishes at the end."""
+
+    def __init__(self, pattern: Pattern, console: "Console | None" = None) -> None:
+        # rich is loaded for a terminal only.
+        from rich.console import Console  # noqa: PLC0415
+        from rich.live import Live  # noqa: PLC0415
+
+        self._pattern, self._rates = pattern, ArrivalRates()
+        console = console or Console(stderr=True, highlight=False)
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+
+    def begins(self) -> None:
+        """Takes the terminal, which ssh had until now, for passwords."""
+        self._live.start()
+
+    def progress(self, now_s: float, samples: dict[str, LoadSample]) -> None:
+        """Draws the line."""
+        from rich.text import Text  # noqa: PLC0415
+
+        line = self._rates.line(self._pattern, now_s, samples)
+        self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
+
+    def close(self) -> None:
+        """Takes the line away."""
+        self._live.stop()

@@ -1,4 +1,4 @@
-//! What an algorithm is told, and what it is asked. The calls are those of Linux's
+//! What an algorithm is given, and what it answers. The calls are those of Linux's
 //! `struct tcp_congestion_ops`.
 
 use crate::Window;
@@ -6,7 +6,7 @@ use crate::Window;
 /// One ACK. Segments are counted from the start of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ack {
-    /// When it came, µs.
+    /// The time at which the ACK came, µs.
     pub now_us: u64,
     /// RTT of the newest segment it acknowledges, µs; at least 1.
     pub rtt_us: u64,
@@ -14,7 +14,7 @@ pub struct Ack {
     pub acked: u32,
     /// Segments acknowledged in all, with these.
     pub delivered: u64,
-    /// `delivered` as it was when the newest of these segments was sent.
+    /// The value of `delivered` when the newest of these segments was sent.
     pub delivered_when_sent: u64,
     /// Segments still on their way.
     pub in_flight: u64,
@@ -26,17 +26,18 @@ pub struct Ack {
 
 /// A congestion control.
 pub trait Control {
-    /// `init`: the connection is there, and its handshake took `rtt_us`.
+    /// Linux calls this `init`: the connection is there, and its handshake took `rtt_us`.
     fn begin(&mut self, _window: &mut Window, _rtt_us: u64) {}
 
-    /// `pkts_acked`, then `cong_avoid`; or `cong_control` where the window is its own.
+    /// Linux calls `pkts_acked`, then `cong_avoid`; or `cong_control`, where the control owns the window.
     fn acked(&mut self, window: &mut Window, ack: &Ack);
 
-    /// `ssthresh`: the window after the loss that was just found, segments. Called once for all the
+    /// Linux calls this `ssthresh`: the window after the loss that was just found, segments. It is called
+    /// once for all the
     /// losses of a round trip.
     fn cut(&mut self, window: &Window, now_us: u64) -> u32;
 
-    /// `set_state(Open)`: the losses are repaired.
+    /// Linux calls this `set_state(Open)`: the losses are repaired.
     fn repaired(&mut self, _now_us: u64) {}
 
     /// Whether it sets the window in recovery too, as `cong_control` does. Otherwise the sender
@@ -45,7 +46,7 @@ pub trait Control {
         false
     }
 
-    /// Rate at which segments are spaced, segments per second; absent: sent as ACKs come.
+    /// The rate at which segments are spaced, segments per second. Without one they are sent as ACKs come.
     fn pacing_per_s(&self) -> Option<f64> {
         None
     }

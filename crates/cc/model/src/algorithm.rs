@@ -1,87 +1,110 @@
-//! The algorithms by name.
+//! Describes each algorithm, and finds it by its name.
+
+use std::fmt;
 
 use crate::{
-    Control, Cubic, HighSpeed, Hold, Htcp, Parameter, ParameterError, Reno, Scalable, Target,
-    Values,
+    Control, Parameter, ParameterError, Values,
+    controls::{self, hold::Target},
 };
 
-/// One of the modelled algorithms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// RFC 5681.
-    Reno,
-    /// RFC 9438.
-    Cubic,
-    /// Kelly 2003.
-    Scalable,
-    /// Leith and Shorten 2004.
-    Htcp,
-    /// RFC 3649.
-    HighSpeed,
-    /// A window that is given.
-    Hold,
+/// An algorithm that has a reference model. Its name is that of its folder in `crates/cc/controls`.
+#[derive(Debug, Clone, Copy)]
+pub struct Algorithm {
+    /// The name as users write it and, where Linux has the algorithm, as Linux calls it.
+    pub name: &'static str,
+    /// What its file says of it.
+    pub about: &'static About,
+}
+
+/// What the file of an algorithm says of it: each `model.rs` has one, called `ABOUT`.
+#[derive(Debug)]
+pub struct About {
+    /// The name as papers write it.
+    pub title: &'static str,
+    /// What the algorithm does, in one line, for `howdah cc list`.
+    pub summary: &'static str,
+    /// Whether Linux has the algorithm too.
+    pub in_linux: bool,
+    /// How the window grows, for the table of docs/cc.md.
+    pub growth: &'static str,
+    /// What a loss leaves of the window.
+    pub after_loss: AfterLoss,
+    /// Whether it is fair beside Reno, for the table of docs/cc.md.
+    pub fair_beside_reno: &'static str,
+    /// What can be set, in the order in which the program declares it.
+    pub parameters: &'static [Parameter],
+    /// How the model is made.
+    pub model: Model,
+}
+
+/// How a model is made from the values of its parameters.
+#[derive(Debug, Clone, Copy)]
+pub enum Model {
+    /// The model finds its window itself.
+    Free(fn(&Values) -> Box<dyn Control>),
+    /// The window or the rate is given.
+    Held(fn(Target, &Values) -> Box<dyn Control>),
+}
+
+/// What a loss leaves of the window, as fractions of it: part and whole. No less than
+/// [`Window::FLOOR`](crate::Window::FLOOR) is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterLoss {
+    /// This fraction is left, rounded down.
+    Leaves(u64, u64),
+    /// This fraction is taken, rounded down.
+    Takes(u64, u64),
+    /// What is left lies between two fractions and depends on what happened before.
+    Between((u64, u64), (u64, u64)),
 }
 
 impl Algorithm {
-    /// All of them.
-    pub const ALL: [Algorithm; 6] = [
-        Algorithm::Reno,
-        Algorithm::Cubic,
-        Algorithm::Scalable,
-        Algorithm::Htcp,
-        Algorithm::HighSpeed,
-        Algorithm::Hold,
-    ];
-
-    /// As users write it.
+    /// Every algorithm, in the order of the names.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Algorithm::Reno => "reno",
-            Algorithm::Cubic => "cubic",
-            Algorithm::Scalable => "scalable",
-            Algorithm::Htcp => "htcp",
-            Algorithm::HighSpeed => "highspeed",
-            Algorithm::Hold => "hold",
-        }
+    pub fn all() -> &'static [Algorithm] {
+        &controls::ALL
     }
 
     /// The algorithm of this name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|algorithm| algorithm.name() == name)
+    pub fn named(name: &str) -> Option<&'static Self> {
+        Self::all().iter().find(|algorithm| algorithm.name == name)
     }
 
-    /// What can be set.
+    /// Whether its window or rate is given to it.
     #[must_use]
-    pub const fn parameters(self) -> &'static [Parameter] {
-        match self {
-            Algorithm::Reno | Algorithm::HighSpeed => &[],
-            Algorithm::Cubic => Cubic::PARAMETERS,
-            Algorithm::Scalable => Scalable::PARAMETERS,
-            Algorithm::Htcp => Htcp::PARAMETERS,
-            Algorithm::Hold => Hold::PARAMETERS,
-        }
+    pub fn is_held(&self) -> bool {
+        matches!(self.about.model, Model::Held(_))
     }
 
-    /// A fresh control with the defaults, but for what is `given`. Only hold has a target, and must.
+    /// A fresh control with the defaults, but for what is `given`. A held one must have a target, and only
+    /// a held one may.
     pub fn control(
-        self,
+        &self,
         given: &[(&str, u64)],
         target: Option<Target>,
     ) -> Result<Box<dyn Control>, ParameterError> {
-        let values = Values::new(self.parameters(), given)?;
-        Ok(match (self, target) {
-            (Algorithm::Hold, Some(target)) => Box::new(Hold::new(target, &values)),
-            (Algorithm::Hold, None) => return Err(ParameterError::NoTarget),
-            (_, Some(_)) => return Err(ParameterError::Target { name: self.name() }),
-            (Algorithm::Reno, None) => Box::new(Reno),
-            (Algorithm::Cubic, None) => Box::new(Cubic::new(&values)),
-            (Algorithm::Scalable, None) => Box::new(Scalable::new(&values)),
-            (Algorithm::Htcp, None) => Box::new(Htcp::new(&values)),
-            (Algorithm::HighSpeed, None) => Box::new(HighSpeed::default()),
-        })
+        let values = Values::new(self.about.parameters, given)?;
+        match (self.about.model, target) {
+            (Model::Free(make), None) => Ok(make(&values)),
+            (Model::Held(make), Some(target)) => Ok(make(target, &values)),
+            (Model::Held(_), None) => Err(ParameterError::NoTarget),
+            (Model::Free(_), Some(_)) => Err(ParameterError::Target { name: self.name }),
+        }
+    }
+}
+
+impl fmt::Display for AfterLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let decimal = |(part, whole)| part as f64 / whole as f64;
+        match *self {
+            Self::Takes(0, _) => write!(f, "all"),
+            Self::Takes(part, whole) => write!(f, "{}/{whole}", whole - part),
+            Self::Leaves(part, whole) if whole < 10 => write!(f, "{part}/{whole}"),
+            Self::Leaves(part, whole) => write!(f, "{:.1}", decimal((part, whole))),
+            Self::Between(least, most) => {
+                write!(f, "{:.1} to {:.1}", decimal(least), decimal(most))
+            }
+        }
     }
 }

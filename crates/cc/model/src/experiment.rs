@@ -1,23 +1,25 @@
-//! A simulation as a value: what is asked for, for those who compare a live connection with it.
+//! A simulation described as a value, with which a live connection can be compared.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::{Algorithm, ParameterError, Path, PathError, Simulation, Target, Trace, Window};
+use crate::{
+    Algorithm, ParameterError, Path, PathError, Simulation, Trace, Window, controls::hold::Target,
+};
 
 /// One connection over one path, with losses at given times.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// Its name.
+    /// The name of the algorithm.
     pub algorithm: String,
-    /// What differs from its defaults, in each parameter's unit.
+    /// The parameters that differ from their defaults, each in its unit.
     pub parameters: BTreeMap<String, u64>,
-    /// For hold, and only for it: a window, segments.
+    /// The window that hold holds, segments. Other algorithms take none.
     pub window_segments: Option<u32>,
-    /// For hold, and only for it: a rate on the wire, bits per second.
+    /// The rate on the wire that hold holds, bits per second. Other algorithms take none.
     pub hold_bps: Option<u64>,
     /// RTT of the idle path, ns; 1 µs to 100 s.
     pub rtt_ns: u64,
@@ -25,7 +27,7 @@ pub struct Experiment {
     pub rate_bps: Option<u64>,
     /// What a full segment takes on the wire, bytes.
     pub wire_bytes: u32,
-    /// The same as an IP packet, by which hold reckons; 40 to 65,535.
+    /// The size of the same segment as an IP packet, by which hold reckons; 40 to 65,535 bytes.
     pub packet_bytes: u32,
     /// The most segments that wait at the bottleneck; absent: no limit.
     pub queue_segments: Option<u64>,
@@ -44,45 +46,45 @@ pub struct Experiment {
 /// Why an experiment cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ExperimentError {
-    /// No algorithm of this name.
+    /// There is no algorithm of this name.
     #[error("there is no model of {name}; there are: {known}")]
     Algorithm {
-        /// As given.
+        /// The name as given.
         name: String,
-        /// All names.
+        /// The names of all algorithms.
         known: String,
     },
-    /// Something about the algorithm.
+    /// The parameters or the target do not fit the algorithm.
     #[error(transparent)]
     Parameter(#[from] ParameterError),
-    /// Something about the path.
+    /// The path cannot be.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// Both a window and a rate.
+    /// Both a window and a rate were given.
     #[error("hold takes a window or a rate, not both")]
     TwoTargets,
-    /// Out of range.
+    /// A number is out of range.
     #[error("{what} is {value}; it must be {least} to {most}")]
     Range {
-        /// Which field.
+        /// The name of the field.
         what: &'static str,
-        /// As given.
+        /// The value as given.
         value: u64,
         /// The least allowed.
         least: u64,
         /// The largest allowed.
         most: u64,
     },
-    /// No such ACKs.
+    /// An ACK cannot acknowledge so many segments.
     #[error("ack_segments is {0}; it must be 1 to 1000")]
     Acks(String),
-    /// Losses are not in order.
+    /// The losses are not in order of time.
     #[error("losses_ns must be in order of time")]
     Order,
 }
 
 impl Experiment {
-    /// Runs it.
+    /// Runs the experiment.
     pub fn run(&self) -> Result<Trace, ExperimentError> {
         in_range("start_segments", self.start_segments.into(), 2, 1_000_000)?;
         if !(1.0..=1_000.0).contains(&self.ack_segments) {
@@ -92,7 +94,11 @@ impl Experiment {
         in_range("span_ns", self.span_ns, 0, 3_600_000_000_000)?;
         let unknown = || ExperimentError::Algorithm {
             name: self.algorithm.clone(),
-            known: Algorithm::ALL.map(Algorithm::name).join(", "),
+            known: Algorithm::all()
+                .iter()
+                .map(|algorithm| algorithm.name)
+                .collect::<Vec<_>>()
+                .join(", "),
         };
         let algorithm = Algorithm::named(&self.algorithm).ok_or_else(unknown)?;
         let given: Vec<_> = self

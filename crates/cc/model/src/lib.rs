@@ -12,33 +12,19 @@
 
 mod ack;
 mod algorithm;
-mod cubic;
+pub mod controls;
 mod experiment;
-mod highspeed;
-mod hold;
-mod htcp;
-mod hystart;
 mod parameter;
 mod path;
-mod reno;
-mod scalable;
-mod schedule;
 mod simulation;
 mod trace;
 mod window;
 
 pub use ack::{Ack, Control};
-pub use algorithm::Algorithm;
-pub use cubic::Cubic;
+pub use algorithm::{About, AfterLoss, Algorithm, Model};
 pub use experiment::{Experiment, ExperimentError};
-pub use highspeed::HighSpeed;
-pub use hold::{Hold, Target};
-pub use htcp::Htcp;
 pub use parameter::{Parameter, ParameterError, Unit, Values};
 pub use path::{Path, PathError};
-pub use reno::Reno;
-pub use scalable::Scalable;
-pub use schedule::{CATCH_UP_MAX, LATE_US, Look, Schedule};
 pub use simulation::Simulation;
 pub use trace::{Cut, Round, Trace};
 pub use window::Window;

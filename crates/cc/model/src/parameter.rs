@@ -1,4 +1,4 @@
-//! What can be set in an algorithm. One table each feeds the model, the program of the same name, its help,
+//! The parameters of an algorithm. One table each feeds the model, the program of the same name, its help,
 //! its JSON and its checks.
 
 use howdah_units::{Bytes, Duration, Fraction, UnitError};
@@ -26,17 +26,17 @@ pub enum Unit {
 /// A number that an algorithm reads before its first packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Parameter {
-    /// As users write it and as the program calls it.
+    /// The name as users write it and as the program calls it.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// What the parameter does, in one line.
     pub help: &'static str,
-    /// How it is written.
+    /// How a value is written.
     pub unit: Unit,
-    /// In the algorithm's unit.
+    /// The default, in the algorithm's unit.
     pub default: u64,
-    /// Least allowed, in the algorithm's unit.
+    /// The least value allowed, in the algorithm's unit.
     pub least: u64,
-    /// Most allowed.
+    /// The largest value allowed, in the algorithm's unit.
     pub most: u64,
 }
 
@@ -47,31 +47,31 @@ pub struct Values(Vec<(&'static str, u64)>);
 /// A parameter that does not exist, a value out of its range, or a target in the wrong place.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ParameterError {
-    /// The algorithm has none of this name.
+    /// The algorithm has no parameter of this name.
     #[error("parameter {name} is unknown; known are: {known}")]
     Unknown {
-        /// As given.
+        /// The name as given.
         name: String,
-        /// All names of the algorithm.
+        /// The names of all parameters of the algorithm.
         known: String,
     },
-    /// Out of range.
+    /// The value is out of range.
     #[error("{name} is {value}; it must be {range}")]
     Range {
-        /// Which parameter.
+        /// The name of the parameter.
         name: &'static str,
-        /// As users write it.
+        /// The value as users write it.
         value: String,
-        /// As users write it.
+        /// The range as users write it.
         range: String,
     },
-    /// Hold was not told what.
+    /// Hold was given no target.
     #[error("hold needs a target: a window or a rate")]
     NoTarget,
-    /// A target for an algorithm that finds its window itself.
+    /// A target was given to an algorithm that finds its window itself.
     #[error("{name} takes no target; only hold does")]
     Target {
-        /// Which algorithm.
+        /// The name of the algorithm.
         name: &'static str,
     },
 }
@@ -112,7 +112,7 @@ impl Unit {
 }
 
 impl Parameter {
-    /// One that counts something.
+    /// A parameter that counts something.
     #[must_use]
     pub const fn count(
         name: &'static str,
@@ -129,7 +129,7 @@ impl Parameter {
         }
     }
 
-    /// One that is on unless it is switched off.
+    /// A switch that is on by default.
     #[must_use]
     pub const fn switch(name: &'static str, help: &'static str) -> Self {
         Parameter {
@@ -138,7 +138,7 @@ impl Parameter {
         }
     }
 
-    /// The same counted in `unit`.
+    /// The same parameter, counted in `unit`.
     #[must_use]
     pub const fn in_unit(self, unit: Unit) -> Self {
         Parameter { unit, ..self }

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// One direction that matters: rate, RTT, queue. May change while a simulation runs.
+/// The direction that matters: its rate, RTT and queue. They may change while a simulation runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Path {
     /// RTT of the idle path without serialisation, ns.
@@ -11,7 +11,7 @@ pub struct Path {
     pub segment_ns: u64,
     /// The most segments that wait at the bottleneck; absent: no limit.
     pub queue_segments: Option<u64>,
-    /// Segments that an ACK acknowledges in the mean where nothing is lost, at least 1; receive offload
+    /// Segments that an ACK acknowledges in the mean where nothing is lost, at least 1. Receive offload
     /// makes it many.
     pub ack_segments: f64,
     /// One of so many segments is lost, at random but always the same; absent: none.

@@ -1,4 +1,4 @@
-//! One sender with data without end over one path, from ACK to ACK in virtual time.
+//! A sender with endless data over one path, simulated from ACK to ACK in virtual time.
 //!
 //! Source of the sender: Linux 6.18 `net/ipv4/tcp_input.c`; RFC 6937 for the window in recovery.
 
@@ -6,17 +6,17 @@ use std::collections::VecDeque;
 
 use crate::{Ack, Control, Cut, Path, Round, Trace, Window};
 
-/// See the module. Path and control may be changed between calls of [`Simulation::run_until`].
+/// A sender over a path. Both may be changed between calls of [`Simulation::run_until`].
 #[derive(Debug)]
 pub struct Simulation<C> {
     /// The algorithm.
     pub control: C,
-    /// What the segments go over.
+    /// The path that the segments take.
     pub path: Path,
     window: Window,
     now_ns: u64,
     flight: VecDeque<Segment>,
-    /// Arrived at the far end, which has not acknowledged them yet.
+    /// Segments that have arrived at the far end and are not acknowledged yet.
     unanswered: u32,
     /// Part of the next ACK that they have earned.
     ack_due: f64,

@@ -1,11 +1,11 @@
-//! What a simulation records.
+//! The record of a simulation.
 
 use serde::Serialize;
 
 /// The window at the end of a round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Round {
-    /// When, ns since the start.
+    /// The end of the round trip, ns since the start.
     pub t_ns: u64,
     /// Congestion window, segments.
     pub cwnd_segments: u32,
@@ -18,19 +18,19 @@ pub struct Round {
 /// A loss, or several of one round trip, as the algorithm answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Cut {
-    /// When it was found, ns since the start.
+    /// The time at which the loss was found, ns since the start.
     pub t_ns: u64,
-    /// Window before, segments.
+    /// The window before the loss, segments.
     pub before_segments: u32,
-    /// Window when it is repaired, segments.
+    /// The window when the loss is repaired, segments.
     pub after_segments: u32,
 }
 
 /// A whole run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Trace {
-    /// In order of time; the first is the start.
+    /// The round trips in order of time. The first is the start.
     pub rounds: Vec<Round>,
-    /// In order of time.
+    /// The cuts in order of time.
     pub cuts: Vec<Cut>,
 }

@@ -7,7 +7,7 @@
 pub struct Window {
     /// How much may be in flight.
     pub cwnd: u32,
-    /// Slow start ends here; [`Window::NO_THRESHOLD`] as long as nothing ended it.
+    /// The window at which slow start ends; [`Window::NO_THRESHOLD`] as long as nothing ended it.
     pub ssthresh: u32,
     /// Segments acknowledged towards the next growth of `cwnd`.
     pub count: u32,
@@ -38,7 +38,7 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
-    /// Slow start up to the threshold; beyond, `avoid` with the segments that are left over.
+    /// Grows by slow start up to the threshold; beyond, by `avoid` with the segments that are left over.
     pub fn grow(&mut self, acked: u32, avoid: impl FnOnce(&mut Self, u32)) {
         let left = match self.in_slow_start() {
             true => self.slow_start(acked),

@@ -1,18 +1,26 @@
-//! What holds for each algorithm whatever happens: floor, cut, growth.
+//! Floor, cut and growth of each algorithm keep to what is specified, whatever happens.
 
 use howdah_cc_model::{
-    Ack, Algorithm, Control, HighSpeed, Hold, Htcp, LATE_US, Path, Simulation, Target, Values,
-    Window,
+    Ack, AfterLoss, Algorithm, Control, Path, Simulation, Values, Window,
+    controls::{
+        highspeed::HighSpeed,
+        hold::{Hold, LATE_US, Target},
+        htcp::Htcp,
+    },
 };
 use proptest::prelude::*;
 
-fn control(algorithm: Algorithm) -> Box<dyn Control> {
-    let target = (algorithm == Algorithm::Hold).then_some(Target::Window(300));
+fn control(algorithm: &Algorithm) -> Box<dyn Control> {
+    let target = algorithm.is_held().then_some(Target::Window(300));
     algorithm.control(&[], target).unwrap()
 }
 
-fn any_algorithm() -> impl Strategy<Value = Algorithm> {
-    prop::sample::select(Algorithm::ALL.to_vec())
+fn named(name: &str) -> &'static Algorithm {
+    Algorithm::named(name).unwrap()
+}
+
+fn any_algorithm() -> impl Strategy<Value = &'static Algorithm> {
+    prop::sample::select(Algorithm::all().iter().collect::<Vec<_>>())
 }
 
 /// What happens to a connection next.
@@ -95,16 +103,21 @@ fn play(
     }
 }
 
-/// What the file of an algorithm says that a loss leaves of a window; H-TCP's depends on its past.
-fn left_by_a_loss(algorithm: Algorithm, cwnd: u32) -> Option<u32> {
-    let left = match algorithm {
-        Algorithm::Reno => cwnd / 2,
-        Algorithm::Cubic => (u64::from(cwnd) * 717 / 1024) as u32,
-        Algorithm::Scalable => cwnd - cwnd / 8,
-        Algorithm::Hold => cwnd,
-        Algorithm::Htcp | Algorithm::HighSpeed => return None,
+/// The least and the most that a loss leaves of a window, by what the file of an algorithm says.
+fn left_by_a_loss(algorithm: &Algorithm, cwnd: u32) -> (u32, u32) {
+    let cwnd = u64::from(cwnd);
+    let (least, most) = match algorithm.about.after_loss {
+        AfterLoss::Leaves(part, whole) => (cwnd * part / whole, cwnd * part / whole),
+        AfterLoss::Takes(part, whole) => {
+            let left = cwnd - cwnd * part / whole;
+            (left, left)
+        }
+        AfterLoss::Between(least, most) => {
+            (cwnd * least.0 / least.1, (cwnd * most.0).div_ceil(most.1))
+        }
     };
-    Some(left.max(2))
+    let floored = |left: u64| (left as u32).max(Window::FLOOR);
+    (floored(least), floored(most))
 }
 
 proptest! {
@@ -132,9 +145,9 @@ proptest! {
         let mut window = Window::new(cwnd, Some(cwnd));
         let mut wrong = None;
         play(&mut *control(algorithm), &mut window, &events, |_, before, _, cut| {
-            let specified = left_by_a_loss(algorithm, before.cwnd);
-            if specified.is_some() && cut.is_some() && cut != specified {
-                wrong = Some((before.cwnd, cut, specified));
+            let (least, most) = left_by_a_loss(algorithm, before.cwnd);
+            if cut.is_some_and(|cut| !(least..=most).contains(&cut)) {
+                wrong = Some((before.cwnd, cut, least, most));
             }
         });
         prop_assert_eq!(wrong, None);
@@ -280,27 +293,31 @@ fn a_lower_target_spaces_at_once_while_the_window_follows_the_flight() {
 
 #[test]
 fn what_is_out_of_range_is_refused_by_name() {
-    let refused = |algorithm: Algorithm, given: &[(&str, u64)], target| {
-        algorithm.control(given, target).err().unwrap().to_string()
+    let refused = |name: &str, given: &[(&str, u64)], target| {
+        named(name)
+            .control(given, target)
+            .err()
+            .unwrap()
+            .to_string()
     };
     assert_eq!(
-        refused(Algorithm::Scalable, &[("ai_packets", 0)], None),
+        refused("scalable", &[("ai_packets", 0)], None),
         "ai_packets is 0; it must be 2 to 10000"
     );
     assert_eq!(
-        refused(Algorithm::Htcp, &[("gain", 1)], None),
+        refused("htcp", &[("gain", 1)], None),
         "parameter gain is unknown; known are: rtt_scaling, bandwidth_switch"
     );
     assert_eq!(
-        refused(Algorithm::Reno, &[("gain", 1)], None),
+        refused("reno", &[("gain", 1)], None),
         "parameter gain is unknown; known are: none"
     );
     assert_eq!(
-        refused(Algorithm::Hold, &[], None),
+        refused("hold", &[], None),
         "hold needs a target: a window or a rate"
     );
     assert_eq!(
-        refused(Algorithm::Cubic, &[], Some(Target::Window(9))),
+        refused("cubic", &[], Some(Target::Window(9))),
         "cubic takes no target; only hold does"
     );
     assert!(Path::new(1_000_000, Some(0), 1538).is_err());

@@ -1,6 +1,6 @@
-//! The schedule behind a held rate, over timers that are late: what is made good, and what never leaves.
+//! The schedule behind a held rate makes good what late timers cost, and never sends more than it may.
 
-use howdah_cc_model::{LATE_US, Look, Schedule};
+use howdah_cc_model::controls::hold::{LATE_US, Look, Schedule};
 use proptest::prelude::*;
 
 const SEGMENT_BYTES: u64 = 1538;

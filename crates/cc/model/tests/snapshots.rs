@@ -1,10 +1,13 @@
-//! The window of each round trip, kept in `tests/snapshots/`; the figures of docs/cc.md are drawn from
-//! these files. A run that differs fails; `make snapshots` accepts what has changed.
+//! The window of each round trip, kept in each control's `snapshot.csv`, and the table of docs/cc.md; its
+//! figures are drawn from these files. A run that differs fails; `make snapshots` accepts what has changed.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path as FilePath, PathBuf};
 
-use howdah_cc_model::{Algorithm, Hold, Path, Simulation, Target, Trace, Values, Window};
+use howdah_cc_model::{
+    Algorithm, Path, Simulation, Trace, Values, Window,
+    controls::hold::{Hold, Target},
+};
 
 const WIRE_BYTES: u32 = 1538;
 const PACKET_BYTES: u32 = 1500;
@@ -13,7 +16,7 @@ const SECOND: u64 = 1_000 * MS;
 const INITIAL_WINDOW: u32 = 10;
 
 /// 100 Mb/s, 40 ms, a queue of half a BDP; what does not fit is lost.
-fn overflow(algorithm: Algorithm) -> Trace {
+fn overflow(algorithm: &Algorithm) -> Trace {
     let mut path = Path::new(40 * MS, Some(100_000_000), WIRE_BYTES).unwrap();
     path.queue_segments = path.bdp_segments().map(|segments| segments / 2);
     let control = algorithm.control(&[], None).unwrap();
@@ -23,7 +26,7 @@ fn overflow(algorithm: Algorithm) -> Trace {
 }
 
 /// 1 Gb/s, 100 ms, a queue that holds all: two segments are lost, 10 s apart, at a large window.
-fn recovery(algorithm: Algorithm) -> Trace {
+fn recovery(algorithm: &Algorithm) -> Trace {
     let path = Path::new(100 * MS, Some(1_000_000_000), WIRE_BYTES).unwrap();
     let control = algorithm.control(&[], None).unwrap();
     let mut run = Simulation::new(control, path, Window::new(5_000, Some(5_000)));
@@ -82,60 +85,99 @@ fn written(runs: &[(&str, Trace)]) -> String {
     text
 }
 
-fn check(algorithm: Algorithm, runs: &[(&str, Trace)]) {
-    let file = format!("tests/snapshots/{}.csv", algorithm.name());
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(&file);
-    let now = written(runs);
-    if std::env::var_os("HOWDAH_SNAPSHOTS").is_some_and(|value| value == "write") {
-        std::fs::write(&path, now).unwrap();
+/// Where the table of docs/cc.md begins and ends.
+const TABLE: (&str, &str) = (
+    "<!-- controls, written by make snapshots -->\n",
+    "<!-- end of controls -->\n",
+);
+
+fn table() -> String {
+    let mut text = String::from(
+        "| | Linux's name | growth | a loss leaves | fair beside Reno |\n| --- | --- | --- | --- | --- |\n",
+    );
+    for algorithm in Algorithm::all() {
+        let about = algorithm.about;
+        let name = match about.in_linux {
+            true => format!("`{}`", algorithm.name),
+            false => "ours alone".to_owned(),
+        };
+        writeln!(
+            text,
+            "| {} | {name} | {} | {} | {} |",
+            about.title, about.growth, about.after_loss, about.fair_beside_reno,
+        )
+        .unwrap();
+    }
+    text
+}
+
+fn writes() -> bool {
+    std::env::var_os("HOWDAH_SNAPSHOTS").is_some_and(|value| value == "write")
+}
+
+/// The first difference between what is kept in `file` and what is so `now`.
+fn difference(file: &FilePath, kept: &str, now: &str) -> Option<String> {
+    let shown = file.display();
+    let mut lines = kept.lines().zip(now.lines()).enumerate();
+    if let Some((index, (kept, now))) = lines.find(|(_, (kept, now))| kept != now) {
+        let line = index + 1;
+        return Some(format!("{shown}, line {line}: kept {kept}, now {now}"));
+    }
+    let (kept, now) = (kept.lines().count(), now.lines().count());
+    (kept != now).then(|| format!("{shown}: kept {kept} lines, now {now}"))
+}
+
+fn repository() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..")
+}
+
+#[test]
+fn every_control_does_what_its_snapshot_says() {
+    let mut differences = vec![];
+    for algorithm in Algorithm::all() {
+        let runs = match algorithm.is_held() {
+            true => vec![("held", held())],
+            false => vec![
+                ("overflow", overflow(algorithm)),
+                ("recovery", recovery(algorithm)),
+            ],
+        };
+        let file = format!("crates/cc/controls/{}/snapshot.csv", algorithm.name);
+        let (file, now) = (repository().join(file), written(&runs));
+        if writes() {
+            std::fs::write(&file, now).unwrap();
+            continue;
+        }
+        let kept = std::fs::read_to_string(&file).unwrap_or_default();
+        differences.extend(difference(&file, &kept, &now));
+    }
+    assert!(
+        differences.is_empty(),
+        "{}; to accept it: make snapshots",
+        differences.join("; ")
+    );
+}
+
+#[test]
+fn the_table_in_the_docs_is_what_the_controls_say_of_themselves() {
+    let file = repository().join("docs/cc.md");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let (before, rest) = text.split_once(TABLE.0).expect("the table's beginning");
+    let (kept, after) = rest.split_once(TABLE.1).expect("the table's end");
+    let now = table();
+    if writes() {
+        std::fs::write(&file, [before, TABLE.0, &now, TABLE.1, after].concat()).unwrap();
         return;
     }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    let lines = kept.lines().zip(now.lines()).enumerate();
-    let differs = lines.clone().find(|(_, (kept, now))| kept != now);
-    if let Some((index, (kept, now))) = differs {
-        panic!(
-            "{file}, line {}: kept {kept}, now {now}; to accept it: make snapshots",
-            index + 1
-        );
+    let differs = difference(&file, kept, &now);
+    assert_eq!(differs, None, "to accept it: make snapshots");
+}
+
+#[test]
+fn every_control_has_a_section_in_the_docs() {
+    let text = std::fs::read_to_string(repository().join("docs/cc.md")).unwrap();
+    for algorithm in Algorithm::all() {
+        let heading = format!("\n## {}\n", algorithm.about.title);
+        assert!(text.contains(&heading), "docs/cc.md lacks {heading:?}");
     }
-    assert_eq!(kept.lines().count(), now.lines().count(), "lines of {file}");
-}
-
-fn check_both(algorithm: Algorithm) {
-    let runs = [
-        ("overflow", overflow(algorithm)),
-        ("recovery", recovery(algorithm)),
-    ];
-    check(algorithm, &runs);
-}
-
-#[test]
-fn reno() {
-    check_both(Algorithm::Reno);
-}
-
-#[test]
-fn cubic() {
-    check_both(Algorithm::Cubic);
-}
-
-#[test]
-fn scalable() {
-    check_both(Algorithm::Scalable);
-}
-
-#[test]
-fn htcp() {
-    check_both(Algorithm::Htcp);
-}
-
-#[test]
-fn highspeed() {
-    check_both(Algorithm::HighSpeed);
-}
-
-#[test]
-fn hold() {
-    check(Algorithm::Hold, &[("held", held())]);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Walks the connections and listeners of a network namespace: tells of each, or carries out orders.
+/* Walks the connections and listeners of a network namespace: reports each, or carries out orders.
  * Which to change is decided outside; an order names a connection by its cookie.
  */
 #include "cgroups.h"
@@ -34,29 +34,29 @@ int list(struct bpf_iter__tcp *ctx)
 {
 	struct sock_common *common = ctx->sk_common;
 	struct tcp_sock *tp = common ? bpf_skc_to_tcp_sock(common) : NULL;
-	struct connection told = {};
+	struct connection found = {};
 	struct flow *flow;
 
 	if (!tp)
 		return 0;
-	told.cookie = bpf_get_socket_cookie(tp);
-	told.family = common->skc_family;
-	told.state = common->skc_state;
-	told.local_port = common->skc_num;
-	told.remote_port = bpf_ntohs(common->skc_dport);
-	read_address(told.local, told.family, &common->skc_rcv_saddr, &common->skc_v6_rcv_saddr);
-	read_address(told.remote, told.family, &common->skc_daddr, &common->skc_v6_daddr);
-	told.window = tp->snd_cwnd;
-	told.srtt_us = tp->srtt_us >> 3;
+	found.cookie = bpf_get_socket_cookie(tp);
+	found.family = common->skc_family;
+	found.state = common->skc_state;
+	found.local_port = common->skc_num;
+	found.remote_port = bpf_ntohs(common->skc_dport);
+	read_address(found.local, found.family, &common->skc_rcv_saddr, &common->skc_v6_rcv_saddr);
+	read_address(found.remote, found.family, &common->skc_daddr, &common->skc_v6_daddr);
+	found.window = tp->snd_cwnd;
+	found.srtt_us = tp->srtt_us >> 3;
 	for (__u32 level = 0; level < CGROUPS_MAX; level++)
-		told.cgroups[level] = cgroup_at(tp, level);
-	read_control(tp, told.control);
+		found.cgroups[level] = cgroup_at(tp, level);
+	read_control(tp, found.control);
 	flow = bpf_sk_storage_get(&flows, tp, 0, 0);
 	if (flow) {
-		told.known = 1;
-		told.flow = *flow;
+		found.known = 1;
+		found.flow = *flow;
 	}
-	bpf_seq_write(ctx->meta->seq, &told, sizeof(told));
+	bpf_seq_write(ctx->meta->seq, &found, sizeof(found));
 	return 0;
 }
 

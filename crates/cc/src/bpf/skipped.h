@@ -22,13 +22,13 @@ struct had {
 	__u32 window; /* at the last ACK that could raise it */
 };
 
-/* Of a threshold that was never set, nothing. */
+/* The threshold, or 0 where none was ever set. */
 static __always_inline __u32 threshold_of(const struct tcp_sock *tp)
 {
 	return tp->snd_ssthresh == TCP_INFINITE_SSTHRESH ? 0 : tp->snd_ssthresh;
 }
 
-/* Before anything leaves: whether something was put right. `cut`: what a loss leaves of had->window. */
+/* Called before anything leaves. Says whether something was put right; `cut` is what a loss leaves of had->window. */
 static __always_inline bool mend(struct tcp_sock *tp, const struct had *had, __u32 cut)
 {
 	__u64 limit = 2ULL * had->most;
@@ -47,7 +47,7 @@ static __always_inline bool mend(struct tcp_sock *tp, const struct had *had, __u
 	return false;
 }
 
-/* At an ACK, before the window grows. */
+/* Called at an ACK, before the window grows. */
 static __always_inline void mend_or_note(struct tcp_sock *tp, struct had *had, __u32 cut)
 {
 	if (mend(tp, had, cut))

@@ -11,8 +11,8 @@ use howdah_wire::Connection;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
-use crate::connect::door::{SETUP_TIMEOUT, TRY_AGAIN_AFTER, Work, duplicate, run};
-use crate::connect::strangers::stream_hello;
+use crate::connect::pending::stream_hello;
+use crate::connect::setup::{SETUP_TIMEOUT, TRY_AGAIN_AFTER, Work, duplicate, run};
 use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::error::TransferError;
@@ -57,8 +57,8 @@ pub fn keep_up(
             stream,
             incarnation,
         };
-        let mut held = Duration::ZERO;
-        let outcome = attempt(context, dialling, connection, work, &mut held);
+        let mut lasted = Duration::ZERO;
+        let outcome = attempt(context, dialling, connection, work, &mut lasted);
         let Err(TransferError::Lost(why)) = outcome else {
             return outcome;
         };
@@ -66,7 +66,7 @@ pub fn keep_up(
             return Err(TransferError::Cancelled);
         }
         let taken = context.connections.taken(stream);
-        let Some(pause) = trouble.pause(taken, held, Instant::now()) else {
+        let Some(pause) = trouble.pause(taken, lasted, Instant::now()) else {
             return Err(TransferError::Stream(format!(
                 "{why}; {} s of new connections brought nothing; check the network between the ends, \
                  then run the same command again to go on",
@@ -99,10 +99,10 @@ impl Trouble {
         }
     }
 
-    /// The pause after a connection that `held` so long broke at `now`, when `taken` pieces have been taken
+    /// The pause after a connection that `lasted` so long broke at `now`, when `taken` pieces have been taken
     /// in all; `None` if it is time to give up.
-    fn pause(&mut self, taken: u64, held: Duration, now: Instant) -> Option<Duration> {
-        if taken > self.taken || held > GIVE_UP_AFTER || self.pause == FIRST_PAUSE {
+    fn pause(&mut self, taken: u64, lasted: Duration, now: Instant) -> Option<Duration> {
+        if taken > self.taken || lasted > GIVE_UP_AFTER || self.pause == FIRST_PAUSE {
             *self = Self {
                 taken,
                 ..Self::new(now)
@@ -119,7 +119,7 @@ fn attempt(
     dialling: &Dialling,
     connection: Connection,
     work: &Work,
-    held: &mut Duration,
+    lasted: &mut Duration,
 ) -> Result<(), TransferError> {
     let opened = connect(context, dialling, connection);
     let again = connection.incarnation > 0;
@@ -133,7 +133,7 @@ fn attempt(
     }
     let since = Instant::now();
     let outcome = run(context, connection, &mut *stream, work);
-    *held = since.elapsed();
+    *lasted = since.elapsed();
     outcome
 }
 
@@ -222,12 +222,12 @@ mod tests {
         assert!(pauses.iter().all(|pause| *pause <= LONGEST_PAUSE));
         let mut trouble = Trouble::new(start);
         for number in 0..1000 {
-            let (taken, held) = match number {
+            let (taken, lasted) = match number {
                 ..500 => (number, Duration::ZERO),
                 _ => (499, 2 * GIVE_UP_AFTER),
             };
             let now = start + GIVE_UP_AFTER * u32::try_from(number).unwrap();
-            assert_eq!(trouble.pause(taken, held, now), Some(FIRST_PAUSE));
+            assert_eq!(trouble.pause(taken, lasted, now), Some(FIRST_PAUSE));
         }
     }
 }

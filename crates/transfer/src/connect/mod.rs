@@ -1,8 +1,8 @@
-//! How data streams come to be: the near end dials, the far end listens and tells strangers from its own.
-//! A connection that breaks is replaced.
+//! How data streams come to be: the near end dials, the far end listens and admits the peers that prove
+//! that they belong to the session. A connection that breaks is replaced.
 
 pub mod connections;
 pub mod dial;
-pub mod door;
-pub mod shaking;
-pub mod strangers;
+pub mod handshakes;
+pub mod pending;
+pub mod setup;

@@ -26,10 +26,11 @@ pub struct Digest {
 
 /// The digests of one end.
 #[derive(Debug)]
-pub struct Digests(Mutex<Way>);
+pub struct Digests(Mutex<Sink>);
 
+/// Where they go.
 #[derive(Debug)]
-enum Way {
+enum Sink {
     Nowhere,
     File(BufWriter<File>),
     Failed(String),
@@ -38,7 +39,7 @@ enum Way {
 impl Digests {
     /// Nobody wants them.
     pub fn nowhere() -> Self {
-        Self(Mutex::new(Way::Nowhere))
+        Self(Mutex::new(Sink::Nowhere))
     }
 
     /// They go to the file at `path`, a line each, as b3sum(1) prints and checks them.
@@ -47,8 +48,8 @@ impl Digests {
         let mut options = File::options();
         options.write(true).create(true).truncate(true).mode(0o600);
         Self(Mutex::new(match options.open(OsStr::from_bytes(path)) {
-            Ok(file) => Way::File(BufWriter::new(file)),
-            Err(error) => Way::Failed(plain(&error)),
+            Ok(file) => Sink::File(BufWriter::new(file)),
+            Err(error) => Sink::Failed(plain(&error)),
         }))
     }
 
@@ -58,24 +59,24 @@ impl Digests {
         digests: impl IntoIterator<Item = Digest>,
         naming: impl Fn() -> &'a Naming,
     ) {
-        let mut way = lock(&self.0);
-        let written = match &mut *way {
-            Way::Nowhere | Way::Failed(_) => Ok(()),
-            Way::File(file) => digests.into_iter().try_for_each(|digest| {
+        let mut sink = lock(&self.0);
+        let written = match &mut *sink {
+            Sink::Nowhere | Sink::Failed(_) => Ok(()),
+            Sink::File(file) => digests.into_iter().try_for_each(|digest| {
                 let name = naming().name(digest.source, &digest.path);
                 write_line(file, &digest, &name)
             }),
         };
         if let Err(error) = written {
-            *way = Way::Failed(plain(&error));
+            *sink = Sink::Failed(plain(&error));
         }
     }
 
     /// Writes what is still held back; why they are not all in their file, if they are not.
     pub fn finish(&self) -> Option<String> {
         match &mut *lock(&self.0) {
-            Way::File(file) => file.flush().err().map(|error| plain(&error)),
-            Way::Failed(why) => Some(why.clone()),
+            Sink::File(file) => file.flush().err().map(|error| plain(&error)),
+            Sink::Failed(why) => Some(why.clone()),
             _ => None,
         }
     }

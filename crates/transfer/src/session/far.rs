@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use howdah_tcp::{Bound, HostLimits, ssh_rtt};
 use howdah_wire::{Direction, FarHello, Hello, Job, Message, Sample, Side};
 
-use crate::connect::door::{Door, reserve};
-use crate::connect::strangers::Strangers;
+use crate::connect::pending::PendingPeers;
+use crate::connect::setup::{StreamSetup, reserve};
 use crate::end::abort::Abort;
 use crate::end::context::{Board, Context};
 use crate::end::digests::Digests;
@@ -57,12 +57,12 @@ pub fn serve(read: OwnedFd, write: OwnedFd) -> Result<(), TransferError> {
         } else {
             None
         };
-        let door = Door::Accept {
+        let stream_setup = StreamSetup::Accept {
             listener,
-            strangers: Strangers::new(token, client),
+            pending: PendingPeers::new(token, client),
             tls,
         };
-        carry_out(&channel, events, &inbox, door, job)
+        carry_out(&channel, events, &inbox, stream_setup, job)
     });
     if let Err(error) = &outcome
         && *error != TransferError::Cancelled
@@ -83,8 +83,8 @@ struct Far {
 fn greet(channel: &Channel) -> Result<Far, TransferError> {
     let identity = Identity::generate()?;
     let ssh = env::var("SSH_CONNECTION").unwrap_or_default();
-    let way = Way::of(&ssh);
-    let bound = reserve(way.server)?;
+    let route = SshRoute::of(&ssh);
+    let bound = reserve(route.server)?;
     let here = |error: &dyn std::fmt::Display| TransferError::Here(error.to_string());
     let port = bound.port();
     let mut token = [0; 32];
@@ -96,21 +96,21 @@ fn greet(channel: &Channel) -> Result<Far, TransferError> {
         key: identity.public_key().to_vec(),
         token,
         limits_json: serde_json::to_vec(&limits).map_err(|error| here(&error))?,
-        addresses: vec![way.name],
+        addresses: vec![route.name],
         port,
         rtt_ns: rtt,
     })));
     Ok(Far {
         identity,
         bound,
-        client: way.client,
+        client: route.client,
         token,
     })
 }
 
-/// How ssh came here.
+/// The ends of the ssh connection that started this process.
 #[derive(Debug, PartialEq)]
-struct Way {
+struct SshRoute {
     /// The address at which it reached this host; without ssh, loopback. Any port.
     server: SocketAddr,
     /// The same address as ssh writes it.
@@ -119,7 +119,7 @@ struct Way {
     client: IpAddr,
 }
 
-impl Way {
+impl SshRoute {
     /// Reads `SSH_CONNECTION`.
     fn of(ssh_connection: &str) -> Self {
         match howdah_tcp::ssh_ends(ssh_connection) {
@@ -187,7 +187,7 @@ fn carry_out(
     channel: &Channel,
     events: SyncSender<Event>,
     inbox: &Receiver<Event>,
-    door: Door,
+    stream_setup: StreamSetup,
     job: Job,
 ) -> Result<(), TransferError> {
     let mark = MemoryMark::now();
@@ -215,7 +215,7 @@ fn carry_out(
         Direction::Push => {
             let destination = expand_home(&job.destination, home);
             Targets::of(job, &destination).and_then(|targets| {
-                receiver::run(&context, inbox, door, targets, mark, &mut report).map(|_| ())
+                receiver::run(&context, inbox, stream_setup, targets, mark, &mut report).map(|_| ())
             })
         }
         Direction::Pull => {
@@ -225,7 +225,7 @@ fn carry_out(
                 .map(|source| expand_home(source, home))
                 .collect();
             Sources::open(&sources).and_then(|sources| {
-                sender::run(&context, inbox, door, sources, mark, &mut report).map(|_| ())
+                sender::run(&context, inbox, stream_setup, sources, mark, &mut report).map(|_| ())
             })
         }
     };
@@ -264,19 +264,19 @@ mod tests {
 
     #[test]
     fn the_way_is_that_of_ssh_and_loopback_without_it() {
-        let way = Way::of("192.0.2.7 51000 198.51.100.2 22");
-        assert_eq!(way.server, (Ipv4Addr::new(198, 51, 100, 2), 0).into());
-        assert_eq!(way.client, IpAddr::from([192, 0, 2, 7]));
-        assert_eq!(way.name, "198.51.100.2");
-        let mapped = Way::of("::ffff:192.0.2.7 51000 ::ffff:198.51.100.2 22");
-        assert_eq!((mapped.server, mapped.client), (way.server, way.client));
+        let route = SshRoute::of("192.0.2.7 51000 198.51.100.2 22");
+        assert_eq!(route.server, (Ipv4Addr::new(198, 51, 100, 2), 0).into());
+        assert_eq!(route.client, IpAddr::from([192, 0, 2, 7]));
+        assert_eq!(route.name, "198.51.100.2");
+        let mapped = SshRoute::of("::ffff:192.0.2.7 51000 ::ffff:198.51.100.2 22");
+        assert_eq!((mapped.server, mapped.client), (route.server, route.client));
         for zone in ["lo", "1"] {
-            let local = Way::of(&format!("fe80::2%{zone} 51000 fe80::1%{zone} 22"));
+            let local = SshRoute::of(&format!("fe80::2%{zone} 51000 fe80::1%{zone} 22"));
             assert_eq!(local.name, format!("fe80::1%{zone}"));
             assert_eq!(local.server.to_string(), "[fe80::1%1]:0");
         }
         for none in ["", "nonsense", "1.2.3.4 5", "1.2.3.4 5 fe80::1 22"] {
-            assert_eq!(Way::of(none).server, (Ipv4Addr::LOCALHOST, 0).into());
+            assert_eq!(SshRoute::of(none).server, (Ipv4Addr::LOCALHOST, 0).into());
         }
     }
 }

@@ -95,17 +95,17 @@ impl<'a> Inbox<'a> {
 
     fn take(&mut self, event: Event) -> Result<Option<Input>, TransferError> {
         match event {
-            Event::Message(Message::Failed(text)) => Err(self.told(&text)),
+            Event::Message(Message::Failed(text)) => Err(self.peer_error(&text)),
             Event::Message(Message::Cancel) => Err(TransferError::Cancelled),
             Event::Message(mut message) => {
                 if let Message::Warning(text) | Message::LeftOut(text) = &mut message {
-                    *text = self.told(text).to_string();
+                    *text = self.peer_error(text).to_string();
                 }
                 if let Message::Steered(Steered {
                     taken: Err(reason), ..
                 }) = &mut message
                 {
-                    *reason = self.told(reason).to_string();
+                    *reason = self.peer_error(reason).to_string();
                 }
                 self.heard = Instant::now();
                 self.finished |= matches!(message, Message::Finished(_));
@@ -134,7 +134,7 @@ impl<'a> Inbox<'a> {
     }
 
     /// The peer's words as one line, of which a terminal obeys nothing.
-    fn told(&self, text: &str) -> TransferError {
+    fn peer_error(&self, text: &str) -> TransferError {
         let text = printable_within(text.as_bytes(), MAX_TEXT_BYTES);
         match self.side {
             Side::Near => TransferError::There(text),

@@ -14,7 +14,7 @@ use howdah_wire::{
     Direction, FarHello, Hello, Job, Memory, Message, Sample, Side, encode, printable_within,
 };
 
-use crate::connect::door::Door;
+use crate::connect::setup::StreamSetup;
 use crate::end::abort::{Abort, lock};
 use crate::end::context::{Board, Context};
 use crate::end::digests::Digests;
@@ -345,13 +345,20 @@ impl Near {
         let mark = MemoryMark::now();
         let mut trace = Trace::new();
         let mut sampled = |round: Vec<Sample>| trace.add(round);
-        let (door, here) = self
+        let (stream_setup, here) = self
             .open(&mut job)
             .inspect_err(|error| say_why(&self.channel.control(), error))?;
         let context = self.begin(&job);
         let account = match here {
             Here::Sources(sources) => {
-                let sent = sender::run(&context, &self.inbox, door, sources, mark, &mut sampled);
+                let sent = sender::run(
+                    &context,
+                    &self.inbox,
+                    stream_setup,
+                    sources,
+                    mark,
+                    &mut sampled,
+                );
                 self.settle(&context, sent.as_ref().err());
                 let sent = sent?;
                 Account {
@@ -366,7 +373,14 @@ impl Near {
                 }
             }
             Here::Targets(targets) => {
-                let got = receiver::run(&context, &self.inbox, door, targets, mark, &mut sampled);
+                let got = receiver::run(
+                    &context,
+                    &self.inbox,
+                    stream_setup,
+                    targets,
+                    mark,
+                    &mut sampled,
+                );
                 self.settle(&context, got.as_ref().err());
                 let got = got?;
                 let peer = got.peer.unwrap_or_default();
@@ -386,8 +400,8 @@ impl Near {
     }
 
     /// Opens what this end needs; a pull's job learns whether its targets are fresh.
-    fn open(&self, job: &mut Job) -> Result<(Door, Here), TransferError> {
-        let door = self.door(job)?;
+    fn open(&self, job: &mut Job) -> Result<(StreamSetup, Here), TransferError> {
+        let stream_setup = self.stream_setup(job)?;
         let here = match job.direction {
             Direction::Push => Here::Sources(Sources::open(&job.sources)?),
             Direction::Pull => {
@@ -396,7 +410,7 @@ impl Near {
                 Here::Targets(targets)
             }
         };
-        Ok((door, here))
+        Ok((stream_setup, here))
     }
 
     /// Sends the job off.
@@ -427,7 +441,7 @@ impl Near {
         }
     }
 
-    fn door(&self, job: &Job) -> Result<Door, TransferError> {
+    fn stream_setup(&self, job: &Job) -> Result<StreamSetup, TransferError> {
         let tls = if job.encrypt {
             Some(Connector::new(&self.identity, &self.hello.key)?)
         } else {
@@ -454,7 +468,7 @@ impl Near {
                 printable_within(names.join(" ").as_bytes(), MAX_TEXT_BYTES)
             )));
         }
-        Ok(Door::Connect {
+        Ok(StreamSetup::Connect {
             addresses,
             token: self.hello.token,
             tls,

@@ -11,7 +11,7 @@ use howdah_wire::{
     Answer, Direction, Finished, Memory, Message, Progress, Sample, Side, StreamSummary, Totals,
 };
 
-use crate::connect::door::{Door, Work};
+use crate::connect::setup::{StreamSetup, Work};
 use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::error::TransferError;
@@ -53,7 +53,7 @@ pub struct Received {
 pub fn run(
     context: &Arc<Context>,
     events: &Receiver<Event>,
-    door: Door,
+    stream_setup: StreamSetup,
     targets: Targets,
     mark: MemoryMark,
     sampled: &mut dyn FnMut(Vec<Sample>),
@@ -84,7 +84,7 @@ pub fn run(
             }
             outcome
         });
-        door.open(context, false, work)?;
+        stream_setup.open(context, false, work)?;
     }
     let mut run = Run {
         context,
@@ -99,7 +99,7 @@ pub fn run(
         listed: Listing::default(),
         liveness: Liveness::new(context.side, context.patience, Instant::now()),
         offered: 0,
-        told: Progress::default(),
+        reported: Progress::default(),
     };
     let outcome = run.until_finished(mark);
     if outcome.is_err() {
@@ -123,7 +123,7 @@ struct Run<'a> {
     wishes: VecDeque<Wish>,
     peer: Option<Finished>,
     listed: Listing,
-    told: Progress,
+    reported: Progress,
     liveness: Liveness,
     /// Files that were offered.
     offered: u64,
@@ -324,11 +324,11 @@ impl Run<'_> {
             taken: self.context.connections.all_taken(),
             current,
         };
-        if progress != self.told {
+        if progress != self.reported {
             self.context
                 .control
                 .say(Message::Progress(progress.clone()));
-            self.told = progress;
+            self.reported = progress;
         }
     }
 }

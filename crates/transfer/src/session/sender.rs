@@ -9,7 +9,7 @@ use howdah_wire::{
     Direction, Finished, Message, Progress, Sample, Side, Steered, Steering, StreamSummary, Totals,
 };
 
-use crate::connect::door::Door;
+use crate::connect::setup::StreamSetup;
 use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::error::TransferError;
@@ -49,7 +49,7 @@ pub struct Sent {
 pub fn run(
     context: &Arc<Context>,
     events: &Receiver<Event>,
-    door: Door,
+    stream_setup: StreamSetup,
     sources: Sources,
     mark: MemoryMark,
     sampled: &mut dyn FnMut(Vec<Sample>),
@@ -73,7 +73,7 @@ pub fn run(
     }
     if !job.dry_run {
         let sending = Arc::clone(&sending);
-        door.open(
+        stream_setup.open(
             context,
             true,
             Arc::new(move |context, connection, stream| sending.work(context, connection, stream)),
@@ -137,7 +137,7 @@ impl Run<'_> {
         let mut sample_at = Instant::now();
         let mut keep_at = sample_at;
         let mut scanned_at = Instant::now();
-        let mut told = None;
+        let mut reported = None;
         let peer = loop {
             let now = Instant::now();
             if now >= sample_at {
@@ -149,11 +149,11 @@ impl Run<'_> {
                 }
             }
             let scanned = self.sending.queue.scanned();
-            let news =
-                told != Some(scanned) && (scanned.complete || now >= scanned_at + SCANNED_EVERY);
+            let news = reported != Some(scanned)
+                && (scanned.complete || now >= scanned_at + SCANNED_EVERY);
             if news {
                 self.context.control.say(Message::Scanned(scanned));
-                told = Some(scanned);
+                reported = Some(scanned);
                 scanned_at = now;
             }
             {
@@ -167,7 +167,7 @@ impl Run<'_> {
             {
                 break finished;
             }
-            let until = if told == Some(scanned) {
+            let until = if reported == Some(scanned) {
                 sample_at
             } else {
                 now + LOOK_EVERY / 10

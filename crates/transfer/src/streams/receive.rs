@@ -126,7 +126,7 @@ impl Receiving {
     pub fn name_files(&self, context: &Context) -> Result<(), TransferError> {
         let stop = || context.abort.stopping();
         self.committer.run(stop, |file| {
-            self.placement.note_named(file.draft.spot())?;
+            self.placement.note_named(file.draft.destination())?;
             context.board.files.fetch_add(1, Ordering::Relaxed);
             let digest = Digest {
                 source: file.piece.source,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use howdah_tcp::{Info, Limit, Settings, SocketPlan};
 use howdah_wire::{Connection, LimitedBy, Sample, StreamSummary, Totals};
 
-use crate::connect::door::NOTSENT_LOWAT_BYTES;
+use crate::connect::setup::NOTSENT_LOWAT_BYTES;
 use crate::end::abort::Abort;
 
 /// Rounds of samples kept. When there are more, every other one goes and the interval doubles.

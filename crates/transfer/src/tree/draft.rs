@@ -10,9 +10,9 @@ use rustix::io::Errno;
 
 use crate::end::abort::lock;
 use crate::error::TransferError;
+use crate::tree::destination::{Destination, set_attributes, temporary_name};
 use crate::tree::durable::lost;
 use crate::tree::source::INSIDE;
-use crate::tree::spot::{Spot, set_attributes, temporary_name};
 
 /// Files from this size on get their space before their content, so that a full disk shows early.
 const PREALLOCATE_BYTES: u64 = 1 << 20;
@@ -29,7 +29,7 @@ const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// A file being written. Dropped before [`Self::give_name`], it leaves nothing behind.
 #[derive(Debug)]
 pub struct Draft {
-    spot: Spot,
+    destination: Destination,
     file: OwnedFd,
     /// Its name beside the target, where the file system has no unnamed files.
     beside: Mutex<Option<Vec<u8>>>,
@@ -43,36 +43,39 @@ impl Draft {
     ///
     /// # Errors
     /// When there is no permission or no space for it.
-    pub(crate) fn create(spot: Spot, size: u64) -> Result<Self, TransferError> {
+    pub(crate) fn create(destination: Destination, size: u64) -> Result<Self, TransferError> {
         let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-        match rustix::fs::openat(&spot.folder, ".", flags, PRIVATE) {
+        match rustix::fs::openat(&destination.folder, ".", flags, PRIVATE) {
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
-                Self::create_beside(spot, size)
+                Self::create_beside(destination, size)
             }
-            Err(error) => Err(TransferError::path("write", &spot.display, error)),
-            Ok(file) => Self::begin(spot, file, None, size),
+            Err(error) => Err(TransferError::path("write", &destination.display, error)),
+            Ok(file) => Self::begin(destination, file, None, size),
         }
     }
 
     /// The same with a name beside the target, which any file system can.
-    pub(crate) fn create_beside(spot: Spot, size: u64) -> Result<Self, TransferError> {
-        let name = temporary_name(&spot.name);
+    pub(crate) fn create_beside(
+        destination: Destination,
+        size: u64,
+    ) -> Result<Self, TransferError> {
+        let name = temporary_name(&destination.name);
         let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let flags = new | OFlags::WRONLY | OFlags::CLOEXEC;
-        match rustix::fs::openat2(&spot.folder, name.as_slice(), flags, PRIVATE, INSIDE) {
-            Err(error) => Err(TransferError::path("write", &spot.display, error)),
-            Ok(file) => Self::begin(spot, file, Some(name), size),
+        match rustix::fs::openat2(&destination.folder, name.as_slice(), flags, PRIVATE, INSIDE) {
+            Err(error) => Err(TransferError::path("write", &destination.display, error)),
+            Ok(file) => Self::begin(destination, file, Some(name), size),
         }
     }
 
     fn begin(
-        spot: Spot,
+        destination: Destination,
         file: OwnedFd,
         beside: Option<Vec<u8>>,
         size: u64,
     ) -> Result<Self, TransferError> {
         let draft = Self {
-            spot,
+            destination,
             file,
             beside: Mutex::new(beside),
             turn: Mutex::new(()),
@@ -85,7 +88,7 @@ impl Draft {
 
     /// The whole path it will have, for messages.
     pub fn display(&self) -> &[u8] {
-        &self.spot.display
+        &self.destination.display
     }
 
     /// Writes `parts`, one behind the other, at `offset`.
@@ -126,13 +129,13 @@ impl Draft {
     }
 
     /// The name it gets.
-    pub fn spot(&self) -> &Spot {
-        &self.spot
+    pub fn destination(&self) -> &Destination {
+        &self.destination
     }
 
     /// The storage has lost bytes of it.
     pub fn lost(&self, error: impl Into<io::Error>) -> TransferError {
-        lost(&self.spot.display, error)
+        lost(&self.destination.display, error)
     }
 
     /// Gives the file its name, which must be complete and on stable storage; a file of that name is
@@ -141,7 +144,7 @@ impl Draft {
     /// # Errors
     /// When the name is refused; nothing is left behind then.
     pub fn give_name(&self) -> Result<(), TransferError> {
-        let name = self.spot.name.as_slice();
+        let name = self.destination.name.as_slice();
         let mut beside = lock(&self.beside);
         if beside.is_none() {
             match self.link(name) {
@@ -154,7 +157,7 @@ impl Draft {
             *beside = Some(other);
         }
         if let Some(beside) = &*beside {
-            self.spot.replace_by(beside)?;
+            self.destination.replace_by(beside)?;
         }
         *beside = None;
         Ok(())
@@ -163,7 +166,7 @@ impl Draft {
     /// Links the unnamed file. Linux before 6.10 lets only the privileged do that by descriptor,
     /// others through `/proc` (open(2), `O_TMPFILE`).
     fn link(&self, name: &[u8]) -> Result<(), Errno> {
-        let folder = &self.spot.folder;
+        let folder = &self.destination.folder;
         match rustix::fs::linkat(&self.file, "", folder, name, AtFlags::EMPTY_PATH) {
             Err(Errno::NOENT | Errno::PERM) => {
                 let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
@@ -180,7 +183,7 @@ impl Draft {
                 return Err(TransferError::Here(format!(
                     "no space left for {}: it has {size} bytes, {free} are free; make room and \
                      run the same command again, complete files are kept",
-                    printable(&self.spot.display)
+                    printable(&self.destination.display)
                 )));
             }
         }
@@ -219,14 +222,18 @@ impl Draft {
     }
 
     fn failed(&self, error: impl Into<io::Error>) -> TransferError {
-        TransferError::path("write", &self.spot.display, error)
+        TransferError::path("write", &self.destination.display, error)
     }
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
         if let Some(beside) = &*lock(&self.beside) {
-            let _ = rustix::fs::unlinkat(&self.spot.folder, beside.as_slice(), AtFlags::empty());
+            let _ = rustix::fs::unlinkat(
+                &self.destination.folder,
+                beside.as_slice(),
+                AtFlags::empty(),
+            );
         }
     }
 }

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{TransferError, plain};
-use crate::tree::spot::temporary_name;
+use crate::tree::destination::temporary_name;
 
 /// What is kept in memory, in bytes, but for the last entry.
 const BUFFER_BYTES: usize = 1 << 20;

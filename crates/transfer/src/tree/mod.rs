@@ -3,12 +3,12 @@
 
 pub mod assembly;
 pub mod commit;
+pub mod destination;
 pub mod draft;
 pub mod durable;
 pub mod folders;
 pub mod place;
 pub mod queue;
 pub mod source;
-pub mod spot;
 pub mod target;
 pub mod write_behind;

@@ -14,11 +14,11 @@ use rustix::io::Errno;
 
 use crate::end::abort::lock;
 use crate::error::TransferError;
+use crate::tree::destination::{Destination, set_attributes, temporary_name, times};
 use crate::tree::draft::Draft;
 use crate::tree::durable;
 use crate::tree::folders::{Folder, Folders};
 use crate::tree::source::{INSIDE, mtime_ns};
-use crate::tree::spot::{Spot, set_attributes, temporary_name, times};
 use crate::tree::target::Target;
 
 /// Folders kept open, so that files of one folder do not look it up again.
@@ -92,15 +92,16 @@ impl Placement {
     ///
     /// # Errors
     /// When its folder cannot be asked what it is.
-    pub fn note_named(&self, spot: &Spot) -> Result<(), TransferError> {
-        self.unflushed.note(&spot.folder, &spot.display)
+    pub fn note_named(&self, destination: &Destination) -> Result<(), TransferError> {
+        self.unflushed
+            .note(&destination.folder, &destination.display)
     }
 
-    /// The spot of an entry; folders above it that are missing are made.
+    /// The destination of an entry; folders above it that are missing are made.
     ///
     /// # Errors
     /// When a folder cannot be made or entered.
-    pub fn spot(&self, source: u16, path: &TreePath) -> Result<Spot, TransferError> {
+    pub fn destination(&self, source: u16, path: &TreePath) -> Result<Destination, TransferError> {
         let (target, relative) = self.relative(source, path)?;
         let display = target.display(&relative);
         let (parent, name) = parent_and_name(&relative);
@@ -111,7 +112,7 @@ impl Placement {
             )));
         }
         let folder = self.folder(source, target, parent)?;
-        Ok(Spot {
+        Ok(Destination {
             folder,
             name: name.to_vec(),
             display,
@@ -123,7 +124,7 @@ impl Placement {
     /// # Errors
     /// When it cannot be made.
     pub fn draft(&self, source: u16, path: &TreePath, size: u64) -> Result<Draft, TransferError> {
-        Draft::create(self.spot(source, path)?, size)
+        Draft::create(self.destination(source, path)?, size)
     }
 
     /// Makes a folder. Its attributes are set by [`Self::finish`], when nothing in it changes any
@@ -165,15 +166,15 @@ impl Placement {
         link: &LinkTarget,
         mtime_ns: i64,
     ) -> Result<(), TransferError> {
-        let spot = self.spot(source, path)?;
-        let failed = |error: Errno| TransferError::path("make link", &spot.display, error);
-        let (folder, name) = (&spot.folder, spot.name.as_slice());
+        let destination = self.destination(source, path)?;
+        let failed = |error: Errno| TransferError::path("make link", &destination.display, error);
+        let (folder, name) = (&destination.folder, destination.name.as_slice());
         match rustix::fs::symlinkat(link.as_bytes(), folder, name) {
             Err(Errno::EXIST) => {
                 let beside = temporary_name(name);
                 rustix::fs::symlinkat(link.as_bytes(), folder, beside.as_slice())
                     .map_err(failed)?;
-                if let Err(error) = spot.replace_by(&beside) {
+                if let Err(error) = destination.replace_by(&beside) {
                     let _ = rustix::fs::unlinkat(folder, beside.as_slice(), AtFlags::empty());
                     return Err(error);
                 }
@@ -182,7 +183,7 @@ impl Placement {
         }
         rustix::fs::utimensat(folder, name, &times(mtime_ns), AtFlags::SYMLINK_NOFOLLOW)
             .map_err(failed)?;
-        self.note_named(&spot)
+        self.note_named(&destination)
     }
 
     /// Gives the folders their attributes, the innermost first, and puts all names on stable storage,

@@ -8,9 +8,9 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::TransferError;
+use crate::tree::destination::refuse_special;
 use crate::tree::durable::lost;
 use crate::tree::source::{BaseName, base_name};
-use crate::tree::spot::refuse_special;
 
 /// Where one source goes.
 #[derive(Debug, Clone)]

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 from howdah import HowdahError
 from howdah.control.bus.access import Access
-from howdah.control.bus.interface import Bus, Change, Entry, Unreachable
+from howdah.control.bus.interface import Bus, Entry, KeyChange, Unreachable, Watch
 from howdah.control.bus.local import LocalBus
-from howdah.control.bus.watch import Watch
 
 if TYPE_CHECKING:
     from howdah.control.bus.jetstream import JetStreamBus
 
-__all__ = ["Access", "Bus", "Change", "Entry", "Unreachable", "Watch", "opened", "prepare"]
+__all__ = ["Access", "Bus", "Entry", "KeyChange", "Unreachable", "Watch", "opened", "prepare"]
 
 
 @asynccontextmanager

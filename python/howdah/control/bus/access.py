@@ -1,4 +1,4 @@
-"""How to show a NATS server who one is, and to know that it is the right one."""
+"""The login to a NATS server, and the check that the server is the right one."""
 
 import importlib
 import re
@@ -25,11 +25,11 @@ class Access:
     ca: Path | None = None
     """Certificates to trust the server by, PEM; null: those of this host."""
     certificate: Path | None = None
-    """Of this client, for servers that ask for one, PEM."""
+    """The certificate of this client, for servers that ask for one, PEM."""
     key: Path | None = None
     """The private key of the certificate, PEM; null: it is in the same file."""
     inbox: str = "_INBOX"
-    """What the subjects of replies to this client begin with, so that a server can keep others from them."""
+    """The beginning of the subjects of replies to this client, so that a server can keep others from them."""
 
     def __post_init__(self) -> None:
         if (self.user is None) != (self.password is None):
@@ -39,18 +39,18 @@ class Access:
             raise HowdahError("NATS: give one of user and password, token, nkey and credentials, not several")
         if self.key is not None and self.certificate is None:
             raise HowdahError(f"NATS: the key {self.key} needs the certificate it belongs to")
-        _check_holds(self.nkey, "seed of a user's nkey", rb"\s*SU[A-Z2-7]{56}\s*")
-        _check_holds(self.credentials, "credentials as nsc writes them", rb"(?s).*JWT-----\s.*SEED-----\s.*")
+        _check_file(self.nkey, "seed of a user's nkey", rb"\s*SU[A-Z2-7]{56}\s*")
+        _check_file(self.credentials, "credentials as nsc writes them", rb"(?s).*JWT-----\s.*SEED-----\s.*")
         for file in (self.ca, self.certificate, self.key):
-            _check_holds(file, "certificates or keys in PEM", rb"(?s).*-----BEGIN .*")
+            _check_file(file, "certificates or keys in PEM", rb"(?s).*-----BEGIN .*")
 
     @property
     def wants_tls(self) -> bool:
-        """Whether it makes sense over TLS only."""
+        """Whether this login makes sense over TLS only."""
         return self.ca is not None or self.certificate is not None
 
     def read(self) -> None:
-        """Reads every file now; who has lost the privilege to do it can still log in again and again."""
+        """Reads every file now, so that a process can still log in when it has given up the privilege."""
         if self.nkey_seed or self.raw_credentials:
             importlib.import_module("nkeys")
         if self.wants_tls:
@@ -58,17 +58,17 @@ class Access:
 
     @cached_property
     def nkey_seed(self) -> str | None:
-        """What the file of the nkey holds."""
+        """The content of the file of the nkey."""
         return None if self.nkey is None else self.nkey.read_text(encoding="ascii").strip()
 
     @cached_property
     def raw_credentials(self) -> str | None:
-        """What the file of the credentials holds."""
+        """The content of the file of the credentials."""
         return None if self.credentials is None else self.credentials.read_text(encoding="utf-8")
 
     @cached_property
     def tls(self) -> ssl.SSLContext:
-        """TLS that checks the server, and shows the client's certificate if there is one."""
+        """The context that checks the server, and shows the client's certificate if there is one."""
         try:
             context = ssl.create_default_context(cafile=self.ca)
             if self.certificate is not None:
@@ -81,7 +81,7 @@ class Access:
         return context
 
     def in_words(self) -> str:
-        """Who one says one is, without a secret."""
+        """The identity that is shown, without a secret."""
         if self.user is not None:
             return f"user {self.user}"
         if self.token is not None:
@@ -92,11 +92,11 @@ class Access:
 
 
 def login(file: Path) -> tuple[str, str]:
-    """User and password in a file, as ``USER:PASSWORD``.
+    """The user and the password in a file, as ``USER:PASSWORD``.
 
     Raises HowdahError when there are none, or when others than the owner may read the file.
     """
-    _check_holds(file, "USER:PASSWORD in one line", rb"[^:\s]+:[^\n]+\n?")
+    _check_file(file, "USER:PASSWORD in one line", rb"[^:\s]+:[^\n]+\n?")
     mode = stat.S_IMODE(file.stat().st_mode)
     if mode & 0o077:
         raise HowdahError(
@@ -106,12 +106,12 @@ def login(file: Path) -> tuple[str, str]:
     return user, password
 
 
-def _check_holds(file: Path | None, what: str, pattern: bytes) -> None:
+def _check_file(file: Path | None, what: str, pattern: bytes) -> None:
     if file is None:
         return
     try:
-        held = file.read_bytes()
+        content = file.read_bytes()
     except OSError as error:
         raise HowdahError(f"NATS: cannot read {file}: {error.strerror}") from None
-    if not re.fullmatch(pattern, held):
+    if not re.fullmatch(pattern, content):
         raise HowdahError(f"NATS: {file} holds no {what}")

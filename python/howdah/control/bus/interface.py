@@ -1,29 +1,18 @@
-"""What a bus is, whichever way its values travel.
+"""What a bus is, whichever way its values travel, and the changes that a reader of it gets.
 
 Values are states and not messages: a later value of a key replaces the one before it, and a reader who
-was slow or away gets the newest one only.
+was slow or away gets the newest one only. So a slow reader costs no more memory than there are keys, and
+never works on what is out of date.
 """
 
+import asyncio
 import re
 from abc import ABC, abstractmethod
-from contextlib import AbstractAsyncContextManager
-from types import TracebackType
+from collections.abc import AsyncIterator, Container
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import NamedTuple, Self
 
 from howdah import HowdahError
-from howdah.control.bus.watch import Change, Watch
-
-__all__ = [
-    "Ballot",
-    "Bus",
-    "Change",
-    "Entry",
-    "Unreachable",
-    "check_key",
-    "check_prefix",
-    "check_ttl",
-    "check_value",
-]
 
 VALUE_MAX_BYTES = 512 * 1024
 """Half of what a NATS server takes in one message by default."""
@@ -36,10 +25,82 @@ class Unreachable(HowdahError):
 
 
 class Entry(NamedTuple):
-    """What a key has."""
+    """The value of a key with its revision."""
 
     value: bytes
     revision: int
+
+
+class KeyChange(NamedTuple):
+    """The new state of a key."""
+
+    key: str
+    value: bytes | None
+    """The new value; null: it was deleted, or its time was over."""
+    revision: int
+    """The revision of the value; for one that is gone, of its end, or its own where the end was not seen."""
+
+
+class Watch:
+    """An iterator over changes, for one reader. It ends when its bus is closed."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self._known: dict[str, int] = {}
+        self._waiting: dict[str, KeyChange] = {}
+        self._wake = asyncio.Event()
+        self._ended = False
+        self._why: Exception | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> KeyChange:
+        """The next change. Raises HowdahError when the bus was closed by its other end."""
+        while not self._waiting:
+            if self._ended:
+                raise self._why or StopAsyncIteration
+            self._wake.clear()
+            await self._wake.wait()
+        return self._waiting.pop(next(iter(self._waiting)))
+
+    async def at_hand(self) -> AsyncIterator[KeyChange]:
+        """The changes that can be read without a wait."""
+        with suppress(TimeoutError, StopAsyncIteration):
+            while True:
+                async with asyncio.timeout(0):
+                    change = await anext(self)
+                yield change
+
+    async def batches(self, pace_s: float) -> AsyncIterator[list[KeyChange]]:
+        """All changes that wait, as soon as there is one, but at most every ``pace_s`` seconds."""
+        async for change in self:
+            yield [change, *[each async for each in self.at_hand()]]
+            await asyncio.sleep(pace_s)
+
+    def tell(self, change: KeyChange) -> None:
+        """Takes in a change, unless the reader has been told the same before."""
+        if change.value is None:
+            if self._known.pop(change.key, None) is None:
+                return
+        elif self._known.get(change.key) == change.revision:
+            return
+        else:
+            self._known[change.key] = change.revision
+        self._waiting.pop(change.key, None)
+        self._waiting[change.key] = change
+        self._wake.set()
+
+    def keep_only(self, present: Container[str]) -> None:
+        """Takes in that of all keys only those ``present`` are still there."""
+        gone = [(key, revision) for key, revision in self._known.items() if key not in present]
+        for key, revision in gone:
+            self.tell(KeyChange(key, None, revision))
+
+    def end(self, why: Exception | None = None) -> None:
+        """Ends the iteration once what waits has been read; with an error if there is a ``why``."""
+        self._ended, self._why = True, why
+        self._wake.set()
 
 
 class Ballot(ABC):
@@ -52,7 +113,7 @@ class Ballot(ABC):
 
     @abstractmethod
     async def get(self, key: str) -> Entry | None:
-        """What the key has now; null: nothing."""
+        """The present value of the key; null: it has none."""
 
     @abstractmethod
     async def swap(self, key: str, value: bytes, expected: int) -> int | None:
@@ -72,13 +133,13 @@ class Bus(Ballot):
 
     @abstractmethod
     async def put(self, key: str, value: bytes, *, ttl_s: int | None = None) -> int:
-        """Replaces what the key has and returns the new revision.
+        """Replaces the value of the key and returns the new revision.
 
         After ``ttl_s``, whole seconds, it is gone again, at most 2 s late, unless put anew.
         """
 
     async def tell(self, key: str, value: bytes) -> None:
-        """Replaces what the key has, without waiting to hear that it did: for what is soon said again.
+        """Replaces the value of the key and waits for no acknowledgement: for what is soon said again.
 
         It may be lost without an error.
         """
@@ -86,7 +147,7 @@ class Bus(Ballot):
 
     @abstractmethod
     async def delete(self, key: str) -> None:
-        """Takes away what the key has, if anything."""
+        """Takes away the value of the key, if it has one."""
 
     @abstractmethod
     def watch(self, prefix: str = "") -> AbstractAsyncContextManager[Watch]:
@@ -103,36 +164,23 @@ class Bus(Ballot):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
 
-def check_key(key: str) -> None:
-    """Raises HowdahError for what cannot be a key."""
+def check(key: str, value: bytes = b"", ttl_s: int | None = None) -> None:
+    """Raises HowdahError for what cannot be a key, a value too large, and a time to live below one second."""
     if not _KEY.fullmatch(key):
         raise HowdahError(
             f"{key!r} cannot be a key on the bus: letters, digits and - _ = / in words with dots between them"
         )
+    if len(value) > VALUE_MAX_BYTES:
+        raise HowdahError(f"{key}: a value of {len(value)} bytes; the bus takes {VALUE_MAX_BYTES} at most")
+    if ttl_s is not None and ttl_s < 1:
+        raise HowdahError(f"{key}: a value lives for at least 1 s on the bus, not {ttl_s} s")
 
 
 def check_prefix(prefix: str) -> None:
     """Raises HowdahError unless ``prefix`` is whole words, each with its dot."""
     if prefix and not (prefix.endswith(".") and _KEY.fullmatch(prefix[:-1])):
         raise HowdahError(f"{prefix!r} cannot be watched on the bus: whole words, each with a dot after it")
-
-
-def check_value(key: str, value: bytes) -> None:
-    """Raises HowdahError for a value too large for the bus."""
-    if len(value) > VALUE_MAX_BYTES:
-        raise HowdahError(f"{key}: a value of {len(value)} bytes; the bus takes {VALUE_MAX_BYTES} at most")
-
-
-def check_ttl(key: str, ttl_s: int | None) -> None:
-    """Raises HowdahError for a time to live below one second."""
-    if ttl_s is not None and ttl_s < 1:
-        raise HowdahError(f"{key}: a value lives for at least 1 s on the bus, not {ttl_s} s")

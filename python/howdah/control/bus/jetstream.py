@@ -5,20 +5,16 @@ from contextlib import asynccontextmanager
 
 from nats.js import api
 
-from howdah.control.bus import bucket as layout
 from howdah.control.bus.access import Access
-from howdah.control.bus.bucket import Bucket
-from howdah.control.bus.connection import Connection
-from howdah.control.bus.follow import Follow
-from howdah.control.bus.interface import Bus, Entry, check_key, check_prefix, check_ttl, check_value
-from howdah.control.bus.refusals import NOT_FOUND, OTHER_REVISION, NoStream, Refused
-from howdah.control.bus.watch import Watch
+from howdah.control.bus.bucket import Bucket, Follow, ending, gone
+from howdah.control.bus.connection import NOT_FOUND, OTHER_REVISION, Connection, NoStream, Refused
+from howdah.control.bus.interface import Bus, Entry, Watch, check, check_prefix
 
 _CONNECT_S = 5.0
 
 
 class JetStreamBus(Bus):
-    """A server that starts empty is a store lost as a whole."""
+    """A bus whose store is lost as a whole when a server starts empty."""
 
     forgets = True
 
@@ -54,42 +50,41 @@ class JetStreamBus(Bus):
 
     @property
     def connection(self) -> int:  # type: ignore[override]
-        """How often the connection broke so far."""
+        """The number of times that the connection broke so far."""
         return self._nats.breaks
 
     async def put(self, key: str, value: bytes, *, ttl_s: int | None = None) -> int:
-        """As a message whose time to live the server keeps."""
-        check_value(key, value)
-        check_ttl(key, ttl_s)
+        """The value is a message whose time to live the server keeps."""
+        check(key, value, ttl_s)
         return await self._publish(key, value, {} if ttl_s is None else {api.Header.MSG_TTL: str(ttl_s)})
 
     async def tell(self, key: str, value: bytes) -> None:
-        """A message to the stream that asks for no acknowledgement, which costs as much as the message."""
-        check_key(key)
-        check_value(key, value)
+        """The message asks for no acknowledgement, which would cost as much as the message."""
+        check(key, value)
         await self._nats.tell(self._bucket.prefix + key, value)
 
     async def get(self, key: str) -> Entry | None:
-        """Asks the leader of the stream, so that nothing older comes back than was put before."""
+        """The leader of the stream answers, so that nothing older comes back than was put before."""
         message = await self._last(key)
-        if message is None or message.seq is None or layout.gone(message.headers):
+        if message is None or message.seq is None or gone(message.headers):
             return None
         return Entry(message.data or b"", message.seq)
 
     async def swap(self, key: str, value: bytes, expected: int) -> int | None:
         """The server compares and writes as one."""
-        check_value(key, value)
+        check(key, value)
         revision = await self._publish_over(key, value, expected)
         if revision is None and expected == 0:
             # The mark of a value that is gone counts as the last message.
             message = await self._last(key)
-            if message and message.seq and layout.gone(message.headers):
+            if message and message.seq and gone(message.headers):
                 revision = await self._publish_over(key, value, message.seq)
         return revision
 
     async def delete(self, key: str) -> None:
         """Leaves a mark for watchers, which goes away later."""
-        await self._publish(key, b"", layout.ending())
+        check(key)
+        await self._publish(key, b"", ending())
 
     @asynccontextmanager
     async def watch(self, prefix: str = "") -> AsyncIterator[Watch]:
@@ -111,7 +106,6 @@ class JetStreamBus(Bus):
         await self._nats.close()
 
     async def _publish(self, key: str, value: bytes, headers: dict[str, str]) -> int:
-        check_key(key)
         try:
             return await self._send(key, value, headers)
         except NoStream:
@@ -132,7 +126,7 @@ class JetStreamBus(Bus):
             return None
 
     async def _last(self, key: str) -> api.RawStreamMsg | None:
-        check_key(key)
+        check(key)
         asking = self._nats.jetstream.get_last_msg(self._bucket.stream, self._bucket.prefix + key)
         try:
             return await self._nats.reply(asking)

@@ -1,16 +1,156 @@
-"""Standing for election on a bus: a task that looks, claims and renews, for as long as it is wanted."""
+"""Who leads: the rules of an election, and a task that stands for it on a bus.
+
+A record on the bus names the holder. The holder renews it, and counts its term from before it sent the
+renewal; another candidate takes the record only after having seen it unchanged for longer than a term.
+Both sides allow for clocks that run apart, so no two terms overlap whatever the delays.
+
+A store may lose all it had (a NATS server that lost its disk), though never go back to an older state.
+Then the record is missing while its holder still leads, so a missing record is waited for as long as one
+that was seen; and a reply counts only on the connection on which it was asked for.
+
+Source: Gray and Cheriton, Leases (SOSP 1989). Deviation: the clock of the server has no part. A record is
+taken by its revision (compare and swap), and each side uses its own clock alone.
+"""
 
 import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from typing import NamedTuple
 
 import msgspec
 
 from howdah import HowdahError
-from howdah.control.bus.election import Election, Record
-from howdah.control.bus.interface import Ballot, Unreachable, check_key
+from howdah.control.bus.interface import Ballot, Unreachable, check
+
+DRIFT = 0.01
+"""A clock may run fast or slow by this fraction; real ones do by a hundredth of it."""
+_LOOKS_PER_TERM = 5
+
+
+class LeaderRecord(msgspec.Struct, frozen=True):
+    """The state of an election on the bus."""
+
+    epoch: int
+    """The number of this term; every later term has a larger one."""
+    holder: str | None
+    """The candidate that leads; null: the term was given back."""
+    ttl_ns: int
+    beat: int
+    """The number of renewals."""
+
+
+class Claim(NamedTuple):
+    """A record to write where the revision is still ``expected`` (0: none)."""
+
+    record: LeaderRecord
+    expected: int
+
+
+class _Sight(NamedTuple):
+    record: LeaderRecord | None
+    revision: int
+    connection: int
+
+
+class _Attempt(NamedTuple):
+    record: LeaderRecord
+    connection: int
+    sent_ns: int
+
+
+class Election:
+    """One candidate, without time, bus or randomness of its own. Its clock counts while the host sleeps."""
+
+    def __init__(self, me: str, ttl_ns: int, *, forgets: bool) -> None:
+        """``me`` names nobody else, ever; ``forgets``: the store may be lost as a whole."""
+        self._me = me
+        self._ttl_ns = ttl_ns
+        self._forgets = forgets
+        self._above = 0
+        self._epoch: int | None = None
+        self._until_ns = 0
+        self._sight: _Sight | None = None
+        self._since_ns = 0
+        self._attempt: _Attempt | None = None
+
+    def epoch(self, now_ns: int) -> int | None:
+        """The term that this candidate holds now; null: it does not lead."""
+        return self._epoch if now_ns < self._until_ns else None
+
+    @property
+    def until_ns(self) -> int:
+        """The end of the term that it holds or held last."""
+        return self._until_ns
+
+    def above(self, epoch: int) -> None:
+        """Later terms get a larger epoch than this, whatever the record says."""
+        self._above = max(self._above, epoch)
+
+    def look(
+        self, record: LeaderRecord | None, revision: int, connection: int, now_ns: int, wall_ms: int
+    ) -> Claim | None:
+        """Takes in what the bus holds (revision 0: nothing), and returns what to write now, if anything.
+
+        ``wall_ms``, since 1970, keeps epochs growing where the record is lost.
+        """
+        if record:
+            self.above(record.epoch)
+        if self._attempt and record == self._attempt.record:
+            self._succeeded(connection)
+        self._attempt = None
+        if self.epoch(now_ns) is not None and record and self._is_mine(record):
+            self._sight = None
+            return Claim(msgspec.structs.replace(record, beat=record.beat + 1), revision)
+        self._epoch = None
+        sight = _Sight(record, revision, connection)
+        if sight != self._sight:
+            self._sight, self._since_ns = sight, now_ns
+        if now_ns < self._since_ns + self._wait_ns(record):
+            return None
+        epoch = max(self._above, wall_ms) + 1
+        return Claim(LeaderRecord(epoch, self._me, self._ttl_ns, 0), revision)
+
+    def sending(self, claim: Claim, connection: int, now_ns: int) -> None:
+        """Notes that a claim is about to be sent; ``connection`` is the one its look was made on."""
+        self._attempt = _Attempt(claim.record, connection, now_ns)
+
+    def written(self, connection: int) -> None:
+        """What was sent has been done; ``connection`` is the one there is now."""
+        self._succeeded(connection)
+        self._attempt = None
+
+    def give_back(self, record: LeaderRecord, revision: int, now_ns: int) -> Claim | None:
+        """Ends the term, and returns what to write so that others need not wait; null: nothing."""
+        mine = self.epoch(now_ns) is not None and self._is_mine(record)
+        self._epoch = None
+        return Claim(msgspec.structs.replace(record, holder=None), revision) if mine else None
+
+    def pause_ns(self, now_ns: int) -> int:
+        """The time until the next look."""
+        pause_ns = self._ttl_ns // _LOOKS_PER_TERM
+        if self._sight and self.epoch(now_ns) is None:
+            due_ns = self._since_ns + self._wait_ns(self._sight.record) - now_ns
+            return min(pause_ns, due_ns) if due_ns > 0 else pause_ns
+        return pause_ns
+
+    def _is_mine(self, record: LeaderRecord) -> bool:
+        return (record.holder, record.epoch) == (self._me, self._epoch)
+
+    def _wait_ns(self, record: LeaderRecord | None) -> int:
+        if record is None:
+            return round(self._ttl_ns * (1 + DRIFT)) if self._forgets else 0
+        return 0 if record.holder is None else round(record.ttl_ns * (1 + DRIFT))
+
+    def _succeeded(self, connection: int) -> None:
+        attempt = self._attempt
+        if attempt and attempt.connection == connection:
+            self._epoch = attempt.record.epoch
+            # The record may be lost before the next look, and the wall clock be set back.
+            self.above(self._epoch)
+            self._until_ns = attempt.sent_ns + round(self._ttl_ns * (1 - DRIFT))
+
 
 _S = 1_000_000_000
 _REPLY_PER_TERM = 0.3
@@ -22,7 +162,7 @@ def boottime_ns() -> int:
 
 
 class Leadership:
-    """Whether this process leads; it knows so by its clock alone, also while the bus is away."""
+    """Whether this process leads. That depends on its clock alone, also while the bus is away."""
 
     def __init__(self, bus: Ballot, key: str, ttl_s: float, clock_ns: Callable[[], int]) -> None:
         self._bus = bus
@@ -31,17 +171,16 @@ class Leadership:
         self._clock_ns = clock_ns
         self._election = Election(uuid.uuid4().hex, round(ttl_s * _S), forgets=bus.forgets)
         self._changed = asyncio.Event()
-        self._told: int | None = None
         self._failure: HowdahError | None = None
 
     @property
     def epoch(self) -> int | None:
-        """Of the term held now, larger than that of any term before it; null: another one may lead."""
+        """The term held now, larger than any term before it; null: another one may lead."""
         return self._election.epoch(self._clock_ns())
 
     @property
     def until_ns(self) -> int:
-        """When the term ends unless it is renewed, by ``boottime_ns``."""
+        """The end of the term unless it is renewed, by ``boottime_ns``."""
         return self._election.until_ns
 
     def above(self, epoch: int) -> None:
@@ -70,7 +209,7 @@ class Leadership:
             while True:
                 with suppress(Unreachable, TimeoutError):
                     await self._look()
-                self._tell()
+                self._changed.set()
                 await asyncio.sleep(self._pause_s())
         except HowdahError as error:
             self._failure = error
@@ -94,19 +233,19 @@ class Leadership:
         if await self._write(claim.record, claim.expected):
             self._election.written(self._bus.connection)
 
-    async def _read(self) -> tuple[Record | None, int]:
+    async def _read(self) -> tuple[LeaderRecord | None, int]:
         async with asyncio.timeout(self._reply_s):
             entry = await self._bus.get(self._key)
         if entry is None:
             return None, 0
         try:
-            return msgspec.json.decode(entry.value, type=Record), entry.revision
+            return msgspec.json.decode(entry.value, type=LeaderRecord), entry.revision
         except msgspec.DecodeError as error:
             raise HowdahError(
                 f"{self._key} on the bus is no record of who leads ({error}); delete it"
             ) from None
 
-    async def _write(self, record: Record, expected: int) -> int | None:
+    async def _write(self, record: LeaderRecord, expected: int) -> int | None:
         async with asyncio.timeout(self._reply_s):
             return await self._bus.swap(self._key, msgspec.json.encode(record), expected)
 
@@ -116,11 +255,6 @@ class Leadership:
         if self._election.epoch(now_ns) is not None:
             pause_ns = min(pause_ns, self._election.until_ns - now_ns)
         return pause_ns / _S
-
-    def _tell(self) -> None:
-        if (epoch := self.epoch) != self._told:
-            self._told = epoch
-            self._changed.set()
 
     async def _change(self) -> None:
         if self._failure:
@@ -141,7 +275,7 @@ async def stand(
     ``ttl_s`` after its last renewal was sent, less 1 %; a reply that takes 0.3 of it counts as lost.
     """
     key = f"leader.{name}"
-    check_key(key)
+    check(key)
     leadership = Leadership(bus, key, ttl_s, clock_ns)
     task = asyncio.create_task(leadership.campaign())
     try:

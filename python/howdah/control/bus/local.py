@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from howdah import HowdahError
-from howdah.control.bus.interface import Bus, Change, Entry, check_key, check_prefix, check_ttl, check_value
-from howdah.control.bus.watch import Watch
+from howdah.control.bus.interface import Bus, Entry, KeyChange, Watch, check, check_prefix
 
 
 class LocalBus(Bus):
@@ -23,20 +22,18 @@ class LocalBus(Bus):
         self._closed = False
 
     async def put(self, key: str, value: bytes, *, ttl_s: int | None = None) -> int:
-        """Done, and told to all watches, when it returns."""
+        """The value is there, and told to all watches, when this returns."""
         self._check_open()
-        check_key(key)
-        check_value(key, value)
-        check_ttl(key, ttl_s)
+        check(key, value, ttl_s)
         revision = self._become(key, value)
         if ttl_s is not None:
             self._ends[key] = asyncio.get_running_loop().call_later(ttl_s, self._become, key, None)
         return revision
 
     async def get(self, key: str) -> Entry | None:
-        """What was put last."""
+        """The value that was put last."""
         self._check_open()
-        check_key(key)
+        check(key)
         return self._entries.get(key)
 
     async def swap(self, key: str, value: bytes, expected: int) -> int | None:
@@ -45,19 +42,19 @@ class LocalBus(Bus):
         return await self.put(key, value) if (entry.revision if entry else 0) == expected else None
 
     async def delete(self, key: str) -> None:
-        """Done, and told to all watches, when it returns."""
+        """The value is gone, and all watches were told, when this returns."""
         if await self.get(key):
             self._become(key, None)
 
     @asynccontextmanager
     async def watch(self, prefix: str = "") -> AsyncIterator[Watch]:
-        """Ends with the context, or with the bus."""
+        """The watch ends with the context, or with the bus."""
         self._check_open()
         check_prefix(prefix)
         watch = Watch(prefix)
         for key, (value, revision) in self._entries.items():
             if key.startswith(prefix):
-                watch.tell(Change(key, value, revision))
+                watch.tell(KeyChange(key, value, revision))
         self._watches.add(watch)
         try:
             yield watch
@@ -65,7 +62,7 @@ class LocalBus(Bus):
             self._watches.discard(watch)
 
     async def close(self) -> None:
-        """For all who share it."""
+        """The bus is closed for all who share it."""
         self._closed = True
         for end in self._ends.values():
             end.cancel()
@@ -82,7 +79,7 @@ class LocalBus(Bus):
             self._entries[key] = Entry(value, self._revision)
         for watch in self._watches:
             if key.startswith(watch.prefix):
-                watch.tell(Change(key, value, self._revision))
+                watch.tell(KeyChange(key, value, self._revision))
         return self._revision
 
     def _check_open(self) -> None:

@@ -1,20 +1,18 @@
 """The controller over HTTP: an API for programs, a page for people, metrics for Prometheus.
 
-``endpoints.py`` is the table of all paths; the server (``application.py``) and its description
-(``openapi.py``) are made from it. Who may do what is decided in ``guard.py`` alone. ``client.py`` is the
-other end, for the command line.
+``endpoints.py`` is the table of all paths; the server (``application.py``) and its description are made from
+it. ``tokens.py`` alone decides who may do what. ``client.py`` is the other end, for the command line.
 """
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from howdah import HowdahError
 
 if TYPE_CHECKING:
-    from howdah.control.http.listening import Listening
+    from howdah.control.http.address import Listening
     from howdah.control.http.server import Prepared
-    from howdah.control.interface import Operations
 
 
 @contextmanager
@@ -35,11 +33,3 @@ def prepared(wanted: "Listening") -> "Iterator[Prepared]":
         ) from None
     with prepare(wanted) as found:
         yield found
-
-
-@asynccontextmanager
-async def serving(operations: "Operations", wanted: "Listening") -> AsyncIterator[str]:
-    """Prepares, and serves while it is entered; gives the URL."""
-    with prepared(wanted) as found:
-        async with found.serving(operations) as url:
-            yield url

@@ -1,8 +1,16 @@
-"""The paths as an ASGI application: what is checked before each, what each does, how each error is said."""
+"""The paths as an ASGI application: what is checked before each, what each does, how each error is said.
+
+Source: WHATWG HTML, section 9.2, Server-sent events.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from functools import partial
+import contextlib
+from base64 import b64encode
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from functools import cache, partial
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
@@ -12,39 +20,41 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from howdah import document
+from howdah import HowdahError, document
+from howdah.control.bus import Unreachable
 from howdah.control.http import endpoints, metrics
-from howdah.control.http.endpoints import JSON, ROLE_HEADER, Endpoint
-from howdah.control.http.feed import Feed
-from howdah.control.http.guard import Guard
-from howdah.control.http.openapi import description
-from howdah.control.http.orders import Order, give, orders
-from howdah.control.http.page import page
-from howdah.control.http.refusal import Refusal, Refused
-from howdah.control.interface import Operations
+from howdah.control.http.endpoints import JSON, ROLE_HEADER, Endpoint, Ordered, Refusal, Refused
+from howdah.control.http.tokens import Guard
+from howdah.control.running.operations import Operations
+from howdah.control.status import Status
 
 BODY_MAX_BYTES = 16 * 1024
 BODY_MAX_S = 10.0
-"""For all of it to arrive."""
+"""The limit for all of a body to arrive."""
+WATCHERS_MAX = 64
 
 Handler = Callable[[Request], Awaitable[Response]]
+Order = Callable[[Mapping[str, str], Any], Awaitable[int | None]]
+"""Takes the names of a path, by its braces, and the body."""
+
 _HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+_SCRIPTS = ("stream.js", "history.js", "chart.js", "table.js", "page.js")
+"""The scripts in this order; each uses those before it."""
 
 
-def application(operations: Operations, guard: Guard, feed: Feed) -> Starlette:
+def application(operations: Operations, guard: Guard, feed: "Feed") -> Starlette:
     """Serves every endpoint."""
     handlers: dict[Endpoint, Handler] = {
         **_reading(operations, feed),
-        **{each: partial(_ordered, each, order, operations) for each, order in orders(operations).items()},
+        **{each: partial(_ordered, each, order, operations) for each, order in _orders(operations).items()},
     }
-    handlers[endpoints.DESCRIPTION] = _always(
-        document.encode(description([*handlers, endpoints.DESCRIPTION]))
-    )
+    description = endpoints.description([*handlers, endpoints.DESCRIPTION])
+    handlers[endpoints.DESCRIPTION] = _always(document.encode(description), {"Content-Type": JSON})
     return Starlette(
         routes=[
             Route(each.path, _guarded(each, handler, guard), methods=[each.method])
@@ -52,6 +62,70 @@ def application(operations: Operations, guard: Guard, feed: Feed) -> Starlette:
         ],
         exception_handlers={HTTPException: _no_such_path, Exception: _our_mistake},
     )
+
+
+class Feed:
+    """The status as it changes, as server-sent events to all who watch."""
+
+    def __init__(self, operations: Operations) -> None:
+        self.watchers = 0
+        """The number of those who watch now."""
+        self._operations = operations
+        self._closed = asyncio.Event()
+        self._last: tuple[Status, bytes] | None = None
+
+    def check_room(self) -> None:
+        """Raises Refused where there are too many already."""
+        if self.watchers >= WATCHERS_MAX:
+            why = f"{self.watchers} watch already, which is all this controller serves"
+            raise Refused(503, why, {"Retry-After": "10"})
+
+    @contextlib.contextmanager
+    def joined(self) -> Iterator[None]:
+        """Counts one more while it is entered."""
+        self.watchers += 1
+        try:
+            yield
+        finally:
+            self.watchers -= 1
+
+    def close(self) -> None:
+        """Ends the events of all, soon."""
+        self._closed.set()
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """An event for each status, as often as ``Operations.watch`` has any; a slow reader misses some."""
+        closed = asyncio.ensure_future(self._closed.wait())
+        changes = self._operations.watch()
+        coming = asyncio.ensure_future(anext(changes))
+        try:
+            while True:
+                await asyncio.wait([coming, closed], return_when=asyncio.FIRST_COMPLETED)
+                if closed.done():
+                    return
+                yield self._event(coming.result())
+                coming = asyncio.ensure_future(anext(changes))
+        finally:
+            closed.cancel()
+            coming.cancel()
+
+    def _event(self, status: Status) -> bytes:
+        """Encoded once for all who watch."""
+        if self._last is None or self._last[0] is not status:
+            self._last = status, b"data: " + msgspec.json.encode(status) + b"\n\n"
+        return self._last[1]
+
+
+class _Watched(StreamingResponse):
+    """Counted from its first byte to its last, however it ends."""
+
+    def __init__(self, feed: Feed) -> None:
+        super().__init__(feed.events(), media_type=endpoints.EVENTS)
+        self._feed = feed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._feed.joined():
+            await super().__call__(scope, receive, send)
 
 
 def _reading(operations: Operations, feed: Feed) -> dict[Endpoint, Handler]:
@@ -75,28 +149,42 @@ def _reading(operations: Operations, feed: Feed) -> dict[Endpoint, Handler]:
     }
 
 
-def _always(content: bytes, headers: dict[str, str] | None = None) -> Handler:
-    async def handler(_: Request) -> Response:
-        return Response(content, headers=headers or {"Content-Type": JSON})
+def _orders(operations: Operations) -> dict[Endpoint, Order]:
+    """The operation of each endpoint that changes something."""
 
-    return handler
+    def given(terms: object) -> dict[str, str | int]:
+        return {key: value for key, value in msgspec.to_builtins(terms).items() if value is not None}
+
+    return {
+        endpoints.ASK: lambda names, wish: operations.ask(
+            names["class"], names["who"], wish.for_s, wish.host
+        ),
+        endpoints.RELEASE: lambda names, _: operations.release(names["class"], names["who"]),
+        endpoints.CHANGE: lambda names, terms: operations.change(names["class"], given(terms)),
+        endpoints.RESTORE: lambda names, _: operations.restore(names["class"]),
+        endpoints.DRAIN: lambda names, _: operations.drain(names["host"]),
+        endpoints.UNDRAIN: lambda names, _: operations.undrain(names["host"]),
+    }
 
 
 async def _ordered(endpoint: Endpoint, order: Order, operations: Operations, request: Request) -> Response:
+    """Gives the order. Raises Refused where it is not taken."""
+    names = request.path_params
     body = await _body(request, endpoint.body) if endpoint.body else None
-    return _json(await give(order, request.path_params, body, operations))
+    try:
+        return _json(Ordered(await order(names, body)))
+    except Unreachable as error:
+        raise Refused(503, str(error)) from None
+    except HowdahError as error:
+        status = operations.status()
+        classes = {each.traffic_class for each in status.flows}
+        # A path names a class or a host.
+        known = names["class"] in classes if "class" in names else _has_host(status, names["host"])
+        raise Refused(422 if known else 404, str(error)) from None
 
 
-class _Watched(StreamingResponse):
-    """Counted from its first byte to its last, however it ends."""
-
-    def __init__(self, feed: Feed) -> None:
-        super().__init__(feed.events(), media_type=endpoints.EVENTS)
-        self._feed = feed
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._feed.joined():
-            await super().__call__(scope, receive, send)
+def _has_host(status: Status, name: str) -> bool:
+    return any(each.name == name for each in status.hosts)
 
 
 def _guarded(endpoint: Endpoint, handler: Handler, guard: Guard) -> Handler:
@@ -116,19 +204,15 @@ def _guarded(endpoint: Endpoint, handler: Handler, guard: Guard) -> Handler:
 
 async def _body(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
     """The request's body; none is one without any key. Raises Refused."""
-    body = bytearray()
+    body, last = bytearray(), {"Connection": "close"}
     try:
         async with asyncio.timeout(BODY_MAX_S):
             async for part in request.stream():
                 body += part
                 if len(body) > BODY_MAX_BYTES:
-                    raise Refused(
-                        413, f"the body has more than {BODY_MAX_BYTES} bytes", {"Connection": "close"}
-                    )
+                    raise Refused(413, f"the body has more than {BODY_MAX_BYTES} bytes", last)
     except TimeoutError:
-        raise Refused(
-            408, f"the body did not arrive within {BODY_MAX_S:g} s", {"Connection": "close"}
-        ) from None
+        raise Refused(408, f"the body did not arrive within {BODY_MAX_S:g} s", last) from None
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
     except msgspec.ValidationError as error:
@@ -139,6 +223,13 @@ async def _body(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
 
 def _json(content: object, code: int = 200) -> Response:
     return Response(msgspec.json.encode(content), code, media_type=JSON)
+
+
+def _always(content: bytes, headers: Mapping[str, str]) -> Handler:
+    async def handler(_: Request) -> Response:
+        return Response(content, headers=headers)
+
+    return handler
 
 
 async def _no_such_path(request: Request, error: Exception) -> Response:
@@ -154,3 +245,29 @@ async def _our_mistake(_: Request, error: Exception) -> Response:
     return _json(
         Refusal(f"a mistake of ours, {type(error).__name__}; the controller's standard error has it"), 500
     )
+
+
+@cache
+def page() -> tuple[bytes, dict[str, str]]:
+    """The page in one file, and the headers that let it run its own script and style and no others."""
+    folder = files("howdah.control.http").joinpath("web")
+    style = folder.joinpath("style.css").read_text()
+    script = '"use strict";\n' + "".join(folder.joinpath(each).read_text() for each in _SCRIPTS)
+    frame = folder.joinpath("page.html").read_text()
+    content = frame.replace("/* style */", style).replace("/* script */", script)
+    policy = {
+        "default-src": "'none'",
+        "style-src": _digest(style),
+        "script-src": _digest(script),
+        "connect-src": "'self'",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    said = "; ".join(f"{key} {value}" for key, value in policy.items())
+    return content.encode(), {"Content-Security-Policy": said, "X-Frame-Options": "DENY"}
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

@@ -1,4 +1,4 @@
-"""The API's other end, for the command line: one call a connection, on the standard library alone."""
+"""The client of the API, for the command line: one call a connection, on the standard library alone."""
 
 import contextlib
 import http.client
@@ -14,20 +14,19 @@ from howdah import HowdahError, document
 from howdah.control import status
 from howdah.control.http import endpoints
 from howdah.control.http.address import DEFAULT_ADDRESS, is_loopback, parse
-from howdah.control.http.endpoints import CLIENT_HEADER, Endpoint, Ordered, Wish
-from howdah.control.http.refusal import Refusal
+from howdah.control.http.endpoints import CLIENT_HEADER, Endpoint, Ordered, Refusal, Wish
 from howdah.control.status import Status
 
 ADDRESS_VARIABLE = "HOWDAH_CONTROL"
 TOKEN_VARIABLE = "HOWDAH_CONTROL_TOKEN"  # noqa: S105
 SILENCE_S = 5.0
-"""After so long without a word a controller counts as not reached; while watched it speaks every second."""
+"""A controller silent for so long counts as not reached; while watched it sends something every second."""
 
 _EVENT = b"data: "
 
 
 class Client:
-    """A controller, by its address. Every method raises HowdahError, in one line, for whatever goes wrong."""
+    """A controller by its address. Every method raises HowdahError, in one line, for whatever goes wrong."""
 
     def __init__(self, address: str | None = None, token: str | None = None) -> None:
         """``address``: HOST:PORT, by HTTP on this host and by HTTPS elsewhere, or a URL.
@@ -39,11 +38,11 @@ class Client:
         self._tls, self._host, self._port = _place(self.address)
 
     def status(self) -> Status:
-        """Who has what now."""
+        """The status now."""
         return self._status(self._call(endpoints.STATUS))
 
     def watch(self) -> Iterator[Status]:
-        """Whenever something changes, and every second."""
+        """The status whenever something changes, and every second."""
         with self._answer(endpoints.WATCH) as answer:
             while line := answer.readline():
                 if line.startswith(_EVENT):
@@ -59,23 +58,23 @@ class Client:
         return self._order(endpoints.ASK, {"class": name, "who": who}, Wish(for_s, host))
 
     def release(self, name: str, who: str) -> int | None:
-        """``who`` asks for it no longer."""
+        """``who`` asks for the class no longer."""
         return self._order(endpoints.RELEASE, {"class": name, "who": who})
 
     def change(self, name: str, terms: dict[str, str | int]) -> int | None:
-        """Other terms for a class, by the keys of the policy file."""
+        """Gives a class other terms, by the keys of the policy file."""
         return self._order(endpoints.CHANGE, {"class": name}, terms)
 
     def restore(self, name: str) -> int | None:
-        """The terms of the policy file again."""
+        """Gives a class the terms of the policy file again."""
         return self._order(endpoints.RESTORE, {"class": name})
 
     def drain(self, host: str) -> int | None:
-        """A host is left with its minimums."""
+        """Leaves a host with its minimums."""
         return self._order(endpoints.DRAIN, {"host": host})
 
     def undrain(self, host: str) -> int | None:
-        """It has its shares again."""
+        """Gives a host its shares again."""
         return self._order(endpoints.UNDRAIN, {"host": host})
 
     def _order(self, endpoint: Endpoint, names: dict[str, str], body: object = None) -> int | None:
@@ -122,7 +121,7 @@ class Client:
 
     @contextlib.contextmanager
     def _plainly(self) -> Iterator[None]:
-        """What goes wrong on the way, in words."""
+        """Turns what goes wrong on the way into HowdahError."""
         try:
             yield
         except ssl.SSLCertVerificationError as error:

@@ -1,7 +1,8 @@
 """The privileged process of ``howdah control``: shares and rules of this host's kernel, and nothing else.
 
 It is started by ``remote.py`` with a socket and the hosts that it is for, opens no other connection, and ends
-when the other end of that socket has gone. What is in force then stays so until its leases run out.
+when the other end of that socket has gone. What is in force then stays so until its leases run out; an agent
+that starts again finds it by the host's name.
 """
 
 import signal
@@ -13,17 +14,113 @@ from contextlib import suppress
 import msgspec
 
 from howdah import HowdahError
-from howdah.cc.shares import now_ns
-from howdah.control import host
-from howdah.control.policyfile import LEASE_S_MAX
+from howdah.cc import programs
+from howdah.cc.places import cgroup_id
+from howdah.cc.shares import Placed, Shares, now_ns
+from howdah.control.leases.agent import Held, Kernel
+from howdah.control.leases.messages import Measured
+from howdah.control.policy.members import Member
+from howdah.control.policy.policyfile import LEASE_S_MAX
 from howdah.control.privilege import protocol
 from howdah.control.privilege.protocol import Answer, Hold, Leave, Measure, Place, ReadHeld, Release
-from howdah.control.running.agent import PlacingKernel
 from howdah.guarded import guarded
 from howdah.interrupt import SIGNALS
 
+_PROGRAM = "hold"
 _UNTIL_MAX_NS = round(LEASE_S_MAX * 1.01e9)
-"""From now. No policy has a longer lease, so nothing longer is held for anybody; clocks may differ by 1 %."""
+"""The longest lease from now. No policy has a longer one; clocks may differ by 1 %."""
+
+
+class Host:
+    """The kernel of one host, or of one network namespace that stands for a host, under ``hd_hold``."""
+
+    _loaded = False
+    """Whether this process loaded the program, for whichever of its hosts."""
+
+    def __init__(self, name: str, namespace: int | None = None) -> None:
+        """``namespace`` is the inode of the only network namespace it is for.
+
+        Raises HowdahError where ``hd_hold`` cannot be loaded, which needs root.
+        """
+        self._namespace = namespace
+        if programs.load(_PROGRAM).action == "loaded":
+            Host._loaded = True
+        self._shares = Shares(name if namespace is None else f"{name}@{namespace}")
+        self._defined = {share.name for share in self._shares.all()}
+        self._members: Mapping[str, Member] = {}
+        self._placed: tuple[list[Placed], dict[str, int | None]] | None = None
+
+    def held(self) -> dict[str, Held]:
+        """All shares of this host, as they were left by whoever set them."""
+        return {
+            share.name: Held(share.rate_bps, share.minimum_bps, share.until_ns)
+            for share in self._shares.all()
+        }
+
+    def hold(self, flow: str, held: Held) -> None:
+        """Gives a flow this share by one write to a map; a new flow is defined first."""
+        new = flow not in self._defined
+        if new:
+            self._shares.define(flow, held.minimum_bps)
+        try:
+            self._shares.set(flow, held.rate_bps, held.minimum_bps, held.until_ns)
+        except BaseException:
+            if new:
+                self._shares.remove(flow)
+            raise
+        self._defined.add(flow)
+
+    def release(self, flow: str) -> None:
+        """Gives the flow's connections back the control they had."""
+        self._defined.discard(flow)
+        self._place()
+        self._shares.remove(flow)
+
+    def measured(self) -> dict[str, Measured]:
+        """The counts of the kernel by flow."""
+        return {
+            share.name: Measured(share.sent_bytes, share.acked_bytes, share.connections, share.active)
+            for share in self._shares.all()
+        }
+
+    def place(self, members: Mapping[str, Member]) -> None:
+        """Has the members' connections under the shares that there are; does nothing where nothing is new.
+
+        Raises HowdahError once it is done when cgroups are not there, as before a service has started. Called
+        again, it places them when they are.
+        """
+        self._members = members
+        missing = self._place()
+        if missing:
+            raise HowdahError(f"waiting for {', '.join(missing)}: no such cgroup on this host")
+
+    def leave(self) -> None:
+        """Ends rules and shares; unloads the program if this process loaded it and nothing else uses it."""
+        self._shares.place([])
+        for flow in self._defined:
+            self._shares.remove(flow)
+        self._defined, self._placed = set(), None
+        unload()
+
+    def _place(self) -> list[str]:
+        """Returns the cgroups that are not there."""
+        mine = {flow: member for flow, member in sorted(self._members.items()) if flow in self._defined}
+        wanted = [Placed(member.place(self._namespace), flow) for flow, member in mine.items()]
+        # One that was made anew has its path and another id.
+        ids = {each.cgroup: cgroup_id(each.cgroup) for each in mine.values() if each.cgroup}
+        if (wanted, ids) != self._placed:
+            self._shares.place(wanted)
+            self._placed = wanted, ids
+        return [path for path, number in ids.items() if number is None]
+
+
+def unload() -> None:
+    """Unloads the program if this process loaded it and nothing uses it, as after a start that failed."""
+    if Host._loaded:
+        found = programs.status()
+        if not (found.shares or found.rules or found.default_target):
+            programs.unload(_PROGRAM)
+            Host._loaded = False
 
 
 def main() -> int:
@@ -38,14 +135,14 @@ def main() -> int:
             while kernels is not None:
                 protocol.send(channel, answer(protocol.receive(channel), kernels))
         finally:
-            host.unload()
+            unload()
     return 0
 
 
-def _kernels(channel: socket.socket, wanted: Mapping[str, int | None]) -> dict[str, host.Host] | None:
-    """Those of the hosts, once the other end has been told that they are there; null: it was told why not."""
+def _kernels(channel: socket.socket, wanted: Mapping[str, int | None]) -> dict[str, Host] | None:
+    """The kernels of the hosts, once the other end has been told; null: it was told why there are none."""
     try:
-        made = {name: host.Host(name, namespace) for name, namespace in wanted.items()}
+        made = {name: Host(name, namespace) for name, namespace in wanted.items()}
     except HowdahError as error:
         protocol.send(channel, Answer(wrong=str(error)))
         return None
@@ -53,7 +150,7 @@ def _kernels(channel: socket.socket, wanted: Mapping[str, int | None]) -> dict[s
     return made
 
 
-def answer(frame: bytes, kernels: Mapping[str, PlacingKernel]) -> Answer:
+def answer(frame: bytes, kernels: Mapping[str, Kernel]) -> Answer:
     """Does what a frame asks for, or refuses it."""
     try:
         request = protocol.read(frame)
@@ -69,7 +166,7 @@ def answer(frame: bytes, kernels: Mapping[str, PlacingKernel]) -> Answer:
                 value = kernel.held()
             case Hold(flow=flow):
                 _check_lease(request)
-                kernel.hold(flow, protocol.held(request))
+                kernel.hold(flow, Held(request.rate_bps, request.minimum_bps, request.until_ns))
             case Release(flow=flow):
                 kernel.release(flow)
             case Measure():

@@ -5,30 +5,28 @@ had sent it.
 """
 
 import socket
-from typing import Annotated
 
 import msgspec
 
-from howdah.control.agent import Held
-from howdah.control.members import Member
+from howdah.control.leases.messages import Natural
+from howdah.control.policy.members import Member
 
 FRAME_MAX = 4 << 20
 """Bytes; the members of a thousand flows are a tenth of that."""
 _LENGTH = 4
-Natural = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="do"):
     host: str
-    """One of those that the helper was started for."""
+    """A host that the helper was started for."""
 
 
 class ReadHeld(_Request, frozen=True, tag="held"):
-    """All shares; answered by ``dict[str, Held]``."""
+    """Reads all shares; answered by ``dict[str, Held]``."""
 
 
 class Hold(_Request, frozen=True, tag="hold"):
-    """One share from now on."""
+    """Sets one share from now on."""
 
     flow: str
     rate_bps: Natural
@@ -43,11 +41,11 @@ class Release(_Request, frozen=True, tag="release"):
 
 
 class Measure(_Request, frozen=True, tag="measured"):
-    """What each flow did; answered by ``dict[str, Measured]``."""
+    """Reads what each flow did; answered by ``dict[str, Measured]``."""
 
 
 class Place(_Request, frozen=True, tag="place"):
-    """Which connections each flow is."""
+    """Says which connections each flow is."""
 
     members: dict[str, Member]
 
@@ -57,27 +55,20 @@ class Leave(_Request, frozen=True, tag="leave"):
 
 
 Request = ReadHeld | Hold | Release | Measure | Place | Leave
-
-
 _REQUESTS: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """To one request."""
+    """The answer to one request."""
 
     wrong: str | None = None
-    """Why it was refused or failed; null: it is done."""
+    """The reason why it was refused or failed; null: it is done."""
     value: msgspec.Raw = msgspec.Raw(b"null")
 
 
 def read(frame: bytes) -> Request:
     """The request in a frame. Raises msgspec.DecodeError for anything else."""
     return _REQUESTS.decode(frame)
-
-
-def held(request: Hold) -> Held:
-    """The share that is asked for."""
-    return Held(request.rate_bps, request.minimum_bps, request.until_ns)
 
 
 def send(channel: socket.socket, message: Request | Answer) -> None:
@@ -87,7 +78,7 @@ def send(channel: socket.socket, message: Request | Answer) -> None:
 
 
 def receive(channel: socket.socket) -> bytes:
-    """One frame. Raises EOFError where the other end has gone, or sends more than a frame may be."""
+    """Reads one frame. Raises EOFError where the other end has gone, or sends more than a frame may be."""
     length = int.from_bytes(_exactly(channel, _LENGTH))
     if length > FRAME_MAX:
         raise EOFError(f"a frame of {length} bytes")

@@ -1,4 +1,4 @@
-"""The unprivileged end of the helper: hosts' kernels, each call a request that the helper carries out."""
+"""The unprivileged end of the helper: kernels of hosts, each call a request that the helper carries out."""
 
 import asyncio
 import socket
@@ -11,36 +11,35 @@ from typing import TypeVar
 import msgspec
 
 from howdah import HowdahError
-from howdah.control.agent import Held
-from howdah.control.members import Member
-from howdah.control.messages import Measured
-from howdah.control.privilege import protocol
-from howdah.control.privilege.drop import is_root
+from howdah.control.leases.agent import Held
+from howdah.control.leases.messages import Measured
+from howdah.control.policy.members import Member
+from howdah.control.privilege import is_root, protocol
 from howdah.control.privilege.protocol import Answer, Hold, Leave, Measure, Place, ReadHeld, Release, Request
 
 T = TypeVar("T")
 CAPABILITIES = ("bpf", "perfmon", "net_admin", "sys_admin", "sys_ptrace")
-"""That the helper keeps. The first three load programs and write their maps. sys_admin mounts the BPF file
+"""The helper keeps these. The first three load programs and write their maps. sys_admin mounts the BPF file
 system and enters the network namespaces whose connections move; sys_ptrace finds those of other users."""
 _ANSWER_S = 60.0
-"""Two waits for the lock of the programs, and some."""
+"""Twice the wait for the lock of the programs, and some."""
 
 
 class Helper:
-    """A process with privilege, and the kernels that it works for us, by host."""
+    """The process with privilege, and by host the kernels that it changes."""
 
     def __init__(self, channel: socket.socket, process: "subprocess.Popen[bytes]", hosts: list[str]) -> None:
         self._channel = channel
         self._process = process
-        self.kernels = {name: RemoteHost(name, self) for name in hosts}
+        self.kernels = {name: _RemoteKernel(name, self) for name in hosts}
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """The number of the process."""
         return self._process.pid
 
     def ask(self, request: Request, kind: type[T]) -> T:
-        """Waits for the answer. Raises HowdahError for what was refused, or when the helper has gone."""
+        """The answer to a request. Raises HowdahError for a refusal, or when the helper has gone."""
         try:
             protocol.send(self._channel, request)
         except OSError:
@@ -48,7 +47,7 @@ class Helper:
         return msgspec.json.decode(self.answer().value, type=kind)
 
     def answer(self) -> Answer:
-        """The next one. Raises HowdahError as above."""
+        """The next answer. Raises HowdahError for a refusal, or when the helper has gone."""
         try:
             found = msgspec.json.decode(protocol.receive(self._channel), type=Answer)
         except (OSError, EOFError):
@@ -62,14 +61,14 @@ class Helper:
         """Cancels the task that is in the block when the helper has gone, and raises HowdahError then."""
         loop, task, gone = asyncio.get_running_loop(), asyncio.current_task(), asyncio.Event()
 
-        def told() -> None:
+        def ended() -> None:
             # Every answer has been read by whoever asked, so only the end can be there to read.
             loop.remove_reader(self._channel)
             gone.set()
             if task is not None:
                 task.cancel()
 
-        loop.add_reader(self._channel, told)
+        loop.add_reader(self._channel, ended)
         try:
             yield
         except asyncio.CancelledError:
@@ -94,7 +93,7 @@ class Helper:
         )
 
 
-class RemoteHost:
+class _RemoteKernel:
     """The kernel of one host, as its agent uses it; the helper has the ``Host``."""
 
     def __init__(self, name: str, helper: Helper) -> None:
@@ -102,33 +101,27 @@ class RemoteHost:
         self._helper = helper
 
     def held(self) -> dict[str, Held]:
-        """As it was left by whoever set it."""
         return self._helper.ask(ReadHeld(self._name), dict[str, Held])
 
     def hold(self, flow: str, held: Held) -> None:
-        """From now on."""
         self._helper.ask(Hold(self._name, flow, *held), type(None))
 
     def release(self, flow: str) -> None:
-        """Its connections go back to the control they had."""
         self._helper.ask(Release(self._name, flow), type(None))
 
     def measured(self) -> dict[str, Measured]:
-        """As the kernel counted it."""
         return self._helper.ask(Measure(self._name), dict[str, Measured])
 
     def place(self, members: Mapping[str, Member]) -> None:
-        """Of the flows that have a share. Raises HowdahError as ``Host.place`` does."""
         self._helper.ask(Place(self._name, dict(members)), type(None))
 
     def leave(self) -> None:
-        """Puts everything back."""
         self._helper.ask(Leave(self._name), type(None))
 
 
 @contextmanager
 def started(wanted: Mapping[str, int | None]) -> Iterator[Helper]:
-    """Has a helper for these hosts, by the inode of a network namespace or none; it ends with the block.
+    """Starts a helper for hosts with the inode of a network namespace or none; it ends with the block.
 
     Raises HowdahError where ``hd_hold`` cannot be loaded, which needs root.
     """

@@ -1,1 +1,1 @@
-"""Controllers and agents at work: their cores, which know no clock and no network, joined to those."""
+"""Controllers and agents at work: their cores, which have no clock and no network, joined to those."""

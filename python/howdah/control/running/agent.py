@@ -4,47 +4,30 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Protocol
 
 from howdah import HowdahError
-from howdah.control.agent import Agent, Kernel
 from howdah.control.bus import Bus, Watch
 from howdah.control.bus.leadership import boottime_ns
-from howdah.control.idle import LOOK_NS
-from howdah.control.members import Member
-from howdah.control.messages import Call, Grant, Places, Report
-from howdah.control.running import keys
-from howdah.control.running.complaints import Complaints, Tell
-from howdah.control.running.outbox import Outbox
-from howdah.control.running.together import together
+from howdah.control.leases.agent import LOOK_NS, Agent, Kernel
+from howdah.control.leases.messages import Call, Grant, Places, Report, agent_keys, decode, keys_about
+from howdah.control.policy.members import Member
+from howdah.control.running.outbox import Complaints, Outbox, Tell
+from howdah.control.running.tasks import together
 
 FIRST_LEASE_NS = 2_000_000_000
-"""Sets the beat until a Grant does."""
+"""The lease that sets the beat until a Grant does."""
 _PATIENCE_S = 0.5
 _S = 1_000_000_000
 
 
-class PlacingKernel(Kernel, Protocol):
-    """A table of shares, and the rules by which connections have them."""
-
-    def place(self, members: Mapping[str, Member]) -> None:
-        """Has the connections of these members, by flow, under the shares that there are.
-
-        Raises HowdahError for those that cannot be; all others are.
-        """
-
-    def leave(self) -> None:
-        """Puts everything back as it was without an agent."""
-
-
 class RunningAgent:
-    """Runs until cancelled. What is in force then stays so, until its leases run out."""
+    """An agent that runs until cancelled. What is in force then stays so, until its leases run out."""
 
     def __init__(
         self,
         name: str,
         bus: Bus,
-        kernel: PlacingKernel,
+        kernel: Kernel,
         *,
         tell: Tell = lambda line: None,
         clock_ns: Callable[[], int] = boottime_ns,
@@ -62,17 +45,17 @@ class RunningAgent:
         self._outbox = Outbox(bus, _PATIENCE_S)
 
     async def run(self) -> None:
-        """Reports, and does as it is told. Raises HowdahError when the bus refuses."""
-        async with self._bus.watch(keys.told(self.name)) as told:
+        """Reports, and obeys the controller. Raises HowdahError when the bus refuses."""
+        async with self._bus.watch(agent_keys(self.name)) as told:
             await together(self._outbox.run(), self._beat(), self._look(), self._obey(told))
 
     async def leave(self) -> None:
-        """Once ``run`` has ended: puts everything back, and says that nothing of it is in force any more."""
+        """Puts everything back once ``run`` has ended, and takes its messages from the bus."""
         self._kernel.leave()
         with suppress(HowdahError, TimeoutError):
             async with asyncio.timeout(_PATIENCE_S):
-                for what in (keys.REPORTS + self.name, *(keys.told(self.name) + each for each in keys.TOLD)):
-                    await self._bus.delete(what)
+                for key in keys_about(self.name):
+                    await self._bus.delete(key)
 
     async def _beat(self) -> None:
         while True:
@@ -91,26 +74,26 @@ class RunningAgent:
             if change.value is None:
                 continue
             try:
-                self._take(change.key, change.value)
+                self._ingest(change.key, change.value)
                 self._complaints.right(change.key)
             except HowdahError as error:
                 self._complaints.wrong(change.key, error)
 
-    def _take(self, key: str, value: bytes) -> None:
+    def _ingest(self, key: str, value: bytes) -> None:
         match key.rpartition(".")[2]:
             case "places":
-                places = keys.read(key, value, Places)
+                places = decode(value, Places, key)
                 self._members, self._lent = places.members, places.lent
                 if self._lent:
                     self._lends.set()
             case "grant":
-                self._say(self._core.hear(keys.read(key, value, Grant), self._clock_ns()))
+                self._say(self._core.receive(decode(value, Grant, key), self._clock_ns()))
             case "call":
-                self._say(self._core.hear(keys.read(key, value, Call), self._clock_ns()))
+                self._say(self._core.receive(decode(value, Call, key), self._clock_ns()))
         self._place()
 
     def _place(self) -> None:
-        """Also when nothing is told: a cgroup comes and goes with its service."""
+        """Places members also without a message: a cgroup comes and goes with its service."""
         if self._members is None:
             return
         try:

@@ -7,34 +7,31 @@ from contextlib import suppress
 import msgspec
 
 from howdah import HowdahError
-from howdah.control.bus import Bus, Change, Unreachable, Watch
+from howdah.control.allocation import Targets
+from howdah.control.bus import Bus, KeyChange, Unreachable, Watch
 from howdah.control.bus.leadership import Leadership, boottime_ns, stand
-from howdah.control.controller import Controller
-from howdah.control.members import Member
-from howdah.control.messages import BEATS_PER_LEASE, Call, Grant, Places, Report
-from howdah.control.orders import PREFIX as ORDERS
-from howdah.control.orders import Asked, OrderBook, Orders, read_asked
+from howdah.control.leases import messages
+from howdah.control.leases.controller import Controller
+from howdah.control.leases.messages import BEATS_PER_LEASE, Call, Grant, Leading, Places, Report
 from howdah.control.policy import Policy
-from howdah.control.running import keys
-from howdah.control.running.complaints import Complaints, Tell
-from howdah.control.running.keys import Leading
-from howdah.control.running.outbox import PACE_S, Outbox
+from howdah.control.policy.members import Member
+from howdah.control.policy.orders import PREFIX as ORDERS
+from howdah.control.policy.orders import OrderBook, Orders
+from howdah.control.running.outbox import PACE_S, Complaints, Outbox, Tell
 from howdah.control.running.sightings import Sighting
-from howdah.control.running.together import together
-from howdah.control.running.watching import at_hand, batches
-from howdah.control.targets import Targets
+from howdah.control.running.tasks import together
 
 TERM_S = 1.0
-"""Of leading. A leader that died is followed after 1.3 of it, and its agents hold their leases meanwhile."""
+"""The term of a leader. One that died is followed after 1.3 of it; its agents keep their leases meanwhile."""
 ROUND_S = 0.05
 """An order waits so long at most for those before it to come into force."""
-HEAR_PACE_S = 0.004
-"""Between two looks at what agents report: fifty of them confirm one change."""
+REPORT_PACE_S = 0.004
+"""The time between two looks at what agents report: fifty of them confirm one change."""
 _S = 1_000_000_000
 
 
 class RunningController:
-    """One of those that may lead. Runs until cancelled."""
+    """A controller that may lead. Runs until cancelled."""
 
     def __init__(
         self,
@@ -56,29 +53,24 @@ class RunningController:
         )
         self.clock_ns = clock_ns
         self.sightings: dict[str, Sighting] = {}
-        self.asked: dict[str, Asked] = {}
-        """By key of the order."""
         self.leading: Leading | None = None
         self.orders = Orders()
-        """All that stand, as far as it has heard."""
+        """All orders that have reached it."""
         self.revision = 0
-        """Of the newest order, as the bus counts."""
+        """The revision of the newest order, as the bus counts."""
         self.version = 0
-        """Grows with all there is to know of it."""
+        """Grows with every change of its state."""
         self._tell = tell
         self._complaints = Complaints(tell)
-        self._book = OrderBook()
+        self.book = OrderBook()
+        """The orders one by one."""
         self._count = 0
         self._outbox = Outbox(bus, policy.lease_s / BEATS_PER_LEASE)
         self._stirred = asyncio.Event()
         self._changed = asyncio.Event()
 
-    def ordered(self, key: str) -> bytes | None:
-        """The value of an order as far as it has heard; null: there is none."""
-        return self._book.value(key)
-
     async def newer(self, version: int) -> None:
-        """Waits until more is known than at that version."""
+        """Waits for a later version than this."""
         while self.version == version:
             await self._changed.wait()
 
@@ -89,12 +81,12 @@ class RunningController:
         """
         bus = self.bus
         async with (
-            bus.watch(keys.REPORTS) as reports,
+            bus.watch(messages.REPORTS) as reports,
             bus.watch(ORDERS) as orders,
-            bus.watch(keys.LEADING) as leaders,
+            bus.watch(messages.LEADING) as leaders,
         ):
-            self._order([change async for change in at_hand(orders)])
-            self._hear([change async for change in at_hand(reports)])
+            self._order([change async for change in orders.at_hand()])
+            self._ingest([change async for change in reports.at_hand()])
             async with stand(bus, "controller", ttl_s=TERM_S, clock_ns=self.clock_ns) as leadership:
                 await together(
                     self._outbox.run(),
@@ -121,11 +113,11 @@ class RunningController:
             self._tell(f"{self.name} does not lead any more")
 
     async def _former(self) -> list[Grant | Report]:
-        """What lies on the bus of earlier terms."""
-        async with self.bus.watch(keys.AGENTS) as told:
+        """The messages of earlier terms that lie on the bus."""
+        async with self.bus.watch(messages.AGENTS) as told:
             grants = [
-                keys.read(change.key, change.value, Grant)
-                async for change in at_hand(told)
+                messages.decode(change.value, Grant, change.key)
+                async for change in told.at_hand()
                 if change.value is not None and change.key.endswith(".grant")
             ]
         return [*grants, *(each.report for each in self.sightings.values() if each.report)]
@@ -140,7 +132,7 @@ class RunningController:
             own = members.get(name, {})
             self._outbox.put(Places(agent=name, members=own, lent=self.policy.lent & own.keys()))
         with suppress(HowdahError):
-            await self.bus.put(keys.LEADER, msgspec.json.encode(Leading(self.name, epoch)))
+            await self.bus.put(messages.LEADER, msgspec.json.encode(Leading(self.name, epoch)))
 
     async def _follow(self, leaders: Watch) -> None:
         async for change in leaders:
@@ -149,22 +141,22 @@ class RunningController:
             self._news()
 
     async def _take_orders(self, orders: Watch, leadership: Leadership) -> None:
-        async for changes in batches(orders, PACE_S):
+        async for changes in orders.batches(PACE_S):
             self._prolong(leadership)
             self._order(changes)
             await self._in_force()
 
     async def _in_force(self) -> None:
-        """Lets what was ordered come into force before more is: begun anew all the time, nothing would."""
+        """Waits for orders to come into force before more are taken: begun anew all the time, none would."""
         with suppress(TimeoutError):
             async with asyncio.timeout(ROUND_S):
                 while self.core.leads(now_ns := self.clock_ns()) and self.core.settled(now_ns) is None:
                     await self.newer(self.version)
 
     async def _take_reports(self, reports: Watch, leadership: Leadership) -> None:
-        async for changes in batches(reports, HEAR_PACE_S):
+        async for changes in reports.batches(REPORT_PACE_S):
             self._prolong(leadership)
-            self._hear(changes)
+            self._ingest(changes)
             if self.core.overtaken is not None:
                 leadership.above(self.core.overtaken)
                 await leadership.give_back()
@@ -186,57 +178,42 @@ class RunningController:
         if leadership.epoch == self.core.epoch:
             self.core.lead(self.core.epoch, leadership.until_ns, self.clock_ns())
 
-    def _order(self, changes: Iterable[Change]) -> None:
+    def _order(self, changes: Iterable[KeyChange]) -> None:
         for change in changes:
             # A count of its own, because the bus counts from 0 again where its store was lost.
             self._count += 1
             self.revision = change.revision
             try:
-                self._book.note(change.key, change.value, self._count)
-                self._note_asked(change)
+                self.book.note(change.key, change.value, self._count)
                 self._complaints.right(change.key)
             except HowdahError as error:
                 self._complaints.wrong(change.key, error)
-        self.orders = self._book.orders()
+        self.orders = self.book.orders()
         self._send(self.core.order(self.orders, self.clock_ns()))
 
-    def _note_asked(self, change: Change) -> None:
-        if change.value is None:
-            self.asked.pop(change.key, None)
-        elif change.key.startswith(keys.ASKED):
-            self.asked[change.key] = read_asked(change.value)
-
-    def _hear(self, changes: Iterable[Change]) -> None:
+    def _ingest(self, changes: Iterable[KeyChange]) -> None:
         now_ns = self.clock_ns()
         for change in changes:
-            name = change.key.removeprefix(keys.REPORTS)
+            name = change.key.removeprefix(messages.REPORTS)
             if change.value is None:
                 self.sightings.pop(name, None)
                 continue
             try:
-                report = self._report(change.key, change.value)
+                report = messages.decode(change.value, Report, change.key)
             except HowdahError as error:
                 self._complaints.wrong(change.key, error)
                 continue
+            if report.agent in self.targets.minimums_bps:
+                self._complaints.right(change.key)
+            else:
+                hosts = ", ".join(sorted(self.targets.minimums_bps))
+                why = f"an agent says it is {report.agent}, which {self.policy.name} does not have: {hosts}"
+                self._complaints.wrong(change.key, HowdahError(why))
             self.sightings.setdefault(name, Sighting()).note(report, now_ns)
-            self._send(self.core.hear(report, now_ns))
+            self._send(self.core.receive(report, now_ns))
 
-    def _report(self, key: str, value: bytes) -> Report:
-        report = keys.read(key, value, Report)
-        if report.agent in self.targets.minimums_bps:
-            self._complaints.right(key)
-        else:
-            hosts = ", ".join(sorted(self.targets.minimums_bps))
-            self._complaints.wrong(
-                key,
-                HowdahError(
-                    f"an agent says it is {report.agent}, which {self.policy.name} does not have: {hosts}"
-                ),
-            )
-        return report
-
-    def _send(self, messages: Iterable[Grant | Call]) -> None:
-        for message in messages:
+    def _send(self, said: Iterable[Grant | Call]) -> None:
+        for message in said:
             self._outbox.put(message)
         self._news()
         self._stirred.set()

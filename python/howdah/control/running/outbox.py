@@ -1,26 +1,48 @@
-"""What is to be put on the bus: of each key the newest value only, at most so often.
+"""What a controller or an agent has to say: messages to the bus, and complaints to people.
 
-What changes a hundred times while a value is on its way is sent once.
+A message that changes a hundred times while it is on its way is sent once. A complaint is made once, until
+what it is about is right again.
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 
 from howdah.control.bus import Bus, Unreachable
-from howdah.control.messages import Places, encode
-from howdah.control.running.keys import Message, key_of
+from howdah.control.leases.messages import Message, Places, encode, key_of
 
 PACE_S = 0.01
-"""Between two batches: far below a round trip of the paths this is for."""
+"""The time between two batches: far below a round trip of the paths this is for."""
 _AGAIN_S = 0.1
-"""After a batch of which something did not arrive."""
+"""The time after a batch of which something did not arrive."""
+
+Tell = Callable[[str], None]
+"""Takes one line for people."""
+
+
+class Complaints:
+    """The complaints of one party; ``about`` is a key of the bus, or another name of what goes wrong."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._told: dict[str, str] = {}
+
+    def wrong(self, about: str, error: Exception) -> None:
+        """Tells the error, unless it was told last."""
+        if self._told.get(about) != str(error):
+            self._told[about] = str(error)
+            self._tell(str(error))
+
+    def right(self, about: str) -> None:
+        """The next error of it is told, whether new or not."""
+        self._told.pop(about, None)
 
 
 class Outbox:
-    """What does not arrive is tried again, unless there is something newer to say by then.
+    """The newest message of each key; what does not arrive is tried again, unless there is a newer one.
 
-    The first value of a key is heard to have arrived, so that what the bus refuses is known. Later ones, but
-    for Places, are only told: they are said again with each beat.
+    The first value of a key is put with an acknowledgement, so that a refusal of the bus is seen. Later ones,
+    but for Places, go without: they are said again with each beat.
     """
 
     def __init__(self, bus: Bus, patience_s: float) -> None:
@@ -30,15 +52,15 @@ class Outbox:
         self._waiting: dict[str, Message] = {}
         self._wake = asyncio.Event()
         self._arrived: dict[str, int] = {}
-        """On which connection a key's last value that was heard of arrived."""
+        """The connection on which a key's last acknowledged value arrived."""
 
     def put(self, message: Message) -> None:
-        """Takes it in place of an older one of the same key."""
+        """Takes the message in place of an older one of the same key."""
         self._waiting[key_of(message)] = message
         self._wake.set()
 
     def clear(self) -> None:
-        """Forgets what has not been sent."""
+        """Drops what has not been sent."""
         self._waiting.clear()
 
     async def run(self) -> None:

@@ -7,6 +7,16 @@ within one standard error of the smallest (Breiman et al., 1984), because the sl
 the value does.
 
 At most ``KNOTS`` states are fitted, at equal ranks, and the rest interpolated.
+
+Noise of observation, told from noise that moves the state, and taken out.
+
+With X_i = x_i + e_i the error of the map at step i is e_{i+1} - M'(x_i) e_i: noise of observation makes
+successive errors anti-correlated, which noise in the dynamics does not. So
+    var(e) = -Σ error_{i-1} error_i slope_i / Σ slope_i²,
+and what the errors have beyond it is of the dynamics. Noise flattens a map fitted to it (errors in
+variables), which pulls exponents down; so the trace is replaced by the least-squares trajectory between what
+was observed and what the map says, the map is fitted anew, and so on (the idea of Kostelich and Yorke,
+Physica D 1990, for a map in one variable).
 """
 
 from typing import NamedTuple
@@ -14,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from howdah.profiles.dynamics.usable import Trace
+from howdah.profiles.dynamics.traces import Trace
 
 SHARES = (0.1, 0.15, 0.2, 0.3, 0.45, 0.65, 0.85)
 """Neighbours tried, as shares of all points."""
@@ -22,7 +32,7 @@ LEAST_NEIGHBOURS = 10
 KNOTS = 120
 
 _RIDGE = 1e-9
-"""Keeps neighbourhoods of a few equal states solvable; their slope is then zero."""
+"""The ridge keeps neighbourhoods of a few equal states solvable; their slope is then zero."""
 _LEAST_FREEDOM = 0.05
 
 
@@ -32,20 +42,20 @@ class LocalMap(NamedTuple):
     values: NDArray[np.float64]
     slopes: NDArray[np.float64]
     errors: NDArray[np.float64]
-    """What came less what was fitted without it."""
+    """The next state less what the map says without it (leave-one-out)."""
     neighbours: int
 
 
 class Forecast(NamedTuple):
-    """How well this sample tells the next, by leave-one-out errors; below 0 when the map misleads."""
+    """Shares of variance by leave-one-out errors; a share is below 0 when the map misleads."""
 
     predictability: float
-    """Share of the variance of the next sample that the map explains."""
+    """The share of the variance of the next sample that the map explains."""
     nonlinearity: float
-    """Share of what the best straight line leaves unexplained that the map explains."""
+    """The share of what the best straight line leaves unexplained that the map explains."""
 
 
-def fit(trace: Trace) -> LocalMap:
+def fit_map(trace: Trace) -> LocalMap:
     """The map of a trace of shape (n,), n ≥ 12, not constant, of mean near 0 and spread near 1."""
     now, then = trace[:-1], trace[1:]
     knots = _knots(now)
@@ -57,7 +67,7 @@ def fit(trace: Trace) -> LocalMap:
 
 
 def forecast(trace: Trace, fitted: LocalMap) -> Forecast:
-    """What the map of a trace of shape (n,) foretells."""
+    """The forecast of the map of a trace of shape (n,)."""
     left = float(np.mean(fitted.errors**2))
     variance = float(np.var(trace[1:]))
     line = float(np.mean(_line_errors(trace) ** 2))
@@ -143,3 +153,94 @@ def _smoothest(maps: list[LocalMap]) -> LocalMap:
     excess = squares - squares[squares.mean(axis=1).argmin()]
     allowed = excess.std(axis=1) / np.sqrt(squares.shape[1])
     return maps[int(np.flatnonzero(excess.mean(axis=1) <= allowed)[-1])]
+
+
+PASSES = 12
+_STEP = 0.7
+"""The share of the way to the new trajectory in each pass: the map is only linear nearby."""
+_MOST_TRUST = 50.0
+"""The largest weight of a step of the map against one observation keeps the system well conditioned."""
+
+
+_LEAST_PREDICTABILITY = 0.2
+_MOST_VARIANCE = 0.04
+"""Both are of a trace of variance 1. Where the map explains less than a fifth, or noise has more than a fifth
+of the spread, taking it out would make a map of what is independent."""
+_ROUNDING = 1e-12
+"""A variance, of a trace of variance 1, that is rounding."""
+
+
+class Denoised(NamedTuple):
+    """A trace without its noise of observation, in the trace's unit."""
+
+    trace: Trace
+    map: LocalMap
+    forecast: Forecast
+    """The forecast of the trace as observed: noise that was taken out must not make it look more certain."""
+    noise: float
+    """Standard deviation of the noise of observation; 0 when none shows."""
+
+
+def denoised(trace: Trace) -> Denoised:
+    """A trace of shape (n,) as ``local_map.fit_map`` takes it, without the noise of observation it shows."""
+    fitted = fit_map(trace)
+    foretold = forecast(trace, fitted)
+    variance = min(observational_variance(fitted.errors, fitted.slopes), _MOST_VARIANCE)
+    state = trace
+    if variance == 0 or foretold.predictability < _LEAST_PREDICTABILITY:
+        return Denoised(state, fitted, foretold, 0.0)
+    trust = variance / max(_dynamical_variance(fitted, variance), variance / _MOST_TRUST)
+    for _ in range(PASSES):
+        state = state + _STEP * (trajectory(trace, state, fitted, trust) - state)
+        fitted = fit_map(state)
+        # The first map is too flat to see all of the noise.
+        seen = observational_variance(_observed_errors(trace, state, fitted), fitted.slopes)
+        variance = min(max(variance, seen), _MOST_VARIANCE)
+        trust = variance / max(float(np.mean(fitted.errors**2)), variance / _MOST_TRUST)
+    return Denoised(state, fitted, foretold, float(np.sqrt(variance)))
+
+
+def observational_variance(errors: Trace, slopes: Trace) -> float:
+    """The variance of the noise of observation; 0 when successive errors of the map do not show any.
+
+    Both of shape (n - 1,), at the states of a trace in the order of time.
+    """
+    power = float(slopes[1:] @ slopes[1:])
+    variance = -float((errors[:-1] * errors[1:]) @ slopes[1:]) / power if power > 0 else 0.0
+    return variance if variance > _ROUNDING else 0.0
+
+
+def _observed_errors(observed: Trace, state: Trace, fitted: LocalMap) -> Trace:
+    """Errors of a map, linear around ``state``, on what was observed."""
+    errors: Trace = observed[1:] - fitted.values - fitted.slopes * (observed - state)[:-1]
+    return errors
+
+
+def _dynamical_variance(fitted: LocalMap, observational: float) -> float:
+    return float(np.mean(fitted.errors**2)) - observational * (1 + float(np.mean(fitted.slopes**2)))
+
+
+def trajectory(observed: Trace, state: Trace, fitted: LocalMap, trust: float) -> Trace:
+    """argmin over x of Σ (observed - x)² + trust Σ (x_{i+1} - M(x_i))², M linear around ``state``."""
+    slopes = fitted.slopes
+    offsets = fitted.values - slopes * state[:-1]
+    diagonal = np.ones(observed.size)
+    diagonal[1:] += trust
+    diagonal[:-1] += trust * slopes**2
+    right = observed.copy()
+    right[1:] += trust * offsets
+    right[:-1] -= trust * slopes * offsets
+    return _solve_tridiagonal(diagonal, -trust * slopes, right)
+
+
+def _solve_tridiagonal(diagonal: Trace, beside: Trace, right: Trace) -> Trace:
+    """Solves a symmetric, positive definite tridiagonal system by elimination."""
+    pivots, values, off = diagonal.tolist(), right.tolist(), beside.tolist()
+    for row, each in enumerate(off, start=1):
+        factor = each / pivots[row - 1]
+        pivots[row] -= factor * each
+        values[row] -= factor * values[row - 1]
+    values[-1] /= pivots[-1]
+    for row in range(len(off) - 1, -1, -1):
+        values[row] = (values[row] - off[row] * values[row + 1]) / pivots[row]
+    return np.array(values)

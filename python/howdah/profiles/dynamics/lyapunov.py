@@ -1,6 +1,6 @@
 """Lyapunov exponents of a throughput trace, per step (HPDC 2017, section 4.1, figures 13 and 14).
 
-Two estimates, of the same trace without its noise of observation (``noise``):
+Two estimates, of the same trace without its noise of observation (``local_map.denoised``):
 
 local       the paper's ln|dM/dX|, with the slope of the locally fitted map (``local_map``), averaged over
             the states. The paper does not say how it took the slope. Two naive ways are wrong: the ratio of
@@ -20,15 +20,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from howdah.profiles.dynamics import noise
-from howdah.profiles.dynamics.local_map import Forecast
-from howdah.profiles.dynamics.usable import Trace, Unknown, checked, lacking, standardised
+from howdah.profiles.dynamics.local_map import Forecast, denoised
+from howdah.profiles.dynamics.traces import Trace, Undetermined, checked_trace, standardised, why_undetermined
 
 LEAST_SAMPLES = 30
 DIMENSION = 2
 LENGTH = 5
 THEILER_WINDOW = 1
-"""Steps: delay vectors this near in time share a sample."""
+"""Delay vectors at most so many steps apart share a sample."""
 
 _LEAST_SLOPE = 1e-3
 """A contraction by more in one step is counted as this: the logarithm of a slope of zero says nothing."""
@@ -40,25 +39,26 @@ class Exponents(NamedTuple):
     local: float
     rosenstein: float
     states: NDArray[np.float64]
-    """Shape (n - 1,), in the unit of the trace and the order of time, noise of observation taken out."""
+    """The states without noise of observation, in the unit of the trace and the order of time: shape (n -
+    1,)."""
     local_at_states: NDArray[np.float64]
     """ln|dM/dX| at each state: shape (n - 1,), as figure 13 shows it."""
     noise: float
     """Standard deviation of the noise of observation taken out, in the unit of the trace."""
     forecast: Forecast
-    """How well this sample tells the next through the map, before noise is taken out."""
+    """The forecast of the map before noise is taken out."""
 
 
-def exponents(trace: ArrayLike) -> Exponents | Unknown:
+def exponents(trace: ArrayLike) -> Exponents | Undetermined:
     """The exponents of a trace of shape (n,), n ≥ 30, without ramp-up (``poincare.sustained``)."""
-    values = checked(trace)
-    reason = lacking(values, LEAST_SAMPLES)
+    values = checked_trace(trace)
+    reason = why_undetermined(values, LEAST_SAMPLES)
     if reason is not None:
         return reason
-    clean = noise.cleaned(standardised(values))
+    clean = denoised(standardised(values))
     at_states = np.log(np.maximum(np.abs(clean.map.slopes), _LEAST_SLOPE))
     divergence = rosenstein(clean.trace)
-    if isinstance(divergence, Unknown):
+    if isinstance(divergence, Undetermined):
         return divergence
     return Exponents(
         local=float(at_states.mean()),
@@ -70,12 +70,12 @@ def exponents(trace: ArrayLike) -> Exponents | Unknown:
     )
 
 
-def rosenstein(trace: Trace, theiler_window: int = THEILER_WINDOW) -> float | Unknown:
+def rosenstein(trace: Trace, theiler_window: int = THEILER_WINDOW) -> float | Undetermined:
     """Rosenstein's exponent of a trace of shape (n,), in nats per step, as it is: no noise is taken out."""
     vectors = np.lib.stride_tricks.sliding_window_view(trace, DIMENSION)
     first = np.arange(len(vectors) - LENGTH)
     if first.size <= 2 * theiler_window + 1:
-        return Unknown(
+        return Undetermined(
             f"{trace.size} samples leave no neighbours outside a Theiler window of {theiler_window}"
         )
     distances = np.sqrt(sum((each[first, None] - each[None, first]) ** 2 for each in vectors.T))
@@ -94,9 +94,9 @@ def _parted(vectors: NDArray[np.float64], one: NDArray[np.int64], other: NDArray
     return float(np.log(distances).mean()) if distances.size else None
 
 
-def _slope(curve: list[float | None]) -> float | Unknown:
+def _slope(curve: list[float | None]) -> float | Undetermined:
     known = [each for each in curve if each is not None]
     if len(known) < len(curve):
-        return Unknown("neighbouring states meet and do not part")
+        return Undetermined("neighbouring states meet and do not part")
     steps = np.arange(len(known)) - (len(known) - 1) / 2
     return float(steps @ np.array(known) / (steps @ steps))

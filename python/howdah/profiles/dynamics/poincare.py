@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from howdah.profiles.dynamics.traces import Traces
-from howdah.profiles.dynamics.usable import Trace, Unknown, checked, lacking
+from howdah.profiles.dynamics.traces import Trace, Traces, Undetermined, checked_trace, why_undetermined
 
 LEAST_SAMPLES = 4
 SUSTAINED_SHARE = 0.9
@@ -23,30 +22,31 @@ class MapShape(NamedTuple):
 
     points: int
     mean: float
-    """In the unit of the trace."""
+    """The mean rate, in the unit of the trace."""
     tilt_deg: float | None
-    """From the 45° line to the principal axis, counter-clockwise, in (-90, 90]; None for a round cloud."""
+    """The angle from the 45° line to the principal axis, counter-clockwise, in (-90, 90]; None for a round
+    cloud."""
     slope: float
-    """Of the least-squares line of the next rate on this one."""
+    """The slope of the least-squares line of the next rate on this one."""
     along: float
-    """Spread along the 45° line: how far the rate wanders."""
+    """The spread along the 45° line: how far the rate wanders."""
     across: float
-    """Spread across it: how far one step jumps. The compactness: smaller is steadier."""
+    """The spread across the 45° line: how far one step jumps. The smaller, the steadier."""
 
 
 class RunMaps(NamedTuple):
     """The maps of one run, of the part of each trace that is sustained."""
 
-    aggregate: MapShape | Unknown
-    streams: tuple[MapShape | Unknown, ...]
-    across_ratio: float | Unknown
+    aggregate: MapShape | Undetermined
+    streams: tuple[MapShape | Undetermined, ...]
+    across_ratio: float | Undetermined
     """Aggregate ``across`` over the mean of the streams': 1/√streams if streams jump independently, 1 if
     together."""
 
 
 def points(trace: ArrayLike) -> NDArray[np.float64]:
     """The map of a trace of shape (n,): shape (n - 1, 2), each row (X_i, X_{i+1})."""
-    values = checked(trace)
+    values = checked_trace(trace)
     return np.column_stack((values[:-1], values[1:]))
 
 
@@ -55,27 +55,27 @@ def sustained(trace: ArrayLike) -> Trace:
 
     The ramp-up ends with the first sample that reaches 90 % of the median of the trace's second half.
     """
-    values = checked(trace)
+    values = checked_trace(trace)
     if not values.size:
         return values
     level = np.median(values[values.size // 2 :])
     return values[int(np.argmax(values >= SUSTAINED_SHARE * level)) :]
 
 
-def shape(trace: ArrayLike) -> MapShape | Unknown:
+def map_shape(trace: ArrayLike) -> MapShape | Undetermined:
     """The cloud of a trace of shape (n,), n ≥ 4, all of it; see ``sustained``."""
-    values = checked(trace)
-    reason = lacking(values, LEAST_SAMPLES)
+    values = checked_trace(trace)
+    reason = why_undetermined(values, LEAST_SAMPLES)
     if reason is not None:
         return reason
     mean = float(values.mean())
     if mean <= 0:
-        return Unknown("the mean rate is not above zero")
+        return Undetermined("the mean rate is not above zero")
     shares = values / mean
     now, then = shares[:-1] - shares[:-1].mean(), shares[1:] - shares[1:].mean()
     here, there, both = float(now @ now), float(then @ then), float(now @ then)
     if here == 0:
-        return Unknown("the trace is constant but for its last sample")
+        return Undetermined("the trace is constant but for its last sample")
     scale = np.sqrt(2 * now.size)
     return MapShape(
         points=now.size,
@@ -89,8 +89,8 @@ def shape(trace: ArrayLike) -> MapShape | Unknown:
 
 def of_run(traces: Traces) -> RunMaps:
     """The maps of a run's aggregate and of each of its streams, ramp-up left out."""
-    aggregate = shape(sustained(traces.aggregate_bps))
-    streams = tuple(shape(sustained(each)) for each in traces.rates_bps)
+    aggregate = map_shape(sustained(traces.aggregate_bps))
+    streams = tuple(map_shape(sustained(each)) for each in traces.rates_bps)
     return RunMaps(aggregate, streams, _across_ratio(aggregate, streams))
 
 
@@ -103,12 +103,14 @@ def _tilt_deg(here: float, there: float, both: float) -> float | None:
     return tilt_deg + 180 if tilt_deg <= -90 else tilt_deg
 
 
-def _across_ratio(aggregate: MapShape | Unknown, streams: tuple[MapShape | Unknown, ...]) -> float | Unknown:
+def _across_ratio(
+    aggregate: MapShape | Undetermined, streams: tuple[MapShape | Undetermined, ...]
+) -> float | Undetermined:
     if len(streams) < 2:
-        return Unknown("one stream is its own aggregate")
-    if isinstance(aggregate, Unknown):
+        return Undetermined("one stream is its own aggregate")
+    if isinstance(aggregate, Undetermined):
         return aggregate
     across = [each.across for each in streams if isinstance(each, MapShape)]
     if len(across) < len(streams):
-        return Unknown("a stream has no map")
+        return Undetermined("a stream has no map")
     return aggregate.across / float(np.mean(across))

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howdah import HowdahError
-from howdah.profiles.dynamics.ranks import mean_ranks
-from howdah.profiles.dynamics.usable import Unknown
+from howdah.profiles.dynamics.traces import Undetermined, mean_ranks
 from howdah.text import count
 
 LEAST_RUNS = 5
@@ -33,11 +32,13 @@ class Relation(NamedTuple):
 
     @property
     def decreasing(self) -> bool | None:
-        """Whether throughput falls as the exponent grows; None while the interval holds zero."""
+        """True where throughput falls as the exponent grows; None while the interval holds zero."""
         return None if self.low <= 0 <= self.high else self.high < 0
 
 
-def relation(exponent: ArrayLike, rate_bps: ArrayLike, confidence: float = CONFIDENCE) -> Relation | Unknown:
+def relation(
+    exponent: ArrayLike, rate_bps: ArrayLike, confidence: float = CONFIDENCE
+) -> Relation | Undetermined:
     """The relation over runs: both of shape (runs,). A run whose exponent is nan (unknown) is left out.
 
     HowdahError: arrays of unequal length, a rate that is not finite, a confidence outside (0, 1).
@@ -48,9 +49,9 @@ def relation(exponent: ArrayLike, rate_bps: ArrayLike, confidence: float = CONFI
     known = np.isfinite(exponents)
     exponents, rates = exponents[known], rates[known]
     if exponents.size < LEAST_RUNS:
-        return Unknown(f"{count(exponents.size, 'run')} with an exponent, and {LEAST_RUNS} are needed")
+        return Undetermined(f"{count(exponents.size, 'run')} with an exponent, and {LEAST_RUNS} are needed")
     if np.ptp(exponents) == 0 or np.ptp(rates) == 0:
-        return Unknown("all runs have the same exponent or the same rate")
+        return Undetermined("all runs have the same exponent or the same rate")
     correlation = float(np.corrcoef(mean_ranks(exponents), mean_ranks(rates))[0, 1])
     low, high = _interval(correlation, exponents.size, confidence)
     return Relation(correlation, low, high, exponents.size)
@@ -61,7 +62,7 @@ def by_configuration(
     exponent: ArrayLike,
     rate_bps: ArrayLike,
     confidence: float = CONFIDENCE,
-) -> dict[Configuration, Relation | Unknown]:
+) -> dict[Configuration, Relation | Undetermined]:
     """The relation within each configuration, in the order of their first runs; all three of length runs."""
     exponents, rates = _columns(exponent, rate_bps)
     if len(configurations) != exponents.size:

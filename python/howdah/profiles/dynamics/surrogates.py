@@ -15,8 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howdah import HowdahError
-from howdah.profiles.dynamics.ranks import normal_scores
-from howdah.profiles.dynamics.usable import Trace, Unknown, checked, lacking, standardised
+from howdah.profiles.dynamics.traces import (
+    Trace,
+    Undetermined,
+    checked_trace,
+    normal_scores,
+    standardised,
+    why_undetermined,
+)
 
 LEAST_SAMPLES = 30
 
@@ -28,16 +34,16 @@ class Autoregression(NamedTuple):
     """x_i = Σ coefficients_j x_{i-j} + innovation, of a trace less its mean."""
 
     coefficients: NDArray[np.float64]
-    """Shape (order,); order 0 is independent noise."""
+    """The coefficients, shape (order,); order 0 is independent noise."""
     variance: float
-    """Of the innovation."""
+    """The variance of the innovation."""
 
 
-class Beside(NamedTuple):
+class SurrogateComparison(NamedTuple):
     """A statistic of the trace beside the same of its surrogates of one kind."""
 
     p: float
-    """Rank test, one-sided: small when the trace's is larger. At least 1 / (surrogates + 1)."""
+    """The level of a one-sided rank test: small when the trace's is larger. At least 1 / (surrogates + 1)."""
     median: float
     low: float
     """5th percentile of the surrogates."""
@@ -93,18 +99,18 @@ def autoregression(trace: Trace) -> Autoregression:
     return best
 
 
-def beside(own: float, others: ArrayLike) -> Beside:
+def compare_with_surrogates(own: float, others: ArrayLike) -> SurrogateComparison:
     """A statistic of the trace beside that of its surrogates, of shape (count,), count ≥ 1."""
-    values = checked(others)
+    values = checked_trace(others)
     low, median, high = np.quantile(values, (0.05, 0.5, 0.95))
     p = (1 + int(np.count_nonzero(values >= own))) / (1 + values.size)
-    return Beside(p, float(median), float(low), float(high), values.size)
+    return SurrogateComparison(p, float(median), float(low), float(high), values.size)
 
 
 def _usable(trace: ArrayLike) -> Trace:
-    values = checked(trace)
-    reason = lacking(values, LEAST_SAMPLES)
-    if isinstance(reason, Unknown):
+    values = checked_trace(trace)
+    reason = why_undetermined(values, LEAST_SAMPLES)
+    if isinstance(reason, Undetermined):
         raise HowdahError(f"the trace has no surrogates: {reason.reason}")
     return values
 

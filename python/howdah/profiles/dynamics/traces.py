@@ -2,14 +2,64 @@
 
 The bytes a stream has had acknowledged are interpolated at the edges of bins, so no byte is lost or counted
 twice, whatever the instants of the samples: coarse bins are the means of fine ones.
+
+What a trace must be before anything is said of it.
+
+A trace that is wrong (not finite, not one row) is an error. One of which nothing can be said (short,
+constant) gives ``Undetermined`` and its reason, so that one dull run does not spoil the table of a sweep.
 """
 
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howdah import HowdahError
+from howdah.text import count
+
+Trace = NDArray[np.float64]
+
+_CONSTANT = 1e-9
+"""Spread, as a share of the largest value, that is rounding and not dynamics."""
+
+
+class Undetermined(NamedTuple):
+    """Stands for a number where nothing can be said, and gives the reason."""
+
+    reason: str
+
+
+def checked_trace(trace: ArrayLike) -> Trace:
+    """The trace as an array of shape (n,); HowdahError when it is not one row of finite numbers."""
+    values = np.asarray(trace, dtype=np.float64)
+    if values.ndim != 1:
+        raise HowdahError(
+            f"a trace is one row of rates, and this has {values.ndim} dimensions; take one stream"
+        )
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if wrong.size:
+        raise HowdahError(
+            f"sample {wrong[0]} of the trace is {values[wrong[0]]}; leave the run out or measure again"
+        )
+    return values
+
+
+def why_undetermined(trace: Trace, least: int) -> Undetermined | None:
+    """The reason why a trace that must vary and have ``least`` samples does not; None when it does."""
+    if trace.size < least:
+        return Undetermined(f"{count(trace.size, 'sample')}, and {least} are needed")
+    if np.ptp(trace) <= _CONSTANT * np.abs(trace).max():
+        return Undetermined("the trace is constant")
+    return None
+
+
+def standardised(trace: Trace) -> Trace:
+    """A trace that varies, with mean 0 and standard deviation 1."""
+    scaled = trace / np.abs(trace).max()
+    result: Trace = (scaled - scaled.mean()) / scaled.std()
+    return result
+
 
 Floats = NDArray[np.float64]
 
@@ -18,16 +68,16 @@ class Traces(NamedTuple):
     """Rates of all streams of one run in equal bins."""
 
     start_s: float
-    """Of the first bin, on the clock of the samples."""
+    """The start of the first bin, on the clock of the samples."""
     bin_s: float
     streams: NDArray[np.int64]
     """Indices of the streams, ascending: shape (streams,)."""
     rates_bps: Floats
-    """Shape (streams, bins)."""
+    """The rates, shape (streams, bins)."""
 
     @property
     def aggregate_bps(self) -> Floats:
-        """All streams together: shape (bins,)."""
+        """The rate of all streams together: shape (bins,)."""
         total: Floats = self.rates_bps.sum(axis=0)
         return total
 
@@ -104,3 +154,17 @@ def _interval(curves: list[tuple[Floats, Floats]]) -> float:
     if not gaps.size:
         raise HowdahError("no stream was sampled twice, so the run has no trace; measure for longer")
     return float(np.median(gaps))
+
+
+def mean_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ranks from 1, equal values sharing their mean: shape (n,)."""
+    _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(sizes)
+    ranks: NDArray[np.float64] = (last - (sizes - 1) / 2)[group]
+    return ranks
+
+
+def normal_scores(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The normal quantile of each value's rank: shape (n,)."""
+    normal = NormalDist()
+    return np.array([normal.inv_cdf((rank - 0.5) / values.size) for rank in mean_ranks(values)])

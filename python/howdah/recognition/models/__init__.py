@@ -1,4 +1,4 @@
-"""Where models of who is there are: the user's own and howdah's."""
+"""The files of models: the user's own, and those that come with howdah."""
 
 from pathlib import Path
 
@@ -8,10 +8,10 @@ SHIPPED = Path(__file__).parent
 
 
 def file(situation: str) -> Path | None:
-    """The model of what of ours is on the path: the user's own, else what comes with howdah, else none."""
+    """The file of the model for a situation: the user's own, else the one that comes with howdah, if any."""
     return next((path for path in (own(situation), SHIPPED / f"{situation}.npz") if path.exists()), None)
 
 
 def own(situation: str) -> Path:
-    """Where one of the user's own is looked for first."""
+    """The file where a model of the user's own is looked for first."""
     return default_root().parent / "models" / f"{situation}.npz"

@@ -1,45 +1,36 @@
 """The figures of the page, each a counterpart of one in HPDC 2017, and the families they are drawn by."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from howdah import HowdahError
 from howdah.report import canvas
-from howdah.report.cells import Cells, name
-from howdah.report.figures import (
-    boxes,
-    exponents,
-    fits,
-    modelled,
-    poincare,
-    profile,
-    sizes,
-    throughput,
-    traces,
-    transitions,
+from howdah.report.cells import PathCells, name
+from howdah.report.figures import dynamics, models, rates, shapes
+from howdah.report.figures.figure import (
+    DrawnFigure,
+    FigureCells,
+    FigureFamily,
+    FigureNeeds,
+    everything,
+    nearest,
 )
-from howdah.report.figures.figure import Drawn, Family, Lacking, Subset, everything, nearest
 from howdah.report.material import Material
 
-FAMILIES: dict[str, Family] = {
-    "profile": profile.draw,
-    "throughput": throughput.draw,
-    "sizes": sizes.draw,
-    "boxes": boxes.draw,
-    "fits": fits.draw,
-    "transitions": transitions.draw,
-    "traces": traces.draw,
-    "poincare": poincare.draw,
-    "exponents": exponents.local,
-    "relation": exponents.relation,
-    "models": modelled.draw,
+FAMILIES: dict[str, FigureFamily] = {
+    "profile": rates.draw_profile,
+    "throughput": rates.draw_throughput,
+    "sizes": rates.draw_sizes,
+    "boxes": rates.draw_boxes,
+    "fits": shapes.draw_fits,
+    "transitions": shapes.draw_transitions,
+    "traces": dynamics.draw_traces,
+    "poincare": dynamics.draw_poincare,
+    "exponents": dynamics.draw_exponents,
+    "relation": dynamics.draw_relation,
+    "models": models.draw_models,
 }
-"""What ``howdah profile plot`` draws of a selection."""
-
-_BUFFERS = ("default", "normal", "large")
-_TWO_RTTS_S = (0.0118, 0.183)
-_TWO_HOURS = "howdah sweep scenarios/hpdc17-two-hours.toml"
+"""The families of figures that ``howdah profile plot`` draws of a selection."""
 
 
 class Counterpart(NamedTuple):
@@ -48,25 +39,33 @@ class Counterpart(NamedTuple):
     number: str
     title: str
     paper: str
-    """What the paper's shows."""
+    """A description of the paper's figure."""
     family: str
-    control: str
-    """Whose runs it shows."""
-    subset: Callable[[Cells], Subset]
     statements: tuple[str, ...]
-    """Keys of those that say whether ours agrees."""
-    measure: str
+    """Keys of the statements that say whether ours agrees."""
+    control: str | None = "cubic"
+    """The congestion control whose runs it shows; None for those of every one."""
+    buffers: tuple[str, ...] = ("large",)
+    """The paper's names of the buffers whose runs it shows."""
+    streams: tuple[int, ...] | None = None
+    rtts_s: tuple[float, ...] | None = None
+    """The RTTs and streams are as ``nearest`` has them."""
+    measure: str = "howdah sweep scenarios/hpdc17-two-hours.toml"
     """The command whose runs it needs."""
 
+    def subset(self, cells: PathCells) -> FigureCells:
+        """The cells of a path that are nearest to those of the paper's figure."""
+        if self.control is None:
+            return everything(cells)
+        found = [
+            nearest(cells, self.control, streams=self.streams, buffer=each, rtts_s=self.rtts_s)
+            for each in self.buffers
+        ]
+        chosen = dict.fromkeys(each for one in found for each in one.configurations)
+        return FigureCells(list(chosen), found[0].rtts_s)
 
-def _each_buffer(cells: Cells, control: str, **chosen: tuple[int, ...]) -> Subset:
-    found = [
-        each
-        for buffer in _BUFFERS
-        for each in nearest(cells, control, buffer=buffer, **chosen).configurations
-    ]
-    return Subset(list(dict.fromkeys(found)))
 
+_EVERY_BUFFER = ("default", "normal", "large")
 
 COUNTERPARTS = (
     Counterpart(
@@ -74,92 +73,77 @@ COUNTERPARTS = (
         "Throughput profile of Scalable, one stream",
         "Concave at small RTTs and convex at long ones: 9 Gb/s and more up to some 100 ms, then a fall.",
         "profile",
-        "scalable",
-        lambda cells: nearest(cells, "scalable", streams=(1,), buffer="large"),
         ("dual", "falls-with-rtt"),
-        _TWO_HOURS,
+        control="scalable",
+        streams=(1,),
     ),
     Counterpart(
         "1b",
         "Traces of Scalable, one stream",
         "Steady near the peak at small RTTs; at 366 ms a ramp-up of some 10 s, and deeper falls after it.",
         "traces",
-        "scalable",
-        lambda cells: nearest(
-            cells, "scalable", streams=(1,), buffer="large", rtts_s=(0.0118, 0.0916, 0.366)
-        ),
         ("ramp-up",),
-        _TWO_HOURS,
+        control="scalable",
+        streams=(1,),
+        rtts_s=(0.0118, 0.0916, 0.366),
     ),
     Counterpart(
         "3",
         "H-TCP: RTT, streams and buffers",
         "Larger buffers lift all long connections: 10 streams at 366 ms from 100 Mb/s to nearly 8 Gb/s.",
         "throughput",
-        "htcp",
-        lambda cells: _each_buffer(cells, "htcp"),
         ("rises-with-buffers", "buffer-gain", "rises-with-streams", "alike"),
-        _TWO_HOURS,
+        control="htcp",
+        buffers=_EVERY_BUFFER,
     ),
     Counterpart(
         "4",
         "Scalable, large buffers: RTT, streams and connections",
         "10GigE carries more than SONET up to middle RTTs, most with many streams; at long ones alike.",
         "throughput",
-        "scalable",
-        lambda cells: nearest(cells, "scalable", buffer="large"),
         ("rises-with-streams", "scalable-small-rtt"),
-        _TWO_HOURS,
+        control="scalable",
     ),
     Counterpart(
         "5",
         "CUBIC, large buffers: RTT, streams and connections",
         "As Scalable, with less between 10GigE and SONET.",
         "throughput",
-        "cubic",
-        lambda cells: nearest(cells, "cubic", buffer="large"),
         ("rises-with-streams", "falls-with-rtt"),
-        _TWO_HOURS,
     ),
     Counterpart(
         "6",
         "CUBIC, large buffers: RTT, streams and transfer sizes",
         "Larger transfers have more throughput, most at long RTTs, and streams then matter less.",
         "sizes",
-        "cubic",
-        lambda cells: nearest(cells, "cubic", buffer="large"),
         ("rises-with-size", "flatter-with-size"),
-        "howdah sweep scenarios/hpdc17-sizes.toml",
+        measure="howdah sweep scenarios/hpdc17-sizes.toml",
     ),
     Counterpart(
         "7",
         "Box plots: CUBIC, large buffers, few and many streams",
         "10GigE varies less than SONET; with 10 streams the convex part at long RTTs nearly goes.",
         "boxes",
-        "cubic",
-        lambda cells: nearest(cells, "cubic", streams=(1, 4, 10), buffer="large"),
         ("sonet-varies-more", "streams-widen"),
-        _TWO_HOURS,
+        streams=(1, 4, 10),
     ),
     Counterpart(
         "8",
         "Box plots: CUBIC, 10 streams, each buffer",
         "Convex with the default buffer; concave up to 91.6 ms with the normal, 183 ms with the large.",
         "boxes",
-        "cubic",
-        lambda cells: _each_buffer(cells, "cubic", streams=(10,)),
         ("ten-streams", "buffers-widen"),
-        _TWO_HOURS,
+        buffers=_EVERY_BUFFER,
+        streams=(10,),
     ),
     Counterpart(
         "9",
         "Sigmoid fits: CUBIC, one stream, each buffer",
         "Convex alone with the default buffer, both parts with the others; the transition grows with it.",
         "fits",
-        "cubic",
-        lambda cells: _each_buffer(cells, "cubic", streams=(1,)),
         ("default-convex", "buffers-widen"),
-        _TWO_HOURS,
+        buffers=_EVERY_BUFFER,
+        streams=(1,),
     ),
     Counterpart(
         "10",
@@ -167,20 +151,17 @@ COUNTERPARTS = (
         "CUBIC: 0.4 to 11.8 ms with the default buffer, 45.6 to 91.6 ms with the normal, 91.6 to 183 ms "
         "with the large, longer with more streams; H-TCP and Scalable alike.",
         "transitions",
-        "any congestion control",
-        everything,
         ("transition-default", "transition-normal", "transition-large", "streams-widen", "buffers-widen"),
-        _TWO_HOURS,
+        control=None,
     ),
     Counterpart(
         "11",
         "Traces: CUBIC, large buffers, 45.6 ms",
         "Each stream's rate falls with their number; the sum stays at about 9 Gb/s.",
         "traces",
-        "cubic",
-        lambda cells: nearest(cells, "cubic", streams=(1, 4, 7, 10), buffer="large", rtts_s=(0.0456,)),
         ("near-nine",),
-        _TWO_HOURS,
+        streams=(1, 4, 7, 10),
+        rtts_s=(0.0456,),
     ),
     Counterpart(
         "12",
@@ -188,52 +169,49 @@ COUNTERPARTS = (
         "One stream ranges much wider at 183 ms; there the ramp-up is a line of points from the origin to "
         "the cluster, which lies along the 45° line; that of 11.8 ms leans to the left.",
         "poincare",
-        "cubic",
-        lambda cells: nearest(cells, "cubic", buffer="large", rtts_s=_TWO_RTTS_S),
         ("wider-map", "tilt"),
-        _TWO_HOURS,
+        rtts_s=(0.0118, 0.183),
     ),
     Counterpart(
         "13",
         "Lyapunov exponents: CUBIC, large buffers, 11.8 and 183 ms",
         "Nearer to zero and closer together at 183 ms; nearer to zero with more streams.",
         "exponents",
-        "cubic",
-        lambda cells: nearest(cells, "cubic", buffer="large", rtts_s=_TWO_RTTS_S),
         ("exponents-rtt", "exponents-streams"),
-        _TWO_HOURS,
+        rtts_s=(0.0118, 0.183),
     ),
     Counterpart(
         "14",
         "Throughput over Lyapunov exponent: CUBIC, 10 streams, large buffers, 183 ms",
         "Throughput falls as the exponent grows.",
         "relation",
-        "cubic",
-        lambda cells: nearest(cells, "cubic", streams=(10,), buffer="large", rtts_s=(0.183,)),
         ("throughput-falls-with-exponent",),
-        _TWO_HOURS,
+        streams=(10,),
+        rtts_s=(0.183,),
     ),
 )
 """Figure 2 is a drawing of the test bed; the page's first table stands in its place."""
 
 
-def build(counterpart: Counterpart, material: Material) -> Drawn | Lacking:
+def build(counterpart: Counterpart, material: Material) -> DrawnFigure | FigureNeeds:
     """The figure, or why there is none and what would measure it."""
     subset = counterpart.subset(material.cells)
     if not subset.configurations:
-        return Lacking(f"needs runs of {name(counterpart.control)}: {counterpart.measure}")
+        return FigureNeeds(f"needs runs of {name(str(counterpart.control))}: {counterpart.measure}")
     drawn = FAMILIES[counterpart.family](material, subset)
-    return Lacking(f"needs {drawn.needs}: {counterpart.measure}") if isinstance(drawn, Lacking) else drawn
+    if isinstance(drawn, FigureNeeds):
+        return FigureNeeds(f"needs {drawn.needs}: {counterpart.measure}")
+    return drawn
 
 
 def plot(family: str, material: Material, file: Path) -> list[str]:
-    """Writes one family's figure of all that is in ``material`` to a .svg or .png; what it shows.
+    """Writes one family's figure of all that is in ``material`` to a .svg or .png; returns what it shows.
 
     Raises HowdahError for another kind of file, or when there is nothing to draw.
     """
     kind = canvas.suffix(file)
     drawn = FAMILIES[family](material, everything(material.cells))
-    if isinstance(drawn, Lacking):
+    if isinstance(drawn, FigureNeeds):
         raise HowdahError(f"no figure {family} of this selection: it needs {drawn.needs}")
     try:
         file.write_bytes(canvas.encode(drawn.figure, kind, family))

@@ -2,36 +2,36 @@
 
 from collections.abc import Sequence
 
-from howdah.report import held
-from howdah.report.cells import Cells, gigabits
+from howdah.report.cells import PathCells, gigabits, limit_words
 from howdah.report.material import Material
-from howdah.report.statements import dynamics, sizes, transitions, trends
-from howdah.report.statements.statement import Finding, Judged, Statement
+from howdah.report.statements import dynamics, transitions, trends
+from howdah.report.statements.statement import Finding, JudgedStatement, Statement
 
-__all__ = ["STATEMENTS", "Judged", "judge"]
+__all__ = ["STATEMENTS", "JudgedStatement", "judge"]
 
-STATEMENTS: tuple[Statement, ...] = (
-    *trends.STATEMENTS,
-    *sizes.STATEMENTS,
-    *transitions.STATEMENTS,
-    *dynamics.STATEMENTS,
-)
+STATEMENTS = [
+    each
+    for module in (trends, transitions, dynamics)
+    for each in vars(module).values()
+    if isinstance(each, Statement)
+]
+"""Every statement, in the order of the modules and within each of their definitions."""
 
 _CELLS_TOLD = 3
 
 
-def judge(material: Material, statements: Sequence[Statement] = STATEMENTS) -> list[Judged]:
-    """What became of each statement, in order."""
+def judge(material: Material, statements: Sequence[Statement] = STATEMENTS) -> list[JudgedStatement]:
+    """Judges each statement, in order."""
     return [_judged(statement, statement.judge(material), material.cells) for statement in statements]
 
 
-def _judged(statement: Statement, finding: Finding, cells: Cells) -> Judged:
+def _judged(statement: Statement, finding: Finding, cells: PathCells) -> JudgedStatement:
     why = [
-        f"{cell.words}: {gigabits(cells.mean_bps(cell))}, {held.in_words(cells, cell)}"
+        f"{cell.words}: {gigabits(cells.mean_bps(cell))}, {limit_words(cells, cell)}"
         for cell in finding.where[:_CELLS_TOLD]
     ]
     more = len(finding.where) - _CELLS_TOLD
-    return Judged(
+    return JudgedStatement(
         key=statement.key,
         says=statement.says,
         source=statement.source,

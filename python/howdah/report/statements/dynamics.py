@@ -6,11 +6,10 @@ import numpy as np
 
 from howdah.profiles.dynamics.poincare import MapShape, of_run
 from howdah.profiles.dynamics.relation import Relation
-from howdah.profiles.dynamics.usable import Unknown
+from howdah.profiles.dynamics.traces import Undetermined
 from howdah.report.cells import Cell, milliseconds
-from howdah.report.material import Material
-from howdah.report.statements.statement import HPDC, Finding, Statement, compared, decided, missing
-from howdah.report.traces import ramp_s
+from howdah.report.material import Material, ramp_s
+from howdah.report.statements.statement import HPDC, Finding, compared, decided, missing, statement
 from howdah.text import count
 
 _NEAR_S, _FAR_S = 0.0118, 0.183
@@ -18,6 +17,12 @@ _RAMP_UP_S = (5.0, 20.0)
 """Half and twice the paper's "for example, 10 seconds"."""
 
 
+@statement(
+    "ramp-up",
+    "Ramp-up at 366 ms takes about 10 s.",
+    f"{HPDC} §3.1, Fig. 1(b)",
+    "one stream of Scalable takes 5 to 20 s to 90 % of what it then sustains, in the median",
+)
 def ramp_up(material: Material) -> Finding:
     """One stream of Scalable with large buffers at 366 ms, the traces of Fig. 1(b)."""
     cells = _cells(material, 0.366, control="scalable", streams=1)
@@ -30,13 +35,25 @@ def ramp_up(material: Material) -> Finding:
     return decided(low <= middle <= high, numbers, cells)
 
 
+@statement(
+    "wider-map",
+    "One stream varies much more at 183 ms than at 11.8 ms.",
+    f"{HPDC} §4.1, Fig. 12",
+    "the mean spread along the 45° line, relative to the rate, is larger at 183 ms",
+)
 def wider_map(material: Material) -> Finding:
-    """How far the rate of one stream wanders, relative to its mean."""
+    """Compares how far the rate of one stream wanders, relative to its mean."""
     return _maps(
         material, 1, lambda shape: shape.along, "its rate wanders by {:.2g} of the mean", higher_far=True
     )
 
 
+@statement(
+    "tilt",
+    "The aggregate's map is nearer to the 45° line at 183 ms than at 11.8 ms.",
+    f"{HPDC} §4.1, Fig. 12",
+    "the mean angle between its axis and the 45° line is smaller at 183 ms",
+)
 def tilt(material: Material) -> Finding:
     """The axis of the aggregate's map, over all numbers of streams."""
     return _maps(
@@ -48,6 +65,12 @@ def tilt(material: Material) -> Finding:
     )
 
 
+@statement(
+    "exponents-rtt",
+    "Lyapunov exponents are nearer to zero at 183 ms than at 11.8 ms.",
+    f"{HPDC} §4.1, Fig. 13",
+    "the mean size of the aggregate's exponent is smaller at 183 ms by two standard errors",
+)
 def nearer_with_rtt(material: Material) -> Finding:
     """The size of the aggregate's exponents at both RTTs, over all numbers of streams."""
     near, far = (_sizes_of_exponents(material, _cells(material, rtt_s)) for rtt_s in (_NEAR_S, _FAR_S))
@@ -57,6 +80,12 @@ def nearer_with_rtt(material: Material) -> Finding:
     return compared(near, far, far_is_larger=False, numbers=numbers, where=_cells(material, _FAR_S))
 
 
+@statement(
+    "exponents-streams",
+    "More streams bring the aggregate's Lyapunov exponents nearer to zero.",
+    f"{HPDC} §4.1, Fig. 13",
+    "over both RTTs the mean size with the most streams is below that with the fewest",
+)
 def nearer_with_streams(material: Material) -> Finding:
     """The size of the aggregate's exponents with the fewest and the most streams, over both RTTs."""
     few, many, parts, where = [], [], [], []
@@ -76,13 +105,19 @@ def nearer_with_streams(material: Material) -> Finding:
     return compared(few, many, far_is_larger=False, numbers=f"|exponent| is {', '.join(parts)}", where=where)
 
 
+@statement(
+    "throughput-falls-with-exponent",
+    "Throughput falls as the Lyapunov exponent grows.",
+    f"{HPDC} §4.2, Fig. 14",
+    "the 95 % interval of the rank correlation over runs is below zero",
+)
 def falls_with_exponent(material: Material) -> Finding:
     """The rank correlation over the runs of Fig. 14's cell; it agrees only with its interval below zero."""
     cells = _cells(material, _FAR_S, streams=10)
     if not cells:
         return missing("traces of CUBIC, 10 streams, large buffers at 183 ms")
     found = material.relation(cells[0])
-    if isinstance(found, Unknown):
+    if isinstance(found, Undetermined):
         return missing(f"more of {cells[0].words}: {found.reason}")
     numbers = correlation_words(found)
     if found.decreasing is None:
@@ -91,7 +126,7 @@ def falls_with_exponent(material: Material) -> Finding:
 
 
 def correlation_words(found: Relation) -> str:
-    """As ``rank correlation -0.62 [-0.85, -0.21] over 10 runs``."""
+    """A correlation in words, as ``rank correlation -0.62 [-0.85, -0.21] over 10 runs``."""
     interval = f"[{found.low:+.2f}, {found.high:+.2f}]"
     return f"rank correlation {found.correlation:+.2f} {interval} over {count(found.runs, 'run')}"
 
@@ -137,49 +172,3 @@ def _maps(
 def _at_both(words: str, near: Sequence[float], far: Sequence[float]) -> str:
     sides = ((near, _NEAR_S), (far, _FAR_S))
     return ", ".join(f"{words.format(np.mean(values))} at {milliseconds(rtt_s)}" for values, rtt_s in sides)
-
-
-STATEMENTS = (
-    Statement(
-        "ramp-up",
-        "Ramp-up at 366 ms takes about 10 s.",
-        f"{HPDC} §3.1, Fig. 1(b)",
-        "one stream of Scalable takes 5 to 20 s to 90 % of what it then sustains, in the median",
-        ramp_up,
-    ),
-    Statement(
-        "wider-map",
-        "One stream varies much more at 183 ms than at 11.8 ms.",
-        f"{HPDC} §4.1, Fig. 12",
-        "the mean spread along the 45° line, relative to the rate, is larger at 183 ms",
-        wider_map,
-    ),
-    Statement(
-        "tilt",
-        "The aggregate's map is nearer to the 45° line at 183 ms than at 11.8 ms.",
-        f"{HPDC} §4.1, Fig. 12",
-        "the mean angle between its axis and the 45° line is smaller at 183 ms",
-        tilt,
-    ),
-    Statement(
-        "exponents-rtt",
-        "Lyapunov exponents are nearer to zero at 183 ms than at 11.8 ms.",
-        f"{HPDC} §4.1, Fig. 13",
-        "the mean size of the aggregate's exponent is smaller at 183 ms by two standard errors",
-        nearer_with_rtt,
-    ),
-    Statement(
-        "exponents-streams",
-        "More streams bring the aggregate's Lyapunov exponents nearer to zero.",
-        f"{HPDC} §4.1, Fig. 13",
-        "over both RTTs the mean size with the most streams is below that with the fewest",
-        nearer_with_streams,
-    ),
-    Statement(
-        "throughput-falls-with-exponent",
-        "Throughput falls as the Lyapunov exponent grows.",
-        f"{HPDC} §4.2, Fig. 14",
-        "the 95 % interval of the rank correlation over runs is below zero",
-        falls_with_exponent,
-    ),
-)

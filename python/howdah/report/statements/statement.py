@@ -14,7 +14,7 @@ import numpy as np
 from howdah.report.cells import Cell
 from howdah.report.material import Material
 
-Verdict = Literal["agrees", "differs", "cannot tell"]
+StatementVerdict = Literal["agrees", "differs", "cannot tell"]
 
 _STANDARD_ERRORS = 2.0
 
@@ -24,37 +24,45 @@ Rao et al., Sustained Wide-Area TCP Memory Transfers Over Dedicated Connections.
 
 
 class Finding(NamedTuple):
-    """What a rule found."""
+    """The finding of a rule."""
 
-    verdict: Verdict
+    verdict: StatementVerdict
     numbers: str
-    """A sentence with what was measured; of ``cannot tell``, what is missing."""
+    """The measured numbers in words; for ``cannot tell``, what is missing."""
     where: Sequence[Cell] = ()
     """The cells that speak against the statement, the plainest first."""
 
 
+Rule = Callable[[Material], Finding]
+
+
 class Statement(NamedTuple):
-    """What a paper says and how it is judged."""
+    """A statement of a paper and how it is judged."""
 
     key: str
     says: str
     source: str
     rule: str
-    """When it agrees, in words."""
-    judge: Callable[[Material], Finding]
+    """The rule by which it agrees, in words."""
+    judge: Rule
 
 
-class Judged(msgspec.Struct, frozen=True, kw_only=True):
+class JudgedStatement(msgspec.Struct, frozen=True, kw_only=True):
     """A statement and what became of it, as the page, the bench and ``--json`` show it."""
 
     key: str
     says: str
     source: str
     rule: str
-    verdict: Verdict
+    verdict: StatementVerdict
     numbers: str
     why: list[str] = []
-    """Where it differs: what holds those cells, and how the measurements were made otherwise."""
+    """The cells where it differs and what limits them."""
+
+
+def statement(key: str, says: str, source: str, rule: str) -> Callable[[Rule], Statement]:
+    """Makes the statement of the rule that it stands above; the arguments are ``Statement``'s fields."""
+    return lambda judge: Statement(key, says, source, rule, judge)
 
 
 def missing(what: str) -> Finding:

@@ -3,17 +3,25 @@
 import itertools
 from collections import Counter
 from collections.abc import Callable, Collection
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from howdah.archive.runs import Configuration
-from howdah.profiles.shapes import Shape
-from howdah.profiles.spread import INTERVAL
-from howdah.profiles.transition import Transition
+from howdah.profiles.profile import INTERVAL, Shape
+from howdah.profiles.transition.transition import Transition
 from howdah.report.cells import Cell, in_ms, is_rtt, milliseconds, name
 from howdah.report.material import RTTS_MIN, Material
-from howdah.report.statements.statement import HPDC, NOTE, Finding, Statement, decided, missing
+from howdah.report.statements.statement import (
+    HPDC,
+    NOTE,
+    Finding,
+    Rule,
+    Statement,
+    decided,
+    missing,
+    statement,
+)
 from howdah.text import count
 
 _DEFAULT = {streams: (0.0004 if streams <= 3 else 0.0118) for streams in range(1, 11)}
@@ -23,14 +31,12 @@ PAPER_S = {"default": _DEFAULT, "normal": _NORMAL, "large": _LARGE}
 """Transition RTT of CUBIC over 10GigE by buffer and streams, HPDC 2017 §2.3 and Fig. 10; two streams are
 exceptions whose value the text does not give."""
 
-_DUAL = ("cubic", "scalable", "htcp")
-_CONVEX = ("reno", "highspeed")
 _MOST_AGAINST = 0.1
 ENOUGH = f"at {RTTS_MIN} RTTs or more, repeated"
-"""What a profile needs before its transition is looked for."""
+"""The measurements that a profile needs before its transition is looked for."""
 
 
-class Turn(NamedTuple):
+class TransitionRtt(NamedTuple):
     """A transition RTT, one of those measured, and its bootstrap interval."""
 
     rtt_s: float
@@ -39,11 +45,11 @@ class Turn(NamedTuple):
 
     @property
     def words(self) -> str:
-        """As ``45.6 ms [22.6, 91.6]``."""
+        """The transition RTT in words, as ``45.6 ms [22.6, 91.6]``."""
         return f"{milliseconds(self.rtt_s)} [{in_ms(self.low_s)}, {in_ms(self.high_s)}]"
 
 
-def by_sigmoids(material: Material, configuration: Configuration) -> Turn | None:
+def by_sigmoids(material: Material, configuration: Configuration) -> TransitionRtt | None:
     """The transition RTT as the paper finds it; None where too little was measured."""
     fit = material.sigmoids(configuration)
     if fit is None:
@@ -51,13 +57,13 @@ def by_sigmoids(material: Material, configuration: Configuration) -> Turn | None
     rtts = list(material.cells.rates[configuration])
     reached = np.cumsum(fit.shares)
     low, high = (int(np.searchsorted(reached, share)) for share in ((1 - INTERVAL) / 2, (1 + INTERVAL) / 2))
-    return Turn(fit.transition_s, rtts[low], rtts[high])
+    return TransitionRtt(fit.transition_s, rtts[low], rtts[high])
 
 
-def by_shape(material: Material, configuration: Configuration) -> Turn | None:
-    """The transition RTT without a formula; None where too little was measured."""
-    found = material.transition(configuration)
-    return None if found is None else Turn(found.rtt_s, *found.interval_s)
+def in_words(transition: Transition) -> str:
+    """The shape and its transition RTT, as ``concave-convex, transition RTT 45.6 ms [22.6, 91.6]``."""
+    found = TransitionRtt(transition.rtt_s, *transition.interval_s)
+    return f"{transition.shape}, transition RTT {found.words}"
 
 
 def paper_transition(buffer: str) -> Statement:
@@ -88,15 +94,25 @@ def paper_transition(buffer: str) -> Statement:
     )
 
 
+transition_default, transition_normal, transition_large = map(paper_transition, PAPER_S)
+
+
+@statement(
+    "ten-streams",
+    "CUBIC with 10 streams: convex with the default buffer, concave up to 91.6 ms with the normal one, "
+    "beyond 183 ms with the large one.",
+    f"{HPDC} §2.3, Fig. 8",
+    "all three shapes are as in the paper",
+)
 def ten_streams(material: Material) -> Finding:
-    """CUBIC, 10 streams: the shape with each buffer."""
-    wanted: dict[str, tuple[str, Callable[[Transition], bool]]] = {
+    """Compares the shapes of CUBIC with 10 streams and each buffer."""
+    expected: dict[str, tuple[str, Callable[[Transition], bool]]] = {
         "default": ("all convex", lambda t: t.shape == Shape.CONVEX),
         "normal": ("concave up to 91.6 ms", lambda t: t.shape == Shape.BOTH and is_rtt(t.rtt_s, 0.0916)),
         "large": ("concave beyond 183 ms", lambda t: t.rtt_s >= 0.183 * 0.95),
     }
     parts, against = [], []
-    for buffer, (paper, holds) in wanted.items():
+    for buffer, (paper, holds) in expected.items():
         of_one = list(material.cells.where(controls=["cubic"], streams=10, paper_buffer=buffer))
         found = material.transition(of_one[0]) if of_one else None
         if found is None:
@@ -107,124 +123,93 @@ def ten_streams(material: Material) -> Finding:
     return decided(not against, "; ".join(parts), against)
 
 
-def default_is_convex(material: Material) -> Finding:
-    """CUBIC, one stream, the default buffer."""
-    return _shapes(material, ("cubic",), "default", Shape.CONVEX)
-
-
-def dual(material: Material) -> Finding:
-    """One stream and large buffers of each of the three."""
-    return _shapes(material, _DUAL, "large", Shape.BOTH)
-
-
-def wholly_convex(material: Material) -> Finding:
-    """One stream and large buffers of Reno and HighSpeed."""
-    return _shapes(material, _CONVEX, "large", Shape.CONVEX)
-
-
-def in_words(transition: Transition) -> str:
-    """As ``concave-convex, transition RTT 45.6 ms [22.6, 91.6]``."""
-    turn = Turn(transition.rtt_s, *transition.interval_s).words
-    return f"{transition.shape}, transition RTT {turn}"
-
-
-def _shapes(material: Material, controls: Collection[str], buffer: str, shape: Shape) -> Finding:
+def _shape(controls: Collection[str], buffer: str, shape: Shape) -> Rule:
     """Agrees when one stream of every control has this shape."""
-    wanted = material.cells.where(controls=controls, streams=1, paper_buffer=buffer)
-    found = {each: transition for each in wanted if (transition := material.transition(each))}
-    lacking = set(controls) - {each.congestion_control for each in found}
-    if lacking:
-        names = ", ".join(name(each) for each in sorted(lacking))
-        return missing(f"one stream of {names} with the {buffer} buffer {ENOUGH}")
-    against = [Cell(each, one.rtt_s) for each, one in found.items() if one.shape != shape]
-    numbers = "; ".join(f"{name(each.congestion_control)} {in_words(one)}" for each, one in found.items())
-    return decided(not against, numbers, against)
+
+    def judge(material: Material) -> Finding:
+        expected = material.cells.where(controls=controls, streams=1, paper_buffer=buffer)
+        found = {each: transition for each in expected if (transition := material.transition(each))}
+        lacking = set(controls) - {each.congestion_control for each in found}
+        if lacking:
+            names = ", ".join(name(each) for each in sorted(lacking))
+            return missing(f"one stream of {names} with the {buffer} buffer {ENOUGH}")
+        against = [Cell(each, one.rtt_s) for each, one in found.items() if one.shape != shape]
+        numbers = "; ".join(f"{name(each.congestion_control)} {in_words(one)}" for each, one in found.items())
+        return decided(not against, numbers, against)
+
+    return judge
 
 
-def widened_by_streams(material: Material) -> Finding:
-    """Transition RTTs of neighbouring numbers of streams."""
-    return _widened(material, "streams")
+default_is_convex = Statement(
+    "default-convex",
+    "One CUBIC stream with the default buffer is convex everywhere.",
+    f"{HPDC} §2.3, Fig. 9",
+    "the profile is recognised as wholly convex",
+    _shape(("cubic",), "default", Shape.CONVEX),
+)
+three_are_dual = Statement(
+    "dual",
+    "CUBIC, Scalable and H-TCP are concave, then convex.",
+    f"{NOTE} §II, Figs. 1, 2; {HPDC} Fig. 1",
+    "one stream of each with large buffers has both regions",
+    _shape(("cubic", "scalable", "htcp"), "large", Shape.BOTH),
+)
+two_are_convex = Statement(
+    "reno-highspeed-convex",
+    "Reno and HighSpeed are convex everywhere.",
+    f"{NOTE} §II, Fig. 2",
+    "one stream of each with large buffers is recognised as wholly convex",
+    _shape(("reno", "highspeed"), "large", Shape.CONVEX),
+)
 
 
-def widened_by_buffers(material: Material) -> Finding:
-    """Transition RTTs of neighbouring buffers."""
-    return _widened(material, "buffer_bytes")
+def _widening(axis: str) -> Rule:
+    """Agrees when transition RTTs of neighbours on ``axis`` (``streams`` or ``buffer_bytes``) mostly grow."""
 
-
-def _widened(material: Material, axis: Literal["streams", "buffer_bytes"]) -> Finding:
-    found = {each: one for each in material.cells.rates if (one := by_shape(material, each))}
-    groups: dict[Configuration, list[Configuration]] = {}
-    for each in found:
-        if getattr(each, axis) is not None:
-            rest = each._replace(streams=0) if axis == "streams" else each._replace(buffer_bytes=0.0)
-            groups.setdefault(rest, []).append(each)
-    seen: Counter[str] = Counter()
-    against = []
-    for group in groups.values():
-        for low, high in itertools.pairwise(sorted(group, key=lambda each: float(getattr(each, axis)))):
-            before, after = found[low], found[high]
-            seen["pairs"] += 1
-            seen["wider"] += after.rtt_s > before.rtt_s
-            seen["narrower"] += after.rtt_s < before.rtt_s
-            # Clearly: the intervals do not meet.
-            if after.high_s < before.low_s:
-                against.append(Cell(high, after.rtt_s))
-    if not seen["wider"] and not seen["narrower"]:
-        return missing(
-            "configurations that differ in nothing else and turn at different RTTs; "
-            f"{count(seen['pairs'], 'pair')} compared"
+    def judge(material: Material) -> Finding:
+        found = {each: one for each in material.cells.rates if (one := material.transition(each))}
+        groups: dict[Configuration, list[Configuration]] = {}
+        for each in found:
+            if getattr(each, axis) is not None:
+                rest = each._replace(streams=0) if axis == "streams" else each._replace(buffer_bytes=0.0)
+                groups.setdefault(rest, []).append(each)
+        seen: Counter[str] = Counter()
+        against = []
+        for group in groups.values():
+            for low, high in itertools.pairwise(sorted(group, key=lambda each: float(getattr(each, axis)))):
+                before, after = found[low], found[high]
+                seen["pairs"] += 1
+                seen["wider"] += after.rtt_s > before.rtt_s
+                seen["narrower"] += after.rtt_s < before.rtt_s
+                # Clearly: the intervals do not meet.
+                if after.interval_s[1] < before.interval_s[0]:
+                    against.append(Cell(high, after.rtt_s))
+        if not seen["wider"] and not seen["narrower"]:
+            return missing(
+                "configurations that differ in nothing else and turn at different RTTs; "
+                f"{count(seen['pairs'], 'pair')} compared"
+            )
+        numbers = (
+            f"of {seen['pairs']} pairs of neighbours the concave region widens in {seen['wider']}, "
+            f"narrows in {seen['narrower']}, clearly in {len(against)}"
         )
-    numbers = (
-        f"of {seen['pairs']} pairs of neighbours the concave region widens in {seen['wider']}, "
-        f"narrows in {seen['narrower']}, clearly in {len(against)}"
-    )
-    agrees = seen["wider"] > seen["narrower"] and len(against) <= _MOST_AGAINST * seen["pairs"]
-    return decided(agrees, numbers, against)
+        agrees = seen["wider"] > seen["narrower"] and len(against) <= _MOST_AGAINST * seen["pairs"]
+        return decided(agrees, numbers, against)
+
+    return judge
 
 
-STATEMENTS = (
-    *(paper_transition(buffer) for buffer in PAPER_S),
-    Statement(
-        "ten-streams",
-        "CUBIC with 10 streams: convex with the default buffer, concave up to 91.6 ms with the normal one, "
-        "beyond 183 ms with the large one.",
-        f"{HPDC} §2.3, Fig. 8",
-        "all three shapes are as in the paper",
-        ten_streams,
-    ),
-    Statement(
-        "default-convex",
-        "One CUBIC stream with the default buffer is convex everywhere.",
-        f"{HPDC} §2.3, Fig. 9",
-        "the profile is recognised as wholly convex",
-        default_is_convex,
-    ),
-    Statement(
-        "dual",
-        "CUBIC, Scalable and H-TCP are concave, then convex.",
-        f"{NOTE} §II, Figs. 1, 2; {HPDC} Fig. 1",
-        "one stream of each with large buffers has both regions",
-        dual,
-    ),
-    Statement(
-        "reno-highspeed-convex",
-        "Reno and HighSpeed are convex everywhere.",
-        f"{NOTE} §II, Fig. 2",
-        "one stream of each with large buffers is recognised as wholly convex",
-        wholly_convex,
-    ),
-    Statement(
-        "streams-widen",
-        "More streams widen the concave region.",
-        f"{HPDC} §2.3, Figs. 7, 10",
-        "with more streams more transition RTTs grow than shrink, at most 10 % clearly shrink",
-        widened_by_streams,
-    ),
-    Statement(
-        "buffers-widen",
-        "Larger buffers widen the concave region.",
-        f"{HPDC} §2.3, Figs. 8–10",
-        "with larger buffers more transition RTTs grow than shrink, at most 10 % clearly shrink",
-        widened_by_buffers,
-    ),
+widened_by_streams = Statement(
+    "streams-widen",
+    "More streams widen the concave region.",
+    f"{HPDC} §2.3, Figs. 7, 10",
+    "with more streams more transition RTTs grow than shrink, at most 10 % clearly shrink",
+    _widening("streams"),
+)
+widened_by_buffers = Statement(
+    "buffers-widen",
+    "Larger buffers widen the concave region.",
+    f"{HPDC} §2.3, Figs. 8–10",
+    "with larger buffers more transition RTTs grow than shrink, at most 10 % clearly shrink",
+    _widening("buffer_bytes"),
 )

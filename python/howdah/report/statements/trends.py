@@ -1,28 +1,36 @@
-"""Which way the mean throughput goes: with RTT, streams, buffers and congestion control."""
+"""Which way the mean throughput goes: with RTT, streams, buffers, congestion control and transfer size."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from howdah.archive.runs import Configuration
 from howdah.report.cells import (
     Cell,
-    Cells,
+    PathCells,
     gigabits,
     milliseconds,
+    size_words,
 )
-from howdah.report.material import Material
-from howdah.report.statements.statement import HPDC, NOTE, Finding, Statement, decided, missing
-from howdah.report.traces import sustained_bps
+from howdah.report.material import Material, sustained_bps
+from howdah.report.statements.statement import (
+    HPDC,
+    NOTE,
+    Finding,
+    decided,
+    missing,
+    statement,
+)
 from howdah.text import count
 
 _MOST_AGAINST = 0.1
-"""Of the pairs compared: "generally", "mostly" and "overall" are the papers' own words."""
+"""The share of the pairs compared that may go against: "generally", "mostly" and "overall" are the papers'
+words."""
 _ALIKE, _NOT_FAR, _MOST_CELLS = 0.1, 0.25, 0.9
-"""What "very close" is taken for: half of the cells, then most of them, within so much."""
+""""Very close" is half of the cells within the first of these, and the third's share within the second."""
 _CELLS_MIN = 10
-"""Of which nine of ten can be told."""
+"""The least number of cells of which nine in ten can be told."""
 _SMALL_RTT_S = 0.0456
 """The paper's "smaller RTTs" are those where Scalable's curves lie above CUBIC's, Figs. 4 and 5."""
 
@@ -30,13 +38,7 @@ Pair = tuple[Cell, Cell]
 """The cell that should be no lower, then the one that should be no higher."""
 
 
-def _neighbours_in_rtt(cells: Cells) -> Iterator[Pair]:
-    for configuration, rates in cells.rates.items():
-        for near, far in itertools.pairwise(rates):
-            yield Cell(configuration, near), Cell(configuration, far)
-
-
-def _neighbours(cells: Cells, axis: str) -> Iterator[Pair]:
+def _neighbours(cells: PathCells, axis: str) -> Iterator[Pair]:
     """Cells beside those with the next larger ``streams`` or ``buffer_bytes``, all else the same."""
     for below in cells.rates:
         value = getattr(below, axis)
@@ -56,8 +58,14 @@ def _neighbours(cells: Cells, axis: str) -> Iterator[Pair]:
             )
 
 
-def _pairs(cells: Cells, pairs: Sequence[Pair], *, rising: bool) -> Finding:
-    """Agrees when at most a tenth of the pairs are clearly the wrong way round, some clearly the right."""
+def _pairs(cells: PathCells, found: Iterable[Pair], lacking: str, *, rising: bool) -> Finding:
+    """Agrees when at most a tenth of the pairs are clearly the wrong way round, some clearly the right.
+
+    ``lacking`` is what there is none of where there is no pair.
+    """
+    pairs = list(found)
+    if not pairs:
+        return missing(lacking)
     against = [(high, low) for high, low in pairs if cells.clearly_more(low, high)]
     towards = sum(cells.clearly_more(high, low) for high, low in pairs)
     if not against and not towards:
@@ -77,32 +85,55 @@ def _pairs(cells: Cells, pairs: Sequence[Pair], *, rising: bool) -> Finding:
     return decided(agrees, numbers, [high for high, _ in against])
 
 
+@statement(
+    "falls-with-rtt",
+    "Mean throughput decreases with RTT.",
+    f"{HPDC} §2.2, Figs. 3–6; {NOTE} §III-C",
+    "of neighbouring RTTs of each configuration at most 10 % clearly rise",
+)
 def falls_with_rtt(material: Material) -> Finding:
-    """Neighbouring RTTs of every configuration."""
-    pairs = list(_neighbours_in_rtt(material.cells))
-    if not pairs:
-        return missing("one configuration at two RTTs")
-    return _pairs(material.cells, pairs, rising=False)
+    """Compares neighbouring RTTs of every configuration."""
+    cells = material.cells
+    pairs = (
+        (Cell(each, near), Cell(each, far))
+        for each, rates in cells.rates.items()
+        for near, far in itertools.pairwise(rates)
+    )
+    return _pairs(cells, pairs, "one configuration at two RTTs", rising=False)
 
 
+@statement(
+    "rises-with-streams",
+    "More streams give more throughput.",
+    f"{HPDC} §2.2, Figs. 3–5",
+    "of neighbouring numbers of streams at most 10 % clearly fall, some clearly rise",
+)
 def rises_with_streams(material: Material) -> Finding:
-    """Neighbouring numbers of streams at the same congestion control, buffer and RTT."""
-    pairs = list(_neighbours(material.cells, "streams"))
-    if not pairs:
-        return missing("two numbers of streams at the same congestion control, buffer and RTT")
-    return _pairs(material.cells, pairs, rising=True)
+    """Compares neighbouring numbers of streams at the same congestion control, buffer and RTT."""
+    lacking = "two numbers of streams at the same congestion control, buffer and RTT"
+    return _pairs(material.cells, _neighbours(material.cells, "streams"), lacking, rising=True)
 
 
+@statement(
+    "rises-with-buffers",
+    "Larger buffers give more throughput.",
+    f"{HPDC} §2.2, Fig. 3",
+    "of neighbouring buffers at most 10 % clearly fall, some clearly rise",
+)
 def rises_with_buffers(material: Material) -> Finding:
-    """Neighbouring buffers at the same congestion control, streams and RTT."""
-    pairs = list(_neighbours(material.cells, "buffer_bytes"))
-    if not pairs:
-        return missing("two explicit buffers at the same congestion control, streams and RTT")
-    return _pairs(material.cells, pairs, rising=True)
+    """Compares neighbouring buffers at the same congestion control, streams and RTT."""
+    lacking = "two explicit buffers at the same congestion control, streams and RTT"
+    return _pairs(material.cells, _neighbours(material.cells, "buffer_bytes"), lacking, rising=True)
 
 
+@statement(
+    "buffer-gain",
+    "H-TCP, 10 streams, 366 ms: 100 Mb/s with the default buffer, nearly 8 Gb/s with the large one.",
+    f"{HPDC} §2.2, Fig. 3",
+    "each is within a factor of two of the paper's",
+)
 def buffer_gain(material: Material) -> Finding:
-    """H-TCP, 10 streams, 366 ms: the default and the large buffer."""
+    """Compares the default and the large buffer of H-TCP with 10 streams at 366 ms."""
     cells = material.cells
     found = []
     for buffer in ("default", "large"):
@@ -127,8 +158,14 @@ def buffer_gain(material: Material) -> Finding:
     return decided(not against, numbers, against)
 
 
+@statement(
+    "alike",
+    "The throughputs of CUBIC and Scalable are very close to H-TCP's.",
+    f"{HPDC} §2.2",
+    "half of the cells are within 10 % of H-TCP's, nine of ten within 25 %",
+)
 def alike(material: Material) -> Finding:
-    """CUBIC and Scalable beside H-TCP in every cell that has both."""
+    """Compares CUBIC and Scalable with H-TCP in every cell that has both."""
     cells = material.cells
     apart: list[tuple[float, Cell]] = []
     for configuration in cells.where(controls=["htcp"]):
@@ -154,8 +191,14 @@ def alike(material: Material) -> Finding:
     return decided(agrees, numbers, [cell for difference, cell in apart if difference > _NOT_FAR])
 
 
+@statement(
+    "scalable-small-rtt",
+    "Scalable with several streams is the choice at small RTTs.",
+    f"{HPDC} §5.1; {NOTE} §I",
+    "its best cell is clearly above CUBIC's best at most RTTs up to 45.6 ms, and clearly below at none",
+)
 def scalable_at_small_rtts(material: Material) -> Finding:
-    """Best cell with several Scalable streams beside the best of CUBIC, at each RTT up to 45.6 ms."""
+    """Compares the best cell with several Scalable streams with CUBIC's best, at each RTT up to 45.6 ms."""
     cells = material.cells
     several = [each for each in cells.where(controls=["scalable"]) if each.streams > 1]
     cubic = list(cells.where(controls=["cubic"]))
@@ -179,8 +222,14 @@ def scalable_at_small_rtts(material: Material) -> Finding:
     return decided(above > len(small) / 2 and not against, numbers, against or even)
 
 
+@statement(
+    "near-nine",
+    "CUBIC with large buffers at 45.6 ms carries about 9 Gb/s with 1, 4, 7 and 10 streams.",
+    f"{HPDC} §4, Fig. 11",
+    "the sustained rate is within 10 % of 9 Gb/s with every number of streams",
+)
 def near_nine(material: Material) -> Finding:
-    """CUBIC, large buffers, 45.6 ms: the sustained rate of each number of streams."""
+    """Looks at the sustained rate of CUBIC with large buffers at 45.6 ms, for each number of streams."""
     rates = {}
     for each in material.cells.where(controls=["cubic"], paper_buffer="large"):
         cell = material.cells.at(each, 0.0456)
@@ -195,8 +244,14 @@ def near_nine(material: Material) -> Finding:
     return decided(not against, f"sustained: {numbers} (streams)", against)
 
 
+@statement(
+    "sonet-varies-more",
+    "Rates over 10GigE vary less than over SONET.",
+    f"{HPDC} §2.3, Fig. 7",
+    "the relative spread of repeats is smaller over 10 Gb/s than over 9.6 Gb/s",
+)
 def sonet_varies_more(material: Material) -> Finding:
-    """Relative spread of the repeats over 9.6 Gb/s beside that over 10 Gb/s, CUBIC, large buffers."""
+    """Compares the relative spread of CUBIC's repeats with large buffers over 9.6 Gb/s and over 10 Gb/s."""
     spreads = {}
     for cells in material.paths:
         several = [
@@ -216,66 +271,72 @@ def sonet_varies_more(material: Material) -> Finding:
     )
 
 
-def _best(cells: Cells, among: Sequence[Configuration], rtt_s: float) -> Cell:
+def _best(cells: PathCells, among: Sequence[Configuration], rtt_s: float) -> Cell:
     there = [Cell(each, rtt_s) for each in among if rtt_s in cells.rates[each]]
     return max(there, key=cells.mean_bps)
 
 
-STATEMENTS = (
-    Statement(
-        "falls-with-rtt",
-        "Mean throughput decreases with RTT.",
-        f"{HPDC} §2.2, Figs. 3–6; {NOTE} §III-C",
-        "of neighbouring RTTs of each configuration at most 10 % clearly rise",
-        falls_with_rtt,
-    ),
-    Statement(
-        "rises-with-streams",
-        "More streams give more throughput.",
-        f"{HPDC} §2.2, Figs. 3–5",
-        "of neighbouring numbers of streams at most 10 % clearly fall, some clearly rise",
-        rises_with_streams,
-    ),
-    Statement(
-        "rises-with-buffers",
-        "Larger buffers give more throughput.",
-        f"{HPDC} §2.2, Fig. 3",
-        "of neighbouring buffers at most 10 % clearly fall, some clearly rise",
-        rises_with_buffers,
-    ),
-    Statement(
-        "buffer-gain",
-        "H-TCP, 10 streams, 366 ms: 100 Mb/s with the default buffer, nearly 8 Gb/s with the large one.",
-        f"{HPDC} §2.2, Fig. 3",
-        "each is within a factor of two of the paper's",
-        buffer_gain,
-    ),
-    Statement(
-        "alike",
-        "The throughputs of CUBIC and Scalable are very close to H-TCP's.",
-        f"{HPDC} §2.2",
-        "half of the cells are within 10 % of H-TCP's, nine of ten within 25 %",
-        alike,
-    ),
-    Statement(
-        "scalable-small-rtt",
-        "Scalable with several streams is the choice at small RTTs.",
-        f"{HPDC} §5.1; {NOTE} §I",
-        "its best cell is clearly above CUBIC's best at most RTTs up to 45.6 ms, and clearly below at none",
-        scalable_at_small_rtts,
-    ),
-    Statement(
-        "near-nine",
-        "CUBIC with large buffers at 45.6 ms carries about 9 Gb/s with 1, 4, 7 and 10 streams.",
-        f"{HPDC} §4, Fig. 11",
-        "the sustained rate is within 10 % of 9 Gb/s with every number of streams",
-        near_nine,
-    ),
-    Statement(
-        "sonet-varies-more",
-        "Rates over 10GigE vary less than over SONET.",
-        f"{HPDC} §2.3, Fig. 7",
-        "the relative spread of repeats is smaller over 10 Gb/s than over 9.6 Gb/s",
-        sonet_varies_more,
-    ),
+_MOST_FALLING = 0.1
+"""The share of the cells that may fall: "generally" is the paper's word."""
+
+
+@statement(
+    "rises-with-size",
+    "Larger transfers have more throughput, most so at long RTTs.",
+    f"{HPDC} §2.2, Fig. 6",
+    "from the smallest size to the largest it rises, more at the longest RTT than at the shortest",
 )
+def rises_with_size(material: Material) -> Finding:
+    """Compares the gain of larger sizes at the longest RTT with that at the shortest."""
+    gains: dict[float, list[float]] = {}
+    falling = []
+    for cell, by_size in material.sizes.items():
+        if len(by_size) < 2:
+            continue
+        ordered = [float(np.mean(by_size[size])) for size in sorted(by_size)]
+        gain = ordered[-1] / ordered[0]
+        gains.setdefault(cell.rtt_s, []).append(gain)
+        if gain < 0.98:
+            falling.append(cell)
+    if len(gains) < 2:
+        return missing("cells measured with two transfer sizes at two RTTs")
+    near, far = (float(np.median(gains[rtt_s])) for rtt_s in (min(gains), max(gains)))
+    total = sum(map(len, gains.values()))
+    numbers = (
+        f"the largest size gives {near:.3g} times the smallest's at {milliseconds(min(gains))}, "
+        f"{far:.3g} times at {milliseconds(max(gains))}; {len(falling)} of {total} cells fall"
+    )
+    return decided(far > near and far > 1 and len(falling) <= _MOST_FALLING * total, numbers, falling)
+
+
+@statement(
+    "flatter-with-size",
+    "With large transfers the number of streams matters less.",
+    f"{HPDC} §2.2, Fig. 6",
+    "the best number of streams gains less over the worst with the largest size than with the smallest",
+)
+def flatter_with_size(material: Material) -> Finding:
+    """Compares the gain of the best number of streams over the worst, by the smallest and by the largest
+    size."""
+    gains: dict[int, list[float]] = {}
+    for alike in _same_but_streams(material.sizes):
+        for size in set.intersection(*(set(material.sizes[cell]) for cell in alike)):
+            means = [float(np.mean(material.sizes[cell][size])) for cell in alike]
+            gains.setdefault(size, []).append(max(means) / min(means))
+    if len(gains) < 2:
+        return missing("cells of two numbers of streams measured with two transfer sizes")
+    small, large = (float(np.median(gains[size])) for size in (min(gains), max(gains)))
+    numbers = (
+        f"the best number of streams has {small:.3g} times the worst with {size_words(min(gains))}, "
+        f"{large:.3g} times with {size_words(max(gains))}"
+    )
+    return decided(large < small, numbers)
+
+
+def _same_but_streams(cells: Iterable[Cell]) -> list[list[Cell]]:
+    groups: dict[Cell, list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(cell._replace(configuration=cell.configuration._replace(streams=0)), []).append(
+            cell
+        )
+    return [group for group in groups.values() if len(group) > 1]

@@ -300,13 +300,13 @@ fn a_refusal_is_told_to_the_sender() {
 #[test]
 fn an_asked_for_key_update_comes_before_the_next_payload() {
     let (mut near, far) = sockets();
-    let asked = by_hand(&mut counted(0), &[24, 0, 0, 1, 1, 22]);
+    let update = by_hand(&mut counted(0), &[24, 0, 0, 1, 1, 22]);
     let payload = by_hand(&mut counted(1), b"under the second key\x17");
-    near.write_all(&[asked, payload].concat()).unwrap();
-    let mut asked = stream(far);
-    asked.put(b"not sealed yet").unwrap();
-    assert_eq!(asked.data(100).unwrap(), b"under the second key");
-    asked.flush().unwrap();
+    near.write_all(&[update, payload].concat()).unwrap();
+    let mut updated = stream(far);
+    updated.put(b"not sealed yet").unwrap();
+    assert_eq!(updated.data(100).unwrap(), b"under the second key");
+    updated.flush().unwrap();
     let mut bytes = [0; HEADER_BYTES + 5 + TRAILER_BYTES];
     near.read_exact(&mut bytes).unwrap();
     assert_eq!(counted(0).open(&mut bytes), Ok((Content::Handshake, 5)));

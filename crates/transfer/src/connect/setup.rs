@@ -1,0 +1,365 @@
+//! How data streams come to be: the near end connects, the far end accepts whoever proves that it
+//! belongs to the session.
+
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use howdah_tcp::{Bound, Settings, SocketPlan, bind, tune_again};
+use howdah_wire::{Connection, Direction, Side, StreamPlan};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt;
+
+use crate::connect::dial::{Dialling, keep_up};
+use crate::connect::handshakes::{Handshakes, PendingHandshake};
+use crate::connect::pending::{PendingPeers, ProvenPeer};
+use crate::end::context::Context;
+use crate::error::TransferError;
+use crate::session::control::Event;
+use crate::streams::plain::PlainStream;
+use crate::streams::stream::{Stream, StreamError};
+use crate::tls::{Acceptor, Connector};
+
+/// Unsent bytes a socket takes at first: more only delays the choice which stream gets a block.
+pub(crate) const NOTSENT_LOWAT_BYTES: u32 = 512 * 1024;
+/// How long a connection and its handshake may take, each; at the far end, all until it has proved
+/// that it belongs here.
+pub(crate) const SETUP_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long the far end waits for the next stream before it looks again.
+const ACCEPT_GLANCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+/// Connections that are accepted before those that wait are looked at again.
+const ACCEPTED_AT_ONCE: usize = 64;
+/// Connections beside the plan's that may be in a handshake.
+const MAX_HANDSHAKES: usize = 16;
+/// The pause before something is tried again.
+pub(crate) const TRY_AGAIN_AFTER: Duration = Duration::from_millis(10);
+/// A connection on which nothing comes is asked after this time,
+const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(10);
+/// as often as this,
+const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(5);
+/// and has gone after so many questions without an answer.
+const KEEP_ALIVE_TIMES: u32 = 4;
+/// The window scale is chosen before the job, and its buffer, are known (RFC 7323 §2.3): by the
+/// listener's buffer, for which this is enough (see [`tune_again`]),
+const LISTENER_BUFFER_BYTES: u64 = 1 << 29;
+/// and by its largest window. This gives scale 11: windows up to 134 MB, in steps of 2 KiB.
+const LISTENER_WINDOW_BYTES: u64 = 1 << 27;
+
+/// The work on one connection of a stream. All of the stream has been taken when it ends well.
+pub type Work =
+    dyn Fn(&Arc<Context>, Connection, &mut dyn Stream) -> Result<(), TransferError> + Send + Sync;
+
+/// How the data streams of one end come to be.
+pub enum StreamSetup {
+    /// They are connected to the far end.
+    Connect {
+        /// Addresses to try, best first.
+        addresses: Vec<SocketAddr>,
+        /// What each stream shows.
+        token: [u8; 32],
+        /// Encryption, unless they are plaintext.
+        tls: Option<Connector>,
+    },
+    /// They are accepted.
+    Accept {
+        /// Where they arrive.
+        listener: TcpListener,
+        /// The connections that have not proved yet that they belong to the session.
+        pending: PendingPeers,
+        /// Encryption, unless they are plaintext.
+        tls: Option<Acceptor>,
+    },
+}
+
+/// Reserves a port for the data streams of one session, at the address at which ssh was reached. Where
+/// that is no address of this host, behind a translator of addresses, at all of its family.
+///
+/// # Errors
+/// When the kernel gives no port.
+pub fn reserve(at: SocketAddr) -> Result<Bound, TransferError> {
+    let plan = SocketPlan {
+        buffer_bytes: Some(LISTENER_BUFFER_BYTES),
+        window_bytes: Some(LISTENER_WINDOW_BYTES),
+        ..SocketPlan::default()
+    };
+    let any: SocketAddr = match at {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    match bind(at, &plan) {
+        Err(howdah_tcp::Error::Listen { source, .. })
+            if source.kind() == ErrorKind::AddrNotAvailable =>
+        {
+            bind(any, &plan)
+        }
+        other => other,
+    }
+    .map_err(|error| TransferError::Here(error.to_string()))
+}
+
+/// How sockets of a plan are set up; `sends` says whether payload leaves through them.
+fn socket_plan(plan: &StreamPlan, sends: bool) -> SocketPlan {
+    SocketPlan {
+        congestion_control: plan.congestion_control.clone().filter(|_| sends),
+        buffer_bytes: plan.buffer_bytes,
+        window_bytes: plan.buffer_bytes.filter(|_| !sends),
+        pacing_bps: plan.pacing_bps.filter(|_| sends),
+        notsent_lowat_bytes: Some(NOTSENT_LOWAT_BYTES),
+    }
+}
+
+impl StreamSetup {
+    /// Opens the streams of the job's plan; each does `work` on a thread of its own and then
+    /// reports [`Event::StreamDone`].
+    ///
+    /// # Errors
+    /// When the system has no thread left. Everything later becomes an event.
+    pub fn open(
+        self,
+        context: &Arc<Context>,
+        sends: bool,
+        work: Arc<Work>,
+    ) -> Result<(), TransferError> {
+        let plan = socket_plan(&context.job.plan, sends);
+        match self {
+            Self::Connect {
+                addresses,
+                token,
+                tls,
+            } => {
+                let dialling = Arc::new(Dialling {
+                    addresses,
+                    token,
+                    tls,
+                    plan,
+                });
+                for stream in 0..context.job.plan.streams {
+                    let (dialling, work) = (Arc::clone(&dialling), Arc::clone(&work));
+                    context.spawn("howdah-stream", move |context| {
+                        keep_up(context, &dialling, stream, &*work)
+                    })?;
+                }
+            }
+            Self::Accept {
+                listener,
+                pending,
+                tls,
+            } => {
+                let admission = Admission {
+                    plan,
+                    tls,
+                    handshakes: Handshakes::default(),
+                    work,
+                };
+                context.spawn("howdah-accept", move |context| {
+                    accept_streams(context, &listener, pending, &Arc::new(admission))
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Does the work on a connection, when the one that its stream had before has ended.
+pub(crate) fn run(
+    context: &Arc<Context>,
+    connection: Connection,
+    stream: &mut dyn Stream,
+    work: &Work,
+) -> Result<(), TransferError> {
+    let _turn = context.connections.work(connection.stream);
+    if connection.stream == 0 && connection.incarnation == 0 {
+        warn_of_shortfall(context, stream);
+    }
+    keep_alive(stream.socket());
+    context.tuning.join(stream.socket());
+    let outcome = work(context, connection, stream);
+    if outcome.is_err() {
+        context.abort.hang_up(connection);
+    }
+    context.abort.close(connection);
+    outcome?;
+    context.connections.note_done(connection.stream);
+    let _ = context.events.send(Event::StreamDone);
+    Ok(())
+}
+
+/// Has the kernel ask now and then whether the other end of a connection is there, on which this end may
+/// have nothing to say for long.
+fn keep_alive(socket: BorrowedFd<'_>) {
+    // A socket that refuses goes without.
+    let _ = sockopt::set_socket_keepalive(socket, true)
+        .and_then(|()| sockopt::set_tcp_keepidle(socket, KEEP_ALIVE_AFTER))
+        .and_then(|()| sockopt::set_tcp_keepintvl(socket, KEEP_ALIVE_EVERY))
+        .and_then(|()| sockopt::set_tcp_keepcnt(socket, KEEP_ALIVE_TIMES));
+}
+
+/// Has the user know when this host grants smaller buffers than the plan has.
+fn warn_of_shortfall(context: &Context, stream: &dyn Stream) {
+    let job = &context.job;
+    let sends = (job.direction == Direction::Push) == (context.side == Side::Near);
+    let plan = socket_plan(&job.plan, sends);
+    if let Ok(granted) = Settings::read(stream.socket())
+        && let Some(short) = plan.shortfall(&granted, sends)
+    {
+        context.warn(short);
+    }
+}
+
+struct Admission {
+    plan: SocketPlan,
+    tls: Option<Acceptor>,
+    handshakes: Handshakes,
+    work: Arc<Work>,
+}
+
+/// Accepts connections until all has been taken: one that breaks is replaced.
+fn accept_streams(
+    context: &Arc<Context>,
+    listener: &TcpListener,
+    mut pending: PendingPeers,
+    admission: &Arc<Admission>,
+) -> Result<(), TransferError> {
+    let here = |error: std::io::Error| TransferError::Here(error.to_string());
+    listener.set_nonblocking(true).map_err(here)?;
+    let another = listener.as_fd().try_clone_to_owned().map_err(here)?;
+    context.abort.listens(another);
+    let most = usize::from(context.job.plan.streams) + MAX_HANDSHAKES;
+    let mut number = 0;
+    loop {
+        wait_for_peers(listener, &pending).map_err(|error| here(error.into()))?;
+        if context.abort.settled() || context.abort.stopping() {
+            break;
+        }
+        let now = Instant::now();
+        admission.handshakes.hang_up(|one| one.until <= now);
+        for _ in 0..ACCEPTED_AT_ONCE {
+            match listener.accept() {
+                Ok((socket, from)) => pending.take(socket, from, now + SETUP_TIMEOUT),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // It broke before it was accepted, or this process has no descriptor left for it.
+                Err(_) => thread::sleep(TRY_AGAIN_AFTER),
+            }
+        }
+        for ProvenPeer { socket, connection } in pending.sort_out(now) {
+            number += 1;
+            let one = PendingHandshake {
+                number,
+                socket: duplicate(&socket)?,
+                until: now + SETUP_TIMEOUT,
+            };
+            // So many who know the token and do not go on are no streams of this session.
+            if !admission.handshakes.take(one, most) {
+                continue;
+            }
+            let admission = Arc::clone(admission);
+            context.spawn("howdah-stream", move |context| {
+                admission.set_up(&socket)?;
+                let admitted = admission.admit(context, connection, socket);
+                admission.handshakes.forget(number);
+                // Whoever cannot prove that it belongs here is turned away and changes nothing.
+                let Ok(mut opened) = admitted else {
+                    return Ok(());
+                };
+                match run(context, connection, &mut *opened, &*admission.work) {
+                    // The near end dials again.
+                    Err(TransferError::Lost(_)) => Ok(()),
+                    outcome => outcome,
+                }
+            })?;
+        }
+    }
+    admission.handshakes.hang_up(|_| true);
+    Ok(())
+}
+
+/// Waits until somebody connects or says something, a moment at most.
+fn wait_for_peers(listener: &TcpListener, pending: &PendingPeers) -> Result<(), Errno> {
+    let mut polled = vec![PollFd::new(listener, PollFlags::IN)];
+    polled.extend(
+        pending
+            .sockets()
+            .map(|socket| PollFd::new(socket, PollFlags::IN)),
+    );
+    match poll(&mut polled, Some(&ACCEPT_GLANCE)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+impl Admission {
+    /// Sets a socket up as planned; what the kernel refuses here it would refuse every stream.
+    fn set_up(&self, socket: &TcpStream) -> Result<(), TransferError> {
+        let set_up = self
+            .plan
+            .apply(socket)
+            .and_then(|()| match self.plan.buffer_bytes {
+                Some(_) => Ok(()),
+                None => tune_again(socket),
+            });
+        set_up.map_err(|error| TransferError::Here(error.to_string()))
+    }
+
+    fn admit(
+        &self,
+        context: &Context,
+        connection: Connection,
+        socket: TcpStream,
+    ) -> Result<Box<dyn Stream>, TransferError> {
+        let duplicate = duplicate(&socket)?;
+        let opened: Box<dyn Stream> = match &self.tls {
+            Some(tls) => Box::new(tls.accept(socket, SETUP_TIMEOUT)?),
+            None => Box::new(PlainStream::new(socket)),
+        };
+        if !context.connections.claim(connection) {
+            return Err(
+                StreamError::Broken("a connection that is old or that the plan has not").into(),
+            );
+        }
+        context.abort.register(connection, duplicate);
+        Ok(opened)
+    }
+}
+
+pub(crate) fn duplicate(socket: &TcpStream) -> Result<OwnedFd, TransferError> {
+    Ok(socket
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(StreamError::from)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_open_at_the_address_of_ssh_and_nowhere_else() {
+        let bound = reserve(([127, 0, 0, 2], 0).into()).unwrap();
+        let at = |last| SocketAddr::from(([127, 0, 0, last], bound.port()));
+        let (own, other) = (at(2), at(1));
+        assert!(TcpStream::connect(own).is_err());
+        let listener = bound.listen().unwrap();
+        assert!(TcpStream::connect(own).is_ok());
+        let refused = TcpStream::connect(other).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        drop(listener);
+    }
+
+    #[test]
+    fn an_address_that_is_not_this_hosts_is_served_at_all_of_its_family() {
+        // TEST-NET-1 (RFC 5737) is nobody's.
+        let bound = reserve(([192, 0, 2, 1], 0).into()).unwrap();
+        let port = bound.port();
+        let listener = bound.listen().unwrap();
+        assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+        assert!(TcpStream::connect((Ipv6Addr::LOCALHOST, port)).is_err());
+        drop(listener);
+    }
+}

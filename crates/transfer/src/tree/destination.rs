@@ -1,0 +1,88 @@
+//! A name in an open folder, and what any file, folder or link gets there: attributes, or another
+//! name until it is complete.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use howdah_wire::{Attributes, printable};
+use rustix::fs::{AtFlags, FileType, Mode, Stat, Timespec, Timestamps};
+use rustix::io::Errno;
+
+use crate::error::TransferError;
+use crate::tree::source::special;
+
+/// A name in an open folder.
+#[derive(Debug, Clone)]
+pub struct Destination {
+    /// The folder.
+    pub folder: Arc<OwnedFd>,
+    /// The name in it.
+    pub name: Vec<u8>,
+    /// The whole path, for messages.
+    pub display: Vec<u8>,
+}
+
+impl Destination {
+    /// Gives what lies beside, under the name `beside`, this one; a file or link there is replaced.
+    ///
+    /// # Errors
+    /// When a folder or a special file has the name; what lies beside stays there.
+    pub(crate) fn replace_by(&self, beside: &[u8]) -> Result<(), TransferError> {
+        let (folder, name) = (&self.folder, self.name.as_slice());
+        if let Ok(there) = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            refuse_special(&there, &self.display)?;
+        }
+        rustix::fs::renameat(folder, beside, folder, name)
+            .map_err(|error| TransferError::path("write", &self.display, error))
+    }
+}
+
+/// Refuses to put anything in the place of a device, a FIFO or a socket.
+pub(crate) fn refuse_special(there: &Stat, path: &[u8]) -> Result<(), TransferError> {
+    match FileType::from_raw_mode(there.st_mode) {
+        FileType::RegularFile | FileType::Directory | FileType::Symlink => Ok(()),
+        kind => Err(TransferError::Here(format!(
+            "cannot write {}: {}",
+            printable(path),
+            special(kind)
+        ))),
+    }
+}
+
+/// Permission bits that a receiver grants: set-user-ID and set-group-ID would let a peer plant a
+/// program that runs as the receiving user.
+const GRANTED_MODE: u32 = 0o1777;
+
+/// Sets mode and modification time; set-user-ID and set-group-ID are never set, whoever asks.
+pub(crate) fn set_attributes(file: impl AsFd, attributes: Attributes) -> Result<(), Errno> {
+    rustix::fs::fchmod(&file, Mode::from_raw_mode(attributes.mode & GRANTED_MODE))?;
+    rustix::fs::futimens(&file, &times(attributes.mtime_ns))
+}
+
+pub(crate) fn times(mtime_ns: i64) -> Timestamps {
+    let modified = Timespec {
+        tv_sec: mtime_ns.div_euclid(1_000_000_000),
+        tv_nsec: mtime_ns.rem_euclid(1_000_000_000),
+    };
+    let accessed = Timespec {
+        tv_sec: 0,
+        tv_nsec: rustix::fs::UTIME_OMIT,
+    };
+    Timestamps {
+        last_access: accessed,
+        last_modification: modified,
+    }
+}
+
+/// A name beside `name` that no file of a user has, nor of another copy: process numbers come
+/// again, and on other hosts.
+pub(crate) fn temporary_name(name: &[u8]) -> Vec<u8> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    let (process, now) = (std::process::id(), since_1970.as_nanos());
+    let unique = format!(".howdah-{process:x}-{now:x}-{count:x}");
+    [b".", &name[..name.len().min(200)], unique.as_bytes()].concat()
+}

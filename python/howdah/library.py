@@ -1,0 +1,426 @@
+"""What ``import howdah`` offers a program: copies, probings and plans as calls, which return their records.
+
+The command line is made of the same calls. None of them installs a signal handler, ends the process or writes
+to standard output; what the far end writes to standard error goes to the logger ``howdah``. The twins for
+asyncio are in ``howdah.aio``.
+"""
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from howdah import HowdahError, interrupt
+from howdah._native import format_bytes, format_rate
+from howdah.archive import Archive
+from howdah.remote.endpoints import Route, parse, route
+from howdah.remote.far import greet
+from howdah.remote.messages import FarHello, Progress
+from howdah.transfer.display import Display
+from howdah.transfer.pilot import Pilot
+from howdah.transfer.run import FAIRNESS, Given, Request, plan_only, run
+from howdah.values.plan import PathKind, Plan
+from howdah.values.record import Record, printable_command
+
+if TYPE_CHECKING:
+    from howdah.measure.probe import ProbeDisplay, ProbeRequest
+    from howdah.probing.prober import ProbeUpdate
+    from howdah.profiles.selection.answer import SelectionReport
+
+Name = str | os.PathLike[str]
+"""A text as ``scp`` reads it, ``[user@]host:path`` or a local path; a path object is always local."""
+
+
+class Memory(NamedTuple):
+    """A source that is no file: bytes from this host's memory into the far host's, by size or by time."""
+
+    size_bytes: int | None = None
+    for_s: float | None = None
+    """Seconds from the first byte on."""
+
+
+def copy(
+    src: Name | Sequence[Name] | Memory,
+    dst: Name,
+    *,
+    plan: Plan | Name | None = None,
+    path: PathKind = "shared",
+    traffic_class: str | None = None,
+    streams: int | None = None,
+    congestion_control: str | None = None,
+    buffer_bytes: int | None = None,
+    pacing_bps: int | None = None,
+    encrypt: bool = True,
+    dry_run: bool = False,
+    listen: bool = True,
+    fairness: float | None = None,
+    pilot: Pilot | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    far_howdah: str | None = None,
+    archive: Archive | None = None,
+) -> Record:
+    """Copies files and folders to or from another host, as ``howdah cp`` does, and returns the record.
+
+    One of ``src`` and ``dst`` is remote. The far end is started over the user's ssh and needs howdah
+    installed. The record is in the archive when this returns; that of a dry run is not kept.
+
+    Args:
+        src: what to copy; several, or a ``Memory``, which measures the path without a disk.
+        dst: where to, as for ``cp -r``: with a trailing slash a folder, made if missing (Memory: ``HOST:``).
+        plan: carried out as it is, or a file that holds one; by default it is made for this path and copy.
+        path: who else may be on the path; ``dedicated`` plans by what was measured there.
+        traffic_class: whose share of a guaranteed path the copy asks for.
+        streams: TCP connections, in place of the plan's.
+        congestion_control: as Linux or howdah names it, in place of the plan's.
+        buffer_bytes: socket buffers of each stream, in place of the plan's.
+        pacing_bps: the most that each stream sends, bits per second, in place of the plan's.
+        encrypt: TLS 1.3 on the data streams; without it the data is plaintext with checksums.
+        dry_run: makes the plan and lists what would be copied; copies nothing.
+        listen: on a shared path, measures round trips and changes the streams beside others.
+        fairness: what that aims at: 0, the copy's own rate; 1, what others lose; by default 0.5.
+        pilot: changes the streams in its place: called every 0.1 s, it answers with a ``Steering`` or None.
+        on_progress: called every 0.1 s in the thread of this call; what it raises ends the copy.
+        far_howdah: the program at the far host where it is not in its PATH.
+        archive: where the record is kept; by default the user's.
+
+    Raises:
+        HowdahError: one line that says what was wrong, where, and what to do; the options it names are those
+            of ``howdah cp``. ``error.record`` is the record of a copy that failed on its way or left
+            something out, and None where the request itself cannot be. Complete files stay where they are.
+        KeyboardInterrupt: as anywhere; the copy has been stopped at both ends, and its record is kept.
+
+    >>> record = howdah.copy("run42/", "dtn2:archive/")
+    >>> assert record.outcome.files == 3
+    >>> print(f"{record.outcome.goodput_bps / 1e6:.0f} Mb/s by {record.plan.in_short()}")
+
+    >>> measured = howdah.copy(howdah.Memory(for_s=1.0), "dtn2:", congestion_control="cubic", streams=2)
+    >>> assert len(measured.outcome.streams) == 2
+    """
+    if isinstance(src, Memory):
+        names, memory = [_word(dst)], src
+    else:
+        names, memory = [*map(_word, _several(src)), _word(dst)], None
+    request = copy_request(
+        names,
+        ["howdah.copy", *names],
+        memory=memory,
+        plan=plan,
+        path=path,
+        traffic_class=traffic_class,
+        streams=streams,
+        congestion_control=congestion_control,
+        buffer_bytes=buffer_bytes,
+        pacing_bps=pacing_bps,
+        encrypt=encrypt,
+        dry_run=dry_run,
+        listen=listen and pilot is None,
+        fairness=fairness,
+        far_howdah=far_howdah,
+    )
+    return carry_out(request._replace(pilot=pilot), _Progress(on_progress), archive)
+
+
+def plan_for(
+    src: Name | Sequence[Name],
+    dst: Name | None = None,
+    *,
+    size_bytes: int | None = None,
+    path: PathKind = "shared",
+    traffic_class: str | None = None,
+    encrypt: bool = True,
+    far_howdah: str | None = None,
+) -> Plan:
+    """The plan that ``copy`` would carry out, with its reasons; nothing is copied and nothing is recorded.
+
+    ``src`` and ``dst`` are those of the copy; without ``dst``, ``src`` is a host to send ``size_bytes`` to
+    (None: so many that they do not matter). The far host is asked over ssh for its limits and the round trip.
+    On a guaranteed path the share is looked at and not asked for. The other arguments, and the errors, are
+    those of ``copy``.
+
+    >>> plan = howdah.plan_for("dtn2", size_bytes=10**9)
+    >>> print(plan.in_words())
+    >>> record = howdah.copy("run42/", "dtn2:archive/", plan=plan)
+    >>> assert record.plan == plan
+    """
+    if dst is None:
+        (host,) = map(_word, _several(src))
+        place = parse(f"{host}:")
+        if place.host is None:
+            raise HowdahError(f"{host} names no host; write [user@]host, or give a source and a destination")
+        to = Route("push", place.host, [], b"", False)
+        memory_s = math.inf if size_bytes is None else None
+        request = Request([], to, memory_bytes=size_bytes, memory_s=memory_s, encrypt=encrypt, path=path)
+        request = request._replace(traffic_class=traffic_class, dry_run=True)
+    else:
+        names = [*map(_word, _several(src)), _word(dst)]
+        request = copy_request(
+            names, [], path=path, traffic_class=traffic_class, encrypt=encrypt, dry_run=True
+        )
+    return plan_only(request, greet(request.route.host, far_howdah))
+
+
+def probe(
+    host: str,
+    *,
+    for_s: float | None = None,
+    udp: bool = False,
+    active: bool = False,
+    bursts: Name | None = None,
+    on_progress: "Callable[[ProbeUpdate], None] | None" = None,
+    far_howdah: str | None = None,
+    archive: Archive | None = None,
+) -> Record:
+    """Measures the round trip to a host as ``howdah probe`` does; ``record.probe`` is what it showed.
+
+    By ICMP echo, which needs nothing at the far end, or by UDP over ssh where that is not answered.
+
+    Args:
+        host: as ssh knows it, or an address.
+        for_s: seconds, 1 to 3,600; by default 10, or as long as the bursts take.
+        udp: by UDP and not by ICMP echo.
+        active: sends bursts of TCP beside the probes, which tells more and costs as much as it says.
+        bursts: a file with a pattern of other bursts.
+        on_progress: called every 0.1 s with the probes whose fate is known since the call before.
+        far_howdah: the program at the far host where it is not in its PATH.
+        archive: where the record is kept; by default the user's.
+
+    Raises:
+        HowdahError: when nothing answers, or the record could not be kept (then it is ``error.record``).
+
+    >>> seen = howdah.probe("dtn2", for_s=1).probe
+    >>> assert 0.02 <= seen.base_rtt_s < 0.04
+    """
+    # It is not loaded by a program that copies.
+    from howdah.measure.probe import ProbeRequest  # noqa: PLC0415
+
+    request = ProbeRequest(
+        host=host,
+        for_s=for_s,
+        udp=udp,
+        far_howdah=far_howdah,
+        active=active or bursts is not None,
+        bursts=None if bursts is None else Path(bursts),
+        command=["howdah.probe", host],
+    )
+    return probed(request, _probe_display(on_progress), archive)
+
+
+def select(
+    rtt_s: float | None = None,
+    host: str | None = None,
+    *,
+    path: str | None = None,
+    size_bytes: int | None = None,
+    capacity_bps: float | None = None,
+    extrapolate: bool = False,
+    far_howdah: str | None = None,
+    archive: Archive | None = None,
+) -> "SelectionReport":
+    """The best configuration at a round trip, how fast and how sure, as ``howdah select`` says it.
+
+    Args:
+        rtt_s: the round trip in seconds; by default measured to ``host``.
+        host: whose runs to take, as ssh knows it.
+        path: whose runs to take in place of the host's: another host, or a lab's link in words.
+        size_bytes: of a transfer of this size, where runs are of several.
+        capacity_bps: what the models are asked for, bits per second, where there is no profile.
+        extrapolate: asks the models outside the profile.
+        far_howdah: the program at the far host where it is not in its PATH.
+        archive: the runs to choose by; by default the user's.
+
+    Raises:
+        HowdahError: where neither a round trip nor a host is given, and where no profile covers the round
+            trip and the models are not asked.
+
+    >>> best = howdah.select(0.093, capacity_bps=10e9).chosen
+    >>> assert best.rate_low_bps <= best.rate_mid_bps <= 10e9
+    """
+    # numpy is not loaded by a program that copies. A C extension whose loading is broken off crashes later.
+    with interrupt.Held():
+        from howdah.decide.ask import Question, ask  # noqa: PLC0415
+
+    question = Question(
+        rtt_s=rtt_s,
+        host=host,
+        path=path,
+        capacity_bps=capacity_bps,
+        size_bytes=size_bytes,
+        extrapolate=extrapolate,
+        far_howdah=far_howdah,
+    )
+    return ask(question, archive)
+
+
+def copy_request(
+    names: Sequence[str],
+    command: list[str],
+    *,
+    memory: Memory | None = None,
+    plan: Plan | Name | None = None,
+    path: PathKind = "shared",
+    traffic_class: str | None = None,
+    streams: int | None = None,
+    congestion_control: str | None = None,
+    buffer_bytes: int | None = None,
+    pacing_bps: int | None = None,
+    encrypt: bool = True,
+    dry_run: bool = False,
+    listen: bool = True,
+    fairness: float | None = None,
+    far_howdah: str | None = None,
+    before_s: float = 0.0,
+) -> Request:
+    """What ``copy`` is asked for, checked; ``command`` and ``before_s`` (seconds) are for the record.
+
+    Raises HowdahError for what cannot be.
+    """
+    if memory is not None and (memory.size_bytes is None) == (memory.for_s is None):
+        raise HowdahError("a memory has a size or a time: Memory(size_bytes=10**10), or Memory(for_s=10)")
+    against = {"--no-listen": None if listen else True, "--cc": congestion_control, "--plan": plan}
+    aims = _fairness(fairness, path, against)
+    return Request(
+        command=printable_command(command),
+        route=route(list(names), memory=memory is not None),
+        memory_bytes=memory.size_bytes if memory else None,
+        memory_s=memory.for_s if memory else None,
+        dry_run=dry_run,
+        encrypt=encrypt,
+        path=path,
+        traffic_class=traffic_class,
+        plan=plan if isinstance(plan, Plan) else None,
+        plan_file=None if plan is None or isinstance(plan, Plan) else Path(plan),
+        given=tuple(_given(streams, congestion_control, buffer_bytes, pacing_bps)),
+        fairness=aims,
+        far_howdah=far_howdah,
+        before_s=before_s,
+    )
+
+
+def carry_out(request: Request, display: Display, archive: Archive | None = None) -> Record:
+    """Carries a request out, shown by ``display``; returns and raises as ``copy`` does.
+
+    A signal whose handler ``howdah.interrupt`` was told to install raises ``Interrupted``, with the record.
+    """
+    done = run(request, display, archive or Archive())
+    return _ended(done.record, done.record.error, done.archive_error, done.stopped)
+
+
+def probed(request: "ProbeRequest", display: "ProbeDisplay", archive: Archive | None = None) -> Record:
+    """Carries a probing out, shown by ``display``; returns and raises as ``probe`` does.
+
+    What was seen until a signal came is in the record of ``Interrupted``, as for ``carry_out``.
+    """
+    from howdah.measure.probe import run as run_probe  # noqa: PLC0415
+
+    done = run_probe(request, display, archive or Archive())
+    stopped = interrupt.Interrupted(done.interrupted) if done.interrupted else None
+    return _ended(done.record, None, done.archive_error, stopped)
+
+
+def _ended(record: Record, error: str | None, unkept: str | None, stopped: BaseException | None) -> Record:
+    """The record, or whatever ended the run, with the record where it can carry one.
+
+    That the record could not be kept is a note of another error, or else the error.
+    """
+    problem = stopped
+    if problem is None:
+        if error is None and unkept is None:
+            return record
+        problem = HowdahError(error or unkept)
+    if isinstance(problem, HowdahError | interrupt.Interrupted):
+        problem.record = record
+    if unkept is not None and str(problem) != unkept:
+        problem.add_note(unkept)
+    raise problem
+
+
+class _Progress:
+    """A display that hands progress to the caller and what the far end writes to the log."""
+
+    def __init__(self, on_progress: Callable[[Progress], None] | None) -> None:
+        self._on_progress = on_progress
+
+    def planned(self, decided: Plan, far: FarHello) -> None:
+        """Does nothing: the plan is in the record."""
+
+    def progress(self, now: Progress) -> None:
+        """Hands it on."""
+        if self._on_progress is not None:
+            self._on_progress(now)
+
+    def far_says(self, text: str) -> None:
+        """Logs it."""
+        _log(text)
+
+    def close(self) -> None:
+        """Does nothing: nothing is open."""
+
+
+def _probe_display(on_progress: "Callable[[ProbeUpdate], None] | None") -> "ProbeDisplay":
+    from howdah.measure.probe import ProbeDisplay  # noqa: PLC0415
+
+    class Display(ProbeDisplay):
+        def far_says(self, text: str) -> None:
+            _log(text)
+
+        def say(self, line: str) -> None:
+            _log(line)
+
+        def look(self, taken: "ProbeUpdate", for_s: float) -> None:
+            if on_progress is not None:
+                on_progress(taken)
+
+    return Display()
+
+
+def _log(text: str) -> None:
+    if text:
+        # Seldom needed, and it takes a while to load.
+        import logging  # noqa: PLC0415
+
+        logging.getLogger("howdah").info("%s", text.rstrip())
+
+
+def _several(src: Name | Sequence[Name]) -> Sequence[Name]:
+    return [src] if isinstance(src, str | os.PathLike) else src
+
+
+def _word(name: Name) -> str:
+    """The name as the command line would give it: a colon in a path object names no host."""
+    if isinstance(name, str):
+        return name
+    text = os.fspath(name)
+    return f"./{text}" if ":" in text.partition("/")[0] else text
+
+
+def _fairness(fairness: float | None, path: PathKind, against: Mapping[str, object]) -> float | None:
+    """The knob; None: the copy does not listen. Raises HowdahError where it would change nothing."""
+    options = [option for option, given in against.items() if given is not None]
+    if path != "shared":
+        options.insert(0, f"--path {path}")
+    if fairness is None:
+        return None if options else FAIRNESS
+    if options:
+        raise HowdahError(f"--fairness {fairness:g} changes nothing with {options[0]}; leave one of them out")
+    if not 0.0 <= fairness <= 1.0:
+        raise HowdahError(f"--fairness {fairness:g} is not from 0 to 1; give for example --fairness 0.5")
+    return fairness
+
+
+def _given(
+    streams: int | None, control: str | None, buffer_bytes: int | None, pacing_bps: int | None
+) -> list[Given]:
+    """The choices of the plan that the caller made, in the order in which the plan tells them."""
+    given = []
+    if streams is not None:
+        given.append(Given("streams", streams, "--streams", f"Streams: {streams}"))
+    if control is not None:
+        given.append(Given("congestion_control", control, "--cc", f"Congestion control {control}"))
+    if buffer_bytes is not None:
+        words = f"Buffers of {format_bytes(buffer_bytes)}"
+        given.append(Given("buffer_bytes", buffer_bytes, "--buffer", words))
+    if pacing_bps is not None:
+        words = f"At most {format_rate(pacing_bps)} a stream"
+        given.append(Given("pacing_bps", pacing_bps, "--pace", words))
+    return given

@@ -1,0 +1,216 @@
+"""One flow from its first segment on, from loss to loss, for many flows at once.
+
+Between two losses the window follows its control's law; only the losses are events. A segment is lost when
+the queue overflows, or at random: then the next loss comes after a number of segments drawn from an
+exponential distribution. A loss is found a round trip after it was sent, and repaired a round trip after
+that, in which the window stays at what the cut left; what is lost meanwhile waits for its own cut.
+
+Left out: timeouts, which matter below some five segments.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from howdah.profiles.theory import slow_start
+from howdah.profiles.theory.growth import ControlModel, ControlState, FloatArray, FlowPath, Numbers
+
+_GRID = np.linspace(0.0, 1.0, 33)[:, None]
+"""The rate of an epoch is taken at these points of it; it is monotone and smooth between two losses."""
+_BISECTIONS = 40
+
+
+class FlowLimits(NamedTuple):
+    """The limits that end growth; arrays like those of the path."""
+
+    overflow: FloatArray
+    """The segments in flight at which the queue overflows."""
+    cap: FloatArray
+    """The most segments in flight that the buffers allow."""
+    loss: FloatArray
+    """The share of segments lost at random."""
+
+
+class CongestionEpoch(NamedTuple):
+    """The time between two losses."""
+
+    elapsed_s: FloatArray
+    sent: FloatArray
+    """The segments sent."""
+    window: FloatArray
+    """The window at its end, in segments."""
+    lost: npt.NDArray[np.bool_]
+    """True where a loss ended it, and not the time that was given."""
+
+
+class WindowGrowth(NamedTuple):
+    """Growth by a control's law: the window as a function of time."""
+
+    control: ControlModel
+    path: FlowPath
+    limits: FlowLimits
+    start: FloatArray
+    """The window when the last losses were repaired, in segments."""
+    memory: ControlState
+
+    def window(self, t_s: FloatArray) -> FloatArray:
+        """The segments in flight ``t_s`` later, as buffers allow."""
+        return np.minimum(self.control.window(self.path, self.start, self.memory, t_s), self.limits.cap)
+
+    def until_loss(self, due: FloatArray, most_s: FloatArray) -> CongestionEpoch:
+        """Grows until ``due`` segments were sent, or the queue overflows, or ``most_s`` passed."""
+        # The window never shrinks here, so by then so many have been sent.
+        due_s = due / self.path.delivered_per_s(np.minimum(self.start, self.limits.cap))
+        within_s = np.minimum(most_s, due_s)
+        overflow_s = self._first(self.limits.overflow, within_s)
+        horizon_s = np.minimum(within_s, overflow_s)
+        step_s = horizon_s / (len(_GRID) - 1)
+        rate = self.path.delivered_per_s(self.window(_GRID * horizon_s))
+        sent = np.zeros_like(rate)
+        np.cumsum((rate[1:] + rate[:-1]) / 2 * step_s, axis=0, out=sent[1:])
+        elapsed_s, count = _reach(sent, due, step_s)
+        lost = (due <= sent[-1] * (1 + 1e-9)) | (overflow_s <= within_s)
+        return CongestionEpoch(elapsed_s, count, self.window(elapsed_s), lost)
+
+    def _first(self, window: FloatArray, most_s: FloatArray) -> FloatArray:
+        """The time when it reaches ``window``; infinity where not within ``most_s``."""
+        reached = self.window(most_s) >= window
+        if not reached.any():
+            return np.full_like(most_s, np.inf)
+        low, high = np.zeros_like(most_s), most_s
+        for _ in range(_BISECTIONS):
+            middle = (low + high) / 2
+            over = self.window(middle) >= window
+            low, high = np.where(over, low, middle), np.where(over, middle, high)
+        return np.where(reached, high, np.inf)
+
+
+def _reach(sent: FloatArray, due: FloatArray, step_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The time when ``due`` were sent and the number sent by then; the end of the grid where that is
+    later."""
+    row = np.clip(np.sum(sent < due, axis=0), 1, len(sent) - 1)
+    column = np.arange(row.size)
+    before, after = sent[row - 1, column], sent[row, column]
+    count = np.minimum(due, after)
+    gained = after - before
+    part = np.divide(count - before, gained, out=np.zeros_like(gained), where=gained > 0)
+    return (row - 1 + part) * step_s, count
+
+
+MOST_LOSSES = 160
+"""The rest of the time goes as under the second half of so many losses."""
+MOST_OVERFLOWS = 40
+"""The same limit where no loss is random, so that one cycle is like the next."""
+
+_LONG_S = 1e6
+
+
+class SlowStart(NamedTuple):
+    """The beginning of a flow."""
+
+    window: float = slow_start.START_SEGMENTS
+    """The first window, in segments."""
+    threshold: float = np.inf
+    """Slow start ends at this window at the latest, in segments: W_SS."""
+    hystart: bool = False
+
+
+class FlowProgress(NamedTuple):
+    """The state of each flow after some time."""
+
+    t_s: FloatArray
+    sent: FloatArray
+    """The segments sent."""
+    window: FloatArray
+    """The window after the last cut, in segments."""
+    memory: ControlState
+
+    def rate_since(self, earlier: "FlowProgress") -> FloatArray:
+        """The segments per second since ``earlier``; 0 where no time has passed."""
+        took_s = self.t_s - earlier.t_s
+        rate = np.zeros_like(took_s)
+        np.divide(self.sent - earlier.sent, took_s, out=rate, where=took_s > 0)
+        return rate
+
+
+class Flow(NamedTuple):
+    """Flows of one congestion control; the arrays have one dimension."""
+
+    control: ControlModel
+    path: FlowPath
+    limits: FlowLimits
+    start: SlowStart = SlowStart()
+    runs: int | None = None
+    """So many neighbours are runs of one flow; run k of each flow loses after the same numbers of
+    segments, so that flows compare. None: all are independent."""
+
+    def sent_by(self, span_s: Numbers, rng: np.random.Generator) -> FloatArray:
+        """The segments sent from the first one up to ``span_s`` seconds later."""
+        span = np.broadcast_to(np.asarray(span_s, float), self.path.rtt_s.shape)
+        halfway, end = self._run(span, rng)
+        return end.sent + (span - end.t_s) * end.rate_since(halfway)
+
+    def steady_per_s(self, rng: np.random.Generator) -> FloatArray:
+        """The segments per second once the beginning is forgotten."""
+        halfway, end = self._run(np.full(self.path.rtt_s.shape, _LONG_S), rng)
+        return end.rate_since(halfway)
+
+    def _run(self, span_s: FloatArray, rng: np.random.Generator) -> tuple[FlowProgress, FlowProgress]:
+        """Runs up to ``span_s`` or the most losses: the state after half of these, and at the end."""
+        most = MOST_LOSSES if np.any(self.limits.loss > 0) else MOST_OVERFLOWS
+        state = halfway = self._slow_start(span_s, rng)
+        for epoch in range(most):
+            if np.all(state.t_s >= span_s):
+                break
+            if epoch == most // 2:
+                halfway = state
+            state = self._next(state, span_s, self._draw(rng))
+        return halfway, state
+
+    def _draw(self, rng: np.random.Generator) -> FloatArray:
+        """The segments until the next random loss; infinity where nothing is lost."""
+        loss = self.limits.loss
+        runs = self.runs or loss.size
+        drawn = np.tile(rng.exponential(size=runs), loss.size // runs)
+        due = np.full(loss.shape, np.inf)
+        np.divide(drawn, loss, out=due, where=loss > 0)
+        return due
+
+    def _next(self, state: FlowProgress, span_s: FloatArray, due: FloatArray) -> FlowProgress:
+        """Passes one loss: the round trip that repairs the last, growth, and the one in which it is found."""
+        path, growth = (
+            self.path,
+            WindowGrowth(self.control, self.path, self.limits, state.window, state.memory),
+        )
+        left_s = span_s - state.t_s
+        repair_s = np.minimum(path.round_s(state.window), left_s)
+        repair = path.delivered_per_s(np.minimum(state.window, self.limits.cap)) * repair_s
+        grown = growth.until_loss(np.maximum(due - repair, 0.0), left_s - repair_s)
+        used_s = repair_s + grown.elapsed_s
+        found_s = np.where(grown.lost, np.minimum(path.round_s(grown.window), left_s - used_s), 0.0)
+        found = path.delivered_per_s(grown.window) * found_s
+        after, memory = self.control.cut(path, growth.window(grown.elapsed_s + found_s), state.memory)
+        # Whatever was not lost ran out of time.
+        t_s = np.where(grown.lost, state.t_s + used_s + found_s, span_s)
+        return FlowProgress(t_s, state.sent + repair + grown.sent + found, after, memory)
+
+    def _slow_start(self, span_s: FloatArray, rng: np.random.Generator) -> FlowProgress:
+        """Runs slow start up to a loss, the buffers, or where HyStart ends it."""
+        path, first = self.path, self.start.window
+        quiet = np.minimum(self.limits.cap, self.start.threshold)
+        if self.start.hystart:
+            quiet = np.minimum(quiet, slow_start.hystart_exit(path, first))
+        # When the window is W, W − w₀ segments were acknowledged and W more are on their way.
+        random = (first + self._draw(rng)) / 2
+        lossy = np.minimum(slow_start.overflow(path, first, self.limits.overflow), random)
+        by_time = slow_start.window(path, first, span_s)
+        end = np.maximum(np.minimum(np.minimum(quiet, lossy), by_time), first)
+        lost = (lossy < quiet) & (lossy < by_time)
+        t_s = slow_start.duration_s(path, first, end)
+        found_s = np.where(lost, np.minimum(path.round_s(end), np.maximum(span_s - t_s, 0.0)), 0.0)
+        found = path.delivered_per_s(end) * found_s
+        fresh = ControlState.fresh(path.bdp.shape)
+        after, cut = self.control.cut(path, np.minimum(end + found, self.limits.cap), fresh)
+        memory = ControlState(*(np.where(lost, new, old) for new, old in zip(cut, fresh, strict=True)))
+        return FlowProgress(t_s + found_s, end - first + found, np.where(lost, after, end), memory)

@@ -1,0 +1,73 @@
+"""What differs in a copy by the kind of its path: one service a kind, which the flow (``run``) enters.
+
+``howdah.values.plan.PathKind`` is the table of kinds. The service of a kind is the class ``KindOfPath`` of
+the module of that name in this package, its decider the function ``decide`` of the module of that name in
+``howdah.decide``. A new kind is those two files and its name in the table.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from howdah import HowdahError, decide
+from howdah.remote.messages import FarHello
+from howdah.transfer.pilot import Pilot
+from howdah.values.path import Path
+from howdah.values.plan import Plan
+from howdah.values.record import Record
+
+if TYPE_CHECKING:
+    from howdah.transfer.run import Request
+
+
+class Underway(NamedTuple):
+    """A copy whose data streams have been started."""
+
+    plan: Plan
+    path: Path
+    far: FarHello
+    data_address: str | None
+    """Where ssh connects to, a name or an address; null when it goes through another host or a command."""
+
+
+class Service:
+    """The service of a kind that needs nothing but its plan, and the base of the others.
+
+    It is entered before ssh is asked for, unless that was started early, and left when the copy has ended,
+    however it has. Each call may raise HowdahError, which ends the copy.
+    """
+
+    def __init__(self, request: "Request") -> None:
+        """The service of one copy; nothing begins before it is entered."""
+        self.request = request
+
+    def __enter__(self) -> Self:
+        """Raises HowdahError for a traffic class, which only a guaranteed path has."""
+        if self.request.traffic_class is not None:
+            raise HowdahError(
+                f"--class {self.request.traffic_class} is of a guaranteed path; add: --path guaranteed"
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends what the copy's path needed."""
+
+    def prepare(self, data_address: str | None) -> None:
+        """Begins what can be done while ssh connects to ``data_address``."""
+
+    def plan(self, path: Path) -> Plan:
+        """The plan for the path as the far end's hello has shown it."""
+        return decide.decide(path)
+
+    def pilot(self, underway: Underway, otherwise: Pilot) -> Pilot:
+        """Who changes the streams from now on; ``otherwise`` is the caller's own, or the plan's schedule."""
+        return otherwise
+
+    def record(self, record: Record) -> Record:
+        """The record of the copy with what this kind adds to it."""
+        return record
+
+
+def service(request: "Request") -> Service:
+    """The service of the request's kind of path. Only its module is loaded."""
+    made: type[Service] = import_module(f"howdah.transfer.{request.path}").KindOfPath
+    return made(request)

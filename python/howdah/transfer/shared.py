@@ -1,0 +1,86 @@
+"""A copy on a path shared with others: it measures round trips and changes its streams beside them.
+
+ICMP echo begins while ssh connects, so that a queue of others is seen before the first byte. Nothing of
+``howdah.steering`` is loaded by a copy that does not listen.
+"""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from howdah.decide import shared as decider
+from howdah.transfer.pilot import Pilot
+from howdah.transfer.service import Service, Underway
+from howdah.values import sizes
+from howdah.values.path import ASSUMED_RTT_S, Path
+from howdah.values.plan import Plan
+from howdah.values.record import Record
+
+if TYPE_CHECKING:
+    from howdah.steering.listening import Listening
+    from howdah.steering.sources import RttSource
+    from howdah.transfer.run import Request
+
+
+class KindOfPath(Service):
+    """The service of a shared path: an RTT source from the beginning, a pilot that steers by it."""
+
+    def __init__(self, request: "Request") -> None:
+        super().__init__(request)
+        self._early: RttSource | None = None
+        self._listening: Listening | None = None
+
+    def __exit__(self, *_: object) -> None:
+        """Ends the measuring of round trips."""
+        for source in (self._listening, self._early):
+            if source is not None:
+                source.close()
+
+    def prepare(self, data_address: str | None) -> None:
+        """Sends ICMP echo while ssh connects, where the copy listens and the address is known already."""
+        request = self.request
+        if not self._listens or request.dry_run or data_address is None:
+            return
+        from howdah.steering import sources  # noqa: PLC0415
+
+        source, why_not = sources.best_source([data_address])
+        self._early = source if why_not is None else None
+
+    def plan(self, path: Path) -> Plan:
+        """The plan of a decider that was loaded while ssh connected."""
+        return decider.decide(path)
+
+    def pilot(self, underway: Underway, otherwise: Pilot) -> Pilot:
+        """The pilot that steers by round trips, where the copy listens and its plan has no schedule."""
+        request, plan, path = self.request, underway.plan, underway.path
+        if not self._listens or request.fairness is None or plan.path != "shared" or plan.changes:
+            return otherwise
+        from howdah.steering import listening  # noqa: PLC0415
+
+        window_bytes = plan.buffer_bytes or sizes.windows(path).autotuned_bytes
+        self._listening = listening.Listening(
+            listening.SteeringRequest(
+                plan=plan,
+                fairness=request.fairness,
+                control_default=path.sender.congestion_control_default,
+                controls=tuple(path.sender.congestion_controls_usable),
+                streams_fixed=any(choice.key == "streams" for choice in request.given),
+                stream_most_bps=sizes.window_rate_bps(1, window_bytes, path.rtt_s or ASSUMED_RTT_S),
+                rtt_s=path.rtt_s,
+                addresses=[each for each in (underway.data_address, *underway.far.addresses) if each],
+                for_s=request.memory_s,
+                policy=request.policy,
+            ),
+            self._early,
+        )
+        return self._listening
+
+    def record(self, record: Record) -> Record:
+        """Adds ``listened``: who was there, and what the copy did about it."""
+        if self._listening is None:
+            return record
+        return msgspec.structs.replace(record, listened=self._listening.to_record())
+
+    @property
+    def _listens(self) -> bool:
+        return self.request.pilot is None and self.request.fairness is not None

@@ -1,0 +1,100 @@
+"""What ``howdah profile`` prints."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from rich.table import Table
+
+from howdah._native import format_bytes, format_rate
+from howdah.profiles.profile import Shape
+from howdah.profiles.selection.select import in_words
+from howdah.profiles.study import ConfigurationProfile, PathProfiles, Study
+from howdah.text import count
+
+_REGRESSIONS = {"sigmoids": "sigmoids", "concave_convex": "concave-convex", "monotone": "monotone"}
+
+
+def parts(found: Study) -> Iterator[Table | str]:
+    """A title and two tables for each path, then what was left out."""
+    for path in found.paths:
+        yield _title(path)
+        yield _means(path)
+        if any(each.problem is None for each in path.configurations):
+            yield ""
+            yield _turns(path)
+        yield from _problems(path)
+    yield from _left_out(found)
+
+
+def _title(path: PathProfiles) -> str:
+    capacity = "" if path.capacity_bps is None else f", sigmoids scaled by {format_rate(path.capacity_bps)}"
+    how = "encrypted" if path.encrypted else "plaintext"
+    return f"{path.path}, {how}: {count(path.runs, 'run')}{capacity}; mean Gb/s by RTT in ms"
+
+
+def _means(path: PathProfiles) -> Table:
+    rtts = sorted({at.rtt_s for each in path.configurations for at in each.at})
+    table = _configurations(*map(_ms, rtts), justify="right")
+    for each in path.configurations:
+        means = {at.rtt_s: f"{at.mean_bps / 1e9:.3g}" for at in each.at}
+        table.add_row(*_configuration(each), *(means.get(rtt, "") for rtt in rtts))
+    return table
+
+
+def _turns(path: PathProfiles) -> Table:
+    table = _configurations("transition RTT (90 %)", "sigmoids", "fits better", justify="left")
+    for each in path.configurations:
+        if each.transition is not None and each.sigmoids is not None:
+            turn, sigmoids = each.transition, _ms(each.sigmoids.transition_rtt_s)
+            ends = "–".join(dict.fromkeys(map(_ms, turn.interval_s)))
+            found = _ms(turn.transition_rtt_s) if turn.shape == Shape.BOTH else turn.shape
+            table.add_row(*_configuration(each), f"{found} ({ends})", sigmoids, _better(each))
+    return table
+
+
+def _configurations(*others: str, justify: Literal["left", "right"]) -> Table:
+    """A table whose rows are a configuration and ``others``."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("cc", "streams", "buffers"):
+        table.add_column(name, justify="left" if name == "cc" else "right", no_wrap=True)
+    for name in others:
+        table.add_column(name, justify=justify, no_wrap=True)
+    return table
+
+
+def _configuration(each: ConfigurationProfile) -> tuple[str, str, str]:
+    size = "autotuned" if each.buffer_bytes is None else format_bytes(int(each.buffer_bytes))
+    return each.congestion_control, str(each.streams), size
+
+
+def _better(each: ConfigurationProfile) -> str:
+    if each.regressions is None:
+        return "–"
+    return _REGRESSIONS[each.regressions.best] if each.regressions.clear else "alike"
+
+
+def _problems(path: PathProfiles) -> Iterator[str]:
+    """The reasons why there is no transition RTT, each once."""
+    reasons: dict[str, list[ConfigurationProfile]] = {}
+    for each in path.configurations:
+        if each.problem is not None:
+            reasons.setdefault(each.problem, []).append(each)
+    for reason, several in reasons.items():
+        first = several[0]
+        words = in_words(first.congestion_control, first.streams, first.buffer_bytes)
+        more = f" and {len(several) - 1} more" if len(several) > 1 else ""
+        yield f"No transition RTT of {words}{more}: {reason}"
+
+
+def _left_out(found: Study) -> Iterator[str]:
+    for number, noun, why in (
+        (found.late, "late run", ", which this machine spoilt; --late counts them"),
+        (found.files, "run", " of files, which disks may have held back; --files counts them"),
+        (found.without_rtt, "run", " without a known RTT"),
+    ):
+        if number:
+            yield f"Left out: {count(number, noun)}{why}"
+
+
+def _ms(rtt_s: float) -> str:
+    return f"{rtt_s * 1e3:.3g}"

@@ -1,0 +1,149 @@
+"""The Python interface without a network: what it loads, its types, what it refuses, how it is stopped."""
+
+import ast
+import asyncio
+import inspect
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import examples
+import pytest
+
+import howdah
+from howdah.library import copy_request
+
+STUB = Path(howdah.__file__).with_suffix(".pyi")
+PROGRAMS = {name: text for name, text in examples.programs().items() if not examples.needs_a_network(text)}
+
+
+def run(program: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_importing_it_loads_the_native_module_and_nothing_else() -> None:
+    done = run(
+        "import sys; before = set(sys.modules)\nimport howdah\n"
+        "print(sorted(name for name in set(sys.modules) - before if not name.startswith('_')))"
+    )
+    assert done.stdout == "['howdah', 'howdah._native']\n", done.stderr
+
+
+def test_a_copy_loads_neither_asyncio_nor_numbers() -> None:
+    unneeded = {"asyncio", "logging", "numpy", "sqlite3", "howdah.steering", "howdah.probing"}
+    done = run(f"import howdah, sys; howdah.copy\nprint({unneeded} & set(sys.modules))")
+    assert done.stdout == "set()\n", done.stderr
+
+
+def test_the_types_name_what_there_is() -> None:
+    (names,) = (
+        ast.literal_eval(node.value)
+        for node in ast.parse(STUB.read_text()).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    )
+    assert sorted(names) == sorted(howdah.__all__)
+    for name in names:
+        assert getattr(howdah, name) is not None
+    assert set(names) <= set(dir(howdah))
+    with pytest.raises(AttributeError, match="no attribute 'cp'"):
+        howdah.cp  # type: ignore[attr-defined]  # noqa: B018
+
+
+@pytest.mark.parametrize("call", [howdah.copy, howdah.plan_for, howdah.probe, howdah.select])
+def test_each_argument_is_told_and_the_twin_takes_it(call: object) -> None:
+    assert callable(call)
+    twin = getattr(howdah, f"a{call.__name__}")
+    assert inspect.signature(twin) == inspect.signature(call)
+    assert inspect.iscoroutinefunction(twin)
+    told = inspect.getdoc(call) or ""
+    if "Args:" in told:
+        assert [name for name in inspect.signature(call).parameters if f"    {name}: " not in told] == []
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_examples_run(name: str, tmp_path: Path) -> None:
+    done = run(PROGRAMS[name], XDG_DATA_HOME=str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_path_object_names_no_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(howdah.HowdahError, match="both source and destination are on this host"):
+        howdah.copy(Path("a:b"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("memory", "problem"),
+    [
+        (howdah.Memory(), "a size or a time"),
+        (howdah.Memory(1, 1.0), "a size or a time"),
+    ],
+)
+def test_a_memory_is_a_size_or_a_time(memory: howdah.Memory, problem: str) -> None:
+    with pytest.raises(howdah.HowdahError, match=problem):
+        howdah.copy(memory, "far:")
+
+
+def test_a_knob_must_be_one_and_change_something() -> None:
+    with pytest.raises(howdah.HowdahError, match="--fairness 2 is not from 0 to 1"):
+        copy_request(["a", "far:"], [], fairness=2.0)
+    with pytest.raises(howdah.HowdahError, match="changes nothing with --plan"):
+        copy_request(["a", "far:"], [], fairness=0.5, plan="file")
+
+
+def test_where_the_far_end_does_not_answer_there_is_a_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOWDAH_SSH", "false")
+    with pytest.raises(howdah.HowdahError, match="ended before it answered") as caught:
+        howdah.copy(tmp_path, "far:", archive=howdah.archive.Archive(tmp_path / "records"))
+    record = caught.value.record
+    assert record is not None
+    assert (record.error, record.host, record.plan) == (str(caught.value), "far", None)
+    assert record.command == ["howdah.copy", str(tmp_path), "far:"]
+    assert not (tmp_path / "records").exists(), "nothing was begun, so nothing is kept"
+
+
+SILENT = """#!/bin/sh
+case "$*" in *" -G "*) exit 0;; esac
+echo $$ >>"$0.begun"
+exec sleep 60
+"""
+
+
+def test_a_cancelled_task_ends_ssh_and_what_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh, begun = tmp_path / "ssh", tmp_path / "ssh.begun"
+    ssh.write_text(SILENT)
+    ssh.chmod(0o755)
+    monkeypatch.setenv("HOWDAH_SSH", str(ssh))
+
+    async def cancelled() -> float:
+        calls = [
+            howdah.acopy(tmp_path, "far:"),
+            howdah.aplan_for("far"),
+            howdah.aprobe("localhost", udp=True),
+        ]
+        tasks = [asyncio.create_task(call) for call in calls]
+        while not begun.exists() or begun.read_text().count("\n") < len(tasks):
+            await asyncio.sleep(0.02)
+        began_s = time.monotonic()
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [type(each) for each in ended] == [asyncio.CancelledError] * len(tasks)
+        return time.monotonic() - began_s
+
+    assert asyncio.run(cancelled()) < 4
+    for pid in begun.read_text().split():
+        assert not Path(f"/proc/{pid}").exists()
