@@ -9,7 +9,7 @@ import pytest
 from copying import Copier, alive
 
 from howdah import lab
-from howdah.remote.messages import GAUGING, STARTED
+from howdah.values.reason import Reason
 from howdah.values.record import Outcome, Record
 
 pytestmark = pytest.mark.lab
@@ -122,7 +122,7 @@ def test_a_copy_measures_what_the_path_carries_beside_another_and_takes_an_equal
     assert held.pacing_bps * 8 == pytest.approx(listened.capacity_bps / 2, rel=0.15)
     beside = [change for change in outcome.changes if held.t_s <= change.t_s < 24]
     controls = [change.congestion_control for change in beside]
-    started = [change.why for change in beside].index(STARTED)
+    started = [change.why for change in beside].index(Reason.SLOW_START_OVER)
     assert set(controls[:started]) == {"reno"}
     assert set(controls[started:]) == {"cubic"}
     assert beside[started].t_s - held.t_s < 3
@@ -130,7 +130,7 @@ def test_a_copy_measures_what_the_path_carries_beside_another_and_takes_an_equal
     assert 0.3 < sent_bps(outcome, held.t_s + 4, 24) / carries_bps < 0.65
     assert held.after is not None
     assert 0.8 < held.after.rate_bps / carries_bps < 1.05
-    dips = [change for change in outcome.changes if change.why == GAUGING]
+    dips = [change for change in outcome.changes if change.why == Reason.PROBING_CAPACITY]
     assert len(dips) == 2 * len(listened.dips), "each bound is lifted again"
 
 

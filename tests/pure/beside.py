@@ -1,26 +1,26 @@
 """A path in virtual time: others, a bottleneck whose shares follow known rules, and a steered transfer.
 
-Shares are those of ``choose.share`` bent by factors that the steering does not know, and windows come to
+Shares are those of ``steering.shares`` bent by factors that the steering does not know, and windows come to
 them with a time constant. It is no TCP; it is what the steering can be held to for any ear and any such path.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from howdah.steering.background import Background, Belief, background
-from howdah.steering.course import Way
-from howdah.steering.measured import Look
+from stepped import Stepped
+
+from howdah.steering.arbiter import ChangeArbiter
+from howdah.steering.path_state import PathState
 from howdah.steering.policy import Policy, Situation
-from howdah.steering.share import Choice, Shares, alone, shares
-from howdah.steering.steer import Steer
-from howdah.steering.value import value
+from howdah.steering.shares import Background, Belief, Choice, Shares, background, shares, value, without_us
+from howdah.steering.throughput import Look
 
 TICK_S = 0.2
 VERDICT_S = 1.0
 DEFAULT = Choice("cubic", 8)
 CAPACITY_BPS = 200e6
 
-Ear = Callable[[float, Choice], Belief | None]
+Recognition = Callable[[float, Choice], Belief | None]
 """What is heard at an instant while we send so."""
 
 
@@ -29,7 +29,7 @@ class Simulated(NamedTuple):
 
     others: Callable[[float], str]
     """Who is there, by time."""
-    ear: Ear
+    ear: Recognition
     bent: Callable[[Choice, Background], float] = lambda choice, who: 1.0
     """Our true share beside the expected one."""
     queue_bdp: float = 1.0
@@ -43,7 +43,7 @@ class Simulated(NamedTuple):
 class Ran(NamedTuple):
     """What came of it."""
 
-    steer: Steer
+    arbiter: Stepped
     times_s: list[float]
     choices: list[Choice]
     rates_bps: list[float]
@@ -70,6 +70,11 @@ def true_shares(path: Simulated, choice: Choice, who: Background) -> Shares:
     return expected.with_ours(min(0.98, expected.ours * path.bent(choice, who)))
 
 
+def arbiter_of(policy: Policy, now: Situation) -> Stepped:
+    """Of a transfer that sends as ``now`` says."""
+    return Stepped(ChangeArbiter.begin(policy, now))
+
+
 def run(
     path: Simulated,
     policy: Policy,
@@ -81,39 +86,39 @@ def run(
 ) -> Ran:
     """A transfer of so long, begun so; ``gauged`` is what the path is measured to carry, of what it does."""
     now = Situation(began, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9)
-    steer = Steer(policy, now)
-    ran = Ran(steer, [], [], [], [], [], [])
+    arbiter = arbiter_of(policy, now)
+    ran = Ran(arbiter, [], [], [], [], [], [])
     rate_bps, bytes_done, heard_s = 0.0, 0.0, 2.0
     for tick in range(1, round(length_s / TICK_S) + 1):
         t_s = tick * TICK_S
         who = background(path.others(t_s))
         # Held streams have what others leave, and nobody leaves all.
-        ours = steer.free and not (who.streams or who.udp)
-        sent = steer.current._replace(pacing_bps=None) if ours else steer.current
+        ours = arbiter.has_fair_pace and not (who.streams or who.udp)
+        sent = arbiter.current._replace(pacing_bps=None) if ours else arbiter.current
         found = true_shares(path, sent, who)
         rate_bps += (found.ours * CAPACITY_BPS - rate_bps) * min(1.0, TICK_S / path.comes_s)
         bytes_done += rate_bps * TICK_S / 8
         if t_s - heard_s >= VERDICT_S:
             heard_s = t_s
-            if steer.hears and (belief := path.ear(t_s, steer.current)) is not None:
-                steer.hear(belief)
-        rtt_s = path.base_rtt_s * (1 + path.queue_of(steer.current) * path.queue_bdp)
+            if arbiter.can_recognise and (belief := path.ear(t_s, arbiter.current)) is not None:
+                arbiter.update_belief(belief)
+        rtt_s = path.base_rtt_s * (1 + path.queue_of(arbiter.current) * path.queue_bdp)
         look = Look(t_s, round(bytes_done), 0, rtt_s, length_s - t_s)
-        if gauged is not None and steer.wonders(t_s):
-            steer.gauged(gauged(t_s) * CAPACITY_BPS)
-        if steer.fills(t_s):
-            steer.found(t_s, alone=not (who.streams or who.udp))
-        if steer.look(look, Way(path.base_rtt_s, path.queue_bdp)) is not None:
-            steer.made(t_s, None)
+        if gauged is not None and arbiter.needs_capacity(t_s):
+            arbiter.capacity_probed(gauged(t_s) * CAPACITY_BPS)
+        if arbiter.needs_exclusivity(t_s):
+            arbiter.found(t_s, exclusive=not (who.streams or who.udp))
+        if (command := arbiter.look(look, PathState(path.base_rtt_s, path.queue_bdp))) is not None:
+            arbiter.made(command, t_s, None)
         ran.times_s.append(t_s)
-        ran.choices.append(steer.current)
+        ran.choices.append(arbiter.current)
         ran.rates_bps.append(rate_bps)
         ran.default_bps.append(true_shares(path, DEFAULT, who).ours * CAPACITY_BPS)
         ran.fair_bps.append(CAPACITY_BPS / (who.streams + 1))
-        ran.values.append(value(found, alone(who, path.queue_bdp), who, fairness))
+        ran.values.append(value(found, without_us(who, path.queue_bdp), who, fairness))
     return ran
 
 
-def right(others: Callable[[float], str], late_s: float = 3.0, sure: float = 0.94) -> Ear:
+def right(others: Callable[[float], str], late_s: float = 3.0, sure: float = 0.94) -> Recognition:
     """Who is right, some seconds late."""
     return lambda t_s, choice: Belief({others(max(0.0, t_s - late_s)): sure})

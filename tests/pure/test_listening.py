@@ -11,43 +11,44 @@ from howdah import HowdahError
 from howdah.cli import copy_command as command
 from howdah.cli import cp
 from howdah.cli.table import read
-from howdah.remote.messages import FINDING, Progress, Steering
-from howdah.steering import beside, ears, listening
-from howdah.steering.ears import Sound, Streams
-from howdah.steering.listening import Listening
-from howdah.steering.wish import Wish
+from howdah.remote.messages import Progress, Steering
+from howdah.steering import controller, listening, sources
+from howdah.steering.listening import Listening, SteeringRequest
+from howdah.steering.sources import RttSample, StreamSource
 from howdah.transfer.run import FAIRNESS
 from howdah.values.plan import Plan
+from howdah.values.reason import Reason
 from howdah.values.record import Change, Had, HeardThen, Listened, RouteMoved, SentThen
 from howdah.words.heard import in_words
 
 PLAN = Plan(congestion_control="cubic", streams=4, block_bytes=2**20)
 RTT_S = 0.04
+FINDING = Reason.PROBING_EXCLUSIVITY.value
 
 
 class Echo:
     """Answers as long as it is alive."""
 
-    by: ears.By = "icmp"
+    by: sources.By = "icmp"
     step_s = 0.01
     begun_s = 0.0
 
     def __init__(self, *, answers: bool = True) -> None:
         self.answers, self.next, self.closed, self.now_s = answers, 0, False, 0.0
 
-    def take(self, now_s: float, rtt_s: float | None) -> list[Sound]:
+    def take(self, now_s: float, rtt_s: float | None) -> list[RttSample]:
         self.now_s = now_s
         made = []
         while self.next * self.step_s < now_s:
             t_s = (self.next + 0.5) * self.step_s
-            made.append(Sound(t_s, self.rtt_of(t_s) if self.answers else None))
+            made.append(RttSample(t_s, self.rtt_of(t_s) if self.answers else None))
             self.next += 1
         return made
 
     def rtt_of(self, t_s: float) -> float:
         return RTT_S * (1 + t_s % 1)
 
-    def deaf(self) -> str | None:
+    def why_silent(self) -> str | None:
         return None if self.answers or self.now_s < 2 else "192.0.2.7 answers no ICMP echo"
 
     def close(self) -> None:
@@ -110,8 +111,8 @@ class Transfer:
         )
 
 
-def wish() -> Wish:
-    return Wish(
+def request() -> SteeringRequest:
+    return SteeringRequest(
         plan=PLAN,
         fairness=0.5,
         control_default="cubic",
@@ -126,18 +127,18 @@ def wish() -> Wish:
 @pytest.fixture
 def echo(monkeypatch: pytest.MonkeyPatch) -> Echo:
     made = Echo()
-    monkeypatch.setattr(listening, "best", lambda addresses: (made, None))
+    monkeypatch.setattr(listening, "best_source", lambda addresses: (made, None))
     return made
 
 
 def heard(monkeypatch: pytest.MonkeyPatch, label: str, *, new: bool = False) -> None:
     said = SimpleNamespace(classes={label: 0.95, "nobody": 0.05}, new=new, heard_s=2.5)
-    monkeypatch.setattr(beside, "listen", lambda *asked: said)
+    monkeypatch.setattr(controller, "listen", lambda *asked: said)
 
 
 def test_it_hears_bbr_and_changes_to_it(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
     heard(monkeypatch, "1 bbr")
-    transfer = Transfer(Listening(wish()))
+    transfer = Transfer(Listening(request()))
     transfer.go(4.9)
     assert transfer.steerings == []
     transfer.go(40, 4.9)
@@ -147,7 +148,7 @@ def test_it_hears_bbr_and_changes_to_it(echo: Echo, monkeypatch: pytest.MonkeyPa
     assert bound.pacing_bps is not None
     assert bound.pacing_bps * 4 < 10e6
     assert (bound.why, lifted.why, lifted.pacing_bps) == (FINDING, FINDING, None)
-    told = transfer.pilot.told()
+    told = transfer.pilot.to_record()
     assert (told.by, told.ended, told.fairness) == ("icmp", None, 0.5)
     assert told.base_rtt_s == pytest.approx(RTT_S, rel=0.05)
     assert [each.background for each in told.heard] == ["1 bbr"]
@@ -163,23 +164,23 @@ def test_where_others_are_heard_before_the_first_byte_it_begins_with_one_stream(
     echo: Echo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard(monkeypatch, "1 bbr")
-    transfer = Transfer(Listening(wish()))
+    transfer = Transfer(Listening(request()))
     transfer.connect(0.5)
     assert [(each.congestion_control, each.streams) for each in transfer.steerings] == [(None, 1)]
     transfer.go(40, 0.5)
     assert [(each.congestion_control, each.streams) for each in transfer.steerings[1:]] == [("bbr", 1)]
-    told = transfer.pilot.told()
+    told = transfer.pilot.to_record()
     began = told.sent[0]
     assert (began.t_s, began.streams, began.why) == (0.0, 1, "others were heard before the first byte")
     assert in_words(told, PLAN)[0].startswith("Began with cubic, 1 stream: others were heard")
 
 
 def test_a_short_copy_that_began_with_one_stream_says_so(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beside, "Beside", pytest.fail)
-    transfer = Transfer(Listening(wish()._replace(for_s=3.0)))
+    monkeypatch.setattr(controller, "SharedPathController", pytest.fail)
+    transfer = Transfer(Listening(request()._replace(for_s=3.0)))
     transfer.connect(0.5)
     transfer.go(3.0, 0.5)
-    assert in_words(transfer.pilot.told(), PLAN) == [
+    assert in_words(transfer.pilot.to_record(), PLAN) == [
         "Began with cubic, 1 stream: others were heard before the first byte"
     ]
 
@@ -190,8 +191,8 @@ def test_where_listening_fails_one_that_began_with_one_stream_gets_its_plan(
     def fails(*asked: object) -> None:
         raise HowdahError("it is damaged")
 
-    monkeypatch.setattr(beside, "Beside", fails)
-    transfer = Transfer(Listening(wish()))
+    monkeypatch.setattr(controller, "SharedPathController", fails)
+    transfer = Transfer(Listening(request()))
     transfer.connect(0.5)
     transfer.go(5.0, 0.5)
     assert [(each.streams, each.why) for each in transfer.steerings][1:] == [(4, "it is damaged")]
@@ -204,14 +205,14 @@ def test_it_begins_as_planned(echo: Echo, monkeypatch: pytest.MonkeyPatch, why_n
         monkeypatch.setattr(listening.models, "file", lambda situation: None)
     if why_not == "quiet":
         monkeypatch.setattr(echo, "rtt_of", lambda t_s: RTT_S)
-    transfer = Transfer(Listening(wish()._replace(streams_fixed=why_not == "streams")))
+    transfer = Transfer(Listening(request()._replace(streams_fixed=why_not == "streams")))
     transfer.connect(1.0)
     assert transfer.steerings == []
 
 
 def test_a_refused_control_leaves_all_as_it_is(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
     heard(monkeypatch, "1 bbr")
-    transfer = Transfer(Listening(wish()), refuse="bbr")
+    transfer = Transfer(Listening(request()), refuse="bbr")
     transfer.go(60)
     assert sum(each.congestion_control == "bbr" for each in transfer.steerings) == 1
     assert transfer.control == "cubic"
@@ -219,19 +220,19 @@ def test_a_refused_control_leaves_all_as_it_is(echo: Echo, monkeypatch: pytest.M
 
 def test_what_is_like_nothing_seen_changes_no_control(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
     heard(monkeypatch, "1 bbr", new=True)
-    transfer = Transfer(Listening(wish()))
+    transfer = Transfer(Listening(request()))
     transfer.go(60)
     assert {each.congestion_control for each in transfer.steerings} == {"cubic"}
-    assert [each.background for each in transfer.pilot.told().heard] == [None]
+    assert [each.background for each in transfer.pilot.to_record().heard] == [None]
 
 
 def test_where_nobody_can_tell_all_streams_stay(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
     why = "there is no model for a path with cubic of our own on it"
-    monkeypatch.setattr(beside, "listen", lambda *asked: SimpleNamespace(why=why))
-    transfer = Transfer(Listening(wish()))
+    monkeypatch.setattr(controller, "listen", lambda *asked: SimpleNamespace(why=why))
+    transfer = Transfer(Listening(request()))
     transfer.go(30)
     assert transfer.steerings == []
-    assert in_words(transfer.pilot.told(), PLAN) == [
+    assert in_words(transfer.pilot.to_record(), PLAN) == [
         f"Listened by ICMP echo, could not tell who is there: {why}; stayed as planned"
     ]
 
@@ -242,12 +243,12 @@ def test_with_a_model_of_another_version_it_goes_on_as_planned_and_says_so(
     def damaged(*asked: object) -> None:
         raise HowdahError("model.npz is a model of schema 9; train one: howdah shared train")
 
-    monkeypatch.setattr(beside, "listen", damaged)
-    transfer = Transfer(Listening(wish()))
+    monkeypatch.setattr(controller, "listen", damaged)
+    transfer = Transfer(Listening(request()))
     transfer.go(30)
     assert transfer.steerings == []
     assert echo.closed
-    assert in_words(transfer.pilot.told(), PLAN) == [
+    assert in_words(transfer.pilot.to_record(), PLAN) == [
         "Listened to nobody: model.npz is a model of schema 9; train one: howdah shared train; "
         "stayed as planned"
     ]
@@ -265,21 +266,21 @@ def test_a_model_that_fails_on_the_way_brings_the_fair_default_back(
             raise HowdahError("it is damaged")
         return said
 
-    monkeypatch.setattr(beside, "listen", fails)
-    transfer = Transfer(Listening(wish()))
+    monkeypatch.setattr(controller, "listen", fails)
+    transfer = Transfer(Listening(request()))
     transfer.go(60)
     assert (transfer.control, transfer.streams) == ("cubic", 4)
     assert transfer.steerings[-1].why == "it is damaged"
-    assert in_words(transfer.pilot.told(), PLAN)[-1].startswith("Listened no more: it is damaged")
+    assert in_words(transfer.pilot.to_record(), PLAN)[-1].startswith("Listened no more: it is damaged")
 
 
 def test_a_far_end_that_answers_no_echo_is_heard_by_the_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     silent = Echo(answers=False)
-    monkeypatch.setattr(listening, "best", lambda addresses: (silent, None))
+    monkeypatch.setattr(listening, "best_source", lambda addresses: (silent, None))
     heard(monkeypatch, "nobody")
-    transfer = Transfer(Listening(wish()))
+    transfer = Transfer(Listening(request()))
     transfer.go(30)
-    told = transfer.pilot.told()
+    told = transfer.pilot.to_record()
     assert (told.by, told.not_by_icmp) == ("tcp_info", "192.0.2.7 answers no ICMP echo")
     assert told.verdicts > 5
     assert silent.closed
@@ -294,11 +295,11 @@ def test_a_far_end_that_answers_no_echo_is_heard_by_the_streams(monkeypatch: pyt
 def test_a_transfer_that_ends_soon_loads_nothing(
     echo: Echo, monkeypatch: pytest.MonkeyPatch, ends_s: float, for_s: float | None, total: int | None
 ) -> None:
-    monkeypatch.setattr(beside, "Beside", pytest.fail)
-    transfer = Transfer(Listening(wish()._replace(for_s=for_s)))
+    monkeypatch.setattr(controller, "SharedPathController", pytest.fail)
+    transfer = Transfer(Listening(request()._replace(for_s=for_s)))
     transfer.total = total
     transfer.go(ends_s)
-    assert in_words(transfer.pilot.told(), PLAN) == []
+    assert in_words(transfer.pilot.to_record(), PLAN) == []
 
 
 def test_what_could_not_be_told_and_routes_that_moved_are_said() -> None:
@@ -377,6 +378,6 @@ def _options(line: str) -> dict[str, Any]:
 
 
 def test_the_streams_can_be_listened_to() -> None:
-    assert Streams().deaf() is None
+    assert StreamSource().why_silent() is None
     assert record().listened is None
     assert "cubic" in LIMITS.congestion_controls_usable

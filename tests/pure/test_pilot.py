@@ -7,10 +7,11 @@ import pytest
 from samples import LIMITS
 
 from howdah import HowdahError
-from howdah.remote.messages import GAUGING, HOLDING, Progress, Steering
+from howdah.remote.messages import Progress, Steering
 from howdah.transfer.congestion import Sender, scheduled
 from howdah.transfer.pilot import Schedule
 from howdah.values.plan import Later, Plan
+from howdah.values.reason import Reason
 from howdah.values.record import Change
 from howdah.words.copy_progress import Lines
 
@@ -84,10 +85,15 @@ def test_without_a_terminal_each_change_is_a_line() -> None:
 def test_bounds_that_move_again_and_again_are_said_once() -> None:
     stream = io.StringIO()
     lines = Lines(stream)
-    bounds = [(HOLDING, 8, None), (HOLDING, 9, None), (GAUGING, 5, None), (HOLDING, 9, None)]
-    refused = (HOLDING, 7, "no such control")
+    bounds = [
+        (Reason.REST, 8, None),
+        (Reason.REST, 9, None),
+        (Reason.PROBING_CAPACITY, 5, None),
+        (Reason.REST, 9, None),
+    ]
+    refused = (Reason.REST, 7, "no such control")
     for number, (why, megabits, why_not) in enumerate([*bounds, refused], 1):
-        change = Change(t_s=number, streams=1, pacing_bps=megabits * 10**6, why=why, refused=why_not)
+        change = Change(t_s=number, streams=1, pacing_bps=megabits * 10**6, why=why.value, refused=why_not)
         lines.progress(progress(float(number), change))
     said = stream.getvalue().splitlines()
     assert [line.split()[2] for line in said] == ["1.00", "3.00", "5.00"]

@@ -47,13 +47,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The seconds between two samples of a stream, 0.01 to 10."""
 
 
-GAUGING, HOLDING = "to measure what the path carries", "as much as others leave"
-FINDING = "to find out whether others fill the path"
-STARTED = "its slow start is over"
-PASSING = frozenset({GAUGING, HOLDING, FINDING})
-"""Why bounds move that are no change of mind; they do so again and again."""
-
-
 class Steering(msgspec.Struct, frozen=True, kw_only=True):
     """How the open streams send from now on. Each steering is whole: the last one counts."""
 
@@ -64,7 +57,7 @@ class Steering(msgspec.Struct, frozen=True, kw_only=True):
     pacing_bps: int | None = None
     """The most that each stream sends, bits per second; null: without a bound."""
     why: str
-    """For the record."""
+    """For the record: words of a ``values.reason.Reason``, or a caller's own."""
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):

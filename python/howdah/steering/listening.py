@@ -1,10 +1,10 @@
 """A transfer that listens to who else is on its path, and changes how it sends.
 
-It begins with its plan, the fair default; with one stream of it where somebody was heard before the first
+It begins with its plan, the fair default; with one stream of it where somebody was there before the first
 byte, for many would take from others what they are long in getting back. Nothing waits for it: round trips
 are gathered by a thread of the native module while the transfer connects. What judges takes a while to load,
-so that is done only when the transfer has lasted for ``WAIT_S`` and is to last on (``beside``). Whatever goes
-wrong with listening ends it and never the transfer.
+so that is done only when the transfer has lasted for ``wait_s`` and is to last on (``controller``). Whatever
+goes wrong with listening ends it and never the transfer.
 """
 
 from typing import TYPE_CHECKING
@@ -14,89 +14,89 @@ import msgspec
 from howdah import HowdahError
 from howdah.recognition import models
 from howdah.remote.messages import Progress, Steering
-from howdah.steering.before import somebody
-from howdah.steering.ears import Ear, Sound, Streams, best
-from howdah.steering.wish import Wish
+from howdah.steering.policy import SteeringRequest
+from howdah.steering.sources import RttSample, RttSource, StreamSource, best_source, others_present
+from howdah.steering.tunables import TUNED
+from howdah.values.reason import Reason
 from howdah.values.record import Change, Listened, SentThen
 
 if TYPE_CHECKING:
-    from howdah.steering.beside import Beside
+    from howdah.steering.controller import SharedPathController
 
-WAIT_S = 2.0
-"""Of payload on its way."""
-LEAST_LEFT_S = 10.0
-"""What has less left is over before anybody was heard and a change has brought anything."""
-FEW = 1
-"""Streams beside others, until it is known who they are."""
+__all__ = ["Listening", "SteeringRequest"]
 
 
 class Listening:
-    """The pilot of one transfer."""
+    """The pilot of one transfer: ``transfer.pilot.Pilot``."""
 
-    def __init__(self, wish: Wish, ear: Ear | None = None) -> None:
-        """``ear`` is one that listens already, if there is."""
-        self._wish = wish
-        self._ear = ear
+    def __init__(self, request: SteeringRequest, source: RttSource | None = None) -> None:
+        """``source`` is one that is open already, if there is."""
+        self._request = request
+        self._source = source
         self._not_by_icmp: str | None = None
-        self._before: list[Sound] = []
+        self._before: list[RttSample] = []
         self._before_s = 0.0
-        """Nothing had been sent yet."""
+        """Nothing had been sent until then."""
         self._few: Steering | None = None
         self._began: Change | None = None
         self._moving_s: float | None = None
-        self._beside: Beside | None = None
+        self._controller: SharedPathController | None = None
         self._ended: str | None = None
 
     def __call__(self, now: Progress) -> Steering | None:
         """How to send from now on; None: as before."""
         if self._ended is not None:
             return None
-        if self._ear is None:
-            self._ear, self._not_by_icmp = best(self._wish.addresses)
+        if self._source is None:
+            self._source, self._not_by_icmp = best_source(self._request.addresses)
         self._began = self._began or self._came_of_few(now)
         try:
             if self._moving_s is None:
-                return self._begin(now, self._ear)
-            waits = now.phase != "moving" or now.elapsed_s - self._moving_s < WAIT_S
-            if waits or not (self._beside or self._lasts(now)):
+                return self._begin(now, self._source)
+            waits = now.phase != "moving" or now.elapsed_s - self._moving_s < TUNED.wait_s
+            if waits or not (self._controller or self._lasts(now)):
                 return None
-            return self._listen(now, self._ear)
+            return self._listen(now, self._source)
         except (HowdahError, ValueError) as error:
             self._ended = str(error)
-            self._ear.close()
+            self._source.close()
             return self._back(self._ended)
 
     def close(self) -> None:
-        """Listens no more."""
-        if self._ear is not None:
-            self._ear.close()
+        """Closes the source of round trips."""
+        if self._source is not None:
+            self._source.close()
 
-    def told(self) -> Listened:
-        """For the record."""
+    def to_record(self) -> Listened:
+        """What was recognised and done, for the record."""
         told = Listened(
-            by=self._ear.by if self._ear and (self._beside or self._began) else None,
+            by=self._source.by if self._source and (self._controller or self._began) else None,
             not_by_icmp=self._not_by_icmp,
             ended=self._ended,
-            fairness=self._wish.fairness,
+            fairness=self._request.fairness,
         )
-        if self._beside:
-            return self._beside.told(told)
+        if self._controller:
+            return self._controller.to_record(told)
         return msgspec.structs.replace(told, sent=[_sent(self._began)]) if self._began else told
 
-    def _begin(self, now: Progress, ear: Ear) -> Steering | None:
-        """Few streams, as soon as somebody is heard, where who it is could be told."""
+    def _begin(self, now: Progress, source: RttSource) -> Steering | None:
+        """Few streams begin as soon as others are there, where who they are could be told."""
         if now.phase == "connecting":
             self._before_s = now.elapsed_s
         elif now.phase == "moving":
             self._moving_s = now.elapsed_s
-        wish, plan = self._wish, self._wish.plan
-        control = plan.congestion_control or wish.control_default
-        able = plan.streams > FEW and not wish.streams_fixed and models.file(control) is not None
-        self._before += [each for each in ear.take(now.elapsed_s, None) if each.t_s <= self._before_s]
-        if self._few or not able or ear.by != "icmp" or not somebody(self._before, wish.rtt_s):
+        request, plan = self._request, self._request.plan
+        control = plan.congestion_control or request.control_default
+        able = (
+            plan.streams > TUNED.few_streams
+            and not request.streams_fixed
+            and models.file(control) is not None
+        )
+        self._before += [each for each in source.take(now.elapsed_s, None) if each.t_s <= self._before_s]
+        if self._few or not able or source.by != "icmp" or not others_present(self._before, request.rtt_s):
             return None
         self._few = Steering(
-            streams=FEW, pacing_bps=plan.pacing_bps, why="others were heard before the first byte"
+            streams=TUNED.few_streams, pacing_bps=plan.pacing_bps, why=Reason.OTHERS_PRESENT.value
         )
         return self._few
 
@@ -104,38 +104,40 @@ class Listening:
         return now.latest if self._few and now.latest and now.latest.refused is None else None
 
     def _back(self, why: str) -> Steering | None:
-        """To the plan, for good."""
-        if self._beside:
-            return self._beside.back(why)
-        plan = self._wish.plan
+        """The plan comes back for good."""
+        if self._controller:
+            return self._controller.back(why)
+        plan = self._request.plan
         return self._few and Steering(streams=plan.streams, pacing_bps=plan.pacing_bps, why=why)
 
     def _lasts(self, now: Progress) -> bool:
-        """Whether there is enough left; also where that is not known."""
+        """Whether enough is left; also where that is not known."""
         moved_s = now.elapsed_s - (self._moving_s or 0.0)
-        if self._wish.for_s is not None:
-            return self._wish.for_s - moved_s >= LEAST_LEFT_S
+        if self._request.for_s is not None:
+            return self._request.for_s - moved_s >= TUNED.least_left_s
         if now.bytes_total is None or not now.scan_complete or not now.bytes_done:
             return True
-        return (now.bytes_total - now.bytes_done) * moved_s / now.bytes_done >= LEAST_LEFT_S
+        return (now.bytes_total - now.bytes_done) * moved_s / now.bytes_done >= TUNED.least_left_s
 
-    def _listen(self, now: Progress, ear: Ear) -> Steering | None:
-        if self._beside is None:
-            from howdah.steering.beside import Beside  # noqa: PLC0415
+    def _listen(self, now: Progress, source: RttSource) -> Steering | None:
+        if self._controller is None:
+            from howdah.steering.controller import SharedPathController  # noqa: PLC0415
 
-            known = [self._wish.rtt_s, *(sound.rtt_s for sound in self._before)]
+            known = [self._request.rtt_s, *(sample.rtt_s for sample in self._before)]
             base_s = min((each for each in known if each is not None), default=None)
-            self._beside = Beside(self._wish._replace(rtt_s=base_s), ear, now.elapsed_s, self._began)
-        steering = self._beside.look(now)
-        if (why := ear.deaf()) is not None:
-            ear.close()
-            self._ear, self._not_by_icmp = Streams(), why
-            self._beside.listen_by(self._ear)
+            self._controller = SharedPathController(
+                self._request._replace(rtt_s=base_s), source, now.elapsed_s, self._began
+            )
+        steering = self._controller.look(now)
+        if (why := source.why_silent()) is not None:
+            source.close()
+            self._source, self._not_by_icmp = StreamSource(), why
+            self._controller.use_source(self._source)
         return steering
 
 
 def _sent(began: Change) -> SentThen:
-    """Of a transfer that was over before more could be heard."""
+    """The only change of a transfer that was over before more could be recognised."""
     return SentThen(
         t_s=0.0,
         congestion_control=began.congestion_control or "",

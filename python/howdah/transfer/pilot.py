@@ -8,6 +8,7 @@ from msgspec import UnsetType
 
 from howdah.remote.messages import Progress, Steering
 from howdah.values.plan import Plan
+from howdah.values.reason import Reason
 
 
 class Pilot(Protocol):
@@ -33,7 +34,7 @@ class Schedule:
                 congestion_control=None if isinstance(named, UnsetType) else named,
                 streams=streams,
                 pacing_bps=pacing_bps,
-                why="the plan's schedule",
+                why=Reason.SCHEDULE.value,
             )
             self._left.append((change.at_s, steering))
 

@@ -17,8 +17,8 @@ from howdah.values.plan import Plan
 from howdah.values.record import Record
 
 if TYPE_CHECKING:
-    from howdah.steering.ears import Ear
     from howdah.steering.listening import Listening
+    from howdah.steering.sources import RttSource
     from howdah.transfer.run import Request
 
 
@@ -27,7 +27,7 @@ class KindOfPath(Service):
 
     def __init__(self, request: "Request") -> None:
         super().__init__(request)
-        self._early: Ear | None = None
+        self._early: RttSource | None = None
         self._listening: Listening | None = None
 
     def __exit__(self, *_: object) -> None:
@@ -41,9 +41,9 @@ class KindOfPath(Service):
         request = self.request
         if not self._listens or request.dry_run or data_address is None:
             return
-        from howdah.steering import ears  # noqa: PLC0415
+        from howdah.steering import sources  # noqa: PLC0415
 
-        source, why_not = ears.best([data_address])
+        source, why_not = sources.best_source([data_address])
         self._early = source if why_not is None else None
 
     def plan(self, path: Path) -> Plan:
@@ -55,11 +55,11 @@ class KindOfPath(Service):
         request, plan, path = self.request, underway.plan, underway.path
         if not self._listens or request.fairness is None or plan.path != "shared" or plan.changes:
             return otherwise
-        from howdah.steering import listening, wish  # noqa: PLC0415
+        from howdah.steering import listening  # noqa: PLC0415
 
         window_bytes = plan.buffer_bytes or sizes.windows(path).autotuned_bytes
         self._listening = listening.Listening(
-            wish.Wish(
+            listening.SteeringRequest(
                 plan=plan,
                 fairness=request.fairness,
                 control_default=path.sender.congestion_control_default,
@@ -79,7 +79,7 @@ class KindOfPath(Service):
         """Adds ``listened``: who was there, and what the copy did about it."""
         if self._listening is None:
             return record
-        return msgspec.structs.replace(record, listened=self._listening.told())
+        return msgspec.structs.replace(record, listened=self._listening.to_record())
 
     @property
     def _listens(self) -> bool:

@@ -347,7 +347,7 @@ class SentThen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dip(msgspec.Struct, frozen=True, kw_only=True):
-    """A moment of sending less, to measure what the path carries (howdah.steering.gauge)."""
+    """A moment of sending less, to measure what the path carries (howdah.steering.capacity_probe)."""
 
     begin_s: float
     end_s: float

@@ -3,11 +3,12 @@
 from typing import TextIO
 
 from howdah._native import format_bytes, format_duration, format_rate
-from howdah.remote.messages import PASSING, Progress
+from howdah.remote.messages import Progress
 from howdah.remote.meter import Meter
 from howdah.text import count
 from howdah.transfer.display import Quiet
 from howdah.values.plan import paced
+from howdah.values.reason import PASSING, Reason
 from howdah.values.record import Change
 
 LINE_S = 10.0
@@ -27,7 +28,7 @@ class Changes:
         if change is None or change == self._latest:
             return None
         self._latest = change
-        if change.why in PASSING and change.refused is None:
+        if Reason.of(change.why) in PASSING and change.refused is None:
             if change.why in self._said:
                 return None
             self._said.add(change.why)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from howdah.steering.overload import overloads
+from howdah.steering.round_trips import overloads
 
 STEP_S, BASE_S = 0.01, 0.04
 

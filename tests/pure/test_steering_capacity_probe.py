@@ -1,25 +1,21 @@
 """What a path carries, by moments of sending less: over a path in virtual time that keeps Little's law."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from stepped import Stepped
 
-from howdah.steering.gauge import (
-    APART_S,
-    LEAST_DROP_S,
-    LEAST_S,
-    MOST_DIPS,
-    MOST_FREED,
-    QUEUE_FREED,
-    ROUND_TRIPS,
+from howdah.steering.capacity_probe import (
+    CapacityProbe,
     Dip,
-    Gauge,
 )
-from howdah.steering.rates import Rates, lately_s
+from howdah.steering.throughput import Rates, lately_s
+from howdah.steering.tunables import TUNED
 
 STEP_S = 0.01
 TICK = 10
@@ -43,7 +39,7 @@ class Path(NamedTuple):
     """How what is ours is divided among streams."""
 
 
-def steps(path: Path, gauge: Gauge, lasts_s: float, known_base_s: float | None = None) -> Iterator[float]:
+def steps(path: Path, gauge: Stepped, lasts_s: float, known_base_s: float | None = None) -> Iterator[float]:
     """The bound of each stream in force, at each look."""
     chance = np.random.default_rng(1)
     whole = path.capacity_bps * path.base_rtt_s * (1 + path.queue_bdp)
@@ -78,8 +74,8 @@ def steps(path: Path, gauge: Gauge, lasts_s: float, known_base_s: float | None =
         yield bound_bps
 
 
-def gauged(path: Path, lasts_s: float = 30.0, known_base_s: float | None = None) -> Gauge:
-    gauge = Gauge()
+def gauged(path: Path, lasts_s: float = 30.0, known_base_s: float | None = None) -> Stepped:
+    gauge = Stepped(CapacityProbe())
     for _ in steps(path, gauge, lasts_s, known_base_s):
         pass
     return gauge
@@ -97,11 +93,11 @@ def test_what_a_path_carries_is_told_beside_others(
     capacity_bps: float, base_rtt_s: float, ours: float, queue_bdp: float, grows: float
 ) -> None:
     path = Path(capacity_bps, base_rtt_s, ours, queue_bdp, grows, noise_s=2e-5)
-    freed = min(MOST_FREED, QUEUE_FREED * queue_bdp / (1 + queue_bdp))
+    freed = min(TUNED.dip_freed, TUNED.dip_queue_freed * queue_bdp / (1 + queue_bdp))
     rtt_s = base_rtt_s * (1 + queue_bdp)
-    assume(freed * ours * rtt_s > 2 * LEAST_DROP_S)
+    assume(freed * ours * rtt_s > 2 * TUNED.dip_drop_s)
     # Others must not grow by as much as is held back meanwhile.
-    assume(grows * ROUND_TRIPS * rtt_s < 0.3 * freed * ours)
+    assume(grows * TUNED.dip_round_trips * rtt_s < 0.3 * freed * ours)
     assert gauged(path).capacity_bps == pytest.approx(capacity_bps, rel=0.25)
 
 
@@ -147,12 +143,12 @@ def test_a_dip_in_which_others_lose_something_tells_nothing(after_s: float) -> N
     assert calm.capacity_bps == pytest.approx(500e6, rel=0.1)
     assert cut.rtt_s is not None
     assert cut.least_rtt_s is not None
-    assert cut.rtt_s - cut.least_rtt_s > LEAST_DROP_S, "it shows, but not what the path carries"
+    assert cut.rtt_s - cut.least_rtt_s > TUNED.dip_drop_s, "it shows, but not what the path carries"
     assert cut.capacity_bps is None
 
 
 def test_a_dip_that_the_queue_limits_waits_until_there_is_much_of_it() -> None:
-    gauge = Gauge()
+    gauge = Stepped(CapacityProbe())
     assert gauge.wants(1.0, 0.11, 0.1, [8e6], most_queue_s=0.05) is None
     assert gauge.wants(1.0, 0.125, 0.1, [8e6], most_queue_s=0.05) is not None
 
@@ -166,44 +162,48 @@ def test_of_dips_that_differ_those_with_the_larger_drops_count_more() -> None:
         (0.195, 0.180, 417),
         (0.205, 0.185, 435),
     ]
-    gauge = Gauge()
-    gauge.dips = [
+    dips = [
         Dip(10.0 + each, 10.4 + each, 1e8, 7e7, rtt_s, least_s, megabits * 1e6)
         for each, (rtt_s, least_s, megabits) in enumerate(told)
     ]
+    gauge = CapacityProbe(dips=tuple(dips))
     assert gauge.capacity_bps == pytest.approx(417e6)
 
 
 def test_where_only_one_drop_was_large_all_that_was_told_counts_in_the_end() -> None:
     """As beside a CUBIC stream on 1 Gb/s × 128 ms, where the first dips emptied the queue."""
-    gauge = Gauge()
+    gauge = CapacityProbe()
     told = [(None, 23), (940, 15), (None, 45), (452, 2.9), (973, 1.3), (1048, 1.5), (1053, 1.8), (985, 2.2)]
     for number, (megabits, drop_ms) in enumerate(told):
         assert gauge.capacity_bps is None
         assert not gauge.done
         capacity_bps = None if megabits is None else megabits * 1e6
         at_s = 10.0 + number
-        gauge.dips.append(Dip(at_s, at_s + 0.3, 2e8, 1.9e8, 0.15, 0.15 - drop_ms / 1e3, capacity_bps))
+        dip = Dip(at_s, at_s + 0.3, 2e8, 1.9e8, 0.15, 0.15 - drop_ms / 1e3, capacity_bps)
+        gauge = replace(gauge, dips=(*gauge.dips, dip))
     assert gauge.done
     assert gauge.capacity_bps == 940e6
 
 
 def test_a_dip_is_short_and_moderate_and_ends() -> None:
-    gauge = Gauge()
+    gauge = Stepped(CapacityProbe())
     bounds = list(steps(Path(), gauge, 30))
     assert gauge.done
-    assert len(gauge.dips) <= 2 * MOST_DIPS
+    assert len(gauge.dips) <= 2 * TUNED.dips_most
     assert bounds[-1] == float("inf")
     for dip in gauge.dips:
         assert 0.5 * dip.rate_bps <= dip.bound_bps < dip.rate_bps
-        assert dip.end_s - dip.begin_s <= max(LEAST_S, ROUND_TRIPS * 0.17) + 3 * TICK * STEP_S
+        assert (
+            dip.end_s - dip.begin_s
+            <= max(TUNED.dip_least_s, TUNED.dip_round_trips * 0.17) + 3 * TICK * STEP_S
+        )
     begins = [dip.begin_s for dip in gauge.dips]
     ends = [dip.end_s for dip in gauge.dips]
-    assert all(begin - end >= APART_S for begin, end in zip(begins[1:], ends, strict=False))
+    assert all(begin - end >= TUNED.dip_apart_s for begin, end in zip(begins[1:], ends, strict=False))
 
 
 def test_the_first_dip_does_not_count() -> None:
-    gauge = Gauge()
+    gauge = Stepped(CapacityProbe())
     for _ in steps(Path(), gauge, 30):
         if len(gauge.dips) < 3:
             assert gauge.capacity_bps is None
@@ -211,7 +211,7 @@ def test_the_first_dip_does_not_count() -> None:
 
 
 def test_without_a_queue_nothing_is_asked() -> None:
-    gauge = Gauge()
+    gauge = Stepped(CapacityProbe())
     assert gauge.wants(1.0, 0.1005, 0.1, [8e6]) is None
     assert gauge.wants(1.0, 0.15, 0.1, [0.0]) is None
     assert gauge.wants(1.0, 0.15, 0.1, [8e6]) is not None
@@ -219,7 +219,7 @@ def test_without_a_queue_nothing_is_asked() -> None:
 
 def test_round_trips_that_do_not_answer_tell_nothing_and_it_gives_up() -> None:
     """The queue is of others that fill it whatever we do."""
-    gauge = Gauge()
+    gauge = Stepped(CapacityProbe())
     rtts: list[float] = []
     chance = np.random.default_rng(2)
     for step in range(6000):
@@ -247,18 +247,18 @@ def test_dips_with_more_of_the_path_count_more_than_those_before() -> None:
         pass
     assert gauge.done
     assert gauge.capacity_bps == pytest.approx(Path().capacity_bps, rel=0.15)
-    assert len(gauge.dips) <= dips + 2 * MOST_DIPS
+    assert len(gauge.dips) <= dips + 2 * TUNED.dips_most
 
 
 def test_another_path_is_measured_anew() -> None:
     gauge = gauged(Path())
-    gauge.new_path()
+    gauge.on_new_route()
     assert gauge.capacity_bps is None
     assert not gauge.done
 
 
 def test_where_bounds_are_refused_it_asks_no_more() -> None:
-    gauge = Gauge()
+    gauge = Stepped(CapacityProbe())
     assert gauge.wants(1.0, 0.15, 0.1, [8e6]) is not None
     gauge.made(1.1, "not here")
     assert not gauge.dipping

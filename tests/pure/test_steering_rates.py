@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.steering.rates import UNEVEN_MOST, Rates, level_bps
+from howdah.steering.throughput import Rates, level_bps
+from howdah.steering.tunables import TUNED
 
 RATES = st.lists(st.floats(0.0, 1e10), min_size=1, max_size=64)
 
@@ -14,7 +15,7 @@ def test_together_they_have_the_bound_where_none_has_too_much(most_bps: list[flo
     bound_bps = part * sum(most_bps)
     each_bps = level_bps(most_bps, bound_bps)
     together_bps = sum(min(each_bps, most) for most in most_bps)
-    highest_bps = UNEVEN_MOST * bound_bps / len(most_bps)
+    highest_bps = TUNED.uneven_most * bound_bps / len(most_bps)
     assert each_bps <= highest_bps
     assert together_bps == pytest.approx(bound_bps) or (together_bps < bound_bps and each_bps == highest_bps)
 

@@ -5,30 +5,16 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from beside import CAPACITY_BPS, DEFAULT, TICK_S, Ran, Simulated, right, run
+from beside import CAPACITY_BPS, DEFAULT, TICK_S, Ran, Simulated, arbiter_of, right, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stepped import Stepped
 
-from howdah.steering.background import Background, Belief
-from howdah.steering.course import Way
-from howdah.steering.measured import Look, Peak
-from howdah.steering.paper import Paper
-from howdah.steering.policy import Situation
-from howdah.steering.share import Choice
-from howdah.steering.steer import (
-    AGAIN_S,
-    DOUBT_S,
-    FIRST_S,
-    HOLD_MOST_S,
-    HOLD_S,
-    LAST_S,
-    LISTENED_S,
-    PROVEN_S,
-    ROOM_S,
-    Steer,
-)
-from howdah.steering.trial import HELD
-from howdah.steering.weigh import Weigh
+from howdah.steering.path_state import PathState
+from howdah.steering.policy import Paper, Situation, UtilityPolicy
+from howdah.steering.shares import Background, Belief, Choice
+from howdah.steering.throughput import Look, Peak
+from howdah.steering.tunables import TUNED
 
 CLASSES = ("nobody", "1 cubic", "2 cubic", "1 bbr", "2 bbr", "1 bbr, 1 cubic", "1 udp")
 ONE = Choice("cubic", 1)
@@ -40,7 +26,7 @@ OWN = DEFAULT._replace(pacing_bps=round(0.98 * SHARE_BPS))
 """The same by the most that arrives on a path of its own."""
 TRIAL_S = 40.0
 """A failed trial lasts no longer: halving, settling, judging, and windows of the default that come back."""
-WAY = Way(0.04, 1.0)
+PATH = PathState(0.04, 1.0)
 
 
 def always(label: str) -> Simulated:
@@ -60,28 +46,28 @@ def always(label: str) -> Simulated:
     ],
 )
 def test_a_transfer_ends_up_with_what_suits_who_is_there(label: str, choice: Choice) -> None:
-    ran = run(always(label), Weigh(0.5), 60)
+    ran = run(always(label), UtilityPolicy(0.5), 60)
     assert ran.choices[-1] == choice
-    assert ran.share_of(lambda choice: choice == DEFAULT, 0, FIRST_S) == 1
+    assert ran.share_of(lambda choice: choice == DEFAULT, 0, TUNED.first_s) == 1
 
 
 def test_where_one_stream_is_too_little_a_path_of_its_own_gets_its_streams_back() -> None:
     def bent(choice: Choice, who: Background) -> float:
         return 1.0 if choice.streams > 2 else 0.4
 
-    ran = run(Simulated(lambda t_s: "nobody", right(lambda t_s: "nobody"), bent), Weigh(0.3), 200)
+    ran = run(Simulated(lambda t_s: "nobody", right(lambda t_s: "nobody"), bent), UtilityPolicy(0.3), 200)
     assert ran.choices[-1] == DEFAULT
     assert ran.mean(ran.rates_bps) > 0.8 * ran.mean(ran.default_bps)
 
 
 @pytest.mark.parametrize("label", ["1 cubic", "2 cubic", "nobody"])
 def test_what_begins_with_one_stream_keeps_it_while_the_path_is_full(label: str) -> None:
-    ran = run(always(label), Weigh(0.5), 120, began=ONE)
+    ran = run(always(label), UtilityPolicy(0.5), 120, began=ONE)
     assert set(ran.choices) == {ONE}
 
 
 def test_who_is_heard_beside_one_that_began_alone_is_answered_as_ever() -> None:
-    ran = run(always("1 bbr"), Weigh(0.5), 60, began=ONE)
+    ran = run(always("1 bbr"), UtilityPolicy(0.5), 60, began=ONE)
     assert list(dict.fromkeys(ran.choices)) == [ONE, BBR]
 
 
@@ -92,12 +78,12 @@ def test_a_path_of_its_own_is_not_left_to_few_streams_and_others_are_heard_in_it
         return 1.0 if choice.streams > 2 else 0.4
 
     path = Simulated(lambda t_s: "nobody", lambda t_s, choice: Belief({}), bent)
-    ran = run(path, Weigh(0.5), 120)
+    ran = run(path, UtilityPolicy(0.5), 120)
     assert {choice.streams for choice in ran.choices} == {DEFAULT.streams}
     assert ran.choices[-1] == OWN
-    assert ran.steer.hears
-    (period,) = ran.steer.periods
-    assert (period.why, period.held, period.undone) == ("nobody else fills the path", True, None)
+    assert ran.arbiter.can_recognise
+    (period,) = ran.arbiter.periods
+    assert (period.why, period.paced, period.undone) == ("nobody else fills the path", True, None)
     assert ran.mean(ran.rates_bps) > 0.97 * ran.mean(ran.default_bps)
 
 
@@ -110,7 +96,7 @@ def test_who_comes_to_a_path_of_its_own_is_left_an_equal_share_or_answered(
         return "nobody" if t_s < 60 else label
 
     path = Simulated(others, right(others) if told else lambda t_s, choice: Belief({}))
-    ran = run(path, Weigh(0.5), 84)
+    ran = run(path, UtilityPolicy(0.5), 84)
     assert ran.choices[round(59 / TICK_S)] == OWN
     assert ran.choices[-1] == choice
     assert ran.mean(ran.rates_bps, 72) > 0.9 * CAPACITY_BPS / 2
@@ -120,105 +106,107 @@ def test_what_was_found_on_a_path_of_its_own_is_not_measured_again_beside_others
     def others(t_s: float) -> str:
         return "nobody" if t_s < 60 else "1 cubic"
 
-    ran = run(Simulated(others, right(others)), Weigh(0.5), 120, gauged=lambda t_s: 1.3)
+    ran = run(Simulated(others, right(others)), UtilityPolicy(0.5), 120, gauged=lambda t_s: 1.3)
     assert ran.choices[-1] == OWN
-    assert ran.steer.capacity_bps == pytest.approx(0.98 * CAPACITY_BPS, rel=0.01)
+    assert ran.arbiter.capacity_bps == pytest.approx(0.98 * CAPACITY_BPS, rel=0.01)
 
 
 def test_beside_others_it_goes_down_to_few_to_hear_them_though_it_was_held_to_find_them() -> None:
     """Where few cannot do it asks again only later."""
-    steer = Steer(Weigh(0.5), Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9))
-    few = Steer(Weigh(0.5), Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e7))
+    arbiter = arbiter_of(
+        UtilityPolicy(0.5), Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9)
+    )
+    few = arbiter_of(UtilityPolicy(0.5), Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e7))
     asked = []
     for tick in range(1, 1000):
         t_s = tick / 10
-        for each in (steer, few):
-            if each.fills(t_s):
-                each.found(t_s, alone=False)
+        for each in (arbiter, few):
+            if each.needs_exclusivity(t_s):
+                each.found(t_s, exclusive=False)
                 asked += [t_s] if each is few else []
-            if each.look(Look(t_s, tick * 10**6, 0, 0.07), WAY) is not None:
-                each.made(t_s, None)
-    assert steer.current == ONE
+            if (command := each.look(Look(t_s, tick * 10**6, 0, 0.07), PATH)) is not None:
+                each.made(command, t_s, None)
+    assert arbiter.current == ONE
     assert few.current == DEFAULT
     assert len(asked) == 2
-    assert asked[1] - asked[0] >= AGAIN_S
+    assert asked[1] - asked[0] >= TUNED.quiet_again_s
 
 
 @pytest.mark.parametrize(("queue_bdp", "least"), [(1.0, DEFAULT.streams), (0.02, 1)])
 def test_where_others_have_left_no_queue_it_is_no_time_to_hear_them(queue_bdp: float, least: int) -> None:
     """As after a burst of UDP. Where there is never a queue to speak of, that tells nothing."""
     path = always("1 cubic")._replace(queue_bdp=queue_bdp, queue_of=lambda choice: 0.0)
-    ran = run(path, Weigh(0.5), 60)
+    ran = run(path, UtilityPolicy(0.5), 60)
     assert min(choice.streams for choice in ran.choices) == least
 
 
 def test_another_route_is_not_known_to_be_ours_alone() -> None:
-    ran = run(always("nobody"), Weigh(0.5), 30)
-    ran.steer.new_path()
-    wanted = ran.steer.look(Look(30.2, 10**10, 0, 0.07, 100.0), WAY)
+    ran = run(always("nobody"), UtilityPolicy(0.5), 30)
+    ran.arbiter.on_new_route()
+    wanted = ran.arbiter.look(Look(30.2, 10**10, 0, 0.07, 100.0), PATH)
     assert wanted is not None
-    assert (wanted.choice, wanted.why) == (DEFAULT, "the route has changed")
+    assert (wanted.choice, wanted.why.words) == (DEFAULT, "the route has changed")
 
 
-def roomy(queue_s: Callable[[float, int], float], length_s: float) -> Steer:
+def roomy(queue_s: Callable[[float, int], float], length_s: float) -> Stepped:
     """A transfer that began with one stream, over a path of 40 ms and a queue by time and streams."""
-    steer = Steer(Weigh(0.5), Situation(ONE, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9))
+    arbiter = arbiter_of(UtilityPolicy(0.5), Situation(ONE, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9))
     for tick in range(10, round(length_s / TICK_S)):
         t_s = tick * TICK_S
-        rtt_s = WAY.base_rtt_s + queue_s(t_s, steer.current.streams)
-        if steer.look(Look(t_s, round(t_s * 1e7), 0, rtt_s, 100.0), WAY) is not None:
-            steer.made(t_s, None)
-    return steer
+        rtt_s = PATH.base_rtt_s + queue_s(t_s, arbiter.current.streams)
+        if (command := arbiter.look(Look(t_s, round(t_s * 1e7), 0, rtt_s, 100.0), PATH)) is not None:
+            arbiter.made(command, t_s, None)
+    return arbiter
 
 
 def test_what_is_left_to_hear_others_is_not_taken_for_room_at_once() -> None:
-    steer = roomy(lambda t_s, streams: 0.0 if streams < 4 else 0.03, 60)
-    periods = [period for period in steer.periods if period.t_s > 5]
+    arbiter = roomy(lambda t_s, streams: 0.0 if streams < 4 else 0.03, 60)
+    periods = [period for period in arbiter.periods if period.t_s > 5]
     left = [period.t_s for period in periods if period.why == "to hear who is there"]
     assert left
     for t_s in left:
-        assert all(not t_s < period.t_s < t_s + LISTENED_S for period in periods)
+        assert all(not t_s < period.t_s < t_s + TUNED.quiet_room_s for period in periods)
 
 
 def test_where_there_is_room_the_streams_of_the_plan_come_by_doubling() -> None:
-    steer = roomy(lambda t_s, streams: 0.0 if streams < DEFAULT.streams else 0.03, 12)
-    assert [(period.choice.streams, period.why) for period in steer.periods[1:]] == [
+    arbiter = roomy(lambda t_s, streams: 0.0 if streams < DEFAULT.streams else 0.03, 12)
+    assert [(period.choice.streams, period.why) for period in arbiter.periods[1:]] == [
         (2, "there is room for more"),
         (4, "there is room for more"),
         (8, "there is room for more"),
     ]
-    times_s = [period.t_s for period in steer.periods[1:]]
-    assert FIRST_S <= times_s[0] <= FIRST_S + 2 * TICK_S
-    assert all(ROOM_S <= two - one <= ROOM_S + 2 * TICK_S for one, two in pairwise(times_s))
-    assert steer.current == DEFAULT
+    times_s = [period.t_s for period in arbiter.periods[1:]]
+    assert TUNED.first_s <= times_s[0] <= TUNED.first_s + 2 * TICK_S
+    assert all(TUNED.room_s <= two - one <= TUNED.room_s + 2 * TICK_S for one, two in pairwise(times_s))
+    assert arbiter.current == DEFAULT
 
 
 def test_streams_that_came_back_soon_ask_whether_the_path_is_theirs_and_go_again_where_it_is_not() -> None:
     """They came by doubling, and were to stay for a minute before who is there is listened to again."""
-    steer = roomy(lambda t_s, streams: 0.0 if streams < DEFAULT.streams else 0.03, 12)
-    came_s = steer.periods[-1].t_s
+    arbiter = roomy(lambda t_s, streams: 0.0 if streams < DEFAULT.streams else 0.03, 12)
+    came_s = arbiter.periods[-1].t_s
     for tick in range(round(12 / TICK_S), round(60 / TICK_S)):
         t_s = tick * TICK_S
-        if steer.fills(t_s):
-            steer.found(t_s, alone=False)
-        wanted = steer.look(Look(t_s, round(t_s * 1e7), 0, WAY.base_rtt_s + 0.03, 100.0), WAY)
+        if arbiter.needs_exclusivity(t_s):
+            arbiter.found(t_s, exclusive=False)
+        wanted = arbiter.look(Look(t_s, round(t_s * 1e7), 0, PATH.base_rtt_s + 0.03, 100.0), PATH)
         if wanted is not None:
             break
     assert wanted is not None
-    assert (wanted.choice.streams, wanted.why) == (DEFAULT.streams // 2, "to hear who is there")
+    assert (wanted.choice.streams, wanted.why.words) == (DEFAULT.streams // 2, "to hear who is there")
     assert t_s - came_s < 10
 
 
 def test_a_queue_that_moves_leaves_no_room_though_it_comes_by_its_least() -> None:
     """Beside a CUBIC stream whose queue never empties; the base RTT known is one of its least."""
-    steer = roomy(lambda t_s, streams: 0.01 * ((t_s / 4) % 1) ** 0.3, 60)
-    assert steer.current == ONE
+    arbiter = roomy(lambda t_s, streams: 0.01 * ((t_s / 4) % 1) ** 0.3, 60)
+    assert arbiter.current == ONE
 
 
 def test_what_finds_no_more_room_on_its_way_up_goes_back_to_hear() -> None:
-    steer = roomy(lambda t_s, streams: 0.0 if t_s < 7.5 else 0.03, 30)
-    assert [period.choice.streams for period in steer.periods] == [1, 2, 4, 1]
-    assert steer.periods[-1].t_s - steer.periods[-2].t_s < 10
+    arbiter = roomy(lambda t_s, streams: 0.0 if t_s < 7.5 else 0.03, 30)
+    assert [period.choice.streams for period in arbiter.periods] == [1, 2, 4, 1]
+    assert arbiter.periods[-1].t_s - arbiter.periods[-2].t_s < 10
 
 
 def late(choice: Choice, who: Background) -> float:
@@ -236,21 +224,21 @@ LATE = late_beside(right(lambda t_s: "1 cubic"), lambda t_s: "1 cubic")
 def test_where_the_capacity_is_known_streams_are_held_to_an_equal_share() -> None:
     ran = run(
         LATE,
-        Weigh(0.5),
+        UtilityPolicy(0.5),
         60,
         began=ONE,
         gauged=lambda t_s: 1.0,
     )
     assert ran.choices[-1] == EQUAL
-    assert ran.steer.held
-    assert ran.steer.free
-    assert ran.steer.hears
-    assert ran.steer.share_bps == pytest.approx(CAPACITY_BPS / 2)
+    assert ran.arbiter.paced
+    assert ran.arbiter.has_fair_pace
+    assert ran.arbiter.can_recognise
+    assert ran.arbiter.share_bps == pytest.approx(CAPACITY_BPS / 2)
     assert ran.mean(ran.rates_bps, 20) == pytest.approx(CAPACITY_BPS / 2, rel=0.05)
 
 
 def test_without_the_capacity_nothing_is_held() -> None:
-    ran = run(LATE, Weigh(0.5), 60, began=ONE)
+    ran = run(LATE, UtilityPolicy(0.5), 60, began=ONE)
     assert {choice.pacing_bps for choice in ran.choices} == {None}
 
 
@@ -258,7 +246,9 @@ def test_how_many_of_a_kind_there_are_is_not_believed_behind_held_streams() -> N
     def ear(t_s: float, choice: Choice) -> Belief:
         return Belief({"1 cubic" if choice.pacing_bps is None else "2 cubic": 0.95})
 
-    ran = run(late_beside(ear, lambda t_s: "1 cubic"), Weigh(0.5), 120, began=ONE, gauged=lambda t_s: 1.0)
+    ran = run(
+        late_beside(ear, lambda t_s: "1 cubic"), UtilityPolicy(0.5), 120, began=ONE, gauged=lambda t_s: 1.0
+    )
     assert ran.choices[-1].pacing_bps == SHARE_BPS
     assert len({choice for choice in ran.choices if choice.pacing_bps}) == 1
 
@@ -266,7 +256,7 @@ def test_how_many_of_a_kind_there_are_is_not_believed_behind_held_streams() -> N
 def held_beside(ear: Callable[[float, Choice], Belief | None], others: Callable[[float], str]) -> Ran:
     """For a minute beside one that yields, and then beside whoever."""
     path = late_beside(ear, lambda t_s: "1 cubic" if t_s < 60 else others(t_s))
-    return run(path, Weigh(0.5), 120, began=ONE, gauged=lambda t_s: 1.0)
+    return run(path, UtilityPolicy(0.5), 120, began=ONE, gauged=lambda t_s: 1.0)
 
 
 @pytest.mark.parametrize(("label", "choice"), [("1 bbr", BBR), ("1 cubic", EQUAL), ("nobody", EQUAL)])
@@ -279,7 +269,7 @@ def test_held_streams_stay_but_beside_who_does_not_yield(label: str, choice: Cho
 def test_who_takes_an_equal_share_from_held_streams_is_answered_though_nobody_can_tell() -> None:
     ran = held_beside(lambda t_s, choice: Belief({}), lambda t_s: "1 bbr")
     assert BBR in ran.choices
-    period = next(period for period in ran.steer.periods if period.choice == BBR)
+    period = next(period for period in ran.arbiter.periods if period.choice == BBR)
     assert (period.why, period.background) == ("somebody does not yield", None)
     assert 60 < period.t_s < 75
 
@@ -308,7 +298,7 @@ def test_bbr_that_hears_nobody_any_more_is_given_up_for_the_fair_default() -> No
     def ear(t_s: float, choice: Choice) -> Belief:
         return Belief({"nobody" if choice.is_bbr else "1 bbr": 0.95 if t_s < 60 else 0.0})
 
-    ran = run(Simulated(lambda t_s: "1 cubic", ear), Weigh(0.5), 60, began=ONE)
+    ran = run(Simulated(lambda t_s: "1 cubic", ear), UtilityPolicy(0.5), 60, began=ONE)
     assert BBR in ran.choices
     after = ran.choices[ran.choices.index(BBR) :]
     assert DEFAULT in after
@@ -316,27 +306,27 @@ def test_bbr_that_hears_nobody_any_more_is_given_up_for_the_fair_default() -> No
 
 
 def test_another_route_has_another_share() -> None:
-    ran = run(LATE, Weigh(0.5), 60, began=ONE, gauged=lambda t_s: 1.0)
-    ran.steer.new_path()
-    assert not ran.steer.free
-    wanted = ran.steer.look(Look(60.2, 10**10, 0, 0.07, 100.0), WAY)
+    ran = run(LATE, UtilityPolicy(0.5), 60, began=ONE, gauged=lambda t_s: 1.0)
+    ran.arbiter.on_new_route()
+    assert not ran.arbiter.has_fair_pace
+    wanted = ran.arbiter.look(Look(60.2, 10**10, 0, 0.07, 100.0), PATH)
     assert wanted is not None
-    assert (wanted.choice, wanted.why) == (DEFAULT, "the route has changed")
+    assert (wanted.choice, wanted.why.words) == (DEFAULT, "the route has changed")
 
 
-@pytest.mark.parametrize("policy", [Paper(), Weigh(0.0), Weigh(0.3)])
-def test_who_wants_no_equal_share_measures_nothing_for_it(policy: Paper | Weigh) -> None:
+@pytest.mark.parametrize("policy", [Paper(), UtilityPolicy(0.0), UtilityPolicy(0.3)])
+def test_who_wants_no_equal_share_measures_nothing_for_it(policy: Paper | UtilityPolicy) -> None:
     ran = run(LATE, policy, 60, began=ONE, gauged=lambda t_s: 1.0)
     assert {choice.pacing_bps for choice in ran.choices} == {None}
 
 
 def test_somebody_who_cannot_be_told_is_left_an_equal_share() -> None:
     path = late_beside(lambda t_s, choice: Belief({}), lambda t_s: "1 cubic")
-    ran = run(path, Weigh(0.5), 120, began=ONE, gauged=lambda t_s: 1.0)
+    ran = run(path, UtilityPolicy(0.5), 120, began=ONE, gauged=lambda t_s: 1.0)
     assert list(dict.fromkeys(ran.choices)) == [ONE, EQUAL]
-    period = ran.steer.periods[-1]
+    period = ran.arbiter.periods[-1]
     assert (period.why, period.background, period.undone) == ("what the path carries is known", None, None)
-    assert period.t_s >= DOUBT_S
+    assert period.t_s >= TUNED.doubt_s
 
 
 def test_what_is_held_to_a_share_is_not_judged_by_a_time_alone() -> None:
@@ -346,21 +336,21 @@ def test_what_is_held_to_a_share_is_not_judged_by_a_time_alone() -> None:
         return Belief({"nobody": 0.94} if t_s < 60 else {})
 
     path = late_beside(ear, lambda t_s: "nobody" if t_s < 60 else "1 cubic")
-    ran = run(path, Weigh(0.5), 120, gauged=lambda t_s: 1.0)
+    ran = run(path, UtilityPolicy(0.5), 120, gauged=lambda t_s: 1.0)
     assert ran.choices[-1] == OWN
-    assert ran.steer.periods[-1].undone is None
+    assert ran.arbiter.periods[-1].undone is None
 
 
 @pytest.mark.parametrize(("likely", "choice"), [(0.75, ONE), (0.85, BBR)])
 def test_bbr_is_answered_only_where_it_is_surer_than_for_a_fair_choice(likely: float, choice: Choice) -> None:
     """It would leave hardly anything to those who are taken for it."""
     path = Simulated(lambda t_s: "1 bbr", lambda t_s, choice: Belief({"1 bbr": likely, "1 cubic": 0.1}))
-    assert run(path, Weigh(0.5), 24, began=ONE).choices[-1] == choice
+    assert run(path, UtilityPolicy(0.5), 24, began=ONE).choices[-1] == choice
 
 
 def test_who_may_be_bbr_is_not_taken_for_one_that_yields() -> None:
     path = late_beside(lambda t_s, choice: Belief({"1 bbr": 0.5, "1 cubic": 0.3}), lambda t_s: "1 bbr")
-    ran = run(path, Weigh(0.5), 60, began=ONE, gauged=lambda t_s: 1.0)
+    ran = run(path, UtilityPolicy(0.5), 60, began=ONE, gauged=lambda t_s: 1.0)
     assert not any(choice.pacing_bps for choice in ran.choices)
 
 
@@ -374,25 +364,36 @@ def test_who_may_be_bbr_is_not_taken_for_one_that_yields() -> None:
 def test_what_is_ours_of_a_full_path_that_was_measured_tells_whether_somebody_is_there(
     carries_bps: float, said: Belief, whose: str
 ) -> None:
-    steer = Steer(Weigh(0.5), Situation(ONE, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9))
+    arbiter = arbiter_of(UtilityPolicy(0.5), Situation(ONE, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9))
     for tick in range(1, 100):
-        steer.look(Look(tick / 10, round(tick * 1e7 / 8), 0, 0.06), WAY)
-    steer.gauged(carries_bps)
-    steer.hear(said)
-    assert steer.belief.likeliest == (whose, pytest.approx(0.95))
+        arbiter.look(Look(tick / 10, round(tick * 1e7 / 8), 0, 0.06), PATH)
+    arbiter.capacity_probed(carries_bps)
+    arbiter.update_belief(said)
+    assert arbiter.belief.likeliest == (whose, pytest.approx(0.95))
+
+
+def test_a_plan_with_less_than_an_equal_share_is_kept_when_that_is_known() -> None:
+    """Nothing was changed by then, so there is no period to tell of it."""
+    plan = Choice("cubic", 2, 10_000_000)
+    arbiter = arbiter_of(UtilityPolicy(0.5), Situation(plan, plan, ("cubic", "bbr"), stream_most_bps=1e9))
+    for tick in range(1, 100):
+        if tick == 60:
+            arbiter.capacity_probed(2e8)
+        assert arbiter.look(Look(tick / 10, round(tick * 2e6 / 8), 0, 0.06), PATH) is None
+    assert (arbiter.current, arbiter.has_fair_pace, arbiter.periods) == (plan, True, ())
 
 
 def test_a_better_measurement_moves_the_bound_and_is_no_change_of_mind() -> None:
     ran = run(
         LATE,
-        Weigh(0.5),
+        UtilityPolicy(0.5),
         60,
         began=ONE,
         gauged=lambda t_s: 0.6 if t_s < 30 else 1.0,
     )
     bounds = list(dict.fromkeys(choice.pacing_bps for choice in ran.choices if choice.pacing_bps))
     assert bounds == [round(part * CAPACITY_BPS / 2 / DEFAULT.streams) for part in (0.6, 1.0)]
-    assert [period.choice.pacing_bps for period in ran.steer.periods] == [None, bounds[-1]]
+    assert [period.choice.pacing_bps for period in ran.arbiter.periods] == [None, bounds[-1]]
 
 
 def test_one_stream_with_less_than_most_of_an_equal_share_is_given_up() -> None:
@@ -402,21 +403,23 @@ def test_one_stream_with_less_than_most_of_an_equal_share_is_given_up() -> None:
         return 0.3 if choice == ONE and who.loss else 1.0
 
     path = Simulated(lambda t_s: "nobody" if t_s < 8 else "1 cubic", lambda t_s, choice: None, bent)
-    ran = run(path, Weigh(0.5), 60, began=ONE)
-    assert ran.steer.periods[0].undone is not None
-    assert "of an equal share" in ran.steer.periods[0].undone
+    ran = run(path, UtilityPolicy(0.5), 60, began=ONE)
+    assert ran.arbiter.periods[0].undone is not None
+    assert "of an equal share" in ran.arbiter.periods[0].undone
     assert ran.choices[-1] == DEFAULT
 
 
 @pytest.mark.parametrize("resent", [0, 1])
 def test_it_goes_down_to_few_only_when_it_knows_how_many_can_do(resent: int) -> None:
     """The window of one stream carries a third of this path, with or without loss."""
-    steer = Steer(Weigh(0.5), Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9))
+    arbiter = arbiter_of(
+        UtilityPolicy(0.5), Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9)
+    )
     for tick in range(20, 300):
-        steer.look(Look(tick / 10, round(tick * 3e8 / 8), resent * tick, 0.07), WAY)
-    assert steer.capacity_bps == pytest.approx(3e9)
-    assert steer.current == DEFAULT
-    assert not steer.periods
+        arbiter.look(Look(tick / 10, round(tick * 3e8 / 8), resent * tick, 0.07), PATH)
+    assert arbiter.capacity_bps == pytest.approx(3e9)
+    assert arbiter.current == DEFAULT
+    assert not arbiter.periods
 
 
 def test_what_a_hole_held_back_is_no_capacity() -> None:
@@ -424,7 +427,7 @@ def test_what_a_hole_held_back_is_no_capacity() -> None:
     for tick in range(100):
         # Nothing for a second, and then all of it at once.
         moved_s = 3.0 if 30 <= tick < 40 else tick / 10
-        meter.add(Look(tick / 10, round(moved_s * 1e7), 0, 0.05))
+        meter = meter.add(Look(tick / 10, round(moved_s * 1e7), 0, 0.05))
     assert meter.rate_bps == pytest.approx(8e7)
 
 
@@ -435,16 +438,16 @@ def test_the_paper_takes_bbr_beside_any_bbr() -> None:
 
 
 def test_streams_of_one_control_are_halved_to_listen_and_then_stay() -> None:
-    ran = run(always("1 cubic"), Weigh(0.5), 60)
+    ran = run(always("1 cubic"), UtilityPolicy(0.5), 60)
     assert [choice.streams for choice in dict.fromkeys(ran.choices)] == [8, 4, 2, 1]
-    (period,) = ran.steer.periods
+    (period,) = ran.arbiter.periods
     assert (period.choice, period.undone) == (ONE, None)
     assert period.after is not None
     assert period.after.rate_bps == pytest.approx(CAPACITY_BPS / 2, rel=0.05)
 
 
 def test_a_change_says_for_whom_it_was_made_and_what_it_gave() -> None:
-    period = run(always("1 bbr"), Weigh(0.5), 60).steer.periods[-1]
+    period = run(always("1 bbr"), UtilityPolicy(0.5), 60).arbiter.periods[-1]
     assert (period.choice, period.background, period.undone) == (BBR, "1 bbr", None)
     assert period.probability == pytest.approx(0.94)
     assert period.before is not None
@@ -453,7 +456,7 @@ def test_a_change_says_for_whom_it_was_made_and_what_it_gave() -> None:
 
 
 def test_a_short_transfer_is_left_alone() -> None:
-    ran = run(always("1 bbr"), Weigh(0.5), FIRST_S + LAST_S - 2 * TICK_S)
+    ran = run(always("1 bbr"), UtilityPolicy(0.5), TUNED.first_s + TUNED.last_s - 2 * TICK_S)
     assert set(ran.choices) == {DEFAULT}
 
 
@@ -463,17 +466,17 @@ def test_it_changes_its_mind_with_the_background_and_gets_most_of_what_an_oracle
     def others(t_s: float) -> str:
         return order[int(t_s // 60) % len(order)]
 
-    ran = run(Simulated(others, right(others)), Weigh(0.5), 600)
-    best = {label: run(always(label), Weigh(0.5), 60).values[-1] for label in order}
+    ran = run(Simulated(others, right(others)), UtilityPolicy(0.5), 600)
+    best = {label: run(always(label), UtilityPolicy(0.5), 60).values[-1] for label in order}
     assert ran.mean(ran.values) > 0.8 * ran.mean([best[others(t_s)] for t_s in ran.times_s])
-    assert len(ran.steer.periods) <= 2 * 600 / 60
+    assert len(ran.arbiter.periods) <= 2 * 600 / 60
 
 
 def test_a_mind_that_wavers_changes_nothing_for_it() -> None:
     def ear(t_s: float, choice: Choice) -> Belief:
         return Belief({"1 bbr": 0.9} if int(t_s) % 2 else {"1 cubic": 0.9})
 
-    ran = run(Simulated(lambda t_s: "1 cubic", ear), Weigh(0.5), 120)
+    ran = run(Simulated(lambda t_s: "1 cubic", ear), UtilityPolicy(0.5), 120)
     assert {choice.congestion_control for choice in ran.choices} == {"cubic"}
 
 
@@ -482,14 +485,14 @@ def test_who_cannot_tell_stays_fair_and_with_its_control(belief: Belief | None) 
     def bent(choice: Choice, who: Background) -> float:
         return 1.0 if choice.streams > 2 else 0.5
 
-    ran = run(Simulated(lambda t_s: "1 cubic", lambda t_s, choice: belief, bent), Weigh(0.5), 200)
+    ran = run(Simulated(lambda t_s: "1 cubic", lambda t_s, choice: belief, bent), UtilityPolicy(0.5), 200)
     assert {choice.congestion_control for choice in ran.choices} == {"cubic"}
     assert ran.share_of(lambda choice: choice == DEFAULT, 0, 200) > 0.5
-    assert "of what there was before" in str(ran.steer.periods[0].undone)
+    assert "of what there was before" in str(ran.arbiter.periods[0].undone)
 
 
 def test_where_few_streams_have_enough_they_stay_though_nobody_can_be_told() -> None:
-    ran = run(Simulated(lambda t_s: "nobody", lambda t_s, choice: Belief({})), Weigh(0.3), 60)
+    ran = run(Simulated(lambda t_s: "nobody", lambda t_s, choice: Belief({})), UtilityPolicy(0.3), 60)
     assert ran.choices[-1] == ONE
 
 
@@ -497,8 +500,8 @@ def test_it_goes_back_when_it_does_not_know_any_more() -> None:
     def ear(t_s: float, choice: Choice) -> Belief:
         return Belief({"1 bbr": 0.95} if t_s < 40 else {})
 
-    ran = run(Simulated(lambda t_s: "1 bbr", ear), Weigh(0.5), 120)
-    assert ran.share_of(lambda choice: choice.is_bbr, 20, 38 + PROVEN_S) == 1, "it has brought much"
+    ran = run(Simulated(lambda t_s: "1 bbr", ear), UtilityPolicy(0.5), 120)
+    assert ran.share_of(lambda choice: choice.is_bbr, 20, 38 + TUNED.proven_s) == 1, "it has brought much"
     assert ran.choices[-1] == DEFAULT
 
 
@@ -506,53 +509,55 @@ def test_a_change_that_brings_nothing_is_undone_and_tried_again_later_and_later(
     def bent(choice: Choice, who: Background) -> float:
         return 0.05 if choice.is_bbr else 3.0
 
-    ran = run(Simulated(lambda t_s: "1 bbr", right(lambda t_s: "1 bbr"), bent), Weigh(0.5), 400)
-    tried = [period for period in ran.steer.periods if period.choice.is_bbr]
+    ran = run(Simulated(lambda t_s: "1 bbr", right(lambda t_s: "1 bbr"), bent), UtilityPolicy(0.5), 400)
+    tried = [period for period in ran.arbiter.periods if period.choice.is_bbr]
     assert len(tried) >= 2
     assert all(period.undone for period in tried[:-1])
     gaps = [two.t_s - one.t_s for one, two in pairwise(tried)]
-    assert all(gap >= HOLD_S * 2**number for number, gap in enumerate(gaps))
+    assert all(gap >= TUNED.cooldown_s * 2**number for number, gap in enumerate(gaps))
 
 
 def test_a_control_that_the_kernel_refuses_is_not_asked_for_again() -> None:
-    steer = Steer(Weigh(0.5), Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9))
+    arbiter = arbiter_of(
+        UtilityPolicy(0.5), Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9)
+    )
     asked = []
     for tick in range(1, 600):
-        if tick % 10 == 0 and steer.hears:
-            steer.hear(Belief({"1 bbr": 0.94}))
-        if steer.fills(tick / 10):
-            steer.found(tick / 10, alone=False)
-        wanted = steer.look(Look(tick / 10, tick * 10**6, 0, 0.07), WAY)
+        if tick % 10 == 0 and arbiter.can_recognise:
+            arbiter.update_belief(Belief({"1 bbr": 0.94}))
+        if arbiter.needs_exclusivity(tick / 10):
+            arbiter.found(tick / 10, exclusive=False)
+        wanted = arbiter.look(Look(tick / 10, tick * 10**6, 0, 0.07), PATH)
         if wanted is not None:
             asked.append(wanted.choice)
-            steer.made(tick / 10, "no" if wanted.choice.is_bbr else None)
+            arbiter.made(wanted, tick / 10, "no" if wanted.choice.is_bbr else None)
     assert [choice for choice in asked if choice.is_bbr] == [BBR]
 
 
 def test_streams_that_the_user_asked_for_stay() -> None:
     fixed = Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9, streams_fixed=True)
-    steer = Steer(Weigh(0.5), fixed)
+    arbiter = arbiter_of(UtilityPolicy(0.5), fixed)
     for tick in range(1, 400):
         if tick % 10 == 0:
-            steer.hear(Belief({"1 bbr": 0.94}))
-        if steer.look(Look(tick / 10, tick * 10**6, 0, 0.07), WAY) is not None:
-            steer.made(tick / 10, None)
-    assert steer.periods
-    assert {period.choice.streams for period in steer.periods} == {DEFAULT.streams}
+            arbiter.update_belief(Belief({"1 bbr": 0.94}))
+        if (command := arbiter.look(Look(tick / 10, tick * 10**6, 0, 0.07), PATH)) is not None:
+            arbiter.made(command, tick / 10, None)
+    assert arbiter.periods
+    assert {period.choice.streams for period in arbiter.periods} == {DEFAULT.streams}
 
 
 def test_another_route_is_another_path() -> None:
-    ran = run(always("1 bbr"), Weigh(0.5), 60)
-    assert ran.steer.capacity_bps is not None
-    ran.steer.new_path()
-    assert ran.steer.capacity_bps is None
-    assert ran.steer.belief == Belief({})
+    ran = run(always("1 bbr"), UtilityPolicy(0.5), 60)
+    assert ran.arbiter.capacity_bps is not None
+    ran.arbiter.on_new_route()
+    assert ran.arbiter.capacity_bps is None
+    assert ran.arbiter.belief == Belief({})
 
 
 def trials(length_s: float) -> float:
     """How many can fail in so long: each after twice the time of the one before, up to a limit."""
-    doubled = math.log2(1 + min(length_s, HOLD_MOST_S) / HOLD_S)
-    return 1 + doubled + max(0.0, length_s - HOLD_MOST_S) / HOLD_MOST_S
+    doubled = math.log2(1 + min(length_s, TUNED.cooldown_most_s) / TUNED.cooldown_s)
+    return 1 + doubled + max(0.0, length_s - TUNED.cooldown_most_s) / TUNED.cooldown_most_s
 
 
 BELIEFS = st.lists(
@@ -589,7 +594,9 @@ def test_no_ear_costs_more_than_the_bound(
 
     length_s = 200.0
     measured = None if gauged is None else lambda t_s: gauged
-    ran = run(Simulated(lambda t_s: truth, ear, bent, queue_bdp), Weigh(fairness), length_s, gauged=measured)
+    ran = run(
+        Simulated(lambda t_s: truth, ear, bent, queue_bdp), UtilityPolicy(fairness), length_s, gauged=measured
+    )
     least = min(ran.mean(ran.default_bps), ran.mean(ran.fair_bps))
     lost = min(1.0, TRIAL_S * trials(length_s) / length_s)
-    assert ran.mean(ran.rates_bps) >= HELD * least * (1 - lost)
+    assert ran.mean(ran.rates_bps) >= TUNED.trial_keep * least * (1 - lost)

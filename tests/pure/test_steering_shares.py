@@ -4,11 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.steering.background import Background, Belief, background
-from howdah.steering.policy import Situation
-from howdah.steering.share import LEAST, Choice, Shares, alone, left_to_loss, shares
-from howdah.steering.value import harm, jain, value
-from howdah.steering.weigh import Weigh
+from howdah.steering.policy import Situation, UtilityPolicy
+from howdah.steering.shares import (
+    Background,
+    Belief,
+    Choice,
+    Shares,
+    background,
+    harm,
+    jain,
+    left_to_loss,
+    shares,
+    value,
+    without_us,
+)
+from howdah.steering.tunables import TUNED
 
 CUBIC, BBR, EIGHT = Choice("cubic", 1), Choice("bbr", 1), Choice("cubic", 8)
 BACKGROUNDS = st.builds(Background, st.integers(0, 4), st.integers(0, 4), st.integers(0, 1))
@@ -43,7 +53,7 @@ def test_a_belief_is_mixed_and_what_no_class_has_is_not_known() -> None:
 
 
 def test_bbr_leaves_what_the_literature_says() -> None:
-    assert left_to_loss(0.5) == left_to_loss(1.0) == LEAST
+    assert left_to_loss(0.5) == left_to_loss(1.0) == TUNED.left_beside_bbr
     assert left_to_loss(2.0) == pytest.approx(0.25)
     assert left_to_loss(1e9) == pytest.approx(0.5)
 
@@ -53,7 +63,7 @@ def test_shares_are_parts_of_one_path(choice: Choice, who: Background, queue_bdp
     found = shares(choice, who, queue_bdp, 1e8)
     assert min(found) >= 0
     assert found.ours + sum(found.others(who)) <= 1 + 1e-9
-    before = alone(who, queue_bdp)
+    before = without_us(who, queue_bdp)
     assert sum(before.others(who)) <= 1 + 1e-9
     assert 0 <= value(found, before, who, 0.5) <= 1
 
@@ -73,7 +83,7 @@ def test_jain_and_harm() -> None:
 
 def test_the_knob_turns_from_its_own_rate_to_an_equal_share() -> None:
     who = Background(loss=1)
-    before = alone(who, 1.0)
+    before = without_us(who, 1.0)
 
     def best(fairness: float) -> float:
         return max(
@@ -100,7 +110,7 @@ def situation(current: Choice = EIGHT, **known: object) -> Situation:
     ],
 )
 def test_the_policy_takes_what_is_worth_most(label: str, fairness: float, choice: Choice) -> None:
-    found = Weigh(fairness)(Belief({label: 0.9}), situation())
+    found = UtilityPolicy(fairness)(Belief({label: 0.9}), situation())
     assert found is not None
     assert found.choice.congestion_control == choice.congestion_control
     if fairness > 0:
@@ -109,14 +119,14 @@ def test_the_policy_takes_what_is_worth_most(label: str, fairness: float, choice
 
 def test_the_policy_does_not_tell_when_it_cannot() -> None:
     for belief in (Belief({}), Belief({"1 bbr": 0.4, "1 cubic": 0.3, "nobody": 0.3})):
-        assert Weigh(0.5)(belief, situation()) is None
+        assert UtilityPolicy(0.5)(belief, situation()) is None
 
 
 def test_what_was_measured_counts() -> None:
     belief = Belief({"1 bbr": 0.95})
-    expected = Weigh(0.5)(belief, situation())
+    expected = UtilityPolicy(0.5)(belief, situation())
     measured = {EIGHT: 90e6, BBR: 9e6}
-    corrected = Weigh(0.5)(belief, situation(capacity_bps=180e6, measured=measured))
+    corrected = UtilityPolicy(0.5)(belief, situation(capacity_bps=180e6, measured=measured))
     assert expected is not None
     assert corrected is not None
     assert (expected.choice, corrected.choice != BBR) == (BBR, True)
@@ -124,10 +134,10 @@ def test_what_was_measured_counts() -> None:
 
 def test_streams_that_must_stay_are_bounded_and_too_small_windows_are_not_taken() -> None:
     fixed = situation(streams_fixed=True, capacity_bps=100e6)
-    found = Weigh(0.8)(Belief({"1 cubic": 0.95}), fixed)
+    found = UtilityPolicy(0.8)(Belief({"1 cubic": 0.95}), fixed)
     assert found is not None
     assert (found.choice.streams, found.choice.pacing_bps) == (8, 6_200_000)
     small = situation(capacity_bps=100e6)._replace(stream_most_bps=60e6)
-    found = Weigh(0.5)(Belief({"1 cubic": 0.95}), small)
+    found = UtilityPolicy(0.5)(Belief({"1 cubic": 0.95}), small)
     assert found is not None
     assert found.choice.streams >= 4

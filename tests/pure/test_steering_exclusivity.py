@@ -6,8 +6,13 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stepped import Stepped
 
-from howdah.steering.alone import ASKED_MOST, BACK_S, EASED_MOST, EMPTY_S, LESS, MOST_LESS, Alone
+from howdah.steering.exclusivity import (
+    ExclusivityProbe,
+)
+from howdah.steering.throughput import Bound
+from howdah.steering.tunables import TUNED
 
 TICK_S, STEPS = 0.1, 100
 CARRIES_BPS = 500e6
@@ -25,7 +30,7 @@ def found(
     others: float, base_rtt_s: float, queue_bdp: float, keeps: Callable[[float], float] = lambda t_s: 1.0
 ) -> Found:
     """What is found where others have that part of a path whose queue is full, and keep so much of it."""
-    alone = Alone()
+    alone = Stepped(ExclusivityProbe())
     full_s = base_rtt_s * (1 + queue_bdp)
     bounds: list[tuple[float, bool]] = []
     t_s, begun_s = 0.0, None
@@ -48,10 +53,14 @@ def found(
             bound = alone.begin(rtt_s, base_rtt_s, [ours_s / rtt_s * CARRIES_BPS / STREAMS] * STREAMS)
             begun_s = t_s if begun_s is None else begun_s
         if bound is not None:
-            assert alone.asked
+            assert alone.finding
             before, part = part, bound.each_bps and bound.each_bps * STREAMS / CARRIES_BPS
             if part is not None and before is None:
-                assert 1 - MOST_LESS - 1e-9 <= part / (ours_s / rtt_s) <= 1 - LESS + 1e-9
+                assert (
+                    1 - TUNED.exclusivity_most_less - 1e-9
+                    <= part / (ours_s / rtt_s)
+                    <= 1 - TUNED.exclusivity_less + 1e-9
+                )
             bounds.append((t_s, part is not None))
             alone.made(t_s, None)
         if told is not None:
@@ -69,7 +78,11 @@ def test_a_queue_of_our_own_ends_soon_and_comes_back_and_ends_again(
 ) -> None:
     told, after_s, bounds = found(0.0, base_rtt_s, queue_bdp)
     assert told
-    assert 2 * EMPTY_S <= after_s <= 2 * (EMPTY_S + 2.5) + BACK_S
+    assert (
+        2 * TUNED.exclusivity_empty_s
+        <= after_s
+        <= 2 * (TUNED.exclusivity_empty_s + 2.5) + TUNED.exclusivity_back_s
+    )
     assert [bounded for _, bounded in bounds] == [True, False, True]
 
 
@@ -91,14 +104,14 @@ def test_a_queue_that_ends_for_others_who_lose_something_is_not_ours(others: flo
 
 
 def test_what_we_lose_ourselves_is_asked_again() -> None:
-    alone = Alone()
-    for _ in range(ASKED_MOST):
+    alone = Stepped(ExclusivityProbe())
+    for _ in range(TUNED.exclusivity_tries):
         assert not alone.finding
         alone.begin(0.2, 0.1, [CARRIES_BPS])
         alone.made(0.0, None)
-        told = [alone.look(tick * TICK_S, 0.1, 0.1) for tick in range(1, 15)]
-        assert told[-1].told is None
-        assert alone.asked
+        answers = (alone.look(tick * TICK_S, 0.1, 0.1) for tick in range(1, 15))
+        asked = next(answer for answer in answers if answer.bound is not None)
+        assert asked == (None, Bound(None))
         alone.made(2.0, None)
         told = [alone.look(2.0 + tick * TICK_S, 0.11, 0.1).told for tick in range(1, 15)]
     assert False in told
@@ -106,7 +119,7 @@ def test_what_we_lose_ourselves_is_asked_again() -> None:
 
 
 def test_a_bound_that_does_not_end_the_queue_that_has_come_back_is_lowered() -> None:
-    alone, t_s = Alone(), 0.0
+    alone, t_s = Stepped(ExclusivityProbe()), 0.0
     first_bps = alone.begin(0.2, 0.1, [CARRIES_BPS]).each_bps
     alone.made(0.0, None)
     bounds: list[float | None] = []
@@ -121,14 +134,14 @@ def test_a_bound_that_does_not_end_the_queue_that_has_come_back_is_lowered() -> 
             break
     assert told is False
     assert first_bps is not None
-    lowered = [pytest.approx(first_bps * 0.9**times) for times in range(EASED_MOST + 1)]
+    lowered = [pytest.approx(first_bps * 0.9**times) for times in range(TUNED.exclusivity_eases + 1)]
     assert bounds == [None, *lowered, None]
     assert t_s < 12
 
 
 def test_streams_of_unequal_windows_have_the_bound_nevertheless() -> None:
     """Without the queue theirs are sent in half the time; only one is to be bounded."""
-    alone, rates_bps = Alone(), [100e6, 50e6, 25e6, 25e6]
+    alone, rates_bps = Stepped(ExclusivityProbe()), [100e6, 50e6, 25e6, 25e6]
     each_bps = alone.begin(0.2, 0.1, rates_bps).each_bps
     assert each_bps is not None
     together_bps = sum(min(each_bps, 2 * rate_bps) for rate_bps in rates_bps)
@@ -136,7 +149,7 @@ def test_streams_of_unequal_windows_have_the_bound_nevertheless() -> None:
 
 
 def test_what_was_refused_finds_nothing() -> None:
-    alone = Alone()
+    alone = Stepped(ExclusivityProbe())
     alone.begin(0.2, 0.1, [CARRIES_BPS])
     assert alone.finding
     alone.made(1.0, "pacing cannot be set")
@@ -145,7 +158,7 @@ def test_what_was_refused_finds_nothing() -> None:
 
 
 def test_without_round_trips_nobody_is_taken_to_be_away() -> None:
-    alone = Alone()
+    alone = Stepped(ExclusivityProbe())
     alone.begin(0.2, 0.1, [CARRIES_BPS])
     alone.made(0.0, None)
     told = [alone.look(tick * TICK_S, None, 0.1).told for tick in range(100)]
@@ -154,10 +167,10 @@ def test_without_round_trips_nobody_is_taken_to_be_away() -> None:
 
 
 def test_on_another_route_nobody_is_taken_to_be_away() -> None:
-    alone = Alone()
+    alone = Stepped(ExclusivityProbe())
     alone.begin(0.2, 0.1, [CARRIES_BPS])
     alone.made(0.0, None)
-    alone.new_path()
+    alone.on_new_route()
     told = [alone.look(tick * TICK_S, 0.1, 0.1).told for tick in range(100)]
     assert False in told
     assert True not in told

@@ -7,9 +7,11 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stepped import Stepped
 
-from howdah.steering.hold import EVERY_S, FAST, Hold, Path
-from howdah.steering.rates import level_bps
+from howdah.steering.pace import Pace, Path
+from howdah.steering.throughput import level_bps
+from howdah.steering.tunables import TUNED
 
 TICK_S = 0.1
 CARRIES_BPS = 500e6
@@ -52,7 +54,7 @@ def hold(
     begin_bps = max(share_bps, had_bps) if alone else share_bps
     paced_bps = each_bps or begin_bps / len(windows)
     uneven = paced_bps * len(windows) / begin_bps
-    held, done = Hold(begin_bps, had_bps, 0.0, paced_bps, uneven), Held([], [], [], [])
+    held, done = Stepped(Pace.begin(begin_bps, had_bps, 0.0, paced_bps, uneven)), Held([], [], [], [])
     queue_bits, bound_bps, rtts, came_s = 0.0, share_bps, [base_rtt_s], None
     for tick in range(round(length_s / TICK_S)):
         t_s = tick * TICK_S
@@ -63,7 +65,9 @@ def hold(
         rtts.append(base_rtt_s + queue_bits / CARRIES_BPS)
         part = min(1.0, CARRIES_BPS / (ours + theirs)) if queue_bits else 1.0
         late = rtts[max(0, len(rtts) - 2 - round(base_rtt_s / TICK_S))]
-        asked = held.look(t_s, late, [rate_bps * part for rate_bps in rates_bps], path)
+        asked = None
+        if came_s is None:
+            asked = held.look(t_s, late, [rate_bps * part for rate_bps in rates_bps], path)
         if came_s is not None and t_s >= came_s:
             held.made(None)
             bound_bps, paced_bps, came_s = held.bound_bps, held.each_bps, None
@@ -153,7 +157,10 @@ def test_unequal_windows_that_are_known_cost_nothing_from_the_first_second_on() 
 
 def test_streams_that_are_all_slow_for_a_moment_are_not_let_go() -> None:
     """A busy host sends less than it is told to, of all of them."""
-    held, path = Hold(CARRIES_BPS, 0.0, 0.0, CARRIES_BPS / 4), Path(0.128, CARRIES_BPS, SHARE_BPS, ours=True)
+    held, path = (
+        Stepped(Pace.begin(CARRIES_BPS, 0.0, 0.0, CARRIES_BPS / 4)),
+        Path(0.128, CARRIES_BPS, SHARE_BPS, ours=True),
+    )
     for tick in range(100):
         asked = held.look(tick / 10, 0.128, [0.7 * held.each_bps] * 4, path)
         assert asked is None or asked <= 1.001 * CARRIES_BPS / 4
@@ -173,7 +180,7 @@ def test_who_comes_to_a_path_of_our_own_finds_room_too() -> None:
 
 
 def test_what_is_refused_is_not_asked_for_again() -> None:
-    held, path = Hold(SHARE_BPS, 0.0, 0.0, SHARE_BPS), Path(0.128, CARRIES_BPS, SHARE_BPS)
+    held, path = Stepped(Pace.begin(SHARE_BPS, 0.0, 0.0, SHARE_BPS)), Path(0.128, CARRIES_BPS, SHARE_BPS)
     asked = 0
     for tick in range(600):
         if held.look(tick / 10, 0.128, [held.bound_bps], path) is not None:
@@ -196,6 +203,6 @@ def test_it_is_never_below_its_share_and_rises_slowly(
     )
     assert min(ran.bounds_bps) >= told * SHARE_BPS
     for one, two in pairwise(ran.changes_s):
-        assert two - one >= EVERY_S - 2 * TICK_S
+        assert two - one >= TUNED.pace_every_s - 2 * TICK_S
         before, after = (ran.bounds_bps[round(t_s / TICK_S)] for t_s in (one, two))
-        assert after - before <= FAST * told * CARRIES_BPS * (two - one + 2 * TICK_S) + 1
+        assert after - before <= TUNED.pace_fast * told * CARRIES_BPS * (two - one + 2 * TICK_S) + 1

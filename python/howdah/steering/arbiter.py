@@ -1,0 +1,594 @@
+"""When a transfer changes how it sends: late enough, sure enough, and back when it brought nothing.
+
+- Who is there cannot be recognised behind many streams of our own: models are trained beside one. So it first
+  sends by as few as can do, which is fair in any case, and stays so while that has enough and who is there is
+  not known. Only after ``unsure_s`` is it judged for that.
+- Where streams of the plan fill a path that nobody else fills (``exclusivity``), what has arrived is what it
+  carries; they are paced, which costs little, and others are recognised behind them. Only else it goes down
+  to few, and not while a queue that there was is gone: nobody else keeps us from anything then.
+- Where others were there before the first byte it begins so. What the fair default would have is not known
+  then: it is tried where few have too little, and come to by doubling where there is room (each time for
+  ``room_s`` hardly any queue), for others who were just cut leave some for a moment.
+- Once it was measured what the path carries beside others (``capacity_probe``), the fair default is to pace
+  the plan's streams: to what others leave, but not below an equal share (``pace``). That is right beside all
+  that yield to loss, and alone, whoever is told; others are recognised behind such streams as if nothing were
+  sent. Only where it has clearly less than that share of a full path somebody does not yield, and is
+  answered as BBR is.
+- In the first ``first_s`` nothing is changed but for another route: others who were cut by its beginning come
+  back meanwhile. Nor is anything where less than ``last_s`` is left.
+- A change is made when two verdicts in a row prefer it by ``gain``, ``dwell_s`` after the last one or later.
+- It is measured once it has settled (``trial``). One that was to bring more and did not, or that has sent
+  much again for little, is undone; so is one with less than ``trial_keep`` of what the fair default gave,
+  or of an equal share of the path if that is less and somebody is known to be there. Then nothing is tried
+  for ``cooldown_s``, after the next failure for twice as long.
+- Fewer streams of the same control are reached by halves, the next when the queue is back: all at once would
+  leave the path empty, for the windows of those that stay are small.
+- Who is there is not known any more for ``unsure_s``, or ``proven_s`` where the change has brought much: back
+  to the fair default.
+
+So what a wrong verdict can cost is bounded: see ``docs/choosing.md``. Pure: times and counts are arguments.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from howdah.probing.series import queues
+from howdah.steering.path_state import UNKNOWN, PathCapacity, PathShare, PathState
+from howdah.steering.policy import Policy, Preference, Situation, stream_counts, sure_kind
+from howdah.steering.shares import NOT_KNOWN, Belief, Choice, Kind
+from howdah.steering.states import Event, Phase, moves
+from howdah.steering.throughput import Look, Throughput
+from howdah.steering.tunables import TUNED, lasting
+from howdah.values.reason import Reason, Why
+
+
+class Command(NamedTuple):
+    """How the streams are to send from now on, and for what."""
+
+    event: Event
+    choice: Choice
+    why: Why
+    target: Choice | None = None
+    """The choice that halving leads to; None: the choice stays, and a bound moves."""
+    preference: Preference | None = None
+    begin_bps: float | None = None
+    """What paced streams begin with, together; None: their share."""
+
+
+class Period(NamedTuple):
+    """How it was sent from one instant on, and what that gave."""
+
+    t_s: float
+    choice: Choice
+    why: str
+    background: str | None
+    """The class that was recognised, where the change was made for it."""
+    probability: float | None
+    before: Throughput | None
+    after: Throughput | None
+    """What it gave; None: it had no time to settle."""
+    undone: str | None
+    """The reason why it was not kept; None: it was."""
+    paced: bool = False
+    """Whether the choice's bound is the least, and others may leave more (``pace``)."""
+
+
+class Trial(NamedTuple):
+    """What was changed, and what there was before."""
+
+    preference: Preference
+    before: Throughput | None
+    lately_bps: float | None = None
+    """The rate in the last seconds before; others may have changed meanwhile."""
+
+    def failed(
+        self,
+        had: Throughput,
+        kind: tuple[Kind, float] | None,
+        default_bps: float | None,
+        capacity_bps: float | None,
+    ) -> Why | None:
+        """Why it is not kept, where that is so.
+
+        ``kind`` is who is known to be there now, ``default_bps`` what the fair default gave when it was in
+        use last, ``capacity_bps`` what the path carries at least.
+        """
+        before, preference = self.before, self.preference
+        usual_bps = default_bps or (before.rate_bps if before else None)
+        # An equal share is less only where others are known to be there; after few there is nothing else.
+        beside = kind is not None and kind[0] != "nobody"
+        equal_bps = preference.fair_share * (capacity_bps or usual_bps or 0.0)
+        fair_bps = equal_bps if beside or usual_bps is None else usual_bps
+        before_bps = fair_bps if usual_bps is None else usual_bps
+        if had.rate_bps < TUNED.trial_keep * min(before_bps, fair_bps):
+            reason = Reason.LESS_THAN_SHARE if usual_bps is None else Reason.LESS_THAN_BEFORE
+            return reason.because(part=had.rate_bps / before_bps)
+        if (
+            preference.growth <= TUNED.trial_growth
+            or kind is None
+            or kind[0] != preference.kind
+            or not before
+        ):
+            return None
+        if before.rate_bps <= 0 or self.lately_bps == 0:
+            return None
+        grown = had.rate_bps / min(before.rate_bps, self.lately_bps or before.rate_bps)
+        if grown < 1 + TUNED.trial_brought * min(1.0, preference.growth - 1) and had.rate_bps < fair_bps:
+            return Reason.NO_GROWTH.because(part=grown)
+        if (
+            had.resent > max(TUNED.trial_resent, TUNED.trial_resent_more * before.resent)
+            and grown < TUNED.trial_resent_for
+        ):
+            return Reason.RESENT.because(resent=had.resent, part=grown)
+        return None
+
+
+UNYIELDING = Belief({"1 bbr": TUNED.sure_to_take})
+"""The belief where somebody leaves us clearly less than an equal share."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeArbiter:
+    """Decides when one transfer changes how it sends; each method that changes something returns the next."""
+
+    policy: Policy
+    now: Situation
+    path: PathShare
+    target: Choice
+    """The choice that halving leads to; else the current one."""
+    able: bool = True
+    """Somebody could tell who is there, if we sent by few streams."""
+    belief: Belief = NOT_KNOWN
+    verdicts: int = 0
+    asked: int = 0
+    preferred: tuple[Choice, int] | None = None
+    sure_s: float | None = None
+    since_s: float = 0.0
+    trial: Trial | None = None
+    reason: Why | None = None
+    """The reason for the last change."""
+    default_bps: float | None = None
+    """What the fair default gave when it was in use last."""
+    asks_s: float = 0.0
+    """The path is not probed for exclusivity earlier."""
+    measured: dict[Kind, dict[Choice, float]] = field(default_factory=dict)
+    failures: int = 0
+    cooldown_until_s: float = 0.0
+    """Nothing is tried earlier, for something failed."""
+    quiet_s: float = 0.0
+    """The streams are not reduced earlier, for nobody was there."""
+    room_s: float = 0.0
+    """There is no room earlier, for streams were left in order to recognise others."""
+    moved: bool = False
+    periods: tuple[Period, ...] = ()
+
+    @classmethod
+    def begin(cls, policy: Policy, now: Situation, began: str | None = None) -> "ChangeArbiter":
+        """``began`` is why the transfer has begun with ``now.current``, where that is not the default."""
+        made = cls(policy, now, PathShare(PathState(0.0, now.queue_bdp)), now.current)
+        if now.current == now.default:
+            return made
+        period = Period(0.0, now.current, began or "", None, None, None, None, None)
+        return replace(made, trial=Trial(_to_recognise(now.current, now.default), None), periods=(period,))
+
+    @property
+    def phase(self) -> Phase:
+        """What the transfer does, but for probes."""
+        if self.current != self.target:
+            return Phase.EASING
+        if self.has_fair_pace or (self.paced and self.trial is None):
+            return Phase.PACED
+        if self.current == self.now.default:
+            return Phase.PLANNED
+        return Phase.TRIAL if self._for_others else Phase.QUIET
+
+    @property
+    def current(self) -> Choice:
+        """How it is sent now."""
+        return self.now.current
+
+    @property
+    def _for_others(self) -> bool:
+        """Whether the last change was made for somebody, and not in order to recognise others."""
+        return bool(self.periods) and (self.trial is None or self.trial.preference.probability > 0)
+
+    @property
+    def _proven(self) -> bool:
+        latest = self.periods[-1] if self._for_others else None
+        if latest is None or latest.before is None or latest.after is None:
+            return False
+        return latest.after.rate_bps >= TUNED.proven_growth * latest.before.rate_bps
+
+    @property
+    def can_recognise(self) -> bool:
+        """Whether who is there can be told beside what we send now."""
+        return self.current.streams <= TUNED.recognise_streams or self.now.streams_fixed or self.paced
+
+    @property
+    def paced(self) -> bool:
+        """Whether our streams are bounded to a share, and so do not answer to the queue."""
+        return self.current.is_paced(self.now.default)
+
+    @property
+    def has_fair_pace(self) -> bool:
+        """Whether they may have what others leave of the path (``pace``)."""
+        return self.current == self.now.fair_pace
+
+    @property
+    def _fair(self) -> Choice:
+        """The fair default."""
+        return self.now.fair_pace or self.now.default
+
+    @property
+    def share_bps(self) -> float:
+        """An equal share of what the path carries."""
+        return self.path.capacity.share_bps
+
+    def needs_capacity(self, t_s: float) -> bool:
+        """Whether to know what the path carries would help, and nothing else changes now."""
+        # What has arrived on a path of its own is known better than by dips.
+        if not (self.policy.paces and self.path.path.finely) or self.exclusive:
+            return False
+        kind = sure_kind(self.belief)
+        settled = self.current == self.target and t_s - self._begun() >= 0
+        yields = kind[0] == "loss" if kind else t_s >= TUNED.doubt_s and self.path.full and self._doubtful
+        # BBR keeps no window: neither ours nor another's answers to a dip as the rest does.
+        return settled and self.can_recognise and yields and not self.current.is_bbr
+
+    def needs_exclusivity(self, t_s: float) -> bool:
+        """Whether the plan's streams may fill a path of their own, and that is to be known."""
+        plan = self.now.default
+        if not self.policy.paces or plan.is_bbr or self.current != plan or not self._needs_recognition(t_s):
+            return False
+        settled = t_s >= max(self.asks_s, self._begun())
+        return settled and self.path.path.finely and self.path.full
+
+    def found(self, t_s: float, exclusive: bool) -> "ChangeArbiter":
+        """The same where it is known whether nobody else fills the path; a bound so far goes on then."""
+        known = self._with_capacity(replace(self.path.capacity, exclusive=exclusive))
+        if not exclusive:
+            return replace(known, asks_s=t_s + TUNED.quiet_again_s, quiet_s=0.0)
+        return replace(known, default_bps=None)._shared_out()
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether nobody else was found to fill the path."""
+        return self.path.capacity.exclusive
+
+    @property
+    def capacity_bps(self) -> float | None:
+        """What the path carries, at least."""
+        return self.path.capacity.rate_bps
+
+    def capacity_probed(self, capacity_bps: float) -> "ChangeArbiter":
+        """The same where it was measured what the path carries: now the plan's streams are to be paced."""
+        before = self.path.capacity
+        known = self._with_capacity(before.probed(capacity_bps, self.belief))
+        default_bps = self.default_bps if before.probed_bps is not None else None
+        return replace(known, default_bps=default_bps)._shared_out()
+
+    def _with_capacity(self, capacity: PathCapacity) -> "ChangeArbiter":
+        return replace(self, path=replace(self.path, capacity=capacity))
+
+    def _shared_out(self) -> "ChangeArbiter":
+        """The same where streams are paced to an equal share of what the path is known to carry by now."""
+        paced = self.path.capacity.shared_by(self.now.default)
+        now = self.now._replace(fair_pace=paced)
+        if not self.has_fair_pace:
+            return replace(self, now=now)
+        # No change: how much they have in fact is not decided here.
+        return replace(self, now=now._replace(current=paced), target=paced)._with_latest(choice=paced)
+
+    def _with_latest(
+        self, *, choice: Choice | None = None, after: Throughput | None = None, undone: str | None = None
+    ) -> "ChangeArbiter":
+        """The same with what is new of the latest period; nothing is where there is none."""
+        if not self.periods:
+            return self
+        *earlier, latest = self.periods
+        latest = latest._replace(
+            choice=choice or latest.choice, after=after or latest.after, undone=undone or latest.undone
+        )
+        return replace(self, periods=(*earlier, latest))
+
+    def update_belief(self, verdict: Belief) -> "ChangeArbiter":
+        """The same after a verdict on who is there; what it gives no class is something never seen."""
+        belief = self.path.tells(verdict)
+        if self.verdicts:
+            belief = self.belief.mixed(belief, TUNED.verdict_weight)
+        return replace(self, belief=belief, verdicts=self.verdicts + 1)
+
+    def on_new_route(self) -> "ChangeArbiter":
+        """The same after the route has changed for good: all that was measured was of another path."""
+        return replace(
+            self._with_capacity(UNKNOWN),
+            now=self.now._replace(fair_pace=None),
+            measured={},
+            belief=NOT_KNOWN,
+            verdicts=0,
+            asked=0,
+            trial=None,
+            preferred=None,
+            sure_s=None,
+            default_bps=None,
+            asks_s=0.0,
+            room_s=0.0,
+            moved=True,
+        )
+
+    def look(self, look: Look, path: PathState) -> "Decided":
+        """What to change now, by the next look at a path that is known so."""
+        return self.add(look, path).decide(look)
+
+    def add(self, look: Look, path: PathState) -> "ChangeArbiter":
+        """The same with the next look, where nothing is to be changed."""
+        return replace(self, path=self.path.add(look, path))
+
+    def decide(self, look: Look) -> "Decided":
+        """The first move of this phase that can be made by the look that was added last."""
+        path = self.path.path
+        known = replace(self, now=self.now._replace(queue_bdp=path.queue_bdp, capacity_bps=self.capacity_bps))
+        if known.now.fair_pace is not None:
+            known = known._shared_out()
+        had = known._settled(look.t_s)
+        known = known._noted(had)
+        if look.left_s is not None and look.left_s < TUNED.last_s:
+            return known, None
+        known, command = known._release()
+        if command is not None or look.t_s < TUNED.first_s:
+            return known, command
+        for move in (_MOVES[event] for event in moves(known.phase) if event in _MOVES):
+            known, command = move(known, look, had)
+            if command is not None:
+                break
+        return known, command
+
+    def made(self, command: Command, t_s: float, refused: str | None) -> "ChangeArbiter":
+        """The same when a change is in force, or was refused."""
+        target, preference = command.target or self.target, command.preference
+        if refused is not None:
+            control = command.choice.congestion_control
+            controls = tuple(each for each in self.now.controls if each != control)
+            now = self.now._replace(controls=controls)
+            return replace(self, preferred=None, now=now, target=self.current)
+        earlier_s = max(self.since_s, t_s - TUNED.look_back_s)
+        before = self._lately(t_s) or self.path.meter.over(earlier_s, t_s)
+        default_bps = self.default_bps
+        if self.current == self._fair and before is not None:
+            default_bps = before.rate_bps
+        changed = replace(
+            self,
+            preferred=None,
+            now=self.now._replace(current=command.choice),
+            since_s=t_s,
+            target=target,
+            default_bps=default_bps,
+        )
+        going_on = target == self.target and preference is None
+        return changed if going_on else changed._begun_for(command, target, t_s, before)
+
+    def _begun_for(
+        self, command: Command, target: Choice, t_s: float, before: Throughput | None
+    ) -> "ChangeArbiter":
+        """The same at the begin of a new period."""
+        changed, preference = replace(self, sure_s=None, reason=command.why), command.preference
+        if target == self._fair:
+            if self.can_recognise:
+                changed = replace(changed, quiet_s=t_s)
+            else:
+                # Who was recognised cannot be any more behind so many streams.
+                quiet_s = t_s + TUNED.quiet_again_s
+                changed = replace(changed, belief=NOT_KNOWN, verdicts=0, asked=0, quiet_s=quiet_s)
+        lately = self.path.lately
+        trial = None if preference is None else Trial(preference, before, lately and lately.rate_bps)
+        for_others = preference is not None and preference.probability > 0
+        told = (for_others or self.has_fair_pace) and sure_kind(changed.belief) is not None
+        label, probability = changed.belief.likeliest if told else (None, None)
+        why, paced = command.why.words, self.has_fair_pace
+        period = Period(t_s, target, why, label, probability, before, None, None, paced)
+        return replace(changed, trial=trial, periods=(*self.periods, period))
+
+    @property
+    def _believed(self) -> Belief:
+        """The belief to act upon: whoever leaves paced streams their share is answered as one that yields."""
+        kind = sure_kind(self.belief)
+        if not self.has_fair_pace or (kind is not None and kind[0] == "loss"):
+            return self.belief
+        if not self.path.squeezed:
+            return NOT_KNOWN
+        return self.belief if kind and kind[0] != "nobody" else UNYIELDING
+
+    @property
+    def _doubtful(self) -> bool:
+        """Whether nothing was chosen for somebody yet but a share, and who does not yield is not likely."""
+        kinds = self.belief.kinds()
+        yields = kinds.get("bbr", 0.0) + kinds.get("udp", 0.0) <= 1 - TUNED.sure
+        return yields and (self.has_fair_pace or not self._for_others)
+
+    @property
+    def _base_rtt_s(self) -> float:
+        return self.path.path.base_rtt_s
+
+    @property
+    def _settle_s(self) -> float:
+        return min(TUNED.settle_most_s, TUNED.settle_s + TUNED.settle_round_trips * self._base_rtt_s)
+
+    @property
+    def _judge_s(self) -> float:
+        """The settled time that a change is judged by."""
+        eased = self.trial is not None and self.trial.preference.growth < 1
+        return max(TUNED.judge_s, TUNED.judge_round_trips * self._base_rtt_s if eased else 0.0)
+
+    def _begun(self) -> float:
+        return self.since_s + (self._settle_s if self.periods else 0.0)
+
+    def _lately(self, t_s: float) -> Throughput | None:
+        return self.path.meter.over(max(self._begun(), t_s - TUNED.look_back_s), t_s)
+
+    def _settled(self, t_s: float) -> Throughput | None:
+        """What this choice has had lately, once it has settled for long enough."""
+        at_target = self.current == self.target
+        return self._lately(t_s) if at_target and t_s - self._begun() >= self._judge_s else None
+
+    def _noted(self, had: Throughput | None) -> "ChangeArbiter":
+        """The same with what this choice has had."""
+        if had is None:
+            return self
+        noted = replace(self, default_bps=had.rate_bps) if self.current == self._fair else self
+        if self.periods and self.periods[-1].undone is None:
+            noted = noted._with_latest(after=had)
+        kind = sure_kind(self._believed)
+        if kind is None:
+            return noted
+        beside = {**self.measured.get(kind[0], {}), self.current: had.rate_bps}
+        return replace(noted, measured={**self.measured, kind[0]: beside})
+
+    def _undo(self, look: Look, had: Throughput | None) -> "Decided":
+        """The fair default comes back if the choice has not brought what it was for, or nobody knows."""
+        t_s = look.t_s
+        default = self._fair
+        if self.target == default:
+            return self, None
+        known = self.current != self.target or sure_kind(self.belief) is not None
+        sure_s = t_s if known or self.sure_s is None else self.sure_s
+        unsure = t_s - sure_s > (TUNED.proven_s if self._proven else TUNED.unsure_s)
+        failed = None
+        if had is not None and self.trial is not None and (known or unsure or self._for_others):
+            failed = self.trial.failed(had, sure_kind(self.belief), self.default_bps, self.capacity_bps)
+        if failed is None and unsure and self._for_others:
+            failed = Reason.NOT_RECOGNISED.because()
+        if failed is None:
+            return replace(self, sure_s=sure_s), None
+        cooldown_s = min(TUNED.cooldown_most_s, TUNED.cooldown_s * 2**self.failures)
+        undone = replace(self, sure_s=sure_s, cooldown_until_s=t_s + cooldown_s, failures=self.failures + 1)
+        return undone._with_latest(undone=failed.words), Command(Event.UNDO, default, failed, default)
+
+    def _prefer(self, look: Look, _had: Throughput | None) -> "Decided":
+        """The policy's choice comes when it has preferred that for long enough."""
+        t_s = look.t_s
+        if self.verdicts == self.asked:
+            return self, None
+        asked = replace(self, asked=self.verdicts)
+        preference = self.policy(self._believed, self._situation())
+        if preference is None or preference.choice == self.target or preference.gain < TUNED.gain:
+            return replace(asked, preferred=None), None
+        if preference.choice.is_bbr and preference.probability < TUNED.sure_to_take:
+            return replace(asked, preferred=None), None
+        times = 1 + (self.preferred[1] if self.preferred and self.preferred[0] == preference.choice else 0)
+        asked = replace(asked, preferred=(preference.choice, times))
+        soon = self._for_others and t_s - self.since_s < max(TUNED.dwell_s, self._settle_s + TUNED.judge_s)
+        cooling = preference.choice != self._fair and t_s < self.cooldown_until_s
+        if times < TUNED.verdicts_agree or soon or cooling:
+            return asked, None
+        choice = _step(self.current, preference.choice)
+        return asked, Command(Event.PREFER, choice, self._why(), preference.choice, preference)
+
+    def _why(self) -> Why:
+        """The reason for a change that answers who is there."""
+        if sure_kind(self.belief) is None:
+            return Reason.UNYIELDING.because()
+        label, probability = self.belief.likeliest
+        return Reason.RECOGNISED.because(label=label, probability=probability)
+
+    def _pace(self, _look: Look, _had: Throughput | None) -> "Decided":
+        """The plan's streams are paced as soon as an equal share is known."""
+        paced = self.now.fair_pace
+        if paced is None or self.current.is_bbr or self.target == paced:
+            return self, None
+        if paced.congestion_control not in self.now.controls:
+            # It has been refused.
+            return self, None
+        if self.path.capacity.probed_bps is not None:
+            return self, Command(Event.PACE, paced, Reason.CAPACITY_KNOWN.because(), paced)
+        begin_bps = TUNED.pace_rest * (self.capacity_bps or 0.0)
+        return self, Command(Event.PACE, paced, Reason.EXCLUSIVE.because(), paced, begin_bps=begin_bps)
+
+    def _release(self) -> "Decided":
+        """The plan's choice replaces a bound that was for another path."""
+        released, plan = replace(self, moved=False), self.now.default
+        if not self.moved or not self.paced:
+            return released, None
+        return released, Command(Event.RELEASE, plan, Reason.ROUTE_CHANGED.because(), plan)
+
+    def _ease(self, look: Look, _had: Throughput | None) -> "Decided":
+        """The next halving comes when the queue is back."""
+        waited_s, base_s = look.t_s - self.since_s, self._base_rtt_s
+        if waited_s < lasting(TUNED.ease_s, TUNED.ease_round_trips, base_s):
+            return self, None
+        queue_s = 0.0 if look.rtt_s is None else look.rtt_s - base_s
+        if queue_s < TUNED.ease_queue * self.path.path.queue_bdp * base_s and waited_s < TUNED.ease_most_s:
+            return self, None
+        why = self.reason or Reason.TO_RECOGNISE.because()
+        return self, Command(Event.EASE, _step(self.current, self.target), why, self.target)
+
+    def _reduce(self, look: Look, _had: Throughput | None) -> "Decided":
+        """The streams become few, so that others can be recognised."""
+        t_s = look.t_s
+        if t_s < self.quiet_s or not self._needs_recognition(t_s):
+            return self, None
+        if self.needs_exclusivity(t_s) or self.path.emptied:
+            return self, None
+        target = self.current._replace(streams=next(stream_counts(self.now)))
+        if target == self.current:
+            return self, None
+        choice, few = _step(self.current, target), _to_recognise(target, self.current)
+        command = Command(Event.REDUCE, choice, Reason.TO_RECOGNISE.because(), target, few)
+        return replace(self, room_s=t_s + TUNED.quiet_room_s), command
+
+    def _needs_recognition(self, t_s: float) -> bool:
+        """Whether who is there is to be recognised, and cannot be beside what is sent now."""
+        if self.can_recognise or not self.able or self.target != self.current or t_s < self.cooldown_until_s:
+            return False
+        if t_s < TUNED.first_s or self.capacity_bps is None:
+            # How many can do is not known yet.
+            return False
+        # Between few and the default it is on its way to it, and the path has no more room.
+        kept_s = TUNED.quiet_again_s if self._for_others else self._settle_s + TUNED.judge_s
+        return self.current == self._fair or t_s - self.since_s >= kept_s
+
+    def _grow(self, look: Look, _had: Throughput | None) -> "Decided":
+        """The streams double where the fair default has not been had yet and the path is not full."""
+        t_s = look.t_s
+        default, kind = self.now.default, sure_kind(self.belief)
+        if self.now.fair_pace or self.default_bps is not None or self.current == default or self._for_others:
+            return self, None
+        if t_s < self.room_s or (kind is not None and kind[0] != "nobody"):
+            return self, None
+        longest_s = self.path.meter.longest_rtt_s(t_s - TUNED.room_s, t_s)
+        if t_s - self.since_s < TUNED.room_s or longest_s is None or queues(longest_s, self._base_rtt_s):
+            return self, None
+        target = self.current._replace(streams=min(default.streams, 2 * self.current.streams))
+        few = None if target == default else _to_recognise(target, default)
+        return self, Command(Event.GROW, target, Reason.ROOM.because(), target, few)
+
+    def _situation(self) -> Situation:
+        kind = sure_kind(self._believed)
+        measured = self.measured.get(kind[0], {}) if kind else {}
+        return self.now._replace(measured=dict(measured))
+
+
+Decided = tuple[ChangeArbiter, Command | None]
+"""The next arbiter, and what is to be changed."""
+
+_MOVES: dict[Event, Callable[[ChangeArbiter, Look, Throughput | None], Decided]] = {
+    Event.GROW: ChangeArbiter._grow,
+    Event.PACE: ChangeArbiter._pace,
+    Event.UNDO: ChangeArbiter._undo,
+    Event.PREFER: ChangeArbiter._prefer,
+    Event.EASE: ChangeArbiter._ease,
+    Event.REDUCE: ChangeArbiter._reduce,
+}
+"""How the arbiter makes each of its moves."""
+
+
+def _to_recognise(few: Choice, before: Choice) -> Preference:
+    """Nobody is known yet; somebody may be there, who is then due half."""
+    return Preference(few, "nobody", 0.0, 0.0, few.streams / before.streams, 0.5)
+
+
+def _step(now: Choice, target: Choice) -> Choice:
+    """Half of the streams at the least, unless the target is sent in another way."""
+    if now.congestion_control != target.congestion_control or target.is_bbr:
+        return target
+    return target._replace(streams=max(target.streams, now.streams // 2))

@@ -1,0 +1,351 @@
+"""The state machine of a steered transfer: ``step`` takes a state and an observation to the next state.
+
+One command is in flight at most: it stays in ``State.in_flight`` from when it is given until an observation
+``Settled`` says what came of it, and no other is given meanwhile. What phases there are and where each event
+leads is declared in ``states``; what the arbiter, the probes and the pace decide lies in their own files.
+Pure: times, rates and round trips come with the observations.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from howdah.probing.series import Floats
+from howdah.steering.arbiter import ChangeArbiter, Command
+from howdah.steering.capacity_probe import NO_DIPS, CapacityProbe
+from howdah.steering.exclusivity import NOT_FINDING, ExclusivityProbe
+from howdah.steering.pace import CONTROL, Pace, Path, Start
+from howdah.steering.path_state import PathState
+from howdah.steering.policy import Policy, Situation
+from howdah.steering.shares import Belief, Choice
+from howdah.steering.states import Event, Phase, check
+from howdah.steering.throughput import Bound, Look
+from howdah.steering.tunables import TUNED
+from howdah.values.reason import Reason
+from howdah.values.record import Change
+
+BOUNDS = frozenset({Event.PROBE_CAPACITY, Event.PROBE_EXCLUSIVITY, Event.BOUND, Event.START_OVER})
+"""Events whose commands move bounds, and change no choice."""
+
+
+class Settled(NamedTuple):
+    """What came of the command in flight."""
+
+    change: Change
+    now_s: float
+    settled_s: float
+    """The instant from which on what is sent is sent so."""
+    had_bps: float
+    """The latest rate of all streams together; 0 where that is not known."""
+    rtt_s: float
+    """The latest round trip, or what is assumed."""
+
+
+class RouteChanged(NamedTuple):
+    """The route has changed for good."""
+
+
+class Recognised(NamedTuple):
+    """A verdict on who is there."""
+
+    belief: Belief | None
+    """The belief; None: nobody could tell."""
+
+
+class Tick(NamedTuple):
+    """A transfer and its path at one instant."""
+
+    look: Look
+    path: PathState
+    base_rtt_s: float | None
+    rtt_s: float | None
+    """The latest round trip; None: not known."""
+    rates_bps: list[float] | None
+    """The latest rate of each stream; None: not known."""
+    long_rates_bps: list[float] | None
+    """The rate of each stream over ``exclusivity_rates_s``; None: not known."""
+    series: tuple[Floats, Floats] | None = None
+    """The times and RTTs of the last ``look_back_s``, while the capacity is probed."""
+
+
+class Failed(NamedTuple):
+    """Nobody can be asked who is there any more."""
+
+    problem: str
+
+
+Observation = Settled | RouteChanged | Recognised | Tick | Failed
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All that is kept of one steered transfer."""
+
+    phase: Phase
+    arbiter: ChangeArbiter
+    reno_starts: bool = False
+    """Whether paced streams may begin by Reno."""
+    in_flight: Command | None = None
+    """The one command that was given and has not settled."""
+    given_in: Phase = Phase.PLANNED
+    """The phase in which it was given."""
+    capacity: CapacityProbe = NO_DIPS
+    exclusivity: ExclusivityProbe = NOT_FINDING
+    pace: Pace | None = None
+    start: Start | None = None
+    begin_bps: float | None = None
+    """What streams that are paced next begin with, together; None: their share."""
+
+    @classmethod
+    def begin(cls, policy: Policy, now: Situation, began: str | None, *, reno_starts: bool) -> "State":
+        """The state of a transfer that sends by ``now.current``, for ``began`` where that is not the plan."""
+        arbiter = replace(ChangeArbiter.begin(policy, now, began), able=False)
+        return cls(arbiter.phase, arbiter, reno_starts)
+
+    @property
+    def probes(self) -> bool:
+        """Whether less is sent for a moment, to know the path."""
+        return self.phase in {Phase.PROBING_CAPACITY, Phase.PROBING_EXCLUSIVITY}
+
+    def in_phase(self) -> "State":
+        """The same with the phase that follows from the rest; the end is final."""
+        if self.phase is Phase.ENDED:
+            return self
+        asked = None if self.in_flight is None else self.in_flight.event
+        if self.exclusivity.finding:
+            phase = Phase.PROBING_EXCLUSIVITY
+        elif self.capacity.dipping or asked is Event.PROBE_CAPACITY:
+            phase = Phase.PROBING_CAPACITY
+        elif self.start is not None and self.arbiter.phase is Phase.PACED:
+            phase = Phase.STARTING
+        else:
+            phase = self.arbiter.phase
+        return replace(self, phase=phase)
+
+
+Stepped = tuple[State, Command | None]
+
+
+def step(state: State, observation: Observation) -> Stepped:
+    """The next state, and how to send from now on; None: as before.
+
+    Raises ValueError where the next phase is none that ``states.TRANSITIONS`` declares.
+    """
+    if state.phase is Phase.ENDED:
+        return state, None
+    command: Command | None = None
+    given_in: Phase = state.phase
+    match observation:
+        case Settled():
+            after, event = _settled(state, observation)
+            if event not in {Event.REFUSED, Event.PROBED}:
+                given_in = state.given_in
+        case RouteChanged():
+            after, event = _on_new_route(state), Event.ROUTE_CHANGED
+        case Recognised(belief):
+            after, event = _recognised(state, belief), Event.PREFER
+        case Tick():
+            after, command = _tick(state, observation)
+            event = _event_of(state, command)
+        case Failed(problem):
+            (after, command), event = _failed(state, problem), Event.FAIL
+    after = after.in_phase()
+    if after.phase is not state.phase:
+        check(given_in, event, after.phase, moved=state.arbiter.moved)
+    return after, command
+
+
+def _event_of(state: State, command: Command | None) -> Event:
+    """The event that a look can have led to; a change leads somewhere only once it has settled."""
+    if command is not None and command.event in BOUNDS:
+        return command.event
+    return Event.PROBED if state.probes else Event.PACE
+
+
+def _settled(state: State, settled: Settled) -> tuple[State, Event]:
+    command, change = state.in_flight, settled.change
+    event = Event.REFUSED if command is None or change.refused is not None else command.event
+    state = replace(state, in_flight=None)
+    match None if command is None else command.event:
+        case Event.PROBE_CAPACITY:
+            return replace(state, capacity=state.capacity.made(change.t_s, change.refused)), Event.PROBED
+        case Event.PROBE_EXCLUSIVITY:
+            arbiter, exclusivity = state.arbiter, state.exclusivity.made(change.t_s, change.refused)
+            if change.refused is not None:
+                arbiter = arbiter.found(settled.now_s, exclusive=False)
+            return replace(state, arbiter=arbiter, exclusivity=exclusivity), Event.PROBED
+        case Event.BOUND | Event.START_OVER:
+            pace = state.pace and state.pace.made(change.refused)
+            return replace(state, pace=pace), event
+        case _:
+            return _changed(state, command, settled), event
+
+
+def _changed(state: State, command: Command | None, settled: Settled) -> State:
+    """The same after a change of mind."""
+    change, before, arbiter = settled.change, state.arbiter, state.arbiter
+    if command is not None:
+        arbiter = arbiter.made(command, change.t_s, change.refused)
+    state = replace(state, arbiter=arbiter, pace=None, start=None)
+    if not arbiter.has_fair_pace:
+        return state
+    begin_bps = state.begin_bps or arbiter.share_bps
+    each_bps = change.pacing_bps or begin_bps / change.streams
+    uneven = max(1.0, each_bps * change.streams / begin_bps) if state.begin_bps else 1.0
+    pace = Pace.begin(begin_bps, settled.had_bps, settled.settled_s, each_bps, uneven)
+    by_reno = state.reno_starts and change.congestion_control == CONTROL
+    start = Start(change.t_s, settled.rtt_s) if by_reno else None
+    capacity = state.capacity if before.paced else state.capacity.again(change.t_s)
+    return replace(state, pace=pace, start=start, capacity=capacity)
+
+
+def _on_new_route(state: State) -> State:
+    return replace(
+        state,
+        arbiter=state.arbiter.on_new_route(),
+        capacity=state.capacity.on_new_route(),
+        exclusivity=state.exclusivity.on_new_route(),
+    )
+
+
+def _recognised(state: State, belief: Belief | None) -> State:
+    arbiter = replace(state.arbiter, able=belief is not None)
+    if belief is not None and arbiter.can_recognise:
+        arbiter = arbiter.update_belief(belief)
+    return replace(state, arbiter=arbiter)
+
+
+def _tick(state: State, tick: Tick) -> Stepped:
+    if state.phase is Phase.PROBING_CAPACITY:
+        return _probe_capacity(state, tick)
+    if state.phase is Phase.PROBING_EXCLUSIVITY:
+        return _probe_exclusivity(state, tick)
+    if state.in_flight is not None:
+        if state.in_flight.event in BOUNDS:
+            return state, None
+        return replace(state, arbiter=state.arbiter.add(tick.look, tick.path)), None
+    arbiter, command = state.arbiter.add(tick.look, tick.path).decide(tick.look)
+    state = replace(state, arbiter=arbiter)
+    if command is not None:
+        return _change(state, command)
+    state, command = _begin_probe(state, tick)
+    return (state, command) if command is not None else _bound(state, tick)
+
+
+def _change(state: State, command: Command) -> Stepped:
+    """A change of mind is given, paced to what its streams begin with."""
+    state = replace(state, in_flight=command, given_in=state.phase, begin_bps=command.begin_bps)
+    arbiter, choice = state.arbiter, command.choice
+    if command.begin_bps is not None:
+        choice = _paced(state, choice, state.exclusivity.each_bps(command.begin_bps))
+    more = choice.streams > arbiter.current.streams
+    if state.reno_starts and more and choice.is_paced(arbiter.now.default):
+        choice = choice._replace(congestion_control=CONTROL)
+    return state, command._replace(choice=choice)
+
+
+def _begin_probe(state: State, tick: Tick) -> Stepped:
+    """A moment of less, where it helps to know what the path carries, or whether it is ours alone."""
+    look, base_s, rtt_s, arbiter = tick.look, tick.base_rtt_s, tick.rtt_s, state.arbiter
+    if look.left_s is not None and look.left_s < TUNED.least_left_s:
+        return state, None
+    for_capacity, for_exclusivity = arbiter.needs_capacity(look.t_s), arbiter.needs_exclusivity(look.t_s)
+    if not (for_capacity or for_exclusivity) or base_s is None or rtt_s is None:
+        return state, None
+    rates_bps = tick.long_rates_bps if for_exclusivity else tick.rates_bps
+    if rates_bps is None:
+        return state, None
+    if for_exclusivity:
+        exclusivity, bound = state.exclusivity.begin(rtt_s, base_s, rates_bps)
+        return _bounded(replace(state, exclusivity=exclusivity), bound, Event.PROBE_EXCLUSIVITY)
+    capacity, dip = state.capacity.wants(
+        look.t_s,
+        rtt_s,
+        base_s,
+        # Those that carry nothing have no part of it.
+        sorted(rates_bps)[-arbiter.current.streams :],
+        capacity_bps=arbiter.capacity_bps,
+        most_queue_s=tick.path.queue_bdp * base_s,
+    )
+    state = _with_capacity(state, capacity)
+    return (state, None) if dip is None else _bounded(state, dip, Event.PROBE_CAPACITY)
+
+
+def _probe_capacity(state: State, tick: Tick) -> Stepped:
+    """The end of a dip, when it is due, and what it told."""
+    capacity, bound = state.capacity, None
+    if state.in_flight is None and tick.series is not None:
+        capacity, bound = capacity.look(tick.look.t_s, *tick.series)
+    state = _with_capacity(state, capacity)
+    return (state, None) if bound is None else _bounded(state, bound, Event.PROBE_CAPACITY)
+
+
+def _with_capacity(state: State, capacity: CapacityProbe) -> State:
+    known_bps, arbiter = capacity.capacity_bps, state.arbiter
+    if known_bps is not None:
+        arbiter = arbiter.capacity_probed(known_bps)
+    return replace(state, capacity=capacity, arbiter=arbiter)
+
+
+def _probe_exclusivity(state: State, tick: Tick) -> Stepped:
+    """Whether somebody else is there, and what is to be sent until that is known."""
+    if state.in_flight is not None:
+        return state, None
+    now_s = tick.look.t_s
+    exclusivity, answer = state.exclusivity.look(now_s, tick.rtt_s, tick.path.base_rtt_s)
+    state = replace(state, exclusivity=exclusivity)
+    if answer.told is not None:
+        state = replace(state, arbiter=state.arbiter.found(now_s, answer.told))
+    if answer.bound is None:
+        return state, None
+    return _bounded(state, answer.bound, Event.PROBE_EXCLUSIVITY)
+
+
+def _bound(state: State, tick: Tick) -> Stepped:
+    """Another bound of paced streams, by what others leave."""
+    pace, arbiter, rtt_s, rates_bps = state.pace, state.arbiter, tick.rtt_s, tick.rates_bps
+    base_s, carries_bps = tick.base_rtt_s, arbiter.capacity_bps
+    if pace is None or not arbiter.has_fair_pace:
+        return state, None
+    if base_s is None or carries_bps is None or rtt_s is None or rates_bps is None:
+        return state, None
+    if state.start is not None and state.start.over(tick.look.t_s, rates_bps, pace.each_bps):
+        state = replace(state, start=None, pace=pace.again())
+        return _bounded(state, Bound(pace.each_bps), Event.START_OVER)
+    path = Path(base_s, carries_bps, arbiter.share_bps, arbiter.exclusive)
+    pace, each_bps = pace.look(tick.look.t_s, rtt_s, rates_bps, path)
+    state = replace(state, pace=pace)
+    return (state, None) if each_bps is None else _bounded(state, Bound(each_bps), Event.BOUND)
+
+
+_REASONS = {
+    Event.PROBE_CAPACITY: Reason.PROBING_CAPACITY,
+    Event.PROBE_EXCLUSIVITY: Reason.PROBING_EXCLUSIVITY,
+    Event.BOUND: Reason.REST,
+    Event.START_OVER: Reason.SLOW_START_OVER,
+}
+
+
+def _bounded(state: State, bound: Bound, event: Event) -> Stepped:
+    """The same choice with another bound is given; without a bound as it was."""
+    choice, each_bps = state.arbiter.current, bound.each_bps
+    if state.start is not None:
+        choice = choice._replace(congestion_control=CONTROL)
+    if each_bps is None and state.pace is not None:
+        each_bps = state.pace.each_bps
+    if each_bps is not None:
+        choice = _paced(state, choice, each_bps)
+    command = Command(event, choice, _REASONS[event].because())
+    return replace(state, in_flight=command, given_in=state.phase), command
+
+
+def _paced(state: State, choice: Choice, each_bps: float) -> Choice:
+    """The choice with that bound of each stream, or the plan's if that is less."""
+    return choice.paced(each_bps, state.arbiter.now.default.pacing_bps)
+
+
+def _failed(state: State, problem: str) -> Stepped:
+    """The plan comes back for good."""
+    ended, plan = replace(state, phase=Phase.ENDED), state.arbiter.now.default
+    if state.arbiter.current == plan and not state.probes:
+        return ended, None
+    return ended, Command(Event.FAIL, plan, Reason.FAILED.because(problem=problem), plan)

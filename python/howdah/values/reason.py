@@ -1,0 +1,52 @@
+"""Why the streams of a transfer are steered.
+
+Programs compare members. The words of a member are what the wire and records carry for people as ``why``.
+They are part of the record's schema, so they lie with the values and not with the words of the command line.
+"""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Reason(StrEnum):
+    """A member's value is its words, with a field in braces for each number that they name."""
+
+    SCHEDULE = "the plan's schedule"
+    OTHERS_PRESENT = "others were heard before the first byte"
+    TO_RECOGNISE = "to hear who is there"
+    ROOM = "there is room for more"
+    RECOGNISED = "heard {label} ({probability:.2f})"
+    UNYIELDING = "somebody does not yield"
+    EXCLUSIVE = "nobody else fills the path"
+    CAPACITY_KNOWN = "what the path carries is known"
+    ROUTE_CHANGED = "the route has changed"
+    PROBING_CAPACITY = "to measure what the path carries"
+    PROBING_EXCLUSIVITY = "to find out whether others fill the path"
+    REST = "as much as others leave"
+    SLOW_START_OVER = "its slow start is over"
+    NOT_RECOGNISED = "who is there cannot be told any more"
+    LESS_THAN_SHARE = "it gave {part:.0%} of an equal share"
+    LESS_THAN_BEFORE = "it gave {part:.0%} of what there was before"
+    NO_GROWTH = "it gave {part:.0%} of what there was before, and was to give more"
+    RESENT = "{resent:.1%} had to be sent again, for {part:.0%} of what there was before"
+    FAILED = "{problem}"
+
+    def because(self, **fields: object) -> "Why":
+        """This reason with its words; raises KeyError where a field of them is missing."""
+        return Why(self, self.value.format(**fields))
+
+    @classmethod
+    def of(cls, words: str) -> "Reason | None":
+        """The member with exactly these words; None for those that name numbers, and for other words."""
+        return next((each for each in cls if each.value == words), None)
+
+
+class Why(NamedTuple):
+    """A reason and its words."""
+
+    reason: Reason
+    words: str
+
+
+PASSING = frozenset({Reason.PROBING_CAPACITY, Reason.PROBING_EXCLUSIVITY, Reason.REST})
+"""Bounds move for these again and again, and no choice is changed."""
