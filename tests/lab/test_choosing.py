@@ -20,7 +20,7 @@ from types import SimpleNamespace
 import msgspec
 from howdah.archive import Archive
 from howdah.values.plan import Plan
-from howdah.transfer import beside
+from howdah.steering import controller
 from howdah.transfer.display import Quiet
 from howdah.remote.endpoints import route
 from howdah.transfer.run import Request, run
@@ -29,7 +29,7 @@ def recognise(times_s, rtt_s, base_rtt_s, ours):
     assert len(times_s) == len(rtt_s) and base_rtt_s > 0 and len(ours) <= 1
     return SimpleNamespace(classes={sys.argv[1]: 0.95, "nobody": 0.05}, new=False, heard_s=2.5)
 
-beside.listen = recognise
+controller.listen = recognise
 places = route(["far:"], memory=True)
 plan = Plan(congestion_control="cubic", streams=int(sys.argv[2]), block_bytes=1 << 20)
 asked = Request(command=["x"], route=places, memory_s=float(sys.argv[3]), plan=plan, fairness=0.5)

@@ -23,6 +23,13 @@ def test_named_paths_exist(document: str) -> None:
     assert [name for name in sorted(named) if not any((place / name).exists() for place in PLACES)] == []
 
 
+@pytest.mark.parametrize("document", ["ARCHITECTURE.md", *DESIGN])
+def test_named_files_exist(document: str) -> None:
+    there = {path.name for place in ("python", "crates", "tests") for path in (ROOT / place).rglob("*.*")}
+    named = set(re.findall(r"`([a-z_]+\.(?:py|rs|h))`", (ROOT / document).read_text()))
+    assert sorted(named - there) == []
+
+
 @pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").rglob("*.md")), ids=str)
 def test_links_lead_somewhere(page: Path) -> None:
     targets = LINK.findall(page.read_text())
