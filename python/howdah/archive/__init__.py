@@ -1,4 +1,4 @@
-"""Where records live: ``$XDG_DATA_HOME/howdah/records``.
+"""The place where records live: ``$XDG_DATA_HOME/howdah/records``.
 
 A record is written as one JSON file (``inbox``), which needs no lock and no library. Whoever reads the
 archive takes such files into SQLite first (``ingest``, ``store``). docs/archive.md describes the layout.

@@ -49,7 +49,7 @@ class Column(NamedTuple):
     name: str
     kind: type[str] | type[int] | type[float] | type[bool]
     where: str
-    """Where its value is, from ``_Run`` on; null where something on the way is."""
+    """The way to its value, from ``_Run`` on; null where something on the way is."""
     required: bool = False
     """The value is never null."""
 
@@ -149,7 +149,7 @@ def _measured_rtt_s(record: Record) -> float | None:
 
 
 def _mean_loss(burst: Burst | None) -> float:
-    """Of the chain's stationary distribution; it starts good and stays so where it never enters."""
+    """The mean loss of the chain in the long run; it starts good and stays so where it never enters."""
     if burst is None or burst.enter == 0:
         return burst.loss_good if burst else 0.0
     bad = burst.enter / (burst.enter + burst.leave)

@@ -28,11 +28,11 @@ class Inbox:
         self.root = root
 
     def file(self, record_id: str) -> Path:
-        """Where the record of this id is written."""
+        """The file where the record of this id is written."""
         return self.root / record_id[:4] / record_id[4:6] / f"{record_id}.json"
 
     def digests(self, record_id: str) -> Path:
-        """Where the digests of a record's files belong."""
+        """The file where the digests of a record's files belong."""
         return self.file(record_id).with_suffix(".b3sum")
 
     def new_digests(self, record_id: str) -> Path | None:

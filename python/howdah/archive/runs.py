@@ -12,7 +12,7 @@ from howdah.archive.store import Store
 from howdah.archive.traces import Trace
 
 Value = str | float | bool | None
-"""Of a condition; None is what is unknown."""
+"""The value of a condition; None is what is unknown."""
 
 
 class Configuration(NamedTuple):
@@ -21,7 +21,7 @@ class Configuration(NamedTuple):
     congestion_control: str
     streams: int
     buffer_bytes: float | None
-    """None: autotuned."""
+    """The buffer; None: autotuned."""
 
 
 def _no_traces(ids: Sequence[str]) -> dict[str, Trace]:
@@ -39,7 +39,7 @@ class Runs:
     path: NDArray[np.str_]
     """The far host, or a lab's link in words without its delays."""
     congestion_control: NDArray[np.str_]
-    """As users call it: ``htcp`` also for howdah's own ``hd_htcp``."""
+    """The name that users know: ``htcp`` also for howdah's own ``hd_htcp``."""
     program: NDArray[np.bool_]
     """Howdah's own rather than the kernel's."""
     streams: NDArray[np.int64]
@@ -49,13 +49,13 @@ class Runs:
     """Without queues: of a lab's link, else as measured before the run, one value for runs that belong
     together (``together``)."""
     capacity_bps: NDArray[np.float64]
-    """Of a lab's link, on the wire."""
+    """The capacity of a lab's link, on the wire."""
     loss: NDArray[np.float64]
     """Mean share of segments that a lab's link loses."""
     rate_bps: NDArray[np.float64]
     """Mean goodput from the first byte on: Θ_O of the HPDC 2017 paper, section 3."""
     elapsed_s: NDArray[np.float64]
-    """Of the whole session, setting up included."""
+    """The time of the whole session, setting up included."""
     bytes: NDArray[np.int64]
     retransmissions: NDArray[np.int64]
     late: NDArray[np.bool_]
@@ -77,7 +77,7 @@ class Runs:
         return len(self.id)
 
     def __getitem__(self, chosen: NDArray[Any] | slice) -> "Runs":
-        """Those of a mask, of indices or of a slice."""
+        """The runs of a mask, of indices or of a slice."""
         return dataclasses.replace(self, **{name: getattr(self, name)[chosen] for name in COLUMNS})
 
     def where(self, **conditions: Value | Collection[Value]) -> "Runs":
@@ -95,7 +95,7 @@ class Runs:
         return self[kept]
 
     def configurations(self) -> list[Configuration]:
-        """Those that occur, sorted; autotuned after the largest buffer."""
+        """The configurations that occur, sorted; autotuned after the largest buffer."""
         return self.by_configuration()[0]
 
     def by_configuration(self) -> tuple[list[Configuration], NDArray[np.int64]]:

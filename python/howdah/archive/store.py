@@ -41,7 +41,7 @@ class Entry(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Which runs; null: any."""
+    """The runs to choose; null: any."""
 
     kind: str | None = None
     sweep: str | None = None
@@ -209,7 +209,7 @@ class Store:
 
 
 def size_bytes(file: Path) -> int:
-    """Of a file; 0 when another process has removed it."""
+    """The size of a file; 0 when another process has removed it."""
     try:
         return file.stat().st_size
     except FileNotFoundError:

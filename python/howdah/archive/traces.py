@@ -18,10 +18,10 @@ class Trace(NamedTuple):
     """
 
     t_s: np.ndarray[Any, np.dtype[np.float64]]
-    """Since the session's start."""
+    """The time since the session's start."""
     stream: np.ndarray[Any, np.dtype[np.int64]]
     bytes_acked: np.ndarray[Any, np.dtype[np.int64]]
-    """Of the stream, since it began."""
+    """The bytes of the stream, since it began."""
     cwnd: np.ndarray[Any, np.dtype[np.int64]]
     """Segments."""
     ssthresh: np.ndarray[Any, np.dtype[np.float64]]

@@ -43,12 +43,12 @@ class Direction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One way across the link."""
 
     rate_bps: int | None = None
-    """Null: not shaped."""
+    """The rate; null: not shaped."""
     delay_ns: int = 0
     jitter_ns: int = 0
     """Added to the delay, packet by packet, never reordering."""
     queue_bytes: int | None = None
-    """Null: one BDP of the rate and the round-trip time; 256 MiB where it is not shaped."""
+    """The size of the queue; null: one BDP of rate and RTT, 256 MiB where the rate is not shaped."""
     loss: float = 0.0
     """Probability that a wire segment is lost, each for itself."""
     burst: Burst | None = None
@@ -88,7 +88,7 @@ class Dropped(msgspec.Struct, frozen=True):
     burst: int
     outage: int
     machine: int
-    """Not the link's doing: the machine could not take them."""
+    """Packets that the machine could not take, which is not the link's doing."""
 
 
 class DirectionStats(msgspec.Struct, frozen=True):
@@ -99,9 +99,9 @@ class DirectionStats(msgspec.Struct, frozen=True):
     ip_bytes: int
     dropped: Dropped
     queue_bytes_max: int
-    """Since the start of the link, as the longest delay."""
+    """The largest queue since the start of the link; the longest delay counts from there, too."""
     queue_bytes_mean: float | None
-    """Null before the first byte."""
+    """The mean queue; null before the first byte."""
     queue_delay_max_ns: int
     queue_delay_mean_ns: float | None
 
@@ -111,7 +111,7 @@ class Lateness(msgspec.Struct, frozen=True):
 
     releases: int
     p50_ns: int | None
-    """Null before the first release."""
+    """The median; null before the first release."""
     p99_ns: int | None
     max_ns: int | None
     late_fraction: float
@@ -126,7 +126,7 @@ class CableDrops(msgspec.Struct, frozen=True):
     """Packets that a host's cable dropped; one of up to 64 KB that would be many segments counts once."""
 
     queue: int
-    """On the way to the host, in the queue of the router's port."""
+    """Packets lost on the way to the host, in the queue of the router's port."""
     machine: int
     """Either way, not the LAN's doing: the machine could not take them."""
 
@@ -139,7 +139,7 @@ class LinkStats(msgspec.Struct, frozen=True):
     directions: dict[Literal["near_to_far", "far_to_near"], DirectionStats]
     lateness: Lateness
     cables: dict[str, CableDrops] | None = None
-    """By host; null where the hosts are the ends of the link."""
+    """The cables by host; null where the hosts are the ends of the link."""
 
     def warning(self) -> str | None:
         """One line when the machine spoilt the run, else null."""

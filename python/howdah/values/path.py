@@ -15,13 +15,13 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     """What a controller has given the sender of a guaranteed path; rates are on the wire."""
 
     flow: str
-    """Whose share it is, as the status of the controller calls it."""
+    """The flow whose share it is, as the status of the controller calls it."""
     rate_bps: int | None
-    """In force now; null: the controller does not know."""
+    """The rate in force now; null: the controller does not know."""
     most_bps: int
     """What it can become: all that there is to give away."""
     policy: str
-    """Which policy gives it."""
+    """The policy that gives it."""
 
 
 class Path(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class Path(msgspec.Struct, frozen=True, kw_only=True):
     link: dict[str, Any] | None = None
     """The LinkSpec of the lab this is in; null outside a lab."""
     share: Share | None = None
-    """Of a guaranteed path; null: nobody has given one."""
+    """The share of a guaranteed path; null: nobody has given one."""
     programs_loadable: bool = False
     """Howdah may load its congestion controls into the sender's kernel: it is this host, and we are root."""
 

@@ -66,12 +66,12 @@ class Later(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What is changed while the streams are open; a key left out stays as it was before."""
 
     at_s: Annotated[float, msgspec.Meta(gt=0)]
-    """Since the session's start, as the times of samples are."""
+    """The time since the session's start, as the times of samples are."""
     congestion_control: str | UnsetType = UNSET
     streams: Annotated[int, msgspec.Meta(ge=1, le=STREAMS_MAX)] | UnsetType = UNSET
-    """That carry payload, of those the plan opens."""
+    """The streams that carry payload, of those the plan opens."""
     pacing_bps: Annotated[int, msgspec.Meta(ge=1)] | UnsetType | None = UNSET
-    """Of each stream; null lifts the bound."""
+    """The bound of each stream; null lifts it."""
 
     def in_words(self) -> str:
         """``bbr, 2 streams, unpaced after 5 s``."""
@@ -94,7 +94,7 @@ class Why(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     summary: list[str] = []
     evidence: list[Evidence] = []
     prediction: Prediction | None = None
-    """Null when nothing measured supports one."""
+    """The prediction; null when nothing measured supports one."""
     alternatives: list[Alternative] = []
 
 
@@ -104,7 +104,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     schema: int = SCHEMA
     path: PathKind = "shared"
     congestion_control: str | None = None
-    """As Linux names it; null = the sender's default, or what a rule gives its connections."""
+    """The name that Linux gives it; null: the sender's default, or what a rule gives its connections."""
     streams: Annotated[int, msgspec.Meta(ge=1, le=STREAMS_MAX)]
     """TCP connections carrying data."""
     buffer_bytes: Annotated[int, msgspec.Meta(ge=4096, le=2**31 - 1)] | None = None
@@ -114,7 +114,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     block_bytes: Annotated[int, msgspec.Meta(ge=BLOCK_BYTES_MIN, le=BLOCK_BYTES_MAX)]
     """What a free stream pulls at a time."""
     changes: list[Later] = []
-    """Of the open streams, in the order of their times: an experiment's schedule."""
+    """The changes of the open streams, in the order of their times: an experiment's schedule."""
     encrypt: bool = True
     """TLS 1.3 on the data streams; false = plaintext with a checksum for each block."""
     why: Why = Why()

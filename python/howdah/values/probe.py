@@ -21,7 +21,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     foreign: int = 0
     """What came and answers nothing that was sent."""
     skipped: int = 0
-    """Not sent, because this host came to it too late."""
+    """The probes that were not sent, because this host came to them too late."""
     unstamped: int = 0
     """Answers whose arrival the kernel did not tell, or by a clock that was set meanwhile."""
 
@@ -53,7 +53,7 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Others(msgspec.Struct, frozen=True, kw_only=True):
-    """Who else was there at the end of a probing, as a model tells it."""
+    """The class that was there at the end of a probing, as a model tells it."""
 
     background: str | None = None
     """The likeliest class, as ``1 bbr, 1 cubic``; null: cannot be told."""
@@ -61,9 +61,9 @@ class Others(msgspec.Struct, frozen=True, kw_only=True):
     bbr: float | None = None
     """Probability that there is any BBR."""
     new: bool = False
-    """Like nothing the model was trained on; the class is the nearest one known, and no more."""
+    """Whether it is like nothing the model was trained on; the class is then the nearest known."""
     heard_s: float | None = None
-    """Of the series, what was judged."""
+    """The length of the end of the series that was judged."""
     classes: dict[str, float] = {}
     model: str | None = None
     """Digest of its file."""
@@ -79,19 +79,19 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     elapsed_s: float
     counts: Counts
     base_rtt_s: float
-    """Of the route that there was at the end: the least round trip."""
+    """The least round trip of the route that there was at the end."""
     base_is_seen: bool
     """False: the path was hardly ever without a queue, and the base RTT may be less."""
     noise_s: float
-    """Between neighbouring looks where nothing happens."""
+    """The difference between neighbouring looks where nothing happens."""
     rtt_median_s: float
     rtt_p90_s: float
     rtt_p99_s: float
     rtt_max_s: float
     queue_from_s: float
-    """Above the base RTT; what is less is noise."""
+    """The least queue beyond the base RTT that is told from noise."""
     queue_share: float
-    """Of the looks, those that met a queue: the bottleneck was busy for at least this share of the time."""
+    """The share of looks that met a queue: the bottleneck was busy for at least this share of the time."""
     queue_mean_s: float
     queue_p90_s: float
     queue_max_s: float
@@ -104,8 +104,8 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     mean_of_ten_rtt_s: list[float | None]
     """Once a second the mean of ten probes 1 ms apart; null: none was answered."""
     bursts: list[Burst] = []
-    """Of active probing; the queue is then also theirs."""
+    """The bursts of active probing; the queue is then also theirs."""
     others: Others | None = None
-    """Null in records of a howdah that told nobody."""
+    """The class of others; null in records of a howdah that told none."""
     notes: list[str] = []
     """What makes the figures worse than they look."""

@@ -85,16 +85,16 @@ class HostLimits(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int
     congestion_controls_available: list[str]
     congestion_controls_allowed: list[str]
-    """Those a process without CAP_NET_ADMIN may choose."""
+    """The controls that a process without CAP_NET_ADMIN may choose."""
     congestion_control_default: str
     rmem_max_bytes: int
     """Most an unprivileged SO_RCVBUF gives (the kernel then doubles it for its own overhead)."""
     wmem_max_bytes: int
     """Most an unprivileged SO_SNDBUF gives (doubled likewise)."""
     tcp_rmem_max_bytes: int
-    """Where autotuning of the receive buffer ends."""
+    """The size at which autotuning of the receive buffer ends."""
     tcp_wmem_max_bytes: int
-    """Where autotuning of the send buffer ends."""
+    """The size at which autotuning of the send buffer ends."""
     tcp_mem_pages: tuple[int, int, int] | None = None
     """All TCP memory of the host: low, pressure, high; null where the network namespace hides it."""
     no_metrics_save: bool
@@ -104,12 +104,12 @@ class HostLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def here(cls) -> "HostLimits":
-        """Those of this host, in this network namespace."""
+        """The limits of this host, in this network namespace."""
         return msgspec.json.decode(host_limits(), type=cls)
 
     @property
     def congestion_controls_usable(self) -> list[str]:
-        """Those a process like the one that looked may choose."""
+        """The controls that a process like the one that looked may choose."""
         return self.congestion_controls_available if self.privileged else self.congestion_controls_allowed
 
 
@@ -117,7 +117,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """One stream at one instant: the sender's TCP_INFO, every 100 ms."""
 
     t_s: float
-    """Since the session's start."""
+    """The time since the session's start."""
     stream: int
     """Index into Outcome.streams."""
     bytes_acked: int
@@ -174,13 +174,13 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked of the open streams; in force from then on unless it was refused."""
 
     t_s: float
-    """When the sender's sockets were changed, since the session's start."""
+    """The time since the session's start at which the sender's sockets were changed."""
     congestion_control: str | None = None
-    """In use from then on. Of a refused change the one asked for; null: the one there was."""
+    """The control in use from then on; of a refused change the one asked for; null: the one there was."""
     streams: int
-    """That carry payload, of those opened."""
+    """The streams that carry payload, of those opened."""
     pacing_bps: int | None = None
-    """Of each stream; null: without a bound."""
+    """The bound of each stream; null: without a bound."""
     why: str
     refused: str | None = None
     """Why all stayed as it was; null: it did not."""
@@ -205,13 +205,13 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """First byte of payload until the last verified one."""
     encrypted: bool
     connections_replaced: int = 0
-    """Of data streams: they broke, and others went on in their place."""
+    """The data streams' connections that broke, and that others replaced."""
     congestion_control: str | None = None
     """The one really in use, at the end."""
     streams: list[StreamOutcome] = []
     samples: list[Sample] = []
     changes: list[Change] = []
-    """Of the streams on the way, in time: the first 1,000."""
+    """The changes of the streams on the way, in time: the first 1,000."""
     changes_more: int = 0
     """Changes beyond those."""
     near_peak_memory_bytes: int | None = None
@@ -251,7 +251,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a run happened."""
+    """The place where a run happened."""
 
     near: HostLimits
     far: HostLimits | None = None
@@ -264,11 +264,11 @@ class ShareSample(msgspec.Struct, frozen=True, kw_only=True):
     """A share at one instant, as its controller tells it; null: not known."""
 
     t_s: float
-    """Since it was in force."""
+    """The time since the share was in force."""
     share_bps: int | None = None
-    """On the wire; 0: ordinary congestion control."""
+    """The rate on the wire; 0: ordinary congestion control."""
     sent_bps: int | None = None
-    """On the wire over the last second, by all connections that divide the share."""
+    """The rate on the wire over the last second, of all connections that divide the share."""
 
 
 class Shared(msgspec.Struct, frozen=True, kw_only=True, rename={"traffic_class": "class"}):
@@ -279,11 +279,11 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True, rename={"traffic_class":
     policy: str
     traffic_class: str
     flow: str
-    """Whose it was."""
+    """The flow whose share it was."""
     asked: bool
     """False: the class has its share always, or nothing was to be sent."""
     waited_s: float | None
-    """From asking until it was in force; null: it was not asked for, or did not come."""
+    """The time from asking until it was in force; null: it was not asked for, or did not come."""
     samples: list[ShareSample] = []
     """Each second."""
 
@@ -304,14 +304,14 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True, rename={"traffic_class":
 
 
 class HeardThen(msgspec.Struct, frozen=True, kw_only=True):
-    """Who was taken to be on a shared path from an instant on."""
+    """A class that was recognised on a shared path from an instant on."""
 
     t_s: float
-    """Since the session's start."""
+    """The time since the session's start."""
     background: str | None
     """The likeliest class, as ``1 bbr, 1 cubic``; null: something never seen, or not known."""
     probability: float
-    """Of it; of null, that it is no class that is known."""
+    """The probability of that class; of null, that it is no class that is known."""
 
 
 class Had(msgspec.Struct, frozen=True, kw_only=True):
@@ -319,24 +319,24 @@ class Had(msgspec.Struct, frozen=True, kw_only=True):
 
     rate_bps: float
     rtt_s: float | None = None
-    """Of the streams, on average."""
+    """The RTT of the streams, on average."""
     resent_fraction: float
-    """Of the segments, about."""
+    """The part of the segments that was sent again, about."""
 
 
 class SentThen(msgspec.Struct, frozen=True, kw_only=True):
-    """A change that was made for who was heard, and what it gave."""
+    """A change that was made for those who were recognised, and what it gave."""
 
     t_s: float
     congestion_control: str
     streams: int
     pacing_bps: int | None = None
-    """Of each stream; null: without a bound."""
+    """The bound of each stream; null: without a bound."""
     held: bool = False
-    """To ``pacing_bps`` at least: to more where others left more."""
+    """Whether the streams were paced to ``pacing_bps`` at least, and to more where others left more."""
     why: str
     background: str | None = None
-    """Who was heard; null: the fair default is back for another reason."""
+    """The class that was recognised; null: the fair default is back for another reason."""
     probability: float | None = None
     before: Had | None = None
     """The last 10 s before it; null: not known."""
@@ -352,14 +352,14 @@ class Dip(msgspec.Struct, frozen=True, kw_only=True):
     begin_s: float
     end_s: float
     rate_bps: float
-    """Before it."""
+    """The rate before the dip."""
     bound_bps: float
-    """In it."""
+    """The bound of the rate in the dip."""
     rtt_s: float | None = None
     """What the round trip would have been at its least, by how it grew before."""
     least_rtt_s: float | None = None
     capacity_bps: float | None = None
-    """Of payload; null: it told nothing."""
+    """The capacity as payload; null: the dip told nothing."""
 
 
 class RouteMoved(msgspec.Struct, frozen=True, kw_only=True):
@@ -371,12 +371,12 @@ class RouteMoved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listened(msgspec.Struct, frozen=True, kw_only=True):
-    """What a transfer on a shared path heard of others, and what it made of it."""
+    """What a transfer on a shared path recognised of others, and how it sent beside them."""
 
     by: Literal["icmp", "tcp_info"] | None
-    """Null: nothing was listened to."""
+    """The source of round trips; null: nothing was listened to."""
     not_by_icmp: str | None = None
-    """Why its own streams had to do."""
+    """The reason why round trips were those of its own streams."""
     ended: str | None = None
     """Why listening ended before the transfer did; the fair default stayed from then on."""
     fairness: float
@@ -400,16 +400,16 @@ class Swept(msgspec.Struct, frozen=True, kw_only=True):
     """The place of a run in a sweep (howdah.measure)."""
 
     id: str
-    """Of the sweep: its name and a digest of its plan. The same plan given again goes on with it."""
+    """The id of the sweep: its name and a digest of its plan. The same plan given again goes on with it."""
     name: str
     path: str | None = None
     """What its runs share of the lab's link, where its queues follow the RTT; null: the link says it."""
     cell: str
     """What the repeats have in common: where, congestion control, streams, buffer, and time or size."""
     repeat: int
-    """From 0."""
+    """The number of the repeat, from 0."""
     attempt: int = 0
-    """From 0; more when the lab was late for the run before, which is kept too."""
+    """The number of the attempt, from 0; more when the lab was late for the run before, which is kept too."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

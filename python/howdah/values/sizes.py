@@ -35,7 +35,7 @@ BLOCK_BYTES = 1024 * 1024
 """One system call and one checksum for each; at 10 Gb/s a block is 0.8 ms of the whole rate."""
 
 BLOCKS_PER_STREAM_MIN = 4
-"""With fewer, the last block of the slowest stream would show."""
+"""The fewest blocks of a stream: with fewer, the last block of the slowest stream would show."""
 
 
 class Windows(NamedTuple):
