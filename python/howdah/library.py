@@ -19,7 +19,8 @@ from howdah.remote.far import greet
 from howdah.remote.messages import FarHello, Progress
 from howdah.transfer.display import Display
 from howdah.transfer.pilot import Pilot
-from howdah.transfer.run import FAIRNESS, Given, Request, plan_only, run
+from howdah.transfer.request import FAIRNESS, Given, Request
+from howdah.transfer.run import plan_only, run
 from howdah.values.plan import PathKind, Plan
 from howdah.values.record import Record, printable_command
 

@@ -23,7 +23,8 @@ from howdah.values.plan import Plan
 from howdah.steering import controller
 from howdah.transfer.display import Quiet
 from howdah.remote.endpoints import route
-from howdah.transfer.run import Request, run
+from howdah.transfer.request import Request
+from howdah.transfer.run import run
 
 def recognise(times_s, rtt_s, base_rtt_s, ours):
     assert len(times_s) == len(rtt_s) and base_rtt_s > 0 and len(ours) <= 1

@@ -30,7 +30,8 @@ from howdah.values.plan import Plan
 from howdah.transfer.display import Quiet
 from howdah.remote.endpoints import route
 from howdah.remote.messages import Steering
-from howdah.transfer.run import Request, run
+from howdah.transfer.request import Request
+from howdah.transfer.run import run
 
 def pilot(now):
     if now.latest is None:

@@ -20,7 +20,7 @@ from howdah.control.share.request import ShareRequest
 from howdah.control.status import AskedStatus, FlowStatus, HostStatus, Status
 from howdah.decide import Share
 from howdah.remote.endpoints import route
-from howdah.transfer.run import Request
+from howdah.transfer.request import Request
 from howdah.transfer.service import service
 from howdah.values import sizes
 from howdah.values.path import ASSUMED_RTT_S

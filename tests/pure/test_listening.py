@@ -15,7 +15,7 @@ from howdah.remote.messages import Progress, Steering
 from howdah.steering import controller, listening, sources
 from howdah.steering.listening import Listening, SteeringRequest
 from howdah.steering.sources import RttSample, StreamSource
-from howdah.transfer.run import FAIRNESS
+from howdah.transfer.request import FAIRNESS
 from howdah.values.plan import Plan
 from howdah.values.reason import Reason
 from howdah.values.record import Change, Had, HeardThen, Listened, RouteMoved, SentThen

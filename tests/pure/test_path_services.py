@@ -13,7 +13,7 @@ from howdah import HowdahError
 from howdah.remote.endpoints import route
 from howdah.remote.messages import FarHello, Progress, Steering
 from howdah.transfer import guaranteed
-from howdah.transfer.run import FAIRNESS, Request
+from howdah.transfer.request import FAIRNESS, Request
 from howdah.transfer.service import Service, Underway, service
 from howdah.values.path import Path, Share
 from howdah.values.plan import PathKind, Plan
@@ -72,7 +72,7 @@ def test_while_ssh_connects_no_kind_loads_what_it_does_not_need(
 ) -> None:
     code = (
         "import sys\nfrom howdah.remote.endpoints import route\n"
-        "from howdah.transfer.run import Request\nfrom howdah.transfer.service import service\n"
+        "from howdah.transfer.request import Request\nfrom howdah.transfer.service import service\n"
         f"asked = Request([], route(['far:'], memory=True), path={kind!r}, fairness={fairness})\n"
         "service(asked).prepare('no-such-host.invalid')\n"
         f"assert not {unneeded} & set(sys.modules), {unneeded} & set(sys.modules)"

@@ -10,7 +10,7 @@ from howdah.archive import Archive
 from howdah.library import Memory, carry_out, copy_request
 from howdah.text import printable
 from howdah.transfer.display import Display, Quiet
-from howdah.transfer.run import Request
+from howdah.transfer.request import Request
 from howdah.values.plan import PathKind
 from howdah.values.record import since_process_start_s
 from howdah.words.copy import summary

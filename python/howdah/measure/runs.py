@@ -19,7 +19,8 @@ from howdah.measure.schedule import PlannedRun
 from howdah.remote import endpoints
 from howdah.remote.far import greet
 from howdah.transfer.display import Quiet
-from howdah.transfer.run import Request, run
+from howdah.transfer.request import Request
+from howdah.transfer.run import run
 from howdah.values.plan import Plan, Why
 from howdah.values.record import HostLimits, Record, Swept
 from howdah.values.sizes import BLOCK_BYTES

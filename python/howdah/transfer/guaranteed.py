@@ -2,7 +2,7 @@
 
 import socket
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import msgspec
 
@@ -16,19 +16,17 @@ from howdah.remote.endpoints import Route
 from howdah.remote.messages import Progress, Steering
 from howdah.remote.ssh import Login
 from howdah.transfer.pilot import Pilot
+from howdah.transfer.request import Request
 from howdah.transfer.service import Service, Underway
 from howdah.values.path import Path
 from howdah.values.plan import Plan
 from howdah.values.record import Record
 
-if TYPE_CHECKING:
-    from howdah.transfer.run import Request
-
 
 class KindOfPath(Service):
     """The service of a guaranteed path: the share of a traffic class, for as long as the copy runs."""
 
-    def __init__(self, request: "Request") -> None:
+    def __init__(self, request: Request) -> None:
         super().__init__(request)
         self._share: ShareRequest | None = None
         self._ends = ExitStack()

@@ -20,11 +20,12 @@ from howdah.remote import standby
 from howdah.remote.endpoints import Route
 from howdah.remote.far import CANCEL_S, TICK_S, hello
 from howdah.remote.lab_link import link_of_a_lab
-from howdah.remote.messages import SAMPLE_EVERY_S, FarHello, Job, Progress
+from howdah.remote.messages import FarHello, Job, Progress
 from howdah.remote.standby import FarSession, take
 from howdah.text import printable
 from howdah.transfer.display import Display
 from howdah.transfer.pilot import Pilot, Schedule
+from howdah.transfer.request import Request
 from howdah.transfer.service import Service, Underway, service
 from howdah.values import plan, record
 from howdah.values.path import Path as KnownPath
@@ -32,56 +33,7 @@ from howdah.values.plan import Plan
 from howdah.values.record import HostLimits, Outcome, Record
 
 if TYPE_CHECKING:
-    from howdah.steering.policy import Policy
-
-
-FAIRNESS = 0.5
-"""The knob of a copy on a shared path unless it is given: 0, its own rate; 1, fairness to others."""
-
-
-class Given(NamedTuple):
-    """One key of the plan that the user chose."""
-
-    key: str
-    value: int | str
-    option: str
-    words: str
-
-
-class Request(NamedTuple):
-    """One copy as it was asked for."""
-
-    command: list[str]
-    route: Route
-    memory_bytes: int | None = None
-    memory_s: float | None = None
-    dry_run: bool = False
-    encrypt: bool = True
-    path: plan.PathKind = "shared"
-    traffic_class: str | None = None
-    """The class whose share is asked for, on a guaranteed path."""
-    plan: Plan | None = None
-    """The plan to carry out as it is; None: read from ``plan_file``, or decided."""
-    plan_file: Path | None = None
-    given: tuple[Given, ...] = ()
-    far_howdah: str | None = None
-    before_s: float = 0.0
-    """Seconds that the command ran before it asked for this; the record's ``connect_s`` counts them."""
-    sample_every_s: float = SAMPLE_EVERY_S
-    pilot: Pilot | None = None
-    """What changes the streams on their way; None: the plan's schedule, or the service of its path."""
-    fairness: float | None = None
-    """The knob by which a copy on a shared path changes its streams beside others; None: it does not."""
-    policy: "Policy | None" = None
-    """The policy that chooses in place of howdah's own (``howdah.steering``); None: that one."""
-    sweep: record.Swept | None = None
-    keeps_far_end: bool = True
-    """Whether a far end is made ready for the next copy; its start would disturb a measurement."""
-
-    @property
-    def from_memory(self) -> bool:
-        """Whether there are files at neither end."""
-        return self.memory_bytes is not None or self.memory_s is not None
+    pass
 
 
 class Done(NamedTuple):

@@ -6,17 +6,15 @@ the module of that name in this package, its decider the function ``decide`` of 
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from howdah import HowdahError, decide
 from howdah.remote.messages import FarHello
 from howdah.transfer.pilot import Pilot
+from howdah.transfer.request import Request
 from howdah.values.path import Path
 from howdah.values.plan import Plan
 from howdah.values.record import Record
-
-if TYPE_CHECKING:
-    from howdah.transfer.run import Request
 
 
 class Underway(NamedTuple):
@@ -36,7 +34,7 @@ class Service:
     however it has. Each call may raise HowdahError, which ends the copy.
     """
 
-    def __init__(self, request: "Request") -> None:
+    def __init__(self, request: Request) -> None:
         """The service of one copy; nothing begins before it is entered."""
         self.request = request
 
@@ -67,7 +65,7 @@ class Service:
         return record
 
 
-def service(request: "Request") -> Service:
+def service(request: Request) -> Service:
     """The service of the request's kind of path. Only its module is loaded."""
     made: type[Service] = import_module(f"howdah.transfer.{request.path}").KindOfPath
     return made(request)

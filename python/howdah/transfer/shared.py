@@ -10,6 +10,7 @@ import msgspec
 
 from howdah.decide import shared as decider
 from howdah.transfer.pilot import Pilot
+from howdah.transfer.request import Request
 from howdah.transfer.service import Service, Underway
 from howdah.values import sizes
 from howdah.values.path import ASSUMED_RTT_S, Path
@@ -19,13 +20,12 @@ from howdah.values.record import Record
 if TYPE_CHECKING:
     from howdah.steering.listening import Listening
     from howdah.steering.sources import RttSource
-    from howdah.transfer.run import Request
 
 
 class KindOfPath(Service):
     """The service of a shared path: an RTT source from the beginning, a pilot that steers by it."""
 
-    def __init__(self, request: "Request") -> None:
+    def __init__(self, request: Request) -> None:
         super().__init__(request)
         self._early: RttSource | None = None
         self._listening: Listening | None = None
