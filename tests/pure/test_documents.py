@@ -12,7 +12,14 @@ PLACES = (ROOT, ROOT / "python" / "howdah", ROOT / "crates")
 NAMED = re.compile(r"`([\w.-]+/[\w./-]*)`")
 
 
-DOCUMENTS = ["ARCHITECTURE.md", "README.md", "CONTRIBUTING.md", "docs/README.md", "docs/results.md"]
+DOCUMENTS = [
+    "ARCHITECTURE.md",
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "docs/README.md",
+    "docs/results.md",
+]
 DESIGN = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "design").glob("*.md"))
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
