@@ -130,7 +130,7 @@ def sweep_of(rates: Rates, rng: np.random.Generator, repeats: int) -> Runs:
     controls, streams, sizes = (np.array(column)[which] for column in zip(*configurations, strict=True))
     n = measured.size
     rate_bps = measured.ravel()
-    return Runs(
+    return Runs.of(
         id=np.array([f"synthetic-{index:06}" for index in range(n)]),
         path=np.full(n, "synthetic"),
         congestion_control=controls,

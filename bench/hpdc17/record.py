@@ -59,8 +59,9 @@ def traced(material: Material) -> list[Cell]:
 def load() -> tuple[Runs, Record]:
     """What was kept. Raises OSError when there is nothing."""
     *rows, last = json.loads(FILE.read_text())["runs"]
-    columns = {name: np.array([row[name] for row in rows], _type(rows[0][name], name)) for name in COLUMNS}
-    return Runs(**columns, read_traces=_read), msgspec.convert(last["record"], Record)
+    names = [name for name in COLUMNS if name in rows[0]]
+    columns = {name: np.array([row[name] for row in rows], _type(rows[0][name], name)) for name in names}
+    return Runs.of(_read, **columns), msgspec.convert(last["record"], Record)
 
 
 def _read(ids: Sequence[str]) -> Mapping[str, traces.Trace]:

@@ -62,7 +62,7 @@ def sweep(
             str(ids[place]): _samples(trace(points[place], np.random.default_rng(place))) for place in chosen
         }
 
-    return Runs(
+    return Runs.of(
         id=ids,
         path=np.full(count, path),
         congestion_control=np.array([point.control for point in points]),

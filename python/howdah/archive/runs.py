@@ -69,6 +69,15 @@ class Runs:
         default=_no_traces, repr=False
     )
 
+    @classmethod
+    def of(
+        cls, read_traces: Callable[[Sequence[str]], Mapping[str, Trace]] = _no_traces, **columns: NDArray[Any]
+    ) -> "Runs":
+        """The runs with these columns, ``id`` among them; all other columns are unknown, or False."""
+        count = len(columns["id"])
+        unknown = {name: _array(name, [None] * count) for name in COLUMNS if name not in columns}
+        return cls(read_traces=read_traces, **columns, **unknown)
+
     def __post_init__(self) -> None:
         if len({len(getattr(self, name)) for name in COLUMNS}) > 1:
             raise ValueError("columns of unequal length")
