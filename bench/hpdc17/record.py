@@ -13,7 +13,7 @@ import numpy as np
 
 from bench.report import RESULTS
 from howdah.archive import Archive, parquet, traces
-from howdah.archive.runs import COLUMNS, Runs
+from howdah.archive.runs import COLUMNS, KINDS, Runs
 from howdah.archive.samples import columns
 from howdah.report.cells import Cell
 from howdah.report.figures import COUNTERPARTS
@@ -60,19 +60,12 @@ def load() -> tuple[Runs, Record]:
     """What was kept. Raises OSError when there is nothing."""
     *rows, last = json.loads(FILE.read_text())["runs"]
     names = [name for name in COLUMNS if name in rows[0]]
-    columns = {name: np.array([row[name] for row in rows], _type(rows[0][name], name)) for name in names}
+    columns = {name: np.array([row[name] for row in rows], KINDS[name]) for name in names}
     return Runs.of(_read, **columns), msgspec.convert(last["record"], Record)
 
 
 def _read(ids: Sequence[str]) -> Mapping[str, traces.Trace]:
     return {each: traces.trace(found) for each, found in parquet.read([TRACES], ids).items()}
-
-
-def _type(value: object, name: str) -> type[Any]:
-    """Of a column: numbers may be null, which is NaN, unless they count."""
-    if isinstance(value, str | bool):
-        return np.str_ if isinstance(value, str) else np.bool_
-    return np.int64 if name in ("streams", "bytes", "retransmissions", "repeat") else np.float64
 
 
 def _without_samples(record: Record) -> Record:

@@ -20,7 +20,7 @@ from samples import howdah, record, run, sample
 from howdah import HowdahError
 from howdah.archive import Archive, Unreadable, layout, parquet
 from howdah.archive import columns as columns_table
-from howdah.archive.columns import NAMES, Column, row
+from howdah.archive.columns import Column, row
 from howdah.archive.ingest import batches, entry
 from howdah.archive.ingest import record as readable
 from howdah.archive.samples import columns, unpack
@@ -219,6 +219,11 @@ OLD_LAYOUT = """
     CREATE TRIGGER columns_after_delete AFTER DELETE ON runs BEGIN DELETE FROM columns; END;
 """
 """The first layout, as it was; the second has the column ``changed`` as well."""
+OLD_COLUMNS = (
+    *("id", "kind", "sweep", "repeat", "path", "congestion_control", "program", "streams", "buffer_bytes"),
+    *("rtt_s", "rtt_emulated", "capacity_bps", "loss", "rate_bps", "elapsed_s", "bytes", "retransmissions"),
+    *("late", "encrypted", "memory"),
+)
 
 
 def of_old_layout(root: Path, records: list[Record], layout: int) -> Archive:
@@ -231,7 +236,7 @@ def of_old_layout(root: Path, records: list[Record], layout: int) -> Archive:
         parquet.write(month / (f".{name}.part" if file == "coming" else name), traced)
     with sqlite3.connect(root / FILE) as database:
         database.executescript(OLD_LAYOUT)
-        names = [name for name in NAMES if name != "changed"]
+        names = list(OLD_COLUMNS)
         if layout == 2:
             database.execute("ALTER TABLE runs ADD COLUMN changed INTEGER NOT NULL DEFAULT 0")
             names.append("changed")

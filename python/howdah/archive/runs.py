@@ -158,15 +158,16 @@ def _keep(store: Store) -> dict[str, NDArray[Any]]:
 
 
 def _array(name: str, values: Sequence[Any]) -> NDArray[Any]:
-    kind = _KINDS[name]
+    kind = KINDS[name]
     if kind in _UNKNOWN:
         values = [_UNKNOWN[kind] if value is None else value for value in values]
     return np.array(values, kind)
 
 
-_KINDS = {
+KINDS = {
     name: get_args(get_args(hint)[1])[0] for name, hint in get_type_hints(Runs).items() if name in COLUMNS
 }
+"""The kind of value in each column."""
 _UNKNOWN: dict[type[Any], Any] = {np.str_: "", np.int64: -1}
 """What stands for null; of floats it is NaN."""
 
