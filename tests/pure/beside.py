@@ -71,7 +71,7 @@ def true_shares(path: Simulated, choice: Choice, who: Background) -> Shares:
 
 
 def arbiter_of(policy: Policy, now: Situation) -> Stepped:
-    """Of a transfer that sends as ``now`` says."""
+    """The state of a transfer that sends as ``now`` says."""
     return Stepped(ChangeArbiter.begin(policy, now))
 
 

@@ -14,7 +14,7 @@ class ResolvedControl(NamedTuple):
     control: str
     """The name by which a socket chooses it."""
     source: Literal["kernel", "howdah", "missing"]
-    """Who has it; missing: howdah's program would serve, but is not loaded, or there is no such control."""
+    """The place it comes from; missing: howdah's program is not loaded, or there is no such control."""
 
     @property
     def program(self) -> str | None:

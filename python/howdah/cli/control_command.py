@@ -32,7 +32,7 @@ from howdah.control.running.tasks import signalled
 from howdah.text import printable
 
 MakeKernel = Callable[[str, int | None], Kernel]
-"""Of a host's name, and the inode of the network namespace that stands for it."""
+"""What makes the kernel of a host, by its name and the inode of the network namespace that stands for it."""
 
 
 class Here(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class Here(msgspec.Struct, frozen=True, kw_only=True):
     hosts: Sequence[str]
     """Each NAME, or NAME=NAMESPACE with the file of a network namespace."""
     servers: str | None
-    """Of NATS; null: the bus is this process."""
+    """The NATS servers; null: the bus is this process."""
     access: Access
     json: bool
 
@@ -54,7 +54,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     policy: str | None = None
     controller: str | None = None
     url: str | None = None
-    """Of the API and the page."""
+    """The address of the API and the page."""
 
 
 class Ordered(msgspec.Struct):
@@ -226,7 +226,7 @@ def _hosts(policy: Policy) -> list[str]:
 def _kernels(
     wanted: Mapping[str, int | None], make: MakeKernel | None
 ) -> Iterator[tuple[dict[str, Kernel], AbstractAsyncContextManager[None]]]:
-    """Those of the hosts, and what to be in while they are needed: it is left when they are gone."""
+    """The kernels of the hosts, and what to be in while they are needed: it is left when they are gone."""
     if make is not None:
         yield {name: make(name, namespace) for name, namespace in wanted.items()}, nullcontext()
     elif not wanted:

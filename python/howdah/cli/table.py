@@ -55,7 +55,7 @@ class Row:
         self.label = f"'{label}'"
         """What messages call it."""
         self.kind = kind
-        """Of the text of one value: ``str``, ``int``, ``float`` or ``path``."""
+        """What makes the value of its text: ``str``, ``int``, ``float`` or ``path``."""
         self.many = many
         """Whether there may be several values, which come as a list."""
         self.required = required

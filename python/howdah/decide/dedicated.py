@@ -18,7 +18,7 @@ from howdah.values.path import ASSUMED_RTT_S, Path, round_trip_in_words
 from howdah.values.plan import BUFFER_BYTES_MAX, STREAMS_MAX, Alternative, Evidence, Plan, Prediction, Why
 
 ALTERNATIVES_MOST = 8
-"""So many of those that lost are named in the plan, and how many more there are."""
+"""The plan names so many of those that lost, and how many more there are."""
 
 
 def decide(path: Path) -> Plan:

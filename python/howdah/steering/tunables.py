@@ -93,7 +93,7 @@ class Tunables(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     overload_queue: Annotated[float, _of("base RTTs", 0, 10, OVERLOAD)] = 0.1
     """A path whose queue is never longer is not overloaded."""
     overloads_sure: Annotated[int, _of("overloads", 1, 10, OVERLOAD)] = 2
-    """So many overloads are of somebody who does not yield."""
+    """The number of overloads that shows somebody who does not yield."""
 
     # Who is there, and what shares are worth.
     sure: Annotated[float, _of("probability", 0.5, 1, LAB)] = 0.7
@@ -276,7 +276,7 @@ class Tunables(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     dip_agree: Annotated[float, _of("of the lesser", 0, 1, DIPS)] = 0.2
     """Two dips that agree differ by no more."""
     dips_most: Annotated[int, _of("dips", 1, 20, DIPS)] = 4
-    """So many clear dips are enough."""
+    """The number of clear dips that is enough."""
     dip_clear: Annotated[float, _of("of the largest drop", 0, 1, DIPS)] = 0.25
     """A dip is clear with so much of the largest drop, for what is the same for all spoils the small ones."""
     dip_queue_s: Annotated[float, _of("s", 0, 1, DIPS)] = 0.002

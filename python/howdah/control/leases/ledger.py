@@ -50,7 +50,7 @@ class Account:
         self.minimums: Mapping[str, int]
         """The rate that each flow may fall back to: the largest that may be in force."""
         self.own_minimums: Mapping[str, int]
-        """Those of them that were left to the agent by whoever led."""
+        """The minimums among them that were left to the agent by whoever led."""
         self._policy = minimums
         self._entries: list[_Entry] = []
         self._set_minimums(minimums, {})
