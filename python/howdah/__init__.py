@@ -11,7 +11,7 @@ used, so that ``import howdah`` stays light; its types are in ``__init__.pyi``.
 from howdah._native import HowdahError, __version__
 
 LAB_LINK_VARIABLE = "HOWDAH_LAB_LINK"
-"""Set by a lab for the commands it runs: its LinkSpec as JSON."""
+"""The variable that a lab sets for the commands it runs: its LinkSpec as JSON."""
 
 # A class made by Rust: what is to be found at each of its errors is said here.
 HowdahError.record = None
@@ -35,7 +35,7 @@ _EXPORTS = {
     "probe": "library",
     "select": "library",
 }
-"""Where each name is that is loaded when it is first used (PEP 562)."""
+"""The module of each name that is loaded when it is first used (PEP 562)."""
 
 __all__ = [
     "LAB_LINK_VARIABLE",

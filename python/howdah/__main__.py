@@ -1,6 +1,6 @@
-"""Where ``howdah`` begins. A far end (``serve``, ``sink``, ``respond``) runs without any table of commands.
+"""The entry of ``howdah``. A far end (``serve``, ``sink``, ``respond``) runs without any table of commands.
 
-Of the command line itself only what the command needs is loaded, hence the imports inside.
+The command line loads only what the command needs, hence the imports inside.
 """
 
 import gc

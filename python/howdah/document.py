@@ -1,4 +1,4 @@
-"""Versioned JSON documents (plans, records): read into a Struct, or say what is wrong and what to do.
+"""Documents in versioned JSON (plans, records). They are read into a Struct; an error says what to do.
 
 A document is a JSON object with an integer ``schema``. It is looked at first, so that a document of
 another version is refused for its version and not for the first key that has changed since.

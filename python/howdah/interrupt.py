@@ -1,4 +1,4 @@
-"""What stops work from outside: signals, where a command line installs handlers, and a cancelled task.
+"""Stops from outside: signals, where a command line installs handlers, and a cancelled task.
 
 Ctrl-C, TERM and HUP come as one exception, so that one place can stop everything and clean up. Only a
 program of howdah's own installs handlers; a program that imports howdah keeps those it has.
@@ -43,11 +43,11 @@ STOPS = (Interrupted, Cancelled, KeyboardInterrupt)
 """The ways in which work is stopped from outside."""
 
 _cancelled: "dict[int, Callable[[], bool]]" = {}
-"""Asked by the thread of this number whether its work is still wanted."""
+"""A callable for each thread, by its number, that says whether the thread's work is cancelled."""
 
 
 class CancelledWhen:
-    """While this is entered, work of this thread ends with Cancelled soon after ``cancelled()`` is true."""
+    """Ends work of this thread with Cancelled soon after ``cancelled()`` is true, while it is entered."""
 
     def __init__(self, cancelled: "Callable[[], bool]") -> None:
         self._its = cancelled
@@ -67,7 +67,7 @@ def check() -> None:
 
 
 def install() -> None:
-    """From now on the first of these signals raises Interrupted in the main thread; later ones do nothing.
+    """Makes the first of these signals raise Interrupted in the main thread; later ones do nothing.
 
     Whoever catches it has little time left, and a second Ctrl-C must not cut the cleaning short.
     """
@@ -78,7 +78,7 @@ def install() -> None:
 
 
 class Held:
-    """While this is entered, signals wait: what is begun inside is also known to whoever ends it."""
+    """Defers signals while it is entered, so that whatever is begun inside is known to whoever ends it."""
 
     def __enter__(self) -> None:
         self._before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)

@@ -1,7 +1,7 @@
-"""What the administrator of a host has decided for all its users, in POLICY.
+"""The site policy: what the administrator of a host has decided for all its users, in POLICY.
 
-A user can be stricter and never looser. Read before a copy starts, so a parser is loaded only where the
-file is there.
+A user can be stricter and never looser. The file is read before a copy starts, so a parser is loaded only
+where there is one.
 """
 
 import os

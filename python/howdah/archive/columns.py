@@ -136,7 +136,7 @@ def _place(record: Record) -> _Place:
 
 
 def _among(record: Record) -> str:
-    """How many hosts share the link: only a dumbbell has cables."""
+    """The number of hosts that share the link: only a dumbbell has cables."""
     cables = record.link_stats and record.link_stats.get("cables")
     return f", shared by {len(cables)} hosts" if cables else ""
 

@@ -24,7 +24,7 @@ from howdah.archive.store import FILE, Entry, Selection, Store
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):
-    """What was written."""
+    """The result of an export."""
 
     folder: str
     runs: int
@@ -32,13 +32,13 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Received(msgspec.Struct, frozen=True, kw_only=True):
-    """What was taken over."""
+    """The result of an import."""
 
     new: int
     known: int
-    """Runs that were here already."""
+    """The runs that were here already."""
     unreadable: list[str]
-    """Why each of the others could not be read; they stay where they are."""
+    """A reason for each file that could not be read; such files stay where they are."""
 
 
 def export(inbox: Inbox, selection: Selection, destination: Path) -> Exported:

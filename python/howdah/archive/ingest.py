@@ -43,7 +43,7 @@ def ingest(inbox: Inbox, store: Store) -> list[Unreadable]:
 
 
 def batches(weighed: Iterable[tuple[T, int]], most: int = _BATCH_SAMPLES) -> Iterator[list[T]]:
-    """What comes with a weight, in lists that weigh ``most`` or hold a single one; of ``_BATCH`` at most."""
+    """Groups items into lists of ``_BATCH`` at most that weigh ``most`` at most, or are one item."""
     batch: list[T] = []
     together = 0
     for each, weight in weighed:

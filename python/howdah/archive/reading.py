@@ -1,4 +1,4 @@
-"""What is read from an archive; whatever lies in its inbox is taken into the store before."""
+"""Reading an archive. Whatever lies in its inbox is taken into the store first."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial

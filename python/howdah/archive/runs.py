@@ -16,7 +16,7 @@ Value = str | float | bool | None
 
 
 class Configuration(NamedTuple):
-    """What can be chosen for a transfer."""
+    """The choices of a transfer that its throughput depends on."""
 
     congestion_control: str
     streams: int
@@ -41,13 +41,13 @@ class Runs:
     congestion_control: NDArray[np.str_]
     """The name that users know: ``htcp`` also for howdah's own ``hd_htcp``."""
     program: NDArray[np.bool_]
-    """Howdah's own rather than the kernel's."""
+    """Whether the congestion control is howdah's own program rather than the kernel's."""
     streams: NDArray[np.int64]
     buffer_bytes: NDArray[np.float64]
-    """NaN: autotuned."""
+    """The buffer in bytes; NaN: autotuned."""
     rtt_s: NDArray[np.float64]
-    """Without queues: of a lab's link, else as measured before the run, one value for runs that belong
-    together (``together``)."""
+    """The round-trip time without queues: of a lab's link, else as measured before the run. Runs that
+    belong together have one value (``together``)."""
     capacity_bps: NDArray[np.float64]
     """The capacity of a lab's link, on the wire."""
     loss: NDArray[np.float64]
@@ -62,7 +62,7 @@ class Runs:
     """The machine, not the lab's link, spoilt it."""
     encrypted: NDArray[np.bool_]
     memory: NDArray[np.bool_]
-    """Memory to memory."""
+    """Whether the run was from memory to memory."""
     sweep: NDArray[np.str_]
     repeat: NDArray[np.int64]
     read_traces: Callable[[Sequence[str]], Mapping[str, Trace]] = dataclasses.field(
@@ -90,7 +90,7 @@ class Runs:
         return dataclasses.replace(self, **{name: getattr(self, name)[chosen] for name in COLUMNS})
 
     def where(self, **conditions: Value | Collection[Value]) -> "Runs":
-        """Those whose columns have these values, or one of several: ``where(streams=(1, 4), late=False)``.
+        """The runs whose columns have these values, or one of several: ``where(streams=(1, 4), late=False)``.
 
         None stands for what is unknown, so ``buffer_bytes=None`` is autotuned.
         """
@@ -169,7 +169,7 @@ KINDS = {
 }
 """The kind of value in each column."""
 _UNKNOWN: dict[type[Any], Any] = {np.str_: "", np.int64: -1}
-"""What stands for null; of floats it is NaN."""
+"""The values that stand for null; of floats it is NaN."""
 
 
 def together(path: NDArray[np.str_], rtt_s: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -194,7 +194,7 @@ def together(path: NDArray[np.str_], rtt_s: NDArray[np.float64]) -> NDArray[np.f
 
 SPREAD = 0.1
 SPREAD_S = 50e-6
-"""Beside the share, for paths so short that a host's own delays are most of what is measured."""
+"""The same as a time, for paths so short that a host's own delays are most of what is measured."""
 
 
 def _equals(column: NDArray[Any], value: Value) -> NDArray[np.bool_]:

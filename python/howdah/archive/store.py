@@ -18,7 +18,7 @@ from howdah.archive.layout import prepare
 
 FILE = "runs.sqlite"
 _WAIT_S = 60
-"""For another process that writes: it holds the database for one batch, some seconds at most."""
+"""The wait for another process that writes. It locks the database for one batch, some seconds at most."""
 _PAGE = 500
 
 
@@ -139,7 +139,7 @@ class Store:
         return [run for (run,) in rows]
 
     def entries(self, ids: Sequence[str]) -> list[Entry]:
-        """What was taken in under these ids, sorted by id."""
+        """The entries with these ids, sorted by id."""
         rows = self.ask(_ENTRIES, (json.dumps(list(ids)),))
         return [Entry(dict(zip(NAMES, row, strict=False)), *row[len(NAMES) :]) for row in rows]
 
@@ -149,7 +149,7 @@ class Store:
         return [(run, samples) for run, samples in found]
 
     def name(self, record_id: str) -> str:
-        """What a person is told where a record is."""
+        """The place of a record as people are told it."""
         return f"{record_id} in {self.file}"
 
     def newest(self, selection: Selection) -> Iterator[tuple[str, str]]:

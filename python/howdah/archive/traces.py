@@ -23,14 +23,14 @@ class Trace(NamedTuple):
     bytes_acked: np.ndarray[Any, np.dtype[np.int64]]
     """The bytes of the stream, since it began."""
     cwnd: np.ndarray[Any, np.dtype[np.int64]]
-    """Segments."""
+    """The congestion window in segments."""
     ssthresh: np.ndarray[Any, np.dtype[np.float64]]
-    """Segments."""
+    """The slow-start threshold in segments."""
     rtt_s: np.ndarray[Any, np.dtype[np.float64]]
-    """Smoothed."""
+    """The smoothed round-trip time."""
     min_rtt_s: np.ndarray[Any, np.dtype[np.float64]]
     retransmissions: np.ndarray[Any, np.dtype[np.int64]]
-    """Segments of the stream, since it began."""
+    """The segments of the stream sent again, since it began."""
     delivery_rate_bps: np.ndarray[Any, np.dtype[np.float64]]
     pacing_rate_bps: np.ndarray[Any, np.dtype[np.float64]]
     notsent_bytes: np.ndarray[Any, np.dtype[np.int64]]

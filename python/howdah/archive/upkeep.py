@@ -1,4 +1,4 @@
-"""What keeps an archive small: old records go on request, and leavings go."""
+"""Keeping an archive small: old records are removed on request, leavings always."""
 
 import re
 import time
@@ -15,14 +15,14 @@ from howdah.archive.store import Store, size_bytes
 from howdah.values.record import id_time
 
 _LEFT_BEHIND_S = 86400
-"""What nobody has written to for so long is of a copy that was killed; others may be of one at work."""
+"""A file that nobody has written to for so long is of a copy that was killed; newer ones may be in use."""
 
 _PARQUET = re.compile(r"\.?[0-9a-f]{16}\.parquet(\.part)?")
 _TEMPORARY = re.compile(r"\.\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{6}\.\d+")
 
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
-    """What was removed, or would be."""
+    """The runs that were removed, or would be."""
 
     ids: list[str]
     """The runs, oldest first."""
@@ -30,7 +30,7 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Collected(msgspec.Struct, frozen=True, kw_only=True):
-    """What was tidied up."""
+    """The leavings that were removed."""
 
     leavings: int
     """Files that belonged to no record."""

@@ -1,4 +1,4 @@
-"""Which congestion control a name means on a host: the kernel's own where it has it, else howdah's."""
+"""Resolves the name of a congestion control on a host: the kernel's own where it has it, else howdah's."""
 
 from collections.abc import Collection
 from typing import Literal, NamedTuple

@@ -17,7 +17,7 @@ def available(names: Sequence[str], here: HostLimits) -> list[str]:
 
 
 def refusal(name: str, here: HostLimits) -> str | None:
-    """Why a sweep cannot use the control, and what to do; null when it can."""
+    """The reason why a sweep cannot use the control, and what to do; null when it can."""
     choice = choose(name, here.congestion_controls_available)
     if choice.source == "missing":
         if choice.program is None:

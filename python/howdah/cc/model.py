@@ -1,4 +1,4 @@
-"""What a congestion control would do: reference models in virtual time, of one connection over one path.
+"""Reference models of congestion controls, in virtual time, of one connection over one path.
 
 Windows are segments, times nanoseconds since the start. What is not given is null.
 """
@@ -14,19 +14,19 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     algorithm: str
     """The name of a folder of crates/cc/controls, such as ``cubic`` or ``hold``."""
     parameters: dict[str, int] = {}
-    """What differs from the defaults of docs/cc.md."""
+    """The parameters that differ from the defaults of docs/cc.md."""
     window_segments: int | None = None
-    """What hold holds, and only hold: this or ``hold_bps``."""
+    """The window that ``hold`` keeps, in segments. Only ``hold`` takes this or ``hold_bps``."""
     hold_bps: int | None = None
     rtt_ns: int
     rate_bps: int | None = None
-    """On the wire; null: unlimited."""
+    """The rate of the link on the wire; null: unlimited."""
     wire_bytes: int = 1538
     """A full segment on the wire."""
     packet_bytes: int = 1500
     """The same as an IP packet, by which hold reckons."""
     queue_segments: int | None = None
-    """Null: nothing overflows."""
+    """The room of the queue in segments; null: nothing overflows."""
     ack_segments: float = 1.0
     """Segments that an ACK acknowledges in the mean."""
     start_segments: int = 10
@@ -54,7 +54,7 @@ class Cut(msgspec.Struct, frozen=True):
 
 
 class Trace(msgspec.Struct, frozen=True):
-    """What the model did, in the order of time."""
+    """The events of the model, in the order of time."""
 
     rounds: tuple[Round, ...]
     cuts: tuple[Cut, ...]

@@ -1,4 +1,4 @@
-"""Which connections a rule of this host's kernel is for."""
+"""The connections that a rule of this host's kernel is for."""
 
 import msgspec
 

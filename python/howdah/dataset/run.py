@@ -71,7 +71,7 @@ class Outcome(NamedTuple):
 
     recording: Recording
     spoilt: str | None
-    """Why it is not to be kept: the machine, not the path, may have shaped it."""
+    """The reason why it is not to be kept: the machine, not the path, may have shaped it."""
 
 
 def make(run: Run, controls: Mapping[str, str]) -> Outcome:
@@ -200,7 +200,7 @@ def _recording(
 
 
 def _spoilt(run: Run, seen: ProbingResult, stats: LinkStats) -> str | None:
-    """Why a recording is not to be kept; None where it is.
+    """The reason why a recording is not to be kept; None where it is.
 
     The lab's own verdict is on rates; the shape of a queue is spoilt by what is late beside the RTT.
     """

@@ -18,7 +18,7 @@ import time
 _BLOCK = bytes(1 << 18)
 _DISCARDED = 1 << 20
 _SO_MAX_PACING_RATE = 47
-"""asm-generic/socket.h; the module has no name for it."""
+"""The number is of asm-generic/socket.h; the socket module has no name for it."""
 _PAUSE_S = 0.002
 """A sink that wakes for every packet costs as the emulator does; SO_RCVLOWAT holds the window back."""
 

@@ -1,4 +1,4 @@
-"""Deciding: what is known of a path goes in, a Plan with its Why comes out.
+"""Deciders. Each takes what is known of a path and returns a Plan with its Why.
 
 Each kind of path has its own decider; they are siblings behind ``decide`` and import nothing of each other.
 Only the one that decides is loaded: a copy on a shared path must not wait for numerical libraries.

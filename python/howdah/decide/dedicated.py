@@ -47,7 +47,7 @@ def from_runs(runs: Runs, path: Path) -> Plan:
 
 
 def obstacle(path: Path, configuration: Configuration) -> str | None:
-    """Why these hosts cannot use a configuration; None when they can."""
+    """The reason why these hosts cannot use a configuration; None when they can."""
     control, streams, buffer_bytes = configuration
     sender = path.sender
     choice = choose(control, sender.congestion_controls_available)

@@ -62,7 +62,7 @@ def decide(path: Path) -> Plan:
 
 
 def choose_streams(rtt_s: float, window: Windows, bytes_total: int | None) -> StreamCount:
-    """As few streams as slow start needs; more only where buffers give each too small a window."""
+    """Chooses as few streams as slow start needs; more only where buffers give each too small a window."""
     ramp = next(streams for limit_s, streams in STREAMS_BY_RTT if rtt_s <= limit_s)
     if bytes_total is not None:
         ramp = max(1, min(ramp, bytes_total // (BLOCKS_PER_STREAM_MIN * BLOCK_BYTES_MIN)))

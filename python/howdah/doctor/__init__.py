@@ -1,1 +1,1 @@
-"""What a host can and cannot do: facts are gathered in one file, judged in another, shown in a third."""
+"""Judging what a host can do: facts are gathered in one file, judged in another, shown in a third."""

@@ -1,4 +1,4 @@
-"""Everything ``howdah doctor`` looks at on this host, gathered in one place and judged elsewhere."""
+"""The facts that ``howdah doctor`` reads on this host. They are judged elsewhere."""
 
 import ctypes
 import os
@@ -12,7 +12,7 @@ from howdah.lab import namespaces
 from howdah.values.record import HostLimits
 
 _TIME_ERROR = 5
-"""adjtimex(2): the clock is not synchronised."""
+"""The answer of adjtimex(2) where the clock is not synchronised."""
 
 _TIMEX_BYTES = 208
 _CAP_SYS_ADMIN = 21
@@ -27,7 +27,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     sack: bool | None = None
     receive_autotuning: bool | None = None
     programs_refused: str | None = None
-    """Why howdah cc loads no congestion control here; null where it does."""
+    """The reason why howdah cc loads no congestion control here; null where it does."""
     namespaces_refused_by: dict[str, str] = {}
     """The sysctls that keep this user from making namespaces, and so labs, with values that would not."""
     tun: bool

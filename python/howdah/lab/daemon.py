@@ -27,7 +27,7 @@ _ANSWER_S = 60.0
 
 
 class MakerRequest(msgspec.Struct, frozen=True):
-    """What to make, and whether it stays under a name."""
+    """The lab to make, and whether it stays under a name."""
 
     setup: LabSetup
     name: str | None = None

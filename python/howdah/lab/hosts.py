@@ -1,4 +1,4 @@
-"""How a network namespace becomes a host or a router: addresses, routes, settings, memory of its sockets.
+"""Making a network namespace a host or a router: addresses, routes, settings, memory of its sockets.
 
 In a virtual machine that gives free memory back to its hypervisor, the first use of a page costs a fault
 there: at 10 Gb/s several times what all else on the path costs together, and what the link is then late by

@@ -57,7 +57,7 @@ class LabReady(msgspec.Struct, frozen=True, tag="Ready"):
     environment: dict[str, str]
     """The variables that programs in the lab get."""
     notes: tuple[str, ...] = ()
-    """What the lab must do without, a line each."""
+    """The features that the lab must do without, a line each."""
 
 
 class LabFailed(msgspec.Struct, frozen=True, tag="Failed"):

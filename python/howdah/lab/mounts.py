@@ -1,4 +1,4 @@
-"""What a lab's processes see of the file system that others do not: names, keys, runtime files.
+"""The files that only a lab's processes see: names, keys, runtime files.
 
 All of it lies in a tmpfs over /run of the lab's own mount namespace, so the kernel removes it with
 the lab. What was in /run is seen through it, except for howdah's own directory (process numbers mean

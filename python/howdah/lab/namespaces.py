@@ -16,7 +16,7 @@ _REFUSING = {
     "kernel.apparmor_restrict_unprivileged_userns": ("1", "0"),
     "user.max_user_namespaces": ("0", "15000"),
 }
-"""For each sysctl, the value that refuses namespaces and one that allows them."""
+"""The sysctls that refuse namespaces: each with the value that does, and one that allows them."""
 
 
 def refused_by() -> dict[str, str]:

@@ -31,7 +31,7 @@ class Network:
         self.namespaces = {name: self._emulator.namespace_fd(end) for end, name in topology.ends.items()}
         """Descriptors of this process, by host or router."""
         self.notes: list[str] = []
-        """What the network must do without, a line each."""
+        """The features that the network must do without, a line each."""
         self._begun: lan.Drops = {}
         settings = hosts.sysctls(link, congestion_control)
         if topology.lan is None:

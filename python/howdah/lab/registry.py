@@ -30,7 +30,7 @@ class LabEntry(msgspec.Struct, frozen=True):
     link: LinkSpec
     topology: Topology = PAIR
     broken: str | None = None
-    """Why the lab ended by itself; kept until someone looks for it, or its name is given again."""
+    """The reason why the lab ended by itself; kept until someone looks for it, or its name is given again."""
 
 
 class Registry:

@@ -113,7 +113,7 @@ class Lab:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the lab must do without on this machine, a line each."""
+        """The features that the lab must do without on this machine, a line each."""
         return self._ready.notes
 
     def namespace(self, host: str) -> Path:

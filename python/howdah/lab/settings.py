@@ -43,10 +43,10 @@ HOSTS_BUFFERS = 4
 """Full buffers that both hosts may have in all: what lies in the path lies in both, with overhead."""
 
 PAGE_REPORTING = "sys/module/page_reporting/parameters/page_reporting_order"
-"""On some virtual machines the kernel gives free blocks of 2^order pages back to the hypervisor. Each page
+"""The kernel of some virtual machines gives free blocks of 2^order pages back to the hypervisor. Each page
 taken again then costs a fault there, several times what the whole path costs (mm/page_reporting.c)."""
 NO_PAGE_REPORTING = "11"
-"""There are no blocks as large as that, so none is given back."""
+"""An order that no block has, so none is given back."""
 OPTIONAL = {PAGE_REPORTING}
 """Settings that not every host has, and that are not needed where they are missing."""
 

@@ -1,4 +1,4 @@
-"""Which hosts a lab has, their names and addresses, and what joins them to its link.
+"""The hosts of a lab, their names and addresses, and what joins them to its link.
 
 A pair is two hosts, ``near`` and ``far``, each an end of the link. In a dumbbell the ends are routers, and
 every host has a cable to the router of its side, so that many hosts share the link::
@@ -87,7 +87,7 @@ class Topology(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def ends(self) -> dict[End, str]:
-        """What is at the ends of the link: hosts or routers, by name."""
+        """The names of the hosts or routers at the ends of the link."""
         return dict(ROUTERS) if self.lan else {"near": self.left[0], "far": self.right[0]}
 
     @property

@@ -32,7 +32,7 @@ _ROOTLESS = (
 _READY_S = 30.0
 _POLL_S = 0.02
 _SI_KERNEL = 0x80
-"""siginfo's si_code of signals from the terminal."""
+"""The si_code in siginfo of signals from the terminal."""
 _TUN = Path("/dev/net/tun")
 _FORWARDED = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM}
 _TAKEN = _FORWARDED | {signal.SIGCHLD}
@@ -190,7 +190,7 @@ def _unshare() -> None:
 
 
 def _mend(*, rootless: bool) -> str | None:
-    """Why namespaces are refused, and what to do; null when this is none of the known reasons."""
+    """The reason why namespaces are refused, and what to do; null when it is none of the known ones."""
     if not rootless:
         return "this root may make no namespaces (a container?); give it CAP_SYS_ADMIN, as with --privileged"
     settings = " ".join(f"{name}={value}" for name, value in namespaces.refused_by().items())

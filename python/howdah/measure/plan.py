@@ -47,7 +47,7 @@ BUFFER_BYTES_MIN = 4096
 
 
 class SweepCell(msgspec.Struct, frozen=True, order=True):
-    """What the repeats of one measurement have in common."""
+    """A cell of a sweep: all that the repeats of one measurement have in common."""
 
     congestion_control: str
     """The congestion control as users call it."""
@@ -104,7 +104,7 @@ class SweepPlan(msgspec.Struct, frozen=True, kw_only=True):
     late_again: int = 1
     encrypt: bool = False
     path: str | None = None
-    """What the links share when their queues follow the RTT; null: each says it itself."""
+    """The part that the links share where their queues follow the RTT; null: they share nothing."""
 
     @property
     def id(self) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FOR_S = 10.0
 SILENT_S = 1.5
-"""After so long without an answer, none will come."""
+"""The longest wait for an answer; after that none will come."""
 _SSH_S = 5.0
 """How long ssh may take where the user did not ask for UDP."""
 _LONGEST_S = 3600.0
@@ -32,7 +32,7 @@ class ProbeRequest(NamedTuple):
 
     host: str
     for_s: float | None
-    """How long; None: ten seconds, or as long as the bursts take."""
+    """The duration; None: ten seconds, or as long as the bursts take."""
     udp: bool
     far_howdah: str | None
     active: bool = False
@@ -44,7 +44,7 @@ class ProbeRequest(NamedTuple):
 
 
 class ProbeDisplay:
-    """Where a person watches; this one shows nothing but what ssh and the far end say."""
+    """The display of a probing. This one shows nothing but what ssh and the far end say."""
 
     def far_says(self, text: str) -> None:
         """Passes on what the far end says."""
@@ -61,7 +61,7 @@ class ProbeDisplay:
 
 
 class ProbeResult(NamedTuple):
-    """How a probing ended."""
+    """The result of a probing."""
 
     record: Record
     exit_code: int
@@ -185,7 +185,7 @@ class _ProbeRun:
 
 
 class _NoEchoError(HowdahError):
-    """Nothing answers ICMP echo, or none may be sent."""
+    """Raised where nothing answers ICMP echo, or none may be sent."""
 
 
 def _reached(login: ssh.Login, greeting: Greeting, name: str) -> str:

@@ -99,15 +99,15 @@ def remaining(plan: SweepPlan, finished: FinishedRuns) -> Iterator[tuple[Block, 
 
 
 RUN_S = 0.4
-"""What a run takes beside its time and its round trips: the start of the far end, and writing the record."""
+"""The time of a run beside its duration and its round trips: the start of the far end, and the record."""
 RUN_ROUND_TRIPS = 6
 """The round trips of a run: the session, the job, the streams, the last bytes, the far end's account."""
 LAB_S = 2.5
-"""What a lab takes to come up beside its round trips."""
+"""The time that a lab takes to come up beside its round trips."""
 LAB_ROUND_TRIPS = 12
 """The round trips of a lab, of which a new ssh login takes nine."""
 LAB_TOUCHED_BPS = 12e9
-"""How fast a lab touches the memory that its sockets will take."""
+"""The rate at which a lab touches the memory that its sockets will take."""
 ASSUMED_RATE_BPS = 10e9
 ASSUMED_RTT_S = 0.05
 """The round trip of a host's path that nothing has measured yet."""

@@ -27,17 +27,17 @@ Todo = list[tuple[Block, list[PlannedRun]]]
 
 
 class SweepDisplay:
-    """Where a person watches; this one shows nothing."""
+    """The display of a sweep. This one shows nothing."""
 
     def begins(self, todo: Todo) -> None:
-        """Called once with what is left, in its order."""
+        """Shows what is left to run, in its order; called once."""
 
     def measured(self, one: RunMeasured) -> None:
-        """Called after each run."""
+        """Shows a run; called after each."""
 
 
 class SweepResult(NamedTuple):
-    """How a sweep ended."""
+    """The result of a sweep."""
 
     records: list[str]
     """The records of the runs that were made now."""

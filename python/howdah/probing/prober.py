@@ -41,7 +41,7 @@ class Rhythm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Probing(msgspec.Struct, frozen=True, kw_only=True):
-    """What to send, where to, and for how long."""
+    """The probes to send, where to, and for how long."""
 
     way: Way
     to: str
@@ -65,7 +65,7 @@ class ProbeSample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbeUpdate(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened since the previous update."""
+    """The counts since the previous update."""
 
     looks: list[ProbeSample]
     counts: Counts

@@ -40,7 +40,7 @@ _SAME_BLOCKS = 5 / 6
 _NOISE_LEAST_S = 150e-6
 """A sleeping core wakes up late by some 0.1 ms."""
 _NOISE_MOST = 0.01
-"""In base RTTs. A series that moves by more from sample to sample shows a queue, not noise."""
+"""The limit of noise, in base RTTs. A series that moves by more from sample to sample shows a queue."""
 _QUEUE_NOISES = 3
 _MOVE_NOISES = 4
 _LOST_MORE = 0.1
@@ -56,7 +56,7 @@ class Series(NamedTuple):
 
     step_s: float
     sent_s: Floats
-    """When each probe was sent, or the middle of its step if none was: shape (steps,)."""
+    """The times at which probes were sent, or the middle of a step without one: shape (steps,)."""
     rtt_s: Floats
     """Seconds, NaN in a gap: shape (steps,)."""
 
@@ -125,7 +125,7 @@ class RouteChange(NamedTuple):
 
 
 class Events(NamedTuple):
-    """What a series shows."""
+    """The losses, queues and changes of route that a series shows."""
 
     noise_s: float
     """The difference of neighbouring samples where nothing happens."""
@@ -152,7 +152,7 @@ class Events(NamedTuple):
 
 
 def events(series: Series) -> Events:
-    """What a series with at least one answer shows."""
+    """Finds the events of a series with at least one answer."""
     noise_s = noise(series)
     changes = route_changes(series, noise_s)
     base_s = np.empty_like(series.rtt_s)

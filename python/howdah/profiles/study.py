@@ -1,6 +1,6 @@
-"""What the archive's runs say of each path: the profiles of its configurations and how they bend.
+"""A study of the archive's runs: for each path the profiles of its configurations and how they bend.
 
-What is found is a document (``--json``): every number with its unit, null where there is none.
+The result is a document (``--json``): every number with its unit, null where there is none.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What every classifier is: ``fit``, ``predict_proba``, and arrays that hold all it has learnt.
+"""The interface of classifiers: ``fit``, ``predict_proba``, and arrays that are all it has learnt.
 
 Labels come as names and are codes inside, so that classifiers are small. What must hold of each one
 (probabilities sum to one, the arrays tell the same, windows of another kind are refused) is tested once over

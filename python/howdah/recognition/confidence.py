@@ -74,7 +74,7 @@ def expected_calibration_error(probabilities: Floats, codes: Codes) -> float:
 
 
 class StoppingScore(msgspec.Struct, frozen=True, kw_only=True):
-    """What a threshold costs and gives."""
+    """The cost and the gain of a threshold."""
 
     threshold: float
     accuracy: float
@@ -83,7 +83,7 @@ class StoppingScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StageProbabilities(NamedTuple):
-    """n windows judged at all stages."""
+    """The probabilities of n windows at all stages."""
 
     probabilities: NDArray[np.float64]
     """Shape (stages, n, classes)."""

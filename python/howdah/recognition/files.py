@@ -61,7 +61,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     howdah: str
     """The version that wrote it."""
     arrays: dict[str, ArrayInfo] = {}
-    """Filled in when it is written."""
+    """The table of arrays, filled in when the file is written."""
 
 
 M = TypeVar("M", bound=Manifest)

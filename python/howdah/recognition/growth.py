@@ -19,14 +19,14 @@ _CUT = 0.04
 """A cut loses this part of what is on its way within half a second; a queue that only grows loses none."""
 _ENVELOPE_S = 0.25
 _CUBIC, _CUBIC_NOT_KNOWN = (1e-8, 1e-3), 1e-5
-"""In s/s³, for one stream from 5 Mb/s to 500 Gb/s."""
+"""The range of CUBIC's growth in s/s³, for one stream from 5 Mb/s to 500 Gb/s."""
 _LAW_BUMPS, _LAW_WIDTH = np.arange(-6.5, -2.8, 0.15), 0.1
 """Two streams are 0.3 from one: a linear classifier must be shown what is so much, neither less nor more."""
 _CUT_BUMPS, _CUT_WIDTH = np.arange(0.05, 0.5, 0.08), 0.05
 _FITS = 0.15
 """The residual of a law that fits is at most this part of what a stretch moves by."""
 _LEAST_STEPS = 8
-"""With fewer steps any polynomial fits."""
+"""The least number of steps; with fewer any polynomial fits."""
 _SUREST = 30.0
 _LEAST_SPAN = 0.01
 """A stretch that moves by less does not grow."""
@@ -123,7 +123,7 @@ class _Law(NamedTuple):
     """CUBIC's law as it fits rows best: shape (n,) each."""
 
     rise: Floats
-    """n C, in the unit of the rows by the length of a stretch cubed; 0 where nothing rises."""
+    """The rise n C, in the unit of the rows by the length of a stretch cubed; 0 where nothing rises."""
     turn: Floats
     """K in lengths of a stretch from its beginning."""
     left: Floats

@@ -28,11 +28,11 @@ from howdah.recognition.windows import (
 )
 
 _ROUNDED = 1e-6
-"""In steps, so that samples which are whole steps apart are counted as that."""
+"""The rounding in steps, so that samples which are whole steps apart are counted as that."""
 
 
 class Stage(NamedTuple):
-    """What judges windows of one length."""
+    """The part of a model that judges windows of one length."""
 
     length_s: float
     classifier: Classifier
@@ -67,7 +67,7 @@ class Recognition(msgspec.Struct, frozen=True, kw_only=True):
     new: bool
     """The window is like nothing trained on; its class is then only the nearest one known."""
     sure: bool
-    """To listen longer is of no use."""
+    """Whether to listen longer is of no use."""
     background: str
     """The likeliest class, as ``1 bbr, 1 cubic``."""
     probability: float
@@ -77,7 +77,7 @@ class Recognition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Undecided(msgspec.Struct, frozen=True, kw_only=True):
-    """Nothing can be said of a series."""
+    """The answer where a series cannot be judged."""
 
     why: str
     """The reason, in words that end no sentence."""

@@ -25,12 +25,12 @@ _SHRUNK = 0.2
 
 
 class NoveltyScores(msgspec.Struct, frozen=True, kw_only=True):
-    """How well classes left out of training were told from known ones."""
+    """The scores of telling classes left out of training from known ones."""
 
     false_alarms: float
     """The share of windows of known classes, in runs not seen, that are called new."""
     found: dict[str, float]
-    """For each class, left out of training, the share of its windows that are called new."""
+    """The share of windows that are called new, by class left out of training."""
 
 
 class ClassDistance(NamedTuple):

@@ -19,7 +19,7 @@ class InstalledModel(NamedTuple):
     model: Model
     file: Path
     digest: str
-    """SHA-256 of its manifest in hex."""
+    """The SHA-256 of its manifest in hex."""
 
 
 def recognise(
@@ -29,7 +29,7 @@ def recognise(
     ours: Mapping[str, int] | None = None,
     bursts: Sequence[Burst] = (),
 ) -> Recognition | Undecided:
-    """Who is on the path, by the end of a series of RTTs.
+    """Recognises who is on the path by the end of a series of RTTs.
 
     ``times_s`` ascends, on any clock; ``rtt_s`` has NaN where no answer came: shape (samples,) each. As much
     of its end is judged as the model has a length for, 10 s at most; what lies before does not count.

@@ -55,7 +55,7 @@ class Recording:
     """One run of probing. Raises HowdahError when it contradicts itself."""
 
     times_s: Floats
-    """When each sample was taken, on a monotonic clock, ascending: shape (samples,)."""
+    """The times of the samples on a monotonic clock, ascending: shape (samples,)."""
     rtt_s: Floats
     """The round trips, NaN where no answer came: shape (samples,)."""
     base_rtt_s: float
@@ -71,7 +71,7 @@ class Recording:
     ours: dict[str, int] | None = None
     """Streams of ours beside them all the time, by congestion control. They are no part of the label."""
     made: LabConditions | None = None
-    """None: recorded on a real path."""
+    """The way it was made; None: recorded on a real path."""
 
     def __post_init__(self) -> None:
         if problem := next(self._problems(), None):

@@ -9,7 +9,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _FARTHEST = 8.0
-"""In standard deviations; a value farther out counts no more."""
+"""The limit of a value in standard deviations; a value farther out counts no more."""
 
 
 class Standardiser(NamedTuple):
@@ -79,7 +79,7 @@ def interpolated(rows: Floats, empty: float) -> Floats:
 
 
 def begins(mask: Mask) -> Mask:
-    """Where a stretch begins; one that is there from the start counts."""
+    """Marks where a stretch begins; one that is there from the start counts."""
     before = np.zeros_like(mask)
     before[:, 1:] = mask[:, :-1]
     found: Mask = mask & ~before

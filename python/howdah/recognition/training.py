@@ -1,4 +1,4 @@
-"""Training: recordings whose background is known go in, a model and what it is worth come out.
+"""Training of a model from recordings whose background is known, and what the model is worth.
 
 How good a classifier is on what it has not seen is judged in three ways: windows at random, whole runs, whole
 paths. The first is the paper's protocol and flatters; the second says what is to be expected on a path like
@@ -45,7 +45,7 @@ PARTS = (0.25, 0.5, 0.75, 1.0)
 Protocol = Literal["random", "runs", "paths"]
 PROTOCOLS: tuple[Protocol, ...] = ("runs", "paths", "random")
 Tick = Callable[[str], None]
-"""Is called with what begins, for those who wait."""
+"""Takes what begins, for those who wait."""
 
 
 class Scores(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +107,7 @@ class Trained(NamedTuple):
 
 
 class HeldOut(NamedTuple):
-    """Windows judged by classifiers that had not seen their fold."""
+    """The windows judged by classifiers that had not seen their fold."""
 
     rows: Rows
     """The rows of the examples, ascending."""

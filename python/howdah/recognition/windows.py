@@ -18,7 +18,7 @@ from howdah.recognition.recording import Burst, Recording
 from howdah.recognition.rows import Floats, Mask, interpolated, mean_of_finite
 
 SENT = ("nothing", "cubic", "bbr", "other")
-"""What we sent in a step; ``Windows.sent`` holds indices of it."""
+"""The kinds of traffic we may send in a step; ``Windows.sent`` has indices of it."""
 LEAST_STEPS = 4
 LEAST_ANSWERED = 0.5
 """The least share of a window's steps that were answered."""
@@ -36,7 +36,7 @@ Fold = tuple[Rows, Rows]
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """n windows of m steps; indexing selects windows.
+    """A set of n windows of m steps; indexing selects windows.
 
     Raises HowdahError for windows of fewer than ``LEAST_STEPS`` steps.
     """
@@ -46,7 +46,7 @@ class Windows:
     lost: Floats
     """The share of each step's probes without an answer: shape (n, m)."""
     sent: NDArray[np.int8]
-    """What we sent, as indices of ``SENT``: shape (n, m)."""
+    """The traffic we sent, as indices of ``SENT``: shape (n, m)."""
     base_rtt_s: Floats
     """The RTT without a queue: shape (n,)."""
     step_s: float
@@ -240,7 +240,7 @@ def default_step_s(recordings: Sequence[Recording]) -> float:
 
 
 def sent_at(times_s: Floats, bursts: Iterable[Burst]) -> NDArray[np.int8]:
-    """What was sent at each time, as indices of ``SENT``: shape (times,)."""
+    """The traffic sent at each time, as indices of ``SENT``: shape (times,)."""
     sent = np.zeros(len(times_s), np.int8)
     for burst in bursts:
         name = burst.congestion_control

@@ -1,4 +1,4 @@
-"""What ``howdah cp SRC… DST`` names: which end is remote, and the paths as raw bytes.
+"""The ends that ``howdah cp SRC… DST`` names: which one is remote, and the paths as raw bytes.
 
 The grammar is scp's: ``[user@]host:path``, a colon before the first slash makes it remote, and
 ``./a:b`` or ``:a`` stays local. IPv6 literals stand in brackets: ``[2001:db8::1]:path``.

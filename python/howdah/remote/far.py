@@ -11,10 +11,10 @@ from howdah.remote.ssh import explain
 from howdah.remote.standby import FarSession, take
 
 TICK_S = 0.1
-"""How often progress is looked at; also the longest a signal waits for its handler."""
+"""The time between two looks at progress; also the longest that a signal waits for its handler."""
 
 CANCEL_S = 2.0
-"""Both ends have stopped this long after a cancel."""
+"""The longest that both ends take to stop after a cancel."""
 
 
 def hello(started: FarSession, far_says: Callable[[str], None]) -> FarHello:

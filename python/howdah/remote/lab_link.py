@@ -1,4 +1,4 @@
-"""What the emulated link did during a run that crosses it in a lab."""
+"""The counts of a lab's emulated link during a run that crosses it."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What crosses ``howdah._native`` during a transfer, as JSON (crates/transfer has the same in serde).
+"""The messages across ``howdah._native`` during a transfer, as JSON (crates/transfer has the same in serde).
 
 Paths are raw bytes, base64 in JSON. Missing is null. What is kept of a run (Outcome, Sample,
 HostLimits) is part of the record and defined there.
@@ -14,7 +14,7 @@ SAMPLE_EVERY_S = 0.1
 
 
 class FarHello(msgspec.Struct, frozen=True, kw_only=True):
-    """What the far end says of itself as soon as it runs."""
+    """The first message of the far end, about itself."""
 
     version: str
     limits: HostLimits
@@ -27,7 +27,7 @@ class FarHello(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """What to copy. Destinations mean what they mean to ``cp -r``."""
+    """The files to copy. Destinations mean what they mean to ``cp -r``."""
 
     direction: Literal["push", "pull"]
     sources: list[bytes]
@@ -48,7 +48,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Steering(msgspec.Struct, frozen=True, kw_only=True):
-    """How the open streams send from now on. Each steering is whole: the last one counts."""
+    """A change of how the open streams send. Each steering is whole: the last one counts."""
 
     congestion_control: str | None = None
     """The control as Linux names it at the sender; null keeps the one there is."""
@@ -57,7 +57,7 @@ class Steering(msgspec.Struct, frozen=True, kw_only=True):
     pacing_bps: int | None = None
     """The most that each stream sends, bits per second; null: without a bound."""
     why: str
-    """For the record: words of a ``values.reason.Reason``, or a caller's own."""
+    """The reason for the record: words of a ``values.reason.Reason``, or a caller's own."""
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,10 +80,10 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Segments sent again, over all streams."""
     rtt_s: float | None = None
     acked_bytes: list[int] = []
-    """What the far kernel has acknowledged of each stream, payload and what goes with it, at ``acked_s``."""
+    """The bytes that the far kernel has acknowledged, by stream, payload and overhead, at ``acked_s``."""
     acked_s: float = 0.0
     """A time on the sender's clock; only differences mean anything."""
     current: str | None = None
     """The printable name of a file on its way."""
     latest: Change | None = None
-    """What came of the last steering that has taken effect or was refused; null before the first."""
+    """The result of the last steering that has taken effect or was refused; null before the first."""

@@ -33,7 +33,7 @@ _OVERTAKEN = "already exists, disabling multiplexing"
 """Part of what an ssh writes that began as another one did; it goes on by itself, so nobody is told."""
 _ALIVE_S = 5
 KEPT_BYTES = 8192
-"""How much is kept of the beginning of standard error, and as much of its end."""
+"""The bytes kept of the beginning of standard error, and as many of its end."""
 _PIPE_BYTES = 2**20
 _DRAIN_S = 0.05
 """The longest time at once for a far end that writes without end; progress is shown meanwhile."""
@@ -42,12 +42,12 @@ _UNSET = "/howdah/unset"
 _ASKED = (
     f"Include ~/.ssh/config\nInclude /etc/ssh/ssh_config\nHost *\nControlMaster auto\nControlPath {_UNSET}\n"
 )
-"""What ssh reads by itself, and behind it what shows that none of it spoke of shared connections.
+"""The files that ssh reads by itself, then options that show whether those set shared connections.
 
 ssh takes the first value of each key, and prints the default of a key like a value that was set.
 """
 _SOCKET_PATH_MAX = 108 - 18
-"""sockaddr_un, less what ssh appends while it makes the socket."""
+"""The length of a path in sockaddr_un, less what ssh appends while it makes the socket."""
 _LAST_BYTES_MAX = 400
 
 _LOGIN = "{host} refuses the login; make this work first: ssh {host} true"
@@ -74,7 +74,7 @@ _CAUSES = {
     "permission denied": _LOGIN,
     "too many authentication failures": _LOGIN,
 }
-"""What ssh writes (any version since 6.0, in English: it has no translations), and what the user is told."""
+"""The errors of ssh (any version since 6.0; it has no translations), and what the user is told."""
 
 
 Pipes = namedtuple("Pipes", ["read_fd", "write_fd", "stderr_fd", "pidfd"])
@@ -82,7 +82,7 @@ Pipes.__doc__ = "A running ssh: output, input and standard error of the far end,
 
 
 class Login:
-    """How this user's ssh reaches a host."""
+    """The way in which this user's ssh reaches a host."""
 
     def __init__(self, host: str) -> None:
         """Asks ssh what it would do."""
@@ -174,7 +174,7 @@ class FarProcess:
         self._status: int | None = None
 
     def exit_status(self, timeout_s: float) -> int | None:
-        """ssh's exit code, -N when signal N ended it, None while it runs."""
+        """The exit code of ssh, -N when signal N ended it, None while it runs."""
         if self._status is None and readable(self._pidfd, timeout_s):
             self._status = _status(self._pidfd)
         return self._status
@@ -216,7 +216,7 @@ class FarProcess:
 
 
 def explain(host: str, status: int | None, stderr: str) -> str:
-    """What happened to ``ssh HOST howdah serve``, given its exit status and standard error."""
+    """Explains how ``ssh HOST howdah serve`` ended, given its exit status and standard error."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     last = printable(lines[-1], _LAST_BYTES_MAX) if lines else "it said nothing"
     match status:
@@ -242,7 +242,7 @@ def explain(host: str, status: int | None, stderr: str) -> str:
 
 
 def keep_s() -> int:
-    """How long a login and a far end are kept after a copy, in seconds. Raises HowdahError."""
+    """The seconds that a login and a far end are kept after a copy. Raises HowdahError."""
     text = os.environ.get("HOWDAH_SSH_KEEP_S", str(KEEP_S))
     if not text.isdecimal():
         raise HowdahError(f"HOWDAH_SSH_KEEP_S is {text!r}; give whole seconds, 0 to keep no connection")
@@ -261,7 +261,7 @@ def _status(pidfd: int) -> int:
 
 
 def _effective_config(ssh: list[str], host: str) -> dict[str, str]:
-    """What ssh resolves for this host; empty when ssh itself refuses (starting it will say why)."""
+    """The configuration that ssh resolves for this host; empty when ssh refuses (its start says why)."""
     asked = os.memfd_create("howdah-ssh")
     try:
         os.write(asked, _ASKED.encode())

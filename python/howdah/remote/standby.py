@@ -21,7 +21,7 @@ from howdah import HowdahError, __version__, _native, interrupt
 from howdah.remote import endpoints, ssh
 
 _WORD_S = 1.0
-"""How long either side of the socket may take to say its one word."""
+"""The longest that either side of the socket may take to say its one word."""
 _KEY_BYTES_MAX = 2**16
 
 

@@ -1,4 +1,4 @@
-"""Where figures are drawn: sizes, styles that can be told apart in grey, and SVG or PNG out.
+"""The canvas of figures: sizes, styles that can be told apart in grey, SVG and PNG.
 
 All colours are of one small palette, so that a page can exchange them for those of a dark screen.
 """

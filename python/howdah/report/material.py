@@ -1,4 +1,4 @@
-"""What statements and figures are made from: a path's cells, what was fitted to them, and their traces."""
+"""The material of statements and figures: a path's cells, what was fitted to them, and their traces."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,1 +1,1 @@
-"""Steering a copy on a shared path: who else is there, and how to send beside them."""
+"""Steering a copy on a shared path: recognising who else is there, and choosing how to send beside them."""

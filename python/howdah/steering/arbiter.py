@@ -1,4 +1,4 @@
-"""When a transfer changes how it sends: late enough, sure enough, and back when it brought nothing.
+"""Decides when a transfer changes how it sends: late enough, sure enough, and back where nothing was gained.
 
 - Who is there cannot be recognised behind many streams of our own: models are trained beside one. So it first
   sends by as few as can do, which is fair in any case, and stays so while that has enough and who is there is
@@ -45,7 +45,7 @@ from howdah.values.reason import Reason, Why
 
 
 class Command(NamedTuple):
-    """How the streams are to send from now on, and for what."""
+    """A change of how the streams send, and its reason."""
 
     event: Event
     choice: Choice
@@ -54,11 +54,11 @@ class Command(NamedTuple):
     """The choice that halving leads to; None: the choice stays, and a bound moves."""
     preference: Preference | None = None
     begin_bps: float | None = None
-    """What paced streams begin with, together; None: their share."""
+    """The rate that paced streams begin with, together, bits per second; None: their share."""
 
 
 class Period(NamedTuple):
-    """How it was sent from one instant on, and what that gave."""
+    """The choice from one instant on, and what it gave."""
 
     t_s: float
     choice: Choice
@@ -68,7 +68,7 @@ class Period(NamedTuple):
     probability: float | None
     before: Throughput | None
     after: Throughput | None
-    """What it gave; None: it had no time to settle."""
+    """The throughput that it gave; None: it had no time to settle."""
     undone: str | None
     """The reason why it was not kept; None: it was."""
     paced: bool = False
@@ -89,7 +89,7 @@ class ChangeArbiter:
     target: Choice
     """The choice that halving leads to; else the current one."""
     able: bool = True
-    """Somebody could tell who is there, if we sent by few streams."""
+    """Whether a model could tell who is there, if we sent by few streams."""
     belief: Belief = NOT_KNOWN
     verdicts: int = 0
     asked: int = 0
@@ -100,17 +100,17 @@ class ChangeArbiter:
     reason: Why | None = None
     """The reason for the last change."""
     default_bps: float | None = None
-    """What the fair default gave when it was in use last."""
+    """The rate of the fair default when it was in use last, bits per second."""
     asks_s: float = 0.0
     """The path is not probed for exclusivity earlier."""
     measured: dict[Kind, dict[Choice, float]] = field(default_factory=dict)
     failures: int = 0
     cooldown_until_s: float = 0.0
-    """Nothing is tried earlier, for something failed."""
+    """The end of a cooldown after a failure; nothing is tried earlier."""
     quiet_s: float = 0.0
     """The streams are not reduced earlier, for nobody was there."""
     room_s: float = 0.0
-    """There is no room earlier, for streams were left in order to recognise others."""
+    """The earliest time at which an empty queue counts as room: streams were given up in order to listen."""
     moved: bool = False
     periods: tuple[Period, ...] = ()
 
@@ -125,7 +125,7 @@ class ChangeArbiter:
 
     @property
     def phase(self) -> Phase:
-        """What the transfer does, but for probes."""
+        """The phase of the transfer, but for probes."""
         if self.current != self.target:
             return Phase.EASING
         if self.has_fair_pace or (self.paced and self.trial is None):
@@ -136,7 +136,7 @@ class ChangeArbiter:
 
     @property
     def current(self) -> Choice:
-        """How it is sent now."""
+        """The choice in force."""
         return self.now.current
 
     @property
@@ -153,7 +153,7 @@ class ChangeArbiter:
 
     @property
     def can_recognise(self) -> bool:
-        """Whether who is there can be told beside what we send now."""
+        """Whether others can be recognised beside what we send now."""
         return self.current.streams <= TUNED.recognise_streams or self.now.streams_fixed or self.paced
 
     @property
@@ -163,7 +163,7 @@ class ChangeArbiter:
 
     @property
     def has_fair_pace(self) -> bool:
-        """Whether they may have what others leave of the path (``pace``)."""
+        """Whether our streams may have what others leave of the path (``pace``)."""
         return self.current == self.now.fair_pace
 
     @property
@@ -177,7 +177,7 @@ class ChangeArbiter:
         return self.path.capacity.share_bps
 
     def needs_capacity(self, t_s: float) -> bool:
-        """Whether to know what the path carries would help, and nothing else changes now."""
+        """Whether it helps to measure what the path carries, and nothing else changes now."""
         # What has arrived on a path of its own is known better than by dips.
         if not (self.policy.paces and self.path.path.finely) or self.exclusive:
             return False
@@ -209,7 +209,7 @@ class ChangeArbiter:
 
     @property
     def capacity_bps(self) -> float | None:
-        """What the path carries, at least."""
+        """The least that the path carries, bits of payload per second."""
         return self.path.capacity.rate_bps
 
     def capacity_probed(self, capacity_bps: float) -> "ChangeArbiter":
@@ -269,7 +269,7 @@ class ChangeArbiter:
         )
 
     def look(self, look: Look, path: PathState) -> "Decided":
-        """What to change now, by the next look at a path that is known so."""
+        """Decides what to change now, after the next look at a path in this state."""
         return self.add(look, path).decide(look)
 
     def add(self, look: Look, path: PathState) -> "ChangeArbiter":
@@ -378,7 +378,7 @@ class ChangeArbiter:
         return self.path.meter.over(max(self._begun(), t_s - TUNED.look_back_s), t_s)
 
     def _settled(self, t_s: float) -> Throughput | None:
-        """What this choice has had lately, once it has settled for long enough."""
+        """The recent throughput of this choice, once it has settled for long enough."""
         at_target = self.current == self.target
         return self._lately(t_s) if at_target and t_s - self._begun() >= self._judge_s else None
 
@@ -530,16 +530,16 @@ _MOVES: dict[Event, Callable[[ChangeArbiter, Look, Throughput | None], Decided]]
     Event.EASE: ChangeArbiter._ease,
     Event.REDUCE: ChangeArbiter._reduce,
 }
-"""How the arbiter makes each of its moves."""
+"""The method that makes each move."""
 
 
 def _to_recognise(few: Choice, before: Choice) -> Preference:
-    """Nobody is known yet; somebody may be there, who is then due half."""
+    """The preference for few streams: nobody is known yet; somebody may be there, who is then due half."""
     return Preference(few, "nobody", 0.0, 0.0, few.streams / before.streams, 0.5)
 
 
 def _step(now: Choice, target: Choice) -> Choice:
-    """Half of the streams at the least, unless the target is sent in another way."""
+    """Halves the streams at most, unless the target has another congestion control."""
     if now.congestion_control != target.congestion_control or target.is_bbr:
         return target
     return target._replace(streams=max(target.streams, now.streams // 2))

@@ -1,4 +1,4 @@
-"""What a path carries that others fill as well: told by sending a little less for a moment.
+"""Measures what a path carries that others fill as well, by sending a little less for a moment.
 
 While a bottleneck has a queue, a round trip is what all have on its way, over what the path carries (Little's
 law). Others keep what they have there, but for their growth, which is known from the moment before. So where
@@ -36,10 +36,10 @@ class Dip(NamedTuple):
     bound_bps: float
     """The bound of all streams together."""
     rtt_s: float | None
-    """What the round trip would have been at its least, by how it grew before."""
+    """The least round trip without the dip, by how round trips grew before."""
     least_rtt_s: float | None
     capacity_bps: float | None
-    """What the path carries; None: round trips did not answer to the dip."""
+    """The capacity of the path; None: round trips did not answer to the dip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class CapacityProbe:
 
     @property
     def capacity_bps(self) -> float | None:
-        """What the path carries, in bits of payload a second; None as long as that is not known."""
+        """The capacity of the path in bits of payload a second; None as long as that is not known."""
         told = sorted(self._told_clearly(self.first))
         if len(told) < 2 and self._used_up:
             # One clear dip and some that are small: nothing better will come.
@@ -76,7 +76,7 @@ class CapacityProbe:
 
     @property
     def done(self) -> bool:
-        """Another dip would tell no more."""
+        """Whether another dip would tell no more."""
         return self._used_up or len(self._told_clearly(self.again_from)) >= TUNED.dips_most
 
     @property
@@ -164,7 +164,7 @@ class CapacityProbe:
         return [each for each in told if each[1] >= TUNED.dip_clear * most_s]
 
     def _told_at_all(self, first: int) -> list[tuple[float, float]]:
-        """What dips from that one on have told, and by what drop."""
+        """The capacities that dips from that one on have told, and by what drop."""
         return [
             (dip.capacity_bps, dip.rtt_s - dip.least_rtt_s)
             for dip in self.dips[max(1, first) :]

@@ -1,4 +1,4 @@
-"""What is measured of one transfer, fed to the machine, and what the machine did, told for the record."""
+"""Feeds what is measured of one transfer to the machine, and records what the machine did."""
 
 import msgspec
 import numpy as np
@@ -22,11 +22,11 @@ from howdah.values.record import Change, Dip, Had, HeardThen, Listened, RouteMov
 KNOWN = ("cubic", "bbr")
 """The controls that policies know of."""
 _MOST = 1000
-"""Changes of mind that are kept."""
+"""The most changes of belief that are kept for the record."""
 
 
 class SharedPathController:
-    """Feeds the machine of one transfer. Raises HowdahError when nobody can be asked who is there."""
+    """Feeds the machine of one transfer. Raises HowdahError where no model can say who is there."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class SharedPathController:
         self._round_trips.use_source(source)
 
     def look(self, now: Progress) -> Steering | None:
-        """What to change now. Raises HowdahError when nobody can be asked who is there."""
+        """Decides what to change now. Raises HowdahError where no model can say who is there."""
         self._meter.add(now)
         self._rates.add(now.acked_s, now.acked_bytes)
         if now.latest is not None and now.latest != self._latest:

@@ -40,7 +40,7 @@ class ExclusivityProbe:
     less_bps: float = 0.0
     """The bound that ends the queue."""
     most_bps: tuple[float, ...] = ()
-    """What each stream has a window for."""
+    """The rate that the window of each stream allows."""
     less: float = 0.0
     eased: int = 0
     queue_s: float = 0.0
@@ -60,7 +60,7 @@ class ExclusivityProbe:
         return replace(self, moved=self.finding)
 
     def each_bps(self, bound_bps: float) -> float:
-        """What each stream is to be paced to, so that together they have that bound."""
+        """The rate that each stream is to be paced to, so that together they have that bound."""
         return level_bps(self.most_bps, bound_bps) * (1 - self.less) ** self.eased
 
     def begin(
@@ -89,7 +89,7 @@ class ExclusivityProbe:
         return replace(self, step=None if over else self.step, since_s=t_s, queued_s=t_s)
 
     def look(self, t_s: float, rtt_s: float | None, base_rtt_s: float) -> "tuple[ExclusivityProbe, Answer]":
-        """What is known by the latest round trip. A bound in force goes on where nobody else is there."""
+        """Judges by the latest round trip. A bound in force goes on where nobody else is there."""
         if self.step is None:
             return self, _NOTHING
         if self.step == "back":

@@ -36,7 +36,7 @@ class Listening:
         self._not_by_icmp: str | None = None
         self._before: list[RttSample] = []
         self._before_s = 0.0
-        """Nothing had been sent until then."""
+        """The time until which nothing had been sent."""
         self._few: Steering | None = None
         self._began: Change | None = None
         self._moving_s: float | None = None
@@ -44,7 +44,7 @@ class Listening:
         self._ended: str | None = None
 
     def __call__(self, now: Progress) -> Steering | None:
-        """How to send from now on; None: as before."""
+        """Answers progress with a steering; None: nothing changes."""
         if self._ended is not None:
             return None
         if self._source is None:
@@ -68,7 +68,7 @@ class Listening:
             self._source.close()
 
     def to_record(self) -> Listened:
-        """What was recognised and done, for the record."""
+        """The recognised classes and the changes, for the record."""
         told = Listened(
             by=self._source.by if self._source and (self._controller or self._began) else None,
             not_by_icmp=self._not_by_icmp,

@@ -28,7 +28,7 @@ BOUNDS = frozenset({Event.PROBE_CAPACITY, Event.PROBE_EXCLUSIVITY, Event.BOUND, 
 
 
 class Settled(NamedTuple):
-    """What came of the command in flight."""
+    """The result of the command in flight."""
 
     change: Change
     now_s: float
@@ -68,7 +68,7 @@ class Tick(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """Nobody can be asked who is there any more."""
+    """The observation that no model can say who is there any more."""
 
     problem: str
 
@@ -93,7 +93,7 @@ class State:
     pace: Pace | None = None
     start: Start | None = None
     begin_bps: float | None = None
-    """What streams that are paced next begin with, together; None: their share."""
+    """The rate that the streams paced next begin with, together; None: their share."""
 
     @classmethod
     def begin(cls, policy: Policy, now: Situation, began: str | None, *, reno_starts: bool) -> "State":
@@ -301,7 +301,7 @@ def _probe_exclusivity(state: State, tick: Tick) -> Stepped:
 
 
 def _bound(state: State, tick: Tick) -> Stepped:
-    """Another bound of paced streams, by what others leave."""
+    """Moves the bound of paced streams by what others leave."""
     pace, arbiter, rtt_s, rates_bps = state.pace, state.arbiter, tick.rtt_s, tick.rates_bps
     base_s, carries_bps = tick.base_rtt_s, arbiter.capacity_bps
     if pace is None or not arbiter.has_fair_pace:

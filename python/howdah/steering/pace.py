@@ -66,7 +66,7 @@ class Pace:
     def look(
         self, t_s: float, rtt_s: float, rates_bps: Sequence[float], path: Path
     ) -> "tuple[Pace, float | None]":
-        """What each stream is to be paced to next, where that changes, by round trips and rates of late."""
+        """The next rate to pace each stream to, where that changes, by recent round trips and rates."""
         if t_s < self.free_s:
             return self, None
         had_bps = sum(rates_bps)

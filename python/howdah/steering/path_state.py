@@ -1,4 +1,4 @@
-"""What is known of the path by now: round trips, what it carries, and what part of it we have. Pure."""
+"""The state of the path as it is known: round trips, capacity, and the part of it that we have. Pure."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -22,7 +22,7 @@ class PathState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PathCapacity:
-    """What one path carries."""
+    """The capacity of one path."""
 
     peak: Peak = NO_PEAK
     sharers: int = 2
@@ -39,7 +39,7 @@ class PathCapacity:
 
     @property
     def rate_bps(self) -> float | None:
-        """What the path carries at least; None where nothing is known."""
+        """The least that the path carries, bits per second; None where nothing is known."""
         return max(self.peak.rate_bps or 0.0, self.probed_bps or 0.0) or None
 
     @property
@@ -70,7 +70,7 @@ UNKNOWN = PathCapacity()
 
 @dataclass(frozen=True, slots=True)
 class PathShare:
-    """What part of a path one transfer has."""
+    """The part of a path that one transfer has."""
 
     path: PathState
     meter: Meter = NO_LOOKS
@@ -82,7 +82,7 @@ class PathShare:
 
     @property
     def lately(self) -> Throughput | None:
-        """What we had in the last seconds."""
+        """Our throughput in the last seconds."""
         return self.meter.lately(TUNED.path_lately_s)
 
     @property

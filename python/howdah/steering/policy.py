@@ -1,4 +1,4 @@
-"""What a policy is: it says how it would send beside those who are believed to be there, and no more.
+"""The interface of policies. A policy says how it would send beside the background recognised, and no more.
 
 When a change is made, kept and undone is the same for all of them (``arbiter``). ``Paper`` is the rule of
 Anvari, Huard, Lu, *Optimization through protocol selection* (Computers 2021, 10, 76): beside any BBR send by
@@ -35,7 +35,7 @@ from howdah.values.plan import Plan
 
 
 class Situation(NamedTuple):
-    """What a choice depends on beside who is there."""
+    """The values that a choice depends on, beside who is there."""
 
     current: Choice
     default: Choice
@@ -43,9 +43,9 @@ class Situation(NamedTuple):
     controls: tuple[str, ...]
     """The controls that the sender may use, of those policies know; the default's is one of them."""
     stream_most_bps: float
-    """What the window of one stream carries at most."""
+    """The most that the window of one stream carries, bits per second."""
     streams_fixed: bool = False
-    """Somebody has said how many."""
+    """Whether the user has set the number of streams."""
     queue_bdp: float = 1.0
     """The queue of the bottleneck when it is full, in bandwidth × delay."""
     capacity_bps: float | None = None
@@ -58,7 +58,7 @@ class Situation(NamedTuple):
 
 
 class Preference(NamedTuple):
-    """What a policy would do."""
+    """A choice that a policy prefers."""
 
     choice: Choice
     kind: Kind
@@ -66,7 +66,7 @@ class Preference(NamedTuple):
     probability: float
     """The probability of that kind."""
     gain: float
-    """What it is worth more than what is done now, 0..1."""
+    """The value above that of the choice in force, 0..1."""
     growth: float
     """The rate expected, as a multiple of the one now."""
     fair_share: float
@@ -74,7 +74,7 @@ class Preference(NamedTuple):
 
 
 class Policy(Protocol):
-    """Says how to send."""
+    """The call that is a policy."""
 
     @property
     def paces(self) -> bool:
@@ -82,11 +82,11 @@ class Policy(Protocol):
         ...
 
     def __call__(self, belief: Belief, now: Situation) -> Preference | None:
-        """What it would do; None: it cannot tell."""
+        """The choice it prefers; None: it cannot tell."""
 
 
 class SteeringRequest(NamedTuple):
-    """What was asked for, and what can be had."""
+    """The request for steering: what was asked for, and what can be had."""
 
     plan: Plan
     fairness: float
@@ -96,7 +96,7 @@ class SteeringRequest(NamedTuple):
     """The controls that the sender may use."""
     streams_fixed: bool
     stream_most_bps: float
-    """What the window of one stream carries at most."""
+    """The most that the window of one stream carries, bits per second."""
     rtt_s: float | None
     addresses: list[str]
     """The addresses where the data goes, the likeliest first."""
@@ -235,12 +235,12 @@ def _shares(choice: Choice, who: Background, now: Situation) -> Shares:
 
 
 def _all_measured(now: Situation) -> bool:
-    """What senders that do not yield leave free is known only by trying."""
+    """Whether every control was measured: what senders that do not yield leave is known only by trying."""
     return {choice.congestion_control for choice in now.measured} >= set(now.controls)
 
 
 def _capacity(likely: dict[Background, float], now: Situation) -> float | None:
-    """What the path carries, from the most that was had and from shares that are equal."""
+    """The capacity of the path, from the most that was had and from shares that are equal."""
     if now.fair_pace is not None:
         return now.capacity_bps
     who = max(likely, key=lambda each: likely[each])

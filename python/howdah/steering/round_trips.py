@@ -40,7 +40,7 @@ class Verdict(Protocol):
 
 
 class CannotTell(Protocol):
-    """Nothing can be said."""
+    """The answer where a series cannot be judged."""
 
     @property
     def why(self) -> str:
@@ -48,8 +48,8 @@ class CannotTell(Protocol):
 
 
 Recogniser = Callable[[Floats, Floats, float, Mapping[str, int]], Verdict | CannotTell]
-"""Called with the times and RTTs of the last samples (NaN: no answer), the base RTT, and our own streams by
-congestion control. Raises HowdahError when what it has learnt from is damaged."""
+"""Judges the times and RTTs of the last samples (NaN: no answer), the base RTT, and our own streams by
+congestion control. Raises HowdahError where its model is damaged."""
 
 
 def overloads(times_s: Floats, rtt_s: Floats, base_rtt_s: float) -> int:
@@ -153,11 +153,11 @@ class RoundTrips:
         self._samples.clear()
 
     def begin(self, from_s: float) -> None:
-        """Nothing before ``from_s`` is judged any more, for it was sent in another way."""
+        """Forgets what was seen before ``from_s``, for it was sent in another way."""
         self._from_s = from_s
 
     def verdict(self, now_s: float, ours: Mapping[str, int]) -> Verdict | CannotTell | None:
-        """Who is there; None when it is not time to ask. Raises HowdahError when nobody can be asked."""
+        """The verdict on who is there; None when none is due. Raises HowdahError where no model can judge."""
         base_s = self.base_rtt_s
         if now_s - self._judged_s < TUNED.verdict_every_s or base_s is None:
             return None

@@ -1,4 +1,4 @@
-"""Who else is on a path, what part of it a way to send gets beside them, and what that is worth.
+"""Backgrounds of a path, the part of it that a choice gets beside each, and what that is worth.
 
 Streams that yield to loss share equally, and so do BBR's. Between both, BBR takes what its own window lets
 it, however many the others are: Ware, Mukerjee, Seshan, Sherry, *Modeling BBR's interactions with loss-based
@@ -25,7 +25,7 @@ from typing import Literal, NamedTuple
 from howdah.steering.tunables import TUNED
 
 Kind = Literal["nobody", "loss", "bbr", "udp"]
-"""What matters most: who does not yield, else who runs BBR, else who yields to loss."""
+"""The most important kind in a background: who does not yield, else who runs BBR, else who yields to loss."""
 
 NOBODY = "nobody"
 _STREAMS = re.compile(r"(?:(\d{1,4}) +)?([a-z][a-z0-9_-]*)")
@@ -42,7 +42,7 @@ class Background(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """What it is taken for."""
+        """The kind that the background is taken for."""
         if self.udp:
             return "udp"
         return "bbr" if self.bbr else "loss" if self.loss else "nobody"
@@ -67,7 +67,7 @@ def background(label: str) -> Background:
 
 
 class Belief(NamedTuple):
-    """How likely each class is; what is left to one is something never seen, or not known."""
+    """The probability of each class; what is left to one is something never seen, or not known."""
 
     classes: Mapping[str, float]
 
@@ -179,12 +179,12 @@ def shares(choice: Choice, background: Background, queue_bdp: float, capacity_bp
 
 
 def without_us(background: Background, queue_bdp: float) -> Shares:
-    """What the others have without us."""
+    """The rate that the others have without us, as a share of the path."""
     return shares(Choice("cubic", 0), background, queue_bdp, None)
 
 
 def _used(streams: int, queue_bdp: float) -> float:
-    """What CUBIC uses of a path of its own: the mean between a cut of one stream and a full queue."""
+    """The part of its own path that CUBIC uses: the mean between a cut of one stream and a full queue."""
     after_cut = min(1.0, (1 + queue_bdp) * (1 - (1 - TUNED.cubic_cut) / max(1, streams)))
     return (1 + after_cut) / 2
 
@@ -196,7 +196,7 @@ def jain(rates: Sequence[float]) -> float:
 
 
 def harm(with_us: Sequence[float], without: Sequence[float]) -> float:
-    """What others lose beyond what a fair newcomer takes, of what that leaves them: the most, 0..1."""
+    """The most that one of the others loses, as a share of what a fair newcomer would leave it: 0..1."""
     left = len(without) / (len(without) + 1)
     lost = [
         max(0.0, 1 - now / (before * left))

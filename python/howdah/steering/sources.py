@@ -1,4 +1,4 @@
-"""Where round trips come from: ICMP echo where the far end answers it, else the transfer's own streams.
+"""Sources of round trips: ICMP echo where the far end answers it, else the transfer's own streams.
 
 On a path where nobody sends round trips differ by what the hosts do, some tenths of a millisecond. Any queue
 that others fill, or any round trip beyond the least that is known, is more than that. Who it is would take
@@ -31,7 +31,7 @@ class RttSample(NamedTuple):
 
 
 class RttSource(Protocol):
-    """Gives round trips."""
+    """A source of round trips."""
 
     by: By
     step_s: float
@@ -42,7 +42,7 @@ class RttSource(Protocol):
         """The samples since the last call; ``rtt_s`` is what the streams say now."""
 
     def why_silent(self) -> str | None:
-        """Why no sample will come; None: some come, or may yet."""
+        """The reason why no sample will come; None: some come, or may yet."""
 
     def close(self) -> None:
         """Closes the source."""
@@ -88,7 +88,7 @@ class EchoSource:
 
 
 class StreamSource:
-    """What the transfer's own streams say, smoothed by the kernel, every 100 ms."""
+    """The round trips of the transfer's own streams, smoothed by the kernel, every 100 ms."""
 
     by: By = "tcp_info"
     step_s = TUNED.tcp_info_step_s
@@ -103,7 +103,7 @@ class StreamSource:
         return None
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Closes nothing, for nothing is open."""
 
 
 def best_source(names: list[str]) -> tuple[RttSource, str | None]:

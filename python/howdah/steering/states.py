@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Phase(StrEnum):
-    """What a transfer does at the moment; ``_DOES`` has it in words."""
+    """The phase of a transfer at the moment; ``_DOES`` has it in words."""
 
     PLANNED = "Planned"
     EASING = "Easing"
@@ -23,7 +23,7 @@ class Phase(StrEnum):
 
 
 class Event(StrEnum):
-    """What leads from one phase to another: a move of its own, or something that happened."""
+    """The cause of a transition: a move of the arbiter, or something that happened."""
 
     RELEASE = "the route has changed: no bound of another path"
     GROW = "there is room: twice the streams"
@@ -43,7 +43,7 @@ class Event(StrEnum):
 
 
 class Transition(NamedTuple):
-    """From each of these phases an event leads to one of those."""
+    """An event leads from each of these phases to one of those."""
 
     phases: tuple[Phase, ...]
     event: Event
@@ -88,7 +88,7 @@ TRANSITIONS = (
     Transition((_P.STARTING,), Event.REFUSED, (_P.PACED,)),
     Transition((*_FREE, *_PACED, _P.PROBING_CAPACITY, _P.PROBING_EXCLUSIVITY), Event.FAIL, (_P.ENDED,)),
 )
-"""Where a phase considers several moves the first that can be made counts."""
+"""All transitions. Where a phase considers several moves the first that can be made counts."""
 
 
 def moves(phase: Phase) -> tuple[Event, ...]:

@@ -1,4 +1,4 @@
-"""What a transfer has had, over any span of the last minute, and what each of its streams has had of late."""
+"""Throughput of a transfer over any span of the last minute, and recent rates of each of its streams."""
 
 from bisect import bisect_left, bisect_right
 from collections import deque
@@ -23,11 +23,11 @@ class Look(NamedTuple):
     left_s: float | None = None
     """The time until its end at the rate it has; None: not known."""
     acked: tuple[float, int] | None = None
-    """What the far kernel had acknowledged, in bytes, after a time on the sender's clock; None: not known."""
+    """The bytes that the far kernel had acknowledged at a time on the sender's clock; None: not known."""
 
 
 class Throughput(NamedTuple):
-    """What was had over a span."""
+    """The throughput over a span."""
 
     rate_bps: float
     rtt_s: float | None
@@ -53,7 +53,7 @@ class Meter:
         return Meter(looks, times)
 
     def over(self, begin_s: float, end_s: float) -> Throughput | None:
-        """What was had between these; None where that is too short, or nothing is known of it."""
+        """The throughput between these times; None where the span is too short, or nothing is known of it."""
         times = self.times
         first, last = bisect_left(times, begin_s - _ROUNDED), bisect_right(times, end_s + _ROUNDED) - 1
         if last <= first or times[last] - times[first] < TUNED.span_least_s:
@@ -70,7 +70,7 @@ class Meter:
         )
 
     def lately(self, span_s: float) -> Throughput | None:
-        """What was had in the last seconds; None where that is not known."""
+        """The throughput of the last seconds; None where that is not known."""
         return self.over(self.times[-1] - span_s, self.times[-1]) if self.times else None
 
     def longest_rtt_s(self, begin_s: float, end_s: float) -> float | None:
@@ -103,7 +103,7 @@ class Peak:
         return replace(peak, rate_bps=max(self.rate_bps or 0.0, peak._arrives(look)) or None)
 
     def _arrives(self, look: Look) -> float:
-        """What arrives now, without what was held back before; 0 where that is not known."""
+        """The rate of arrival, without what a hole held back before; 0 where that is not known."""
         # Only over a whole span: of a shorter one the begin of a burst may be missing.
         known_s, clean_s = look.t_s - self.meter.times[0], TUNED.peaks * TUNED.peak_s + TUNED.hole_s
         if known_s >= clean_s and self._resent(look.t_s - clean_s) == 0:
@@ -124,7 +124,7 @@ NO_PEAK = Peak()
 
 
 class Bound(NamedTuple):
-    """What each stream may have."""
+    """The rate that each stream may have."""
 
     each_bps: float | None
     """The bound of each stream; None: no bound."""
@@ -137,14 +137,14 @@ class Rates:
         self._acked: deque[tuple[float, tuple[int, ...]]] = deque()
 
     def add(self, t_s: float, acked_bytes: Sequence[int]) -> None:
-        """What each stream had had acknowledged by then, on a clock of its own."""
+        """Takes the bytes acknowledged of each stream by then, on a clock of its own."""
         if not self._acked or t_s > self._acked[-1][0]:
             self._acked.append((t_s, tuple(acked_bytes)))
         while self._acked[-1][0] - self._acked[0][0] > TUNED.rates_kept_s:
             self._acked.popleft()
 
     def each_bps(self, span_s: float) -> list[float] | None:
-        """What each has had in so many seconds or a little more; None where that is not known."""
+        """The rate of each stream over so many seconds or a little more; None where that is not known."""
         newest_s, newest = self._acked[-1] if self._acked else (0.0, ())
         oldest = next((each for each in reversed(self._acked) if newest_s - each[0] >= span_s), None)
         if oldest is None or not newest or len(oldest[1]) != len(newest):
@@ -155,7 +155,7 @@ class Rates:
         ]
 
     def all_bps(self, rtt_s: float) -> float | None:
-        """What they have together now; None where that is not known."""
+        """The rate of all streams together now; None where that is not known."""
         each = self.each_bps(lately_s(rtt_s))
         return None if each is None else sum(each)
 
@@ -166,10 +166,10 @@ def lately_s(rtt_s: float) -> float:
 
 
 def level_bps(most_bps: Iterable[float], bound_bps: float, uneven_most: float = TUNED.uneven_most) -> float:
-    """What each stream may have, so that all have ``bound_bps`` where windows let each have so much at most.
+    """The rate that each stream may have, so that all have ``bound_bps`` where windows allow each so much.
 
-    An equal part at least; where they cannot have it what the fastest may, and ``uneven_most`` times an equal
-    part at most.
+    That is an equal part at least. Where the streams cannot have the bound so, it is what the fastest may
+    have, and ``uneven_most`` times an equal part at most.
     """
     left_bps, ordered = bound_bps, sorted(most_bps)
     highest_bps = uneven_most * bound_bps / len(ordered)

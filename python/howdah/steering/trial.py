@@ -10,7 +10,7 @@ from howdah.values.reason import Reason, Why
 
 
 class Trial(NamedTuple):
-    """What was changed, and what there was before."""
+    """A change on trial, and the throughput before it."""
 
     preference: Preference
     before: Throughput | None
@@ -24,7 +24,7 @@ class Trial(NamedTuple):
         default_bps: float | None,
         capacity_bps: float | None,
     ) -> Why | None:
-        """Why it is not kept, where that is so.
+        """The reason why the change is not kept; None where it is.
 
         ``kind`` is who is known to be there now, ``default_bps`` what the fair default gave when it was in
         use last, ``capacity_bps`` what the path carries at least.

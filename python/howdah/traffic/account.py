@@ -1,4 +1,4 @@
-"""What a run of background traffic did: the part of its record that other records have not.
+"""The account of a run of background traffic: the part of its record that other records have not.
 
 Bytes are payload, of UDP with the 28 bytes that each datagram begins with. Times are seconds after the
 start of the run.
@@ -12,7 +12,7 @@ from howdah.traffic.pattern import Pattern
 
 
 class SourceCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a UdpSource has done (crates/traffic/src/source.rs)."""
+    """The counts of a UdpSource (crates/traffic/src/source.rs)."""
 
     offered: int
     """Datagrams that the rate and the time asked for."""
@@ -22,7 +22,7 @@ class SourceCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SinkCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a UdpSink has counted (crates/traffic/src/sink.rs), in datagrams."""
+    """The counts of a UdpSink (crates/traffic/src/sink.rs), in datagrams."""
 
     received: int
     """Datagrams that came for the first time."""
@@ -73,7 +73,7 @@ class BlastAccount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoadAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one load."""
+    """The account of one load."""
 
     name: str
     kind: Literal["tcp", "udp", "rbudp"]

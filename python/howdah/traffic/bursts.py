@@ -1,6 +1,6 @@
-"""What active probing sends: bursts of TCP beside the probes, for what others do then tells more of them.
+"""The bursts of active probing: TCP beside the probes, for what others do then tells more of them.
 
-They are sent by what ``howdah traffic`` sends with.
+The sources of ``howdah traffic`` send them.
 
 Source: Anvari, Huard, Lu, *Optimization through Protocol Selection* (Computers 2021, 10, 76): CUBIC, BBR,
 CUBIC and nothing, 5 s each. Deviations: nothing is sent for ``QUIET_S`` before the first, so that the base

@@ -65,7 +65,7 @@ class ActivePeriod(NamedTuple):
 
 
 class Wave(msgspec.Struct, frozen=True, kw_only=True):
-    """When a load is on: from ``start_s`` to the end, or for ``on_s`` every ``every_s``."""
+    """The times at which a load is on: from ``start_s`` to the end, or for ``on_s`` every ``every_s``."""
 
     start_s: float = 0.0
     on_s: float | None = None
@@ -138,7 +138,7 @@ class Rbudp(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="rb
         return self.object_bytes * 8 / self.rate_bps
 
     def begins_s(self, now_s: float, number: int, duration_s: float) -> float | None:
-        """When object ``number``, from 0, begins if nothing is on its way at ``now_s``; null: it does not.
+        """The begin of object ``number``, from 0, if nothing is on its way at ``now_s``; null: never.
 
         An object whose first round would go on after the end does not begin.
         """

@@ -26,20 +26,20 @@ class TrafficRequest(NamedTuple):
 
 
 class TrafficDisplay:
-    """Where a person watches; this one shows nothing."""
+    """The display of a run of traffic. This one shows nothing."""
 
     def begins(self) -> None:
-        """Called once when all far ends are there."""
+        """Shows that all far ends are there; called once."""
 
     def progress(self, now_s: float, samples: dict[str, LoadSample]) -> None:
-        """Called often, with the last sample of each load."""
+        """Shows the last sample of each load; called often."""
 
     def close(self) -> None:
         """Ends the display."""
 
 
 class TrafficResult(NamedTuple):
-    """How a run of traffic ended."""
+    """The result of a run of traffic."""
 
     record: Record
     file: Path | None
@@ -49,7 +49,7 @@ class TrafficResult(NamedTuple):
 
 
 class _TrafficRun:
-    """What is known of the run so far; it becomes the record however far the run came."""
+    """The state of the run so far; it becomes the record however far the run came."""
 
     def __init__(self, request: TrafficRequest) -> None:
         self.request = request

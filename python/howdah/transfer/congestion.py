@@ -1,4 +1,4 @@
-"""Which congestion control a name means to the sender: the kernel's own where it has one, else howdah's.
+"""Resolves a congestion control's name at the sender: the kernel's own where it has one, else howdah's.
 
 Howdah's program is loaded on this host where the user may, and stays loaded. On a far host that sends, it has
 to be loaded already.

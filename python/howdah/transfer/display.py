@@ -1,4 +1,4 @@
-"""What a transfer is shown by; the displays for people are in ``howdah.words``."""
+"""The interface of displays of a transfer; the displays for people are in ``howdah.words``."""
 
 import sys
 from typing import Protocol, TextIO
@@ -8,7 +8,7 @@ from howdah.values.plan import Plan
 
 
 class Display(Protocol):
-    """What a transfer calls, in its own thread, to be shown."""
+    """The calls that a transfer makes, in its own thread, to be shown."""
 
     def planned(self, decided: Plan, far: FarHello) -> None:
         """Shows the plan, once the far end has answered."""

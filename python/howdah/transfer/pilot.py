@@ -1,5 +1,5 @@
-"""What changes the streams of a transfer on its way, without reconnecting: a call that answers progress with
-a steering. A plan's schedule is one, the controller of shared paths (``howdah.steering``) another."""
+"""Pilots change the streams of a transfer on its way, without reconnecting. A pilot is a call that answers
+progress with a steering: a plan's schedule, or the controller of shared paths (``howdah.steering``)."""
 
 from collections import deque
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""What a copy is asked for: from where to where, by which plan, and who may change it on its way."""
+"""The request of a copy: from where to where, by which plan, and who may change it on its way."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -46,7 +46,7 @@ class Request(NamedTuple):
     """Seconds that the command ran before it asked for this; the record's ``connect_s`` counts them."""
     sample_every_s: float = SAMPLE_EVERY_S
     pilot: Pilot | None = None
-    """What changes the streams on their way; None: the plan's schedule, or the service of its path."""
+    """The pilot of the streams; None: the plan's schedule, or the service of its path."""
     fairness: float | None = None
     """The knob by which a copy on a shared path changes its streams beside others; None: it does not."""
     policy: "Policy | None" = None

@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 
 
 class Done(NamedTuple):
-    """How a transfer ended."""
+    """The result of a transfer."""
 
     record: Record
     file: Path | None
     """The file that holds the record; None for a dry run, or when nothing was begun."""
     exit_code: int
     archive_error: str | None
-    """Why the record could not be kept; None: it was, or was not to be."""
+    """The reason why the record could not be kept; None: it was, or was not to be."""
     stopped: BaseException | None = None
-    """What stopped it from outside: a signal, Ctrl-C or a cancelled task. The record is made all the same."""
+    """The stop from outside: a signal, Ctrl-C or a cancelled task. The record is made all the same."""
 
 
 class _Run:
-    """What is known so far, which becomes the record however far the transfer came."""
+    """The state so far, which becomes the record however far the transfer came."""
 
     def __init__(self, request: Request) -> None:
         self.request = request

@@ -1,4 +1,4 @@
-"""What differs in a copy by the kind of its path: one service a kind, which the flow (``run``) enters.
+"""Services: what differs in a copy by the kind of its path. The flow (``run``) enters one service a kind.
 
 ``howdah.values.plan.PathKind`` is the table of kinds. The service of a kind is the class ``KindOfPath`` of
 the module of that name in this package, its decider the function ``decide`` of the module of that name in
@@ -24,7 +24,7 @@ class Underway(NamedTuple):
     path: Path
     far: FarHello
     data_address: str | None
-    """Where ssh connects to, a name or an address; null when it goes through another host or a command."""
+    """The name or address that ssh connects to; null when it goes through another host or a command."""
 
 
 class Service:
@@ -57,7 +57,7 @@ class Service:
         return decide.decide(path)
 
     def pilot(self, underway: Underway, otherwise: Pilot) -> Pilot:
-        """Who changes the streams from now on; ``otherwise`` is the caller's own, or the plan's schedule."""
+        """The pilot of the streams from now on; ``otherwise`` is the caller's own, or the plan's schedule."""
         return otherwise
 
     def record(self, record: Record) -> Record:

@@ -26,7 +26,7 @@ class Burst(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Change(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What becomes of one direction ``at_ns`` after the start; a key that is absent stays as it was."""
+    """A change of one direction ``at_ns`` after the start; a key that is absent stays as it was."""
 
     at_ns: int
     rate_bps: int | None = None
@@ -34,7 +34,7 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     loss: float | None = None
     burst: Burst | None = None
     drop: int | None = None
-    """So many wire segments that leave from then on are lost; counted as ``loss``."""
+    """The number of wire segments lost from then on; they count as ``loss``."""
     outage: bool | None = None
     """True: nothing passes and what arrives is dropped; false: that is over."""
 
@@ -46,7 +46,7 @@ class Direction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The rate; null: not shaped."""
     delay_ns: int = 0
     jitter_ns: int = 0
-    """Added to the delay, packet by packet, never reordering."""
+    """The jitter added to the delay, packet by packet, never reordering."""
     queue_bytes: int | None = None
     """The size of the queue; null: one BDP of rate and RTT, 256 MiB where the rate is not shaped."""
     loss: float = 0.0
@@ -92,7 +92,7 @@ class Dropped(msgspec.Struct, frozen=True):
 
 
 class DirectionStats(msgspec.Struct, frozen=True):
-    """What one direction carried, dropped and held."""
+    """The packets that one direction carried, dropped and queued."""
 
     segments: int
     wire_bytes: int
@@ -128,11 +128,11 @@ class CableDrops(msgspec.Struct, frozen=True):
     queue: int
     """Packets lost on the way to the host, in the queue of the router's port."""
     machine: int
-    """Either way, not the LAN's doing: the machine could not take them."""
+    """The drops either way that are not the LAN's doing: the machine could not take the packets."""
 
 
 class LinkStats(msgspec.Struct, frozen=True):
-    """What the link did from its start, or from a mark, until now."""
+    """The counts of the link from its start, or from a mark, until now."""
 
     elapsed_ns: int
     device: str

@@ -8,18 +8,18 @@ from howdah.values.plan import PathKind
 from howdah.values.record import HostLimits
 
 ASSUMED_RTT_S = 0.1
-"""When nothing could measure it: a long path, because too much window costs memory and too little, rate."""
+"""The RTT where nothing could measure it: a long path, for a large window costs memory, a small one rate."""
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True):
-    """What a controller has given the sender of a guaranteed path; rates are on the wire."""
+    """The share that a controller has given the sender of a guaranteed path; rates are on the wire."""
 
     flow: str
     """The flow whose share it is, as the status of the controller calls it."""
     rate_bps: int | None
     """The rate in force now; null: the controller does not know."""
     most_bps: int
-    """What it can become: all that there is to give away."""
+    """The most that the share can become: all that there is to give away."""
     policy: str
     """The policy that gives it."""
 

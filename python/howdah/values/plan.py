@@ -18,20 +18,20 @@ from howdah.text import count
 SCHEMA = 1
 
 STREAMS_MAX = 128
-"""More connections than this gain nothing on any path the papers measured (at most 16 streams)."""
+"""The most connections. More gain nothing on any path the papers measured (at most 16 streams)."""
 
 BUFFER_BYTES_MAX = 2**30 - 1
 """The kernel doubles SO_SNDBUF and SO_RCVBUF into a signed 32-bit number (net/core/sock.c)."""
 
 BLOCK_BYTES_MIN = 256 * 1024
 BLOCK_BYTES_MAX = 64 * 1024 * 1024
-"""What the wire protocol takes (crates/wire, limits.rs)."""
+"""The largest block that the wire protocol takes (crates/wire, limits.rs)."""
 
 _MEND = "make one with: howdah cp --dry-run --json SRC DST >FILE"
 
 PathKind = Literal["shared", "dedicated", "guaranteed"]
-"""Who else may be on a path. Each kind is a module of ``howdah.decide``, which makes its plans, and a module
-of ``howdah.transfer``, which does what a copy on such a path needs beside (``howdah.transfer.service``)."""
+"""The kinds of paths, by who else may be there. Each is a module of ``howdah.decide``, which makes its plans,
+and a module of ``howdah.transfer``, the service of copies on such a path (``howdah.transfer.service``)."""
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,7 +42,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     unit: str | None = None
     """``s``, ``B``, ``b/s``, ``streams``; null for a word."""
     source: str
-    """Where it was measured or read: ``ssh connection``, ``near tcp_wmem``, a paper, a record's id."""
+    """The place it was measured or read at: ``ssh connection``, ``near tcp_wmem``, a paper, a record's id."""
 
 
 class Prediction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,18 +52,18 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     rate_mid_bps: float
     rate_high_bps: float
     duration_s: float | None = None
-    """Of the runs it rests on; of a much shorter transfer slow start is a larger part. Null when unknown."""
+    """The duration of its runs; slow start is more of a much shorter transfer. Null when unknown."""
 
 
 class Alternative(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What was considered and lost."""
+    """A configuration that was considered and lost."""
 
     what: str
     why_not: str
 
 
 class Later(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is changed while the streams are open; a key left out stays as it was before."""
+    """A change while the streams are open; a key left out stays as it was before."""
 
     at_s: Annotated[float, msgspec.Meta(gt=0)]
     """The time since the session's start, as the times of samples are."""
@@ -84,7 +84,7 @@ class Later(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def paced(most_bps: int | None) -> str:
-    """What bounds the rate of each stream, in words."""
+    """The bound on the rate of each stream, in words."""
     return "unbounded" if most_bps is None else f"paced at {format_rate(most_bps)} a stream"
 
 
@@ -99,7 +99,7 @@ class Why(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to move the data. The data plane reads everything but ``path`` and ``why``."""
+    """The plan of a transfer. The data plane reads everything but ``path`` and ``why``."""
 
     schema: int = SCHEMA
     path: PathKind = "shared"
@@ -112,7 +112,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     pacing_bps: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """SO_MAX_PACING_RATE of each stream; null = only what the congestion control paces."""
     block_bytes: Annotated[int, msgspec.Meta(ge=BLOCK_BYTES_MIN, le=BLOCK_BYTES_MAX)]
-    """What a free stream pulls at a time."""
+    """The bytes that a free stream pulls at a time."""
     changes: list[Later] = []
     """The changes of the open streams, in the order of their times: an experiment's schedule."""
     encrypt: bool = True

@@ -1,4 +1,4 @@
-"""What a probing showed, as it is kept in a record."""
+"""The results of a probing, as they are kept in a record."""
 
 from typing import Literal
 
@@ -17,9 +17,9 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     """Answers 3 s after their probes and later; these count as lost."""
     doubled: int = 0
     reordered: int = 0
-    """Answered after a later probe."""
+    """The probes answered after a later one."""
     foreign: int = 0
-    """What came and answers nothing that was sent."""
+    """The answers to nothing that was sent."""
     skipped: int = 0
     """The probes that were not sent, because this host came to them too late."""
     unstamped: int = 0
@@ -42,7 +42,7 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Burst(msgspec.Struct, frozen=True, kw_only=True):
-    """What active probing sent at one time: one TCP connection or several of one kind."""
+    """The burst that active probing sent at one time: one TCP connection or several of one kind."""
 
     start_s: float
     end_s: float
@@ -68,7 +68,7 @@ class Others(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     """Digest of its file."""
     why: str | None = None
-    """Why it cannot be told."""
+    """The reason why it cannot be told."""
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,10 +102,10 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     rtt_s: list[float | None]
     """One look in each step, at a random instant of it; null: lost, or not sent."""
     mean_of_ten_rtt_s: list[float | None]
-    """Once a second the mean of ten probes 1 ms apart; null: none was answered."""
+    """The mean of ten probes 1 ms apart, once a second; null: none was answered."""
     bursts: list[Burst] = []
     """The bursts of active probing; the queue is then also theirs."""
     others: Others | None = None
     """The class of others; null in records of a howdah that told none."""
     notes: list[str] = []
-    """What makes the figures worse than they look."""
+    """The reasons why the figures are worse than they look."""

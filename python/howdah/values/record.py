@@ -78,7 +78,7 @@ _ID = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{6}")
 
 
 class HostLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one end's kernel offers a TCP connection (read by crates/tcp, in its network namespace)."""
+    """The limits of one end's kernel for a TCP connection (read by crates/tcp, in its network namespace)."""
 
     kernel: str
     cpus: int
@@ -88,9 +88,9 @@ class HostLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The controls that a process without CAP_NET_ADMIN may choose."""
     congestion_control_default: str
     rmem_max_bytes: int
-    """Most an unprivileged SO_RCVBUF gives (the kernel then doubles it for its own overhead)."""
+    """The most that an unprivileged SO_RCVBUF gives (the kernel then doubles it for its own overhead)."""
     wmem_max_bytes: int
-    """Most an unprivileged SO_SNDBUF gives (doubled likewise)."""
+    """The most that an unprivileged SO_SNDBUF gives (the kernel doubles it too)."""
     tcp_rmem_max_bytes: int
     """The size at which autotuning of the receive buffer ends."""
     tcp_wmem_max_bytes: int
@@ -126,7 +126,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     ssthresh: int | None = None
     """Segments; null before the first loss."""
     rtt_s: float
-    """Smoothed."""
+    """The smoothed round-trip time."""
     min_rtt_s: float
     retransmissions: int
     """Segments, since the connection began."""
@@ -150,7 +150,7 @@ class StreamOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileAction(msgspec.Struct, frozen=True, kw_only=True):
-    """What a dry run would do with one file."""
+    """The action of a dry run on one file."""
 
     path: bytes
     """Relative to the destination, raw (base64 in JSON)."""
@@ -171,7 +171,7 @@ class FilesBeyond(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked of the open streams; in force from then on unless it was refused."""
+    """A change asked of the open streams; in force from then on unless it was refused."""
 
     t_s: float
     """The time since the session's start at which the sender's sockets were changed."""
@@ -183,11 +183,11 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """The bound of each stream; null: without a bound."""
     why: str
     refused: str | None = None
-    """Why all stayed as it was; null: it did not."""
+    """The reason why all stayed as it was; null: it did not."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a transfer did (made by crates/transfer)."""
+    """The outcome of a transfer (made by crates/transfer)."""
 
     direction: Literal["push", "pull"]
     bytes: int
@@ -218,14 +218,14 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Growth of the resident set, beyond socket buffers."""
     far_peak_memory_bytes: int | None = None
     dry_run_plan: list[FileAction] | None = None
-    """What a dry run would do: the first files, as many as fit into 16 MiB."""
+    """The actions of a dry run: the first files, as many as fit into 16 MiB."""
     dry_run_beyond: FilesBeyond | None = None
     """The files after those, which are only counted."""
     warnings: list[str] = []
     warnings_more: int = 0
     """Warnings that were counted and not kept; the first 4 MiB are."""
     left_out: list[str] = []
-    """Why each file or folder that could not be read is not at the receiver."""
+    """The reasons why files and folders are not at the receiver: one for each that could not be read."""
     left_out_more: int = 0
     """Files or folders likewise, beyond the first 4 MiB of reasons."""
 
@@ -295,7 +295,7 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True, rename={"traffic_class":
 
     @property
     def sent_bps(self) -> float | None:
-        """What was sent in half of the seconds at least; null when none was seen whole."""
+        """The rate sent in half of the seconds at least; null when none was seen whole."""
         sent = [sample.sent_bps for sample in self.samples if sample.t_s >= 2 and sample.sent_bps is not None]
         # Takes longer to load than all else here.
         from statistics import median  # noqa: PLC0415
@@ -315,7 +315,7 @@ class HeardThen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Had(msgspec.Struct, frozen=True, kw_only=True):
-    """What a way to send gave."""
+    """The throughput of a choice."""
 
     rate_bps: float
     rtt_s: float | None = None
@@ -343,7 +343,7 @@ class SentThen(msgspec.Struct, frozen=True, kw_only=True):
     after: Had | None = None
     """The last 10 s of it, once it had settled; null: it was too short."""
     undone: str | None = None
-    """Why it was not kept; null: it was."""
+    """The reason why it was not kept; null: it was."""
 
 
 class Dip(msgspec.Struct, frozen=True, kw_only=True):
@@ -356,7 +356,7 @@ class Dip(msgspec.Struct, frozen=True, kw_only=True):
     bound_bps: float
     """The bound of the rate in the dip."""
     rtt_s: float | None = None
-    """What the round trip would have been at its least, by how it grew before."""
+    """The least round trip without the dip, by how round trips grew before."""
     least_rtt_s: float | None = None
     capacity_bps: float | None = None
     """The capacity as payload; null: the dip told nothing."""
@@ -371,25 +371,25 @@ class RouteMoved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listened(msgspec.Struct, frozen=True, kw_only=True):
-    """What a transfer on a shared path recognised of others, and how it sent beside them."""
+    """The others that a transfer on a shared path recognised, and how it sent beside them."""
 
     by: Literal["icmp", "tcp_info"] | None
     """The source of round trips; null: nothing was listened to."""
     not_by_icmp: str | None = None
     """The reason why round trips were those of its own streams."""
     ended: str | None = None
-    """Why listening ended before the transfer did; the fair default stayed from then on."""
+    """The reason why listening ended before the transfer did; the fair default stayed from then on."""
     fairness: float
     """The knob it chose by: 0, its own rate; 1, fairness."""
     base_rtt_s: float | None = None
     queue_bdp: float | None = None
     """The queue of the bottleneck as it was seen, in bandwidth × delay."""
     capacity_bps: float | None = None
-    """What the path carries: as measured by ``dips``, or the most that arrived in three seconds in a row."""
+    """The capacity of the path: measured by ``dips``, or the most that arrived in three seconds in a row."""
     verdicts: int = 0
     """How often it was asked who is there and something could be said."""
     cannot_tell: str | None = None
-    """Why nothing could be said when it was asked last; null: something could."""
+    """The reason why others could not be told when it was asked last; null: they could."""
     heard: list[HeardThen] = []
     sent: list[SentThen] = []
     dips: list[Dip] = []
@@ -403,9 +403,9 @@ class Swept(msgspec.Struct, frozen=True, kw_only=True):
     """The id of the sweep: its name and a digest of its plan. The same plan given again goes on with it."""
     name: str
     path: str | None = None
-    """What its runs share of the lab's link, where its queues follow the RTT; null: the link says it."""
+    """The part of the lab's link that its runs share, where queues follow the RTT; null: the link says it."""
     cell: str
-    """What the repeats have in common: where, congestion control, streams, buffer, and time or size."""
+    """The cell of the repeats: where, congestion control, streams, buffer, and time or size."""
     repeat: int
     """The number of the repeat, from 0."""
     attempt: int = 0
@@ -445,7 +445,7 @@ def new_id(started_at: datetime) -> str:
 
 
 def id_time(at: datetime) -> str:
-    """What ids of that instant begin with; sorts by time like them."""
+    """The beginning of ids of that instant; it sorts by time like them."""
     return f"{at.astimezone(UTC):%Y%m%dT%H%M%S.%f}Z"
 
 
@@ -462,20 +462,20 @@ def is_id(text: str) -> bool:
 
 
 class ProcessorTime(NamedTuple):
-    """What all processors of this host have spent since it was started, in clock ticks."""
+    """The time that all processors of this host have spent since it was started, in clock ticks."""
 
     busy: int
     whole: int
 
     @classmethod
     def now(cls) -> "ProcessorTime":
-        """Until now. Time that a hypervisor gave to others (steal) counts as busy: it was not to be had."""
+        """Reads the times until now. Time that a hypervisor gave to others (steal) counts as busy."""
         # proc_stat(5): user nice system idle iowait irq softirq steal; guests are in user already.
         ticks = [int(word) for word in _PROCESSORS.read_text().partition("\n")[0].split()[1:9]]
         return cls(sum(ticks) - ticks[3] - ticks[4], sum(ticks))
 
     def busy_fraction(self) -> float | None:
-        """From then until now; null when no tick has passed."""
+        """The busy fraction from then until now; null when no tick has passed."""
         now = ProcessorTime.now()
         whole = now.whole - self.whole
         return (now.busy - self.busy) / whole if whole > 0 else None

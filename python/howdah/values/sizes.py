@@ -1,4 +1,4 @@
-"""What windows, buffers and blocks a transfer can have, by what both ends' kernels allow.
+"""The windows, buffers and blocks that a transfer can have, by what both ends' kernels allow.
 
 References: window and buffers, RFC 7323 §1.1 and net/ipv4/tcp_output.c:tcp_select_window; the buffer
 autotuning, net/ipv4/tcp_input.c:tcp_sndbuf_expand and tcp_rcv_space_adjust; SO_SNDBUF and SO_RCVBUF
@@ -20,14 +20,14 @@ so that all streams together hardly overflow a queue of one bandwidth × delay o
 open a window further, up to twice, where packets carry more than it had thought (tcp_measure_rcv_mss)."""
 
 BUFFER_MIN_BYTES = 4 * 1024 * 1024
-"""Least that is asked for: on short paths the wait for a processor counts, not the round trip."""
+"""The least buffer asked for: on short paths the wait for a processor counts, not the round trip."""
 
 RECEIVE_SHARE = 0.5
 """Part of a receive buffer that is window: tcp_adv_win_scale = 1, before the kernel has measured better.
 Plans count on no more; ``dedicated.models.buffers`` has what to expect of a buffer that was asked for."""
 
 FORCED_BUFFER_MAX_BYTES = 512 * 1024 * 1024
-"""Most a stream asks for with CAP_NET_ADMIN (the kernel stores twice this in a signed 32-bit number)."""
+"""The most that a stream asks for with CAP_NET_ADMIN (the kernel stores twice this in 31 bits)."""
 
 INITIAL_WINDOW_BYTES = 10 * 1448
 
@@ -39,14 +39,14 @@ BLOCKS_PER_STREAM_MIN = 4
 
 
 class Windows(NamedTuple):
-    """Most window one stream can have, in bytes."""
+    """The largest window that one stream can have, in bytes."""
 
     autotuned_bytes: int
     explicit_bytes: int
 
 
 def windows(path: Path) -> Windows:
-    """What autotuning reaches, and what asking for a buffer reaches, whichever end is smaller."""
+    """The windows that autotuning reaches, and that asking for a buffer reaches, by the smaller end."""
     sender, receiver = path.sender, path.receiver
     asked_send = FORCED_BUFFER_MAX_BYTES if sender.privileged else sender.wmem_max_bytes
     asked_receive = FORCED_BUFFER_MAX_BYTES if receiver.privileged else receiver.rmem_max_bytes

@@ -1,4 +1,4 @@
-"""What ``howdah cc`` prints for people."""
+"""The text that ``howdah cc`` prints for people."""
 
 from rich.table import Table
 

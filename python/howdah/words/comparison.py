@@ -1,4 +1,4 @@
-"""What was predicted of a transfer beside what was measured."""
+"""The prediction of a transfer beside what was measured."""
 
 from howdah._native import format_duration, format_rate
 from howdah.values.plan import Prediction
@@ -37,7 +37,7 @@ def comparison(record: Record) -> str | None:
 
 
 def _length(outcome: Outcome, predicted: Prediction, *, shorter: bool) -> list[str]:
-    """That it was much shorter, or else much longer, than the runs behind the prediction."""
+    """A sentence where the transfer was much shorter, or much longer, than the runs behind the prediction."""
     moving_s, duration_s = outcome.moving_s, predicted.duration_s
     if moving_s is None or duration_s is None:
         return []
@@ -48,7 +48,7 @@ def _length(outcome: Outcome, predicted: Prediction, *, shorter: bool) -> list[s
 
 
 def _held(outcome: Outcome) -> list[str]:
-    """Which end held a transfer of files, so that its rate need not be the network's."""
+    """A sentence on the end that slowed a transfer of files, so that its rate need not be the network's."""
     whose = {"app": "the sender's disk or CPU", "rwnd": "the receiver's disk, CPU or buffer"}
     shares = {limit: _share(outcome, limit) for limit in whose} if outcome.files else {}
     return [

@@ -15,7 +15,7 @@ from howdah.words.heard import in_words as in_words_heard
 
 
 def summary(record: Record, file: Path | None) -> str:
-    """What was moved, how fast, by which plan, and where the record is; a dry run's plan and files."""
+    """The summary: bytes moved, rate, plan and the place of the record; a dry run's plan and files."""
     if record.outcome is None or record.plan is None:
         return ""
     if record.outcome.dry_run_plan is not None:
@@ -77,7 +77,7 @@ def _plan_in_use(record: Record, compared: str | None) -> list[str]:
 
 
 def _changes(record: Record) -> list[str]:
-    """Of one that listened what it heard, and of the changes only those that were refused."""
+    """The changes of a copy: what one that listened heard, and of its changes only those refused."""
     outcome, plan, listened = record.outcome, record.plan, record.listened
     if outcome is None:
         return []

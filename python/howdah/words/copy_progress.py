@@ -12,11 +12,11 @@ from howdah.values.reason import PASSING, Reason
 from howdah.values.record import Change
 
 LINE_S = 10.0
-"""Without a terminal: how often a line is written."""
+"""The seconds between two lines without a terminal."""
 
 
 class Changes:
-    """What is said of changes on the way."""
+    """The lines on changes on the way."""
 
     def __init__(self) -> None:
         self._latest: Change | None = None

@@ -1,4 +1,4 @@
-"""Whom a transfer heard, what it chose and what that gave, in a few lines."""
+"""A few lines on what a transfer heard of others, what it chose and what that gave."""
 
 from howdah._native import format_duration, format_rate
 from howdah.text import count

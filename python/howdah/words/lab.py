@@ -1,4 +1,4 @@
-"""What is said of a lab: its link and hosts in one line, and what its link did in tables."""
+"""The text on a lab: its link and hosts in one line, and the counts of its link in tables."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +32,7 @@ def _rate(direction: Direction) -> str:
 
 
 def tables(stats: LinkStats) -> list[Table]:
-    """What the link did, and what the cables of hosts dropped if any did."""
+    """The tables of the link's counts, and of what cables of hosts dropped if any did."""
     dropping = {name: drops for name, drops in (stats.cables or {}).items() if drops != CableDrops(0, 0)}
     return [_link(stats), *([_cables(dropping)] if dropping else [])]
 

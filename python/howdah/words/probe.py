@@ -113,7 +113,7 @@ def in_words(probe: Probe, host: str) -> str:
 
 
 def others(found: Others) -> str:
-    """Who else is there: ``1 BBR, 1 CUBIC (0.94)``, or why that cannot be told."""
+    """The others on the path: ``1 BBR, 1 CUBIC (0.94)``, or why that cannot be told."""
     if found.background is None or found.probability is None:
         return f"cannot tell: {found.why}"
     likely = sorted(found.classes.items(), key=lambda item: -item[1])

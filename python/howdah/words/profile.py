@@ -1,4 +1,4 @@
-"""What ``howdah profile`` prints."""
+"""The text that ``howdah profile`` prints."""
 
 from collections.abc import Iterator
 from typing import Literal

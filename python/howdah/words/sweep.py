@@ -58,7 +58,7 @@ class SweepLines(SweepDisplay):
 
 
 def table(plan: SweepPlan, todo: Todo) -> str:
-    """What a sweep would do: each cell with its repeats, the runs left and the time of one."""
+    """The table of a sweep: each cell with its repeats, the runs left and the time of one."""
     left: dict[SweepCell, int] = {}
     for _, runs in todo:
         for each in runs:

@@ -16,7 +16,7 @@ from howdah.values.record import Record
 
 
 def summary(record: Record, file: Path | None) -> str:
-    """What each load offered, sent and lost, and where the record is."""
+    """The summary: what each load offered, sent and lost, and where the record is."""
     lines = described(record)
     if "lateness" in record.flags:
         lines.append("warning: this machine was too slow for the link; the rates are not the path's")

@@ -1,4 +1,4 @@
-"""What controllers and agents share: small values under keys, which can be watched, and who leads.
+"""The bus of controllers and agents: small values under keys, which can be watched, and an election.
 
 ``opened`` gives the bus of one process, or of many hosts over NATS, which is loaded only then. Both are a
 ``Bus``; ``leadership.stand`` works over either.

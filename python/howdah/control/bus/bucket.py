@@ -109,7 +109,7 @@ class Reading:
     def __init__(self, watch: Watch, prefix: int, complete: asyncio.Event) -> None:
         """``prefix`` is the length of what subjects have before keys; ``complete`` is set when all came."""
         self.stale = asyncio.Event()
-        """Set when the consumer has missed something, or may have."""
+        """Whether the consumer has missed something, or may have."""
         self.complete = False
         """Whether all that was there at the beginning has come."""
         self._watch = watch

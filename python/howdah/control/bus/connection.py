@@ -36,7 +36,7 @@ _OLDEST = (2, 11, 1)
 _REPLY_S = 2.0
 _RETRY_S = 0.1
 _PING_S = 0.5
-"""After two unanswered pings the connection is dead."""
+"""The time between pings. After two unanswered ones the connection is dead."""
 _CLOSE_S = 1.0
 
 
@@ -57,7 +57,7 @@ class NoStream(Unreachable):
 
 
 class _Client(Client):
-    """nats-py takes TLS when the server offers it; where it is wanted, it must not go on without."""
+    """A client that refuses to go on without TLS where it is wanted; nats-py takes it only when offered."""
 
     tls_is_wanted = False
 
@@ -95,7 +95,7 @@ class Connection:
         self.breaks = 0
         """The number of times that the connection broke."""
         self.stirred: set[Callable[[], None]] = set()
-        """Called when it has connected again, and when it is closed for good."""
+        """The callback for when it has connected again, and when it is closed for good."""
 
     async def open(self, wait_s: float) -> None:
         """Connects. Raises Unreachable after ``wait_s``, HowdahError at once when a server refuses."""

@@ -1,4 +1,4 @@
-"""What a bus is, whichever way its values travel, and the changes that a reader of it gets.
+"""The interface of a bus, whichever way its values travel, and the changes that a reader of it gets.
 
 Values are states and not messages: a later value of a key replaces the one before it, and a reader who
 was slow or away gets the newest one only. So a slow reader costs no more memory than there are keys, and
@@ -104,7 +104,7 @@ class Watch:
 
 
 class Ballot(ABC):
-    """What an election needs of a bus: values that are replaced only as they were read."""
+    """The part of a bus that an election needs: a value is replaced only if it is still the one read."""
 
     forgets: bool
     """Whether its store may be lost as a whole, so that a value that is not there may have been."""

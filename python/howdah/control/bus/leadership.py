@@ -1,4 +1,4 @@
-"""Who leads: the rules of an election, and a task that stands for it on a bus.
+"""Leadership: the rules of an election, and a task that stands for it on a bus.
 
 A record on the bus names the holder. The holder renews it, and counts its term from before it sent the
 renewal; another candidate takes the record only after having seen it unchanged for longer than a term.
@@ -117,7 +117,7 @@ class Election:
         self._attempt = _Attempt(claim.record, connection, now_ns)
 
     def written(self, connection: int) -> None:
-        """What was sent has been done; ``connection`` is the one there is now."""
+        """Notes that the write is done; ``connection`` is the present one."""
         self._succeeded(connection)
         self._attempt = None
 

@@ -9,7 +9,7 @@ from howdah.control.bus.interface import Bus, Entry, KeyChange, Watch, check, ch
 
 
 class LocalBus(Bus):
-    """Nothing of it outlives the process, so nothing can be found that somebody else has lost."""
+    """A bus inside one process. Nothing of it outlives the process, so nothing of a lost one can be found."""
 
     forgets = False
     connection = 0
@@ -37,7 +37,7 @@ class LocalBus(Bus):
         return self._entries.get(key)
 
     async def swap(self, key: str, value: bytes, expected: int) -> int | None:
-        """Nothing comes between, since nothing in it waits."""
+        """Replaces the value. Nothing comes between, since nothing in it waits."""
         entry = await self.get(key)
         return await self.put(key, value) if (entry.revision if entry else 0) == expected else None
 

@@ -110,14 +110,14 @@ class Feed:
             coming.cancel()
 
     def _event(self, status: Status) -> bytes:
-        """Encoded once for all who watch."""
+        """An event, encoded once for all who watch."""
         if self._last is None or self._last[0] is not status:
             self._last = status, b"data: " + msgspec.json.encode(status) + b"\n\n"
         return self._last[1]
 
 
 class _Watched(StreamingResponse):
-    """Counted from its first byte to its last, however it ends."""
+    """A response of events. It counts as a watcher from its first byte to its last, however it ends."""
 
     def __init__(self, feed: Feed) -> None:
         super().__init__(feed.events(), media_type=endpoints.EVENTS)

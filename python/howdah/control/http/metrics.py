@@ -61,7 +61,7 @@ def _texts(status: Status, watchers: int) -> Iterator[str]:
 
 
 def _text(name: str, says: str, samples: Samples) -> str:
-    """One metric; all are gauges."""
+    """The text of one metric; all are gauges."""
     lines = [f"# HELP {name} {says}", f"# TYPE {name} gauge"]
     for labels, value in samples:
         if value is not None:

@@ -1,4 +1,4 @@
-"""Who may do what: tokens and their roles, and browsers that other sites may have sent.
+"""Permissions: tokens and their roles, and browsers that other sites may have sent.
 
 A token has 256 random bits, so one round of SHA-256 is enough: there is nothing to guess. The file of tokens
 holds their digests only.

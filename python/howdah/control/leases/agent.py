@@ -88,7 +88,7 @@ class ShareTable(Protocol):
         """Leaves a flow to ordinary congestion control."""
 
     def measured(self) -> dict[str, Measured]:
-        """What each flow did, by flow."""
+        """The measurements of each flow."""
 
 
 class Kernel(ShareTable, Protocol):
@@ -125,7 +125,7 @@ class Agent:
         self._answered = 0
         self._sent: dict[int, int] = {}
         self._minimums_bps = {flow: held.minimum_bps for flow, held in self._held.items() if held.minimum_bps}
-        """Known before any Grant where a lease's end leaves them in force, for then the kernel has them."""
+        """The minimums; known before any Grant where a lease's end leaves them in force in the kernel."""
         self._looks = Idle()
         self._idle: frozenset[str] = frozenset()
 
@@ -180,7 +180,7 @@ class Agent:
     def _in_order(
         self, shares: Mapping[str, FlowShare], before: Mapping[str, FlowShare]
     ) -> list[tuple[str, FlowShare]]:
-        """Lowered shares come first, so that the sum is never above what it was and what it will be."""
+        """Sorts lowered shares first, so that the sum is never above what it was and what it will be."""
 
         def rises(item: tuple[str, FlowShare]) -> bool:
             flow, share = item

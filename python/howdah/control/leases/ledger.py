@@ -129,7 +129,7 @@ class Ledger:
     """The accounts of all agents, and the part of the guarantee that none of them can have."""
 
     def __init__(self, trusted_bps: int, open_ns: int) -> None:
-        """Until ``open_ns``, an agent that has not reported may still have anything."""
+        """Begins without accounts. Until ``open_ns`` an agent that has not reported may have anything."""
         self.trusted_bps = trusted_bps
         self.open_ns = open_ns
         self.accounts: list[Account] = []

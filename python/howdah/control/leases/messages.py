@@ -1,4 +1,4 @@
-"""What a controller and the agents of its hosts say to each other, as JSON, and where on the bus it lies.
+"""The messages between a controller and the agents of its hosts, as JSON, and their keys on the bus.
 
 Every message tells a whole state, so any of them may be lost, late, doubled or overtaken: the newest is
 enough. Times are spans, never instants: no two clocks are compared. Rates are on the wire.
@@ -27,7 +27,7 @@ Natural = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class FlowShare(msgspec.Struct, frozen=True, array_like=True):
-    """What a flow may send. On the wire a pair, because there are many."""
+    """The rates that a flow may send at. On the wire it is a pair, because there are many."""
 
     rate_bps: Natural
     """The rate while the lease lasts; never below the minimum."""
@@ -36,7 +36,7 @@ class FlowShare(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Measured(msgspec.Struct, frozen=True, array_like=True):
-    """What a flow really did since its share was made."""
+    """The bytes that a flow really sent since its share was made, and its connections."""
 
     sent_bytes: Natural
     """Bytes on the wire."""

@@ -42,7 +42,7 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     changed: dict[str, TermsTable] = {}
     """The ordered terms by class."""
     drained: frozenset[str] = frozenset()
-    """Agents."""
+    """The agents that are drained."""
 
 
 _Order = tuple[str, ClassRequest | TermsTable | None]

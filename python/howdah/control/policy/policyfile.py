@@ -61,7 +61,7 @@ from howdah.tomlfile import Duration, Rate, Ratio, Tables
 GUARANTEE_BPS_MAX = 1_000_000_000_000
 """The most that ``hd_hold`` can hold; one flow may have all."""
 LEASE_S_MIN, LEASE_S_MAX = 0.2, 600.0
-"""Below, a few late messages end a lease; above, nobody would wait for one to end."""
+"""The limits of a lease. Below, a few late messages end one; above, nobody would wait for the end."""
 OTHERS_MAX = 8
 """Classes that may change what others get: every mode is checked, and these make 256."""
 

@@ -1,4 +1,4 @@
-"""Which process of ``howdah control`` has which privilege.
+"""The privileges of each process of ``howdah control``.
 
 A helper changes the kernel and has no network (``helper.py``), the other has the network and changes nothing
 (``remote.py``). ``protocol.py`` is what they say to each other, and ``drop`` what the second gives up before

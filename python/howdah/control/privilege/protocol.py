@@ -1,4 +1,4 @@
-"""What the unprivileged process may ask of the helper, and how both are framed: a length, then JSON.
+"""The requests of the unprivileged process to the helper, and the answers. A frame is a length, then JSON.
 
 One request is answered before the next. There is none but these; the helper checks each as if an enemy
 had sent it.
@@ -12,7 +12,7 @@ from howdah.control.leases.messages import Natural
 from howdah.control.policy.members import Member
 
 FRAME_MAX = 4 << 20
-"""Bytes; the members of a thousand flows are a tenth of that."""
+"""The longest frame in bytes; the members of a thousand flows are a tenth of that."""
 _LENGTH = 4
 
 

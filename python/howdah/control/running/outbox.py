@@ -1,4 +1,4 @@
-"""What a controller or an agent has to say: messages to the bus, and complaints to people.
+"""The outbox of a controller or an agent: messages to the bus, and complaints to people.
 
 A message that changes a hundred times while it is on its way is sent once. A complaint is made once, until
 what it is about is right again.

@@ -1,4 +1,4 @@
-"""What a controller has seen of an agent: its newest report, and the rates that its reports make."""
+"""A controller's view of an agent: its newest report, and the rates that its reports make."""
 
 from collections import deque
 from typing import NamedTuple
@@ -11,7 +11,7 @@ _APART_NS = _S // 10
 
 
 class SentRates(NamedTuple):
-    """What a flow really sends, in b/s."""
+    """The rates that a flow really sends at, bits per second."""
 
     sent_bps: int
     """The rate on the wire."""
@@ -20,7 +20,7 @@ class SentRates(NamedTuple):
 
 
 class Sighting:
-    """What was seen of one agent."""
+    """The newest report of one agent and what follows from it."""
 
     def __init__(self) -> None:
         self.report: Report | None = None

@@ -1,4 +1,4 @@
-"""How this host's kernel enforces shares: its rules, for root, and the control of own connections."""
+"""Enforcement of shares by this host's kernel: its rules, for root, and the control of own connections."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ _NAMESPACE = Path("/proc/self/ns/net")
 _CGROUPS = Path("/proc/self/cgroup")
 _DESCRIPTORS = Path("/proc/self/fd")
 _CONTROL_BYTES = 16
-"""TCP_CA_NAME_MAX."""
+"""The kernel's TCP_CA_NAME_MAX."""
 
 
 def here(addresses: Sequence[str]) -> Here:

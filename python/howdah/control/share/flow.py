@@ -1,4 +1,4 @@
-"""Which flow of a policy a transfer from this host is."""
+"""Finding the flow of a policy that a transfer from this host is."""
 
 from collections.abc import Collection, Sequence
 from ipaddress import ip_address, ip_network

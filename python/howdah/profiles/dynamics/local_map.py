@@ -164,8 +164,8 @@ _MOST_TRUST = 50.0
 
 _LEAST_PREDICTABILITY = 0.2
 _MOST_VARIANCE = 0.04
-"""Both are of a trace of variance 1. Where the map explains less than a fifth, or noise has more than a fifth
-of the spread, taking it out would make a map of what is independent."""
+"""The limits for taking noise out of a trace of variance 1. Where the map explains less than a fifth, or
+noise has more than a fifth of the spread, taking it out would make a map of what is independent."""
 _ROUNDING = 1e-12
 """A variance, of a trace of variance 1, that is rounding."""
 
@@ -221,7 +221,10 @@ def _dynamical_variance(fitted: LocalMap, observational: float) -> float:
 
 
 def trajectory(observed: Trace, state: Trace, fitted: LocalMap, trust: float) -> Trace:
-    """argmin over x of Σ (observed - x)² + trust Σ (x_{i+1} - M(x_i))², M linear around ``state``."""
+    """The trajectory that fits a map M, linear around ``state``.
+
+    It is the argmin over x of Σ (observed - x)² + trust Σ (x_{i+1} - M(x_i))².
+    """
     slopes = fitted.slopes
     offsets = fitted.values - slopes * state[:-1]
     diagonal = np.ones(observed.size)

@@ -42,7 +42,7 @@ class Exponents(NamedTuple):
     """The states without noise of observation, in the unit of the trace and the order of time: shape (n -
     1,)."""
     local_at_states: NDArray[np.float64]
-    """ln|dM/dX| at each state: shape (n - 1,), as figure 13 shows it."""
+    """The local exponents ln|dM/dX| at each state: shape (n - 1,), as figure 13 shows it."""
     noise: float
     """Standard deviation of the noise of observation taken out, in the unit of the trace."""
     forecast: Forecast

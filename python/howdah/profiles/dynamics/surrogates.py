@@ -31,7 +31,7 @@ _BURN_IN_STEPS = 300
 
 
 class Autoregression(NamedTuple):
-    """x_i = Σ coefficients_j x_{i-j} + innovation, of a trace less its mean."""
+    """A model of a trace less its mean: x_i = Σ coefficients_j x_{i-j} + innovation."""
 
     coefficients: NDArray[np.float64]
     """The coefficients, shape (order,); order 0 is independent noise."""

@@ -17,7 +17,7 @@ from howdah.profiles.selection.select import Selection, in_words, why_not
 from howdah.text import count
 
 COVERING_ERROR_SHARE = 0.1
-"""ε of the paper's bound, as a share of the capacity."""
+"""The ε of the paper's bound, as a share of the capacity."""
 
 _ASSUMED_CAPACITY_BPS = 10e9
 

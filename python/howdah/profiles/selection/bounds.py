@@ -1,4 +1,4 @@
-"""How sure a few repeats make us, without assuming a distribution.
+"""Confidence from a few repeats, without assuming a distribution.
 
 Order statistics and conformal bounds ask only that runs are exchangeable, and say something with ten of
 them. The bound of the paper asks for less still, and says nothing below hundreds of thousands of runs.

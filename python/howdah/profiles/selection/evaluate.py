@@ -1,4 +1,4 @@
-"""How good selection is where the truth is known: RTTs of a sweep left out, predicted, chosen for, compared.
+"""Evaluation of selection where the truth is known: RTTs of a sweep are left out, predicted and compared.
 
 All RTTs given are left out together, as if never measured. An RTT at an end of the profile cannot be left
 out: what remains does not cover it, and selection refuses to extrapolate, so there would be nothing to judge.

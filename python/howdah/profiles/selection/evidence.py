@@ -1,4 +1,4 @@
-"""Which runs of the archive count for a selection, and which make a profile.
+"""The runs of the archive that count for a selection, and those that make a profile.
 
 A run counts unless the machine spoilt it, it was too short, or a disk may have held it. Memory to memory no
 disk is in the way. A transfer of files counts when its congestion windows or send buffers held it nearly all

@@ -1,4 +1,4 @@
-"""What the next run of each measured configuration will reach at an RTT, with a 90 % interval.
+"""Predicts the rate of the next run of each measured configuration at an RTT, with a 90 % interval.
 
 Two things are uncertain, and each is calibrated where the truth is known: the rate between measured
 RTTs (``interpolate``: an inner RTT left out), and one run around the median of a few (a run left out). Both

@@ -1,4 +1,4 @@
-"""Which configuration to take at an RTT: the one whose next run is surest to be fast.
+"""Selects the configuration at an RTT: the one whose next run is surest to be fast.
 
 HPDC 2017, section 5.1, takes the highest mean. Here it is the highest lower bound: of two that are as fast on
 the average, the steadier, and none because of a lucky interpolation. What was measured decides wherever it

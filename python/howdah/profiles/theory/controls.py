@@ -97,13 +97,13 @@ HIGH_SPEED_ROWS = 72
 
 
 def high_speed_formula_cut(window: FloatArray) -> FloatArray:
-    """b(w) of §5: from 0.5 at 38 segments to 0.1 at 83,000, linear in log w."""
+    """The cut b(w) of §5: from 0.5 at 38 segments to 0.1 at 83,000, linear in log w."""
     position: FloatArray = np.log(window / HIGH_SPEED_LOW) / np.log(HIGH_SPEED_HIGH / HIGH_SPEED_LOW)
     return 0.5 + (HIGH_SPEED_LEAST_CUT - 0.5) * position
 
 
 def high_speed_formula_increase(window: FloatArray) -> FloatArray:
-    """a(w) = w² p(w) 2 b(w) / (2 − b(w)) of §5, with p(w) = 0.078 / w^1.2."""
+    """The increase of §5: a(w) = w² p(w) 2 b(w) / (2 − b(w)), with p(w) = 0.078 / w^1.2."""
     b = high_speed_formula_cut(window)
     return window**2 * 2 * b / ((2 - b) * window**1.2 * 12.8)
 

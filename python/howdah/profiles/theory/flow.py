@@ -142,8 +142,8 @@ class Flow(NamedTuple):
     limits: FlowLimits
     start: SlowStart = SlowStart()
     runs: int | None = None
-    """So many neighbours are runs of one flow; run k of each flow loses after the same numbers of
-    segments, so that flows compare. None: all are independent."""
+    """The number of neighbours that are runs of one flow. Run k of each flow loses after the same numbers
+    of segments, so that flows compare. None: all are independent."""
 
     def sent_by(self, span_s: Numbers, rng: np.random.Generator) -> FloatArray:
         """The segments sent from the first one up to ``span_s`` seconds later."""

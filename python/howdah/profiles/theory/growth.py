@@ -1,4 +1,4 @@
-"""What growth and cuts of a congestion control depend on, for many flows at once, and growth by the window.
+"""The state that growth and cuts of a congestion control depend on, for many flows, and growth by the window.
 
 The arrays broadcast together. A growth that depends on the window alone counts in round trips. With a(W)
 segments gained a round trip, its two integrals are rounds U = ∫ dW/a and segments acknowledged

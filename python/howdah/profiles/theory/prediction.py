@@ -125,7 +125,7 @@ def predict(
     duration_s: float = DURATION_S,
     calibration: Calibration = UNMEASURED,
 ) -> ModelPrediction:
-    """What a configuration would reach in a run of ``duration_s``. The same question has the same answer.
+    """Predicts the rate of a configuration in a run of ``duration_s``. The same question has the same answer.
 
     ``buffer_bytes`` is asked for at both ends of each stream; None is autotuned.
     Raises HowdahError for a path or configuration that cannot be, or a congestion control without a model.
@@ -148,7 +148,7 @@ def predict_steady(
     *,
     calibration: Calibration = UNMEASURED,
 ) -> ModelPrediction:
-    """What ``predict`` says of a run that never ends."""
+    """Predicts the rate of a run that never ends."""
     setup = (congestion_control, streams, buffer_bytes)
     return _predict(path, setup, Flow.steady_per_s, calibration)
 

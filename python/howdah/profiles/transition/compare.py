@@ -1,4 +1,4 @@
-"""Which regression describes a profile best: by what each says of an RTT that it was not shown.
+"""Compares regressions of a profile by what each says of an RTT that it was not shown.
 
 Each inner RTT is left out in turn; the ends would be extrapolation. The error is the mean of
 |predicted − measured| / measured over them. Differences below what the measured means themselves may be

@@ -28,13 +28,13 @@ has more."""
 
 
 class Sigmoid(NamedTuple):
-    """g(τ) = 1 / (1 + e^{a(τ − τ₀)}), the same as printed."""
+    """The sigmoid g(τ) = 1 / (1 + e^{a(τ − τ₀)}), the same as printed."""
 
     a_per_s: float
     centre_s: float
 
     def __call__(self, rtt_s: Floats) -> Floats:
-        """Scaled throughput, in (0, 1)."""
+        """The scaled throughput at these RTTs, in (0, 1)."""
         return logistic(-self.a_per_s * (rtt_s - self.centre_s))
 
 

@@ -1,4 +1,4 @@
-"""Where a profile turns from concave to convex: the transition RTT, its bracket and how sure it is.
+"""The transition RTT, where a profile turns from concave to convex, with its bracket and its confidence.
 
 Only means at the measured RTTs are known, so the profile is taken as straight between them. If it bends
 down last at one RTT and up first at the next, every concave-then-convex curve through the means turns in

@@ -115,7 +115,7 @@ def _series(windows: Windows) -> Floats:
 
 
 def _convolved(series: Floats) -> Iterator[Floats]:
-    """For each dilation all kernels: shape (84, n, m). Weights are −1, in three places 2 = −1 + 3."""
+    """Convolves with all kernels, for each dilation: shape (84, n, m). Weights are −1, in three places 2."""
     steps = series.shape[1]
     for dilation in dilations(steps):
         reach = dilation * (_LENGTH // 2)

@@ -129,7 +129,7 @@ class SupportVectors(_OfThePaper):
     counts: NDArray[np.int32]
     """The number of vectors of each class."""
     duals: Floats
-    """scikit-learn's ``dual_coef_``: shape (classes − 1, vectors)."""
+    """The ``dual_coef_`` of scikit-learn: shape (classes − 1, vectors)."""
     offsets: Floats
     """The constant of each pair (0, 1), (0, 2), …"""
     gamma: Floats

@@ -1,4 +1,4 @@
-"""How throughput moves in time: traces, Poincaré maps and Lyapunov exponents.
+"""Figures of throughput in time: traces, Poincaré maps and Lyapunov exponents.
 
 Counterparts of HPDC 2017 Figures 1(b) and 11 (traces), 12 (maps), 13 (exponents over the rate) and 14
 (throughput over exponents).

@@ -27,7 +27,7 @@ class FigureNeeds(NamedTuple):
 
 
 class _NotEnough(Exception):
-    """Raised with what a figure needs."""
+    """Raised where a figure has too few runs, with what it needs."""
 
 
 class FigureCells(NamedTuple):

@@ -1,4 +1,4 @@
-"""Where profiles turn: the paper's pair of sigmoids (HPDC 2017 Figure 9) and transition RTTs (Figure 10)."""
+"""Figures of where profiles turn: pairs of sigmoids (HPDC 2017 Figure 9) and transition RTTs (Figure 10)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ def draw_fits(material: Material, subset: FigureCells) -> DrawnFigure:
 
 
 def curves(axis: Axes, rtts_s: Floats, means_bps: Floats, fit: Sigmoids) -> None:
-    """Measured means, the concave sigmoid solid, the convex one dashed, and where one follows the other."""
+    """Draws measured means, the concave sigmoid solid, the convex one dashed, and the RTT between both."""
     axis.axvline(fit.transition_s * 1e3, color=canvas.PALE, linewidth=0.8)
     fine = np.linspace(rtts_s[0], rtts_s[-1], 200)
     before, after = fine[fine <= fit.transition_s], fine[fine >= fit.transition_s]

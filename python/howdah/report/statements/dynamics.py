@@ -1,4 +1,4 @@
-"""What traces do: ramp-up, Poincaré maps and Lyapunov exponents, most of CUBIC with large buffers."""
+"""Statements about traces: ramp-up, Poincaré maps, Lyapunov exponents; most of CUBIC with large buffers."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""Where profiles turn from concave to convex, and what widens the concave region."""
+"""Statements about where profiles turn from concave to convex, and what widens the concave region."""
 
 import itertools
 from collections import Counter

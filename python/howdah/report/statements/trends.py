@@ -1,4 +1,4 @@
-"""Which way the mean throughput goes: with RTT, streams, buffers, congestion control and transfer size."""
+"""Statements about the mean throughput over RTT, streams, buffers, congestion control and transfer size."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
