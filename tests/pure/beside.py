@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from stepped import Stepped
 
-from howdah.steering.arbiter import ChangeArbiter
+from howdah.steering.arbiter import ChangeArbiter, Command
+from howdah.steering.moves import decide
 from howdah.steering.path_state import PathState
 from howdah.steering.policy import Policy, Situation
 from howdah.steering.shares import Background, Belief, Choice, Shares, background, shares, value, without_us
@@ -19,6 +20,14 @@ TICK_S = 0.2
 VERDICT_S = 1.0
 DEFAULT = Choice("cubic", 8)
 CAPACITY_BPS = 200e6
+ONE = Choice("cubic", 1)
+BBR = Choice("bbr", 1)
+SHARE_BPS = round(CAPACITY_BPS / 2 / DEFAULT.streams)
+EQUAL = DEFAULT._replace(pacing_bps=SHARE_BPS)
+"""The default, paced to an equal share beside one other."""
+OWN = DEFAULT._replace(pacing_bps=round(0.98 * SHARE_BPS))
+"""The same, by the most that arrives on a path of its own."""
+PATH = PathState(0.04, 1.0)
 
 Recognition = Callable[[float, Choice], Belief | None]
 """What is heard at an instant while we send so."""
@@ -70,9 +79,18 @@ def true_shares(path: Simulated, choice: Choice, who: Background) -> Shares:
     return expected.with_ours(min(0.98, expected.ours * path.bent(choice, who)))
 
 
-def arbiter_of(policy: Policy, now: Situation) -> Stepped:
+class Steered(Stepped):
+    """An arbiter that looks at its path and decides at once."""
+
+    def look(self, look: Look, path: PathState) -> Command | None:
+        """What is to be changed by this look at a path that is known so."""
+        self.value, command = decide(self.value.add(look, path), look)
+        return command
+
+
+def arbiter_of(policy: Policy, now: Situation) -> Steered:
     """The state of a transfer that sends as ``now`` says."""
-    return Stepped(ChangeArbiter.begin(policy, now))
+    return Steered(ChangeArbiter.begin(policy, now))
 
 
 def run(
@@ -122,3 +140,8 @@ def run(
 def right(others: Callable[[float], str], late_s: float = 3.0, sure: float = 0.94) -> Recognition:
     """Who is right, some seconds late."""
     return lambda t_s, choice: Belief({others(max(0.0, t_s - late_s)): sure})
+
+
+def always(label: str) -> Simulated:
+    """A path with the same others all the time, who are recognised."""
+    return Simulated(lambda t_s: label, right(lambda t_s: label))

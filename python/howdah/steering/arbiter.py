@@ -1,47 +1,19 @@
-"""Decides when a transfer changes how it sends: late enough, sure enough, and back where nothing was gained.
+"""The state by which the changes of one transfer are decided: what is known, believed, tried and measured.
 
-- Who is there cannot be recognised behind many streams of our own: models are trained beside one. So it first
-  sends by as few as can do, which is fair in any case, and stays so while that has enough and who is there is
-  not known. Only after ``unsure_s`` is it judged for that.
-- Where streams of the plan fill a path that nobody else fills (``exclusivity``), what has arrived is what it
-  carries; they are paced, which costs little, and others are recognised behind them. Only else it goes down
-  to few, and not while a queue that there was is gone: nobody else keeps us from anything then.
-- Where others were there before the first byte it begins so. What the fair default would have is not known
-  then: it is tried where few have too little, and come to by doubling where there is room (each time for
-  ``room_s`` hardly any queue), for others who were just cut leave some for a moment.
-- Once it was measured what the path carries beside others (``capacity_probe``), the fair default is to pace
-  the plan's streams: to what others leave, but not below an equal share (``pace``). That is right beside all
-  that yield to loss, and alone, whoever is told; others are recognised behind such streams as if nothing were
-  sent. Only where it has clearly less than that share of a full path somebody does not yield, and is
-  answered as BBR is.
-- In the first ``first_s`` nothing is changed but for another route: others who were cut by its beginning come
-  back meanwhile. Nor is anything where less than ``last_s`` is left.
-- A change is made when two verdicts in a row prefer it by ``gain``, ``dwell_s`` after the last one or later.
-- It is measured once it has settled (``trial``). One that was to bring more and did not, or that has sent
-  much again for little, is undone; so is one with less than ``trial_keep`` of what the fair default gave,
-  or of an equal share of the path if that is less and somebody is known to be there. Then nothing is tried
-  for ``cooldown_s``, after the next failure for twice as long.
-- Fewer streams of the same control are reached by halves, the next when the queue is back: all at once would
-  leave the path empty, for the windows of those that stay are small.
-- Who is there is not known any more for ``unsure_s``, or ``proven_s`` where the change has brought much: back
-  to the fair default.
-
-So what a wrong verdict can cost is bounded: see ``docs/choosing.md``. Pure: times and counts are arguments.
+``moves`` decides by it. Pure: times and counts are arguments.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from howdah.probing.series import queues
 from howdah.steering.path_state import UNKNOWN, PathCapacity, PathShare, PathState
-from howdah.steering.policy import Policy, Preference, Situation, stream_counts, sure_kind
+from howdah.steering.policy import Policy, Preference, Situation, sure_kind
 from howdah.steering.shares import NOT_KNOWN, Belief, Choice, Kind
-from howdah.steering.states import Event, Phase, moves
+from howdah.steering.states import Event, Phase
 from howdah.steering.throughput import Look, Throughput
 from howdah.steering.trial import Trial
-from howdah.steering.tunables import TUNED, lasting
-from howdah.values.reason import Reason, Why
+from howdah.steering.tunables import TUNED
+from howdah.values.reason import Why
 
 
 class Command(NamedTuple):
@@ -81,7 +53,7 @@ UNYIELDING = Belief({"1 bbr": TUNED.sure_to_take})
 
 @dataclass(frozen=True, slots=True)
 class ChangeArbiter:
-    """Decides when one transfer changes how it sends; each method that changes something returns the next."""
+    """The state of one transfer's changes; each method that changes something returns the next."""
 
     policy: Policy
     now: Situation
@@ -121,7 +93,7 @@ class ChangeArbiter:
         if now.current == now.default:
             return made
         period = Period(0.0, now.current, began or "", None, None, None, None, None)
-        return replace(made, trial=Trial(_to_recognise(now.current, now.default), None), periods=(period,))
+        return replace(made, trial=Trial(to_recognise(now.current, now.default), None), periods=(period,))
 
     @property
     def phase(self) -> Phase:
@@ -132,7 +104,7 @@ class ChangeArbiter:
             return Phase.PACED
         if self.current == self.now.default:
             return Phase.PLANNED
-        return Phase.TRIAL if self._for_others else Phase.QUIET
+        return Phase.TRIAL if self.for_others else Phase.QUIET
 
     @property
     def current(self) -> Choice:
@@ -140,13 +112,14 @@ class ChangeArbiter:
         return self.now.current
 
     @property
-    def _for_others(self) -> bool:
+    def for_others(self) -> bool:
         """Whether the last change was made for somebody, and not in order to recognise others."""
         return bool(self.periods) and (self.trial is None or self.trial.preference.probability > 0)
 
     @property
-    def _proven(self) -> bool:
-        latest = self.periods[-1] if self._for_others else None
+    def proven(self) -> bool:
+        """Whether the last change has brought much."""
+        latest = self.periods[-1] if self.for_others else None
         if latest is None or latest.before is None or latest.after is None:
             return False
         return latest.after.rate_bps >= TUNED.proven_growth * latest.before.rate_bps
@@ -167,7 +140,7 @@ class ChangeArbiter:
         return self.current == self.now.fair_pace
 
     @property
-    def _fair(self) -> Choice:
+    def fair(self) -> Choice:
         """The fair default."""
         return self.now.fair_pace or self.now.default
 
@@ -190,7 +163,7 @@ class ChangeArbiter:
     def needs_exclusivity(self, t_s: float) -> bool:
         """Whether the plan's streams may fill a path of their own, and that is to be known."""
         plan = self.now.default
-        if not self.policy.paces or plan.is_bbr or self.current != plan or not self._needs_recognition(t_s):
+        if not self.policy.paces or plan.is_bbr or self.current != plan or not self.needs_recognition(t_s):
             return False
         settled = t_s >= max(self.asks_s, self._begun())
         return settled and self.path.path.finely and self.path.full
@@ -200,7 +173,7 @@ class ChangeArbiter:
         known = self._with_capacity(replace(self.path.capacity, exclusive=exclusive))
         if not exclusive:
             return replace(known, asks_s=t_s + TUNED.quiet_again_s, quiet_s=0.0)
-        return replace(known, default_bps=None)._shared_out()
+        return replace(known, default_bps=None).shared_out()
 
     @property
     def exclusive(self) -> bool:
@@ -217,21 +190,21 @@ class ChangeArbiter:
         before = self.path.capacity
         known = self._with_capacity(before.probed(capacity_bps, self.belief))
         default_bps = self.default_bps if before.probed_bps is not None else None
-        return replace(known, default_bps=default_bps)._shared_out()
+        return replace(known, default_bps=default_bps).shared_out()
 
     def _with_capacity(self, capacity: PathCapacity) -> "ChangeArbiter":
         return replace(self, path=replace(self.path, capacity=capacity))
 
-    def _shared_out(self) -> "ChangeArbiter":
+    def shared_out(self) -> "ChangeArbiter":
         """The same where streams are paced to an equal share of what the path is known to carry by now."""
         paced = self.path.capacity.shared_by(self.now.default)
         now = self.now._replace(fair_pace=paced)
         if not self.has_fair_pace:
             return replace(self, now=now)
         # No change: how much they have in fact is not decided here.
-        return replace(self, now=now._replace(current=paced), target=paced)._with_latest(choice=paced)
+        return replace(self, now=now._replace(current=paced), target=paced).with_latest(choice=paced)
 
-    def _with_latest(
+    def with_latest(
         self, *, choice: Choice | None = None, after: Throughput | None = None, undone: str | None = None
     ) -> "ChangeArbiter":
         """The same with what is new of the latest period; nothing is where there is none."""
@@ -268,32 +241,9 @@ class ChangeArbiter:
             moved=True,
         )
 
-    def look(self, look: Look, path: PathState) -> "Decided":
-        """Decides what to change now, after the next look at a path in this state."""
-        return self.add(look, path).decide(look)
-
     def add(self, look: Look, path: PathState) -> "ChangeArbiter":
         """The same with the next look, where nothing is to be changed."""
         return replace(self, path=self.path.add(look, path))
-
-    def decide(self, look: Look) -> "Decided":
-        """The first move of this phase that can be made by the look that was added last."""
-        path = self.path.path
-        known = replace(self, now=self.now._replace(queue_bdp=path.queue_bdp, capacity_bps=self.capacity_bps))
-        if known.now.fair_pace is not None:
-            known = known._shared_out()
-        had = known._settled(look.t_s)
-        known = known._noted(had)
-        if look.left_s is not None and look.left_s < TUNED.last_s:
-            return known, None
-        known, command = known._release()
-        if command is not None or look.t_s < TUNED.first_s:
-            return known, command
-        for move in (_MOVES[event] for event in moves(known.phase) if event in _MOVES):
-            known, command = move(known, look, had)
-            if command is not None:
-                break
-        return known, command
 
     def made(self, command: Command, t_s: float, refused: str | None) -> "ChangeArbiter":
         """The same when a change is in force, or was refused."""
@@ -306,7 +256,7 @@ class ChangeArbiter:
         earlier_s = max(self.since_s, t_s - TUNED.look_back_s)
         before = self._lately(t_s) or self.path.meter.over(earlier_s, t_s)
         default_bps = self.default_bps
-        if self.current == self._fair and before is not None:
+        if self.current == self.fair and before is not None:
             default_bps = before.rate_bps
         changed = replace(
             self,
@@ -324,7 +274,7 @@ class ChangeArbiter:
     ) -> "ChangeArbiter":
         """The same at the begin of a new period."""
         changed, preference = replace(self, sure_s=None, reason=command.why), command.preference
-        if target == self._fair:
+        if target == self.fair:
             if self.can_recognise:
                 changed = replace(changed, quiet_s=t_s)
             else:
@@ -341,7 +291,7 @@ class ChangeArbiter:
         return replace(changed, trial=trial, periods=(*self.periods, period))
 
     @property
-    def _believed(self) -> Belief:
+    def believed(self) -> Belief:
         """The belief to act upon: whoever leaves paced streams their share is answered as one that yields."""
         kind = sure_kind(self.belief)
         if not self.has_fair_pace or (kind is not None and kind[0] == "loss"):
@@ -355,139 +305,49 @@ class ChangeArbiter:
         """Whether nothing was chosen for somebody yet but a share, and who does not yield is not likely."""
         kinds = self.belief.kinds()
         yields = kinds.get("bbr", 0.0) + kinds.get("udp", 0.0) <= 1 - TUNED.sure
-        return yields and (self.has_fair_pace or not self._for_others)
+        return yields and (self.has_fair_pace or not self.for_others)
 
     @property
-    def _base_rtt_s(self) -> float:
+    def base_rtt_s(self) -> float:
+        """The base RTT of the path, in seconds."""
         return self.path.path.base_rtt_s
 
     @property
-    def _settle_s(self) -> float:
-        return min(TUNED.settle_most_s, TUNED.settle_s + TUNED.settle_round_trips * self._base_rtt_s)
+    def settle_s(self) -> float:
+        """The time in which a change settles, in seconds."""
+        return min(TUNED.settle_most_s, TUNED.settle_s + TUNED.settle_round_trips * self.base_rtt_s)
 
     @property
     def _judge_s(self) -> float:
         """The settled time that a change is judged by."""
         eased = self.trial is not None and self.trial.preference.growth < 1
-        return max(TUNED.judge_s, TUNED.judge_round_trips * self._base_rtt_s if eased else 0.0)
+        return max(TUNED.judge_s, TUNED.judge_round_trips * self.base_rtt_s if eased else 0.0)
 
     def _begun(self) -> float:
-        return self.since_s + (self._settle_s if self.periods else 0.0)
+        return self.since_s + (self.settle_s if self.periods else 0.0)
 
     def _lately(self, t_s: float) -> Throughput | None:
         return self.path.meter.over(max(self._begun(), t_s - TUNED.look_back_s), t_s)
 
-    def _settled(self, t_s: float) -> Throughput | None:
+    def settled(self, t_s: float) -> Throughput | None:
         """The recent throughput of this choice, once it has settled for long enough."""
         at_target = self.current == self.target
         return self._lately(t_s) if at_target and t_s - self._begun() >= self._judge_s else None
 
-    def _noted(self, had: Throughput | None) -> "ChangeArbiter":
+    def noted(self, had: Throughput | None) -> "ChangeArbiter":
         """The same with what this choice has had."""
         if had is None:
             return self
-        noted = replace(self, default_bps=had.rate_bps) if self.current == self._fair else self
+        noted = replace(self, default_bps=had.rate_bps) if self.current == self.fair else self
         if self.periods and self.periods[-1].undone is None:
-            noted = noted._with_latest(after=had)
-        kind = sure_kind(self._believed)
+            noted = noted.with_latest(after=had)
+        kind = sure_kind(self.believed)
         if kind is None:
             return noted
         beside = {**self.measured.get(kind[0], {}), self.current: had.rate_bps}
         return replace(noted, measured={**self.measured, kind[0]: beside})
 
-    def _undo(self, look: Look, had: Throughput | None) -> "Decided":
-        """The fair default comes back if the choice has not brought what it was for, or nobody knows."""
-        t_s = look.t_s
-        default = self._fair
-        if self.target == default:
-            return self, None
-        known = self.current != self.target or sure_kind(self.belief) is not None
-        sure_s = t_s if known or self.sure_s is None else self.sure_s
-        unsure = t_s - sure_s > (TUNED.proven_s if self._proven else TUNED.unsure_s)
-        failed = None
-        if had is not None and self.trial is not None and (known or unsure or self._for_others):
-            failed = self.trial.failed(had, sure_kind(self.belief), self.default_bps, self.capacity_bps)
-        if failed is None and unsure and self._for_others:
-            failed = Reason.NOT_RECOGNISED.because()
-        if failed is None:
-            return replace(self, sure_s=sure_s), None
-        cooldown_s = min(TUNED.cooldown_most_s, TUNED.cooldown_s * 2**self.failures)
-        undone = replace(self, sure_s=sure_s, cooldown_until_s=t_s + cooldown_s, failures=self.failures + 1)
-        return undone._with_latest(undone=failed.words), Command(Event.UNDO, default, failed, default)
-
-    def _prefer(self, look: Look, _had: Throughput | None) -> "Decided":
-        """The policy's choice comes when it has preferred that for long enough."""
-        t_s = look.t_s
-        if self.verdicts == self.asked:
-            return self, None
-        asked = replace(self, asked=self.verdicts)
-        preference = self.policy(self._believed, self._situation())
-        if preference is None or preference.choice == self.target or preference.gain < TUNED.gain:
-            return replace(asked, preferred=None), None
-        if preference.choice.is_bbr and preference.probability < TUNED.sure_to_take:
-            return replace(asked, preferred=None), None
-        times = 1 + (self.preferred[1] if self.preferred and self.preferred[0] == preference.choice else 0)
-        asked = replace(asked, preferred=(preference.choice, times))
-        soon = self._for_others and t_s - self.since_s < max(TUNED.dwell_s, self._settle_s + TUNED.judge_s)
-        cooling = preference.choice != self._fair and t_s < self.cooldown_until_s
-        if times < TUNED.verdicts_agree or soon or cooling:
-            return asked, None
-        choice = _step(self.current, preference.choice)
-        return asked, Command(Event.PREFER, choice, self._why(), preference.choice, preference)
-
-    def _why(self) -> Why:
-        """The reason for a change that answers who is there."""
-        if sure_kind(self.belief) is None:
-            return Reason.UNYIELDING.because()
-        label, probability = self.belief.likeliest
-        return Reason.RECOGNISED.because(label=label, probability=probability)
-
-    def _pace(self, _look: Look, _had: Throughput | None) -> "Decided":
-        """The plan's streams are paced as soon as an equal share is known."""
-        paced = self.now.fair_pace
-        if paced is None or self.current.is_bbr or self.target == paced:
-            return self, None
-        if paced.congestion_control not in self.now.controls:
-            # It has been refused.
-            return self, None
-        if self.path.capacity.probed_bps is not None:
-            return self, Command(Event.PACE, paced, Reason.CAPACITY_KNOWN.because(), paced)
-        begin_bps = TUNED.pace_rest * (self.capacity_bps or 0.0)
-        return self, Command(Event.PACE, paced, Reason.EXCLUSIVE.because(), paced, begin_bps=begin_bps)
-
-    def _release(self) -> "Decided":
-        """The plan's choice replaces a bound that was for another path."""
-        released, plan = replace(self, moved=False), self.now.default
-        if not self.moved or not self.paced:
-            return released, None
-        return released, Command(Event.RELEASE, plan, Reason.ROUTE_CHANGED.because(), plan)
-
-    def _ease(self, look: Look, _had: Throughput | None) -> "Decided":
-        """The next halving comes when the queue is back."""
-        waited_s, base_s = look.t_s - self.since_s, self._base_rtt_s
-        if waited_s < lasting(TUNED.ease_s, TUNED.ease_round_trips, base_s):
-            return self, None
-        queue_s = 0.0 if look.rtt_s is None else look.rtt_s - base_s
-        if queue_s < TUNED.ease_queue * self.path.path.queue_bdp * base_s and waited_s < TUNED.ease_most_s:
-            return self, None
-        why = self.reason or Reason.TO_RECOGNISE.because()
-        return self, Command(Event.EASE, _step(self.current, self.target), why, self.target)
-
-    def _reduce(self, look: Look, _had: Throughput | None) -> "Decided":
-        """The streams become few, so that others can be recognised."""
-        t_s = look.t_s
-        if t_s < self.quiet_s or not self._needs_recognition(t_s):
-            return self, None
-        if self.needs_exclusivity(t_s) or self.path.emptied:
-            return self, None
-        target = self.current._replace(streams=next(stream_counts(self.now)))
-        if target == self.current:
-            return self, None
-        choice, few = _step(self.current, target), _to_recognise(target, self.current)
-        command = Command(Event.REDUCE, choice, Reason.TO_RECOGNISE.because(), target, few)
-        return replace(self, room_s=t_s + TUNED.quiet_room_s), command
-
-    def _needs_recognition(self, t_s: float) -> bool:
+    def needs_recognition(self, t_s: float) -> bool:
         """Whether who is there is to be recognised, and cannot be beside what is sent now."""
         if self.can_recognise or not self.able or self.target != self.current or t_s < self.cooldown_until_s:
             return False
@@ -495,51 +355,10 @@ class ChangeArbiter:
             # How many can do is not known yet.
             return False
         # Between few and the default it is on its way to it, and the path has no more room.
-        kept_s = TUNED.quiet_again_s if self._for_others else self._settle_s + TUNED.judge_s
-        return self.current == self._fair or t_s - self.since_s >= kept_s
-
-    def _grow(self, look: Look, _had: Throughput | None) -> "Decided":
-        """The streams double where the fair default has not been had yet and the path is not full."""
-        t_s = look.t_s
-        default, kind = self.now.default, sure_kind(self.belief)
-        if self.now.fair_pace or self.default_bps is not None or self.current == default or self._for_others:
-            return self, None
-        if t_s < self.room_s or (kind is not None and kind[0] != "nobody"):
-            return self, None
-        longest_s = self.path.meter.longest_rtt_s(t_s - TUNED.room_s, t_s)
-        if t_s - self.since_s < TUNED.room_s or longest_s is None or queues(longest_s, self._base_rtt_s):
-            return self, None
-        target = self.current._replace(streams=min(default.streams, 2 * self.current.streams))
-        few = None if target == default else _to_recognise(target, default)
-        return self, Command(Event.GROW, target, Reason.ROOM.because(), target, few)
-
-    def _situation(self) -> Situation:
-        kind = sure_kind(self._believed)
-        measured = self.measured.get(kind[0], {}) if kind else {}
-        return self.now._replace(measured=dict(measured))
+        kept_s = TUNED.quiet_again_s if self.for_others else self.settle_s + TUNED.judge_s
+        return self.current == self.fair or t_s - self.since_s >= kept_s
 
 
-Decided = tuple[ChangeArbiter, Command | None]
-"""The next arbiter, and what is to be changed."""
-
-_MOVES: dict[Event, Callable[[ChangeArbiter, Look, Throughput | None], Decided]] = {
-    Event.GROW: ChangeArbiter._grow,
-    Event.PACE: ChangeArbiter._pace,
-    Event.UNDO: ChangeArbiter._undo,
-    Event.PREFER: ChangeArbiter._prefer,
-    Event.EASE: ChangeArbiter._ease,
-    Event.REDUCE: ChangeArbiter._reduce,
-}
-"""The method that makes each move."""
-
-
-def _to_recognise(few: Choice, before: Choice) -> Preference:
+def to_recognise(few: Choice, before: Choice) -> Preference:
     """The preference for few streams: nobody is known yet; somebody may be there, who is then due half."""
     return Preference(few, "nobody", 0.0, 0.0, few.streams / before.streams, 0.5)
-
-
-def _step(now: Choice, target: Choice) -> Choice:
-    """Halves the streams at most, unless the target has another congestion control."""
-    if now.congestion_control != target.congestion_control or target.is_bbr:
-        return target
-    return target._replace(streams=max(target.streams, now.streams // 2))

@@ -13,6 +13,7 @@ from howdah.probing.series import Floats
 from howdah.steering.arbiter import ChangeArbiter, Command
 from howdah.steering.capacity_probe import NO_DIPS, CapacityProbe
 from howdah.steering.exclusivity import NOT_FINDING, ExclusivityProbe
+from howdah.steering.moves import decide
 from howdah.steering.pace import CONTROL, Pace, Path, Start
 from howdah.steering.path_state import PathState
 from howdah.steering.policy import Policy, Situation
@@ -223,7 +224,7 @@ def _tick(state: State, tick: Tick) -> Stepped:
         if state.in_flight.event in BOUNDS:
             return state, None
         return replace(state, arbiter=state.arbiter.add(tick.look, tick.path)), None
-    arbiter, command = state.arbiter.add(tick.look, tick.path).decide(tick.look)
+    arbiter, command = decide(state.arbiter.add(tick.look, tick.path), tick.look)
     state = replace(state, arbiter=arbiter)
     if command is not None:
         return _change(state, command)
