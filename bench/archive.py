@@ -28,17 +28,9 @@ from howdah.archive.store import FILE, Store
 from howdah.archive.upkeep import collect
 from howdah.profiles.profile import Profile, profiles
 from howdah.values.link import symmetric
+from howdah.values.outcome import Outcome, Sample, StreamOutcome
 from howdah.values.plan import Plan
-from howdah.values.record import (
-    Environment,
-    HostLimits,
-    Outcome,
-    Record,
-    Sample,
-    StreamOutcome,
-    dumps,
-    new_id,
-)
+from howdah.values.record import Environment, HostLimits, Record, dumps, new_id
 
 RUNS = 30_000
 SAMPLES = 100

@@ -9,8 +9,9 @@ import pytest
 from copying import Copier, alive
 
 from howdah import lab
+from howdah.values.outcome import Outcome
 from howdah.values.reason import Reason
-from howdah.values.record import Outcome, Record
+from howdah.values.record import Record
 
 pytestmark = pytest.mark.lab
 

@@ -11,8 +11,9 @@ import msgspec
 import pytest
 from copying import Argument, Copier, alive, tree
 
+from howdah.values.outcome import Outcome
 from howdah.values.plan import Later, Plan
-from howdah.values.record import Outcome, Record
+from howdah.values.record import Record
 
 pytestmark = pytest.mark.lab
 

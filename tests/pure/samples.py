@@ -9,18 +9,10 @@ import msgspec
 from hypothesis import strategies as st
 
 from howdah.values.link import LinkSpec
+from howdah.values.outcome import Outcome, Sample, StreamOutcome
 from howdah.values.plan import Plan
 from howdah.values.probe import Counts, Probe
-from howdah.values.record import (
-    Environment,
-    HostLimits,
-    Outcome,
-    Record,
-    Sample,
-    StreamOutcome,
-    Swept,
-    new_id,
-)
+from howdah.values.record import Environment, HostLimits, Record, Swept, new_id
 
 LIMITS = HostLimits(
     kernel="6.18.0",

@@ -20,7 +20,7 @@ from howdah.archive.ingest import entry
 from howdah.archive.runs import COLUMNS, SPREAD, SPREAD_S, Configuration, Runs, together
 from howdah.archive.store import Store
 from howdah.values.link import Burst, Change, Direction, LinkSpec, symmetric
-from howdah.values.record import Change as Steered
+from howdah.values.outcome import Change as Steered
 from howdah.values.record import Record, Swept, dumps
 
 GBIT = 10**9

@@ -28,7 +28,8 @@ from howdah.archive.store import FILE, Selection, Store
 from howdah.archive.traces import Trace
 from howdah.archive.upkeep import collect, prune
 from howdah.values.link import symmetric
-from howdah.values.record import Change, Record, Sample, Swept, dumps
+from howdah.values.outcome import Change, Sample
+from howdah.values.record import Record, Swept, dumps
 
 FAR_APART_S = 40 * 86400
 MOVED = Change(t_s=5.0, congestion_control="bbr", streams=1, why="")

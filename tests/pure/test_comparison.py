@@ -6,8 +6,9 @@ import msgspec
 import pytest
 from samples import record
 
+from howdah.values.outcome import Change, Outcome, Sample
 from howdah.values.plan import Plan, Prediction, Why
-from howdah.values.record import Change, Outcome, Record, Sample
+from howdah.values.record import Record
 from howdah.words.comparison import comparison
 from howdah.words.copy import details, summary
 

@@ -16,9 +16,10 @@ from howdah.steering import controller, listening, sources
 from howdah.steering.listening import Listening, SteeringRequest
 from howdah.steering.sources import RttSample, StreamSource
 from howdah.transfer.request import FAIRNESS
+from howdah.values.listened import Had, HeardThen, Listened, RouteMoved, SentThen
+from howdah.values.outcome import Change
 from howdah.values.plan import Plan
 from howdah.values.reason import Reason
-from howdah.values.record import Change, Had, HeardThen, Listened, RouteMoved, SentThen
 from howdah.words.heard import in_words
 
 PLAN = Plan(congestion_control="cubic", streams=4, block_bytes=2**20)

@@ -10,9 +10,9 @@ from howdah import HowdahError
 from howdah.remote.messages import Progress, Steering
 from howdah.transfer.congestion import Sender, scheduled
 from howdah.transfer.pilot import Schedule
+from howdah.values.outcome import Change
 from howdah.values.plan import Later, Plan
 from howdah.values.reason import Reason
-from howdah.values.record import Change
 from howdah.words.copy_progress import Lines
 
 WHY = "the plan's schedule"

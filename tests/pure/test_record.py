@@ -12,18 +12,8 @@ from samples import LIMITS
 
 from howdah import LAB_LINK_VARIABLE, HowdahError
 from howdah.values import record
-from howdah.values.record import (
-    Change,
-    Environment,
-    HostLimits,
-    Outcome,
-    Record,
-    Sample,
-    StreamOutcome,
-    dumps,
-    loads,
-    new_id,
-)
+from howdah.values.outcome import Change, Outcome, Sample, StreamOutcome
+from howdah.values.record import Environment, HostLimits, Record, dumps, loads, new_id
 
 MOMENTS = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
 COUNTS = st.integers(0, 2**62)

@@ -23,8 +23,8 @@ from howdah.steering.policy import Paper, Policy, Situation, UtilityPolicy
 from howdah.steering.shares import Belief, Choice
 from howdah.steering.states import TRANSITIONS, Event, Phase, check, moves, picture
 from howdah.steering.throughput import Look
+from howdah.values.outcome import Change
 from howdah.values.reason import Reason
-from howdah.values.record import Change
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/design/steering.md"
 PLAN = Choice("cubic", 8)

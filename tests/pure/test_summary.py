@@ -5,8 +5,9 @@ import pytest
 from samples import howdah, record
 
 from howdah.archive import Archive
+from howdah.values.outcome import Change, FileAction, FilesBeyond, Outcome, StreamOutcome
 from howdah.values.plan import Plan
-from howdah.values.record import Change, FileAction, FilesBeyond, Outcome, Record, StreamOutcome
+from howdah.values.record import Record
 from howdah.words.copy import details, line, summary
 
 OUTCOME = Outcome(

@@ -13,7 +13,8 @@ from howdah.measure.default import REPEATS, TIME_LEAST_S, TIME_S, fitted
 from howdah.measure.plan import Ranges, SweepCell, SweepPlan, parse_plan
 from howdah.measure.runs import RunMeasured
 from howdah.measure.schedule import FinishedRuns, PlannedRun, blocks, remaining, run_s, total_s
-from howdah.values.record import Outcome, Record, Swept
+from howdah.values.outcome import Outcome
+from howdah.values.record import Record, Swept
 from howdah.words.sweep import SweepLines, table
 
 OUTCOME = msgspec.convert(

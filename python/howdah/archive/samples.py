@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from howdah.values.record import Sample
+from howdah.values.outcome import Sample
 
 Columns = Mapping[str, Sequence[Any]]
 """The keys of a Sample, each with its values in the order in which they were taken; null where unknown."""

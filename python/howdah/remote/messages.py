@@ -8,7 +8,8 @@ from typing import Literal
 
 import msgspec
 
-from howdah.values.record import Change, HostLimits
+from howdah.values.outcome import Change
+from howdah.values.record import HostLimits
 
 SAMPLE_EVERY_S = 0.1
 

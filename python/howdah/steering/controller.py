@@ -17,7 +17,8 @@ from howdah.steering.sources import RttSource
 from howdah.steering.states import Phase
 from howdah.steering.throughput import Look, Rates, Throughput, lately_s
 from howdah.steering.tunables import TUNED, lasting
-from howdah.values.record import Change, Dip, Had, HeardThen, Listened, RouteMoved, SentThen
+from howdah.values.listened import Dip, Had, HeardThen, Listened, RouteMoved, SentThen
+from howdah.values.outcome import Change
 
 KNOWN = ("cubic", "bbr")
 """The controls that policies know of."""

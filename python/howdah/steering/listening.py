@@ -17,8 +17,9 @@ from howdah.remote.messages import Progress, Steering
 from howdah.steering.policy import SteeringRequest
 from howdah.steering.sources import RttSample, RttSource, StreamSource, best_source, others_present
 from howdah.steering.tunables import TUNED
+from howdah.values.listened import Listened, SentThen
+from howdah.values.outcome import Change
 from howdah.values.reason import Reason
-from howdah.values.record import Change, Listened, SentThen
 
 if TYPE_CHECKING:
     from howdah.steering.controller import SharedPathController

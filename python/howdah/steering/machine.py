@@ -21,8 +21,8 @@ from howdah.steering.shares import Belief, Choice
 from howdah.steering.states import Event, Phase, check
 from howdah.steering.throughput import Bound, Look
 from howdah.steering.tunables import TUNED
+from howdah.values.outcome import Change
 from howdah.values.reason import Reason
-from howdah.values.record import Change
 
 BOUNDS = frozenset({Event.PROBE_CAPACITY, Event.PROBE_EXCLUSIVITY, Event.BOUND, Event.START_OVER})
 """Events whose commands move bounds, and change no choice."""

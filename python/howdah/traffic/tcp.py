@@ -14,8 +14,9 @@ from howdah.remote.messages import Job, Progress
 from howdah.remote.standby import FarSession
 from howdah.traffic.account import LoadAccount, LoadSample, TcpPeriod
 from howdah.traffic.pattern import ActivePeriod, Clock, Tcp
+from howdah.values.outcome import Outcome
 from howdah.values.plan import Plan, Why
-from howdah.values.record import HostLimits, Outcome
+from howdah.values.record import HostLimits
 from howdah.values.sizes import BLOCK_BYTES
 
 _SAMPLE_EVERY_S = 10.0

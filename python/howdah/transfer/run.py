@@ -28,9 +28,10 @@ from howdah.transfer.pilot import Pilot, Schedule
 from howdah.transfer.request import Request
 from howdah.transfer.service import Service, Underway, service
 from howdah.values import plan, record
+from howdah.values.outcome import Outcome
 from howdah.values.path import Path as KnownPath
 from howdah.values.plan import Plan
-from howdah.values.record import HostLimits, Outcome, Record
+from howdah.values.record import HostLimits, Record
 
 if TYPE_CHECKING:
     pass

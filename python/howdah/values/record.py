@@ -36,8 +36,8 @@ Record
     ========== ======================================================================================
 Environment
     near, far: HostLimits; near_sysctls: raw text by name; link: the lab's link (howdah.values.link) or null
-HostLimits, Outcome, StreamOutcome, FileAction, Sample, Change, Shared, ShareSample, Listened
-    see each class.
+HostLimits, Shared, ShareSample
+    see each class, and ``howdah.values.outcome`` and ``howdah.values.listened`` for what lies in those.
 """
 
 import os
@@ -52,6 +52,8 @@ import msgspec
 
 from howdah import LAB_LINK_VARIABLE, HowdahError, __version__, document
 from howdah._native import host_limits
+from howdah.values.listened import Listened
+from howdah.values.outcome import Outcome
 from howdah.values.plan import Plan
 from howdah.values.probe import Probe
 
@@ -113,143 +115,6 @@ class HostLimits(msgspec.Struct, frozen=True, kw_only=True):
         return self.congestion_controls_available if self.privileged else self.congestion_controls_allowed
 
 
-class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """One stream at one instant: the sender's TCP_INFO, every 100 ms."""
-
-    t_s: float
-    """The time since the session's start."""
-    stream: int
-    """Index into Outcome.streams."""
-    bytes_acked: int
-    cwnd: int
-    """Segments."""
-    ssthresh: int | None = None
-    """Segments; null before the first loss."""
-    rtt_s: float
-    """The smoothed round-trip time."""
-    min_rtt_s: float
-    retransmissions: int
-    """Segments, since the connection began."""
-    delivery_rate_bps: float
-    pacing_rate_bps: float | None = None
-    notsent_bytes: int
-    limited: Literal["cwnd", "app", "rwnd", "sndbuf"] | None = None
-
-
-class StreamOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """One data connection when it was done."""
-
-    bytes: int
-    retransmissions: int
-    rtt_min_s: float | None = None
-    congestion_control: str
-    send_buffer_bytes: int | None = None
-    receive_buffer_bytes: int | None = None
-    max_cwnd: int | None = None
-    """Segments."""
-
-
-class FileAction(msgspec.Struct, frozen=True, kw_only=True):
-    """The action of a dry run on one file."""
-
-    path: bytes
-    """Relative to the destination, raw (base64 in JSON)."""
-    size: int
-    """Bytes."""
-    action: Literal["copy", "skip"]
-
-
-class FilesBeyond(msgspec.Struct, frozen=True):
-    """Files of a dry run that are counted and not listed."""
-
-    copy: int
-    """Files that would be copied."""
-    copy_bytes: int
-    """Their sizes."""
-    skip: int
-    """Files that are at the receiver already."""
-
-
-class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """A change asked of the open streams; in force from then on unless it was refused."""
-
-    t_s: float
-    """The time since the session's start at which the sender's sockets were changed."""
-    congestion_control: str | None = None
-    """The control in use from then on; of a refused change the one asked for; null: the one there was."""
-    streams: int
-    """The streams that carry payload, of those opened."""
-    pacing_bps: int | None = None
-    """The bound of each stream; null: without a bound."""
-    why: str
-    refused: str | None = None
-    """The reason why all stayed as it was; null: it did not."""
-
-
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a transfer (made by crates/transfer)."""
-
-    direction: Literal["push", "pull"]
-    bytes: int
-    """Payload verified at the receiver."""
-    files: int
-    folders: int
-    links: int
-    files_skipped: int
-    bytes_skipped: int
-    elapsed_s: float
-    """Whole session, from its start."""
-    setup_s: float | None = None
-    """Start until the first byte of payload."""
-    moving_s: float | None = None
-    """First byte of payload until the last verified one."""
-    encrypted: bool
-    connections_replaced: int = 0
-    """The data streams' connections that broke, and that others replaced."""
-    congestion_control: str | None = None
-    """The one really in use, at the end."""
-    streams: list[StreamOutcome] = []
-    samples: list[Sample] = []
-    changes: list[Change] = []
-    """The changes of the streams on the way, in time: the first 1,000."""
-    changes_more: int = 0
-    """Changes beyond those."""
-    near_peak_memory_bytes: int | None = None
-    """Growth of the resident set, beyond socket buffers."""
-    far_peak_memory_bytes: int | None = None
-    dry_run_plan: list[FileAction] | None = None
-    """The actions of a dry run: the first files, as many as fit into 16 MiB."""
-    dry_run_beyond: FilesBeyond | None = None
-    """The files after those, which are only counted."""
-    warnings: list[str] = []
-    warnings_more: int = 0
-    """Warnings that were counted and not kept; the first 4 MiB are."""
-    left_out: list[str] = []
-    """The reasons why files and folders are not at the receiver: one for each that could not be read."""
-    left_out_more: int = 0
-    """Files or folders likewise, beyond the first 4 MiB of reasons."""
-
-    @property
-    def goodput_bps(self) -> float | None:
-        """Payload over the whole session, setting up included; null when nothing moved."""
-        return self.bytes * 8 / self.elapsed_s if self.bytes and self.elapsed_s > 0 else None
-
-    @property
-    def moving_bps(self) -> float | None:
-        """Payload over the time payload moved; null when nothing moved."""
-        return self.bytes * 8 / self.moving_s if self.bytes and self.moving_s else None
-
-    @property
-    def changed(self) -> bool:
-        """Whether it is a run of more than one configuration."""
-        return any(change.refused is None for change in self.changes)
-
-    @property
-    def retransmissions(self) -> int:
-        """Segments sent again, over all streams."""
-        return sum(stream.retransmissions for stream in self.streams)
-
-
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """The place where a run happened."""
 
@@ -301,99 +166,6 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True, rename={"traffic_class":
         from statistics import median  # noqa: PLC0415
 
         return median(sent) if sent else None
-
-
-class HeardThen(msgspec.Struct, frozen=True, kw_only=True):
-    """A class that was recognised on a shared path from an instant on."""
-
-    t_s: float
-    """The time since the session's start."""
-    background: str | None
-    """The likeliest class, as ``1 bbr, 1 cubic``; null: something never seen, or not known."""
-    probability: float
-    """The probability of that class; of null, that it is no class that is known."""
-
-
-class Had(msgspec.Struct, frozen=True, kw_only=True):
-    """The throughput of a choice."""
-
-    rate_bps: float
-    rtt_s: float | None = None
-    """The RTT of the streams, on average."""
-    resent_fraction: float
-    """The part of the segments that was sent again, about."""
-
-
-class SentThen(msgspec.Struct, frozen=True, kw_only=True):
-    """A change that was made for those who were recognised, and what it gave."""
-
-    t_s: float
-    congestion_control: str
-    streams: int
-    pacing_bps: int | None = None
-    """The bound of each stream; null: without a bound."""
-    held: bool = False
-    """Whether the streams were paced to ``pacing_bps`` at least, and to more where others left more."""
-    why: str
-    background: str | None = None
-    """The class that was recognised; null: the fair default is back for another reason."""
-    probability: float | None = None
-    before: Had | None = None
-    """The last 10 s before it; null: not known."""
-    after: Had | None = None
-    """The last 10 s of it, once it had settled; null: it was too short."""
-    undone: str | None = None
-    """The reason why it was not kept; null: it was."""
-
-
-class Dip(msgspec.Struct, frozen=True, kw_only=True):
-    """A moment of sending less, to measure what the path carries (howdah.steering.capacity_probe)."""
-
-    begin_s: float
-    end_s: float
-    rate_bps: float
-    """The rate before the dip."""
-    bound_bps: float
-    """The bound of the rate in the dip."""
-    rtt_s: float | None = None
-    """The least round trip without the dip, by how round trips grew before."""
-    least_rtt_s: float | None = None
-    capacity_bps: float | None = None
-    """The capacity as payload; null: the dip told nothing."""
-
-
-class RouteMoved(msgspec.Struct, frozen=True, kw_only=True):
-    """The base RTT moved for good."""
-
-    t_s: float
-    before_s: float
-    after_s: float
-
-
-class Listened(msgspec.Struct, frozen=True, kw_only=True):
-    """The others that a transfer on a shared path recognised, and how it sent beside them."""
-
-    by: Literal["icmp", "tcp_info"] | None
-    """The source of round trips; null: nothing was listened to."""
-    not_by_icmp: str | None = None
-    """The reason why round trips were those of its own streams."""
-    ended: str | None = None
-    """The reason why listening ended before the transfer did; the fair default stayed from then on."""
-    fairness: float
-    """The knob it chose by: 0, its own rate; 1, fairness."""
-    base_rtt_s: float | None = None
-    queue_bdp: float | None = None
-    """The queue of the bottleneck as it was seen, in bandwidth × delay."""
-    capacity_bps: float | None = None
-    """The capacity of the path: measured by ``dips``, or the most that arrived in three seconds in a row."""
-    verdicts: int = 0
-    """How often it was asked who is there and something could be said."""
-    cannot_tell: str | None = None
-    """The reason why others could not be told when it was asked last; null: they could."""
-    heard: list[HeardThen] = []
-    sent: list[SentThen] = []
-    dips: list[Dip] = []
-    moved: list[RouteMoved] = []
 
 
 class Swept(msgspec.Struct, frozen=True, kw_only=True):

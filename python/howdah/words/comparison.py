@@ -1,8 +1,9 @@
 """The prediction of a transfer beside what was measured."""
 
 from howdah._native import format_duration, format_rate
+from howdah.values.outcome import Outcome
 from howdah.values.plan import Prediction
-from howdah.values.record import Outcome, Record
+from howdah.values.record import Record
 
 ALIKE = 2.0
 """Up to so many times shorter or longer than the runs that a prediction rests on, a transfer is like them;

@@ -8,7 +8,8 @@ import msgspec
 from howdah import document
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.text import count, printable
-from howdah.values.record import FilesBeyond, Outcome, Record, Shared
+from howdah.values.outcome import FilesBeyond, Outcome
+from howdah.values.record import Record, Shared
 from howdah.words.comparison import comparison
 from howdah.words.copy_progress import change_in_words
 from howdah.words.heard import in_words as in_words_heard

@@ -7,9 +7,9 @@ from howdah.remote.messages import Progress
 from howdah.remote.meter import Meter
 from howdah.text import count
 from howdah.transfer.display import Quiet
+from howdah.values.outcome import Change
 from howdah.values.plan import paced
 from howdah.values.reason import PASSING, Reason
-from howdah.values.record import Change
 
 LINE_S = 10.0
 """The seconds between two lines without a terminal."""

@@ -2,8 +2,8 @@
 
 from howdah._native import format_duration, format_rate
 from howdah.text import count
+from howdah.values.listened import HeardThen, Listened, SentThen
 from howdah.values.plan import Plan, paced
-from howdah.values.record import HeardThen, Listened, SentThen
 
 _BY = {"icmp": "ICMP echo", "tcp_info": "its own streams"}
 

@@ -1,0 +1,142 @@
+"""The outcome of a transfer, as its record keeps it: totals, streams, samples, and changes on the way."""
+
+from typing import Literal
+
+import msgspec
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """One stream at one instant: the sender's TCP_INFO, every 100 ms."""
+
+    t_s: float
+    """The time since the session's start."""
+    stream: int
+    """Index into Outcome.streams."""
+    bytes_acked: int
+    cwnd: int
+    """Segments."""
+    ssthresh: int | None = None
+    """Segments; null before the first loss."""
+    rtt_s: float
+    """The smoothed round-trip time."""
+    min_rtt_s: float
+    retransmissions: int
+    """Segments, since the connection began."""
+    delivery_rate_bps: float
+    pacing_rate_bps: float | None = None
+    notsent_bytes: int
+    limited: Literal["cwnd", "app", "rwnd", "sndbuf"] | None = None
+
+
+class StreamOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """One data connection when it was done."""
+
+    bytes: int
+    retransmissions: int
+    rtt_min_s: float | None = None
+    congestion_control: str
+    send_buffer_bytes: int | None = None
+    receive_buffer_bytes: int | None = None
+    max_cwnd: int | None = None
+    """Segments."""
+
+
+class FileAction(msgspec.Struct, frozen=True, kw_only=True):
+    """The action of a dry run on one file."""
+
+    path: bytes
+    """Relative to the destination, raw (base64 in JSON)."""
+    size: int
+    """Bytes."""
+    action: Literal["copy", "skip"]
+
+
+class FilesBeyond(msgspec.Struct, frozen=True):
+    """Files of a dry run that are counted and not listed."""
+
+    copy: int
+    """Files that would be copied."""
+    copy_bytes: int
+    """Their sizes."""
+    skip: int
+    """Files that are at the receiver already."""
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """A change asked of the open streams; in force from then on unless it was refused."""
+
+    t_s: float
+    """The time since the session's start at which the sender's sockets were changed."""
+    congestion_control: str | None = None
+    """The control in use from then on; of a refused change the one asked for; null: the one there was."""
+    streams: int
+    """The streams that carry payload, of those opened."""
+    pacing_bps: int | None = None
+    """The bound of each stream; null: without a bound."""
+    why: str
+    refused: str | None = None
+    """The reason why all stayed as it was; null: it did not."""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of a transfer (made by crates/transfer)."""
+
+    direction: Literal["push", "pull"]
+    bytes: int
+    """Payload verified at the receiver."""
+    files: int
+    folders: int
+    links: int
+    files_skipped: int
+    bytes_skipped: int
+    elapsed_s: float
+    """Whole session, from its start."""
+    setup_s: float | None = None
+    """Start until the first byte of payload."""
+    moving_s: float | None = None
+    """First byte of payload until the last verified one."""
+    encrypted: bool
+    connections_replaced: int = 0
+    """The data streams' connections that broke, and that others replaced."""
+    congestion_control: str | None = None
+    """The one really in use, at the end."""
+    streams: list[StreamOutcome] = []
+    samples: list[Sample] = []
+    changes: list[Change] = []
+    """The changes of the streams on the way, in time: the first 1,000."""
+    changes_more: int = 0
+    """Changes beyond those."""
+    near_peak_memory_bytes: int | None = None
+    """Growth of the resident set, beyond socket buffers."""
+    far_peak_memory_bytes: int | None = None
+    dry_run_plan: list[FileAction] | None = None
+    """The actions of a dry run: the first files, as many as fit into 16 MiB."""
+    dry_run_beyond: FilesBeyond | None = None
+    """The files after those, which are only counted."""
+    warnings: list[str] = []
+    warnings_more: int = 0
+    """Warnings that were counted and not kept; the first 4 MiB are."""
+    left_out: list[str] = []
+    """The reasons why files and folders are not at the receiver: one for each that could not be read."""
+    left_out_more: int = 0
+    """Files or folders likewise, beyond the first 4 MiB of reasons."""
+
+    @property
+    def goodput_bps(self) -> float | None:
+        """Payload over the whole session, setting up included; null when nothing moved."""
+        return self.bytes * 8 / self.elapsed_s if self.bytes and self.elapsed_s > 0 else None
+
+    @property
+    def moving_bps(self) -> float | None:
+        """Payload over the time payload moved; null when nothing moved."""
+        return self.bytes * 8 / self.moving_s if self.bytes and self.moving_s else None
+
+    @property
+    def changed(self) -> bool:
+        """Whether it is a run of more than one configuration."""
+        return any(change.refused is None for change in self.changes)
+
+    @property
+    def retransmissions(self) -> int:
+        """Segments sent again, over all streams."""
+        return sum(stream.retransmissions for stream in self.streams)
