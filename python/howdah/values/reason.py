@@ -1,7 +1,8 @@
-"""Why the streams of a transfer are steered.
+"""The reasons for which the streams of a transfer are steered.
 
-Programs compare members. The words of a member are what the wire and records carry for people as ``why``.
-They are part of the record's schema, so they lie with the values and not with the words of the command line.
+Programs compare members. The sentence of a member is stored: the wire and the record carry it as ``why``,
+with its numbers filled in. Readers of ``--json`` show and match that text, so a member's name in its place
+would break them. Steering makes the text and may not import ``words``, so the sentences stay here.
 """
 
 from enum import StrEnum
