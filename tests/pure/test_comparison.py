@@ -85,12 +85,12 @@ def copied(
             copied(3e9, moving_s=1.2, files=1, limited=("cwnd",) * 7 + ("app",) * 3),
             "Predicted 8.10 Gb/s to 9.20 Gb/s, measured 3.00 Gb/s; not to be compared: "
             "1.20 s is short, the runs behind it took 10.0 s and "
-            "the sender's disk or CPU held it in 30% of the samples",
+            "the sender's disk or CPU limited it in 30% of the samples",
         ),
         (
             copied(3e9, files=1, limited=("rwnd", "cwnd")),
             "Predicted 8.10 Gb/s to 9.20 Gb/s, measured 3.00 Gb/s; not to be compared: "
-            "the receiver's disk, CPU or buffer held it in 50% of the samples",
+            "the receiver's disk, CPU or buffer limited it in 50% of the samples",
         ),
         (
             copied(3e9, limited=("rwnd", "rwnd")),

@@ -145,7 +145,7 @@ def test_a_round_trip_outside_the_profile_is_the_models_too() -> None:
 
 def test_an_encrypted_copy_says_what_was_measured_in_plaintext() -> None:
     notes = from_runs(SWEEP, msgspec.structs.replace(PATH, encrypt=True)).why.summary
-    assert "Measured in plaintext; this copy is encrypted, and a CPU may hold it to less." in notes
+    assert "Measured in plaintext; this copy is encrypted, and a CPU may limit it." in notes
     assert not any("plaintext" in line for line in from_runs(SWEEP, PATH).why.summary)
 
 

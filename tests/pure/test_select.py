@@ -222,7 +222,7 @@ def test_encrypted_runs_are_taken_for_an_encrypted_copy_where_they_make_a_profil
         assert set(found.runs.rate_bps) == {rate_bps}
         assert found.notes == []
     assert runs_for_path(plain, "dtn2", 0.1, TransferTraits(True)).notes == [
-        "Measured in plaintext; this copy is encrypted, and a CPU may hold it to less."
+        "Measured in plaintext; this copy is encrypted, and a CPU may limit it."
     ]
 
 

@@ -1,6 +1,6 @@
 """Facts → findings: what each gap costs at a rate and round trip, and the lines that mend it. Pure.
 
-A *gap* holds a transfer below the rate; a *note* costs something else or only some transfers.
+A *gap* limits a transfer to less than the rate; a *note* costs something else or only some transfers.
 
 References: sysctls, Documentation/networking/ip-sysctl.rst; window scaling and timestamps, RFC 7323;
 SACK, RFC 2018; CUBIC's time back to its last window, RFC 9438 §4.2 (K = ∛(W (1 − β) / C)).

@@ -1,11 +1,11 @@
-"""Whether nobody else fills a path that our streams fill: told by sending a little less for a moment, twice.
+"""Finds whether nobody else fills a path that our streams fill, by sending a little less for a moment, twice.
 
-Streams that fill a path keep a queue. Held to a little less than they had it ends, where all of the path is
-theirs; where others fill it as well it stays, for their windows do, and what we leave makes their round trips
-only a little shorter (Little's law). But it ends as well where others lose something just then. So what was
-left is taken again: where the path is ours the queue comes back at once, for our windows are what they were,
-and where others have cut theirs it does not. Only when it has come back, and has ended once more, is nobody
-else there. What arrived while ours filled it is what it carries. Pure.
+Streams that fill a path keep a queue. When they are paced to a little less than they had, the queue ends if
+all of the path is theirs. If others fill the path as well it stays, for their windows do, and what we leave
+makes their round trips only a little shorter (Little's law). The queue also ends if others lose something
+just then. So what was left is taken again. Where the path is ours the queue comes back at once, for our
+windows are what they were; where others have cut theirs it does not. Nobody else is there only when the queue
+has come back, and has ended once more. What arrived while ours filled the path is what it carries. Pure.
 """
 
 from collections.abc import Sequence

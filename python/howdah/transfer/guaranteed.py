@@ -1,4 +1,4 @@
-"""A copy on a guaranteed path: it asks for a share of the rate before ssh connects, and is held to it."""
+"""A copy on a guaranteed path: it asks for a share before ssh connects, and the kernel enforces that."""
 
 import socket
 from contextlib import ExitStack

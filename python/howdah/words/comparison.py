@@ -10,7 +10,7 @@ ALIKE = 2.0
 slow start is a larger part of a shorter one, and a smaller part of a longer one."""
 
 HELD_SHARE = 0.1
-"""Share of samples in which an end held the transfer from which on that has to be said."""
+"""The share of samples in which an end limited the transfer, from which on that is said."""
 
 
 def comparison(record: Record) -> str | None:
@@ -29,7 +29,7 @@ def comparison(record: Record) -> str | None:
     if low_bps <= rate_bps <= high_bps:
         return line
     if rate_bps < low_bps:
-        causes = [*_length(outcome, predicted, shorter=True), *_held(outcome)]
+        causes = [*_length(outcome, predicted, shorter=True), *_limited(outcome)]
         verdict = "less than predicted"
     else:
         causes = _length(outcome, predicted, shorter=False)
@@ -48,12 +48,12 @@ def _length(outcome: Outcome, predicted: Prediction, *, shorter: bool) -> list[s
     return [f"{format_duration(moving_s)} is {word}, the runs behind it took {format_duration(duration_s)}"]
 
 
-def _held(outcome: Outcome) -> list[str]:
+def _limited(outcome: Outcome) -> list[str]:
     """A sentence on the end that slowed a transfer of files, so that its rate need not be the network's."""
     whose = {"app": "the sender's disk or CPU", "rwnd": "the receiver's disk, CPU or buffer"}
     shares = {limit: _share(outcome, limit) for limit in whose} if outcome.files else {}
     return [
-        f"{whose[limit]} held it in {share:.0%} of the samples"
+        f"{whose[limit]} limited it in {share:.0%} of the samples"
         for limit, share in shares.items()
         if share >= HELD_SHARE
     ]

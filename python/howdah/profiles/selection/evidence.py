@@ -1,10 +1,10 @@
 """The runs of the archive that count for a selection, and those that make a profile.
 
-A run counts unless the machine spoilt it, it was too short, or a disk may have held it. Memory to memory no
-disk is in the way. A transfer of files counts when its congestion windows or send buffers held it nearly all
-the time: a sender that waits for its disk or its CPU has nothing to send (``app``), and a receiver that does
-closes its window (``rwnd``), which cannot be told from a small buffer, so such a run is left out too. Every
-run that counts weighs the same, whatever it moved.
+A run counts unless the machine spoilt it, it was too short, or a disk may have limited it. No disk is in the
+way from memory to memory. A transfer of files counts when its congestion windows or send buffers limited it
+nearly all the time: a sender that waits for its disk or its CPU has nothing to send (``app``), and a receiver
+that does closes its window (``rwnd``), which cannot be told from a small buffer, so such a run is left out
+too. Every run that counts weighs the same, whatever it moved.
 
 Whose runs decide: those of the path itself, or of another whose profile covers its RTT.
 
@@ -23,7 +23,7 @@ from howdah.profiles.selection.predict import uncovered
 from howdah.text import count
 
 OPEN_SHARE = 0.9
-"""The least share of samples in which the network held a transfer of files."""
+"""The least share of samples in which the network limited a transfer of files."""
 
 LEAST_S = 5.0
 """Shorter runs outside a sweep are mostly slow start; a sweep's length is what its plan says."""
@@ -60,7 +60,7 @@ def runs_that_count(runs: Runs) -> CountedRuns:
         (~known, "without a rate or round-trip time"),
         (known & runs.late, "spoilt by a machine too slow for the lab's link"),
         (known & ~runs.late & short, f"shorter than {LEAST_S:g} s"),
-        (held, "of files, and perhaps held by a disk or a CPU"),
+        (held, "of files, and perhaps limited by a disk or a CPU"),
     )
     left_out = [f"{count(int(which.sum()), 'run')} {why}" for which, why in reasons if which.any()]
     return CountedRuns(runs[candidates & ~held], left_out)
@@ -98,7 +98,7 @@ class TransferTraits(NamedTuple):
 
 
 _OTHERWISE = {
-    True: "Measured in plaintext; this copy is encrypted, and a CPU may hold it to less.",
+    True: "Measured in plaintext; this copy is encrypted, and a CPU may limit it.",
     False: "Measured on encrypted streams; plaintext may be faster.",
 }
 
