@@ -241,12 +241,12 @@ class Curvature(NamedTuple):
         return found
 
 
-def curvature(profile: Profile, *, draws: int = DRAWS, seed: int = 0) -> Curvature:
+def curvature(profile: Profile) -> Curvature:
     """The curvature of a profile; of fewer than three RTTs it has none.
 
     Raises HowdahError when no RTT has two runs.
     """
-    drawn = second_differences(profile.rtt_s, bootstrap(profile, draws, np.random.default_rng(seed)))
+    drawn = second_differences(profile.rtt_s, bootstrap(profile, DRAWS, np.random.default_rng(0)))
     low, high = np.quantile(drawn, [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2], axis=0)
     return Curvature(
         grid_s=profile.rtt_s,

@@ -38,6 +38,8 @@ _PIPE_BYTES = 2**20
 _DRAIN_S = 0.05
 """The longest time at once for a far end that writes without end; progress is shown meanwhile."""
 _HASH_LENGTH = 40
+_OUTPUT_S = 2.0
+"""The time that a short ssh command may take."""
 _UNSET = "/howdah/unset"
 _ASKED = (
     f"Include ~/.ssh/config\nInclude /etc/ssh/ssh_config\nHost *\nControlMaster auto\nControlPath {_UNSET}\n"
@@ -350,11 +352,11 @@ def readable(fd: int, timeout_s: float) -> bool:
     return bool(poll.poll(timeout_s * 1e3))
 
 
-def _output(argv: list[str], timeout_s: float = 2.0, stdin: int | None = None) -> bytes:
+def _output(argv: list[str], stdin: int | None = None) -> bytes:
     """Standard output of a short command; whatever it has written when the time is over."""
     read_fd, stdout = os.pipe()
     pid = spawn(argv, (nowhere() if stdin is None else stdin, stdout, nowhere()))
-    text, deadline = b"", time.monotonic() + timeout_s
+    text, deadline = b"", time.monotonic() + _OUTPUT_S
     try:
         while readable(read_fd, max(0.0, deadline - time.monotonic())):
             piece = os.read(read_fd, 65536)

@@ -11,7 +11,7 @@ from howdah.steering.machine import BOUNDS, Failed, Recognised, RouteChanged, Se
 from howdah.steering.pace import CONTROL
 from howdah.steering.path_state import PathState
 from howdah.steering.policy import Situation, SteeringRequest, UtilityPolicy
-from howdah.steering.round_trips import Recogniser, RoundTrips, Verdict
+from howdah.steering.round_trips import RoundTrips, Verdict
 from howdah.steering.shares import Belief, Choice
 from howdah.steering.sources import RttSource
 from howdah.steering.states import Phase
@@ -35,7 +35,6 @@ class SharedPathController:
         source: RttSource,
         now_s: float,
         began: Change | None = None,
-        recogniser: Recogniser | None = None,
     ) -> None:
         """``began`` is what was changed before the first byte."""
         plan = request.plan
@@ -56,7 +55,7 @@ class SharedPathController:
             reno_starts=CONTROL in request.controls and control.removeprefix("hd_") == "cubic",
         )
         self._settled_s = lasting(TUNED.series_settle_s, TUNED.series_settle_round_trips, rtt_s)
-        self._round_trips = RoundTrips(source, recogniser or listen, request.rtt_s)
+        self._round_trips = RoundTrips(source, listen, request.rtt_s)
         self._round_trips.begin(now_s)
         self._rates = Rates()
         self._meter = Meter()

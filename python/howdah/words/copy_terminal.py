@@ -20,8 +20,8 @@ _WAITING = {"connecting": "connecting …", "scanning": "looking …", "finishin
 class Terminal:
     """Three lines that stay in place; they vanish at the end, when the summary is printed."""
 
-    def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console(stderr=True, highlight=False)
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False)
         self._meter = Meter()
         self._changes = Changes()
         self._live = Live(console=self._console, auto_refresh=False, transient=True)

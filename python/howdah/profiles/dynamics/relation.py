@@ -61,7 +61,6 @@ def by_configuration(
     configurations: Sequence[Configuration],
     exponent: ArrayLike,
     rate_bps: ArrayLike,
-    confidence: float = CONFIDENCE,
 ) -> dict[Configuration, Relation | Undetermined]:
     """The relation within each configuration, in the order of their first runs; all three of length runs."""
     exponents, rates = _columns(exponent, rate_bps)
@@ -72,7 +71,7 @@ def by_configuration(
     rows: dict[Configuration, list[int]] = {}
     for row, configuration in enumerate(configurations):
         rows.setdefault(configuration, []).append(row)
-    return {each: relation(exponents[chosen], rates[chosen], confidence) for each, chosen in rows.items()}
+    return {each: relation(exponents[chosen], rates[chosen]) for each, chosen in rows.items()}
 
 
 def _columns(exponent: ArrayLike, rate_bps: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -61,9 +61,7 @@ class Sigmoids(NamedTuple):
         return self.scale_bps * np.where(rtt_s <= self.transition_s, first(rtt_s), second(rtt_s))
 
 
-def sigmoids(
-    profile: Profile, *, capacity_bps: float | None = None, draws: int = 0, seed: int = 0
-) -> Sigmoids:
+def sigmoids(profile: Profile, *, capacity_bps: float | None = None, draws: int = 0) -> Sigmoids:
     """Fits the pair to a profile of at least two RTTs, and to ``draws`` bootstrap draws of it.
 
     Raises HowdahError when no RTT has two runs.
@@ -71,7 +69,7 @@ def sigmoids(
     top = float(profile.mean_bps.max())
     scale = max(capacity_bps or top, top, 1.0)
     errors = standard_errors(profile) / scale
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     again = [bootstrap(profile, draws, generator)] if draws else []
     fits = _SigmoidFits(
         profile.rtt_s, np.vstack([profile.mean_bps, *again]) / scale, float(np.mean(errors**2))
