@@ -95,4 +95,4 @@ def _raise(number: int, frame: FrameType | None) -> None:
 
 
 def _ignore(number: int, frame: FrameType | None) -> None:
-    """Later signals change nothing."""
+    """Does nothing: later signals change nothing."""

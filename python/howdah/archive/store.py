@@ -102,7 +102,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, with no other writer beside it."""
+        """Opens one transaction, with no other writer beside it."""
         with self._spoken():
             self.database.execute("BEGIN IMMEDIATE")
             try:
@@ -217,5 +217,5 @@ def size_bytes(file: Path) -> int:
 
 
 def _distinct(entries: Iterable[Entry]) -> list[Entry]:
-    """One of each id, sorted."""
+    """The entries with one of each id, sorted."""
     return sorted({entry.id: entry for entry in entries}.values(), key=lambda entry: entry.id)

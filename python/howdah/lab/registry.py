@@ -34,7 +34,7 @@ class LabEntry(msgspec.Struct, frozen=True):
 
 
 class Registry:
-    """This user's labs."""
+    """The registry of this user's labs."""
 
     def __init__(self) -> None:
         """Makes the folder if it is missing, open to nobody else. Raises HowdahError when it cannot.

@@ -61,7 +61,7 @@ class ProbeSample(msgspec.Struct, frozen=True, kw_only=True):
     sent_s: float
     """Seconds since the probing began."""
     rtt_s: float | None = None
-    """Null: lost."""
+    """The round trip in seconds; null: the probe was lost."""
 
 
 class ProbeUpdate(msgspec.Struct, frozen=True, kw_only=True):

@@ -58,7 +58,7 @@ class Series(NamedTuple):
     sent_s: Floats
     """The times at which probes were sent, or the middle of a step without one: shape (steps,)."""
     rtt_s: Floats
-    """Seconds, NaN in a gap: shape (steps,)."""
+    """The round trips in seconds, NaN in a gap: shape (steps,)."""
 
     def gaps(self, longest_s: float) -> list[Gap]:
         """The gaps longer than ``longest_s``."""

@@ -56,7 +56,7 @@ def temperature(probabilities: Floats, codes: Codes) -> float:
 
 
 def calibrated_across(fold: NDArray[np.intp], probabilities: Floats, codes: Codes) -> Floats:
-    """Each fold cooled by the temperature of all others, so that its calibration can be judged."""
+    """Cools each fold by the temperature of all others, so that its calibration can be judged."""
     found = probabilities.copy()
     for number in np.unique(fold):
         inside = fold == number
@@ -86,7 +86,7 @@ class StageProbabilities(NamedTuple):
     """The probabilities of n windows at all stages."""
 
     probabilities: NDArray[np.float64]
-    """Shape (stages, n, classes)."""
+    """The probabilities: shape (stages, n, classes)."""
     near: Mask
     """Whether a window is near what was seen in training: shape (stages, n)."""
     lengths_s: Floats
@@ -95,7 +95,7 @@ class StageProbabilities(NamedTuple):
     """The true classes: shape (n,)."""
 
     def of(self, chosen: Mask) -> "StageProbabilities":
-        """Some of the windows."""
+        """The answers on some of the windows."""
         return StageProbabilities(
             self.probabilities[:, chosen], self.near[:, chosen], self.lengths_s, self.codes[chosen]
         )
@@ -136,7 +136,7 @@ def choose(curve: Sequence[StoppingScore]) -> StoppingScore:
 
 
 def stopped_across(fold: NDArray[np.intp], judged: StageProbabilities) -> StoppingScore:
-    """Each fold stopped by the threshold of all others; ``threshold`` is that of all together."""
+    """Stops each fold by the threshold of all others; ``threshold`` is that of all together."""
     at = np.full(len(judged.codes), len(judged.lengths_s) - 1)
     for number in np.unique(fold):
         inside = fold == number

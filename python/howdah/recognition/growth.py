@@ -86,7 +86,7 @@ def _polynomial(stretch: _Stretch) -> NamedColumns:
 
 
 def _law(stretch: _Stretch) -> NamedColumns:
-    """CUBIC's law where it fits."""
+    """The features of CUBIC's law where it fits."""
     law = _cubic_law(stretch)
     pipe, inside = stretch.pipe, stretch.inside
     moved = np.where(inside, pipe, 0).max(axis=1) - np.where(inside, pipe, np.inf).min(axis=1)

@@ -41,7 +41,7 @@ class ClassDistance(NamedTuple):
     whitening: Floats
     """The inverse of the spread's Cholesky factor: shape (columns, columns), lower triangular."""
     centres: Floats
-    """Shape (classes, columns), standardised."""
+    """The centres of classes, standardised: shape (classes, columns)."""
 
     @classmethod
     def of(cls, rows: Floats, codes: Codes) -> Self:

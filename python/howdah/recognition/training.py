@@ -241,7 +241,7 @@ def folds_of(examples: Examples, protocol: Protocol) -> list[Fold]:
 def judge(
     kind: type[Classifier], examples: Examples, parts: Sequence[Fold], tick: Tick = lambda what: None
 ) -> HeldOut:
-    """Each fold judged by a classifier that has learnt from the others.
+    """Judges each fold by a classifier that has learnt from the others.
 
     A class missing from what a fold is trained on has probability 0 there.
     """

@@ -101,7 +101,7 @@ class Windows:
         return self._changed(lambda series: series[:, :steps], self.base_rtt_s)
 
     def parts(self, count: int) -> "Windows":
-        """Each window cut into ``count`` of one length, in order; steps left over are cut off."""
+        """Cuts each window into ``count`` of one length, in order; steps left over are cut off."""
         if count == 1:
             return self
         steps = self.rtt_s.shape[1] // count

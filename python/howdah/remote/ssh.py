@@ -353,7 +353,7 @@ def readable(fd: int, timeout_s: float) -> bool:
 
 
 def _output(argv: list[str], stdin: int | None = None) -> bytes:
-    """Standard output of a short command; whatever it has written when the time is over."""
+    """The standard output of a short command: whatever it has written within ``_OUTPUT_S``."""
     read_fd, stdout = os.pipe()
     pid = spawn(argv, (nowhere() if stdin is None else stdin, stdout, nowhere()))
     text, deadline = b"", time.monotonic() + _OUTPUT_S

@@ -152,7 +152,7 @@ def _keep(login: ssh.Login, command: str | None) -> None:
 
 
 def _listen(listener: socket.socket, path: str) -> bool:
-    """False when another holder is there already."""
+    """Binds the socket; false when another holder is there already."""
     try:
         with _socket() as asking:
             asking.connect(path)

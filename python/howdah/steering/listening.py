@@ -81,7 +81,7 @@ class Listening:
         return msgspec.structs.replace(told, sent=[_sent(self._began)]) if self._began else told
 
     def _begin(self, now: Progress, source: RttSource) -> Steering | None:
-        """Few streams begin as soon as others are there, where who they are could be told."""
+        """Begins with few streams where others are there, and a model could tell who they are."""
         if now.phase == "connecting":
             self._before_s = now.elapsed_s
         elif now.phase == "moving":

@@ -28,7 +28,7 @@ class Verdict(Protocol):
 
     @property
     def classes(self) -> dict[str, float]:
-        """Probability of each, as ``1 bbr, 1 cubic``."""
+        """The probability of each class, as ``1 bbr, 1 cubic``."""
 
     @property
     def new(self) -> bool:
@@ -104,7 +104,7 @@ class Unyielding(NamedTuple):
 
     @property
     def classes(self) -> dict[str, float]:
-        """One class, and what is left to doubt."""
+        """The probability of the one class; the rest is doubt."""
         return {"1 udp": 0.9}
 
 

@@ -32,13 +32,13 @@ _STREAMS = re.compile(r"(?:(\d{1,4}) +)?([a-z][a-z0-9_-]*)")
 
 
 class Background(NamedTuple):
-    """Streams of others."""
+    """The streams of others on a path."""
 
     loss: int = 0
     """The streams by controls that yield to loss: CUBIC, Reno."""
     bbr: int = 0
     udp: int = 0
-    """Senders that do not yield."""
+    """The number of senders that do not yield."""
 
     @property
     def kind(self) -> Kind:
@@ -73,7 +73,7 @@ class Belief(NamedTuple):
 
     @property
     def known(self) -> float:
-        """Probability that it is any class at all."""
+        """The probability that it is any known class."""
         return min(1.0, sum(self.classes.values()))
 
     @property
@@ -82,7 +82,7 @@ class Belief(NamedTuple):
         return max(self.classes.items(), key=lambda each: each[1], default=(NOBODY, 0.0))
 
     def kinds(self) -> dict[Kind, float]:
-        """Probability of each kind."""
+        """The probability of each kind."""
         found: dict[Kind, float] = {}
         for label, probability in self.classes.items():
             kind = background(label).kind
@@ -135,7 +135,7 @@ class Choice(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """Parts of a path, of 1 in all at most."""
+    """The parts of a path that each has, 1 in all at most."""
 
     ours: float
     loss: float
@@ -144,7 +144,7 @@ class Shares(NamedTuple):
     """The part of each stream of others by BBR."""
 
     def others(self, background: Background) -> list[float]:
-        """One of each stream that yields."""
+        """The part of each stream of the others."""
         return [self.loss] * background.loss + [self.bbr] * background.bbr
 
     def with_ours(self, ours: float) -> "Shares":

@@ -36,7 +36,7 @@ class RttSource(Protocol):
     by: By
     step_s: float
     begun_s: float
-    """One round trip in each step since then."""
+    """The time from which there is one round trip in each step."""
 
     def take(self, now_s: float, rtt_s: float | None) -> list[RttSample]:
         """The samples since the last call; ``rtt_s`` is what the streams say now."""
@@ -72,7 +72,7 @@ class EchoSource:
         return [RttSample(self.begun_s + look.sent_s, look.rtt_s) for look in taken.looks]
 
     def why_silent(self) -> str | None:
-        """Silence from the beginning, or an end."""
+        """The reason: silence from the beginning, or an end."""
         taken = self._taken
         if taken is None:
             return None
@@ -95,11 +95,11 @@ class StreamSource:
     begun_s = 0.0
 
     def take(self, now_s: float, rtt_s: float | None) -> list[RttSample]:
-        """One a call."""
+        """The RTT that the streams say now, as one sample a call."""
         return [RttSample(now_s, rtt_s)]
 
     def why_silent(self) -> str | None:
-        """Never: streams that say nothing move nothing."""
+        """None: streams without round trips move nothing."""
         return None
 
     def close(self) -> None:
@@ -107,7 +107,7 @@ class StreamSource:
 
 
 def best_source(names: list[str]) -> tuple[RttSource, str | None]:
-    """ICMP to the first of these that is an address or a known name; else the streams, and why."""
+    """Chooses ICMP to the first of these that is an address or a known name; else the streams, and why."""
     why = "the address of the far host is not known"
     for name in names:
         try:

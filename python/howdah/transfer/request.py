@@ -26,7 +26,7 @@ class Given(NamedTuple):
 
 
 class Request(NamedTuple):
-    """One copy as it was asked for."""
+    """A copy as it was asked for."""
 
     command: list[str]
     route: Route

@@ -100,7 +100,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     """Longer than 0.25 s."""
     step_s: float
     rtt_s: list[float | None]
-    """One look in each step, at a random instant of it; null: lost, or not sent."""
+    """The round trip of one probe in each step, at a random instant of it; null: lost, or not sent."""
     mean_of_ten_rtt_s: list[float | None]
     """The mean of ten probes 1 ms apart, once a second; null: none was answered."""
     bursts: list[Burst] = []

@@ -10,7 +10,7 @@ from howdah.control.status import AskedStatus, FlowStatus, HostStatus, Status
 
 
 def shown(status: Status) -> Group:
-    """All of it."""
+    """The whole status in words."""
     return Group(*_lines(status), "", _table(status))
 
 

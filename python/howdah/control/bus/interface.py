@@ -73,7 +73,7 @@ class Watch:
                 yield change
 
     async def batches(self, pace_s: float) -> AsyncIterator[list[KeyChange]]:
-        """All changes that wait, as soon as there is one, but at most every ``pace_s`` seconds."""
+        """Gives all changes that wait, as soon as there is one, but at most every ``pace_s`` seconds."""
         async for change in self:
             yield [change, *[each async for each in self.at_hand()]]
             await asyncio.sleep(pace_s)

@@ -85,7 +85,7 @@ class Election:
         return self._until_ns
 
     def above(self, epoch: int) -> None:
-        """Later terms get a larger epoch than this, whatever the record says."""
+        """Makes later terms get a larger epoch than this, whatever the record says."""
         self._above = max(self._above, epoch)
 
     def look(
@@ -184,7 +184,7 @@ class Leadership:
         return self._election.until_ns
 
     def above(self, epoch: int) -> None:
-        """Later terms get a larger epoch than this one, which was seen somewhere."""
+        """Makes later terms get a larger epoch than this one, which was seen somewhere."""
         self._election.above(epoch)
 
     async def won(self) -> int:

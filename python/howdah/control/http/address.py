@@ -75,7 +75,7 @@ def open_socket(wanted: Listening) -> socket.socket:
 
 
 def tls(wanted: Listening) -> ssl.SSLContext | None:
-    """TLS with the server's certificate; null: no TLS. Raises HowdahError for files that cannot be used."""
+    """TLS by the server's certificate; null: no TLS. Raises HowdahError for files that cannot be used."""
     if wanted.certificate is None or wanted.key is None:
         return None
     for file in (wanted.certificate, wanted.key):

@@ -59,7 +59,7 @@ class Peer:
         return True
 
     def confirm(self, seq: int) -> None:
-        """It has put the Grant ``seq`` of this epoch into force."""
+        """Notes that the agent has put the Grant ``seq`` of this epoch into force."""
         self.account.confirm(seq)
         self._confirmed = max(seq, self._confirmed)
 

@@ -64,7 +64,7 @@ class Operations:
         await self._delete(request_key(name, who))
 
     async def change(self, name: str, terms: TermsTable) -> int:
-        """Other terms for a class, by the keys of the policy file; they replace what was ordered before."""
+        """Orders terms for a class, by the keys of the policy file; they replace those ordered before."""
         if not terms:
             raise HowdahError(f"nothing to change for {name}: give {', '.join(TERMS)}")
         self._controller.targets.check(self._controller.orders, name, terms)

@@ -19,7 +19,7 @@ Attend = Callable[[Operations], Coroutine[Any, Any, None]]
 async def serve(  # noqa: PLR0917
     name: str, policy: Policy, bus: Bus, kernels: Mapping[str, Kernel], attend: Attend, tell: Tell
 ) -> None:
-    """A controller, agents of hosts whose ``kernels`` are here, ``attend`` for people; until cancelled."""
+    """Runs a controller, agents of the hosts whose ``kernels`` are here, and ``attend``, until cancelled."""
     controller = RunningController(name, policy, bus, tell=tell)
     await follow(bus, kernels, tell, controller.run(), attend(Operations(controller)))
 
@@ -27,7 +27,7 @@ async def serve(  # noqa: PLR0917
 async def follow(
     bus: Bus, kernels: Mapping[str, Kernel], tell: Tell, *work: Coroutine[Any, Any, None]
 ) -> None:
-    """Agents, for a controller elsewhere or in ``work`` beside them, until cancelled."""
+    """Runs agents, for a controller elsewhere or in ``work`` beside them, until cancelled."""
     agents = [RunningAgent(name, bus, kernel, tell=tell) for name, kernel in kernels.items()]
     try:
         await together(*work, *(agent.run() for agent in agents))

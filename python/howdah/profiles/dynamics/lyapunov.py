@@ -27,7 +27,7 @@ LEAST_SAMPLES = 30
 DIMENSION = 2
 LENGTH = 5
 THEILER_WINDOW = 1
-"""Delay vectors at most so many steps apart share a sample."""
+"""The most steps between delay vectors that share a sample."""
 
 _LEAST_SLOPE = 1e-3
 """A contraction by more in one step is counted as this: the logarithm of a slope of zero says nothing."""

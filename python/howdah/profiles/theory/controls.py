@@ -29,7 +29,7 @@ from howdah.profiles.theory.growth import (
 from howdah.profiles.theory.htcp import Htcp
 
 SCALABLE_PER = 100.0
-"""Scalable gains one segment for so many acknowledged."""
+"""The segments acknowledged for one that Scalable gains."""
 SCALABLE_BETA = 7 / 8
 
 
@@ -55,19 +55,19 @@ class PerRound:
 
 @functools.cache
 def reno() -> PerRound:
-    """RFC 5681."""
+    """The model of Reno, RFC 5681."""
     return PerRound(additive(1.0), lambda _: 0.5)
 
 
 @functools.cache
 def scalable() -> PerRound:
-    """T. Kelly, ACM CCR 33(2), 2003."""
+    """The model of Scalable: T. Kelly, ACM CCR 33(2), 2003."""
     return PerRound(proportional(SCALABLE_PER), lambda _: SCALABLE_BETA)
 
 
 @functools.cache
 def high_speed() -> PerRound:
-    """RFC 3649."""
+    """The model of HighSpeed, RFC 3649."""
     return PerRound(RoundGrowth(high_speed_increase), lambda window: 1 - high_speed_cut(window))
 
 

@@ -39,7 +39,7 @@ class Kernels(Classifier):
     learnt = ("biases", "mean", "sd", "weights")
     learns_between = True
     biases: Floats
-    """Shape (dilations, 84, biases of each)."""
+    """The biases: shape (dilations, 84, biases of each)."""
     mean: Floats
     sd: Floats
     weights: Floats

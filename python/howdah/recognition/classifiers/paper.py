@@ -43,7 +43,7 @@ class NearestNeighbour(_OfThePaper):
     what = "the paper's: nearest neighbour by dynamic time warping, w = 10"
     learnt = ("series_ms", "codes")
     series_ms: Floats
-    """Shape (training windows, steps)."""
+    """The training windows in milliseconds: shape (training windows, steps)."""
     codes: NDArray[np.int32]
 
     def _fit(self, windows: Windows, codes: Codes, groups: Names, rng: np.random.Generator) -> None:
@@ -125,7 +125,7 @@ class SupportVectors(_OfThePaper):
     what = "the paper's: support vector machine, RBF kernel"
     learnt = ("vectors_ms", "counts", "duals", "offsets", "gamma")
     vectors_ms: Floats
-    """Shape (vectors, steps), class after class."""
+    """The vectors in milliseconds, class after class: shape (vectors, steps)."""
     counts: NDArray[np.int32]
     """The number of vectors of each class."""
     duals: Floats
@@ -183,7 +183,7 @@ class Perceptron(_OfThePaper):
     what = "the paper's: perceptron, two hidden layers of 64"
     learnt = ("first", "second", "last")
     first: Floats
-    """Shape (steps + 1, 64), the last row being constants, as in the others."""
+    """The first layer: shape (steps + 1, 64). The last row is constants, as in the others."""
     second: Floats
     last: Floats
 
