@@ -9,7 +9,7 @@ ALIKE = 2.0
 """Up to so many times shorter or longer than the runs that a prediction rests on, a transfer is like them;
 slow start is a larger part of a shorter one, and a smaller part of a longer one."""
 
-HELD_SHARE = 0.1
+LIMITED_SHARE = 0.1
 """The share of samples in which an end limited the transfer, from which on that is said."""
 
 
@@ -55,7 +55,7 @@ def _limited(outcome: Outcome) -> list[str]:
     return [
         f"{whose[limit]} limited it in {share:.0%} of the samples"
         for limit, share in shares.items()
-        if share >= HELD_SHARE
+        if share >= LIMITED_SHARE
     ]
 
 
