@@ -28,7 +28,7 @@ def records(
     Among them is whatever cannot be read, with the reason. Raises HowdahError for a kind that there is not.
 
     >>> from howdah.library import archive
-    >>> copies = [each for each in archive.records(kind="copy", newer_than_s=86400)]
+    >>> copies = [each for each in archive.records(kind="transfer", newer_than_s=86400)]
     """
     return (archive or Archive()).newest(_selection(kind, sweep, newer_than_s))
 
