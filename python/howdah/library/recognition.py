@@ -1,9 +1,10 @@
 """Who else is on a path, by its round trips: recordings, models trained on them, and what they say.
 
-What takes numpy is loaded by the call that needs it, so that the names of the classifiers are at hand.
+What takes time to load is loaded by the call that needs it: the help of the command line shows the names of
+the classifiers.
 """
 
-from howdah import HowdahError, interrupt
+from howdah import HowdahError
 from howdah.recognition.classifiers import CLASSIFIERS
 from howdah.recognition.classifiers import classifier as named
 
@@ -74,7 +75,7 @@ def train(
         raise HowdahError(f"there is no folder {model.parent}; make it first")
     import msgspec  # noqa: PLC0415
 
-    from howdah import document  # noqa: PLC0415
+    from howdah import document, interrupt  # noqa: PLC0415
     from howdah.recognition import training  # noqa: PLC0415
     from howdah.recognition.files import save_model  # noqa: PLC0415
 
