@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import howdah
+from howdah.library.profile import profile
 
 ROOT = Path(__file__).parents[1]
 HOST = "dtn2"
@@ -21,9 +22,11 @@ def programs() -> dict[str, str]:
         for number, block in enumerate(_BLOCK.finditer(text)):
             heading = _HEADING.findall(text[: block.start()])[-1]
             found[f"{document}, {heading}, {number}"] = block[1]
-    for call in (howdah.copy, howdah.plan_for, howdah.probe, howdah.select):
+    for call in (howdah.copy, howdah.plan_for, howdah.probe, howdah.select, howdah.examine, profile):
         examples = doctest.DocTestParser().get_examples(call.__doc__ or "")
-        found[f"howdah.{call.__name__}"] = "import howdah\n" + "".join(each.source for each in examples)
+        found[f"{call.__module__}.{call.__name__}"] = "import howdah\n" + "".join(
+            each.source for each in examples
+        )
     return found
 
 

@@ -18,8 +18,9 @@ HowdahError.record = None
 
 _MODULES = ("archive", "lab")
 _EXPORTS = {
+    "Archive": "archive",
     "Lab": "lab",
-    "Memory": "library",
+    "Memory": "library.copy",
     "Pilot": "transfer.pilot",
     "Plan": "values.plan",
     "Probe": "values.probe",
@@ -30,15 +31,19 @@ _EXPORTS = {
     "aplan_for": "aio",
     "aprobe": "aio",
     "aselect": "aio",
-    "copy": "library",
-    "plan_for": "library",
-    "probe": "library",
-    "select": "library",
+    "copy": "library.copy",
+    "examine": "library.doctor",
+    "plan_for": "library.copy",
+    "probe": "library.probe",
+    "select": "library.select",
+    "send_traffic": "library.traffic",
+    "sweep": "library.sweep",
 }
 """The module of each name that is loaded when it is first used (PEP 562)."""
 
 __all__ = [
     "LAB_LINK_VARIABLE",
+    "Archive",
     "HowdahError",
     "Lab",
     "Memory",
@@ -55,10 +60,13 @@ __all__ = [
     "archive",
     "aselect",
     "copy",
+    "examine",
     "lab",
     "plan_for",
     "probe",
     "select",
+    "send_traffic",
+    "sweep",
 ]
 
 

@@ -3,8 +3,14 @@
 from howdah import archive, lab
 from howdah._native import HowdahError, __version__
 from howdah.aio import acopy, aplan_for, aprobe, aselect
+from howdah.archive import Archive
 from howdah.lab import Lab
-from howdah.library import Memory, copy, plan_for, probe, select
+from howdah.library.copy import Memory, copy, plan_for
+from howdah.library.doctor import examine
+from howdah.library.probe import probe
+from howdah.library.select import select
+from howdah.library.sweep import sweep
+from howdah.library.traffic import send_traffic
 from howdah.remote.messages import Progress, Steering
 from howdah.transfer.pilot import Pilot
 from howdah.values.plan import Plan
@@ -13,6 +19,7 @@ from howdah.values.record import Record
 
 __all__ = [
     "LAB_LINK_VARIABLE",
+    "Archive",
     "HowdahError",
     "Lab",
     "Memory",
@@ -29,10 +36,13 @@ __all__ = [
     "archive",
     "aselect",
     "copy",
+    "examine",
     "lab",
     "plan_for",
     "probe",
     "select",
+    "send_traffic",
+    "sweep",
 ]
 
 LAB_LINK_VARIABLE: str

@@ -10,7 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
 from howdah import interrupt
-from howdah.library import copy, plan_for, probe, select
+from howdah.library.copy import copy, plan_for
+from howdah.library.probe import probe
+from howdah.library.select import select
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from buses import Pretender, pretended, served, served_as
 
 from bench.nats_server import NatsServer
 from howdah import HowdahError
-from howdah.cli.control_command import Here, run_agents
+from howdah.cli import app
 from howdah.control.bus import Access, Unreachable
 from howdah.control.bus.access import login
 from howdah.control.bus.jetstream import JetStreamBus
@@ -133,10 +133,10 @@ def test_a_file_with_user_and_password(tmp_path: Path) -> None:
 
 def test_a_password_among_the_arguments_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     url = "nats://agent:secret@127.0.0.1:4222"
-    here = Here(hosts=["base20"], servers=url, access=Access(), json=True)
-    monkeypatch.setattr("sys.argv", ["howdah", "control", "agent", f"--controller={url}"])
+    words = ["control", "agent", f"--controller={url}", "--host=base20"]
+    monkeypatch.setattr("sys.argv", ["howdah", *words])
     with refused("can be read by every user"):
-        run_agents(here)
+        app.main(words)
 
 
 def test_nobody_reads_what_another_one_is_told() -> None:

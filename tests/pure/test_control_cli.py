@@ -14,7 +14,6 @@ from guaranteed import POLICY
 
 from howdah import HowdahError
 from howdah.cli import app
-from howdah.cli import control_command as command
 from howdah.control.http.client import ADDRESS_VARIABLE, Client
 from howdah.control.status import Status
 
@@ -150,7 +149,7 @@ def test_what_cannot_be_served_is_refused_in_one_line(
     file = tmp_path / "lsst.toml"
     file.write_text(POLICY)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(command.socket, "gethostname", lambda: "elsewhere.example")
+    monkeypatch.setattr("socket.gethostname", lambda: "elsewhere.example")
     with pytest.raises(HowdahError) as refused:
         app.main(["control", *(str(file) if word == "POLICY" else word for word in words)])
     assert says in str(refused.value)
@@ -159,12 +158,11 @@ def test_what_cannot_be_served_is_refused_in_one_line(
 
 _SERVE = """
 import sys
-from pathlib import Path
+from functools import partial
 from atwork import Table
-from howdah.control.bus import Access
+from howdah.cli import app
 from howdah.control.bus.leadership import boottime_ns
-from howdah.cli.control_command import Here, run_controller
-from howdah.control.http.address import Listening
+from howdah.library import control
 
 class Told(Table):
     def __init__(self, name, namespace):
@@ -175,8 +173,9 @@ class Told(Table):
         super().leave()
         print("left", self.name, flush=True)
 
-here = Here(hosts=["base20", "base23"], servers=None, access=Access(), json=True)
-run_controller(Path(sys.argv[1]), Listening(address="127.0.0.1:0"), here, Told)
+control.controlling = partial(control.controlling, make_kernel=Told)
+hosts = ["--host", "base20", "--host", "base23"]
+app.main(["control", "serve", sys.argv[1], "--listen", "127.0.0.1:0", *hosts, "--json"])
 """
 
 

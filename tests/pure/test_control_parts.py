@@ -223,7 +223,7 @@ def test_a_message_is_read_from_under_its_own_key_alone(message: Message) -> Non
 _SIGNALLED = """
 import asyncio, os, signal, sys
 from howdah.interrupt import Interrupted
-from howdah.control.running.tasks import signalled
+from howdah.cli.signalled import signalled
 
 async def work():
     try:

@@ -11,7 +11,8 @@ from howdah._native import format_rate
 from howdah.doctor import facts as fact_finding
 from howdah.doctor.facts import Facts
 from howdah.doctor.judge import Aim, HostFinding, judge, judge_limits
-from howdah.doctor.report import DoctorReport, HostReport, examine
+from howdah.doctor.report import DoctorReport, HostReport
+from howdah.library.doctor import examine
 from howdah.words.doctor import CONFIGURATION, in_words, mending
 
 AIMS = st.builds(Aim, rate_bps=st.floats(1e6, 4e11), rtt_s=st.floats(1e-5, 1.0))

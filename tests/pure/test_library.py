@@ -13,7 +13,8 @@ import examples
 import pytest
 
 import howdah
-from howdah.library import copy_request
+from howdah.library.copy import copy_request
+from howdah.library.profile import profile
 
 STUB = Path(howdah.__file__).with_suffix(".pyi")
 PROGRAMS = {name: text for name, text in examples.programs().items() if not examples.needs_a_network(text)}
@@ -67,6 +68,13 @@ def test_each_argument_is_told_and_the_twin_takes_it(call: object) -> None:
     told = inspect.getdoc(call) or ""
     if "Args:" in told:
         assert [name for name in inspect.signature(call).parameters if f"    {name}: " not in told] == []
+
+
+@pytest.mark.parametrize("call", [howdah.sweep, howdah.send_traffic, howdah.examine, profile])
+def test_each_argument_is_told(call: object) -> None:
+    told = inspect.getdoc(call) or ""
+    assert callable(call)
+    assert [name for name in inspect.signature(call).parameters if f"    {name}: " not in told] == []
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -15,7 +15,7 @@ from bench.select_families import FAMILIES, RTT_S, sweep
 from howdah import HowdahError
 from howdah.archive.runs import Configuration, Runs
 from howdah.archive.traces import Trace
-from howdah.profiles.selection.answer import SelectionReport, in_lines, selection_report
+from howdah.profiles.selection.answer import SelectionReport, selection_report
 from howdah.profiles.selection.evidence import (
     TransferTraits,
     profile,
@@ -26,6 +26,7 @@ from howdah.profiles.selection.evidence import (
 from howdah.profiles.selection.predict import NextRun, by_rtt, spreads
 from howdah.profiles.selection.prior import ModelPrior, refine, runs_worth
 from howdah.profiles.selection.select import best, select, why_not
+from howdah.words.selection import in_lines
 
 SWEEP = sweep(FAMILIES["fixed_sizes"], np.random.default_rng(4), 3)
 NONE = SWEEP[:0]

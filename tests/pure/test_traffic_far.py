@@ -196,11 +196,13 @@ def test_a_record_is_kept_and_told(tmp_path: Path) -> None:
         record(), kind="traffic", host="dtn2", traffic=msgspec.to_builtins(traffic)
     )
     archive = Archive(tmp_path)
-    file = archive.save(made)
+    archive.save(made)
     kept = archive.load("last")
     assert msgspec.convert(kept.traffic, Traffic) == traffic
     assert len(archive.runs()) == 0, "it is no measurement of a path"
-    text = summary.summary(kept, file)
+    text = summary.summary(kept, kept=True)
+    assert text.splitlines()[-1] == f"Record: howdah archive show {kept.id}"
+    assert "Record" not in summary.summary(kept, kept=False)
     assert text.splitlines()[:4] == [
         "three to dtn2, 1 min 00 s",
         "  udp1  offered 1.01 MB, sent 1.00 MB, received 900 kB (120 kb/s), "

@@ -60,7 +60,7 @@ class Column(NamedTuple):
         return f"{self.name} {kind}" + (f" NOT NULL DEFAULT {self.kind()!r}" if self.required else "")
 
 
-COLUMNS = (
+COLUMNS: tuple[Column, ...] = (
     Column("id", str, "record.id"),
     Column("kind", str, "record.kind"),
     Column("sweep", str, "record.sweep.name"),
@@ -85,7 +85,7 @@ COLUMNS = (
 )
 """Columns are only ever added, at the end: their number is part of the layout's number (``layout.py``)."""
 
-NAMES = tuple(column.name for column in COLUMNS)
+NAMES: tuple[str, ...] = tuple(column.name for column in COLUMNS)
 
 
 def row(record: Record) -> dict[str, Value]:

@@ -8,10 +8,7 @@ from rich.console import Console
 
 from howdah import document
 from howdah._native import HowdahError, parse_rate
-from howdah.cc import programs
-from howdah.cc.choose import choose
-from howdah.cc.places import ALL_PORTS, Place
-from howdah.values.record import HostLimits
+from howdah.library import congestion
 from howdah.words import cc as report
 
 T = TypeVar("T")
@@ -19,7 +16,7 @@ T = TypeVar("T")
 
 def list_controls(*, json: bool) -> None:
     """Prints the kernel's congestion controls and howdah's. Raises HowdahError."""
-    found = programs.controls()
+    found = congestion.controls()
     if json:
         document.show(found)
     else:
@@ -28,13 +25,13 @@ def list_controls(*, json: bool) -> None:
 
 def load(*, name: str, parameters: list[str] | None, json: bool, verbose: bool) -> None:
     """Loads a program and says so. Raises HowdahError."""
-    settings = [_pair(text) for text in parameters or ()]
-    _tell(lambda: programs.load(name, settings), report.loading, json, verbose)
+    settings = dict(_pair(text) for text in parameters or ())
+    _tell(lambda: congestion.load(name, settings), report.loading, json, verbose)
 
 
 def unload(*, name: str, json: bool, verbose: bool) -> None:
     """Takes a program out of the kernel and says so. Raises HowdahError."""
-    _tell(lambda: programs.unload(name), report.unloading, json, verbose)
+    _tell(lambda: congestion.unload(name), report.unloading, json, verbose)
 
 
 def set_target(
@@ -48,17 +45,18 @@ def set_target(
     verbose: bool,
 ) -> None:
     """Sets what ``hold`` holds and says so. Raises HowdahError."""
-    if name.removeprefix("hd_") != "hold":
-        raise HowdahError(f"{name} has nothing to set while it runs; parameters: howdah cc load {name} --set")
-    if [rate is not None, window is not None, none].count(True) != 1:
-        raise HowdahError("say what to hold: one of --rate RATE, --window PACKETS and --none")
     rate_bps = _rate(rate)
-    _tell(lambda: programs.set_target(rate_bps, window, flow), report.targeted, json, verbose)
+    _tell(
+        lambda: congestion.set_target(name, rate_bps=rate_bps, window_packets=window, none=none, flow=flow),
+        report.targeted,
+        json,
+        verbose,
+    )
 
 
 def status(*, json: bool, verbose: bool) -> None:
     """Prints what is loaded. Raises HowdahError."""
-    found = _guarded(programs.status, verbose)
+    found = _guarded(congestion.status, verbose)
     if json:
         document.show(found)
         return
@@ -81,11 +79,10 @@ def attach(
     verbose: bool,
 ) -> None:
     """Gives connections a control and says which. Raises HowdahError."""
-    place = _place(to, ports, namespace, cgroup)
+    place = {"to": to, "ports": ports, "cgroup": cgroup}
     rate_bps = _rate(rate)
-    control = choose(cc, HostLimits.here().congestion_controls_available).control
     _tell(
-        lambda: programs.attach(place, control, rate_bps, window),
+        lambda: congestion.attach(cc, **place, namespace=namespace, rate_bps=rate_bps, window_packets=window),
         lambda done: report.attaching(done, ended=False),
         json,
         verbose,
@@ -102,19 +99,12 @@ def detach(
     verbose: bool,
 ) -> None:
     """Ends what ``attach`` began and says what that was. Raises HowdahError."""
-    place = _place(to, ports, namespace, cgroup)
     _tell(
-        lambda: programs.detach(place),
+        lambda: congestion.detach(to=to, ports=ports, cgroup=cgroup, namespace=namespace),
         lambda done: report.attaching(done, ended=True),
         json,
         verbose,
     )
-
-
-def _place(to: str | None, ports: str | None, namespace: int | None, cgroup: str | None) -> Place:
-    place = Place(to, ports or ALL_PORTS, namespace, cgroup)
-    place.check()
-    return place
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -4,40 +4,30 @@ import contextlib
 import sys
 from typing import Any, get_args
 
-from howdah import HowdahError, document, interrupt
+from howdah import Archive, HowdahError, document, interrupt
 from howdah._native import parse_bytes, parse_duration, parse_fraction, parse_rate
-from howdah.archive import Archive
-from howdah.library import Memory, carry_out, copy_request
+from howdah.cli.ended import ended
+from howdah.library.copy import Memory, Request, carry_out, copy_request
 from howdah.text import printable
-from howdah.transfer.display import Display, Quiet
-from howdah.transfer.request import Request
 from howdah.values.plan import PathKind
 from howdah.values.record import since_process_start_s
 from howdah.words.copy import summary
-from howdah.words.copy_progress import Lines
+from howdah.words.copy_progress import display
 
 
 def copy(*, json: bool, quiet: bool, **options: Any) -> int:  # noqa: ANN401, those of ``request``
     """Copies and returns the exit code; what went wrong is one line on standard error."""
     interrupt.install()
-    problems, exit_code, kept = [], 0, True
-    try:
-        record = carry_out(request(**options), _display(silent=json or quiet))
-    except (HowdahError, interrupt.Interrupted) as problem:
-        if problem.record is None:
-            raise
-        record = problem.record
-        exit_code = 128 + problem.number if isinstance(problem, interrupt.Interrupted) else 1
-        problems = [str(problem), *getattr(problem, "__notes__", [])]
-        kept = problems == [record.error]
+    done = ended(lambda: carry_out(request(**options), display(silent=json or quiet)))
+    record, kept = done.record, done.problems in ([], [done.record.error])
     if json:
         document.show(record)
     elif not quiet and record.outcome is not None:
         print(summary(record, Archive().root if kept else None))
     left_out = record.outcome.left_out if record.outcome else []
-    for line in (*left_out, *problems):
+    for line in (*left_out, *done.problems):
         print(f"howdah: {printable(line)}", file=sys.stderr)
-    return exit_code
+    return done.exit_code
 
 
 def request(
@@ -104,14 +94,3 @@ def _fairness(text: str | None) -> float | None:
         return None if text is None else parse_fraction(text)
     except HowdahError:
         raise HowdahError(f"--fairness {text} is not from 0 to 1; give for example --fairness 0.5") from None
-
-
-def _display(*, silent: bool) -> Display:
-    if silent:
-        return Quiet()
-    if not sys.stderr.isatty():
-        return Lines()
-    # Loaded for a terminal only, while ssh connects.
-    from howdah.words.copy_terminal import Terminal  # noqa: PLC0415
-
-    return Terminal()

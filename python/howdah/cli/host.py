@@ -148,16 +148,12 @@ def doctor(*, host: str | None, rate: str, rtt: str | None, far_howdah: str | No
     """Prints the report and returns the exit code. Raises HowdahError."""
     from howdah import document, interrupt  # noqa: PLC0415
     from howdah._native import parse_duration, parse_rate  # noqa: PLC0415
-    from howdah.doctor.report import examine  # noqa: PLC0415
+    from howdah.library.doctor import examine  # noqa: PLC0415
     from howdah.words.doctor import in_words  # noqa: PLC0415
 
     interrupt.install()
-    report = examine(
-        rate_bps=parse_rate(rate),
-        rtt_s=None if rtt is None else parse_duration(rtt) / 1e9,
-        host=host,
-        far_howdah=far_howdah,
-    )
+    rtt_s = None if rtt is None else parse_duration(rtt) / 1e9
+    report = examine(host, rate_bps=parse_rate(rate), rtt_s=rtt_s, far_howdah=far_howdah)
     if json:
         document.show(report)
     else:

@@ -12,19 +12,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from howdah import document
-from howdah._native import HowdahError, format_duration
-from howdah.cc.choose import choose
-from howdah.lab import daemon, labfile, messages, tree
-from howdah.lab.hosts import CONGESTION_CONTROL
-from howdah.lab.messages import LabReady, LabSetup
-from howdah.lab.registry import LabEntry, Registry
-from howdah.lab.session import Process
-from howdah.lab.topology import Topology
-from howdah.lab.tree import LabInterrupted
-from howdah.text import some
-from howdah.values.link import LinkSpec, LinkStats
-from howdah.values.record import HostLimits
+from howdah import HowdahError, document
+from howdah._native import format_duration
+from howdah.library import lab
+from howdah.library.lab import LabEntry, LabReady
+from howdah.values.link import LinkStats
 from howdah.words.lab import in_short, tables
 
 
@@ -37,36 +29,23 @@ def run(
     schedule: Path | None,
     stats: bool,
     json_stats: str | None,
-    **lab: Any,  # noqa: ANN401, the options of a lab
+    **options: Any,  # noqa: ANN401, those of a lab
 ) -> int:
     """Runs a command in a lab of its own and returns its exit code. Raises HowdahError.
 
-    ``lab`` has the fields of ``labfile.LabOptions``.
+    ``options`` are the fields of ``LabOptions``.
     """
-    link, topology = _lab(schedule, lab)
+    asked = lab.LabOptions(**options)
+    setup = lab.lab_setup(asked, schedule, sshd=sshd, congestion_control=cc, command=command, host=host)
     _require(command[0])
-    known = [each.name for each in topology.hosts]
-    if host is not None and host not in known:
-        raise HowdahError(f"--host: no host is called {host}; this lab has {some(known)}")
     with _output(json_stats) as file:
-        try:
-            setup = LabSetup(
-                link,
-                topology,
-                sshd=sshd,
-                command=tuple(command),
-                host=host,
-                congestion_control=_control(cc),
-            )
-            ended = tree.run(setup, _tell_notes)
-        except LabInterrupted as interrupted:
-            return interrupted.exit_code
+        exit_code, done = lab.run(setup, _tell_notes)
         if file:
-            file.write(document.encode(ended.stats).decode())
+            file.write(document.encode(done).decode())
     if stats:
-        Console(stderr=True).print(*tables(ended.stats), sep="\n")
-    _warn(ended.stats)
-    return ended.exit_code
+        Console(stderr=True).print(*tables(done), sep="\n")
+    _warn(done)
+    return exit_code
 
 
 def up(
@@ -76,30 +55,30 @@ def up(
     cc: str | None,
     schedule: Path | None,
     json: bool,
-    **lab: Any,  # noqa: ANN401, as above
+    **options: Any,  # noqa: ANN401, as above
 ) -> None:
     """Brings up a lab that stays, and says how to enter it. Raises HowdahError."""
-    link, topology = _lab(schedule, lab)
-    ready = daemon.up(name, LabSetup(link, topology, sshd=sshd, congestion_control=_control(cc)))
+    setup = lab.lab_setup(lab.LabOptions(**options), schedule, sshd=sshd, congestion_control=cc)
+    ready = lab.up(name, setup)
     _tell_notes(ready)
     if json:
         document.show(
             {
                 "name": name,
                 "pid": ready.pid,
-                "hosts": {host.name: host.address for host in topology.hosts},
+                "hosts": {host.name: host.address for host in setup.topology.hosts},
                 "environment": ready.environment,
                 "notes": ready.notes,
             }
         )
     else:
-        enter = f"howdah lab exec {name} {topology.left[0]} -- sh"
-        print(f"{name} is up: {in_short(link, topology)}; enter with: {enter}")
+        enter = f"howdah lab exec {name} {setup.topology.left[0]} -- sh"
+        print(f"{name} is up: {in_short(setup.link, setup.topology)}; enter with: {enter}")
 
 
 def execute(*, name: str, host: str, command: list[str]) -> int:
     """Runs a command on one of a lab's hosts and returns its exit code. Raises HowdahError."""
-    entry = Registry().find(name)
+    entry = lab.find(name)
     # Options are looked for up to NAME only, so the -- that may follow HOST is still here.
     command = command[1:] if command[0] == "--" else command
     if not command:
@@ -108,7 +87,7 @@ def execute(*, name: str, host: str, command: list[str]) -> int:
     # A Ctrl-C is the command's; it decides what comes of it.
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, lambda *_: None)
-    process = Process(entry.ready, host, command, dies_with_parent=True)
+    process = lab.start(entry, host, command)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda taken, _: process.send_signal(taken))
     code = process.wait()
@@ -117,7 +96,7 @@ def execute(*, name: str, host: str, command: list[str]) -> int:
 
 def show_stats(*, name: str, json: bool) -> None:
     """Prints what a lab's link did. Raises HowdahError."""
-    found = messages.ask(Registry().find(name).ready.pid, "stats")
+    found = lab.stats(lab.find(name))
     if json:
         document.show(found)
     else:
@@ -127,7 +106,7 @@ def show_stats(*, name: str, json: bool) -> None:
 
 def list_labs(*, json: bool) -> None:
     """Prints the labs that are up."""
-    labs = daemon.living()
+    labs = lab.living()
     if json:
         document.show(
             [
@@ -148,40 +127,20 @@ def list_labs(*, json: bool) -> None:
     table = Table("name", "link", "up for", "machine", box=None, pad_edge=False)
     for entry in labs:
         age_s = (datetime.now(UTC) - entry.made_at).total_seconds()
-        lab = in_short(entry.link, entry.topology)
-        table.add_row(entry.name, lab, format_duration(age_s), _machine_words(entry))
+        link = in_short(entry.link, entry.topology)
+        table.add_row(entry.name, link, format_duration(age_s), _machine_words(entry))
     Console().print(table)
 
 
 def down(*, name: str, json: bool) -> None:
     """Ends a lab and says so. Raises HowdahError."""
-    last = daemon.down(name)
+    last = lab.down(name)
     if json:
         document.show({"name": name, "stats": last})
     else:
         print(f"{name} is down")
     if last:
         _warn(last)
-
-
-def _lab(schedule: Path | None, options: dict[str, Any]) -> tuple[LinkSpec, Topology]:
-    """The lab of a file with options over it. Raises HowdahError."""
-    return labfile.build(labfile.LabOptions(**options), schedule)
-
-
-def _control(name: str | None) -> str:
-    """The kernel's name of the control; refuses what neither it nor howdah has, or is not loaded."""
-    if name is None:
-        return CONGESTION_CONTROL
-    available = HostLimits.here().congestion_controls_available
-    choice = choose(name, available)
-    if choice.source != "missing":
-        return choice.control
-    if choice.program is not None:
-        raise HowdahError(f"--cc {name}: not in this kernel; load it with: howdah cc load {choice.program}")
-    raise HowdahError(
-        f"--cc {name}: not in this kernel, which has {' '.join(available)}; see: howdah cc list"
-    )
 
 
 def _require(program: str) -> None:
@@ -218,8 +177,5 @@ def _warn(stats: LinkStats) -> None:
 
 
 def _machine_words(entry: LabEntry) -> str:
-    try:
-        spoilt = messages.ask(entry.ready.pid, "stats").lateness.spoilt
-    except HowdahError:
-        return "[red]does not answer[/red]"
-    return "[red]too slow[/red]" if spoilt else "kept up"
+    words = {True: "kept up", False: "[red]too slow[/red]", None: "[red]does not answer[/red]"}
+    return words[lab.kept_up(entry)]

@@ -134,33 +134,25 @@ def probe(
 
     from howdah import HowdahError, document, interrupt  # noqa: PLC0415
     from howdah._native import parse_duration  # noqa: PLC0415
-    from howdah.library import probed  # noqa: PLC0415
-    from howdah.measure.probe import ProbeDisplay, ProbeRequest  # noqa: PLC0415
-    from howdah.words.probe import ProbeLines, ProbeTerminal, in_words  # noqa: PLC0415
+    from howdah.cli.ended import ended  # noqa: PLC0415
+    from howdah.library.probe import ProbeRequest, carry_out  # noqa: PLC0415
+    from howdah.words.probe import display, in_words  # noqa: PLC0415
 
     for_s = None if lasting is None else parse_duration(lasting) / 1e9
     request = ProbeRequest(host, for_s, udp, far_howdah, active or bursts is not None, bursts, sys.argv)
-    shown = ProbeDisplay() if quiet else ProbeTerminal() if sys.stderr.isatty() and not json else ProbeLines()
+    shown = display(quiet=quiet, json=json)
     interrupt.install()
-    exit_code, unkept = 0, None
-    try:
-        record = probed(request, shown)
-    except (HowdahError, interrupt.Interrupted) as problem:
-        if problem.record is None:
-            raise
-        record = problem.record
-        if isinstance(problem, interrupt.Interrupted):
-            exit_code, unkept = 128 + problem.number, next(iter(getattr(problem, "__notes__", [])), None)
-        else:
-            unkept = str(problem)
+    done = ended(lambda: carry_out(request, shown))
+    # That a signal ended it is no problem: what was seen until then is whole.
+    record, unkept = done.record, done.problems[done.exit_code > 1 :]
     if json:
         document.show(record)
     elif not quiet and record.probe is not None:
         print(in_words(record.probe, record.host or host))
         if "lateness" in record.flags:
             print("warning: this machine was too slow for the link; part of the queueing is its own")
-        if unkept is None:
+        if not unkept:
             print(f"Record: howdah archive show {record.id}")
-    if unkept is not None:
-        raise HowdahError(unkept)
-    return exit_code
+    if unkept:
+        raise HowdahError(unkept[0])
+    return done.exit_code

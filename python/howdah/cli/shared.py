@@ -1,7 +1,7 @@
 """The table of ``howdah shared``."""
 
 from howdah.cli.table import Argument, Command, Option, as_json, path
-from howdah.recognition.classifiers import CLASSIFIERS
+from howdah.library.recognition import CLASSIFIERS
 
 _CLASSIFIERS = f"{', '.join(CLASSIFIERS)}; each is explained in docs/shared.md."
 _RECORDINGS = Argument(

@@ -1,51 +1,20 @@
 """``howdah shared`` from the arguments of its commands to what they print."""
 
-import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
 
-from howdah import HowdahError, document, interrupt
+from howdah import document, interrupt
 from howdah._native import parse_duration
-from howdah.archive import Archive
-from howdah.dataset.plan import DatasetPlan
-from howdah.dataset.planfile import load
-from howdah.dataset.recorder import DatasetResult, SilentDisplay, left, record
-from howdah.recognition.classifiers import CLASSIFIERS, classifier
-from howdah.recognition.files import load_model, read_recording, recording_files, save_model, write_recording
-from howdah.recognition.model import Model, Recognition
-from howdah.recognition.recognise import model_for
-from howdah.recognition.recording import Recording, background, recording_of
-from howdah.recognition.training import Scores, Tick, Training, evaluate, possible, record_file, train
-from howdah.recognition.windows import default_step_s, examples
+from howdah.cli.ended import ended
+from howdah.library import dataset as datasets
+from howdah.library import recognition
 from howdah.text import count
-from howdah.words.dataset import Lines, table, total_s
-
-_PROTOCOLS = {"runs": "runs not seen", "paths": "paths not seen", "random": "random folds"}
-
-
-class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """One classifier by all protocols that the recordings allow, as ``compare --json`` prints it."""
-
-    classifier: str
-    what: str
-    scores: list[Scores]
-
-
-class Recognised(msgspec.Struct, frozen=True, kw_only=True):
-    """One recording, as ``recognise --json`` prints it."""
-
-    file: str
-    run: str
-    path: str
-    background: str | None
-    """What the recording says was there; null when it does not."""
-    model: str
-    """Digest of the model's file."""
-    heard: list[Recognition]
+from howdah.words.dataset import Lines, summary, table, total_s
+from howdah.words.recognition import compared, heard, trained
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,34 +35,13 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     left_s: float
 
 
-class Recorded(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``dataset --json`` prints."""
-
-    plan: str
-    folder: str
-    recorded: list[str]
-    """Files made now."""
-    spoilt: int
-    """How often the machine was too slow for a run."""
-    left_out: list[str]
-    """Files that are not there because it was each time."""
-    runs_left: int
-
-
 def keep(*, name: str, others: str | None, output: Path, json: bool) -> None:
     """Writes the series of a probe in the archive as a recording. Raises HowdahError."""
-    _check_npz(output, "a recording")
-    made = recording_of(Archive().load(name), None if others is None else background(others))
-    write_recording(made, output)
+    made = recognition.keep(name, output, others=others)
     if json:
         document.show(Kept(file=str(output), run=made.run, path=made.path, background=made.label))
     else:
         print(f"{output}: {made.run} to {made.path}, {made.label or 'who was there is not known'}")
-
-
-def _check_npz(output: Path, what: str) -> None:
-    if output.suffix != ".npz":
-        raise HowdahError(f"{what} is a file that ends in .npz; give -o {output.with_suffix('.npz')}")
 
 
 def make(
@@ -108,25 +56,18 @@ def make(
 ) -> None:
     """Trains a model and keeps it with its training record. Raises HowdahError."""
     interrupt.install()
-    window_s, step_s = _seconds(window), _seconds(step) if step else None
-    _check_npz(output, "a model")
-    kind = classifier(name)
-    if not output.absolute().parent.is_dir():
-        raise HowdahError(f"there is no folder {output.parent}; make it first")
-    trained = train(_readable(recordings), kind, window_s, step_s, _tick(quiet or json))
-    with interrupt.Held():
-        digest = save_model(trained.model, output)
-        kept = msgspec.structs.replace(trained.record, model=digest)
-        try:
-            record_file(output).write_bytes(document.encode(kept))
-        except OSError as error:
-            raise HowdahError(
-                f"cannot write {record_file(output)}: {error.strerror}; the model is there"
-            ) from None
+    made = recognition.train(
+        recordings,
+        output,
+        classifier=name,
+        window_s=_seconds(window),
+        step_s=_seconds(step) if step else None,
+        on_step=_tick(quiet or json),
+    )
     if json:
-        document.show(kept)
+        document.show(made)
     elif not quiet:
-        _tell(kept, output)
+        print("\n".join(trained(made, output)))
 
 
 def compare(
@@ -140,69 +81,40 @@ def compare(
 ) -> None:
     """Prints how good classifiers are, trained and tested on the same recordings. Raises HowdahError."""
     interrupt.install()
-    window_s, step_s = _seconds(window), _seconds(step) if step else None
-    kinds = [classifier(name) for name in names or CLASSIFIERS]
-    heard = [each for each, _ in _readable(recordings)]
-    whole = examples(heard, window_s, step_s or default_step_s(heard))
-    found = [
-        Compared(
-            classifier=kind.name,
-            what=kind.what,
-            scores=evaluate(kind, whole, possible(whole), _tick(quiet or json)),
-        )
-        for kind in kinds
-    ]
+    found = recognition.compare(
+        recordings,
+        classifiers=names,
+        window_s=_seconds(window),
+        step_s=_seconds(step) if step else None,
+        on_step=_tick(quiet or json),
+    )
     if json:
-        document.show(found)
+        document.show(found.classifiers)
         return
-    windows = f"{count(len(whole.labels), 'window')} of {whole.windows.length_s:g} s"
+    windows = f"{count(found.windows, 'window')} of {found.window_s:g} s"
     print(f"{windows}, accuracy (is there BBR; calibration error)")
-    shown = Table(box=None, pad_edge=False)
-    for column in ("classifier", *(_PROTOCOLS[each.protocol] for each in found[0].scores)):
-        shown.add_column(column, no_wrap=True)
-    for each in found:
-        shown.add_row(each.classifier, *(_in_short(scores) for scores in each.scores))
-    Console(soft_wrap=True).print(shown, highlight=False)
+    scores = compared({each.classifier: each.scores for each in found.classifiers})
+    Console(soft_wrap=True).print(scores, highlight=False)
 
 
 def recognise(*, recordings: list[Path], model: Path | None, json: bool) -> None:
     """Prints who is there in recordings, window by window. Raises HowdahError."""
-    given = load_model(model) if model else None
-    found = []
-    for file in recording_files(recordings):
-        heard, _ = read_recording(file)
-        judge, digest = given or _default(heard, file)
-        found.append(
-            Recognised(
-                file=str(file),
-                run=heard.run,
-                path=heard.path,
-                background=heard.label,
-                model=digest,
-                heard=judge.recognise(heard),
-            )
-        )
+    found = recognition.recognise(recordings, model=model)
     if json:
         document.show(found)
         return
     for one in map(document.strange, found):
         known = "" if one.background is None else f", said to be {one.background}"
         print(f"{one.file}: run {one.run} on {one.path}{known}")
-        for each in one.heard:
-            new = "nothing seen in training; nearest: " if each.new else ""
-            when = f"{each.start_s - one.heard[0].start_s:8.1f} s"
-            who = f"{new}{each.background} ({each.probability:.2f})"
-            print(f"  {when}  {who} after {each.heard_s:g} s; any bbr {each.bbr:.2f}")
+        for line in heard(one.heard):
+            print(line)
 
 
 def dataset(*, plan: Path, output: Path, cores: float | None, dry_run: bool, json: bool, quiet: bool) -> int:
     """Records what the folder has not yet, and returns the exit code. Raises HowdahError."""
     interrupt.install()
-    wanted, folder = load(plan), output
-    if folder.exists() and not folder.is_dir():
-        raise HowdahError(f"{folder} is no folder; give one, or a name that is free")
-    carried = _cores(cores)
-    todo = left(wanted, folder)
+    request = datasets.dataset_request(plan, output, cores=cores)
+    wanted, _, carried, todo = request
     if dry_run:
         if json:
             left_s = total_s(todo, carried)
@@ -212,79 +124,22 @@ def dataset(*, plan: Path, output: Path, cores: float | None, dry_run: bool, jso
         else:
             print(table(wanted, todo, carried))
         return 0
-    result = record(wanted, todo, folder, carried, SilentDisplay() if json or quiet else Lines())
-    runs_left = len(todo) - len(result.recorded)
+    done = ended(lambda: datasets.carry_out(request, datasets.SilentDisplay() if json or quiet else Lines()))
+    made = done.record
     if json:
-        document.show(
-            Recorded(
-                plan=wanted.name,
-                folder=str(folder),
-                recorded=[str(folder / run.file) for run in result.recorded],
-                spoilt=result.spoilt,
-                left_out=[str(folder / run.file) for run in result.left_out],
-                runs_left=runs_left,
-            )
-        )
+        document.show(made)
     elif not quiet:
-        print(_summary(wanted, folder, result, runs_left))
-    return result.exit_code
-
-
-def _summary(plan: DatasetPlan, folder: Path, result: DatasetResult, runs_left: int) -> str:
-    made = f"{count(len(result.recorded), 'recording')} made in {folder}"
-    spoilt = f", {count(result.spoilt, 'run')} spoilt by this machine" if result.spoilt else ""
-    if runs_left:
-        return f"{made}{spoilt}; {runs_left:,} left: the same command goes on with {plan.name}"
-    return f"{made}{spoilt}; the data set {plan.name} is whole"
-
-
-def _cores(asked: float | None) -> float:
-    """Raises HowdahError for what is none."""
-    here = float(len(os.sched_getaffinity(0)))
-    if asked is None:
-        return here
-    if not 0 < asked <= here:
-        raise HowdahError(f"--cores {asked:g} is not above 0 and at most the {here:g} of this machine")
-    return asked
+        recorded = len(made.recorded)
+        print(summary(made.plan, made.folder, made=recorded, spoilt=made.spoilt, runs_left=made.runs_left))
+    return done.exit_code
 
 
 def _seconds(text: str) -> float:
     return parse_duration(text) / 1e9
 
 
-def _default(heard: Recording, file: Path) -> tuple[Model, str]:
-    kept = model_for(heard.situation)
-    if kept is None:
-        raise HowdahError(
-            f"{file}: no model comes with howdah for {heard.situation} of ours on the path; give one: --model"
-        )
-    return kept.model, kept.digest
-
-
-def _readable(places: list[Path]) -> list[tuple[Recording, str]]:
-    return [read_recording(file) for file in recording_files(places)]
-
-
-def _tick(quiet: bool) -> Tick:
+def _tick(quiet: bool) -> Callable[[str], None]:
     def say(what: str) -> None:
         print(f"howdah: {what}", file=sys.stderr, flush=True)
 
     return (lambda what: None) if quiet else say
-
-
-def _tell(made: Training, output: Path) -> None:
-    used = count(len(made.recordings), "recording")
-    windows = f"{count(made.windows, 'window')} of {made.window_s:g} s"
-    print(f"{output}: {made.classifier}, {used}, {windows}, {len(made.classes)} classes")
-    for scores in made.scores:
-        print(f"  {_PROTOCOLS[scores.protocol]}: {_in_short(scores)}")
-    stopped = made.stopped
-    print(f"  stopping early: {stopped.accuracy:.3f} after {stopped.mean_s:.1f} s on average")
-    missed = ", ".join(f"{name} {share:.2f}" for name, share in made.new.found.items())
-    print(f"  called new: {made.new.false_alarms:.2f} of what is known; left out of training: {missed}")
-    print(f"  the training record is {record_file(output)}")
-
-
-def _in_short(scores: Scores) -> str:
-    bbr = "-" if scores.accuracy_bbr is None else f"{scores.accuracy_bbr:.3f}"
-    return f"{scores.accuracy:.3f} ({bbr}; {scores.calibration_error:.3f})"

@@ -5,6 +5,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from howdah import HowdahError
 from howdah.recognition import models
 from howdah.recognition.files import load_model
@@ -20,6 +22,20 @@ class InstalledModel(NamedTuple):
     file: Path
     digest: str
     """The SHA-256 of its manifest in hex."""
+
+
+class Recognised(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model says of one recording."""
+
+    file: str
+    run: str
+    path: str
+    background: str | None
+    """Who was there by the recording itself; null when it does not say."""
+    model: str
+    """Digest of the model's file."""
+    heard: list[Recognition]
+    """The answer for each window."""
 
 
 def recognise(

@@ -106,6 +106,22 @@ class Trained(NamedTuple):
     record: Training
 
 
+class ClassifierScores(msgspec.Struct, frozen=True, kw_only=True):
+    """One classifier by all protocols that the recordings allow."""
+
+    classifier: str
+    what: str
+    scores: list[Scores]
+
+
+class Comparison(NamedTuple):
+    """Classifiers on the same windows."""
+
+    windows: int
+    window_s: float
+    classifiers: list[ClassifierScores]
+
+
 class HeldOut(NamedTuple):
     """The windows judged by classifiers that had not seen their fold."""
 
@@ -213,6 +229,27 @@ def evaluate(
         score(judge(kind, examples, folds_of(examples, protocol), tick), classes, protocol)
         for protocol in protocols
     ]
+
+
+def comparison(
+    recordings: Sequence[Recording],
+    kinds: Iterable[type[Classifier]],
+    window_s: float,
+    step_s: float | None = None,
+    tick: Tick = lambda what: None,
+) -> Comparison:
+    """Each classifier by each protocol that the recordings allow, on windows as ``train`` cuts them.
+
+    Raises HowdahError when the recordings are not enough.
+    """
+    whole = examples(recordings, window_s, step_s or default_step_s(recordings))
+    found = [
+        ClassifierScores(
+            classifier=kind.name, what=kind.what, scores=evaluate(kind, whole, possible(whole), tick)
+        )
+        for kind in kinds
+    ]
+    return Comparison(len(whole.labels), whole.windows.length_s, found)
 
 
 def possible(examples: Examples) -> list[Protocol]:

@@ -1,7 +1,6 @@
 """The one flow of a run of traffic: its loads from beginning to end, and the record."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -42,10 +41,11 @@ class TrafficResult(NamedTuple):
     """The result of a run of traffic."""
 
     record: Record
-    file: Path | None
-    """The file of the record; None when nothing was begun."""
-    exit_code: int
+    """It is kept unless nothing was begun."""
     archive_error: str | None
+    """Why it could not be kept."""
+    stopped: BaseException | None
+    """What stopped it from outside, as ``interrupt.STOPS`` lists it."""
 
 
 class _TrafficRun:
@@ -81,24 +81,25 @@ class _TrafficRun:
 
 
 def run(request: TrafficRequest, display: TrafficDisplay, archive: Archive) -> TrafficResult:
-    """Carries the request out. Never raises HowdahError: what went wrong is in the record."""
+    """Carries the request out. Raises no HowdahError: what went wrong, or stopped it, is in the result."""
     run = _TrafficRun(request)
-    error, flags, exit_code = None, [], 0
+    error, flags = None, []
+    stopped: BaseException | None = None
     try:
         _carry_out(run, display)
     except HowdahError as problem:
-        error, exit_code = str(problem), 1
-    except interrupt.Interrupted as signal:
-        error, flags, exit_code = str(signal), ["interrupted"], 128 + signal.number
+        error = str(problem)
+    except interrupt.STOPS as stop:
+        error, flags, stopped = str(stop) or "interrupted by SIGINT", ["interrupted"], stop
     finally:
         display.close()
     made = run.record(error, flags)
-    if run.traffic is None:
-        return TrafficResult(made, None, exit_code, None)
     try:
-        return TrafficResult(made, archive.save(made), exit_code, None)
+        if run.traffic is not None:
+            archive.save(made)
     except HowdahError as problem:
-        return TrafficResult(made, None, exit_code or 1, str(problem))
+        return TrafficResult(made, str(problem), stopped)
+    return TrafficResult(made, None, stopped)
 
 
 def _carry_out(run: _TrafficRun, display: TrafficDisplay) -> None:

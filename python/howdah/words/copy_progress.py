@@ -1,12 +1,13 @@
 """Progress: rates from progress values, and a line now and then where there is no terminal."""
 
+import sys
 from typing import TextIO
 
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.remote.messages import Progress
 from howdah.remote.meter import Meter
 from howdah.text import count
-from howdah.transfer.display import Quiet
+from howdah.transfer.display import Display, Quiet
 from howdah.values.outcome import Change
 from howdah.values.plan import paced
 from howdah.values.reason import PASSING, Reason
@@ -52,6 +53,18 @@ class Lines(Quiet):
             self._next_s = now.elapsed_s + LINE_S
             parts = [f"{amount(now)} in {format_duration(now.elapsed_s)}", *rates(self._meter)]
             print("howdah:", ", ".join(parts), file=self._stream)
+
+
+def display(*, silent: bool) -> Display:
+    """What shows a copy: nothing but what the far end says, a line that stays in place, or lines for logs."""
+    if silent:
+        return Quiet()
+    if not sys.stderr.isatty():
+        return Lines()
+    # Loaded for a terminal only, while ssh connects.
+    from howdah.words.copy_terminal import Terminal  # noqa: PLC0415
+
+    return Terminal()
 
 
 def change_in_words(change: Change) -> str:

@@ -86,5 +86,14 @@ def table(plan: DatasetPlan, todo: list[Run], cores: float) -> str:
     return "\n".join(lines)
 
 
+def summary(plan: str, folder: str, *, made: int, spoilt: int, runs_left: int) -> str:
+    """What was recorded, and whether the data set is whole."""
+    said = f"{count(made, 'recording')} made in {folder}"
+    said += f", {count(spoilt, 'run')} spoilt by this machine" if spoilt else ""
+    if runs_left:
+        return f"{said}; {runs_left:,} left: the same command goes on with {plan}"
+    return f"{said}; the data set {plan} is whole"
+
+
 def _say(line: str) -> None:
     print(f"howdah: {line}", file=sys.stderr, flush=True)

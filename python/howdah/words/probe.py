@@ -66,6 +66,13 @@ class ProbeTerminal(ProbeLines):
         self._live.stop()
 
 
+def display(*, quiet: bool, json: bool) -> ProbeDisplay:
+    """What shows a probing, as for a copy."""
+    if quiet:
+        return ProbeDisplay()
+    return ProbeTerminal() if sys.stderr.isatty() and not json else ProbeLines()
+
+
 class _ProbeProgress:
     """The least round trip so far, and the last."""
 

@@ -57,6 +57,15 @@ class SweepLines(SweepDisplay):
         _write(f"{place} {one.cell}, repeat {one.repeat + 1}{again}: {rate}{note} · {left}")
 
 
+def summary(sweep: str, made: int, late: int, runs_left: int) -> str:
+    """What a sweep has measured, and whether it is whole."""
+    said = f"{count(made, 'run')} measured"
+    said += f", {late} of them late: the machine, not the link, made their rates" if late else ""
+    if runs_left:
+        return f"{said}; {runs_left:,} left: the same command goes on with {sweep}"
+    return f"{said}; the sweep {sweep} is whole"
+
+
 def table(plan: SweepPlan, todo: Todo) -> str:
     """The table of a sweep: each cell with its repeats, the runs left and the time of one."""
     left: dict[SweepCell, int] = {}

@@ -1,7 +1,6 @@
 """A run of traffic for people: a line while it lasts, and a few that sum it up."""
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import msgspec
@@ -15,12 +14,12 @@ from howdah.traffic.run import TrafficDisplay
 from howdah.values.record import Record
 
 
-def summary(record: Record, file: Path | None) -> str:
-    """The summary: what each load offered, sent and lost, and where the record is."""
+def summary(record: Record, *, kept: bool) -> str:
+    """The summary: what each load offered, sent and lost, and where the record is, if it is kept."""
     lines = described(record)
     if "lateness" in record.flags:
         lines.append("warning: this machine was too slow for the link; the rates are not the path's")
-    if file is not None:
+    if kept:
         lines.append(f"Record: howdah archive show {record.id}")
     return "\n".join(lines)
 
@@ -147,3 +146,10 @@ class TrafficTerminal(TrafficDisplay):
     def close(self) -> None:
         """Takes the line away."""
         self._live.stop()
+
+
+def display(pattern: Pattern, *, silent: bool) -> TrafficDisplay:
+    """What shows traffic: nothing, a line that stays in place, or lines for logs."""
+    if silent:
+        return TrafficDisplay()
+    return TrafficTerminal(pattern) if sys.stderr.isatty() else TrafficLines(pattern)

@@ -1,19 +1,15 @@
-"""What ``import howdah`` offers a program: copies, probings and plans as calls, which return their records.
-
-The command line is made of the same calls. None of them installs a signal handler, ends the process or writes
-to standard output; what the far end writes to standard error goes to the logger ``howdah``. The twins for
-asyncio are in ``howdah.aio``.
-"""
+"""Copies: ``howdah.copy`` and ``howdah.plan_for``, and their two halves, of which the command is made."""
 
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from howdah import HowdahError, interrupt
+from howdah import HowdahError
 from howdah._native import format_bytes, format_rate
 from howdah.archive import Archive
+from howdah.library.ended import Name, log, record_of
 from howdah.remote.endpoints import Route, parse, route
 from howdah.remote.far import greet
 from howdah.remote.messages import FarHello, Progress
@@ -24,13 +20,7 @@ from howdah.transfer.run import plan_only, run
 from howdah.values.plan import PathKind, Plan
 from howdah.values.record import Record, printable_command
 
-if TYPE_CHECKING:
-    from howdah.measure.probe import ProbeDisplay, ProbeRequest
-    from howdah.probing.prober import ProbeUpdate
-    from howdah.profiles.selection.answer import SelectionReport
-
-Name = str | os.PathLike[str]
-"""A text as ``scp`` reads it, ``[user@]host:path`` or a local path; a path object is always local."""
+__all__ = ["Display", "Memory", "Request", "carry_out", "copy", "copy_request", "plan_for"]
 
 
 class Memory(NamedTuple):
@@ -161,98 +151,6 @@ def plan_for(
     return plan_only(request, greet(request.route.host, far_howdah))
 
 
-def probe(
-    host: str,
-    *,
-    for_s: float | None = None,
-    udp: bool = False,
-    active: bool = False,
-    bursts: Name | None = None,
-    on_progress: "Callable[[ProbeUpdate], None] | None" = None,
-    far_howdah: str | None = None,
-    archive: Archive | None = None,
-) -> Record:
-    """Measures the round trip to a host as ``howdah probe`` does; ``record.probe`` is what it showed.
-
-    By ICMP echo, which needs nothing at the far end, or by UDP over ssh where that is not answered.
-
-    Args:
-        host: as ssh knows it, or an address.
-        for_s: seconds, 1 to 3,600; by default 10, or as long as the bursts take.
-        udp: by UDP and not by ICMP echo.
-        active: sends bursts of TCP beside the probes, which tells more and costs as much as it says.
-        bursts: a file with a pattern of other bursts.
-        on_progress: called every 0.1 s with the probes whose fate is known since the call before.
-        far_howdah: the program at the far host where it is not in its PATH.
-        archive: where the record is kept; by default the user's.
-
-    Raises:
-        HowdahError: when nothing answers, or the record could not be kept (then it is ``error.record``).
-
-    >>> seen = howdah.probe("dtn2", for_s=1).probe
-    >>> assert 0.02 <= seen.base_rtt_s < 0.04
-    """
-    # It is not loaded by a program that copies.
-    from howdah.measure.probe import ProbeRequest  # noqa: PLC0415
-
-    request = ProbeRequest(
-        host=host,
-        for_s=for_s,
-        udp=udp,
-        far_howdah=far_howdah,
-        active=active or bursts is not None,
-        bursts=None if bursts is None else Path(bursts),
-        command=["howdah.probe", host],
-    )
-    return probed(request, _probe_display(on_progress), archive)
-
-
-def select(
-    rtt_s: float | None = None,
-    host: str | None = None,
-    *,
-    path: str | None = None,
-    size_bytes: int | None = None,
-    capacity_bps: float | None = None,
-    extrapolate: bool = False,
-    far_howdah: str | None = None,
-    archive: Archive | None = None,
-) -> "SelectionReport":
-    """The best configuration at a round trip, how fast and how sure, as ``howdah select`` says it.
-
-    Args:
-        rtt_s: the round trip in seconds; by default measured to ``host``.
-        host: whose runs to take, as ssh knows it.
-        path: whose runs to take in place of the host's: another host, or a lab's link in words.
-        size_bytes: of a transfer of this size, where runs are of several.
-        capacity_bps: what the models are asked for, bits per second, where there is no profile.
-        extrapolate: asks the models outside the profile.
-        far_howdah: the program at the far host where it is not in its PATH.
-        archive: the runs to choose by; by default the user's.
-
-    Raises:
-        HowdahError: where neither a round trip nor a host is given, and where no profile covers the round
-            trip and the models are not asked.
-
-    >>> best = howdah.select(0.093, capacity_bps=10e9).chosen
-    >>> assert best.rate_low_bps <= best.rate_mid_bps <= 10e9
-    """
-    # numpy is not loaded by a program that copies. A C extension whose loading is broken off crashes later.
-    with interrupt.Held():
-        from howdah.decide.ask import Question, ask  # noqa: PLC0415
-
-    question = Question(
-        rtt_s=rtt_s,
-        host=host,
-        path=path,
-        capacity_bps=capacity_bps,
-        size_bytes=size_bytes,
-        extrapolate=extrapolate,
-        far_howdah=far_howdah,
-    )
-    return ask(question, archive)
-
-
 def copy_request(
     names: Sequence[str],
     command: list[str],
@@ -304,36 +202,7 @@ def carry_out(request: Request, display: Display, archive: Archive | None = None
     A signal whose handler ``howdah.interrupt`` was told to install raises ``Interrupted``, with the record.
     """
     done = run(request, display, archive or Archive())
-    return _ended(done.record, done.record.error, done.archive_error, done.stopped)
-
-
-def probed(request: "ProbeRequest", display: "ProbeDisplay", archive: Archive | None = None) -> Record:
-    """Carries a probing out, shown by ``display``; returns and raises as ``probe`` does.
-
-    What was seen until a signal came is in the record of ``Interrupted``, as for ``carry_out``.
-    """
-    from howdah.measure.probe import run as run_probe  # noqa: PLC0415
-
-    done = run_probe(request, display, archive or Archive())
-    stopped = interrupt.Interrupted(done.interrupted) if done.interrupted else None
-    return _ended(done.record, None, done.archive_error, stopped)
-
-
-def _ended(record: Record, error: str | None, unkept: str | None, stopped: BaseException | None) -> Record:
-    """The record, or whatever ended the run, with the record where it can carry one.
-
-    That the record could not be kept is a note of another error, or else the error.
-    """
-    problem = stopped
-    if problem is None:
-        if error is None and unkept is None:
-            return record
-        problem = HowdahError(error or unkept)
-    if isinstance(problem, HowdahError | interrupt.Interrupted):
-        problem.record = record
-    if unkept is not None and str(problem) != unkept:
-        problem.add_note(unkept)
-    raise problem
+    return record_of(done.record, done.record.error, done.archive_error, done.stopped)
 
 
 class _Progress:
@@ -352,35 +221,10 @@ class _Progress:
 
     def far_says(self, text: str) -> None:
         """Logs it."""
-        _log(text)
+        log(text)
 
     def close(self) -> None:
         """Does nothing: nothing is open."""
-
-
-def _probe_display(on_progress: "Callable[[ProbeUpdate], None] | None") -> "ProbeDisplay":
-    from howdah.measure.probe import ProbeDisplay  # noqa: PLC0415
-
-    class Display(ProbeDisplay):
-        def far_says(self, text: str) -> None:
-            _log(text)
-
-        def say(self, line: str) -> None:
-            _log(line)
-
-        def look(self, taken: "ProbeUpdate", for_s: float) -> None:
-            if on_progress is not None:
-                on_progress(taken)
-
-    return Display()
-
-
-def _log(text: str) -> None:
-    if text:
-        # Seldom needed, and it takes a while to load.
-        import logging  # noqa: PLC0415
-
-        logging.getLogger("howdah").info("%s", text.rstrip())
 
 
 def _several(src: Name | Sequence[Name]) -> Sequence[Name]:

@@ -1,0 +1,89 @@
+"""The records of all runs as a person keeps them: listed, pruned, exported, taken over."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+from howdah import HowdahError
+from howdah.archive import Archive, Unreadable, exchange, upkeep
+from howdah.archive.exchange import Exported, Received
+from howdah.archive.store import Selection
+from howdah.archive.upkeep import Collected, Pruned
+from howdah.library.ended import Name
+from howdah.values.record import Record, id_time
+
+__all__ = ["Received", "collect", "export", "import_", "merge", "prune", "records"]
+
+
+def records(
+    *,
+    kind: str | None = None,
+    sweep: str | None = None,
+    newer_than_s: float | None = None,
+    archive: Archive | None = None,
+) -> Iterator[Record | Unreadable]:
+    """The records of a kind, of a sweep, or of the last seconds, newest first and without their samples.
+
+    Among them is whatever cannot be read, with the reason. Raises HowdahError for a kind that there is not.
+
+    >>> from howdah.library import archive
+    >>> copies = [each for each in archive.records(kind="transfer", newer_than_s=86400)]
+    """
+    return (archive or Archive()).newest(_selection(kind, sweep, newer_than_s))
+
+
+def prune(
+    *,
+    older_than_s: float | None = None,
+    keep: int | None = None,
+    dry_run: bool = False,
+    archive: Archive | None = None,
+) -> Pruned:
+    """Removes the records older than so many seconds that are not among the newest ``keep``.
+
+    Raises HowdahError where neither is given, and when a file cannot be removed.
+    """
+    if older_than_s is None and keep is None:
+        raise HowdahError("nothing says which records to remove; give --older-than 90d, --keep 1000, or both")
+    inbox = (archive or Archive()).inbox
+    return upkeep.prune(inbox, older_than_s=older_than_s or 0.0, keep=keep or 0, dry_run=dry_run)
+
+
+def collect(archive: Archive | None = None) -> Collected:
+    """Removes what belongs to no record. Raises HowdahError when a file cannot be removed."""
+    return upkeep.collect((archive or Archive()).inbox)
+
+
+def export(
+    folder: Name,
+    *,
+    kind: str | None = None,
+    sweep: str | None = None,
+    newer_than_s: float | None = None,
+    archive: Archive | None = None,
+) -> Exported:
+    """Writes the runs that ``records`` would list to a new folder of Parquet, which appears whole.
+
+    Raises HowdahError as ``records`` does, and where the folder exists or cannot be written.
+    """
+    chosen = _selection(kind, sweep, newer_than_s)
+    return exchange.export((archive or Archive()).inbox, chosen, Path(folder))
+
+
+def import_(folder: Name, archive: Archive | None = None) -> Received:
+    """Takes over the runs that ``export`` wrote; those that are here stay. Raises HowdahError."""
+    return exchange.import_((archive or Archive()).inbox, Path(folder))
+
+
+def merge(folder: Name, archive: Archive | None = None) -> Received:
+    """Takes over the runs of another archive, which stays as it is. Raises HowdahError."""
+    return exchange.merge((archive or Archive()).inbox, Path(folder))
+
+
+def _selection(kind: str | None, sweep: str | None, newer_than_s: float | None) -> Selection:
+    kinds = get_args(get_type_hints(Record)["kind"])
+    if kind is not None and kind not in kinds:
+        raise HowdahError(f"--kind {kind} is no kind of record; give {', '.join(kinds)}")
+    since = None if newer_than_s is None else id_time(datetime.now(UTC) - timedelta(seconds=newer_than_s))
+    return Selection(kind=kind, sweep=sweep, since=since)

@@ -1,0 +1,87 @@
+"""Congestion controls of this host's kernel: loaded, given to connections, taken away."""
+
+from collections.abc import Mapping
+
+from howdah import HowdahError
+from howdah.cc import programs
+from howdah.cc.choose import choose
+from howdah.cc.places import ALL_PORTS, Place
+from howdah.cc.programs import Attaching, Loading, Targeted, controls, status, unload
+from howdah.values.record import HostLimits
+
+__all__ = ["attach", "controls", "detach", "load", "set_target", "status", "unload"]
+
+
+def load(name: str, parameters: Mapping[str, str] | None = None) -> Loading:
+    """Loads a program of howdah so that it outlives this process, or swaps it in place.
+
+    ``parameters`` are as ``howdah cc list`` prints them, with their units. Raises HowdahError for a name or a
+    parameter that there is not, without root, and where the kernel refuses; what it said is a note then.
+    """
+    return programs.load(name, list((parameters or {}).items()))
+
+
+def set_target(
+    name: str = "hold",
+    *,
+    rate_bps: int | None = None,
+    window_packets: int | None = None,
+    none: bool = False,
+    flow: str | None = None,
+) -> Targeted:
+    """Sets what ``hold`` holds: a rate in bits per second, a window in packets, or ``none``.
+
+    ``flow`` is one connection, as LOCAL,REMOTE; None: all without a target of their own. Raises HowdahError
+    where not exactly one of the three is given, and for a control that holds nothing.
+    """
+    if name.removeprefix("hd_") != "hold":
+        raise HowdahError(f"{name} has nothing to set while it runs; parameters: howdah cc load {name} --set")
+    if [rate_bps is not None, window_packets is not None, none].count(True) != 1:
+        raise HowdahError("say what to hold: one of --rate RATE, --window PACKETS and --none")
+    return programs.set_target(rate_bps, window_packets, flow)
+
+
+def attach(
+    control: str,
+    *,
+    to: str | None = None,
+    ports: str | None = None,
+    cgroup: str | None = None,
+    namespace: int | None = None,
+    rate_bps: int | None = None,
+    window_packets: int | None = None,
+) -> Attaching:
+    """Gives connections a control, those there are and those to come.
+
+    Args:
+        control: as Linux or howdah names it.
+        to: the prefix that they go to, as 10.9.0.0/16.
+        ports: of either end, as 5000-5100; None: all.
+        cgroup: the path of the only one it is for, with those below it.
+        namespace: the inode of the only network namespace it is for.
+        rate_bps: what ``hold`` holds there, bits per second.
+        window_packets: the same as a window.
+
+    Raises:
+        HowdahError: for a place that cannot be, a control that is not available, and without root.
+    """
+    place = _place(to, ports, cgroup, namespace)
+    chosen = choose(control, HostLimits.here().congestion_controls_available).control
+    return programs.attach(place, chosen, rate_bps, window_packets)
+
+
+def detach(
+    *,
+    to: str | None = None,
+    ports: str | None = None,
+    cgroup: str | None = None,
+    namespace: int | None = None,
+) -> Attaching:
+    """Ends what ``attach`` of the same place began. Raises HowdahError where there is no such rule."""
+    return programs.detach(_place(to, ports, cgroup, namespace))
+
+
+def _place(to: str | None, ports: str | None, cgroup: str | None, namespace: int | None) -> Place:
+    place = Place(to, ports or ALL_PORTS, namespace, cgroup)
+    place.check()
+    return place

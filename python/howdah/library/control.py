@@ -1,0 +1,252 @@
+"""The control plane of a guaranteed path: its policy served, the agents of its hosts, and orders to it.
+
+``Client`` is a controller as a program sees it. What serves, or runs agents, is entered before its event loop
+begins: a helper is started, and privilege given up, before there is any thread.
+
+    with controlling("policy.toml", Listening(address="127.0.0.1:7310"), Site()) as work:
+        asyncio.run(work())
+"""
+
+import asyncio
+import getpass
+import os
+import re
+import socket
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from howdah import HowdahError
+from howdah.control.bus import Access, opened, prepare
+from howdah.control.bus.access import login
+from howdah.control.http import prepared
+from howdah.control.http.address import Listening
+from howdah.control.http.client import Client
+from howdah.control.http.tokens import make as new_token
+from howdah.control.leases.agent import Kernel
+from howdah.control.policy import Policy, members
+from howdah.control.policy.policyfile import load
+from howdah.control.privilege import drop, remote
+from howdah.control.running.operations import Operations
+from howdah.control.running.serving import follow, serve
+from howdah.library.ended import Name, log
+
+__all__ = ["Access", "Client", "Listening", "Serving", "Site", "agents", "ask", "controlling", "login"]
+__all__ += ["myself", "new_token", "release"]
+
+MakeKernel = Callable[[str, int | None], Kernel]
+"""What makes the kernel of a host, by its name and the inode of the network namespace that stands for it."""
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Site(NamedTuple):
+    """This machine and its bus."""
+
+    hosts: Sequence[str] = ()
+    """The hosts whose agents run here: each NAME, or NAME=NAMESPACE with the file of a network namespace."""
+    servers: str | None = None
+    """The NATS servers, with commas between them; null: the bus is this process."""
+    access: Access = Access()
+
+
+class Serving(msgspec.Struct, frozen=True, kw_only=True):
+    """What serves or follows, once it is ready."""
+
+    hosts: list[str]
+    """Whose agents are in this process."""
+    policy: str | None = None
+    controller: str | None = None
+    url: str | None = None
+    """The address of the API and the page."""
+
+
+@contextmanager
+def controlling(
+    policy: Name,
+    listening: Listening,
+    site: Site,
+    *,
+    on_ready: Callable[[Serving], None] = lambda ready: None,
+    tell: Callable[[str], None] = log,
+    make_kernel: MakeKernel | None = None,
+) -> Iterator[Work]:
+    """A controller of the policy in a file, and the agents of the site's hosts: what to run until cancelled.
+
+    Without ``make_kernel``, which tests give, this process has no privilege any more once this is entered.
+
+    Args:
+        policy: the TOML file (docs/control.md).
+        listening: where the API and the page are served.
+        site: without hosts and servers, this machine is one of the policy's hosts.
+        on_ready: called once, in the event loop.
+        tell: called with what an operator should know, a line each; by default it goes to the log.
+        make_kernel: makes the kernels of the hosts in place of the helper.
+
+    Raises:
+        HowdahError: when it cannot begin, or not go on.
+    """
+    known = load(Path(policy))
+    wanted = _namespaces(site.hosts) if site.hosts or site.servers else _this_machine(known)
+    _check_known(wanted, known)
+    name = f"{_hostname()}-{os.getpid()}"
+    access = _reached_at(site.access, "controller")
+    with prepared(listening) as api, _kernels(wanted, make_kernel) as (kernels, watched):
+        if make_kernel is None:
+            _lose_privilege(site.servers, access)
+
+        async def work() -> None:
+            async def attend(operations: Operations) -> None:
+                async with api.serving(operations) as url:
+                    on_ready(Serving(hosts=[*kernels], policy=known.name, controller=name, url=url))
+                    await asyncio.Event().wait()
+
+            async with watched, opened(site.servers, access) as bus:
+                await serve(name, known, bus, kernels, attend, tell)
+
+        yield work
+
+
+@contextmanager
+def agents(
+    site: Site,
+    *,
+    on_ready: Callable[[Serving], None] = lambda ready: None,
+    tell: Callable[[str], None] = log,
+    make_kernel: MakeKernel | None = None,
+) -> Iterator[Work]:
+    """The agents of the site's hosts, by default of this machine: what to run until cancelled.
+
+    The arguments and the errors are those of ``controlling``.
+    """
+    wanted = _namespaces(site.hosts or [_hostname()])
+    access = _reached_at(site.access, next(iter(wanted)))
+    with _kernels(wanted, make_kernel) as (kernels, watched):
+        if make_kernel is None:
+            _lose_privilege(site.servers, access)
+
+        async def work() -> None:
+            async with watched, opened(site.servers, access) as bus:
+                on_ready(Serving(hosts=[*kernels]))
+                await follow(bus, kernels, tell)
+
+        yield work
+
+
+def ask(
+    name: str,
+    *,
+    host: str | None = None,
+    who: str | None = None,
+    for_s: int | None = None,
+    wait: bool = False,
+    at: str | None = None,
+) -> int | None:
+    """Asks a controller for a class, on behalf of one host or of all; returns the revision of the order.
+
+    Args:
+        name: the class.
+        host: the host; None: all.
+        who: who asks; by default this user of this machine (``myself``).
+        for_s: seconds; None: until it is released.
+        wait: returns when the order is in force.
+        at: the address of the controller; by default that of HOWDAH_CONTROL.
+
+    Raises:
+        HowdahError: when the controller does not answer, or refuses.
+    """
+    client = Client(at)
+    revision = client.ask(name, who or myself(host), for_s, host)
+    if wait and revision is not None:
+        for each in client.watch():
+            if each.settled and each.revision >= revision:
+                break
+    return revision
+
+
+def release(
+    name: str, *, host: str | None = None, who: str | None = None, at: str | None = None
+) -> int | None:
+    """Ends what ``ask`` with the same arguments began. Raises HowdahError as that does."""
+    return Client(at).release(name, who or myself(host))
+
+
+def myself(host: str | None = None) -> str:
+    """Who asks: this user of this machine, apart for each host that is asked for."""
+    me = f"{getpass.getuser()}-{socket.gethostname()}" + (f"={host}" if host else "")
+    return re.sub(r"[^-_=A-Za-z0-9]", "-", me)[:64]
+
+
+def _reached_at(access: Access, name: str) -> Access:
+    """The same access with an inbox of its own, which the server's permissions can keep others from."""
+    return replace(access, inbox=f"_INBOX_{name}")
+
+
+def _namespaces(texts: Iterable[str]) -> dict[str, int | None]:
+    """By host, the inode of its network namespace; null: that of this process and all others."""
+    found: dict[str, int | None] = {}
+    for text in texts:
+        name, equals, file = text.partition("=")
+        members.name(name, "--host")
+        if name in found:
+            raise HowdahError(f"--host {name} is given twice; each host has one agent")
+        found[name] = _inode(name, file) if equals else None
+    return found
+
+
+def _inode(name: str, file: str) -> int:
+    try:
+        return Path(file).stat().st_ino
+    except OSError as error:
+        raise HowdahError(
+            f"--host {name}={file}: {error.strerror}; give the file of a network namespace, "
+            f"as /run/netns/{name}"
+        ) from None
+
+
+def _this_machine(policy: Policy) -> dict[str, int | None]:
+    name, hosts = _hostname(), _hosts(policy)
+    if name not in hosts:
+        raise HowdahError(
+            f"this machine is called {name}, which {policy.name} does not have: say with --host which "
+            f"of its hosts it is ({', '.join(hosts)}), or reach the agents of others with --nats"
+        )
+    return {name: None}
+
+
+def _check_known(wanted: Iterable[str], policy: Policy) -> None:
+    hosts = _hosts(policy)
+    for name in wanted:
+        if name not in hosts:
+            raise HowdahError(f"--host {name}: {policy.name} has no such host; it has {', '.join(hosts)}")
+
+
+def _hosts(policy: Policy) -> list[str]:
+    return sorted({flow.member.agent for flow in policy.flows})
+
+
+@contextmanager
+def _kernels(
+    wanted: Mapping[str, int | None], make: MakeKernel | None
+) -> Iterator[tuple[dict[str, Kernel], AbstractAsyncContextManager[None]]]:
+    """The kernels of the hosts, and what to be in while they are needed: it is left when they are gone."""
+    if make is not None:
+        yield {name: make(name, namespace) for name, namespace in wanted.items()}, nullcontext()
+    elif not wanted:
+        yield {}, nullcontext()
+    else:
+        with remote.started(wanted) as helper:
+            yield {**helper.kernels}, helper.watched()
+
+
+def _lose_privilege(servers: str | None, access: Access) -> None:
+    """Reads what takes root to read; from then on a helper alone has privilege."""
+    prepare(servers, access)
+    drop()
+
+
+def _hostname() -> str:
+    return socket.gethostname().partition(".")[0]

@@ -1,0 +1,58 @@
+"""What hosts can and cannot do: ``howdah.examine``."""
+
+import os
+
+from howdah import HowdahError
+from howdah.doctor.facts import gather
+from howdah.doctor.judge import Aim, judge, judge_limits
+from howdah.doctor.report import DoctorReport, HostReport
+from howdah.values.path import ASSUMED_RTT_S
+
+
+def examine(
+    host: str | None = None,
+    *,
+    rate_bps: float = 10e9,
+    rtt_s: float | None = None,
+    far_howdah: str | None = None,
+) -> DoctorReport:
+    """Judges this host, and over ssh a far one, as ``howdah doctor`` does; ``report.ready`` is the verdict.
+
+    Args:
+        host: the far host, as ssh knows it; None: this host alone.
+        rate_bps: the rate that transfers are to reach, bits per second.
+        rtt_s: the round trip in seconds; by default measured to ``host``, else 100 ms.
+        far_howdah: the program at the far host where it is not in its PATH.
+
+    Raises:
+        HowdahError: for a rate or round trip of 0, and where the far host does not answer.
+
+    >>> report = howdah.examine(rate_bps=10e9, rtt_s=0.1)
+    >>> gaps = [finding.what for finding in report.hosts[0].findings if finding.state == "gap"]
+    >>> assert report.ready == (not gaps)
+    """
+    if rate_bps <= 0 or (rtt_s is not None and rtt_s <= 0):
+        raise HowdahError(
+            "a rate or round trip of 0 can be judged by nobody; give for example 10Gbit and 100ms"
+        )
+    far = None
+    if host is not None:
+        # Loaded only here: ssh is not needed to look at this host.
+        from howdah.remote.far import greet  # noqa: PLC0415
+
+        far = greet(host, far_howdah)
+    measured_s = far.rtt_s if far else None
+    source = "given" if rtt_s else f"measured to {host}" if measured_s else "assumed; --rtt gives another"
+    aim = Aim(rate_bps=rate_bps, rtt_s=rtt_s or measured_s or ASSUMED_RTT_S)
+    facts = gather()
+    hosts = [
+        HostReport(
+            host=f"this host, {os.uname().nodename}",
+            limits=facts.limits,
+            facts=facts,
+            findings=judge(facts, aim),
+        )
+    ]
+    if far is not None and host is not None:
+        hosts.append(HostReport(host=host, limits=far.limits, findings=judge_limits(far.limits, aim)))
+    return DoctorReport(aim=aim, aim_source=source, hosts=hosts)

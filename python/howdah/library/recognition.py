@@ -1,0 +1,158 @@
+"""Who else is on a path, by its round trips: recordings, models trained on them, and what they say.
+
+What takes time to load is loaded by the call that needs it: the help of the command line shows the names of
+the classifiers.
+"""
+
+from howdah import HowdahError
+from howdah.recognition.classifiers import CLASSIFIERS
+from howdah.recognition.classifiers import classifier as named
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from howdah.archive import Archive
+    from howdah.recognition.model import Model
+    from howdah.recognition.recognise import Recognised
+    from howdah.recognition.recording import Recording
+    from howdah.recognition.training import Comparison, Training
+
+__all__ = ["CLASSIFIERS", "compare", "keep", "recognise", "train"]
+
+
+def keep(
+    record: str, file: "Path", *, others: str | None = None, archive: "Archive | None" = None
+) -> "Recording":
+    """Writes the series of a probing in the archive as a recording, and returns that.
+
+    Args:
+        record: the id of the probing, or ``last``.
+        file: the recording; its name ends in .npz.
+        others: who was there, as ``1 bbr, 2 cubic`` or ``nobody``; None: not known.
+        archive: by default the user's.
+
+    Raises:
+        HowdahError: for another name, another kind of record, and a file that cannot be written.
+    """
+    _check_npz(file, "a recording")
+    from howdah.archive import Archive  # noqa: PLC0415
+    from howdah.recognition.files import write_recording  # noqa: PLC0415
+    from howdah.recognition.recording import background, recording_of  # noqa: PLC0415
+
+    found = (archive or Archive()).load(record)
+    made = recording_of(found, None if others is None else background(others))
+    write_recording(made, file)
+    return made
+
+
+def train(
+    recordings: "Sequence[Path]",
+    model: "Path",
+    *,
+    classifier: str = "trees",
+    window_s: float = 10.0,
+    step_s: float | None = None,
+    on_step: "Callable[[str], None]" = lambda what: None,
+) -> "Training":
+    """Trains a model and writes it, with its training record beside it, which is returned.
+
+    Args:
+        recordings: files, or folders of them, that say who was there.
+        model: the file to write; its name ends in .npz.
+        classifier: one of ``CLASSIFIERS``.
+        window_s: what is judged at once, seconds.
+        step_s: seconds between two round trips; by default 0.02, or the recordings' own.
+        on_step: called with each step in words.
+
+    Raises:
+        HowdahError: where the recordings are not enough, and for files that cannot be read or written.
+    """
+    _check_npz(model, "a model")
+    kind = named(classifier)
+    if not model.absolute().parent.is_dir():
+        raise HowdahError(f"there is no folder {model.parent}; make it first")
+    import msgspec  # noqa: PLC0415
+
+    from howdah import document, interrupt  # noqa: PLC0415
+    from howdah.recognition import training  # noqa: PLC0415
+    from howdah.recognition.files import save_model  # noqa: PLC0415
+
+    trained = training.train(_readable(recordings), kind, window_s, step_s, on_step)
+    file = training.record_file(model)
+    with interrupt.Held():
+        kept = msgspec.structs.replace(trained.record, model=save_model(trained.model, model))
+        try:
+            file.write_bytes(document.encode(kept))
+        except OSError as error:
+            raise HowdahError(f"cannot write {file}: {error.strerror}; the model is there") from None
+    return kept
+
+
+def compare(
+    recordings: "Sequence[Path]",
+    *,
+    classifiers: "Sequence[str] | None" = None,
+    window_s: float = 10.0,
+    step_s: float | None = None,
+    on_step: "Callable[[str], None]" = lambda what: None,
+) -> "Comparison":
+    """How good classifiers are, trained and tested on the same recordings by each protocol they allow.
+
+    ``classifiers`` are names of ``CLASSIFIERS``; None: all. The other arguments, and the errors, are those
+    of ``train``.
+    """
+    kinds = [named(name) for name in classifiers or CLASSIFIERS]
+    from howdah.recognition.training import comparison  # noqa: PLC0415
+
+    return comparison([each for each, _ in _readable(recordings)], kinds, window_s, step_s, on_step)
+
+
+def recognise(recordings: "Sequence[Path]", *, model: "Path | None" = None) -> "list[Recognised]":
+    """Who is there in recordings, window by window.
+
+    ``model`` is the file of one; None: the one for what of ours was on the path, the user's own or one that
+    comes with howdah. Raises HowdahError where there is none, and for files that cannot be read.
+    """
+    from howdah.recognition.files import load_model, read_recording, recording_files  # noqa: PLC0415
+    from howdah.recognition.recognise import Recognised  # noqa: PLC0415
+
+    given = load_model(model) if model else None
+    found = []
+    for file in recording_files(list(recordings)):
+        heard, _ = read_recording(file)
+        judge, digest = given or _default(heard, file)
+        found.append(
+            Recognised(
+                file=str(file),
+                run=heard.run,
+                path=heard.path,
+                background=heard.label,
+                model=digest,
+                heard=judge.recognise(heard),
+            )
+        )
+    return found
+
+
+def _default(heard: "Recording", file: "Path") -> "tuple[Model, str]":
+    from howdah.recognition.recognise import model_for  # noqa: PLC0415
+
+    kept = model_for(heard.situation)
+    if kept is None:
+        raise HowdahError(
+            f"{file}: no model comes with howdah for {heard.situation} of ours on the path; give one: --model"
+        )
+    return kept.model, kept.digest
+
+
+def _readable(places: "Sequence[Path]") -> "list[tuple[Recording, str]]":
+    from howdah.recognition.files import read_recording, recording_files  # noqa: PLC0415
+
+    return [read_recording(file) for file in recording_files(list(places))]
+
+
+def _check_npz(file: "Path", what: str) -> None:
+    if file.suffix != ".npz":
+        raise HowdahError(f"{what} is a file that ends in .npz; give -o {file.with_suffix('.npz')}")
