@@ -179,7 +179,7 @@ class _Run:
         if self.case.shape != "one file":
             places[1] += "/"
         options = [] if self.case.encrypt else ["--plaintext"]
-        argv = [sys.executable, "-m", "howdah", "cp", "--quiet", *options, *places]
+        argv = [str(Path(sys.executable).parent / "howdah"), "cp", "--quiet", *options, *places]
         began = time.monotonic()
         process = self.wan.popen("near", argv, env=self.env, stderr=subprocess.PIPE, text=True)
         with process, _watched(process, strike):
