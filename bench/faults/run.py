@@ -206,6 +206,8 @@ class _Run:
             self.signal(*_SIGNALS[fault])
         elif fault in _STOPS:
             self.stop(*_STOPS[fault])
+            # What started the command stops with it.
+            os.kill(process.pid, signal.SIGCONT)
         elif fault in SOURCE_FAULTS:
             trees.change(self.source, fault)
         elif fault == "connections reset":
