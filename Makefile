@@ -41,7 +41,7 @@ lint: build ## formatters, linters and type checks, warnings as errors
 	$(RUN) -m mypy.stubtest howdah._native
 
 BENCHES := bench-link bench-cc bench-peers bench-archive bench-select bench-dynamics bench-profile bench-models bench-bus \
-	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17 bench-ops
+	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17 bench-ops bench-power bench-faults
 .PHONY: bench bench-shared $(BENCHES)
 bench: $(BENCHES) ## all benches
 bench-link: build ## the emulated link against what it must reach
@@ -58,6 +58,10 @@ bench-models: build ## throughput models beside public measurements
 	$(RUN) -m bench.models $(ARGS)
 bench-hpdc17: build ## the HPDC 2017 measurements in the lab, some two hours, and what the papers say of them
 	$(RUN) -m bench.hpdc17 $(ARGS)
+bench-power: build ## power cuts at 2,000 places of a disk's log, against what a copy guarantees
+	$(RUN) -m bench.power
+bench-faults: build ## 1,000 copies to which things happen, by seed, some three hours (ARGS="--only SEED")
+	$(RUN) -m bench.faults $(ARGS)
 bench-ops: build ## the OPS paper's experiments on shared paths, some two hours (ARGS="--only table2", "--length whole")
 	@scripts/system.sh --ops
 	$(RUN) -m bench.ops $(ARGS)

@@ -1,5 +1,6 @@
 //! What a power cut leaves, on a real ext4: the file system is shut down as `EXT4_IOC_SHUTDOWN` does
-//! it, so that nothing is kept that was not on stable storage, and mounted again.
+//! it, so that nothing is kept that was not on stable storage, and mounted again. `replay` does the same
+//! with all that a disk was sent, and with parts of it.
 //!
 //! Needs root. Without it the tests are ignored; in CI they fail.
 
@@ -8,6 +9,8 @@
 mod ends;
 #[path = "../../../cc/tests/privilege/mod.rs"]
 mod privilege;
+mod recorder;
+mod replay;
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -21,6 +24,7 @@ use serde_json::json;
 
 use ends::{Ends, content, job};
 use privilege::tests;
+use replay::no_cut_leaves_what_the_guarantees_exclude;
 
 const MIB: usize = 1 << 20;
 /// `EXT4_IOC_SHUTDOWN`, `_IOR('X', 125, __u32)`, and `EXT4_GOING_FLAGS_NOLOGFLUSH` (fs/ext4/ext4.h):
@@ -203,6 +207,7 @@ fn main() -> ExitCode {
         what_a_copy_has_finished_outlives_a_power_cut,
         what_a_copy_has_skipped_outlives_a_power_cut,
         a_power_cut_in_a_copy_leaves_no_wrong_byte_and_the_same_command_finishes_it,
+        no_cut_leaves_what_the_guarantees_exclude,
     ];
     privilege::run(missing, needing, vec![])
 }

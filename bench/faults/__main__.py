@@ -1,0 +1,74 @@
+"""Copies to which things happen, by seed: ``make bench-faults``.
+
+Each case is one copy in a lab of its own, one fault, a look at what is left, and the same command again.
+A case replays from its seed: ``ARGS="--only SEED"``. What may be left is in docs/guarantees.md.
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from bench import memory
+from bench.faults.cases import case
+from bench.faults.run import Outcome, carry_out, names
+from bench.report import Row, Target, publish
+from howdah import interrupt
+
+CASES = 1_000
+FINDINGS = ("wrong bytes", "different", "leftover", "not finished", "unclear error", "hangs")
+
+
+def main() -> int:
+    """Runs the bench; returns its exit code."""
+    parser = argparse.ArgumentParser(prog="bench.faults", description=__doc__)
+    parser.add_argument("--cases", type=int, default=CASES, help="so many, from the first seed on")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--only", type=int, help="one seed, and say all of it; nothing is kept")
+    given = parser.parse_args()
+    interrupt.install()
+    memory.own_mounts()
+    seeds = [given.only] if given.only is not None else range(given.first, given.first + given.cases)
+    outcomes = []
+    for seed in seeds:
+        outcome = run(seed)
+        outcomes.append(outcome)
+        print(line(outcome), file=sys.stderr, flush=True)
+    runs = [msgspec.to_builtins(outcome) for outcome in outcomes]
+    return 0 if publish("faults", rows(outcomes), runs, keep=given.only is None) else 1
+
+
+def run(seed: int) -> Outcome:
+    """The case of a seed, in a folder in memory of its own."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        return carry_out(case(seed), Path(folder))
+
+
+def line(outcome: Outcome) -> str:
+    """An outcome in a line."""
+    found = "; ".join(f"{each.what.upper()}: {each.detail}" for each in outcome.findings) or "fine"
+    struck = "" if outcome.struck else ", too late"
+    return (
+        f"{outcome.seed:5} {outcome.fault}, {outcome.moment}{struck}: exit {outcome.exit_code}, "
+        f"{outcome.runs} more, {outcome.lasted_s:.1f} s: {found}"
+    )
+
+
+def rows(outcomes: list[Outcome]) -> list[Row]:
+    """What the cases showed."""
+    struck = [outcome for outcome in outcomes if outcome.struck]
+    kinds = {(outcome.fault, outcome.moment) for outcome in struck}
+    found = names(outcomes)
+    return [
+        Row("cases", len(outcomes), "", Target.at_least(CASES)),
+        Row("in which the fault came while the copy ran", len(struck), ""),
+        Row("kinds of point in a transfer", len(kinds), "", Target.at_least(60)),
+        *(Row(what, found.get(what, 0), "", Target.at_most(0)) for what in FINDINGS),
+        Row("copies that went on by themselves", sum(each.exit_code == 0 for each in struck), ""),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

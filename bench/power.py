@@ -1,0 +1,51 @@
+"""Power cuts at 2,000 places of a disk's log: ``make bench-power``.
+
+The test is ``crates/transfer/tests/power_cut/replay.rs``; docs/guarantees.md says what is excluded.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+from bench.report import Row, Target, publish
+
+CUTS = 2_000
+_SAYS = "power cuts: "
+_TEST = "no_cut_leaves_what_the_guarantees_exclude"
+
+
+def measure(cuts: int) -> dict[str, Any]:
+    """What so many cuts left; the events of the log, where the cuts were, and each finding in words."""
+    command = ["cargo", "test", "--release", "--locked", "-p", "howdah-transfer", "--test", "power_cut", "--"]
+    done = subprocess.run(
+        [*command, _TEST, "--exact", "--nocapture"],
+        env={**os.environ, "CI": "1", "HOWDAH_POWER_CUTS": str(cuts)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    said = [line.removeprefix(_SAYS) for line in done.stdout.splitlines() if line.startswith(_SAYS)]
+    if len(said) != 1:
+        print(done.stdout, file=sys.stderr)
+        raise SystemExit(f"the test ended with {done.returncode} before it had counted")
+    counted: dict[str, Any] = json.loads(said[0])
+    return counted
+
+
+def main() -> int:
+    """Runs the bench; returns its exit code."""
+    counted = measure(CUTS)
+    rows = [
+        Row("power cuts", counted["in_a_copy"] + counted["outside_one"], "", Target.at_least(CUTS)),
+        Row("in the middle of a copy", counted["in_a_copy"], ""),
+        Row("states that docs/guarantees.md excludes", len(counted["wrong"]), "", Target.at_most(0)),
+        Row("followed by the same command, which finished", counted["finished_again"], ""),
+        Row("sectors and flushes in the log", counted["events"], ""),
+    ]
+    return 0 if publish("power", rows, [counted]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,254 @@
+//! Cuts the power at places of a recorded log, drawn by seed, and looks at what each cut leaves.
+//!
+//! A disk keeps what came before its last flush. Of what came after it, it keeps what it likes: here all of
+//! it, or some of its sectors, drawn by seed. docs/guarantees.md says what may be found then.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde_json::json;
+
+use super::ends::{Ends, content, job, listing};
+use super::recorder::{self, Event};
+use super::{MIB, run};
+
+const DISK_BYTES: u64 = 64 << 20;
+const SEED: u64 = 9;
+/// Cuts that are tried; `HOWDAH_POWER_CUTS` says otherwise.
+const CUTS: usize = 40;
+/// Each such cut is also followed by the same command.
+const FINISHED_EACH: usize = 10;
+
+/// Everything below a folder by its path: mode, time, and the digest of what it holds.
+type Tree = BTreeMap<PathBuf, (u32, i64, i64, blake3::Hash)>;
+
+fn tree_of(root: &Path) -> Tree {
+    let entries = listing(root).into_iter();
+    entries
+        .map(|(path, mode, s, ns, content)| (path, (mode, s, ns, blake3::hash(&content))))
+        .collect()
+}
+
+/// One copy into a target, and when it ran, in events of the log.
+struct Copy {
+    source: PathBuf,
+    target: &'static str,
+    tree: Tree,
+    begun: usize,
+    ended: usize,
+}
+
+impl Copy {
+    fn job(&self, root: &Path) -> serde_json::Value {
+        job("push", &[&self.source.join(".")], &root.join(self.target))
+    }
+}
+
+fn write_tree(root: &Path, version: usize) {
+    fs::create_dir_all(root.join("sub/deep")).unwrap();
+    for number in 0..3 {
+        let bytes = content(2 * MIB + 3 * version + number);
+        fs::write(root.join(format!("big {number}")), bytes).unwrap();
+    }
+    for number in 0..40 {
+        let bytes = content(number * 150 + version);
+        fs::write(root.join(format!("sub/{number}")), bytes).unwrap();
+    }
+    fs::write(root.join("sub/deep/one"), content(300_000 + version)).unwrap();
+}
+
+/// Copies trees to a disk that is recorded: two targets, and the first one again after its source has changed.
+fn record(base: &Path, blank: &[u8]) -> (Vec<Copy>, Vec<Event>) {
+    let (device, root) = (base.join("device"), base.join("recorded"));
+    fs::create_dir(&device).unwrap();
+    fs::create_dir(&root).unwrap();
+    let (log, session) = recorder::mount(blank.to_vec(), &device).unwrap();
+    let disk = device.join(recorder::NAME);
+    run(
+        "mount",
+        &[
+            "-o",
+            "loop,commit=1",
+            disk.to_str().unwrap(),
+            root.to_str().unwrap(),
+        ],
+    );
+    let mut copies = Vec::new();
+    for (version, target) in ["one", "two", "one"].into_iter().enumerate() {
+        let source = base.join(format!("source {version}"));
+        write_tree(&source, version);
+        let mut copy = Copy {
+            tree: tree_of(&source),
+            source,
+            target,
+            begun: log.len(),
+            ended: 0,
+        };
+        // Slow enough that the file system commits in between.
+        let plan = json!({"streams": 2, "pacing_bps": 20_000_000});
+        Ends::run_with(&copy.job(&root), &plan).unwrap();
+        copy.ended = log.len();
+        copies.push(copy);
+    }
+    run("umount", &[root.to_str().unwrap()]);
+    session.umount_and_join().unwrap();
+    (copies, log.take())
+}
+
+/// The disk after a power cut: what was stable, and what `kept` says of the sectors that were not.
+fn left_by(stable: &[u8], unflushed: &[Event], mut kept: impl FnMut() -> bool) -> Vec<u8> {
+    let mut image = stable.to_vec();
+    for event in unflushed {
+        if let Event::Write(offset, sector) = event
+            && kept()
+        {
+            image[*offset..offset + sector.len()].copy_from_slice(sector);
+        }
+    }
+    image
+}
+
+/// Says what docs/guarantees.md excludes of what is on the disk after a cut behind `cut` events.
+fn excluded(root: &Path, copies: &[Copy], cut: usize) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for target in ["one", "two"] {
+        let folder = root.join(target);
+        let found = if folder.exists() {
+            tree_of(&folder)
+        } else {
+            Tree::new()
+        };
+        let begun: Vec<&Copy> = copies
+            .iter()
+            .filter(|copy| copy.target == target && copy.begun < cut)
+            .collect();
+        let finished = begun.iter().rposition(|copy| copy.ended <= cut);
+        let may_be = &begun[finished.unwrap_or(0)..];
+        for (path, (mode, _, _, digest)) in &found {
+            let is_file = mode & libc::S_IFMT == libc::S_IFREG;
+            let as_sent = |copy: &&&Copy| {
+                copy.tree.get(path).is_some_and(|(sent_mode, .., sent)| {
+                    sent == digest && sent_mode & libc::S_IFMT == mode & libc::S_IFMT
+                })
+            };
+            if may_be.iter().any(|copy| as_sent(&copy)) || is_file && is_part(path, &begun) {
+                continue;
+            }
+            wrong.push(format!("{target}/{}: not as it was sent", path.display()));
+        }
+        if let Some(finished) = finished {
+            let last = begun[finished];
+            for (path, sent) in &last.tree {
+                // A copy that has begun since may have replaced it, and works in its folders.
+                let same = finished + 1 < begun.len() || found.get(path) == Some(sent);
+                if !found.contains_key(path) || !same {
+                    wrong.push(format!(
+                        "{target}/{}: was finished, and is not there",
+                        path.display()
+                    ));
+                }
+            }
+        }
+    }
+    wrong
+}
+
+/// Whether a file is one that a copy writes beside a target, and not a name of a user.
+fn is_part(path: &Path, copies: &[&Copy]) -> bool {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let of = |sent: &Path| {
+        let sent_name = sent.file_name().unwrap().to_str().unwrap();
+        sent.parent() == path.parent()
+            && name
+                .strip_prefix('.')
+                .and_then(|rest| rest.strip_prefix(sent_name))
+                .is_some_and(|rest| rest.starts_with(".howdah-"))
+    };
+    copies
+        .iter()
+        .any(|copy| copy.tree.keys().any(|sent| of(sent)))
+}
+
+/// Runs the recorded copies and cuts the power at many places of the log.
+pub fn no_cut_leaves_what_the_guarantees_exclude() {
+    // SAFETY: no memory is shared in a new way; only this thread's view of mounts changes.
+    assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNS) }, 0);
+    run("mount", &["--make-rprivate", "/"]);
+    let base = tempfile::tempdir().unwrap();
+    let (image, root) = (base.path().join("image"), base.path().join("disk"));
+    let file = File::create_new(&image).unwrap();
+    file.set_len(DISK_BYTES).unwrap();
+    fs::create_dir(&root).unwrap();
+    run("mkfs.ext4", &["-q", "-F", image.to_str().unwrap()]);
+    let mut stable = fs::read(&image).unwrap();
+    let (copies, events) = record(base.path(), &stable);
+
+    let cuts = match std::env::var("HOWDAH_POWER_CUTS") {
+        Ok(cuts) => cuts.parse().unwrap(),
+        Err(_) => CUTS,
+    };
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
+    let mut places: Vec<usize> = (0..cuts)
+        .map(|_| random.next_u64() as usize % (events.len() + 1))
+        .collect();
+    // The moments at which a copy has said that it is done are the strictest ones.
+    places.extend(copies.iter().map(|copy| copy.ended));
+    places.sort_unstable();
+    let mut applied = 0;
+    let (mut outside, mut inside, mut again) = (0, 0, 0);
+    let mut wrong = Vec::new();
+    for (number, cut) in places.into_iter().enumerate() {
+        let flushed = events[..cut]
+            .iter()
+            .rposition(|event| matches!(event, Event::Flush))
+            .unwrap_or(0);
+        if flushed > applied {
+            stable = left_by(&stable, &events[applied..flushed], || true);
+            applied = flushed;
+        }
+        // All sectors, or some of them.
+        let all = number % 2 == 0;
+        let left = left_by(&stable, &events[applied..cut], || {
+            all || random.next_u64() % 2 == 0
+        });
+        file.write_all_at(&left, 0).unwrap();
+        let paths = [image.to_str().unwrap(), root.to_str().unwrap()];
+        run("mount", &["-o", "loop", paths[0], paths[1]]);
+        for what in excluded(&root, &copies, cut) {
+            wrong.push(format!("after {cut} of {} events: {what}", events.len()));
+        }
+        match copies
+            .iter()
+            .find(|copy| copy.begun < cut && cut < copy.ended)
+        {
+            Some(copy) => {
+                inside += 1;
+                if number % FINISHED_EACH == 0 {
+                    again += 1;
+                    Ends::run(&copy.job(&root)).unwrap();
+                    if tree_of(&root.join(copy.target)) != copy.tree {
+                        wrong.push(format!(
+                            "after {cut} events: the same command leaves another tree"
+                        ));
+                    }
+                }
+            }
+            None => outside += 1,
+        }
+        run("umount", &[paths[1]]);
+    }
+    let counted = json!({
+        "events": events.len(), "in_a_copy": inside, "outside_one": outside, "finished_again": again,
+        "wrong": wrong,
+    });
+    println!("power cuts: {counted}");
+    assert_eq!(wrong, [""; 0], "seed {SEED}");
+    assert!(
+        inside > cuts / 4 && again > 0,
+        "{inside} of {cuts} cuts were in a copy"
+    );
+}
