@@ -62,6 +62,7 @@ case "${1:-}" in
         need nuttcp nuttcp
         need initdb postgresql
         need chromium chromium
+        need systemd-analyze systemd
         need chromedriver chromium-driver
         ;;
 esac

@@ -7,6 +7,7 @@ because a Linux name need not be UTF-8. Missing is null, never -1 or 0.
 
 from typing import Self, final
 
+from howdah.remote.serve import Overseer
 from howdah.values.record import Record
 
 __all__ = [
@@ -306,8 +307,12 @@ class Session:
     def result(self) -> bytes:
         """Outcome (record.py). Raises HowdahError if the transfer failed."""
 
-def serve(read_fd: int, write_fd: int) -> int:
-    """The far end; returns the exit code. Blocks until the session has ended."""
+def serve(read_fd: int, write_fd: int, overseer: Overseer, ports: tuple[int, int] | None) -> int:
+    """The far end; returns the exit code. Blocks until the session has ended.
+
+    It opens one of ``ports``, both included, or a port that the kernel chooses. The overseer is called on
+    other threads; what it raises refuses or ends the copy, and both users are told.
+    """
 
 # --- background traffic (crates/traffic); Structs in traffic/account.py ---------------------------
 

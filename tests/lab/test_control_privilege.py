@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import ssl
@@ -41,6 +42,7 @@ minimum = "10Mbit"
 host = "base20"
 to = "10.99.0.0/16"
 """
+UNITS = Path(__file__).parents[2] / "packaging" / "systemd"
 HELPER = "howdah.control.privilege.helper"
 KEPT = {12: "net_admin", 19: "sys_ptrace", 21: "sys_admin", 38: "perfmon", 39: "bpf"}
 """Numbers of capabilities(7)."""
@@ -89,9 +91,11 @@ def check_helper(pid: int) -> None:
 
 
 @contextmanager
-def running(*words: str, python: str = sys.executable) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """The command once it is ready, and its URL."""
-    argv = [python, *HOWDAH[1:], "control", *words, "--json"]
+def running(
+    *words: str, python: str = sys.executable, under: tuple[str, ...] = ()
+) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """The command once it is ready, and its URL; ``under`` is what starts it."""
+    argv = [*under, python, *HOWDAH[1:], "control", *words, "--json"]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with alive(process):
         assert process.stdout
@@ -185,6 +189,22 @@ def test_who_serves_a_network_has_no_privilege_and_the_helper_only_what_it_uses(
             assert "Traceback" not in said
     assert everyones() == []
     assert in_kernel() == []
+
+
+def test_the_capabilities_of_the_units_are_enough(tmp_path: Path) -> None:
+    text = (UNITS / "howdah-control.service").read_text(encoding="ascii")
+    bounds = " ".join(re.findall("^CapabilityBoundingSet=(.*)$", text, re.MULTILINE)).split()
+    kept = ",".join(f"+{each.removeprefix('CAP_').lower()}" for each in bounds)
+    under = ("setpriv", "--no-new-privs", f"--bounding-set=-all,{kept}", "--")
+    listen = ("--listen", "127.0.0.1:0")
+    with running("serve", policy(tmp_path), "--host", HOST, *listen, under=under) as (process, url):
+        settled(Client(url, None))
+        check_unprivileged(process.pid)
+        check_helper(helper_of(process.pid))
+        process.terminate()
+        process.communicate(timeout=SOON_S)
+        # As systemd is told by SuccessExitStatus.
+        assert f"SuccessExitStatus={process.returncode}" in text.splitlines()
 
 
 def test_a_controller_with_agents_has_no_privilege_over_https_at_a_port_of_root(tmp_path: Path) -> None:

@@ -127,6 +127,7 @@ def _facts(**changed: object) -> Facts:
         ({"clock_source": "hpet"}, "clock", "note", "clocksource"),
         ({"programs_refused": "needs 6.4 or later"}, "BPF congestion control", "note", None),
         ({"aes_instructions": False}, "encryption", "note", None),
+        ({"policy_refused": "policy.toml is not TOML"}, "policy", "gap", None),
     ],
 )
 def test_each_gap(changed: dict[str, object], what: str, state: str, line: str | None) -> None:
@@ -135,6 +136,30 @@ def test_each_gap(changed: dict[str, object], what: str, state: str, line: str |
     assert finding(judge(_facts(), TEN_GIGABIT), what).state == "good"
     if line is not None:
         assert any(line in each for each in mending(findings))
+
+
+def test_each_rule_in_force_is_shown_with_the_file_that_sets_it() -> None:
+    rules = {
+        "data.plaintext = false": "/etc/howdah/policy.toml",
+        'quota.day = "1000000B"': "/home/me/.config/howdah/policy.toml",
+    }
+    shown = [each for each in judge(_facts(policy=rules), TEN_GIGABIT) if each.what == "policy"]
+    assert [each.found for each in shown] == [f"{rule} ({path})" for rule, path in rules.items()]
+    assert {each.state for each in shown} == {"good"}
+
+
+def test_the_policy_of_this_host_is_among_its_facts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text("[data]\nplaintext = false\n")
+    file.chmod(0o600)
+    monkeypatch.setattr("howdah.site.policy.own_file", lambda: str(file))
+    found = fact_finding.gather()
+    assert found.policy["data.plaintext = false"] == str(file)
+    assert found.policy_refused is None
+    file.chmod(0o666)
+    refused = fact_finding.gather().policy_refused
+    assert refused is not None
+    assert refused.startswith(str(file))
 
 
 @given(FACTS, AIMS)

@@ -1,8 +1,10 @@
 //! The data plane (crates/transfer).
 
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 use std::time::Duration;
 
+use howdah_transfer::{Overseer, Site};
 use pyo3::prelude::*;
 
 use crate::raise;
@@ -54,11 +56,45 @@ impl Session {
 
 /// The far end; returns the exit code.
 #[pyfunction]
-pub fn serve(py: Python<'_>, read_fd: RawFd, write_fd: RawFd) -> PyResult<u8> {
+pub fn serve(
+    py: Python<'_>,
+    read_fd: RawFd,
+    write_fd: RawFd,
+    overseer: Py<PyAny>,
+    ports: Option<(u16, u16)>,
+) -> PyResult<u8> {
     let (read, write) = own(read_fd, write_fd)?;
+    let site = Site {
+        ports: ports.map(|(least, most)| least..=most),
+        overseer: Some(Arc::new(PythonOverseer(overseer))),
+    };
     Ok(u8::from(
-        py.detach(|| howdah_transfer::serve(read, write)).is_err(),
+        py.detach(|| howdah_transfer::serve_at(read, write, &site))
+            .is_err(),
     ))
+}
+
+/// An object of Python that decides. What it raises is the refusal.
+struct PythonOverseer(Py<PyAny>);
+
+impl Overseer for PythonOverseer {
+    fn accept(&self, job: &[u8]) -> Result<(), String> {
+        Python::attach(|py| answer(py, self.0.call_method1(py, "accept", (job,))))
+    }
+
+    fn moved(&self, moved: u64, known: u64) -> Result<(), String> {
+        Python::attach(|py| answer(py, self.0.call_method1(py, "moved", (moved, known))))
+    }
+
+    fn ended(&self, account: &[u8]) -> Result<(), String> {
+        Python::attach(|py| answer(py, self.0.call_method1(py, "ended", (account,))))
+    }
+}
+
+fn answer(py: Python<'_>, called: PyResult<Py<PyAny>>) -> Result<(), String> {
+    called
+        .map(|_| ())
+        .map_err(|error| error.value(py).to_string())
 }
 
 fn own(read_fd: RawFd, write_fd: RawFd) -> PyResult<(OwnedFd, OwnedFd)> {

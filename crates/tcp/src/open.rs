@@ -1,8 +1,11 @@
 //! Connections opened and accepted with a plan in place before the first packet.
 
 use std::{
-    io,
+    collections::hash_map::RandomState,
+    hash::BuildHasher,
+    io::{self, ErrorKind},
     net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream},
+    ops::RangeInclusive,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
@@ -100,10 +103,14 @@ impl Bound {
     /// [`Error::Listen`] when the kernel refuses.
     pub fn listen(self) -> Result<TcpListener, Error> {
         let Self { socket, at } = self;
-        net::listen(&socket, BACKLOG).map_err(|errno| Error::Listen {
+        let failed = |errno: Errno| Error::Listen {
             at,
             source: errno.into(),
-        })?;
+        };
+        net::listen(&socket, BACKLOG).map_err(failed)?;
+        // Its connections inherit this, so that those in TIME_WAIT do not block the port for who allows it. A
+        // socket that listens shares its port with nobody.
+        sockopt::set_socket_reuseaddr(&socket, true).map_err(failed)?;
         Ok(socket.into())
     }
 }
@@ -113,13 +120,52 @@ impl Bound {
 /// # Errors
 /// [`Error::Listen`] when the address is not this host's or the port is taken.
 pub fn bind(at: SocketAddr, plan: &SocketPlan) -> Result<Bound, Error> {
+    // Two that allow it could both reserve a port on which neither listens yet.
+    bind_as(at, plan, at.port() != 0)
+}
+
+/// Reserves a port of a range, at an address whose own port counts for nothing. The first one to be tried
+/// is drawn, so that many sessions that begin at once seldom meet.
+///
+/// # Errors
+/// [`Error::Listen`] when the address is not this host's or every port of the range is taken.
+pub fn bind_within(
+    at: SocketAddr,
+    ports: RangeInclusive<u16>,
+    plan: &SocketPlan,
+) -> Result<Bound, Error> {
+    let (least, count) = (
+        *ports.start(),
+        u64::try_from(ports.len()).unwrap_or(1).max(1),
+    );
+    let drawn = RandomState::new().hash_one(()) % count;
+    let mut taken = None;
+    // Connections of an earlier session that are in TIME_WAIT block a port for all that do not allow it. One
+    // that allows it may meet another that does, so such ports come last.
+    for reuse in [false, true] {
+        for step in 0..count {
+            let offset = u16::try_from((drawn + step) % count).unwrap_or(0);
+            // The scope of an IPv6 address stays.
+            let mut at = at;
+            at.set_port(least + offset);
+            match bind_as(at, plan, reuse) {
+                Err(Error::Listen { at, source }) if source.kind() == ErrorKind::AddrInUse => {
+                    taken = Some(Error::Listen { at, source });
+                }
+                other => return other,
+            }
+        }
+    }
+    Err(taken.unwrap_or(Error::NoAddress))
+}
+
+fn bind_as(at: SocketAddr, plan: &SocketPlan, reuse: bool) -> Result<Bound, Error> {
     let failed = |errno: Errno| Error::Listen {
         at,
         source: errno.into(),
     };
     let socket = new_socket(at, SocketFlags::CLOEXEC).map_err(failed)?;
-    // Two that allow it could both reserve a port on which neither listens yet.
-    sockopt::set_socket_reuseaddr(&socket, at.port() != 0).map_err(failed)?;
+    sockopt::set_socket_reuseaddr(&socket, reuse).map_err(failed)?;
     if at.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) {
         sockopt::set_ipv6_v6only(&socket, false).map_err(failed)?;
     }

@@ -14,6 +14,7 @@ pub mod tls;
 mod tree;
 
 pub use error::TransferError;
-pub use session::far::serve;
+pub use session::far::{serve, serve_at};
 pub use session::near::Session;
+pub use session::site::{Overseer, Site};
 pub use streams::stream;

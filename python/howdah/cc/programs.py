@@ -13,6 +13,7 @@ from howdah import _native
 from howdah.cc import shares
 from howdah.cc.places import Place
 from howdah.cc.shares import Share
+from howdah.site import policy
 from howdah.values.record import HostLimits
 
 
@@ -235,7 +236,12 @@ def listed() -> list[Program]:
 
 
 def load(name: str, settings: Sequence[tuple[str, str]] = ()) -> Loading:
-    """Loads a program so that it outlives this process, or swaps it in place."""
+    """Loads a program so that it outlives this process, or swaps it in place.
+
+    Raises HowdahError where the policy of this host forbids that, or the kernel refuses it. So do ``tried``
+    and ``attach``.
+    """
+    policy.in_force().check_programs()
     return msgspec.json.decode(_native.cc_load(name, list(settings)), type=Loading)
 
 
@@ -247,6 +253,7 @@ def unload(name: str) -> Unloading:
 @contextlib.contextmanager
 def tried(name: str) -> Iterator[str]:
     """Keeps a program in the kernel while the block and this process last; yields its name there."""
+    policy.in_force().check_programs()
     trial = _native.CcTrial(name)
     try:
         yield trial.name
@@ -287,6 +294,7 @@ def attach(
     place: Place, control: str, rate_bps: int | None = None, window_packets: int | None = None
 ) -> Attaching:
     """Gives connections the control. Raises HowdahError where rules overlap, or there is no such cgroup."""
+    policy.in_force().check_programs()
     made = _native.cc_attach(msgspec.json.encode(place), control, rate_bps, window_packets)
     return msgspec.json.decode(made, type=Attaching)
 

@@ -9,6 +9,7 @@ import msgspec
 
 from howdah._native import HowdahError, cc_check_kernel
 from howdah.lab import namespaces
+from howdah.site import policy, policyfile
 from howdah.values.record import HostLimits
 
 _TIME_ERROR = 5
@@ -36,12 +37,17 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     clock_synchronised: bool | None = None
     ssh_client: str | None = None
     """The path of ssh."""
+    policy: dict[str, str] = {}
+    """The rules in force, each as a line of a policy, and the file that sets it."""
+    policy_refused: str | None = None
+    """Why the policy cannot be read, so that nothing it governs works."""
     aes_instructions: bool
 
 
 def gather() -> Facts:
     """The facts of this host, in this network namespace."""
     capabilities = _effective_capabilities()
+    rules, refused = _policy()
     return Facts(
         limits=HostLimits.here(),
         window_scaling=_switch("net/ipv4/tcp_window_scaling"),
@@ -54,6 +60,8 @@ def gather() -> Facts:
         clock_source=_read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         clock_synchronised=_clock_synchronised(),
         ssh_client=shutil.which("ssh"),
+        policy=rules,
+        policy_refused=refused,
         aes_instructions=" aes" in (_read("/proc/cpuinfo") or ""),
     )
 
@@ -83,6 +91,13 @@ def _programs_refused() -> str | None:
     except HowdahError as error:
         return str(error)
     return None
+
+
+def _policy() -> tuple[dict[str, str], str | None]:
+    try:
+        return policyfile.rules(policy.in_force()), None
+    except HowdahError as error:
+        return {}, str(error)
 
 
 def _clock_synchronised() -> bool | None:

@@ -60,6 +60,7 @@ def judge(facts: Facts, aim: Aim) -> list[HostFinding]:
         *judge_limits(facts.limits, aim),
         *_switches(facts, aim),
         _ssh(facts),
+        *_policy(facts),
         _aes(facts),
         _bpf(facts),
         _lab(facts),
@@ -193,6 +194,17 @@ def _ssh(facts: Facts) -> HostFinding:
         return _good("ssh", facts.ssh_client)
     cost = "no far end can be started from here"
     return HostFinding("ssh", "gap", "no ssh", cost, commands=["apt-get install openssh-client"])
+
+
+def _policy(facts: Facts) -> Iterator[HostFinding]:
+    """Shows each rule in force beside the file that sets it; the site's is not this user's to mend."""
+    what = "policy"
+    if facts.policy_refused is not None:
+        yield HostFinding(what, "gap", facts.policy_refused, "nothing that a policy governs works")
+    elif not facts.policy:
+        yield _good(what, "none: nothing is forbidden")
+    for rule, path in facts.policy.items():
+        yield _good(what, f"{rule} ({path})")
 
 
 def _aes(facts: Facts) -> HostFinding:

@@ -16,6 +16,9 @@ TICK_S = 0.1
 CANCEL_S = 2.0
 """The longest that both ends take to stop after a cancel."""
 
+_SAID = "far end: "
+"""The beginning of an error that a far end told the session (crates/transfer/src/error.rs)."""
+
 
 def hello(started: FarSession, far_says: Callable[[str], None]) -> FarHello:
     """Waits for the far end's hello; ``far_says`` is given what it wrote to standard error before.
@@ -34,11 +37,11 @@ def hello(started: FarSession, far_says: Callable[[str], None]) -> FarHello:
             f"howdah on {far.login.host} is another version ({error}); install the same version on both hosts"
         ) from None
     except HowdahError as error:
-        # The session only saw its pipe end or carry something else; ssh knows why.
-        status = far.exit_status(CANCEL_S)
-        if status:
+        # Where a far end has not said why, the session only saw its pipe end or carry something else.
+        status, said = far.exit_status(CANCEL_S), str(error)
+        if status and not said.startswith(_SAID):
             raise HowdahError(explain(far.login.host, status, far.stderr())) from None
-        raise HowdahError(f"{far.login.host}: {error}") from None
+        raise HowdahError(f"{far.login.host}: {said.removeprefix(_SAID)}") from None
 
 
 def greet(host: str, far_howdah: str | None) -> FarHello:

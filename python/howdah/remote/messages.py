@@ -48,6 +48,29 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The seconds between two samples of a stream, 0.01 to 10."""
 
 
+class FarJob(msgspec.Struct, frozen=True, kw_only=True):
+    """What a near end asks a far end for, of which the far end's host decides."""
+
+    direction: Literal["push", "pull"]
+    sources: list[bytes]
+    destination: bytes
+    from_memory: bool
+    memory_bytes: int | None = None
+    dry_run: bool
+    encrypt: bool
+
+
+class FarAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """What a far end has moved when its copy has ended, well or not."""
+
+    bytes: int
+    files: int
+    error: str | None = None
+    """The reason why it ended early."""
+    cancelled: bool
+    """Whether the near end stopped it."""
+
+
 class Steering(msgspec.Struct, frozen=True, kw_only=True):
     """A change of how the open streams send. Each steering is whole: the last one counts."""
 

@@ -22,7 +22,8 @@ import signal
 import time
 from collections import namedtuple
 
-from howdah import LAB_LINK_VARIABLE, HowdahError, site
+from howdah import LAB_LINK_VARIABLE, HowdahError
+from howdah.site import policy
 from howdah.text import printable
 
 KEEP_S = 300
@@ -87,11 +88,13 @@ class Login:
     """The way in which this user's ssh reaches a host."""
 
     def __init__(self, host: str) -> None:
-        """Asks ssh what it would do."""
+        """Asks ssh what it would do. Raises HowdahError for a far end that the policy does not allow."""
         self.host = host
         given = os.environ.get("HOWDAH_SSH", "").split()
         self.ssh = given or ["ssh"]
         self.config = _effective_config(self.ssh, host)
+        # The name in the command line may be an alias for any host.
+        policy.in_force().check_far_end(self.config.get("hostname", host.rpartition("@")[2]))
         self.data_address = _direct_address(self.config)
         self.sockets = None if given else _sockets(self.config)
         """The beginning of the names of sockets that logins and far ends are kept behind; None: none is."""
@@ -248,7 +251,7 @@ def keep_s() -> int:
     text = os.environ.get("HOWDAH_SSH_KEEP_S", str(KEEP_S))
     if not text.isdecimal():
         raise HowdahError(f"HOWDAH_SSH_KEEP_S is {text!r}; give whole seconds, 0 to keep no connection")
-    return int(text) if site.keeps_logins() else 0
+    return int(text) if policy.in_force().keep_logins else 0
 
 
 def _status(pidfd: int) -> int:

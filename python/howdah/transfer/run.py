@@ -8,6 +8,7 @@ import os
 import signal
 import stat
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +23,9 @@ from howdah.remote.far import CANCEL_S, TICK_S, hello
 from howdah.remote.lab_link import link_of_a_lab
 from howdah.remote.messages import FarHello, Job, Progress
 from howdah.remote.standby import FarSession, take
+from howdah.site import policy
+from howdah.site.audit import Copy, Result
+from howdah.site.quota import Quota
 from howdah.text import printable
 from howdah.transfer.display import Display
 from howdah.transfer.pilot import Pilot, Schedule
@@ -66,6 +70,39 @@ class _Run:
         self.connect_s: float | None = None
         self.link_stats: dict[str, Any] | None = None
         self.near_cpu_busy_fraction: float | None = None
+        self.policy: policy.Policy | None = None
+        self.moved: Progress | None = None
+        """How far it was when it was looked at last."""
+
+    def logged(self) -> Copy:
+        """The copy as the log of this host has it."""
+        route, decided = self.request.route, self.plan
+        return Copy(
+            "near",
+            route.host,
+            sends=route.direction == "push",
+            sources=route.sources,
+            destination=route.destination,
+            encrypted=self.request.encrypt if decided is None else decided.encrypt,
+            dry_run=self.request.dry_run,
+            record=self.id,
+        )
+
+    def log(self, outcome: Result, error: str | None) -> None:
+        """Logs the outcome. Raises Refused where the policy requires that and no log takes it."""
+        if self.outcome is not None:
+            moved = self.outcome.bytes, self.outcome.files
+        else:
+            moved = (self.moved.bytes_done, self.moved.files_done) if self.moved else (0, 0)
+        self.logged().end(
+            self.policy,
+            outcome,
+            error,
+            bytes_moved=moved[0],
+            files=moved[1],
+            elapsed_s=time.monotonic() - self.began_s,
+            digests=self.digests if self.digests is not None and self._digests() else None,
+        )
 
     def record(self, error: str | None, flags: list[str]) -> Record:
         near = HostLimits.here()
@@ -107,19 +144,26 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
     """Carries the request out. Never raises HowdahError: what went wrong is in the record."""
     run = _Run(request)
     error, flags, exit_code, stopped = None, [], 0, None
+    outcome: Result = "complete"
     try:
         _check_sources(request.route)
         with run.service:
             _transfer(run, display, archive)
         if run.outcome is not None and run.outcome.left_out:
-            error, exit_code = _left_out(run.outcome), 1
+            error, exit_code, outcome = _left_out(run.outcome), 1, "incomplete"
     except HowdahError as problem:
         error, exit_code = str(problem), 1
+        outcome = "refused" if isinstance(problem, policy.Refused) else "failed"
     except interrupt.STOPS as stop:
         error, flags, stopped = str(stop) or "interrupted by SIGINT", ["interrupted"], stop
+        outcome = "interrupted"
         exit_code = 128 + (stop.number if isinstance(stop, interrupt.Interrupted) else signal.SIGINT)
     finally:
         display.close()
+    try:
+        run.log(outcome, error)
+    except policy.Refused as problem:
+        error, exit_code = error or str(problem), exit_code or 1
     made = run.record(error, flags)
     if run.plan is None or request.dry_run:
         return Done(made, None, exit_code, None, stopped)
@@ -137,6 +181,8 @@ def plan_only(request: Request, far: FarHello) -> Plan:
 
 def _transfer(run: _Run, display: Display, archive: Archive) -> None:
     request, kind = run.request, run.service
+    run.policy = policy.in_force()
+    run.policy.check_plaintext(encrypt=request.encrypt)
     handed = plan.load(request.plan_file) if request.plan_file else request.plan
     started, finished = None, False
     try:
@@ -150,6 +196,11 @@ def _transfer(run: _Run, display: Display, archive: Archive) -> None:
         run.connect_s = request.before_s + time.monotonic() - run.began_s
         path = _path(request, run.far)
         run.plan = _plan(request, kind, path, handed)
+        run.policy.check_plaintext(encrypt=run.plan.encrypt)
+        quota = None if request.dry_run else Quota(run.policy)
+        if quota is not None:
+            quota.begin(path.bytes_total)
+        run.logged().begin(run.policy)
         display.planned(run.plan, run.far)
         if not request.dry_run and not request.from_memory:
             run.digests = archive.new_digests(run.id)
@@ -157,7 +208,11 @@ def _transfer(run: _Run, display: Display, archive: Archive) -> None:
         processors = record.ProcessorTime.now()
         started.session.start(msgspec.json.encode(job), msgspec.json.encode(run.plan))
         underway = Underway(run.plan, path, run.far, data_address)
-        _watch(started, display, kind.pilot(underway, request.pilot or Schedule(run.plan)))
+        pilot = kind.pilot(underway, request.pilot or Schedule(run.plan))
+        for now in _watch(started, display, pilot):
+            run.moved = now
+            if quota is not None:
+                quota.moved(now.bytes_done, _known_bytes(request, now))
         run.outcome = msgspec.json.decode(started.session.result(), type=Outcome)
         run.near_cpu_busy_fraction = processors.busy_fraction()
         run.link_stats = close_account()
@@ -181,17 +236,27 @@ def _left_out(outcome: Outcome) -> str:
     return f"{what} could not be read and left out{which}; all else is there"
 
 
-def _watch(started: FarSession, display: Display, pilot: Pilot) -> None:
-    """Shows and steers the transfer until its session ends."""
+def _watch(started: FarSession, display: Display, pilot: Pilot) -> Iterator[Progress]:
+    """Shows and steers the transfer until its session ends; yields how far it is."""
     while not started.session.wait(TICK_S):
         interrupt.check()
         now = _progress(started)
+        yield now
         display.progress(now)
         display.far_says(started.far.new_stderr())
         if (steering := pilot(now)) is not None:
             started.session.steer(msgspec.json.encode(steering))
-    display.progress(_progress(started))
+    now = _progress(started)
+    yield now
+    display.progress(now)
     display.far_says(started.far.new_stderr(to_end=True))
+
+
+def _known_bytes(request: Request, now: Progress) -> int:
+    """The bytes that the copy is known to move; a receiver knows them all once everything was offered."""
+    if request.route.direction == "pull" and now.scan_complete and now.bytes_total is not None:
+        return max(now.bytes_total, now.bytes_done)
+    return now.bytes_done
 
 
 def _progress(started: FarSession) -> Progress:

@@ -3,12 +3,13 @@
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use howdah_tcp::{Bound, Settings, SocketPlan, bind, tune_again};
+use howdah_tcp::{Bound, Settings, SocketPlan, bind, bind_within, tune_again};
 use howdah_wire::{Connection, Direction, Side, StreamPlan};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -78,12 +79,13 @@ pub enum StreamSetup {
     },
 }
 
-/// Reserves a port for the data streams of one session, at the address at which ssh was reached. Where
-/// that is no address of this host, behind a translator of addresses, at all of its family.
+/// Reserves a port for the data streams of one session, of a range if there is one, at the address at which
+/// ssh was reached. Where that is no address of this host, behind a translator of addresses, at all of its
+/// family.
 ///
 /// # Errors
 /// When the kernel gives no port.
-pub fn reserve(at: SocketAddr) -> Result<Bound, TransferError> {
+pub fn reserve(at: SocketAddr, ports: Option<RangeInclusive<u16>>) -> Result<Bound, TransferError> {
     let plan = SocketPlan {
         buffer_bytes: Some(LISTENER_BUFFER_BYTES),
         window_bytes: Some(LISTENER_WINDOW_BYTES),
@@ -93,15 +95,31 @@ pub fn reserve(at: SocketAddr) -> Result<Bound, TransferError> {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
-    match bind(at, &plan) {
+    let bind = |at| match &ports {
+        Some(ports) => bind_within(at, ports.clone(), &plan),
+        None => bind(at, &plan),
+    };
+    match bind(at) {
         Err(howdah_tcp::Error::Listen { source, .. })
             if source.kind() == ErrorKind::AddrNotAvailable =>
         {
-            bind(any, &plan)
+            bind(any)
         }
         other => other,
     }
-    .map_err(|error| TransferError::Here(error.to_string()))
+    .map_err(|error| match (error, ports) {
+        (howdah_tcp::Error::Listen { source, .. }, Some(ports))
+            if source.kind() == ErrorKind::AddrInUse =>
+        {
+            TransferError::Here(format!(
+                "no port of {}-{} is free for the data streams; end another copy, or have the range of this \
+                 host's policy widened",
+                ports.start(),
+                ports.end()
+            ))
+        }
+        (error, _) => TransferError::Here(error.to_string()),
+    })
 }
 
 /// How sockets of a plan are set up; `sends` says whether payload leaves through them.
@@ -341,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_port_is_open_at_the_address_of_ssh_and_nowhere_else() {
-        let bound = reserve(([127, 0, 0, 2], 0).into()).unwrap();
+        let bound = reserve(([127, 0, 0, 2], 0).into(), None).unwrap();
         let at = |last| SocketAddr::from(([127, 0, 0, last], bound.port()));
         let (own, other) = (at(2), at(1));
         assert!(TcpStream::connect(own).is_err());
@@ -353,9 +371,39 @@ mod tests {
     }
 
     #[test]
+    fn a_port_of_a_range_is_taken_until_none_is_free() {
+        let at: SocketAddr = ([127, 0, 0, 3], 0).into();
+        let ports = 46_210..=46_212;
+        let mut bound: Vec<_> = (0..3)
+            .map(|_| reserve(at, Some(ports.clone())).unwrap())
+            .collect();
+        let mut found: Vec<_> = bound.iter().map(Bound::port).collect();
+        found.sort_unstable();
+        assert_eq!(found, [46_210, 46_211, 46_212]);
+        let full = reserve(at, Some(ports.clone())).unwrap_err().to_string();
+        assert!(full.starts_with("no port of 46210-46212 is free"), "{full}");
+        // Another host of the same name has its own; here, a port that is given back is found.
+        let given_back = bound.pop().unwrap().port();
+        assert_eq!(reserve(at, Some(ports)).unwrap().port(), given_back);
+    }
+
+    #[test]
+    fn a_port_with_a_connection_in_time_wait_serves_again() {
+        let at: SocketAddr = ([127, 0, 0, 4], 0).into();
+        let ports = 46_220..=46_220;
+        for _ in 0..2 {
+            let listener = reserve(at, Some(ports.clone())).unwrap().listen().unwrap();
+            let near = TcpStream::connect(SocketAddr::from(([127, 0, 0, 4], 46_220))).unwrap();
+            // The end that closes first keeps the connection in TIME_WAIT.
+            drop(listener.accept().unwrap());
+            drop(near);
+        }
+    }
+
+    #[test]
     fn an_address_that_is_not_this_hosts_is_served_at_all_of_its_family() {
         // TEST-NET-1 (RFC 5737) is nobody's.
-        let bound = reserve(([192, 0, 2, 1], 0).into()).unwrap();
+        let bound = reserve(([192, 0, 2, 1], 0).into(), None).unwrap();
         let port = bound.port();
         let listener = bound.listen().unwrap();
         assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());

@@ -22,6 +22,7 @@ use crate::session::control::{Channel, Event, MAX_EVENTS};
 use crate::session::liveness::FAR_PATIENCE;
 use crate::session::memory::MemoryMark;
 use crate::session::near::say_why;
+use crate::session::site::Site;
 use crate::session::{receiver, sender};
 use crate::tls::{Acceptor, Identity};
 use crate::tree::source::Sources;
@@ -37,12 +38,20 @@ const JOB_WITHIN: Duration = FAR_PATIENCE;
 /// # Errors
 /// Why the transfer ended early. The near end has been told.
 pub fn serve(read: OwnedFd, write: OwnedFd) -> Result<(), TransferError> {
+    serve_at(read, write, &Site::default())
+}
+
+/// The same on a host whose site has a say.
+///
+/// # Errors
+/// The same, and what the site refuses.
+pub fn serve_at(read: OwnedFd, write: OwnedFd, site: &Site) -> Result<(), TransferError> {
     let signals = signal_descriptor()
         .map_err(|error| TransferError::Here(format!("cannot watch signals: {error}")))?;
     let (events, inbox) = mpsc::sync_channel(MAX_EVENTS);
     let mut channel = Channel::open(Side::Far, read, write, Some(signals), events.clone())
         .map_err(|error| TransferError::Here(format!("control channel: {error}")))?;
-    let outcome = greet(&channel).and_then(|far| {
+    let outcome = greet(&channel, site).and_then(|far| {
         let Far {
             identity,
             bound,
@@ -57,12 +66,13 @@ pub fn serve(read: OwnedFd, write: OwnedFd) -> Result<(), TransferError> {
         } else {
             None
         };
+        site.accept(&job)?;
         let stream_setup = StreamSetup::Accept {
             listener,
             pending: PendingPeers::new(token, client),
             tls,
         };
-        carry_out(&channel, events, &inbox, stream_setup, job)
+        carry_out(&channel, events, &inbox, stream_setup, job, site)
     });
     if let Err(error) = &outcome
         && *error != TransferError::Cancelled
@@ -80,11 +90,11 @@ struct Far {
     token: [u8; 32],
 }
 
-fn greet(channel: &Channel) -> Result<Far, TransferError> {
+fn greet(channel: &Channel, site: &Site) -> Result<Far, TransferError> {
     let identity = Identity::generate()?;
     let ssh = env::var("SSH_CONNECTION").unwrap_or_default();
     let route = SshRoute::of(&ssh);
-    let bound = reserve(route.server)?;
+    let bound = reserve(route.server, site.ports.clone())?;
     let here = |error: &dyn std::fmt::Display| TransferError::Here(error.to_string());
     let port = bound.port();
     let mut token = [0; 32];
@@ -189,6 +199,7 @@ fn carry_out(
     inbox: &Receiver<Event>,
     stream_setup: StreamSetup,
     job: Job,
+    site: &Site,
 ) -> Result<(), TransferError> {
     let mark = MemoryMark::now();
     let abort = Arc::new(Abort::default());
@@ -201,7 +212,7 @@ fn carry_out(
         events,
         FAR_PATIENCE,
         Arc::clone(&abort),
-        board,
+        Arc::clone(&board),
     );
     let home = env::var_os("HOME");
     let home = home.as_deref().map(OsStrExt::as_bytes);
@@ -211,11 +222,12 @@ fn carry_out(
             control.say(Message::Samples(round));
         }
     };
-    let outcome = match job.direction {
+    let carried_out = |report: &mut dyn FnMut(Vec<Sample>)| match job.direction {
         Direction::Push => {
             let destination = expand_home(&job.destination, home);
             Targets::of(job, &destination).and_then(|targets| {
-                receiver::run(&context, inbox, stream_setup, targets, mark, &mut report).map(|_| ())
+                receiver::run(&context, inbox, stream_setup, targets, mark, report)
+                    .map(|got| got.totals)
             })
         }
         Direction::Pull => {
@@ -225,15 +237,18 @@ fn carry_out(
                 .map(|source| expand_home(source, home))
                 .collect();
             Sources::open(&sources).and_then(|sources| {
-                sender::run(&context, inbox, stream_setup, sources, mark, &mut report).map(|_| ())
+                sender::run(&context, inbox, stream_setup, sources, mark, report)
+                    .map(|sent| sent.arrived)
             })
         }
     };
+    let outcome = site.watch(&context).and_then(|()| carried_out(&mut report));
     if outcome.is_err() {
         abort.trigger();
     }
     context.join();
-    outcome
+    let ended = site.ended(&board, outcome.as_ref());
+    outcome.and(ended)
 }
 
 /// Blocks the signals that end a process and gives a descriptor that is readable when one comes.

@@ -14,4 +14,5 @@ pub mod outgoing;
 pub mod receiver;
 pub mod report;
 pub mod sender;
+pub mod site;
 pub mod steer;

@@ -127,6 +127,51 @@ fn nanoseconds(seconds: f64) -> Result<u64, TransferError> {
         .ok_or_else(|| TransferError::Here(format!("{seconds} s is no time")))
 }
 
+/// A job as FarJob, JSON, for those who decide whether the far end carries it out.
+pub fn far_job(job: &Job) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Json {
+        direction: Direction,
+        sources: Vec<Base64>,
+        destination: Base64,
+        from_memory: bool,
+        memory_bytes: Option<u64>,
+        dry_run: bool,
+        encrypt: bool,
+    }
+    let made = serde_json::to_vec(&Json {
+        direction: job.direction,
+        sources: job.sources.iter().cloned().map(Base64).collect(),
+        destination: Base64(job.destination.clone()),
+        from_memory: job.memory.is_some(),
+        memory_bytes: match job.memory {
+            Some(Memory::Bytes(bytes)) => Some(bytes),
+            _ => None,
+        },
+        dry_run: job.dry_run,
+        encrypt: job.encrypt,
+    });
+    made.expect("a job is JSON")
+}
+
+/// What a far end has moved as FarAccount, JSON.
+pub fn far_account(moved: Totals, failure: Option<&TransferError>) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Json {
+        bytes: u64,
+        files: u64,
+        error: Option<String>,
+        cancelled: bool,
+    }
+    let made = serde_json::to_vec(&Json {
+        bytes: moved.bytes,
+        files: moved.files,
+        error: failure.map(ToString::to_string),
+        cancelled: failure == Some(&TransferError::Cancelled),
+    });
+    made.expect("an account is JSON")
+}
+
 /// FarHello as JSON.
 ///
 /// # Errors

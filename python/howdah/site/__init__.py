@@ -1,0 +1,1 @@
+"""The rules that an administrator sets for all users of a host, and the trace that copies leave."""
