@@ -61,7 +61,8 @@ pub fn serve(py: Python<'_>, read_fd: RawFd, write_fd: RawFd) -> PyResult<u8> {
     ))
 }
 
-fn own(read_fd: RawFd, write_fd: RawFd) -> PyResult<(OwnedFd, OwnedFd)> {
+/// Takes both descriptors over.
+pub(crate) fn own(read_fd: RawFd, write_fd: RawFd) -> PyResult<(OwnedFd, OwnedFd)> {
     if read_fd < 0 || write_fd < 0 || read_fd == write_fd {
         return Err(raise("a control channel needs two descriptors"));
     }

@@ -2,11 +2,12 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Mutex;
 
+use howdah_digest::write_line;
 use howdah_wire::{DigestSum, TreePath};
 
 use crate::end::abort::lock;
@@ -99,7 +100,11 @@ impl Digests {
             }
             Sink::File(file) => digests.into_iter().try_for_each(|digest| {
                 let name = naming().name(digest.source, &digest.path);
-                write_line(file, &digest, &name)
+                write_line(
+                    file,
+                    &blake3::Hash::from_bytes(digest.blake3).to_hex(),
+                    &name,
+                )
             }),
         };
         if let Err(error) = written {
@@ -122,27 +127,6 @@ impl Digests {
     }
 }
 
-/// A name with a backslash or a line break in it is escaped, and its line begins with a backslash.
-fn write_line(file: &mut impl Write, digest: &Digest, name: &[u8]) -> io::Result<()> {
-    let hex = blake3::Hash::from_bytes(digest.blake3).to_hex();
-    let odd = |byte: &u8| matches!(byte, b'\\' | b'\n' | b'\r');
-    if !name.iter().any(odd) {
-        write!(file, "{hex}  ")?;
-        file.write_all(name)?;
-        return file.write_all(b"\n");
-    }
-    write!(file, "\\{hex}  ")?;
-    for &byte in name {
-        match byte {
-            b'\\' => file.write_all(b"\\\\")?,
-            b'\n' => file.write_all(b"\\n")?,
-            b'\r' => file.write_all(b"\\r")?,
-            byte => file.write_all(&[byte])?,
-        }
-    }
-    file.write_all(b"\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,19 +137,6 @@ mod tests {
             path: TreePath::default(),
             blake3: [0xab; 32],
         }
-    }
-
-    #[test]
-    fn odd_names_stay_on_their_line() {
-        let line = |name: &[u8]| {
-            let mut bytes = Vec::new();
-            write_line(&mut bytes, &digest(), name).unwrap();
-            bytes
-        };
-        let hex = "ab".repeat(32);
-        assert_eq!(line(b"a b\xff"), [hex.as_bytes(), b"  a b\xff\n"].concat());
-        let odd = format!("\\{hex}  a\\nb\\\\c\\rd\n");
-        assert_eq!(line(b"a\nb\\c\rd"), odd.as_bytes());
     }
 
     #[test]
