@@ -1,4 +1,4 @@
-"""Where ``howdah`` begins. A far end (``serve``, ``sink``, ``respond``) runs without any table of commands.
+"""Where ``howdah`` begins. Far ends (``serve``, ``sink``, ``respond``, ``reread``) load no command tables.
 
 Of the command line itself only what the command needs is loaded, hence the imports inside.
 """
@@ -23,6 +23,10 @@ def main() -> None:
             from howdah.probing import far_end  # noqa: PLC0415
 
             code = far_end.respond(words)
+        case "reread":
+            from howdah.verification import ends  # noqa: PLC0415
+
+            code = ends.reread(words)
         case "standby":
             from howdah.remote import standby  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""The calls of ``howdah.library`` for asyncio: ``acopy``, ``aplan_for``, ``aprobe``, ``aselect``."""
+"""The calls for asyncio: ``acopy``, ``aplan_for``, ``aprobe``, ``aselect``, ``averify``."""
 
 import asyncio
 import contextlib
@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from howdah import interrupt
 from howdah.library import copy, plan_for, probe, select
+from howdah.verification.call import verify
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,3 +56,4 @@ acopy = _twin(copy)
 aprobe = _twin(probe)
 aplan_for = _twin(plan_for)
 aselect = _twin(select)
+averify = _twin(verify)
