@@ -12,6 +12,7 @@ from howdah.values.record import FilesBeyond, Outcome, Record, Shared
 from howdah.words.comparison import comparison
 from howdah.words.copy_progress import change_in_words
 from howdah.words.heard import in_words as in_words_heard
+from howdah.words.verification import in_short
 
 
 def summary(record: Record, file: Path | None) -> str:
@@ -22,6 +23,8 @@ def summary(record: Record, file: Path | None) -> str:
         return "\n".join([record.plan.in_words(), "", *_would(record.outcome)])
     lines = [*_moved(record.outcome), *_plan_in_use(record, comparison(record)), *_changes(record)]
     lines += _shared(record.share)
+    if record.verification is not None:
+        lines.append(in_short(record.verification))
     lines += _warnings(record.outcome)
     if "lateness" in record.flags:
         lines.append("warning: this machine was too slow for the link; the rate is not the path's")
