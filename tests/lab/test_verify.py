@@ -177,6 +177,12 @@ def test_refusals_name_what_is_wrong(copier: Copier, tree: Path, tmp_path: Path)
     done = verify(copier, manifest, "far:/no/such")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "howdah: far: cannot read /no/such: No such file or directory\n"
+    old = tmp_path / "old"
+    old.write_text("#!/bin/sh\necho \"howdah: No such command 'reread'\" >&2\nexit 2\n")
+    old.chmod(0o755)
+    done = verify(copier, "--far-howdah", old, manifest, "far:")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "howdah on far is older and cannot verify; install the same version" in done.stderr
     assert "give it a name that ends in" in copier.refused("--manifest", "list", tree, f"far:{tmp_path}/x")
     assert "--memory moves no files" in copier.refused("--verify", "--memory", "1MiB", "far:")
     assert not (tmp_path / "x").exists()

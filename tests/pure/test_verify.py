@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,10 @@ from samples import howdah, record
 from howdah import HowdahError, averify, verify
 from howdah.archive import Archive
 from howdah.remote.endpoints import Endpoint
-from howdah.values.verification import Counts, Finding, Verification
+from howdah.values.verification import Counts, Finding
 from howdah.verification.check import Listener, check
 from howdah.verification.lists import NewList, algorithm_of, check_new, find, listed
-from howdah.words.verification import in_short
+from howdah.words.verification import Shown, in_short
 
 ODD = ["plain", "a b", "new\nline", "back\\slash", "below/deeper/file", "\udcff\udcfe"]
 
@@ -226,6 +227,29 @@ def test_a_signal_ends_the_command(slow: Path) -> None:
     assert b"Traceback" not in error
 
 
-def test_a_result_without_findings_agrees() -> None:
-    result = Verification(manifest="m", algorithm="md5", path="/", elapsed_s=0.0, counts=Counts(files=1))
-    assert result.agrees
+class Screen(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_has_a_line_of_its_own_and_findings_theirs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now_s = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
+    log, screen = StringIO(), Screen()
+    shown = [
+        Shown(1200, findings=True, progress=True, stream=log),
+        Shown(1200, findings=False, progress=True, stream=screen),
+        Shown(1200, findings=False, progress=False, stream=log),
+    ]
+    for now_s[0] in (0.2, 11.0, 12.0):
+        for each in shown:
+            each.progress(Counts(files=700, bytes=10**6, missing=1))
+    for each in shown:
+        each.finding(Finding(name="a\\nb", what="unreadable", why="the disk cannot read it"))
+        each.clear()
+    line = "700 of 1,200 files, 1.00 MB, 1 do not agree"
+    assert log.getvalue() == f"howdah: {line}\n"
+    assert screen.getvalue() == f"\r\x1b[K{line}" * 2 + "\r\x1b[K"
+    assert capsys.readouterr().out == "unreadable: a\\nb (the disk cannot read it)\n"
