@@ -12,7 +12,6 @@ from howdah.values.record import FilesBeyond, Outcome, Record, Shared
 from howdah.words.comparison import comparison
 from howdah.words.copy_progress import change_in_words
 from howdah.words.heard import in_words as in_words_heard
-from howdah.words.verification import in_short
 
 
 def summary(record: Record, file: Path | None) -> str:
@@ -24,6 +23,9 @@ def summary(record: Record, file: Path | None) -> str:
     lines = [*_moved(record.outcome), *_plan_in_use(record, comparison(record)), *_changes(record)]
     lines += _shared(record.share)
     if record.verification is not None:
+        # Other copies do not load what checks files.
+        from howdah.words.verification import in_short  # noqa: PLC0415
+
         lines.append(in_short(record.verification))
     lines += _warnings(record.outcome)
     if "lateness" in record.flags:
