@@ -22,7 +22,15 @@ def programs() -> dict[str, str]:
         for number, block in enumerate(_BLOCK.finditer(text)):
             heading = _HEADING.findall(text[: block.start()])[-1]
             found[f"{document}, {heading}, {number}"] = block[1]
-    for call in (howdah.copy, howdah.plan_for, howdah.probe, howdah.select, howdah.examine, profile):
+    for call in (
+        howdah.copy,
+        howdah.plan_for,
+        howdah.probe,
+        howdah.select,
+        howdah.examine,
+        howdah.verify,
+        profile,
+    ):
         examples = doctest.DocTestParser().get_examples(call.__doc__ or "")
         found[f"{call.__module__}.{call.__name__}"] = "import howdah\n" + "".join(
             each.source for each in examples

@@ -2,10 +2,10 @@
 
     record = howdah.copy("run42/", "dtn2:/archive/")
 
-``copy``, ``plan_for``, ``probe`` and ``select`` do what the commands do and return what they keep or print;
-``acopy`` and its like do it for asyncio; ``archive`` has the records of all runs, ``Lab`` and ``lab``
-are emulated hosts and the link between them. docs/library.md shows each. A name is loaded when it is first
-used, so that ``import howdah`` stays light; its types are in ``__init__.pyi``.
+``copy``, ``verify``, ``plan_for``, ``probe`` and ``select`` do what the commands do and return what they keep
+or print; ``acopy`` and its like do it for asyncio; ``archive`` has the records of all runs, ``Lab`` and
+``lab`` are emulated hosts and the link between them. docs/library.md shows each. A name is loaded when it is
+first used, so that ``import howdah`` stays light; its types are in ``__init__.pyi``.
 """
 
 from howdah._native import HowdahError, __version__
@@ -27,10 +27,12 @@ _EXPORTS = {
     "Progress": "remote.messages",
     "Record": "values.record",
     "Steering": "remote.messages",
+    "Verification": "values.verification",
     "acopy": "aio",
     "aplan_for": "aio",
     "aprobe": "aio",
     "aselect": "aio",
+    "averify": "aio",
     "copy": "library.copy",
     "examine": "library.doctor",
     "plan_for": "library.copy",
@@ -38,6 +40,7 @@ _EXPORTS = {
     "select": "library.select",
     "send_traffic": "library.traffic",
     "sweep": "library.sweep",
+    "verify": "library.verify",
 }
 """The module of each name that is loaded when it is first used (PEP 562)."""
 
@@ -53,12 +56,14 @@ __all__ = [
     "Progress",
     "Record",
     "Steering",
+    "Verification",
     "__version__",
     "acopy",
     "aplan_for",
     "aprobe",
     "archive",
     "aselect",
+    "averify",
     "copy",
     "examine",
     "lab",
@@ -67,6 +72,7 @@ __all__ = [
     "select",
     "send_traffic",
     "sweep",
+    "verify",
 ]
 
 

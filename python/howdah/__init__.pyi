@@ -2,7 +2,7 @@
 
 from howdah import archive, lab
 from howdah._native import HowdahError, __version__
-from howdah.aio import acopy, aplan_for, aprobe, aselect
+from howdah.aio import acopy, aplan_for, aprobe, aselect, averify
 from howdah.archive import Archive
 from howdah.lab import Lab
 from howdah.library.copy import Memory, copy, plan_for
@@ -11,11 +11,13 @@ from howdah.library.probe import probe
 from howdah.library.select import select
 from howdah.library.sweep import sweep
 from howdah.library.traffic import send_traffic
+from howdah.library.verify import verify
 from howdah.remote.messages import Progress, Steering
 from howdah.transfer.pilot import Pilot
 from howdah.values.plan import Plan
 from howdah.values.probe import Probe
 from howdah.values.record import Record
+from howdah.values.verification import Verification
 
 __all__ = [
     "LAB_LINK_VARIABLE",
@@ -29,12 +31,14 @@ __all__ = [
     "Progress",
     "Record",
     "Steering",
+    "Verification",
     "__version__",
     "acopy",
     "aplan_for",
     "aprobe",
     "archive",
     "aselect",
+    "averify",
     "copy",
     "examine",
     "lab",
@@ -43,6 +47,7 @@ __all__ = [
     "select",
     "send_traffic",
     "sweep",
+    "verify",
 ]
 
 LAB_LINK_VARIABLE: str

@@ -1,4 +1,4 @@
-"""The entry of ``howdah``. A far end (``serve``, ``sink``, ``respond``) runs without any table of commands.
+"""The entry of ``howdah``. Far ends (``serve``, ``sink``, ``respond``, ``reread``) load no table of commands.
 
 The command line loads only what the command needs, hence the imports inside.
 """
@@ -23,6 +23,10 @@ def main() -> None:
             from howdah.probing import far_end  # noqa: PLC0415
 
             code = far_end.respond(words)
+        case "reread":
+            from howdah.verification import ends  # noqa: PLC0415
+
+            code = ends.reread(words)
         case "standby":
             from howdah.remote import standby  # noqa: PLC0415
 

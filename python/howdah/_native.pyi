@@ -24,6 +24,7 @@ __all__ = [
     "UdpSink",
     "UdpSource",
     "__version__",
+    "algorithm_of_list",
     "bind_mount",
     "cc_attach",
     "cc_cgroup",
@@ -40,9 +41,12 @@ __all__ = [
     "cc_set",
     "cc_shares",
     "cc_unload",
+    "check_digests",
     "check_link",
     "die_with_parent",
+    "digest_line",
     "drop_capabilities",
+    "examine_digests",
     "format_bytes",
     "format_duration",
     "format_rate",
@@ -312,6 +316,27 @@ def serve(read_fd: int, write_fd: int, overseer: Overseer, ports: tuple[int, int
 
     It opens one of ``ports``, both included, or a port that the kernel chooses. The overseer is called on
     other threads; what it raises refuses or ends the copy, and both users are told.
+    """
+
+# --- digests of files (crates/digest); Structs in values/verification.py ---------------------------
+
+def examine_digests(file: bytes, algorithm: str | None, name: bytes) -> tuple[str, int]:
+    """The algorithm of the list of digests in ``file``, and how many files it names; every line is read.
+
+    The algorithm is the one that is given, or the one that its lines name, or that of ``name``, or the only
+    one whose digests are so long. Raises HowdahError for a line that is none, and where nothing says it.
+    """
+
+def algorithm_of_list(name: bytes) -> str | None:
+    """The algorithm that the name of a list ends in; null for none."""
+
+def digest_line(digest: str, name: bytes) -> bytes:
+    """A line of a list, as b3sum(1) writes it; ``digest`` is in hexadecimal."""
+
+def check_digests(read_fd: int, write_fd: int) -> int:
+    """Checks what the job from ``read_fd`` asks for, tells ``write_fd`` in lines of JSON, closes both.
+
+    Returns the exit code, once all is told or nobody reads it any more.
     """
 
 # --- background traffic (crates/traffic); Structs in traffic/account.py ---------------------------

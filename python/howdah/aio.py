@@ -1,4 +1,4 @@
-"""The calls of ``howdah.library`` for asyncio: ``acopy``, ``aplan_for``, ``aprobe``, ``aselect``."""
+"""The calls for asyncio: ``acopy``, ``aplan_for``, ``aprobe``, ``aselect``, ``averify``."""
 
 import asyncio
 import contextlib
@@ -13,6 +13,7 @@ from howdah import interrupt
 from howdah.library.copy import copy, plan_for
 from howdah.library.probe import probe
 from howdah.library.select import select
+from howdah.library.verify import verify
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -57,3 +58,4 @@ acopy = _twin(copy)
 aprobe = _twin(probe)
 aplan_for = _twin(plan_for)
 aselect = _twin(select)
+averify = _twin(verify)

@@ -59,7 +59,7 @@ def test_the_types_name_what_there_is() -> None:
         howdah.cp  # type: ignore[attr-defined]  # noqa: B018
 
 
-@pytest.mark.parametrize("call", [howdah.copy, howdah.plan_for, howdah.probe, howdah.select])
+@pytest.mark.parametrize("call", [howdah.copy, howdah.plan_for, howdah.probe, howdah.select, howdah.verify])
 def test_each_argument_is_told_and_the_twin_takes_it(call: object) -> None:
     assert callable(call)
     twin = getattr(howdah, f"a{call.__name__}")

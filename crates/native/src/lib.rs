@@ -6,6 +6,7 @@ use pyo3::types::PyTuple;
 mod cc;
 mod cc_model;
 mod cc_shares;
+mod digest;
 mod emulator;
 mod namespaces;
 mod probe;
@@ -42,6 +43,8 @@ mod _native {
     use super::cc_model::cc_model;
     #[pymodule_export]
     use super::cc_shares::CcShares;
+    #[pymodule_export]
+    use super::digest::{algorithm_of_list, check_digests, digest_line, examine_digests};
     #[pymodule_export]
     use super::emulator::{Emulator, LinkMark, check_link};
     #[pymodule_export]

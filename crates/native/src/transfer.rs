@@ -97,7 +97,8 @@ fn answer(py: Python<'_>, called: PyResult<Py<PyAny>>) -> Result<(), String> {
         .map_err(|error| error.value(py).to_string())
 }
 
-fn own(read_fd: RawFd, write_fd: RawFd) -> PyResult<(OwnedFd, OwnedFd)> {
+/// Takes both descriptors over.
+pub(crate) fn own(read_fd: RawFd, write_fd: RawFd) -> PyResult<(OwnedFd, OwnedFd)> {
     if read_fd < 0 || write_fd < 0 || read_fd == write_fd {
         return Err(raise("a control channel needs two descriptors"));
     }

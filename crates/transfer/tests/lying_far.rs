@@ -391,19 +391,30 @@ fn what_has_no_place_in_the_conversation_is_named() {
 
 #[test]
 fn an_end_that_confirms_something_else_is_not_believed() {
-    let finished = Finished {
-        totals: Totals {
-            bytes: 200_000,
-            files: 19,
-            folders: 1,
-            links: 0,
-        },
-        ..Finished::default()
+    let confirmed = |files, digests| {
+        let finished = Finished {
+            totals: Totals {
+                bytes: 200_000,
+                files,
+                folders: 1,
+                links: 0,
+            },
+            digests,
+            ..Finished::default()
+        };
+        let first = vec![accept(true), Message::Finished(Box::new(finished))];
+        lie(push, first, alive)
     };
-    let first = vec![accept(true), Message::Finished(Box::new(finished))];
-    let error = lie(push, first, alive);
+    let error = confirmed(19, [0; 4]);
     assert!(
         error.contains("it took 200000 bytes and 19 files of 200000 and 20"),
         "{error}"
     );
+    for digests in [[0; 4], [1, 2, 3, 4]] {
+        let error = confirmed(20, digests);
+        assert!(
+            error.contains("the digests of the two ends differ"),
+            "{error}"
+        );
+    }
 }

@@ -17,8 +17,8 @@ mod verdict;
 pub use conversation::{Conversation, ProtocolError, Side};
 pub use frame::{FrameError, FrameReader, encode, preamble};
 pub use message::{
-    Answer, Direction, FarHello, Finished, Hello, Job, LimitedBy, Memory, Message, Offer,
-    OfferedFile, Progress, Sample, Scanned, StreamPlan, StreamSummary,
+    Answer, DigestSum, Direction, FarHello, Finished, Hello, Job, LimitedBy, Memory, Message,
+    Offer, OfferedFile, Progress, Sample, Scanned, StreamPlan, StreamSummary,
 };
 pub use path::{LinkTarget, PathError, TreePath};
 pub use piece::{
@@ -30,4 +30,4 @@ pub use steer::{Steered, Steering};
 pub use verdict::{Arrivals, Verdict};
 
 /// Both ends must speak the same version; it changes with every change of a message or a piece.
-pub const PROTOCOL_VERSION: u32 = 8;
+pub const PROTOCOL_VERSION: u32 = 9;

@@ -239,11 +239,16 @@ pub struct Sample {
     pub limited: Option<LimitedBy>,
 }
 
+/// What the digests of files add up to, in any order: four sums of 64 bits that overflow.
+pub type DigestSum = [u64; 4];
+
 /// The account of one end.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finished {
     /// What this end sent or received.
     pub totals: Totals,
+    /// The sum of the digests of all its files, which is zero without any. Both ends must have the same.
+    pub digests: DigestSum,
     /// Growth of the resident memory at its peak, in bytes; absent where it cannot be read.
     pub peak_memory_bytes: Option<u64>,
     /// Its sockets, by index of the stream.

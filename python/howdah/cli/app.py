@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _HEADINGS = {
     "cp": "Copy",
+    "verify": "Check what was copied",
     "lab": "Try it out",
     "measure": "Measure a path",
     "results": "Look at results",
@@ -23,7 +24,14 @@ _HEADINGS = {
 """By module of ``howdah.cli`` with tables, what its commands are for; in the order of help."""
 
 _MODULES = {
-    **{"cp": "cp", "lab": "lab", "probe": "measure", "sweep": "measure", "traffic": "measure"},
+    **{
+        "cp": "cp",
+        "verify": "verify",
+        "lab": "lab",
+        "probe": "measure",
+        "sweep": "measure",
+        "traffic": "measure",
+    },
     **{"archive": "results", "profile": "results", "select": "results", "report": "results"},
     **{"doctor": "host", "cc": "host", "control": "control", "shared": "shared"},
     **{"help": "pages", "completion": "pages"},

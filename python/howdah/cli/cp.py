@@ -44,6 +44,11 @@ COMMANDS = (
                 Option(
                     "--memory SIZE|TIME", "Send so much, or for so long, from memory to memory; DST is HOST:"
                 ),
+                Option("--verify", "Read each file again from the target's disk, and compare it."),
+                Option(
+                    "--manifest FILE",
+                    "List what was moved with digests, of the kind that FILE ends in, as x.sha256.",
+                ),
                 Option("--dry-run", "Print the plan and what would be copied; copy nothing."),
             ],
             "Who else is on the path": [
@@ -77,6 +82,8 @@ howdah cp 'me@[2001:db8::7]:/d' /data                      an IPv6 address
 howdah cp --memory 10s dtn2:                               memory to memory: what the path carries, no disk
 howdah cp --path dedicated big dtn2:/d                     by what was measured on this path (howdah sweep)
 howdah cp --path guaranteed --class images run42/ dtn2:/d  at the share that its controller gives images
+howdah cp --verify run42/ dtn2:/d                          and read it again there, from the disk
+howdah cp --manifest 42.sha256 run42/ dtn2:/d              and list the SHA-256 of each file, for a catalogue
 howdah cp --dry-run run42/ dtn2:/d                         the plan, its reasons, and what would be copied""",
         notes="""\
 What is at the destination already with the same size and time is skipped. A file appears under its name when

@@ -19,6 +19,7 @@ from howdah.transfer.request import FAIRNESS, Given, Request
 from howdah.transfer.run import plan_only, run
 from howdah.values.plan import PathKind, Plan
 from howdah.values.record import Record, printable_command
+from howdah.values.verification import Counts
 
 __all__ = ["Display", "Memory", "Request", "carry_out", "copy", "copy_request", "plan_for"]
 
@@ -44,6 +45,8 @@ def copy(
     pacing_bps: int | None = None,
     encrypt: bool = True,
     dry_run: bool = False,
+    verify: bool = False,
+    manifest: Name | None = None,
     listen: bool = True,
     fairness: float | None = None,
     pilot: Pilot | None = None,
@@ -68,6 +71,8 @@ def copy(
         pacing_bps: the most that each stream sends, bits per second, in place of the plan's.
         encrypt: TLS 1.3 on the data streams; without it the data is plaintext with checksums.
         dry_run: makes the plan and lists what would be copied; copies nothing.
+        verify: reads each file again from the target's disk and compares it.
+        manifest: a new file for the digests of what was moved; its name says which, as ``run42.sha256``.
         listen: on a shared path, measures round trips and changes the streams beside others.
         fairness: what that aims at: 0, the copy's own rate; 1, what others lose; by default 0.5.
         pilot: changes the streams in its place: called every 0.1 s, it answers with a ``Steering`` or None.
@@ -105,6 +110,8 @@ def copy(
         pacing_bps=pacing_bps,
         encrypt=encrypt,
         dry_run=dry_run,
+        verify=verify,
+        manifest=manifest,
         listen=listen and pilot is None,
         fairness=fairness,
         far_howdah=far_howdah,
@@ -165,6 +172,8 @@ def copy_request(
     pacing_bps: int | None = None,
     encrypt: bool = True,
     dry_run: bool = False,
+    verify: bool = False,
+    manifest: Name | None = None,
     listen: bool = True,
     fairness: float | None = None,
     far_howdah: str | None = None,
@@ -176,6 +185,10 @@ def copy_request(
     """
     if memory is not None and (memory.size_bytes is None) == (memory.for_s is None):
         raise HowdahError("a memory has a size or a time: Memory(size_bytes=10**10), or Memory(for_s=10)")
+    again = verify or manifest is not None
+    if again and (memory is not None or dry_run):
+        what = "--memory moves no files" if memory is not None else "--dry-run copies nothing"
+        raise HowdahError(f"{what}, so there is nothing for {'--verify' if verify else '--manifest'}")
     against = {"--no-listen": None if listen else True, "--cc": congestion_control, "--plan": plan}
     aims = _fairness(fairness, path, against)
     return Request(
@@ -184,6 +197,8 @@ def copy_request(
         memory_bytes=memory.size_bytes if memory else None,
         memory_s=memory.for_s if memory else None,
         dry_run=dry_run,
+        verify=verify,
+        manifest=None if manifest is None else Path(manifest),
         encrypt=encrypt,
         path=path,
         traffic_class=traffic_class,
@@ -218,6 +233,9 @@ class _Progress:
         """Hands it on."""
         if self._on_progress is not None:
             self._on_progress(now)
+
+    def rereading(self, files: int, now: Counts) -> None:
+        """Does nothing: what came of it is in the record."""
 
     def far_says(self, text: str) -> None:
         """Logs it."""

@@ -5,6 +5,7 @@ from typing import Protocol, TextIO
 
 from howdah.remote.messages import FarHello, Progress
 from howdah.values.plan import Plan
+from howdah.values.verification import Counts
 
 
 class Display(Protocol):
@@ -15,6 +16,9 @@ class Display(Protocol):
 
     def progress(self, now: Progress) -> None:
         """Shows how far the transfer is; called every 0.1 s while it runs."""
+
+    def rereading(self, files: int, now: Counts) -> None:
+        """Shows how far it is with reading ``files`` files again, some five times a second."""
 
     def far_says(self, text: str) -> None:
         """Shows lines that ssh or the far end wrote to standard error."""
@@ -33,6 +37,9 @@ class Quiet:
         """Shows nothing."""
 
     def progress(self, now: Progress) -> None:
+        """Shows nothing."""
+
+    def rereading(self, files: int, now: Counts) -> None:
         """Shows nothing."""
 
     def far_says(self, text: str) -> None:

@@ -33,6 +33,10 @@ class Request(NamedTuple):
     memory_bytes: int | None = None
     memory_s: float | None = None
     dry_run: bool = False
+    verify: bool = False
+    """Whether each file is read again from the target's disk."""
+    manifest: Path | None = None
+    """A new file for the digests of what was moved, of the algorithm that its name ends in."""
     encrypt: bool = True
     path: plan.PathKind = "shared"
     traffic_class: str | None = None

@@ -36,9 +36,10 @@ from howdah.values.outcome import Outcome
 from howdah.values.path import Path as KnownPath
 from howdah.values.plan import Plan
 from howdah.values.record import HostLimits, Record
+from howdah.values.verification import Verification
 
 if TYPE_CHECKING:
-    pass
+    from howdah.transfer.rereading import Rereading
 
 
 class Done(NamedTuple):
@@ -67,6 +68,7 @@ class _Run:
         self.far: FarHello | None = None
         self.plan: Plan | None = None
         self.outcome: Outcome | None = None
+        self.verification: Verification | None = None
         self.connect_s: float | None = None
         self.link_stats: dict[str, Any] | None = None
         self.near_cpu_busy_fraction: float | None = None
@@ -117,6 +119,7 @@ class _Run:
             rtt_s=self.far.rtt_s if self.far else None,
             plan=self.plan,
             outcome=self.outcome,
+            verification=self.verification,
             sweep=self.request.sweep,
             near_cpu_busy_fraction=self.near_cpu_busy_fraction,
             digests=self._digests(),
@@ -147,8 +150,12 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
     outcome: Result = "complete"
     try:
         _check_sources(request.route)
+        after = _after(request)
         with run.service:
             _transfer(run, display, archive)
+        if after is not None and run.outcome is not None:
+            run.verification = after.reread(run.digests, run.outcome, display)
+            after.check(run.verification)
         if run.outcome is not None and run.outcome.left_out:
             error, exit_code, outcome = _left_out(run.outcome), 1, "incomplete"
     except HowdahError as problem:
@@ -171,6 +178,16 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
         return Done(made, archive.save(made), exit_code, None, stopped)
     except HowdahError as problem:
         return Done(made, None, exit_code or 1, str(problem), stopped)
+
+
+def _after(request: Request) -> "Rereading | None":
+    """What follows the copy; None: nothing. Raises HowdahError for what cannot be."""
+    if not request.verify and request.manifest is None:
+        return None
+    # Other copies do not load it.
+    from howdah.transfer.rereading import Rereading  # noqa: PLC0415
+
+    return Rereading(request)
 
 
 def plan_only(request: Request, far: FarHello) -> Plan:

@@ -20,6 +20,9 @@ Record
     rtt_s      round-trip time the plan was made for, before the first byte of data; base RTT of a probe
     plan       Plan (howdah.values.plan)
     outcome    Outcome; null when there was none (see error)
+    verification
+               Verification (howdah.values.verification): what came of reading the files again from the
+               target's disk; null where they were not
     probe      Probe (howdah.values.probe); null for all that is no probe
     share      Shared: the share of a guaranteed path that it had; null on other paths
     listened   Listened: whom it heard on a shared path and what it made of that; null where it did not listen
@@ -56,6 +59,7 @@ from howdah.values.listened import Listened
 from howdah.values.outcome import Outcome
 from howdah.values.plan import Plan
 from howdah.values.probe import Probe
+from howdah.values.verification import Verification
 
 SCHEMA = 1
 
@@ -199,6 +203,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     rtt_s: float | None = None
     plan: Plan | None = None
     outcome: Outcome | None = None
+    verification: Verification | None = None
     probe: Probe | None = None
     share: Shared | None = None
     listened: Listened | None = None

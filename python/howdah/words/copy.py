@@ -23,6 +23,11 @@ def summary(record: Record, file: Path | None) -> str:
         return "\n".join([record.plan.in_words(), "", *_would(record.outcome)])
     lines = [*_moved(record.outcome), *_plan_in_use(record, comparison(record)), *_changes(record)]
     lines += _shared(record.share)
+    if record.verification is not None:
+        # Other copies do not load what checks files.
+        from howdah.words.verification import in_short  # noqa: PLC0415
+
+        lines.append(in_short(record.verification))
     lines += _warnings(record.outcome)
     if "lateness" in record.flags:
         lines.append("warning: this machine was too slow for the link; the rate is not the path's")

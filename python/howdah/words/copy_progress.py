@@ -1,6 +1,7 @@
 """Progress: rates from progress values, and a line now and then where there is no terminal."""
 
 import sys
+import time
 from typing import TextIO
 
 from howdah._native import format_bytes, format_duration, format_rate
@@ -11,6 +12,7 @@ from howdah.transfer.display import Display, Quiet
 from howdah.values.outcome import Change
 from howdah.values.plan import paced
 from howdah.values.reason import PASSING, Reason
+from howdah.values.verification import Counts
 
 LINE_S = 10.0
 """The seconds between two lines without a terminal."""
@@ -43,6 +45,7 @@ class Lines(Quiet):
         super().__init__(stream)
         self._meter, self._next_s = Meter(), LINE_S
         self._changes = Changes()
+        self._reread_s = 0.0
 
     def progress(self, now: Progress) -> None:
         """Writes a line when it is time, and when the streams have been changed."""
@@ -53,6 +56,17 @@ class Lines(Quiet):
             self._next_s = now.elapsed_s + LINE_S
             parts = [f"{amount(now)} in {format_duration(now.elapsed_s)}", *rates(self._meter)]
             print("howdah:", ", ".join(parts), file=self._stream)
+
+    def rereading(self, files: int, now: Counts) -> None:
+        """Writes a line when it is time."""
+        if time.monotonic() >= self._reread_s:
+            self._reread_s = time.monotonic() + LINE_S
+            print("howdah:", rereading(files, now), file=self._stream)
+
+
+def rereading(files: int, now: Counts) -> str:
+    """``reading again from the disk: 12 of 300 files, 1.2 GB``"""
+    return f"reading again from the disk: {now.files:,} of {count(files, 'file')}, {format_bytes(now.bytes)}"
 
 
 def display(*, silent: bool) -> Display:

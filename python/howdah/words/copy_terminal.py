@@ -11,7 +11,8 @@ from howdah.remote.messages import FarHello, Progress
 from howdah.remote.meter import Meter
 from howdah.text import count
 from howdah.values.plan import Plan
-from howdah.words.copy_progress import Changes, amount, rates
+from howdah.values.verification import Counts
+from howdah.words.copy_progress import Changes, amount, rates, rereading
 
 _BAR_WIDTH = 24
 _WAITING = {"connecting": "connecting …", "scanning": "looking …", "finishing": "finishing …"}
@@ -38,6 +39,10 @@ class Terminal:
             self.far_says(said)
         if now.phase not in {"done", "failed"}:
             self._live.update(view(now, self._meter, self._console.width), refresh=True)
+
+    def rereading(self, files: int, now: Counts) -> None:
+        """Draws a line in their place."""
+        self._live.update(Text(rereading(files, now), style="dim"), refresh=True)
 
     def far_says(self, text: str) -> None:
         """Prints it above the lines."""

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use howdah_wire::{Job, Message, Scanned, Side, TreePath};
+use howdah_wire::{Finished, Job, Message, Scanned, Side, TreePath};
 
 use crate::connect::connections::Connections;
 use crate::end::abort::{Abort, lock};
@@ -96,6 +96,21 @@ impl Context {
     /// Notes the digests of files that are complete.
     pub fn note_digests(&self, digests: impl IntoIterator<Item = Digest>) {
         self.board.digests.add(digests, || self.naming());
+    }
+
+    /// Compares the digests of all files with what the other end has of them.
+    ///
+    /// # Errors
+    /// When they are not the same.
+    pub fn compare_digests(&self, peer: &Finished) -> Result<(), TransferError> {
+        if peer.digests == self.board.digests.sum() {
+            return Ok(());
+        }
+        Err(TransferError::Here(
+            "the digests of the two ends differ: what has arrived is not what was sent; \
+             delete what this copy wrote and run it again"
+                .to_owned(),
+        ))
     }
 
     /// How files are called at the destination; known once the receiver has accepted the job.

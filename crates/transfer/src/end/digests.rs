@@ -2,12 +2,13 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Mutex;
 
-use howdah_wire::TreePath;
+use howdah_digest::write_line;
+use howdah_wire::{DigestSum, TreePath};
 
 use crate::end::abort::lock;
 use crate::end::naming::Naming;
@@ -24,9 +25,28 @@ pub struct Digest {
     pub blake3: [u8; 32],
 }
 
+impl Digest {
+    /// What it adds to the sum that both ends compare: the file it is of counts as well.
+    fn addend(&self) -> DigestSum {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.blake3);
+        hasher.update(&self.source.to_le_bytes());
+        hasher.update(self.path.as_bytes());
+        let bytes = hasher.finalize();
+        let mut words = bytes.as_bytes().chunks_exact(8);
+        [(); 4].map(|()| {
+            let word = words.next().and_then(|word| word.try_into().ok());
+            word.map_or(0, u64::from_le_bytes)
+        })
+    }
+}
+
 /// The digests of one end.
 #[derive(Debug)]
-pub struct Digests(Mutex<Sink>);
+pub struct Digests {
+    sink: Mutex<Sink>,
+    sum: Mutex<DigestSum>,
+}
 
 /// Where they go.
 #[derive(Debug)]
@@ -39,7 +59,7 @@ enum Sink {
 impl Digests {
     /// Nobody wants them.
     pub fn nowhere() -> Self {
-        Self(Mutex::new(Sink::Nowhere))
+        Self::to(Sink::Nowhere)
     }
 
     /// They go to the file at `path`, a line each, as b3sum(1) prints and checks them.
@@ -47,10 +67,17 @@ impl Digests {
         // They name every file, so they are for this user alone, whatever the umask.
         let mut options = File::options();
         options.write(true).create(true).truncate(true).mode(0o600);
-        Self(Mutex::new(match options.open(OsStr::from_bytes(path)) {
+        Self::to(match options.open(OsStr::from_bytes(path)) {
             Ok(file) => Sink::File(BufWriter::new(file)),
             Err(error) => Sink::Failed(plain(&error)),
-        }))
+        })
+    }
+
+    fn to(sink: Sink) -> Self {
+        Self {
+            sink: Mutex::new(sink),
+            sum: Mutex::default(),
+        }
     }
 
     /// Adds some; `naming` names their files, and is asked only once there are some.
@@ -59,12 +86,25 @@ impl Digests {
         digests: impl IntoIterator<Item = Digest>,
         naming: impl Fn() -> &'a Naming,
     ) {
-        let mut sink = lock(&self.0);
+        let mut sink = lock(&self.sink);
+        let mut sum = lock(&self.sum);
+        let digests = digests.into_iter().inspect(|digest| {
+            for (sum, word) in sum.iter_mut().zip(digest.addend()) {
+                *sum = sum.wrapping_add(word);
+            }
+        });
         let written = match &mut *sink {
-            Sink::Nowhere | Sink::Failed(_) => Ok(()),
+            Sink::Nowhere | Sink::Failed(_) => {
+                digests.for_each(drop);
+                Ok(())
+            }
             Sink::File(file) => digests.into_iter().try_for_each(|digest| {
                 let name = naming().name(digest.source, &digest.path);
-                write_line(file, &digest, &name)
+                write_line(
+                    file,
+                    &blake3::Hash::from_bytes(digest.blake3).to_hex(),
+                    &name,
+                )
             }),
         };
         if let Err(error) = written {
@@ -72,35 +112,19 @@ impl Digests {
         }
     }
 
+    /// What all that were added come to.
+    pub fn sum(&self) -> DigestSum {
+        *lock(&self.sum)
+    }
+
     /// Writes what is still held back; why they are not all in their file, if they are not.
     pub fn finish(&self) -> Option<String> {
-        match &mut *lock(&self.0) {
+        match &mut *lock(&self.sink) {
             Sink::File(file) => file.flush().err().map(|error| plain(&error)),
             Sink::Failed(why) => Some(why.clone()),
             _ => None,
         }
     }
-}
-
-/// A name with a backslash or a line break in it is escaped, and its line begins with a backslash.
-fn write_line(file: &mut impl Write, digest: &Digest, name: &[u8]) -> io::Result<()> {
-    let hex = blake3::Hash::from_bytes(digest.blake3).to_hex();
-    let odd = |byte: &u8| matches!(byte, b'\\' | b'\n' | b'\r');
-    if !name.iter().any(odd) {
-        write!(file, "{hex}  ")?;
-        file.write_all(name)?;
-        return file.write_all(b"\n");
-    }
-    write!(file, "\\{hex}  ")?;
-    for &byte in name {
-        match byte {
-            b'\\' => file.write_all(b"\\\\")?,
-            b'\n' => file.write_all(b"\\n")?,
-            b'\r' => file.write_all(b"\\r")?,
-            byte => file.write_all(&[byte])?,
-        }
-    }
-    file.write_all(b"\n")
 }
 
 #[cfg(test)]
@@ -116,16 +140,31 @@ mod tests {
     }
 
     #[test]
-    fn odd_names_stay_on_their_line() {
-        let line = |name: &[u8]| {
-            let mut bytes = Vec::new();
-            write_line(&mut bytes, &digest(), name).unwrap();
-            bytes
+    fn the_sum_is_of_each_file_and_its_digest_in_any_order() {
+        let file = |source, path: &[u8], blake3| Digest {
+            source,
+            path: TreePath::try_from(path.to_vec()).unwrap(),
+            blake3: [blake3; 32],
         };
-        let hex = "ab".repeat(32);
-        assert_eq!(line(b"a b\xff"), [hex.as_bytes(), b"  a b\xff\n"].concat());
-        let odd = format!("\\{hex}  a\\nb\\\\c\\rd\n");
-        assert_eq!(line(b"a\nb\\c\rd"), odd.as_bytes());
+        let naming = Naming::default();
+        let sum = |files: &[Digest]| {
+            let digests = Digests::nowhere();
+            digests.add(files.iter().cloned(), || &naming);
+            digests.sum()
+        };
+        let (a, b) = (file(0, b"a", 1), file(0, b"b", 2));
+        let both = sum(&[a.clone(), b.clone()]);
+        assert_eq!(both, sum(&[b.clone(), a.clone()]));
+        assert_eq!(sum(&[]), [0; 4]);
+        for other in [
+            vec![a.clone()],
+            vec![a.clone(), b.clone(), b.clone()],
+            vec![file(0, b"a", 2), file(0, b"b", 1)],
+            vec![a.clone(), file(1, b"b", 2)],
+            vec![a, file(0, b"b", 3)],
+        ] {
+            assert_ne!(sum(&other), both, "{other:?}");
+        }
     }
 
     #[test]

@@ -161,6 +161,7 @@ impl Run<'_> {
         let peak_memory_bytes = mark.peak_growth_bytes();
         let finished = Finished {
             totals: sum,
+            digests: self.context.board.digests.sum(),
             peak_memory_bytes,
             streams: streams.clone(),
         };
@@ -169,6 +170,9 @@ impl Run<'_> {
             .say(Message::Finished(Box::new(finished)));
         while self.context.side == Side::Near && self.peer.is_none() {
             self.step(PROGRESS_EVERY)?;
+        }
+        if let Some(peer) = &self.peer {
+            self.context.compare_digests(peer)?;
         }
         let listed = std::mem::take(&mut self.listed);
         sum.take_away(&self.receiving.given_up());

@@ -200,10 +200,12 @@ impl Run<'_> {
             )));
         }
         self.sending.let_all_go(self.context)?;
+        self.context.compare_digests(&peer)?;
         if self.context.job.direction == Direction::Pull {
             let peak_memory_bytes = mark.peak_growth_bytes();
             let account = Finished {
                 totals: sum,
+                digests: self.context.board.digests.sum(),
                 peak_memory_bytes,
                 streams: streams.clone(),
             };

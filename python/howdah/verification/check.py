@@ -1,0 +1,173 @@
+"""One check: the end that has the files is given the list, and what it finds is told as it comes."""
+
+import os
+import select
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from howdah import HowdahError, interrupt
+from howdah.remote.endpoints import Endpoint
+from howdah.remote.far import CANCEL_S, TICK_S
+from howdah.text import printable
+from howdah.values.verification import FINDINGS_MAX, Algorithm, Counts, Finding, Verification
+from howdah.verification.ends import End, Here, There
+from howdah.verification.lists import Listed
+
+_TEXT_BYTES_MAX = 8192
+_LINE_BYTES_MAX = 1 << 16
+_LOST = "the far end says what is no result of a check; install the same version on both hosts"
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """What the end with the files is asked (crates/digest/src/serve.rs)."""
+
+    root: bytes
+    algorithm: Algorithm
+    files: int
+    also: Algorithm | None
+    extra: bool
+
+
+class _Found(msgspec.Struct, frozen=True, kw_only=True):
+    name: bytes
+    what: str
+    why: str | None = None
+
+
+class _Digest(msgspec.Struct, frozen=True, kw_only=True):
+    name: bytes
+    digest: str
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True):
+    """What it says, one of these a line."""
+
+    progress: Counts | None = None
+    finding: _Found | None = None
+    digest: _Digest | None = None
+    end: Counts | None = None
+    failed: str | None = None
+
+
+class Listener:
+    """What a check calls, in its own thread; does nothing by itself."""
+
+    def progress(self, now: Counts) -> None:
+        """Takes how far the check is, some five times a second."""
+
+    def finding(self, found: Finding) -> None:
+        """Takes a file that does not agree."""
+
+    def digest(self, name: bytes, digest: str) -> None:
+        """Takes the other digest of a file that agrees, in hexadecimal."""
+
+    def far_says(self, text: str) -> None:
+        """Takes lines that ssh or the far end wrote to standard error."""
+
+
+def check(
+    listed: Listed,
+    at: Endpoint,
+    listener: Listener,
+    *,
+    also: Algorithm | None = None,
+    extra: bool = False,
+    far_howdah: str | None = None,
+) -> Verification:
+    """Checks the files of ``at`` against the list; each file is read from its disk.
+
+    ``also`` makes another digest of each file that agrees, of the same read; with ``extra``, files that the
+    list does not name are findings. Raises HowdahError where the check cannot be made; that a file does not
+    agree is a result.
+    """
+    began_s = time.monotonic()
+    job = Job(root=at.path, algorithm=listed.algorithm, files=listed.files, also=also, extra=extra)
+    end: End | None = None
+    counts: Counts | None = None
+    findings: list[Finding] = []
+    try:
+        with interrupt.Held():
+            end = Here() if at.host is None else There(at.host, far_howdah)
+            feeder = threading.Thread(
+                target=_feed, args=(end.write_fd, job, listed.file), name="howdah-list", daemon=True
+            )
+            feeder.start()
+        for line in _lines(end, listener):
+            if line.progress is not None:
+                listener.progress(line.progress)
+            elif line.finding is not None:
+                found = _finding(line.finding)
+                listener.finding(found)
+                if len(findings) < FINDINGS_MAX:
+                    findings.append(found)
+            elif line.digest is not None:
+                listener.digest(line.digest.name, line.digest.digest)
+            elif line.failed is not None:
+                where = "" if at.host is None else f"{at.host}: "
+                raise HowdahError(f"{where}{printable(line.failed, _TEXT_BYTES_MAX)}")
+            else:
+                counts = line.end
+                break
+        if counts is None:
+            raise end.why()
+        listener.progress(counts)
+    finally:
+        if end is not None:
+            end.close(finished=counts is not None)
+            feeder.join(CANCEL_S)
+    return Verification(
+        manifest=listed.name,
+        algorithm=listed.algorithm,
+        host=None if at.host is None else at.host.rpartition("@")[2],
+        path=printable(at.path),
+        elapsed_s=time.monotonic() - began_s,
+        counts=counts,
+        findings=findings,
+        findings_more=max(0, counts.disagreeing - len(findings)),
+    )
+
+
+def _feed(fd: int, job: Job, file: Path) -> None:
+    """Writes the job and the list. Where nobody reads them any more, the lines of the other end say why."""
+    try:
+        with os.fdopen(fd, "wb") as stream, file.open("rb") as lines:
+            stream.write(msgspec.json.encode(job) + b"\n")
+            while piece := lines.read(1 << 20):
+                stream.write(piece)
+    except OSError:
+        return
+
+
+def _lines(end: End, listener: Listener) -> Iterator[_Line]:
+    """What the end says, until it says no more."""
+    poll = select.poll()
+    poll.register(end.read_fd, select.POLLIN)
+    decoder, rest = msgspec.json.Decoder(_Line), b""
+    while True:
+        interrupt.check()
+        if said := end.drain():
+            listener.far_says(said)
+        if not poll.poll(TICK_S * 1e3):
+            continue
+        piece = os.read(end.read_fd, 1 << 20)
+        if not piece:
+            return
+        *whole, rest = (rest + piece).split(b"\n")
+        try:
+            yield from map(decoder.decode, whole)
+        except msgspec.MsgspecError:
+            raise HowdahError(_LOST) from None
+        if len(rest) > _LINE_BYTES_MAX:
+            raise HowdahError(_LOST)
+
+
+def _finding(found: _Found) -> Finding:
+    why = None if found.why is None else printable(found.why, _TEXT_BYTES_MAX)
+    try:
+        return msgspec.convert({"name": printable(found.name), "what": found.what, "why": why}, Finding)
+    except msgspec.ValidationError:
+        raise HowdahError(_LOST) from None

@@ -1,0 +1,128 @@
+"""Lists of digests: files as b3sum(1), sha256sum(1) and md5sum(1) write them, and those of the archive."""
+
+import contextlib
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, cast
+
+from howdah import HowdahError, _native
+from howdah.archive import Archive
+from howdah.text import printable
+from howdah.values.record import is_id
+from howdah.values.verification import ALGORITHMS, Algorithm
+
+_ENDINGS = ".b3sum, .sha256, .md5, .crc32c or .adler32"
+
+
+class Listed(NamedTuple):
+    """A list that has been read once, to its end."""
+
+    name: str
+    """What people call it: the printable name of its file, or the id of its record."""
+    file: Path
+    algorithm: Algorithm
+    files: int
+    """How many files it names."""
+
+
+def find(manifest: str, algorithm: Algorithm | None, archive: Archive) -> Listed:
+    """The list in this file; where there is none of that name, the one that this record keeps (or ``last``).
+
+    Raises HowdahError where there is neither, for a line that is none, and where nothing says the algorithm.
+    """
+    file = Path(manifest)
+    if file.is_file():
+        return listed(printable(os.fsencode(file)), file, algorithm)
+    if "/" in manifest or not (manifest == "last" or is_id(manifest) or manifest[:1].isdigit()):
+        raise HowdahError(
+            f"there is no file {printable(manifest)}; give a list of digests, as sha256sum writes it, "
+            "or the id of a record (howdah archive ls)"
+        )
+    record = archive.load(manifest)
+    kept = archive.inbox.digests(record.id)
+    if not kept.is_file():
+        raise HowdahError(f"record {record.id} has no digests: it moved no file, or they were removed")
+    return listed(record.id, kept, algorithm)
+
+
+def listed(name: str, file: Path, algorithm: Algorithm | None) -> Listed:
+    """The list in a file, checked line by line. Raises HowdahError."""
+    try:
+        found, files = _native.examine_digests(os.fsencode(file), algorithm, os.fsencode(file.name))
+    except HowdahError as error:
+        raise HowdahError(f"{name} is no list of digests: {error}") from None
+    return Listed(name, file, cast("Algorithm", found), files)
+
+
+def algorithm_of(file: Path) -> Algorithm:
+    """The algorithm that the name of a list to be written ends in. Raises HowdahError for none."""
+    found = _native.algorithm_of_list(os.fsencode(file.name))
+    for each in ALGORITHMS:
+        if each == found:
+            return each
+    raise HowdahError(
+        f"--manifest {printable(os.fsencode(file))} does not say which digests it is to hold; "
+        f"give it a name that ends in {_ENDINGS}"
+    )
+
+
+def check_new(file: Path) -> None:
+    """Raises HowdahError where no list can be written: a copy that skips files would replace a whole one."""
+    shown = printable(os.fsencode(file))
+    if os.path.lexists(file):
+        raise HowdahError(f"--manifest {shown} is there already; give another name, or move it away")
+    if not file.parent.is_dir():
+        raise HowdahError(f"--manifest {shown}: there is no folder {printable(os.fsencode(file.parent))}")
+
+
+class NewList:
+    """A list being written, which appears whole when the block ends well, and else not at all."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._temporary = file.with_name(f".{file.name}.{os.getpid()}")
+
+    def __enter__(self) -> "NewList":
+        try:
+            self._stream = self._temporary.open("xb")
+        except OSError as error:
+            raise self._failed(error) from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._stream.flush()
+                os.fsync(self._stream.fileno())
+                # Not a rename, which would replace what has come there meanwhile.
+                os.link(self._temporary, self.file)
+        except OSError as problem:
+            raise self._failed(problem) from None
+        finally:
+            with contextlib.suppress(OSError):
+                self._stream.close()
+            self._temporary.unlink(missing_ok=True)
+
+    def add(self, name: bytes, digest: str) -> None:
+        """Adds a file. Raises HowdahError."""
+        self._write(_native.digest_line(digest, name))
+
+    def add_all(self, lines: Path) -> None:
+        """Adds the lines of another list. Raises HowdahError."""
+        with lines.open("rb") as stream:
+            while piece := stream.read(1 << 20):
+                self._write(piece)
+
+    def _write(self, text: bytes) -> None:
+        try:
+            self._stream.write(text)
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def _failed(self, error: OSError) -> HowdahError:
+        return HowdahError(
+            f"cannot write {printable(os.fsencode(self.file))}: {error.strerror}; all was copied all the same"
+        )

@@ -1,0 +1,82 @@
+"""A check of files against a list, in words: progress, findings, and what came of it."""
+
+import sys
+import time
+from typing import TextIO
+
+from howdah._native import format_bytes, format_duration, format_rate
+from howdah.text import count
+from howdah.values.verification import Counts, Finding, Verification
+from howdah.verification.check import Listener
+
+LINE_S = 10.0
+"""Without a terminal: how often a line of progress is written."""
+
+
+class Shown(Listener):
+    """Findings as lines on standard output, and progress on standard error."""
+
+    def __init__(self, files: int, *, findings: bool, progress: bool, stream: TextIO | None = None) -> None:
+        self._files, self._findings, self._progress = files, findings, progress
+        self._stream = stream or sys.stderr
+        self._terminal = self._stream.isatty()
+        self._next_s = time.monotonic() + (0.5 if self._terminal else LINE_S)
+
+    def progress(self, now: Counts) -> None:
+        """Writes it when it is time; on a terminal in the same line."""
+        if not self._progress or time.monotonic() < self._next_s:
+            return
+        line = f"{now.files:,} of {count(self._files, 'file')}, {format_bytes(now.bytes)}"
+        if now.disagreeing:
+            line += f", {now.disagreeing:,} do not agree"
+        if self._terminal:
+            self._stream.write(f"\r\x1b[K{line}")
+            self._stream.flush()
+            return
+        self._next_s = time.monotonic() + LINE_S
+        print("howdah:", line, file=self._stream)
+
+    def finding(self, found: Finding) -> None:
+        """Prints it."""
+        if self._findings:
+            self.clear()
+            print(in_words(found))
+
+    def far_says(self, text: str) -> None:
+        """Writes it."""
+        self.clear()
+        self._stream.write(text)
+
+    def clear(self) -> None:
+        """Takes the line of progress away."""
+        if self._progress and self._terminal:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+
+
+def in_words(found: Finding) -> str:
+    """``differs: a/b``, or ``unreadable: a/b (why)``"""
+    return f"{found.what}: {found.name}" + (f" ({found.why})" if found.why else "")
+
+
+def in_short(result: Verification) -> str:
+    """What came of it, in one line."""
+    counts = result.counts
+    where = result.path if result.host is None else f"{result.host}:{result.path}"
+    read = f"{format_bytes(counts.bytes)} read from the disk in {format_duration(result.elapsed_s)}"
+    if counts.bytes and result.elapsed_s > 0:
+        read += f", {format_rate(8 * counts.bytes / result.elapsed_s)}"
+    if result.agrees:
+        return f"Verified: {count(counts.files, 'file')} in {where} as listed ({result.algorithm}); {read}"
+    said = [
+        f"{number:,} {what}"
+        for number, what in (
+            (counts.differs, "with another content"),
+            (counts.missing, "missing"),
+            (counts.unreadable, "unreadable"),
+            (counts.extra, "not in the list"),
+        )
+        if number
+    ]
+    files = f"{count(counts.files, 'file')} in {where} ({result.algorithm})"
+    return f"Not as listed: of {files} {', '.join(said)}; {read}"
