@@ -13,7 +13,13 @@ mod streams;
 pub mod tls;
 mod tree;
 
+#[doc(hidden)]
+pub use connect::connections;
 pub use error::TransferError;
 pub use session::far::serve;
 pub use session::near::Session;
+#[doc(hidden)]
+pub use streams::kept;
 pub use streams::stream;
+#[doc(hidden)]
+pub use tree::assembly;
