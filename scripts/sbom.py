@@ -26,7 +26,9 @@ SHIPPED = "howdah-native"
 def metadata() -> dict[str, Any]:
     """All crates of the workspace's Cargo.lock, as cargo describes them."""
     command = ["cargo", "metadata", "--locked", "--all-features", "--format-version", "1"]
-    return json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)
+    output = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
+    crates: dict[str, Any] = json.loads(output)
+    return crates
 
 
 def shipped(crates: dict[str, Any]) -> set[str]:

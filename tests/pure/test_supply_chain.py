@@ -16,7 +16,8 @@ ROOT = Path(__file__).parent.parent.parent
 @pytest.fixture(scope="module")
 def bill() -> dict[str, Any]:
     command = [sys.executable, str(ROOT / "scripts/sbom.py"), "-"]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    made: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    return made
 
 
 def permitted(expression: str, allowed: set[str]) -> bool:
