@@ -92,6 +92,18 @@ bench-bus: build ## the bus in one process and over NATS: changes, takeovers and
 bench-dynamics: build ## Lyapunov exponents and verdicts on systems with known answers
 	$(RUN) -m bench.dynamics $(ARGS)
 
+.PHONY: fuzz
+fuzz: ## each fuzz target under libFuzzer, a minute each (ARGS="--seconds 3600 frames records", --keep)
+	@scripts/fuzz.sh $(ARGS)
+
+.PHONY: sbom
+sbom: build ## the bill of materials, CycloneDX with the digest of each component, in target/howdah.cdx.json
+	@$(RUN) scripts/sbom.py target/howdah.cdx.json
+
+.PHONY: audit
+audit: ## cargo-deny on deny.toml, with advisories, and pip-audit: needs the network
+	@scripts/audit.sh
+
 .PHONY: snapshots
 snapshots: build ## accept what the models now do, and draw docs/figures from it
 	HOWDAH_SNAPSHOTS=write cargo test --release --locked -p howdah-cc-model --test snapshots

@@ -7,7 +7,8 @@
 mod account;
 mod arrival;
 mod error;
-mod packet;
+#[doc(hidden)]
+pub mod packet;
 mod prober;
 mod responder;
 mod schedule;

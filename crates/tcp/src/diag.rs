@@ -168,7 +168,8 @@ fn open(request: &[u8]) -> io::Result<OwnedFd> {
 }
 
 /// The attribute INET_DIAG_INFO of a netlink answer; an error message has none.
-fn parse_answer(answer: &[u8]) -> Option<Info> {
+#[must_use]
+pub fn parse_answer(answer: &[u8]) -> Option<Info> {
     match next_message(answer)? {
         (SOCK_DIAG_BY_FAMILY, message, _) => {
             attribute(message, INET_DIAG_INFO).and_then(Info::parse)

@@ -21,6 +21,8 @@ pub use control::{
     allowed_controls, available_controls, congestion_control, set_congestion_control, try_control,
 };
 pub use diag::{Rtt, connection_info, controls::connection_controls, ssh_ends, ssh_rtt};
+#[doc(hidden)]
+pub use diag::{controls::tally, parse_answer};
 pub use error::Error;
 pub use info::{Info, Limit};
 pub use limits::HostLimits;

@@ -13,8 +13,14 @@ mod streams;
 pub mod tls;
 mod tree;
 
+#[doc(hidden)]
+pub use connect::connections;
 pub use error::TransferError;
 pub use session::far::{serve, serve_at};
 pub use session::near::Session;
 pub use session::site::{Overseer, Site};
+#[doc(hidden)]
+pub use streams::kept;
 pub use streams::stream;
+#[doc(hidden)]
+pub use tree::assembly;

@@ -33,20 +33,24 @@ fn count(family: i32, counts: &mut BTreeMap<String, usize>) -> io::Result<()> {
     let mut answer = vec![0; 1 << 16];
     loop {
         let (length, _) = net::recv(&socket, answer.as_mut_slice(), RecvFlags::empty())?;
-        let mut left = &answer[..length];
-        while let Some((kind, message, rest)) = next_message(left) {
-            match kind {
-                NLMSG_DONE | NLMSG_ERROR => return Ok(()),
-                _ => {
-                    if let Some(name) = attribute(message, INET_DIAG_CONG) {
-                        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-                        *counts
-                            .entry(String::from_utf8_lossy(name).into_owned())
-                            .or_insert(0) += 1;
-                    }
-                }
-            }
-            left = rest;
+        if tally(&answer[..length], counts) {
+            return Ok(());
         }
     }
+}
+
+/// Adds the connections of one part of a dump to `counts`; whether that was the last part.
+pub fn tally(mut left: &[u8], counts: &mut BTreeMap<String, usize>) -> bool {
+    while let Some((kind, message, rest)) = next_message(left) {
+        if matches!(kind, NLMSG_DONE | NLMSG_ERROR) {
+            return true;
+        }
+        if let Some(name) = attribute(message, INET_DIAG_CONG) {
+            let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+            let name = String::from_utf8_lossy(name).into_owned();
+            *counts.entry(name).or_insert(0) += 1;
+        }
+        left = rest;
+    }
+    false
 }

@@ -9,11 +9,14 @@
 mod error;
 mod handshake;
 mod identity;
-mod record;
+#[doc(hidden)]
+pub mod record;
 mod stream;
 
 pub use handshake::{Acceptor, Connector};
 pub use identity::Identity;
+#[doc(hidden)]
+pub use stream::Rekey;
 pub use stream::TlsStream;
 
 #[cfg(test)]

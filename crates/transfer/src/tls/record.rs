@@ -6,28 +6,28 @@ use rustls::ConnectionTrafficSecrets;
 use crate::streams::stream::StreamError;
 
 /// Type, legacy version and length in front of each record.
-pub(super) const HEADER_BYTES: usize = 5;
+pub const HEADER_BYTES: usize = 5;
 /// Most payload of a record (§5.1).
-pub(super) const MAX_PAYLOAD_BYTES: usize = 1 << 14;
+pub const MAX_PAYLOAD_BYTES: usize = 1 << 14;
 /// Inner content type and authentication tag behind the payload.
-pub(super) const TRAILER_BYTES: usize = 1 + TAG_BYTES;
+pub const TRAILER_BYTES: usize = 1 + TAG_BYTES;
 /// Room a full record takes.
-pub(super) const SLOT_BYTES: usize = HEADER_BYTES + MAX_PAYLOAD_BYTES + TRAILER_BYTES;
+pub const SLOT_BYTES: usize = HEADER_BYTES + MAX_PAYLOAD_BYTES + TRAILER_BYTES;
 /// Most bytes behind the header a record may have (§5.2), ours or not.
-pub(super) const MAX_BODY_BYTES: usize = MAX_PAYLOAD_BYTES + 256;
+pub const MAX_BODY_BYTES: usize = MAX_PAYLOAD_BYTES + 256;
 const TAG_BYTES: usize = 16;
 
 /// What a record carries (§5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Content {
+pub enum Content {
     Alert = 21,
     Handshake = 22,
     Application = 23,
 }
 
 /// The key of one direction and the number of the next record.
-pub(super) struct TrafficKey {
+pub struct TrafficKey {
     key: LessSafeKey,
     iv: [u8; 12],
     sequence: u64,
@@ -35,7 +35,7 @@ pub(super) struct TrafficKey {
 
 impl TrafficKey {
     /// A key as rustls hands it over: the number of the next record, key and IV.
-    pub(super) fn from_rustls(
+    pub fn from_rustls(
         (sequence, secrets): (u64, ConnectionTrafficSecrets),
     ) -> Result<Self, StreamError> {
         match secrets {
@@ -48,7 +48,7 @@ impl TrafficKey {
     }
 
     /// `None` if the key is not 16 bytes long or the IV not 12.
-    pub(super) fn new(sequence: u64, key: &[u8], iv: &[u8]) -> Option<Self> {
+    pub fn new(sequence: u64, key: &[u8], iv: &[u8]) -> Option<Self> {
         Some(Self {
             key: LessSafeKey::new(UnboundKey::new(&AES_128_GCM, key).ok()?),
             iv: iv.try_into().ok()?,
@@ -57,7 +57,7 @@ impl TrafficKey {
     }
 
     /// Records handled with this key.
-    pub(super) fn records(&self) -> u64 {
+    pub fn records(&self) -> u64 {
         self.sequence
     }
 
@@ -72,12 +72,12 @@ impl TrafficKey {
     }
 
     /// Seals `record`, which has room for the header, then the payload, then room for the trailer.
-    pub(super) fn seal(&mut self, content: Content, record: &mut [u8]) -> Result<(), StreamError> {
+    pub fn seal(&mut self, content: Content, record: &mut [u8]) -> Result<(), StreamError> {
         self.seal_type(content as u8, record)
     }
 
     /// The same with any last byte of the inner plaintext.
-    pub(super) fn seal_type(&mut self, content: u8, record: &mut [u8]) -> Result<(), StreamError> {
+    pub fn seal_type(&mut self, content: u8, record: &mut [u8]) -> Result<(), StreamError> {
         let body_bytes = record.len() - HEADER_BYTES;
         debug_assert!(body_bytes <= MAX_BODY_BYTES);
         let header = header(body_bytes as u16);
@@ -95,7 +95,7 @@ impl TrafficKey {
 
     /// Opens a whole record in place; the payload begins behind the header and has the length
     /// returned.
-    pub(super) fn open(&mut self, record: &mut [u8]) -> Result<(Content, usize), Refused> {
+    pub fn open(&mut self, record: &mut [u8]) -> Result<(Content, usize), Refused> {
         let (header, body) = record.split_at_mut(HEADER_BYTES);
         let header: [u8; HEADER_BYTES] = (&*header).try_into().map_err(|_| Refused::Malformed)?;
         let nonce = self.next_nonce();
@@ -128,7 +128,7 @@ fn header(body_bytes: u16) -> [u8; HEADER_BYTES] {
 }
 
 /// The length of the first record of `bytes` with its header, once the header is there.
-pub(super) fn record_bytes(bytes: &[u8]) -> Option<Result<usize, Refused>> {
+pub fn record_bytes(bytes: &[u8]) -> Option<Result<usize, Refused>> {
     let &[content, major, minor, high, low] = bytes.first_chunk()?;
     let body_bytes = usize::from(u16::from_be_bytes([high, low]));
     Some(
@@ -147,7 +147,7 @@ pub(super) fn record_bytes(bytes: &[u8]) -> Option<Result<usize, Refused>> {
 /// Why a record was refused: the fatal alerts of RFC 8446 §6.2 that a record can earn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Refused {
+pub enum Refused {
     Unexpected = 10,
     Unauthentic = 20,
     TooLong = 22,

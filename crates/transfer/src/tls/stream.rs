@@ -32,8 +32,16 @@ type AlertRecord = [u8; HEADER_BYTES + 2 + TRAILER_BYTES];
 const MAX_PARTS: usize = 2 * BATCH_RECORDS;
 
 /// Where the next traffic keys come from.
-pub(super) trait Rekey: Send {
+pub trait Rekey: Send {
+    /// The next key to seal with.
+    ///
+    /// # Errors
+    /// When it cannot be derived.
     fn next_sending(&mut self) -> Result<TrafficKey, StreamError>;
+    /// The next key to open with.
+    ///
+    /// # Errors
+    /// When it cannot be derived.
     fn next_receiving(&mut self) -> Result<TrafficKey, StreamError>;
 }
 
@@ -67,7 +75,9 @@ struct Incoming {
 }
 
 impl TlsStream {
-    pub(super) fn new(
+    /// A stream under keys that both ends have.
+    #[doc(hidden)]
+    pub fn new(
         socket: TcpStream,
         sending: TrafficKey,
         receiving: TrafficKey,

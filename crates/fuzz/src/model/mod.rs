@@ -1,0 +1,32 @@
+//! Both ends of a transfer in one thread: the state that the data plane keeps, without sockets, files and
+//! clocks, over connections that a schedule delivers, cuts and damages.
+
+use howdah_wire::Attributes;
+
+mod end;
+mod pipe;
+mod receiver;
+mod sender;
+pub mod transfer;
+
+/// Why an end gives up, as one line.
+type Fault = String;
+
+const ATTRIBUTES: Attributes = Attributes {
+    mode: 0o755,
+    mtime_ns: 1,
+};
+
+/// What stands for the BLAKE3 value of a piece of `content`.
+fn checksum(content: Option<u64>, offset: u64, len: u64) -> [u8; 32] {
+    let content = content.map_or([1; 9], |content| {
+        let mut bytes = [0; 9];
+        bytes[1..].copy_from_slice(&content.to_le_bytes());
+        bytes
+    });
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&content);
+    hasher.update(&offset.to_le_bytes());
+    hasher.update(&len.to_le_bytes());
+    *hasher.finalize().as_bytes()
+}

@@ -1,0 +1,490 @@
+//! The control channel: frames, messages, and who may say what when.
+
+use howdah_wire::limits::{MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_STEERINGS_OPEN, MAX_STREAMS};
+use howdah_wire::{
+    Answer, Conversation, Direction, FarHello, Finished, FrameError, FrameReader, Hello, Job,
+    LimitedBy, Memory, Message, Offer, OfferedFile, Progress, Sample, Scanned, Side, Steered,
+    Steering, StreamPlan, StreamSummary, TreePath, encode, preamble,
+};
+
+use crate::input::Input;
+use crate::memory::within;
+
+/// Memory that a byte of a message may cost: a source of a job takes 1 byte and becomes a vector, in
+/// one that doubles as it grows.
+const MEMORY_PER_BYTE: usize = 24 * 4;
+/// Memory that a message may cost beyond that: serde reserves so much for a sequence at once.
+const MEMORY_AT_ONCE: usize = 2 << 20;
+
+/// Any message, drawn from an input.
+pub fn message(input: &mut Input<'_>) -> Message {
+    match input.below(17) {
+        0 => Message::Hello(Hello {
+            version: text(input),
+            key: small(input),
+        }),
+        1 => Message::FarHello(Box::new(FarHello {
+            version: text(input),
+            key: small(input),
+            token: [input.byte(); 32],
+            limits_json: small(input),
+            addresses: vec![text(input)],
+            port: input.u16(),
+            rtt_ns: option(input, |input| input.u64()),
+        })),
+        2 => Message::Job(Box::new(job(input))),
+        3 => Message::Accept {
+            fresh: input.byte() & 1 != 0,
+            into_folder: input.byte() & 1 != 0,
+        },
+        4 => Message::Offer(Offer {
+            first: number(input),
+            files: vec![file(input); count(input)],
+        }),
+        5 => Message::Answer(Answer {
+            first: number(input),
+            needed: vec![input.byte() & 1 != 0; count(input)],
+        }),
+        6 => Message::Scanned(Scanned {
+            files: number(input),
+            bytes: number(input),
+            complete: input.byte() & 1 != 0,
+        }),
+        7 => Message::Progress(Progress {
+            bytes: number(input),
+            files: number(input),
+            streams: input.u16(),
+            taken: vec![number(input); input.below(MAX_STREAMS + 2)],
+            current: option(input, path),
+        }),
+        8 => Message::Samples(vec![sample(input); input.below(MAX_STREAMS + 2)]),
+        9 => Message::Warning(text(input)),
+        10 => Message::Alive,
+        11 => Message::LeftOut(text(input)),
+        12 => Message::Finished(Box::new(Finished {
+            peak_memory_bytes: option(input, |input| input.u64()),
+            streams: vec![StreamSummary::default(); input.below(4)],
+            ..Finished::default()
+        })),
+        13 => Message::Failed(text(input)),
+        14 => Message::Cancel,
+        15 => Message::Steer(Steering {
+            congestion_control: option(input, text),
+            streams: u16::from(input.byte()),
+            pacing_bps: option(input, number),
+        }),
+        _ => Message::Steered(Steered {
+            at_ns: input.u64(),
+            taken: match input.byte() & 1 {
+                0 => Ok(text(input)),
+                _ => Err(text(input)),
+            },
+        }),
+    }
+}
+
+fn job(input: &mut Input<'_>) -> Job {
+    Job {
+        direction: match input.byte() & 1 {
+            0 => Direction::Push,
+            _ => Direction::Pull,
+        },
+        sources: vec![small(input); input.below(4)],
+        destination: small(input),
+        destination_is_folder: input.byte() & 1 != 0,
+        memory: option(input, |input| match input.byte() & 1 {
+            0 => Memory::Bytes(number(input)),
+            _ => Memory::Time(number(input)),
+        }),
+        dry_run: input.byte() & 1 != 0,
+        encrypt: input.byte() & 1 != 0,
+        fresh: input.byte() & 1 != 0,
+        sample_every_ns: match input.byte() {
+            0..=200 => 100_000_000,
+            _ => input.u64(),
+        },
+        plan: StreamPlan {
+            congestion_control: option(input, text),
+            streams: u16::from(input.byte()),
+            buffer_bytes: option(input, |input| input.u64()),
+            pacing_bps: option(input, number),
+            block_bytes: number(input),
+        },
+    }
+}
+
+fn file(input: &mut Input<'_>) -> OfferedFile {
+    OfferedFile {
+        source: input.u16(),
+        path: path(input),
+        size: number(input),
+        mtime_ns: input.u64().cast_signed(),
+    }
+}
+
+fn sample(input: &mut Input<'_>) -> Sample {
+    Sample {
+        at_ns: number(input),
+        stream: u16::from(input.byte()),
+        ssthresh: option(input, |input| u32::from(input.u16())),
+        limited: option(input, |input| {
+            [
+                LimitedBy::Cwnd,
+                LimitedBy::App,
+                LimitedBy::Rwnd,
+                LimitedBy::Sndbuf,
+            ][input.below(4)]
+        }),
+        ..Sample::default()
+    }
+}
+
+/// A path that is one, of few letters.
+fn path(input: &mut Input<'_>) -> TreePath {
+    TreePath::try_from(small(input)).unwrap_or_default()
+}
+
+fn text(input: &mut Input<'_>) -> String {
+    String::from_utf8_lossy(&small(input)).into_owned()
+}
+
+fn small(input: &mut Input<'_>) -> Vec<u8> {
+    let count = input.below(24);
+    input.bytes(count).to_vec()
+}
+
+/// Small numbers mostly, so that some of them fit what was said before.
+fn number(input: &mut Input<'_>) -> u64 {
+    match input.byte() {
+        255 => input.u64(),
+        254 => u64::from(input.u16()),
+        small => u64::from(small),
+    }
+}
+
+/// Small counts mostly, and those at the bound of an offer.
+fn count(input: &mut Input<'_>) -> usize {
+    match input.byte() {
+        255 => MAX_OFFERED_FILES + 1,
+        254 => MAX_OFFERED_FILES,
+        small => usize::from(small) % 8,
+    }
+}
+
+fn option<T>(input: &mut Input<'_>, some: impl FnOnce(&mut Input<'_>) -> T) -> Option<T> {
+    (input.byte() & 1 != 0).then(|| some(input))
+}
+
+fn seed_messages() -> Vec<Message> {
+    let drawn = |kind: u8| {
+        let bytes: Vec<u8> = std::iter::once(kind)
+            .chain((0..96).map(|at| at * 5 % 7))
+            .collect();
+        message(&mut Input::new(&bytes))
+    };
+    (0..17).map(drawn).collect()
+}
+
+pub mod frames {
+    //! Bytes of the control channel.
+
+    use super::*;
+
+    /// The first byte says how the bytes are cut as they arrive, the second whether a greeting precedes them.
+    pub fn run(data: &[u8]) {
+        let mut input = Input::new(data);
+        let (cut, greeted) = (input.byte(), input.byte() & 1 != 0);
+        let mut bytes = if greeted { preamble() } else { Vec::new() };
+        let start = bytes.len();
+        bytes.extend(input.rest());
+        let most = MEMORY_AT_ONCE + MEMORY_PER_BYTE * bytes.len();
+        let (whole, error) = within(most, || read(&bytes, bytes.len().max(1)));
+        let (parts, part_error) = read(&bytes, 1 + usize::from(cut));
+        assert_eq!(
+            whole, parts,
+            "what arrives in parts is read as what arrives at once"
+        );
+        assert_eq!(error.is_some(), part_error.is_some());
+        if let (Some(FrameError::TooLong(one)), Some(FrameError::TooLong(other))) =
+            (&error, &part_error)
+        {
+            assert_eq!(one, other);
+        }
+        let mut at = if greeted {
+            start
+        } else {
+            start + preamble().len()
+        };
+        for message in &whole {
+            let length = frame_length(&bytes[at..]);
+            let frame = encode(message).expect("what was read can be said");
+            assert!(
+                frame.len() <= length,
+                "no other frame of a message is shorter"
+            );
+            if frame.len() == length {
+                assert_eq!(frame, bytes[at..at + length]);
+            }
+            let (again, error) = read(&[preamble(), frame].concat(), usize::MAX);
+            assert_eq!((&again[..], error), (std::slice::from_ref(message), None));
+            at += length;
+        }
+    }
+
+    fn frame_length(bytes: &[u8]) -> usize {
+        let length = bytes.first_chunk().expect("a frame has a length");
+        4 + u32::from_le_bytes(*length) as usize
+    }
+
+    fn read(bytes: &[u8], cut: usize) -> (Vec<Message>, Option<FrameError>) {
+        let mut reader = FrameReader::new();
+        let mut messages = Vec::new();
+        for part in bytes.chunks(cut) {
+            reader.push(part);
+            loop {
+                match reader.next_message() {
+                    Ok(Some(message)) => messages.push(message),
+                    Ok(None) => break,
+                    Err(error) => {
+                        assert!(reader.foreign().len() <= 400);
+                        return (messages, Some(error));
+                    }
+                }
+            }
+        }
+        (messages, None)
+    }
+
+    pub fn seeds() -> Vec<Vec<u8>> {
+        let frames = seed_messages()
+            .into_iter()
+            .map(|message| encode(&message).expect("it is short"));
+        let mut seeds: Vec<Vec<u8>> = frames.map(|frame| [vec![3, 1], frame].concat()).collect();
+        seeds.push(
+            [
+                vec![3, 0],
+                preamble(),
+                encode(&Message::Cancel).expect("it is short"),
+            ]
+            .concat(),
+        );
+        seeds.push(b"\x03\x00bash: howdah: command not found\n".to_vec());
+        seeds
+    }
+}
+
+pub mod conversation {
+    //! Messages of both ends in any order, judged by one of them.
+
+    use super::*;
+
+    /// What may be outstanding, counted apart from [`Conversation`].
+    #[derive(Default)]
+    struct Ledger {
+        greeted: bool,
+        jobs: u32,
+        streams: usize,
+        accepts: u32,
+        offered: u64,
+        answered: u64,
+        steerings: u64,
+        taken: Vec<u64>,
+        over: bool,
+    }
+
+    pub fn run(data: &[u8]) {
+        let mut input = Input::new(data);
+        let side = match input.byte() & 1 {
+            0 => Side::Near,
+            _ => Side::Far,
+        };
+        let mut conversation = Conversation::new(side);
+        let mut ledger = Ledger::default();
+        while !input.is_empty() {
+            let heard = input.byte() & 3 != 0;
+            let message = message(&mut input);
+            if heard {
+                if conversation.hear(&message).is_err() {
+                    return;
+                }
+                ledger.hear(side, &message);
+                assert_eq!(conversation.ended(), ledger.over);
+            } else if ledger.may_say(side, &message) {
+                conversation.say(&message);
+                ledger.say(&message);
+            }
+        }
+    }
+
+    impl Ledger {
+        /// An honest end says a job first, and answers and settles no more than was asked.
+        fn may_say(&self, side: Side, message: &Message) -> bool {
+            match message {
+                Message::Job(job) => {
+                    side == Side::Near
+                        && self.jobs == 0
+                        && (1..=MAX_STREAMS).contains(&job.plan.streams.into())
+                }
+                Message::Answer(answer) => {
+                    answer.needed.len() as u64 <= self.offered - self.answered
+                }
+                Message::Steered(_) => self.steerings > 0,
+                Message::Offer(_) | Message::Steer(_) => self.jobs > 0,
+                _ => true,
+            }
+        }
+
+        fn say(&mut self, message: &Message) {
+            match message {
+                Message::Job(job) => self.begin(job),
+                Message::Offer(offer) => self.offered += offer.files.len() as u64,
+                Message::Answer(answer) => self.answered += answer.needed.len() as u64,
+                Message::Steer(_) => self.steerings += 1,
+                Message::Steered(_) => self.steerings -= 1,
+                _ => {}
+            }
+        }
+
+        fn begin(&mut self, job: &Job) {
+            self.jobs += 1;
+            self.streams = job.plan.streams.into();
+        }
+
+        /// What was taken for right.
+        fn hear(&mut self, side: Side, message: &Message) {
+            if matches!(message, Message::Alive) {
+                assert!(self.greeted);
+                return;
+            }
+            assert!(!self.over, "nothing is taken after the end");
+            let greets = matches!(message, Message::Hello(_) | Message::FarHello(_));
+            let fails = matches!(message, Message::Failed(_));
+            assert!(self.greeted != greets || fails, "one greeting, and first");
+            let before_the_job = matches!(
+                message,
+                Message::Job(_) | Message::Cancel | Message::Warning(_)
+            );
+            assert!(self.jobs > 0 || before_the_job || greets || fails);
+            match message {
+                Message::Hello(_) => {
+                    assert_eq!(side, Side::Far);
+                    self.greeted = true;
+                }
+                Message::FarHello(_) => {
+                    assert_eq!(side, Side::Near);
+                    self.greeted = true;
+                }
+                Message::Job(job) => {
+                    assert!(side == Side::Far && self.jobs == 0);
+                    assert!((1..=MAX_STREAMS).contains(&job.plan.streams.into()));
+                    assert_eq!(job.memory.is_some(), job.sources.is_empty());
+                    self.begin(job);
+                }
+                Message::Accept { .. } => {
+                    self.accepts += 1;
+                    assert!(side == Side::Near && self.accepts == 1);
+                }
+                Message::Offer(offer) => {
+                    assert_eq!(offer.first, self.offered);
+                    assert!((1..=MAX_OFFERED_FILES).contains(&offer.files.len()));
+                    self.offered += offer.files.len() as u64;
+                    let most = MAX_OFFERED_FILES * (MAX_OFFERS_OPEN + 2);
+                    assert!(self.offered - self.answered <= most as u64);
+                }
+                Message::Answer(answer) => {
+                    assert_eq!(answer.first, self.answered);
+                    self.answered += answer.needed.len() as u64;
+                    assert!(!answer.needed.is_empty() && self.answered <= self.offered);
+                }
+                Message::Progress(progress) => {
+                    assert!(progress.taken.len() <= self.streams);
+                    self.taken
+                        .resize(self.taken.len().max(progress.taken.len()), 0);
+                    for (before, now) in self.taken.iter_mut().zip(&progress.taken) {
+                        assert!(now >= before);
+                        *before = *now;
+                    }
+                }
+                Message::Samples(samples) => {
+                    assert!(side == Side::Near);
+                    assert!(
+                        samples
+                            .iter()
+                            .all(|one| usize::from(one.stream) < self.streams)
+                    );
+                }
+                Message::Steer(steering) => {
+                    self.steerings += 1;
+                    assert!(side == Side::Far && self.steerings <= MAX_STEERINGS_OPEN);
+                    assert!((1..=self.streams).contains(&steering.streams.into()));
+                }
+                Message::Steered(steered) => {
+                    assert!(side == Side::Near && self.steerings > 0);
+                    assert!(
+                        steered
+                            .taken
+                            .as_ref()
+                            .is_ok_and(|name| name.bytes().all(|byte| byte.is_ascii_graphic()))
+                            || steered.taken.is_err()
+                    );
+                    self.steerings -= 1;
+                }
+                Message::LeftOut(_) => assert_eq!(side, Side::Near),
+                Message::Cancel => assert_eq!(side, Side::Far),
+                Message::Finished(_) | Message::Failed(_) => self.over = true,
+                Message::Warning(_) | Message::Scanned(_) | Message::Alive => {}
+            }
+        }
+    }
+
+    pub fn seeds() -> Vec<Vec<u8>> {
+        // Side, then for each message: 1 to hear it or 0 to say it, its kind, its choices.
+        let hello = |kind| vec![1, kind, 1, b'0', 0];
+        let job = |heard, direction, streams| {
+            vec![
+                heard, 2, direction, 1, b's', 1, 1, b'd', 0, 0, 0, 1, 0, 0, 0, streams, 0, 0, 9,
+            ]
+        };
+        let far_hello = vec![1, 1, 1, b'0', 0, 7, 0, 1, b'a', 1, 1, 0];
+        let offer = vec![1, 4, 0, 0, 0, 1, b'f', 5, 0, 0, 0, 0, 0, 0, 0, 0, 3];
+        let answer = |heard| vec![heard, 5, 0, 1, 3];
+        let finished = vec![1, 12, 0, 0];
+        vec![
+            [
+                vec![1],
+                hello(0),
+                job(1, 0, 2),
+                offer.clone(),
+                answer(0),
+                finished.clone(),
+            ]
+            .concat(),
+            [
+                vec![0],
+                far_hello.clone(),
+                job(0, 1, 2),
+                offer,
+                answer(0),
+                finished.clone(),
+            ]
+            .concat(),
+            [
+                vec![0],
+                far_hello,
+                job(0, 0, 2),
+                vec![1, 3, 0, 1],
+                vec![1, 7, 1, 1, 2, 0, 3, 2, 0],
+                finished,
+            ]
+            .concat(),
+            [
+                vec![1],
+                hello(0),
+                job(1, 1, 3),
+                vec![1, 15, 0, 2, 0],
+                vec![0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, b'c'],
+            ]
+            .concat(),
+        ]
+    }
+}

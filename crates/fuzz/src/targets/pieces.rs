@@ -1,0 +1,287 @@
+//! Data streams: greetings, headers of pieces, what has come of a file, paths.
+
+use howdah_wire::limits::{
+    MAX_HEADER_BYTES, MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_PIECE_BYTES, MAX_STREAMS, MIN_BLOCK_BYTES,
+};
+use howdah_wire::{
+    Arrivals, Attributes, Connection, FilePiece, HEADER_LENGTH_BYTES, LinkTarget, Piece,
+    PieceError, StreamHello, StreamTally, Totals, TreePath, Verdict,
+};
+
+use crate::input::Input;
+use crate::memory::within;
+
+fn file(path: &[u8], size: u64, offset: u64, len: u64) -> FilePiece {
+    FilePiece {
+        file: 7,
+        source: 0,
+        path: TreePath::try_from(path.to_vec()).unwrap_or_default(),
+        attributes: Attributes {
+            mode: 0o644,
+            mtime_ns: -1,
+        },
+        size,
+        offset,
+        len,
+    }
+}
+
+/// Asserts that a path stays in its folder, as the standard library reads paths.
+fn assert_inside(path: &TreePath) {
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Component;
+    let bytes = path.as_bytes();
+    let parts: Vec<_> = std::path::Path::new(std::ffi::OsStr::from_bytes(bytes))
+        .components()
+        .collect();
+    assert!(
+        parts
+            .iter()
+            .all(|part| matches!(part, Component::Normal(name) if name.len() <= MAX_NAME_BYTES))
+    );
+    let slashes = bytes.iter().filter(|byte| **byte == b'/').count();
+    assert_eq!(parts.len(), if bytes.is_empty() { 0 } else { slashes + 1 });
+    assert!(bytes.len() <= MAX_PATH_BYTES && !bytes.contains(&0));
+}
+
+pub mod headers {
+    //! The headers of one stream, one after the other, without payload.
+
+    use super::*;
+
+    pub fn run(data: &[u8]) {
+        let mut tally = StreamTally::default();
+        let mut counted = Totals::default();
+        let mut over = false;
+        let mut rest = data;
+        while let Some((length, behind)) = rest.split_first_chunk::<HEADER_LENGTH_BYTES>() {
+            let Ok(length) = Piece::header_len(*length) else {
+                return;
+            };
+            assert!(length <= MAX_HEADER_BYTES);
+            let Some((header, behind)) = behind.split_at_checked(length) else {
+                return;
+            };
+            rest = behind;
+            let Ok(piece) = within(64 << 10, || Piece::decode(header)) else {
+                return;
+            };
+            assert_sound(&piece);
+            let mut again = Vec::new();
+            piece.encode(&mut again).expect("what was read can be said");
+            let again = &again[HEADER_LENGTH_BYTES..];
+            assert!(again.len() <= header.len());
+            assert!(again == header || again.len() < header.len());
+            assert_eq!(Piece::decode(again).as_ref(), Ok(&piece));
+            let ends = matches!(&piece, Piece::End(totals) if *totals == counted);
+            let fits = !over && (ends || !matches!(piece, Piece::End(_)));
+            assert_eq!(tally.accept(&piece).is_ok(), fits);
+            if !fits {
+                return;
+            }
+            over |= ends;
+            counted.count(&piece);
+            assert_eq!((tally.totals(), tally.ended()), (counted, over));
+        }
+    }
+
+    fn assert_sound(piece: &Piece) {
+        match piece {
+            Piece::File(file) => {
+                let end = u128::from(file.offset) + u128::from(file.len);
+                assert!(end <= file.size.into() && file.len <= MAX_PIECE_BYTES);
+                assert!(file.attributes.mode <= 0o7777);
+                assert_eq!(file.offset % MIN_BLOCK_BYTES, 0);
+                let whole = file.len == file.size;
+                assert!(whole || file.len > 0);
+                // A subtree of the BLAKE3 tree: full, or the last of the file.
+                let full = file.len.is_power_of_two() && file.len >= MIN_BLOCK_BYTES;
+                assert!(whole || full || end == file.size.into());
+                assert_inside(&file.path);
+            }
+            Piece::Folder {
+                path, attributes, ..
+            } => {
+                assert!(attributes.mode <= 0o7777);
+                assert_inside(path);
+            }
+            Piece::Link { path, target, .. } => {
+                let target = target.as_bytes();
+                assert!((1..MAX_PATH_BYTES).contains(&target.len()) && !target.contains(&0));
+                assert_inside(path);
+            }
+            Piece::Memory { len } => assert!((1..=MAX_PIECE_BYTES).contains(len)),
+            Piece::End(_) => {}
+        }
+    }
+
+    pub fn seeds() -> Vec<Vec<u8>> {
+        let attributes = Attributes {
+            mode: 0o755,
+            mtime_ns: 1,
+        };
+        let path = TreePath::try_from(b"a/b".to_vec()).unwrap_or_default();
+        let target = LinkTarget::try_from(b"../x".to_vec()).expect("a target");
+        let mut pieces = vec![
+            Piece::Folder {
+                source: 0,
+                path: path.clone(),
+                attributes,
+            },
+            Piece::Link {
+                source: 1,
+                path,
+                target,
+                mtime_ns: 5,
+            },
+            Piece::File(file(b"f", 10, 0, 10)),
+            Piece::File(file(b"g/h", 9 << 20, 4 << 20, 4 << 20)),
+            Piece::File(file(b"g/h", 9 << 20, 8 << 20, 1 << 20)),
+            Piece::Memory { len: 4096 },
+        ];
+        let mut totals = Totals::default();
+        pieces.iter().for_each(|piece| totals.count(piece));
+        pieces.push(Piece::End(totals));
+        let encoded = |pieces: &[Piece]| {
+            let mut bytes = Vec::new();
+            for piece in pieces {
+                piece.encode(&mut bytes).expect("it is short");
+            }
+            bytes
+        };
+        let mut seeds: Vec<_> = pieces
+            .iter()
+            .map(|piece| encoded(std::slice::from_ref(piece)))
+            .collect();
+        seeds.push(encoded(&pieces));
+        seeds
+    }
+}
+
+pub mod greetings {
+    //! The first bytes of a connection of a data stream, from anybody.
+
+    use super::*;
+
+    pub fn run(data: &[u8]) {
+        let Some(bytes) = data.first_chunk() else {
+            return;
+        };
+        if let Ok(hello) = StreamHello::decode(bytes) {
+            assert!(usize::from(hello.connection.stream) < MAX_STREAMS);
+            assert_eq!(hello.encode(), *bytes);
+        }
+    }
+
+    pub fn seeds() -> Vec<Vec<u8>> {
+        let hello = StreamHello {
+            proof: [7; 32],
+            connection: Connection {
+                stream: 3,
+                incarnation: 515,
+            },
+        };
+        vec![hello.encode().to_vec()]
+    }
+}
+
+pub mod arrivals {
+    //! Pieces of one file and what their sender says of it, in any order.
+
+    use super::*;
+
+    pub fn run(data: &[u8]) {
+        let mut input = Input::new(data);
+        let size = number(&mut input);
+        let mut arrivals = Arrivals::new(size);
+        let (mut come, mut given_up) = (0_u128, None);
+        while !input.is_empty() {
+            let piece = file(b"f", size, number(&mut input), number(&mut input));
+            let mut bytes = [0; Verdict::BYTES];
+            bytes.copy_from_slice(&number(&mut input).to_le_bytes());
+            let verdict = Verdict::decode(bytes);
+            assert_eq!(verdict.encode(), bytes);
+            let begun = given_up.or(verdict.given_up);
+            let most = begun.map_or(size, |begun| begun.get());
+            let fits = most <= size
+                && come + u128::from(piece.len) <= most.into()
+                && (verdict.given_up.is_none() || verdict.given_up == begun);
+            let before = arrivals.come();
+            let added = arrivals.add(&piece, verdict);
+            assert_eq!(added, if fits { Ok(()) } else { Err(PieceError::Tally) });
+            if fits {
+                come += u128::from(piece.len);
+                given_up = begun;
+            } else {
+                assert_eq!(arrivals.come(), before, "a refused piece changes nothing");
+            }
+            assert_eq!(u128::from(arrivals.come().bytes), come);
+            assert_eq!(arrivals.given_up(), given_up.is_some());
+            let all = given_up.map_or(size, |begun| begun.get());
+            assert_eq!(arrivals.ended(), come == all.into());
+        }
+    }
+
+    fn number(input: &mut Input<'_>) -> u64 {
+        match input.byte() {
+            255 => input.u64(),
+            254 => u64::from(input.u16()),
+            blocks @ 200.. => u64::from(blocks - 200) * MIN_BLOCK_BYTES,
+            small => u64::from(small),
+        }
+    }
+
+    pub fn seeds() -> Vec<Vec<u8>> {
+        vec![
+            vec![8, 0, 4, 0, 4, 4, 0],
+            vec![202, 0, 201, 0, 201, 201, 202],
+            vec![203, 201, 201, 202, 0, 201, 0],
+            vec![0, 0, 0, 0],
+        ]
+    }
+}
+
+pub mod paths {
+    //! Paths below a source and targets of links: a name, then what it is joined to.
+
+    use super::*;
+
+    pub fn run(data: &[u8]) {
+        let mut input = Input::new(data);
+        let length = input.below(64);
+        let name = input.bytes(length);
+        let rest = input.rest().to_vec();
+        if let Ok(target) = LinkTarget::try_from(rest.clone()) {
+            assert_eq!(target.as_bytes(), rest);
+        }
+        let Ok(path) = TreePath::try_from(rest.clone()) else {
+            return;
+        };
+        assert_inside(&path);
+        assert_eq!(path.as_bytes(), rest);
+        if let Ok(joined) = path.join(name) {
+            assert_inside(&joined);
+            let parent = joined
+                .as_bytes()
+                .strip_suffix(name)
+                .expect("it ends in the name");
+            assert_eq!(parent.strip_suffix(b"/").unwrap_or(parent), path.as_bytes());
+            assert!(!name.contains(&b'/'));
+        }
+    }
+
+    pub fn seeds() -> Vec<Vec<u8>> {
+        let mut seeds: Vec<Vec<u8>> = [
+            &b"\x01na/b"[..],
+            b"\x02../a/..",
+            b"\x00a//b",
+            b"\x03a/b/c",
+            b"\x01.x",
+        ]
+        .iter()
+        .map(|seed| seed.to_vec())
+        .collect();
+        seeds.push([b"\x01n".to_vec(), b"x".repeat(MAX_NAME_BYTES)].concat());
+        seeds
+    }
+}
