@@ -14,6 +14,7 @@ pub mod tls;
 mod tree;
 
 pub use error::TransferError;
-pub use session::far::serve;
+pub use session::far::{FarEnd, serve};
 pub use session::near::Session;
 pub use streams::stream;
+pub use tree::reach::Reach;
