@@ -15,6 +15,7 @@ __all__ = [
     "CcShares",
     "CcTrial",
     "Emulator",
+    "FarEnd",
     "HowdahError",
     "LinkMark",
     "Prober",
@@ -52,7 +53,6 @@ __all__ = [
     "parse_fraction",
     "parse_rate",
     "printable",
-    "serve",
     "unshare",
 ]
 
@@ -272,7 +272,7 @@ class Emulator:
 
 @final
 class Session:
-    """The near end of one transfer, speaking to ``serve`` at the far end over two descriptors."""
+    """The near end of one transfer, speaking to a ``FarEnd`` over two descriptors."""
 
     def __new__(cls, read_fd: int, write_fd: int) -> Self:
         """Takes the descriptors over and sends Hello at once; does not wait for the answer."""
@@ -306,8 +306,32 @@ class Session:
     def result(self) -> bytes:
         """Outcome (record.py). Raises HowdahError if the transfer failed."""
 
-def serve(read_fd: int, write_fd: int) -> int:
-    """The far end; returns the exit code. Blocks until the session has ended."""
+@final
+class FarEnd:
+    """The far end of one transfer. ``confine`` and ``harden`` come before ``serve``; nothing undoes them."""
+
+    def __new__(cls) -> Self:
+        """Reserves a port and finds out what this host can. Raises HowdahError for what it lacks."""
+
+    def harden(self) -> bool:
+        """Gives up core dumps and system calls that no copy needs, for the whole process.
+
+        False where the kernel cannot deny system calls. Raises HowdahError when it refuses what it offers.
+        """
+
+    def confine(self, root_fd: int, read_only: bool) -> tuple[int | None, bool]:
+        """Has paths of the near end begin at this folder and holds the process to what is beneath it.
+
+        Returns the ABI of landlock, None where there is none, and whether it holds all that was asked of it;
+        the paths are held in any case. ``root_fd`` may be open with O_PATH and stays the caller's. Raises
+        HowdahError when other threads run, or the kernel refuses what it offers.
+        """
+
+    def serve(self, read_fd: int, write_fd: int) -> int:
+        """Serves one session over two descriptors, which it takes over; the exit code when that has ended.
+
+        Raises HowdahError when it has served before.
+        """
 
 # --- background traffic (crates/traffic); Structs in traffic/account.py ---------------------------
 
