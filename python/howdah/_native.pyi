@@ -7,6 +7,7 @@ because a Linux name need not be UTF-8. Missing is null, never -1 or 0.
 
 from typing import Self, final
 
+from howdah.remote.overseer_process import Remote
 from howdah.remote.serve import Overseer
 from howdah.values.record import Record
 
@@ -16,6 +17,7 @@ __all__ = [
     "CcShares",
     "CcTrial",
     "Emulator",
+    "FarEnd",
     "HowdahError",
     "LinkMark",
     "Prober",
@@ -57,7 +59,6 @@ __all__ = [
     "parse_fraction",
     "parse_rate",
     "printable",
-    "serve",
     "unshare",
 ]
 
@@ -277,7 +278,7 @@ class Emulator:
 
 @final
 class Session:
-    """The near end of one transfer, speaking to ``serve`` at the far end over two descriptors."""
+    """The near end of one transfer, speaking to a ``FarEnd`` over two descriptors."""
 
     def __new__(cls, read_fd: int, write_fd: int) -> Self:
         """Takes the descriptors over and sends Hello at once; does not wait for the answer."""
@@ -311,12 +312,36 @@ class Session:
     def result(self) -> bytes:
         """Outcome (record.py). Raises HowdahError if the transfer failed."""
 
-def serve(read_fd: int, write_fd: int, overseer: Overseer, ports: tuple[int, int] | None) -> int:
-    """The far end; returns the exit code. Blocks until the session has ended.
+@final
+class FarEnd:
+    """The far end of one transfer. ``confine`` and ``harden`` come before ``serve``; nothing undoes them."""
 
-    It opens one of ``ports``, both included, or a port that the kernel chooses. The overseer is called on
-    other threads; what it raises refuses or ends the copy, and both users are told.
-    """
+    def __new__(cls, overseer: Overseer | Remote, ports: tuple[int, int] | None) -> Self:
+        """Reserves one of ``ports``, both included, or any, and finds out what this host can.
+
+        The overseer is called on other threads; what it raises refuses or ends the copy, and both users are
+        told. Raises HowdahError for what the host lacks.
+        """
+
+    def harden(self) -> bool:
+        """Gives up core dumps and system calls that no copy needs, for the whole process.
+
+        False where the kernel cannot deny system calls. Raises HowdahError when it refuses what it offers.
+        """
+
+    def confine(self, root_fd: int, read_only: bool) -> tuple[int | None, bool]:
+        """Has paths of the near end begin at this folder and holds the process to what is beneath it.
+
+        Returns the ABI of landlock, None where there is none, and whether it holds all that was asked of it;
+        the paths are held in any case. ``root_fd`` may be open with O_PATH and stays the caller's. Raises
+        HowdahError when other threads run, or the kernel refuses what it offers.
+        """
+
+    def serve(self, read_fd: int, write_fd: int) -> int:
+        """Serves one session over two descriptors, which it takes over; the exit code when that has ended.
+
+        Raises HowdahError when it has served before.
+        """
 
 # --- digests of files (crates/digest); Structs in values/verification.py ---------------------------
 

@@ -192,6 +192,10 @@ def test_a_source_that_is_one_file_leaves_no_end_of_a_line_open() -> None:
         (["select", "--rtt", "9ms", "--path", "x"], 1, "howdah: nothing was measured on 'x'; measured: none"),
         (["nothing"], 2, "howdah: No such command 'nothing'"),
         (["serve", "now"], 2, "howdah: serve is the far end"),
+        (["serve", "--root"], 2, "howdah: serve is the far end"),
+        (["serve", "--read-only"], 2, "howdah: --read-only is of a folder; give it with --root DIR"),
+        (["serve", "--root", "/no/such"], 1, "howdah: cannot serve /no/such: No such file or directory"),
+        (["serve", "--root=/proc/version"], 1, "howdah: cannot serve /proc/version: Not a directory"),
         (["standby"], 2, "howdah: standby is started by a copy"),
     ],
 )

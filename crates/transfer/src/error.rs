@@ -69,6 +69,10 @@ fn in_words(action: &str, path: &[u8], error: &io::Error) -> String {
         }
         Some(libc::EISDIR) => format!("cannot {action} {path}: a folder has that name"),
         Some(libc::ELOOP) => format!("cannot {action} {path}: a symbolic link is in the way"),
+        Some(libc::EXDEV) => format!(
+            "cannot {action} {path}: it leads out of the folder that this login reaches; \
+                 name a path in it"
+        ),
         Some(libc::EMFILE | libc::ENFILE) => {
             format!("cannot {action} {path}: too many open files; raise it with: ulimit -n 4096")
         }

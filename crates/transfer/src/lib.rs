@@ -16,7 +16,7 @@ mod tree;
 #[doc(hidden)]
 pub use connect::connections;
 pub use error::TransferError;
-pub use session::far::{serve, serve_at};
+pub use session::far::{FarEnd, serve};
 pub use session::near::Session;
 pub use session::site::{Overseer, Site};
 #[doc(hidden)]
@@ -24,3 +24,4 @@ pub use streams::kept;
 pub use streams::stream;
 #[doc(hidden)]
 pub use tree::assembly;
+pub use tree::reach::Reach;

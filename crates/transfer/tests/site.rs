@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use howdah_transfer::{Overseer, Session, Site, serve_at};
+use howdah_transfer::{FarEnd, Overseer, Reach, Session, Site};
 use serde_json::{Value, json};
 
 /// Far longer than anything here takes on a busy machine.
@@ -64,7 +64,9 @@ fn run(job: &Value, limit: Limit) -> (Result<Value, String>, Arc<Limit>) {
     };
     let (near, far) = UnixStream::pair().unwrap();
     let read = far.try_clone().unwrap();
-    let far = thread::spawn(move || serve_at(read.into(), far.into(), &site));
+    let far = thread::spawn(move || {
+        FarEnd::prepare(site)?.serve(read.into(), far.into(), &Reach::default())
+    });
     let session = Session::new(near.try_clone().unwrap().into(), near.into()).unwrap();
     let hello = session.hello(PATIENCE).unwrap().unwrap();
     let hello: Value = serde_json::from_slice(&hello).unwrap();

@@ -25,6 +25,7 @@ use crate::session::near::say_why;
 use crate::session::site::Site;
 use crate::session::{receiver, sender};
 use crate::tls::{Acceptor, Identity};
+use crate::tree::reach::Reach;
 use crate::tree::source::Sources;
 use crate::tree::target::{Targets, expand_home};
 
@@ -32,65 +33,90 @@ use crate::tree::target::{Targets, expand_home};
 /// earlier by its keeper.
 const JOB_WITHIN: Duration = FAR_PATIENCE;
 
-/// Serves one transfer to a [`crate::Session`] over two descriptors; returns when the session has
-/// ended, well or not. SIGTERM, SIGINT and SIGHUP end it; they stay blocked for this thread.
+/// Serves one transfer to a [`crate::Session`] that reaches all that this user does; see [`FarEnd`].
 ///
 /// # Errors
-/// Why the transfer ended early. The near end has been told.
+/// Those of [`FarEnd::prepare`] and [`FarEnd::serve`].
 pub fn serve(read: OwnedFd, write: OwnedFd) -> Result<(), TransferError> {
-    serve_at(read, write, &Site::default())
+    FarEnd::prepare(Site::default())?.serve(read, write, &Reach::default())
 }
 
-/// The same on a host whose site has a say.
-///
-/// # Errors
-/// The same, and what the site refuses.
-pub fn serve_at(read: OwnedFd, write: OwnedFd, site: &Site) -> Result<(), TransferError> {
-    let signals = signal_descriptor()
-        .map_err(|error| TransferError::Here(format!("cannot watch signals: {error}")))?;
-    let (events, inbox) = mpsc::sync_channel(MAX_EVENTS);
-    let mut channel = Channel::open(Side::Far, read, write, Some(signals), events.clone())
-        .map_err(|error| TransferError::Here(format!("control channel: {error}")))?;
-    let outcome = greet(&channel, site).and_then(|far| {
-        let Far {
-            identity,
-            bound,
-            client,
-            token,
-        } = far;
-        let Some((hello, job, listener)) = wait_for_job(&inbox, bound)? else {
-            return Ok(());
-        };
-        let tls = if job.encrypt {
-            Some(Acceptor::new(&identity, &hello.key)?)
-        } else {
-            None
-        };
-        site.accept(&job)?;
-        let stream_setup = StreamSetup::Accept {
-            listener,
-            pending: PendingPeers::new(token, client),
-            tls,
-        };
-        carry_out(&channel, events, &inbox, stream_setup, job, site)
-    });
-    if let Err(error) = &outcome
-        && *error != TransferError::Cancelled
-    {
-        say_why(&channel.control(), error);
-    }
-    channel.close();
-    outcome
-}
-
-struct Far {
+/// The far end of one transfer, with all that it takes from this host beside the files to move. So a process
+/// can be confined between [`Self::prepare`] and [`Self::serve`], before anything is heard.
+pub struct FarEnd {
     identity: Identity,
     bound: Bound,
     client: IpAddr,
-    token: [u8; 32],
+    hello: FarHello,
+    site: Site,
 }
 
-fn greet(channel: &Channel, site: &Site) -> Result<Far, TransferError> {
+impl FarEnd {
+    /// Reserves a port that the site allows, and finds out what this host can.
+    ///
+    /// # Errors
+    /// What this host lacks. No near end has heard of it.
+    pub fn prepare(site: Site) -> Result<Self, TransferError> {
+        // Of a process that is not dumpable only root starts the record of the peak afresh.
+        let _ = MemoryMark::now();
+        prepare(site)
+    }
+
+    /// Serves one transfer over two descriptors; returns when the session has ended, well or not. SIGTERM,
+    /// SIGINT and SIGHUP end it; they stay blocked for this thread.
+    ///
+    /// # Errors
+    /// Why the transfer ended early, or what the site refuses. The near end has been told.
+    pub fn serve(self, read: OwnedFd, write: OwnedFd, reach: &Reach) -> Result<(), TransferError> {
+        let signals = signal_descriptor()
+            .map_err(|error| TransferError::Here(format!("cannot watch signals: {error}")))?;
+        let (events, inbox) = mpsc::sync_channel(MAX_EVENTS);
+        let mut channel = Channel::open(Side::Far, read, write, Some(signals), events.clone())
+            .map_err(|error| TransferError::Here(format!("control channel: {error}")))?;
+        let outcome = self.answer(&channel, events, &inbox, reach);
+        if let Err(error) = &outcome
+            && *error != TransferError::Cancelled
+        {
+            say_why(&channel.control(), error);
+        }
+        channel.close();
+        outcome
+    }
+
+    fn answer(
+        self,
+        channel: &Channel,
+        events: SyncSender<Event>,
+        inbox: &Receiver<Event>,
+        reach: &Reach,
+    ) -> Result<(), TransferError> {
+        let token = self.hello.token;
+        let greeting = Message::FarHello(Box::new(self.hello));
+        channel.control().say(greeting);
+        let Some((hello, job, listener)) = wait_for_job(inbox, self.bound)? else {
+            return Ok(());
+        };
+        if job.direction == Direction::Push
+            && let Some(refusal) = reach.forbids_writing()
+        {
+            return Err(refusal);
+        }
+        let tls = if job.encrypt {
+            Some(Acceptor::new(&self.identity, &hello.key)?)
+        } else {
+            None
+        };
+        self.site.accept(&job)?;
+        let stream_setup = StreamSetup::Accept {
+            listener,
+            pending: PendingPeers::new(token, self.client),
+            tls,
+        };
+        carry_out(channel, events, inbox, stream_setup, job, &self.site, reach)
+    }
+}
+
+fn prepare(site: Site) -> Result<FarEnd, TransferError> {
     let identity = Identity::generate()?;
     let ssh = env::var("SSH_CONNECTION").unwrap_or_default();
     let route = SshRoute::of(&ssh);
@@ -101,7 +127,7 @@ fn greet(channel: &Channel, site: &Site) -> Result<Far, TransferError> {
     aws_lc_rs::rand::fill(&mut token).map_err(|_| here(&"no entropy for a token"))?;
     let limits = HostLimits::gather().map_err(|error| here(&error))?;
     let rtt = ssh_rtt(&ssh).and_then(|rtt| u64::try_from(rtt.min.as_nanos()).ok());
-    channel.control().say(Message::FarHello(Box::new(FarHello {
+    let hello = FarHello {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         key: identity.public_key().to_vec(),
         token,
@@ -109,12 +135,13 @@ fn greet(channel: &Channel, site: &Site) -> Result<Far, TransferError> {
         addresses: vec![route.name],
         port,
         rtt_ns: rtt,
-    })));
-    Ok(Far {
+    };
+    Ok(FarEnd {
         identity,
         bound,
         client: route.client,
-        token,
+        hello,
+        site,
     })
 }
 
@@ -200,6 +227,7 @@ fn carry_out(
     stream_setup: StreamSetup,
     job: Job,
     site: &Site,
+    reach: &Reach,
 ) -> Result<(), TransferError> {
     let mark = MemoryMark::now();
     let abort = Arc::new(Abort::default());
@@ -215,7 +243,7 @@ fn carry_out(
         Arc::clone(&board),
     );
     let home = env::var_os("HOME");
-    let home = home.as_deref().map(OsStrExt::as_bytes);
+    let home = reach.home(home.as_deref().map(OsStrExt::as_bytes));
     let job = &context.job;
     let mut report = |round: Vec<Sample>| {
         if job.direction == Direction::Pull && !round.is_empty() {
@@ -225,7 +253,7 @@ fn carry_out(
     let carried_out = |report: &mut dyn FnMut(Vec<Sample>)| match job.direction {
         Direction::Push => {
             let destination = expand_home(&job.destination, home);
-            Targets::of(job, &destination).and_then(|targets| {
+            Targets::of(job, &destination, reach).and_then(|targets| {
                 receiver::run(&context, inbox, stream_setup, targets, mark, report)
                     .map(|got| got.totals)
             })
@@ -236,7 +264,7 @@ fn carry_out(
                 .iter()
                 .map(|source| expand_home(source, home))
                 .collect();
-            Sources::open(&sources).and_then(|sources| {
+            Sources::open(&sources, reach).and_then(|sources| {
                 sender::run(&context, inbox, stream_setup, sources, mark, report)
                     .map(|sent| sent.arrived)
             })

@@ -27,6 +27,7 @@ use crate::session::steer::Wish;
 use crate::session::{receiver, sender};
 use crate::streams::sample::Trace;
 use crate::tls::{Connector, Identity};
+use crate::tree::reach::Reach;
 use crate::tree::source::Sources;
 use crate::tree::target::Targets;
 
@@ -403,9 +404,9 @@ impl Near {
     fn open(&self, job: &mut Job) -> Result<(StreamSetup, Here), TransferError> {
         let stream_setup = self.stream_setup(job)?;
         let here = match job.direction {
-            Direction::Push => Here::Sources(Sources::open(&job.sources)?),
+            Direction::Push => Here::Sources(Sources::open(&job.sources, &Reach::default())?),
             Direction::Pull => {
-                let targets = Targets::of(job, &job.destination)?;
+                let targets = Targets::of(job, &job.destination, &Reach::default())?;
                 job.fresh = targets.fresh;
                 Here::Targets(targets)
             }

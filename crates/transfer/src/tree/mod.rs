@@ -1,5 +1,5 @@
 //! Trees of files: found and read at the sender (`source`, `queue`), put in place and on stable storage at
-//! the receiver (`target`, `place`, `draft`, `commit`, `durable`).
+//! the receiver (`target`, `place`, `draft`, `commit`, `durable`). `reach` bounds what a near end may name.
 
 pub mod assembly;
 pub mod commit;
@@ -9,6 +9,7 @@ pub mod durable;
 pub mod folders;
 pub mod place;
 pub mod queue;
+pub mod reach;
 pub mod source;
 pub mod target;
 pub mod write_behind;

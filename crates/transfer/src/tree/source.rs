@@ -1,18 +1,16 @@
 //! What is to be sent: the sources a user named, opened once, and the tree below each.
 
-use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
 use howdah_wire::{Attributes, LinkTarget, PathError, TreePath, printable};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::TransferError;
+use crate::tree::reach::Reach;
 
 /// Below a source, or a destination, nothing but what is in it is opened, whatever becomes of its
 /// names meanwhile.
@@ -161,11 +159,11 @@ impl Sources {
     ///
     /// # Errors
     /// When one is missing, unreadable, or neither file nor folder.
-    pub fn open(paths: &[Vec<u8>]) -> Result<Self, TransferError> {
+    pub fn open(paths: &[Vec<u8>], reach: &Reach) -> Result<Self, TransferError> {
         allow_open_files();
         paths
             .iter()
-            .map(|path| Source::open(path))
+            .map(|path| Source::open(path, reach))
             .collect::<Result<_, _>>()
             .map(Self)
     }
@@ -350,10 +348,9 @@ impl Sources {
 }
 
 impl Source {
-    fn open(path: &[u8]) -> Result<Self, TransferError> {
+    fn open(path: &[u8], reach: &Reach) -> Result<Self, TransferError> {
         let failed = |error: Errno| TransferError::reading("read", path, error);
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let stat = rustix::fs::statat(CWD, path, AtFlags::empty()).map_err(failed)?;
+        let stat = reach.stat(path).map_err(failed)?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         if !matches!(kind, FileType::RegularFile | FileType::Directory) {
             return Err(TransferError::Here(format!(
@@ -362,8 +359,8 @@ impl Source {
                 special(kind)
             )));
         }
-        let os_path = Path::new(OsStr::from_bytes(path));
-        let root = rustix::fs::openat(CWD, os_path, flags, Mode::empty()).map_err(failed)?;
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let root = reach.open(path, flags).map_err(failed)?;
         let stat = rustix::fs::fstat(root.as_fd()).map_err(failed)?;
         Ok(Self {
             path: path.to_vec(),
@@ -417,8 +414,11 @@ pub(crate) fn mtime_ns(stat: &Stat) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::CWD;
     use std::collections::BTreeMap;
+    use std::ffi::OsStr;
     use std::fs;
+    use std::os::unix::ffi::OsStrExt;
 
     fn named(path: &str) -> BaseName {
         base_name(path.as_bytes()).unwrap()
@@ -448,7 +448,8 @@ mod tests {
         fs::write(root.join(OsStr::from_bytes(b"\xff\n")), b"").unwrap();
         std::os::unix::fs::symlink("/etc", root.join("link")).unwrap();
         rustix::fs::mknodat(CWD, root.join("fifo"), FileType::Fifo, Mode::RUSR, 0).unwrap();
-        let sources = Sources::open(&[root.as_os_str().as_bytes().to_vec()]).unwrap();
+        let sources =
+            Sources::open(&[root.as_os_str().as_bytes().to_vec()], &Reach::default()).unwrap();
         let mut found = BTreeMap::new();
         let mut warnings = Vec::new();
         sources
@@ -490,7 +491,7 @@ mod tests {
 
     #[test]
     fn a_missing_source_is_named() {
-        let error = Sources::open(&[b"/no/such\n".to_vec()])
+        let error = Sources::open(&[b"/no/such\n".to_vec()], &Reach::default())
             .unwrap_err()
             .to_string();
         assert_eq!(error, "cannot read /no/such\\n: no such file or folder");

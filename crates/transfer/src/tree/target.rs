@@ -4,12 +4,13 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use howdah_wire::{Job, printable};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::TransferError;
 use crate::tree::destination::refuse_special;
 use crate::tree::durable::lost;
+use crate::tree::reach::Reach;
 use crate::tree::source::{BaseName, base_name};
 
 /// Where one source goes.
@@ -40,14 +41,14 @@ impl Targets {
     ///
     /// # Errors
     /// Those of [`Self::resolve`].
-    pub fn of(job: &Job, destination: &[u8]) -> Result<Self, TransferError> {
+    pub fn of(job: &Job, destination: &[u8], reach: &Reach) -> Result<Self, TransferError> {
         match job.memory {
             Some(_) => Ok(Self {
                 each: Vec::new(),
                 fresh: true,
                 into_folder: false,
             }),
-            None => Self::resolve(job, destination),
+            None => Self::resolve(job, destination, reach),
         }
     }
 
@@ -57,7 +58,7 @@ impl Targets {
     /// # Errors
     /// When the destination is a file where a folder is needed, its parent is missing, or two
     /// sources would take the same name.
-    pub fn resolve(job: &Job, destination: &[u8]) -> Result<Self, TransferError> {
+    pub fn resolve(job: &Job, destination: &[u8], reach: &Reach) -> Result<Self, TransferError> {
         let names = job
             .sources
             .iter()
@@ -65,10 +66,12 @@ impl Targets {
             .collect::<Result<Vec<_>, _>>()?;
         check_distinct(&names)?;
         let must_be_folder = job.destination_is_folder || names.len() > 1;
-        let (folder, folder_path, fixed_name) = match rustix::fs::stat(destination) {
-            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
-                (Some(open_folder(destination)?), destination.to_vec(), None)
-            }
+        let (folder, folder_path, fixed_name) = match reach.stat(destination) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => (
+                Some(open_folder(destination, reach)?),
+                destination.to_vec(),
+                None,
+            ),
             Ok(_) if must_be_folder => {
                 return Err(TransferError::Here(format!(
                     "destination {} is a file, not a folder; name a folder or remove it",
@@ -76,7 +79,7 @@ impl Targets {
                 )));
             }
             Err(Errno::NOENT) if must_be_folder => {
-                let folder = make_folder(destination, job.dry_run)?;
+                let folder = make_folder(destination, job.dry_run, reach)?;
                 (folder, destination.to_vec(), None)
             }
             found @ (Ok(_) | Err(Errno::NOENT)) => {
@@ -84,7 +87,7 @@ impl Targets {
                     refuse_special(&stat, destination)?;
                 }
                 let (parent, name) = split(destination)?;
-                (Some(open_folder(&parent)?), parent, Some(name))
+                (Some(open_folder(&parent, reach)?), parent, Some(name))
             }
             Err(error) => return Err(TransferError::path("write to", destination, error)),
         };
@@ -173,23 +176,27 @@ fn check_distinct(names: &[BaseName]) -> Result<(), TransferError> {
     Ok(())
 }
 
-fn open_folder(path: &[u8]) -> Result<OwnedFd, TransferError> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::openat(CWD, path, flags, Mode::empty())
+fn open_folder(path: &[u8], reach: &Reach) -> Result<OwnedFd, TransferError> {
+    reach
+        .open(path, OFlags::RDONLY | OFlags::DIRECTORY)
         .map_err(|error| TransferError::path("write to folder", path, error))
 }
 
-fn make_folder(path: &[u8], dry_run: bool) -> Result<Option<OwnedFd>, TransferError> {
-    let (parent, _) = split(path)?;
-    let above = open_folder(&parent)?;
+fn make_folder(
+    path: &[u8],
+    dry_run: bool,
+    reach: &Reach,
+) -> Result<Option<OwnedFd>, TransferError> {
+    let (parent, name) = split(path)?;
+    let above = open_folder(&parent, reach)?;
     if dry_run {
         return Ok(None);
     }
-    rustix::fs::mkdir(path, Mode::from_raw_mode(0o777))
+    rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o777))
         .map_err(|error| TransferError::path("make folder", path, error))?;
     match rustix::fs::fsync(above) {
         // Some file systems flush no single folder; what lies in it is flushed with its system.
-        Ok(()) | Err(Errno::INVAL) => open_folder(path).map(Some),
+        Ok(()) | Err(Errno::INVAL) => open_folder(path, reach).map(Some),
         Err(error) => Err(lost(path, error)),
     }
 }
@@ -250,7 +257,8 @@ mod tests {
     }
 
     fn resolve(job: &Job, destination: &Path) -> Result<Targets, String> {
-        Targets::resolve(job, destination.as_os_str().as_bytes()).map_err(|error| error.to_string())
+        Targets::resolve(job, destination.as_os_str().as_bytes(), &Reach::default())
+            .map_err(|error| error.to_string())
     }
 
     fn names(targets: &Targets) -> Vec<Option<&[u8]>> {

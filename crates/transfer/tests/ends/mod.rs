@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use howdah_transfer::{Session, TransferError, serve};
+use howdah_transfer::{FarEnd, Reach, Session, Site, TransferError};
 use serde_json::{Value, json};
 
 /// Far longer than anything here takes on a busy machine.
@@ -32,23 +32,32 @@ impl Ends {
 
     /// The same; `greeted` is told the far end's port before anything connects to it.
     pub fn start_with(job: &Value, plan: &Value, greeted: impl FnOnce(u16)) -> Self {
-        Self::try_start(job, plan, greeted).unwrap()
+        Self::try_start(job, plan, Reach::default(), greeted).unwrap()
+    }
+
+    /// The same with a far end at which a near end reaches not all.
+    #[allow(dead_code, reason = "most tests have a far end that reaches all")]
+    pub fn start_within(reach: Reach, job: &Value, plan: &Value) -> Self {
+        Self::try_start(job, plan, reach, |_| ()).unwrap()
     }
 
     /// Why a job is refused before the far end hears of it.
     pub fn refused(job: &Value) -> String {
-        let started = Self::try_start(job, &json!({}), |_| ());
+        let started = Self::try_start(job, &json!({}), Reach::default(), |_| ());
         started.err().expect("it is refused").to_string()
     }
 
     fn try_start(
         job: &Value,
         plan: &Value,
+        reach: Reach,
         greeted: impl FnOnce(u16),
     ) -> Result<Self, TransferError> {
         let (near, far) = UnixStream::pair().unwrap();
         let read = OwnedFd::from(far.try_clone().unwrap());
-        let far = thread::spawn(move || serve(read, far.into()));
+        let far = thread::spawn(move || {
+            FarEnd::prepare(Site::default())?.serve(read, far.into(), &reach)
+        });
         let session = Session::new(near.try_clone().unwrap().into(), near.into()).unwrap();
         let hello = session.hello(PATIENCE).unwrap().unwrap();
         let hello: Value = serde_json::from_slice(&hello).unwrap();

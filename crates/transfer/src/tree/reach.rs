@@ -1,0 +1,155 @@
+//! Where the paths lead that a near end names: anywhere that the far user may, or beneath one folder.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
+
+use crate::error::TransferError;
+
+/// The kernel gives up on `..` while names above it change (openat2(2), EAGAIN); it is asked again this often.
+const TRIES: usize = 100;
+
+/// How the kernel resolves a path beneath the folder: whatever would lead out fails with EXDEV.
+const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+
+/// What a near end reaches at a far end. By default all that the far user does.
+#[derive(Debug, Default)]
+pub struct Reach {
+    folder: Option<OwnedFd>,
+    read_only: bool,
+}
+
+impl Reach {
+    /// What is beneath a folder and nothing else, to be changed or to be read alone. Every path begins at the
+    /// folder, `/x` and `~/x` as well as `x`; `..` and symbolic links lead as far as its own edge.
+    pub fn beneath(folder: OwnedFd, read_only: bool) -> Self {
+        Self {
+            folder: Some(folder),
+            read_only,
+        }
+    }
+
+    /// Why nothing may be written; `None` where it may.
+    pub(crate) fn forbids_writing(&self) -> Option<TransferError> {
+        let words = "this login may only read here, so nothing is copied to it; \
+                     copy from it, or ask the administrator of this host for one that may write";
+        self.read_only
+            .then(|| TransferError::Here(words.to_owned()))
+    }
+
+    /// The home folder to which `~` leads, given the far user's.
+    pub(crate) fn home<'a>(&self, own: Option<&'a [u8]>) -> Option<&'a [u8]> {
+        match self.folder {
+            Some(_) => Some(b"/"),
+            None => own,
+        }
+    }
+
+    /// Opens a path that exists.
+    pub(crate) fn open(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+        let flags = flags | OFlags::CLOEXEC;
+        let Some(folder) = &self.folder else {
+            return rustix::fs::openat(CWD, path, flags, Mode::empty());
+        };
+        let path = from_the_folder(path);
+        let mut opened = Err(Errno::AGAIN);
+        for _ in 0..TRIES {
+            opened = rustix::fs::openat2(folder, path, flags, Mode::empty(), BENEATH);
+            if !matches!(opened, Err(Errno::AGAIN)) {
+                break;
+            }
+        }
+        opened
+    }
+
+    /// What a path leads to, through symbolic links.
+    pub(crate) fn stat(&self, path: &[u8]) -> Result<Stat, Errno> {
+        match self.folder {
+            Some(_) => rustix::fs::fstat(self.open(path, OFlags::PATH)?.as_fd()),
+            None => rustix::fs::stat(path),
+        }
+    }
+}
+
+/// A path without what makes it absolute, because a folder is its beginning already.
+fn from_the_folder(path: &[u8]) -> &[u8] {
+    let start = path.iter().position(|&byte| byte != b'/');
+    match start {
+        Some(start) => &path[start..],
+        None => b".",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, File};
+    use std::os::unix::fs::{MetadataExt, symlink};
+    use std::path::Path;
+
+    fn reach(folder: &Path) -> Reach {
+        Reach::beneath(File::open(folder).unwrap().into(), false)
+    }
+
+    #[test]
+    fn every_path_begins_at_the_folder() {
+        let base = tempfile::tempdir().unwrap();
+        fs::create_dir(base.path().join("sub")).unwrap();
+        symlink("sub", base.path().join("link")).unwrap();
+        symlink("../sub", base.path().join("sub/up")).unwrap();
+        let reach = reach(base.path());
+        let inode = |path: &str| reach.stat(path.as_bytes()).map(|stat| stat.st_ino);
+        let top = fs::metadata(base.path()).unwrap().ino();
+        for path in ["", "/", "//", ".", "./", "/.", "sub/..", "/sub/../"] {
+            assert_eq!(inode(path), Ok(top), "{path}");
+        }
+        let sub = fs::metadata(base.path().join("sub")).unwrap().ino();
+        for path in [
+            "sub",
+            "/sub",
+            "//sub/",
+            "link",
+            "sub/../sub",
+            "sub/up",
+            "link/up/.",
+        ] {
+            assert_eq!(inode(path), Ok(sub), "{path}");
+        }
+        assert_eq!(inode("none"), Err(Errno::NOENT));
+        assert_eq!(reach.home(Some(b"/home/u")), Some(b"/".as_slice()));
+    }
+
+    #[test]
+    fn no_path_leads_out() {
+        let base = tempfile::tempdir().unwrap();
+        let (inside, outside) = (base.path().join("in"), base.path().join("out"));
+        fs::create_dir(&inside).unwrap();
+        fs::create_dir(&outside).unwrap();
+        symlink("../out", inside.join("relative")).unwrap();
+        symlink(&outside, inside.join("absolute")).unwrap();
+        // An absolute link is of another file system than a near end sees, even where it leads back.
+        symlink(&inside, inside.join("back")).unwrap();
+        symlink("relative", inside.join("again")).unwrap();
+        let reach = reach(&inside);
+        for path in [
+            "..",
+            "/..",
+            "../out",
+            "../in",
+            "relative",
+            "relative/x",
+            "absolute",
+            "absolute/../in",
+            "back",
+            "again",
+            "./../../out",
+        ] {
+            assert_eq!(
+                reach.stat(path.as_bytes()).err(),
+                Some(Errno::XDEV),
+                "{path}"
+            );
+        }
+    }
+}
