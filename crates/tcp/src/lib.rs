@@ -24,5 +24,5 @@ pub use diag::{Rtt, connection_info, controls::connection_controls, ssh_ends, ss
 pub use error::Error;
 pub use info::{Info, Limit};
 pub use limits::HostLimits;
-pub use open::{Bound, Patience, accept, bind, connect_first, listen};
+pub use open::{Bound, Patience, accept, bind, connect_again, connect_first, listen};
 pub use plan::{Settings, SocketPlan, bound_rate};
