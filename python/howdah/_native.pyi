@@ -306,6 +306,9 @@ class Session:
     def result(self) -> bytes:
         """Outcome (record.py). Raises HowdahError if the transfer failed."""
 
+    def lost_connection(self) -> bool:
+        """Whether it failed because the connection to the far end was lost: another session may go on."""
+
 def serve(read_fd: int, write_fd: int) -> int:
     """The far end; returns the exit code. Blocks until the session has ended."""
 
