@@ -7,6 +7,7 @@ from typing import Any, get_args
 from howdah import HowdahError, document, interrupt
 from howdah._native import parse_bytes, parse_duration, parse_fraction, parse_rate
 from howdah.archive import Archive
+from howdah.cli.cp import patience_of
 from howdah.library import Memory, carry_out, copy_request
 from howdah.text import printable
 from howdah.transfer.display import Display, Quiet
@@ -56,6 +57,7 @@ def request(
     plan: str | None,
     plaintext: bool,
     far_howdah: str | None,
+    patience: str | None,
 ) -> Request:
     """What the arguments of ``howdah cp`` ask for. Raises HowdahError for what cannot be."""
     if streams is not None and not (streams.isascii() and streams.isdecimal()):
@@ -77,6 +79,7 @@ def request(
         listen=not no_listen,
         fairness=_fairness(fairness),
         far_howdah=far_howdah,
+        patience_s=patience_of(patience),
     )
 
 

@@ -1,5 +1,6 @@
 """Progress: rates from progress values, and a line now and then where there is no terminal."""
 
+import time
 from typing import TextIO
 
 from howdah._native import format_bytes, format_duration, format_rate
@@ -42,6 +43,12 @@ class Lines(Quiet):
         super().__init__(stream)
         self._meter, self._next_s = Meter(), LINE_S
         self._changes = Changes()
+        self._waits = Waits()
+
+    def waiting(self, text: str) -> None:
+        """Writes it when it is time."""
+        if (said := self._waits.next(text)) is not None:
+            print("howdah:", said, file=self._stream)
 
     def progress(self, now: Progress) -> None:
         """Writes a line when it is time, and when the streams have been changed."""
@@ -52,6 +59,21 @@ class Lines(Quiet):
             self._next_s = now.elapsed_s + LINE_S
             parts = [f"{amount(now)} in {format_duration(now.elapsed_s)}", *rates(self._meter)]
             print("howdah:", ", ".join(parts), file=self._stream)
+
+
+class Waits:
+    """What is said to a log of a wait: that it begins, and a line every LINE_S."""
+
+    def __init__(self) -> None:
+        self._next_s = 0.0
+
+    def next(self, text: str) -> str | None:
+        """The line, when it is time for one."""
+        now_s = time.monotonic()
+        if now_s < self._next_s:
+            return None
+        self._next_s = now_s + LINE_S
+        return text
 
 
 def change_in_words(change: Change) -> str:
