@@ -312,6 +312,9 @@ class Session:
     def result(self) -> bytes:
         """Outcome (record.py). Raises HowdahError if the transfer failed."""
 
+    def lost_connection(self) -> bool:
+        """Whether it failed because the connection to the far end was lost: another session may go on."""
+
 @final
 class FarEnd:
     """The far end of one transfer. ``confine`` and ``harden`` come before ``serve``; nothing undoes them."""

@@ -51,11 +51,11 @@ def started(cp: Copier, *names: Argument, **environment: str) -> Iterator[Proces
 
 
 @contextmanager
-def copying(cp: Copier, source: Path, *, pull: bool = False) -> Iterator[Process]:
+def copying(cp: Copier, source: Path, *more: str, pull: bool = False) -> Iterator[Process]:
     """A copy on its way: some files are there, the large one is not."""
     destination = cp.folder / "dst"
     names = (f"far:{source}", destination) if pull else (source, f"far:{destination}")
-    with started(cp, *names) as process:
+    with started(cp, *names, *more) as process:
         wait_until(lambda: destination.exists() and len(tree(destination)) > 3, 20)
         assert process.poll() is None
         yield process
@@ -102,8 +102,10 @@ def test_a_near_end_killed_outright_leaves_no_far_end(cp: Copier, source: Path, 
 
 @pytest.mark.parametrize("pull", [False, True])
 @pytest.mark.parametrize("name", ["TERM", "KILL"])
-def test_a_far_end_killed_stops_the_near_one(cp: Copier, source: Path, name: str, pull: bool) -> None:
-    with copying(cp, source, pull=pull) as process:
+def test_a_far_end_killed_stops_a_near_one_without_patience(
+    cp: Copier, source: Path, name: str, pull: bool
+) -> None:
+    with copying(cp, source, "--patience", "0", pull=pull) as process:
         cp.kill_far_end(name)
         wait_until(lambda: process.poll() is not None, STOP_S + SLACK_S)
         assert process.returncode == 1

@@ -82,6 +82,8 @@ COUNTED = {"bytes", "size", "schema", "cpus", "files", "folders", "links"} | {
     "ssthresh",
     "max_cwnd",
     "connections_replaced",
+    "outages",
+    "restarts",
 }
 """Plural nouns and the segment counts of TCP_INFO, each explained where it stands."""
 

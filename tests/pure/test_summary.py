@@ -44,6 +44,25 @@ def test_a_summary_by_hand() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("ridden", "said"),
+    [
+        ({"connections_replaced": 1}, "1 broken connection replaced on the way"),
+        ({"outages": 1, "outage_s": 60.0}, "Rode through 1 outage, 1 min 00 s in all"),
+        ({"restarts": 1}, "Far end started again once"),
+        (
+            {"outages": 2, "outage_s": 63.0, "connections_replaced": 3, "restarts": 2},
+            "Rode through 2 outages, 1 min 03 s in all; 3 broken connections replaced on the way; "
+            "far end started again 2 times",
+        ),
+    ],
+)
+def test_what_was_ridden_through_is_shown_wherever_it_is_shown(ridden: dict[str, float], said: str) -> None:
+    made = finished(**ridden)
+    assert said in summary(made, None).splitlines()
+    assert said in details(made, Path("x")).splitlines()
+
+
 def test_nothing_to_move() -> None:
     assert summary(finished(bytes=0, moving_s=None), None).startswith("Nothing to move, in 4.00 s")
 

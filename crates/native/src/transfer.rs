@@ -53,6 +53,10 @@ impl Session {
     fn result(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
         py.detach(|| self.0.result()).map_err(raise)
     }
+
+    fn lost_connection(&self) -> bool {
+        self.0.lost_connection()
+    }
 }
 
 /// The far end of one transfer.

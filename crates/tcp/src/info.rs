@@ -34,6 +34,8 @@ pub struct Info {
     pub mss_bytes: u32,
     /// Path MTU, bytes.
     pub path_mtu_bytes: u32,
+    /// Time since the last segment came from the other host, data or acknowledgement.
+    pub heard_ago: Duration,
     /// Segments sent and neither acknowledged nor known to be lost or retransmitted anew.
     pub unacked_segments: u32,
     /// Segments retransmitted since the connection began.
@@ -139,6 +141,7 @@ impl Info {
             ssthresh_segments: (ssthresh < INFINITE_SSTHRESH).then_some(ssthresh),
             mss_bytes: u32_at(16)?,
             path_mtu_bytes: u32_at(60)?,
+            heard_ago: Duration::from_millis(u32_at(52)?.min(u32_at(56)?).into()),
             unacked_segments: u32_at(24)?,
             retransmissions: u32_at(100)?,
             pacing_bps: rate_at(104),

@@ -26,5 +26,5 @@ pub use diag::{controls::tally, parse_answer};
 pub use error::Error;
 pub use info::{Info, Limit};
 pub use limits::HostLimits;
-pub use open::{Bound, Patience, accept, bind, bind_within, connect_first, listen};
+pub use open::{Bound, Patience, accept, bind, bind_within, connect_again, connect_first, listen};
 pub use plan::{Settings, SocketPlan, bound_rate};

@@ -45,11 +45,44 @@ pub fn connect_first(
     plan: &SocketPlan,
     patience: Patience<'_>,
 ) -> Result<TcpStream, Error> {
+    connect(addresses, plan, patience, None)
+}
+
+/// The same over a path that is out: after each `every` another connection is begun beside the ones that wait.
+/// Their kernel waits twice as long after each SYN, so that it may notice late that the path is back. The first
+/// one stays to the end, for a path whose round trip is longer than `every`; of the others the newest two.
+///
+/// # Errors
+/// As [`connect_first`].
+pub fn connect_again(
+    addresses: &[SocketAddr],
+    plan: &SocketPlan,
+    patience: Patience<'_>,
+    every: Duration,
+) -> Result<TcpStream, Error> {
+    connect(addresses, plan, patience, Some(every))
+}
+
+fn connect(
+    addresses: &[SocketAddr],
+    plan: &SocketPlan,
+    patience: Patience<'_>,
+    every: Option<Duration>,
+) -> Result<TcpStream, Error> {
     let mut attempts = Attempts::new(patience);
     let mut first_failure = None;
     let mut rest = addresses.iter();
     let mut next_at = Instant::now();
+    let mut again_at = every.map(|every| next_at + every);
     loop {
+        if let (Some(at), Some(every)) = (again_at, every)
+            && rest.as_slice().is_empty()
+            && Instant::now() >= at
+        {
+            rest = addresses.iter();
+            again_at = Some(at + every);
+            attempts.keep_first_and_newest(addresses.len());
+        }
         while attempts.pending.is_empty() || Instant::now() >= next_at {
             let Some(&to) = rest.next() else { break };
             match Attempt::begin(to, plan) {
@@ -69,7 +102,7 @@ pub fn connect_first(
             return Err(first_failure.unwrap_or_else(|| attempts.unanswered()));
         }
         let until = if rest.as_slice().is_empty() {
-            attempts.deadline
+            again_at.unwrap_or(attempts.deadline)
         } else {
             next_at
         };
@@ -267,6 +300,14 @@ impl<'a> Attempts<'a> {
             pending: Vec::new(),
             patience,
             deadline: Instant::now() + patience.timeout,
+        }
+    }
+
+    /// Gives up those between the first and the newest, of `each` at a time.
+    fn keep_first_and_newest(&mut self, each: usize) {
+        let newest = self.pending.len().saturating_sub(each);
+        if newest > each {
+            self.pending.drain(each..newest);
         }
     }
 

@@ -12,8 +12,8 @@ use std::{
 
 use howdah_tcp::{
     Error, HostLimits, Info, Patience, Settings, SocketPlan, accept, available_controls,
-    connect_first, connection_controls, connection_info, listen, set_congestion_control, ssh_rtt,
-    tune_again,
+    connect_again, connect_first, connection_controls, connection_info, listen,
+    set_congestion_control, ssh_rtt, tune_again,
 };
 use rustix::net::{AddressFamily, SocketType};
 
@@ -307,6 +307,36 @@ fn a_wait_ends_in_time_and_says_for_whom() {
     let listener = listen(loopback(0), &SocketPlan::default()).unwrap();
     let error = accept(&listener, patience).unwrap_err();
     assert!(matches!(error, Error::Unvisited { .. }), "{error}");
+}
+
+#[test]
+fn another_connection_is_begun_beside_one_that_waits() {
+    let (silent, _first) = full_listener();
+    let to = silent.local_addr().unwrap();
+    let begun = thread::spawn(move || {
+        connect_again(
+            &[to],
+            &SocketPlan::default(),
+            PATIENCE,
+            Duration::from_millis(50),
+        )
+    });
+    thread::sleep(Duration::from_millis(400));
+    // There is room now. The kernel tries the first connection again after a second.
+    let since = Instant::now();
+    let _second = silent.accept().unwrap();
+    let stream = begun.join().unwrap().unwrap();
+    assert_eq!(stream.peer_addr().unwrap(), to);
+    assert!(since.elapsed() < Duration::from_millis(400), "{since:?}");
+    let patience = Patience {
+        timeout: Duration::from_millis(200),
+        stop: &NEVER,
+    };
+    let (silent, _first) = full_listener();
+    let to = silent.local_addr().unwrap();
+    let every = Duration::from_millis(20);
+    let error = connect_again(&[to], &SocketPlan::default(), patience, every).unwrap_err();
+    assert!(matches!(error, Error::Unanswered { .. }), "{error}");
 }
 
 #[test]

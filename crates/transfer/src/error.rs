@@ -25,12 +25,28 @@ pub enum TransferError {
     /// The connection of a data stream broke; the near end dials another one.
     #[error("{0}")]
     Lost(String),
+    /// The control channel has ended before the transfer: ssh's connection, or the other end itself.
+    #[error("{0}")]
+    Gone(String),
+    /// The other host answers, but its end says nothing any more.
+    #[error("{0}")]
+    Silent(String),
     /// The user stopped it.
     #[error("cancelled; complete files are kept, run the same command again to go on")]
     Cancelled,
 }
 
 impl TransferError {
+    /// Whether the connection to the other end was lost, so that another one may bring the same job to its end.
+    /// One that became silent before it brought anything, as `moved` says, would do so again.
+    pub fn lost_connection(&self, moved: bool) -> bool {
+        match self {
+            Self::Gone(_) => true,
+            Self::Silent(_) => moved,
+            _ => false,
+        }
+    }
+
     /// A failure of this end to do something with a path.
     pub(crate) fn path(action: &str, path: &[u8], error: impl Into<io::Error>) -> Self {
         Self::Here(in_words(action, path, &error.into()))
@@ -135,6 +151,22 @@ impl From<PathError> for TransferError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_lost_may_be_dialled_again_and_what_failed_may_not() {
+        let text = String::new;
+        assert!(TransferError::Gone(text()).lost_connection(false));
+        assert!(TransferError::Silent(text()).lost_connection(true));
+        for error in [
+            TransferError::Silent(text()),
+            TransferError::Here(text()),
+            TransferError::There(text()),
+            TransferError::Stream(text()),
+            TransferError::Cancelled,
+        ] {
+            assert!(!error.lost_connection(false), "{error:?}");
+        }
+    }
 
     #[test]
     fn errors_say_what_where_and_what_to_do() {

@@ -5,8 +5,8 @@
 //! order, a near receiver steers and hears what came of it, and each end finishes or fails once.
 
 use crate::limits::{
-    MAX_MEMORY_NS, MAX_MESSAGE_TEXT_BYTES, MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_SAMPLE_NS,
-    MAX_SOURCES, MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_SAMPLE_NS,
+    MAX_MEMORY_NS, MAX_MESSAGE_TEXT_BYTES, MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_PATIENCE_NS,
+    MAX_SAMPLE_NS, MAX_SOURCES, MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_SAMPLE_NS,
 };
 use crate::message::{Direction, Job, Memory, Message, Offer, Sample};
 use crate::steer::{Steered, check_control};
@@ -244,6 +244,9 @@ fn check_job(job: &Job) -> Result<(), ProtocolError> {
     if !(MIN_SAMPLE_NS..=MAX_SAMPLE_NS).contains(&job.sample_every_ns) {
         return Err(ProtocolError("samples too often or too seldom"));
     }
+    if job.patience_ns > MAX_PATIENCE_NS {
+        return Err(ProtocolError("patience for more than a day"));
+    }
     Ok(())
 }
 
@@ -273,6 +276,7 @@ mod tests {
             encrypt: true,
             fresh: false,
             sample_every_ns: 100_000_000,
+            patience_ns: 300_000_000_000,
             plan: StreamPlan {
                 congestion_control: None,
                 streams: 1,
@@ -489,17 +493,27 @@ mod tests {
 
     #[test]
     fn times_that_a_job_cannot_take_are_refused() {
-        let heard = |memory, sample_every_ns| {
+        let heard_with = |memory, sample_every_ns, patience_ns| {
             let Message::Job(mut wanted) = job(Direction::Pull) else {
                 unreachable!()
             };
             wanted.sources.clear();
             wanted.memory = Some(memory);
             wanted.sample_every_ns = sample_every_ns;
+            wanted.patience_ns = patience_ns;
             let mut far = Conversation::new(Side::Far);
             far.hear(&hello()).unwrap();
             far.hear(&Message::Job(wanted)).is_ok()
         };
+        let heard = |memory, sample_every_ns| heard_with(memory, sample_every_ns, 0);
+        for (ns, taken) in [
+            (0, true),
+            (MAX_PATIENCE_NS, true),
+            (MAX_PATIENCE_NS + 1, false),
+        ] {
+            let memory = Memory::Bytes(1);
+            assert_eq!(heard_with(memory, MIN_SAMPLE_NS, ns), taken, "{ns}");
+        }
         for (ns, taken) in [
             (0, false),
             (1, true),

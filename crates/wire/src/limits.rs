@@ -34,6 +34,8 @@ pub const MAX_MEMORY_NS: u64 = 86_400_000_000_000;
 pub const MIN_SAMPLE_NS: u64 = 10_000_000;
 /// Longest interval between two samples of a stream, in nanoseconds.
 pub const MAX_SAMPLE_NS: u64 = 10_000_000_000;
+/// Longest time for which a copy waits for a path that is out, in nanoseconds: a day.
+pub const MAX_PATIENCE_NS: u64 = 86_400_000_000_000;
 /// Longest text in one message, in bytes: a reason that names a few of the longest paths, escaped.
 pub const MAX_MESSAGE_TEXT_BYTES: usize = 64 << 10;
 /// Longest text one end shows its user on behalf of the other, in bytes.

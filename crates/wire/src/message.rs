@@ -111,6 +111,8 @@ pub struct Job {
     pub fresh: bool,
     /// Nanoseconds between two samples of a data stream.
     pub sample_every_ns: u64,
+    /// Nanoseconds for which both ends wait for a path that is out.
+    pub patience_ns: u64,
     /// How the data streams are set up.
     pub plan: StreamPlan,
 }

@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 from howdah import Archive, HowdahError, document, interrupt
 from howdah._native import parse_bytes, parse_duration, parse_fraction, parse_rate
+from howdah.cli.cp import patience_of
 from howdah.cli.ended import ended
 from howdah.library.copy import Memory, Request, carry_out, copy_request
 from howdah.text import printable
@@ -48,6 +49,7 @@ def request(
     plan: str | None,
     plaintext: bool,
     far_howdah: str | None,
+    patience: str | None,
 ) -> Request:
     """What the arguments of ``howdah cp`` ask for. Raises HowdahError for what cannot be."""
     if streams is not None and not (streams.isascii() and streams.isdecimal()):
@@ -71,6 +73,7 @@ def request(
         listen=not no_listen,
         fairness=_fairness(fairness),
         far_howdah=far_howdah,
+        patience_s=patience_of(patience),
     )
 
 

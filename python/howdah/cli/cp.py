@@ -21,7 +21,12 @@ def start(**given: "Any") -> int:  # noqa: ANN401
     try:
         # A share is asked for before ssh connects, which may be held to it.
         if given["traffic_class"] is None:
-            standby.begin(given["names"], given["far_howdah"], memory=given["memory"] is not None)
+            standby.begin(
+                given["names"],
+                given["far_howdah"],
+                memory=given["memory"] is not None,
+                patience_s=lambda: patience_of(given["patience"]),
+            )
         gc.enable()
         # A C extension whose loading is broken off crashes when Python ends.
         with interrupt.Held():
@@ -31,6 +36,20 @@ def start(**given: "Any") -> int:  # noqa: ANN401
         return guarded(lambda: copy_command.copy(**given))
     finally:
         standby.drop()
+
+
+def patience_of(text: str | None) -> float:
+    """The seconds that ``--patience`` says. Raises HowdahError for what is no time."""
+    from howdah import HowdahError  # noqa: PLC0415
+    from howdah._native import parse_duration  # noqa: PLC0415
+    from howdah.remote.ssh import PATIENCE_S  # noqa: PLC0415
+
+    if text is None or text == "0":
+        return PATIENCE_S if text is None else 0.0
+    try:
+        return parse_duration(text) / 1e9
+    except HowdahError:
+        raise HowdahError(f"--patience {text} is no time; give for example --patience 5min, or 0") from None
 
 
 COMMANDS = (
@@ -68,6 +87,10 @@ COMMANDS = (
                 Option("--plan FILE", "A plan, or a record whose plan is used again."),
                 Option("--plaintext", "Do not encrypt the data: for a fibre you own."),
                 FAR_HOWDAH,
+                Option(
+                    "--patience TIME",
+                    "How long to try again when the path or the far host is gone. Default: 5min.",
+                ),
             ],
             "Output": [
                 as_json("Print the record, and nothing else; its error is null when all went well."),

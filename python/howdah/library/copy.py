@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from howdah import HowdahError
-from howdah._native import format_bytes, format_rate
+from howdah._native import format_bytes, format_duration, format_rate
 from howdah.archive import Archive
 from howdah.library.ended import Name, log, record_of
 from howdah.remote.endpoints import Route, parse, route
 from howdah.remote.far import greet
 from howdah.remote.messages import FarHello, Progress
+from howdah.remote.ssh import PATIENCE_S
 from howdah.transfer.display import Display
 from howdah.transfer.pilot import Pilot
 from howdah.transfer.request import FAIRNESS, Given, Request
@@ -22,6 +23,9 @@ from howdah.values.record import Record, printable_command
 from howdah.values.verification import Counts
 
 __all__ = ["Display", "Memory", "Request", "carry_out", "copy", "copy_request", "plan_for"]
+
+PATIENCE_MOST_S = 86_400.0
+"""A day."""
 
 
 class Memory(NamedTuple):
@@ -52,6 +56,7 @@ def copy(
     pilot: Pilot | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     far_howdah: str | None = None,
+    patience_s: float = PATIENCE_S,
     archive: Archive | None = None,
 ) -> Record:
     """Copies files and folders to or from another host, as ``howdah cp`` does, and returns the record.
@@ -78,6 +83,7 @@ def copy(
         pilot: changes the streams in its place: called every 0.1 s, it answers with a ``Steering`` or None.
         on_progress: called every 0.1 s in the thread of this call; what it raises ends the copy.
         far_howdah: the program at the far host where it is not in its PATH.
+        patience_s: how long to try again when the path or the far host is gone, 0 to 86,400 s.
         archive: where the record is kept; by default the user's.
 
     Raises:
@@ -115,6 +121,7 @@ def copy(
         listen=listen and pilot is None,
         fairness=fairness,
         far_howdah=far_howdah,
+        patience_s=patience_s,
     )
     return carry_out(request._replace(pilot=pilot), _Progress(on_progress), archive)
 
@@ -177,6 +184,7 @@ def copy_request(
     listen: bool = True,
     fairness: float | None = None,
     far_howdah: str | None = None,
+    patience_s: float = PATIENCE_S,
     before_s: float = 0.0,
 ) -> Request:
     """What ``copy`` is asked for, checked; ``command`` and ``before_s`` (seconds) are for the record.
@@ -189,6 +197,11 @@ def copy_request(
     if again and (memory is not None or dry_run):
         what = "--memory moves no files" if memory is not None else "--dry-run copies nothing"
         raise HowdahError(f"{what}, so there is nothing for {'--verify' if verify else '--manifest'}")
+    if not 0.0 <= patience_s <= PATIENCE_MOST_S:
+        most = format_duration(PATIENCE_MOST_S)
+        raise HowdahError(
+            f"--patience {patience_s:g}s is not from 0 to {most}; give for example --patience 5min"
+        )
     against = {"--no-listen": None if listen else True, "--cc": congestion_control, "--plan": plan}
     aims = _fairness(fairness, path, against)
     return Request(
@@ -207,6 +220,7 @@ def copy_request(
         given=tuple(_given(streams, congestion_control, buffer_bytes, pacing_bps)),
         fairness=aims,
         far_howdah=far_howdah,
+        patience_s=patience_s,
         before_s=before_s,
     )
 
@@ -240,6 +254,9 @@ class _Progress:
     def far_says(self, text: str) -> None:
         """Logs it."""
         log(text)
+
+    def waiting(self, text: str) -> None:
+        """Does nothing: it is in the progress."""
 
     def close(self) -> None:
         """Does nothing: nothing is open."""

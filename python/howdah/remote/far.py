@@ -1,5 +1,6 @@
 """The far end until its hello has come."""
 
+import time
 from collections.abc import Callable
 
 import msgspec
@@ -7,7 +8,7 @@ import msgspec
 from howdah import HowdahError, document, interrupt
 from howdah.remote import standby
 from howdah.remote.messages import FarHello
-from howdah.remote.ssh import explain
+from howdah.remote.ssh import explain, may_pass
 from howdah.remote.standby import FarSession, take
 
 TICK_S = 0.1
@@ -18,30 +19,48 @@ CANCEL_S = 2.0
 
 _SAID = "far end: "
 """The beginning of an error that a far end told the session (crates/transfer/src/error.rs)."""
+_STALE_S = 15.0
+"""A far end behind a kept login answers within this time, or the login's path has gone."""
+
+
+class ConnectionLost(HowdahError):
+    """The connection to the far end was lost, or cannot be made at the moment: another may do."""
+
+
+class StaleLogin(ConnectionLost):
+    """A login that was kept does not answer: another will be made."""
 
 
 def hello(started: FarSession, far_says: Callable[[str], None]) -> FarHello:
     """Waits for the far end's hello; ``far_says`` is given what it wrote to standard error before.
 
-    Raises HowdahError with the cause when no hello will come.
+    Raises HowdahError with the cause when no hello will come, ConnectionLost where another try may do.
     """
     session, far = started.session, started.far
     try:
         while (answer := session.hello(TICK_S)) is None:
             interrupt.check()
             far.drain()
+            if started.through_kept and time.monotonic() - started.began_s > _STALE_S:
+                started.through_kept = False
+                if far.login.is_kept():
+                    raise StaleLogin(f"{far.login.host} does not answer through the login that was kept")
         far_says(far.new_stderr())
         return document.strange(msgspec.json.decode(answer, type=FarHello))
     except msgspec.ValidationError as error:
         raise HowdahError(
             f"howdah on {far.login.host} is another version ({error}); install the same version on both hosts"
         ) from None
+    except StaleLogin:
+        raise
     except HowdahError as error:
         # Where a far end has not said why, the session only saw its pipe end or carry something else.
         status, said = far.exit_status(CANCEL_S), str(error)
-        if status and not said.startswith(_SAID):
-            raise HowdahError(explain(far.login.host, status, far.stderr())) from None
-        raise HowdahError(f"{far.login.host}: {said.removeprefix(_SAID)}") from None
+        if not status or said.startswith(_SAID):
+            raise HowdahError(f"{far.login.host}: {said.removeprefix(_SAID)}") from None
+        stderr = far.stderr()
+        kind = ConnectionLost if may_pass(status, stderr) else HowdahError
+        raise kind(explain(far.login.host, status, stderr)) from None
 
 
 def greet(host: str, far_howdah: str | None) -> FarHello:

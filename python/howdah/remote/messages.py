@@ -46,6 +46,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The file for the digests of what has been moved; null keeps none."""
     sample_every_s: float = SAMPLE_EVERY_S
     """The seconds between two samples of a stream, 0.01 to 10."""
+    patience_s: float = 300.0
+    """The seconds for which both ends wait for a path that is out, 0 to 86,400."""
 
 
 class FarJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +102,16 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     bytes_skipped: int
     streams: int
     """Streams that are open now."""
+    connections_replaced: int = 0
+    """The data streams' connections that broke, and that others replaced."""
+    unanswered_s: float | None = None
+    """How long the far host has not answered, if the path is out now."""
+    into_folder: bool | None = None
+    """Whether sources land in the destination by their names; null until the receiver has said so."""
+    outages: int = 0
+    """Outages of the path that are over."""
+    outage_s: float = 0.0
+    """The seconds that they took, together."""
     retransmissions: int
     """Segments sent again, over all streams."""
     rtt_s: float | None = None

@@ -16,6 +16,7 @@ Imported before everything else when a copy starts: nothing here may import what
 
 import contextlib
 import fcntl
+import math
 import os
 import select
 import signal
@@ -32,7 +33,11 @@ LOST = 255
 """The exit code of an ssh whose connection failed (ssh(1))."""
 _OVERTAKEN = "already exists, disabling multiplexing"
 """Part of what an ssh writes that began as another one did; it goes on by itself, so nobody is told."""
+PATIENCE_S = 300.0
+"""How long a copy waits for a path that is out, unless its user says otherwise."""
 _ALIVE_S = 5
+_BACKOFF_S = 120
+"""After an outage ssh's connection may be silent for as long again, at most this (TCP_RTO_MAX)."""
 KEPT_BYTES = 8192
 """The bytes kept of the beginning of standard error, and as many of its end."""
 _PIPE_BYTES = 2**20
@@ -42,10 +47,13 @@ _HASH_LENGTH = 40
 _OUTPUT_S = 2.0
 """The time that a short ssh command may take."""
 _UNSET = "/howdah/unset"
+_UNSET_TIMES = "7919"
 _ASKED = (
     f"Include ~/.ssh/config\nInclude /etc/ssh/ssh_config\nHost *\nControlMaster auto\nControlPath {_UNSET}\n"
+    f"ServerAliveInterval {_UNSET_TIMES}\nServerAliveCountMax {_UNSET_TIMES}\n"
 )
-"""The files that ssh reads by itself, then options that show whether those set shared connections.
+"""The files that ssh reads by itself, then options. They show whether those files set shared connections, or
+the time that a connection without answers lives.
 
 ssh takes the first value of each key, and prints the default of a key like a value that was set.
 """
@@ -80,6 +88,16 @@ _CAUSES = {
 """The errors of ssh (any version since 6.0; it has no translations), and what the user is told."""
 
 
+_REFUSALS = (
+    "remote host identification has changed",
+    "host key verification failed",
+    "permission denied",
+    "too many authentication failures",
+)
+"""What ssh writes where no other try would do better."""
+_SIGNALLED = 128
+"""A shell's exit code is above this when a signal ended its program."""
+
 Pipes = namedtuple("Pipes", ["read_fd", "write_fd", "stderr_fd", "pidfd"])
 Pipes.__doc__ = "A running ssh: output, input and standard error of the far end, and the process."
 
@@ -100,13 +118,16 @@ class Login:
         """The beginning of the names of sockets that logins and far ends are kept behind; None: none is."""
         self.control = f"{self.sockets}-%C" if self.sockets else None
 
-    def start(self, command: str | None, *, asks: bool = True, role: str = "serve") -> Pipes:
+    def start(
+        self, command: str | None, *, asks: bool = True, role: str = "serve", patience_s: float = PATIENCE_S
+    ) -> Pipes:
         """Starts ``howdah serve``, or another ``role``, there and returns at once.
 
-        ``command`` is howdah at the far end if not in its PATH; ``asks`` whether ssh may ask the user.
+        ``command`` is howdah at the far end if not in its PATH; ``asks`` whether ssh may ask the user;
+        ``patience_s`` for how long ssh must not give up a path that is out.
         """
         remote = f"{_quoted(command) if command else 'howdah'} {role}"
-        argv = [*self.ssh, "-T", "-x", "-a", *self._options(asks), "--", self.host, remote]
+        argv = [*self.ssh, "-T", "-x", "-a", *self._options(asks, patience_s), "--", self.host, remote]
         stdin, write_fd = os.pipe()
         read_fd, stdout = os.pipe()
         stderr_fd, stderr = os.pipe()
@@ -117,13 +138,21 @@ class Login:
         pid = spawn(argv, (stdin, stdout, stderr))
         return Pipes(read_fd, write_fd, stderr_fd, os.pidfd_open(pid))
 
+    def is_kept(self) -> bool:
+        """Whether a login is kept now, of this or of an earlier copy."""
+        if self.control is None:
+            return False
+        check = [*self.ssh, "-O", "check", "-o", f"ControlPath={self.control}", "--", self.host]
+        pid = spawn(check, (nowhere(), nowhere(), nowhere()))
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
     def end(self) -> None:
         """Tells the kept login to end with its last session."""
         if self.control:
             # Not -O exit: another copy may be using the connection at this moment.
             _output([*self.ssh, "-O", "stop", "-o", f"ControlPath={self.control}", "--", self.host])
 
-    def _options(self, asks: bool) -> list[str]:
+    def _options(self, asks: bool, patience_s: float) -> list[str]:
         options = ["ClearAllForwardings=yes"]
         if not asks:
             options.append("BatchMode=yes")
@@ -134,10 +163,12 @@ class Login:
                 "ControlMaster=auto",
                 f"ControlPath={self.control}",
                 f"ControlPersist={keep_s()}",
-                # A kept connection whose path has died must not hold the next copy.
-                f"ServerAliveInterval={_ALIVE_S}",
-                "ServerAliveCountMax=3",
             ]
+            alive = (self.config.get("serveraliveinterval"), self.config.get("serveralivecountmax"))
+            if alive == (_UNSET_TIMES, _UNSET_TIMES):
+                # A kept login whose path has gone for good ends with it, and no copy under way before that.
+                times = math.ceil((patience_s + _BACKOFF_S) / _ALIVE_S)
+                options += [f"ServerAliveInterval={_ALIVE_S}", f"ServerAliveCountMax={times}"]
         return [part for option in options for part in ("-o", option)]
 
 
@@ -206,9 +237,10 @@ class FarProcess:
         self.drain()
         return "\n".join(self._errors.lines(to_end=True))
 
-    def end(self) -> None:
+    def end(self, *, keep_login: bool = False) -> None:
         """Ends ssh, and the kept login with its last session. A session that went well ends by itself."""
-        self.login.end()
+        if not keep_login:
+            self.login.end()
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self.exit_status(0.0) is None:
                 signal.pidfd_send_signal(self._pidfd, number)
@@ -218,6 +250,13 @@ class FarProcess:
         """Closes the descriptors of an ssh that has ended or is left alone; for programs that start many."""
         os.close(self._stderr_fd)
         os.close(self._pidfd)
+
+
+def may_pass(status: int | None, stderr: str) -> bool:
+    """Whether what ended ``ssh HOST howdah serve`` may be gone when it is tried again."""
+    refused = any(pattern in stderr.lower() for pattern in _REFUSALS)
+    signalled = status is not None and (status < 0 or _SIGNALLED < status < LOST)
+    return status is None or signalled or (status == LOST and not refused)
 
 
 def explain(host: str, status: int | None, stderr: str) -> str:

@@ -20,6 +20,10 @@ import zlib
 from howdah import HowdahError, __version__, _native, interrupt
 from howdah.remote import endpoints, ssh
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _WORD_S = 1.0
 """The longest that either side of the socket may take to say its one word."""
 _KEY_BYTES_MAX = 2**16
@@ -28,11 +32,17 @@ _KEY_BYTES_MAX = 2**16
 class FarSession:
     """An ssh on its way to the far end, and the session that speaks through it."""
 
-    def __init__(self, host: str, command: str | None) -> None:
+    def __init__(
+        self, host: str, command: str | None, patience_s: float = ssh.PATIENCE_S, *, asks: bool = True
+    ) -> None:
         """Takes the far end that waits, or starts one. Raises HowdahError when ssh cannot be started."""
         self.key = (host, command)
+        self.began_s = time.monotonic()
         login = ssh.Login(host)
-        self.far = ssh.FarProcess(login, _take_waiting(login, command) or login.start(command))
+        self.through_kept = login.sockets is not None and _any_kept(login.sockets)
+        """Whether ssh may go through a login that an earlier copy left."""
+        pipes = _take_waiting(login, command) or login.start(command, asks=asks, patience_s=patience_s)
+        self.far = ssh.FarProcess(login, pipes)
         self.session = _native.Session(self.far.read_fd, self.far.write_fd)
 
 
@@ -42,24 +52,28 @@ _holders: list[int] = []
 """Processes that keep far ends, started here and perhaps ended since."""
 
 
-def begin(names: list[str], far_howdah: str | None, *, memory: bool) -> None:
+def begin(
+    names: list[str], far_howdah: str | None, *, memory: bool, patience_s: "Callable[[], float]"
+) -> None:
     """Starts ssh if these names (SRC… DST) lead to one far host."""
     try:
         host = endpoints.route(names, memory=memory).host
         with interrupt.Held():
-            _begun.append(FarSession(host, far_howdah))
+            _begun.append(FarSession(host, far_howdah, patience_s()))
     except HowdahError:
         # The run comes to the same place, and reports it as it reports everything.
         return
 
 
-def take(host: str, command: str | None) -> FarSession:
-    """The session that was begun for this far end, or a new one."""
+def take(
+    host: str, command: str | None, patience_s: float = ssh.PATIENCE_S, *, asks: bool = True
+) -> FarSession:
+    """The session that was begun for this far end, or a new one, for which ssh may ask the user or not."""
     if _begun and _begun[0].key == (host, command):
         return _begun.pop()
     drop()
     _reap()
-    return FarSession(host, command)
+    return FarSession(host, command, patience_s, asks=asks)
 
 
 def drop() -> None:
@@ -117,6 +131,15 @@ def _address(login: ssh.Login, command: str | None) -> tuple[str, bytes]:
     """Socket and key. The checksum only tells names apart; the key decides."""
     key = repr((__version__, login.host, command, sorted(login.config.items()))).encode()
     return f"{login.sockets}-ready-{zlib.crc32(key):08x}", key
+
+
+def _any_kept(prefix: str) -> bool:
+    folder, _, start = prefix.rpartition("/")
+    try:
+        names = os.listdir(folder)  # noqa: PTH208
+    except OSError:
+        return False
+    return any(name.startswith(f"{start}-") and "-ready-" not in name for name in names)
 
 
 def _socket() -> socket.socket:

@@ -23,6 +23,9 @@ class Display(Protocol):
     def far_says(self, text: str) -> None:
         """Shows lines that ssh or the far end wrote to standard error."""
 
+    def waiting(self, text: str) -> None:
+        """Shows what the transfer waits for; called every 0.1 s while the far host does not answer."""
+
     def close(self) -> None:
         """Ends the display; nothing more will come."""
 
@@ -45,6 +48,9 @@ class Quiet:
     def far_says(self, text: str) -> None:
         """Writes it to the stream."""
         self._stream.write(text)
+
+    def waiting(self, text: str) -> None:
+        """Shows nothing."""
 
     def close(self) -> None:
         """Does nothing: nothing is open."""

@@ -29,6 +29,7 @@ class KindOfPath(Service):
     def __init__(self, request: Request) -> None:
         super().__init__(request)
         self._share: ShareRequest | None = None
+        self._begun = False
         self._ends = ExitStack()
 
     def __enter__(self) -> Self:
@@ -57,7 +58,8 @@ class KindOfPath(Service):
 
     def pilot(self, underway: Underway, otherwise: Pilot) -> Pilot:
         """Has the share asked for in time for the first payload, and checks that the streams are held."""
-        if self._share is not None and not self.request.dry_run:
+        if self._share is not None and not self.request.dry_run and not self._begun:
+            self._begun = True
             # Payload comes after the handshakes of TCP and of TLS.
             self._share.begin((2 if underway.plan.encrypt else 1) * (underway.far.rtt_s or 0.0))
         port = underway.far.port

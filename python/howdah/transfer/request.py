@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from howdah.remote.endpoints import Route
 from howdah.remote.messages import SAMPLE_EVERY_S
+from howdah.remote.ssh import PATIENCE_S
 from howdah.transfer.pilot import Pilot
 from howdah.values import plan, record
 from howdah.values.plan import Plan
@@ -46,6 +47,8 @@ class Request(NamedTuple):
     plan_file: Path | None = None
     given: tuple[Given, ...] = ()
     far_howdah: str | None = None
+    patience_s: float = PATIENCE_S
+    """For how long it is tried again when the path or the far host is gone."""
     before_s: float = 0.0
     """Seconds that the command ran before it asked for this; the record's ``connect_s`` counts them."""
     sample_every_s: float = SAMPLE_EVERY_S

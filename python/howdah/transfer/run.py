@@ -4,11 +4,13 @@ Whatever happens, a Record comes out: with an Outcome, or with the error in one 
 of the path is in its service (``howdah.transfer.service``).
 """
 
+import contextlib
 import os
 import signal
 import stat
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,17 +18,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from howdah import HowdahError, interrupt
+from howdah._native import format_duration
 from howdah.archive import Archive
 from howdah.remote import standby
 from howdah.remote.endpoints import Route
-from howdah.remote.far import CANCEL_S, TICK_S, hello
+from howdah.remote.far import CANCEL_S, TICK_S, ConnectionLost, StaleLogin, hello
 from howdah.remote.lab_link import link_of_a_lab
 from howdah.remote.messages import FarHello, Job, Progress
+from howdah.remote.ssh import Login
 from howdah.remote.standby import FarSession, take
 from howdah.site import policy
 from howdah.site.audit import Copy, Result
 from howdah.site.quota import Quota
 from howdah.text import printable
+from howdah.transfer.again import Earlier, Patience
 from howdah.transfer.display import Display
 from howdah.transfer.pilot import Pilot, Schedule
 from howdah.transfer.request import Request
@@ -72,9 +77,31 @@ class _Run:
         self.connect_s: float | None = None
         self.link_stats: dict[str, Any] | None = None
         self.near_cpu_busy_fraction: float | None = None
+        self.close_account: Callable[[], dict[str, Any] | None] | None = None
+        self.login: Login | None = None
+        self.earlier = Earlier()
+        self.started_s: float | None = None
+        """When the first session was given its job."""
+        self.last: Progress | None = None
+        """The latest session as it was last seen."""
+        self.into_folder: bool | None = None
+        """What the destination was at first: a folder that sources land in, or their new name."""
+        self.moved_s: float | None = None
+        """When it moved its last byte."""
         self.policy: policy.Policy | None = None
+        self.quota: Quota | None = None
         self.moved: Progress | None = None
-        """How far it was when it was looked at last."""
+        """The sum of all sessions when it was looked at last."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether another session follows one that was lost.
+
+        None does where none began, and what a measurement from memory went on with would be another one.
+        """
+        request = self.request
+        measures = request.dry_run or request.from_memory
+        return self.started_s is not None and not measures and request.patience_s > 0.0
 
     def logged(self) -> Copy:
         """The copy as the log of this host has it."""
@@ -197,42 +224,95 @@ def plan_only(request: Request, far: FarHello) -> Plan:
 
 
 def _transfer(run: _Run, display: Display, archive: Archive) -> None:
-    request, kind = run.request, run.service
+    """Carries the request out, in as many sessions as it takes."""
+    request = run.request
     run.policy = policy.in_force()
     run.policy.check_plaintext(encrypt=request.encrypt)
     handed = plan.load(request.plan_file) if request.plan_file else request.plan
-    started, finished = None, False
+    patience = Patience(request.patience_s)
+    while True:
+        began_s = time.monotonic()
+        try:
+            _session(run, display, archive, handed)
+            return
+        except StaleLogin as lost:
+            display.waiting(f"{lost}; logging in anew")
+        except ConnectionLost as lost:
+            ended_s = time.monotonic()
+            if not run.goes_on:
+                raise
+            patience.lost(began_s, run.moved_s, ended_s)
+            try:
+                _pause(run, display, patience, str(lost))
+            except BaseException:
+                if run.login is not None:
+                    run.login.end()
+                raise
+            if run.last is not None:
+                run.earlier.add(run.last, time.monotonic() - ended_s)
+
+
+def _pause(run: _Run, display: Display, patience: Patience, why: str) -> None:
+    """Waits for the next session's turn. Raises HowdahError when the patience is over."""
+    until_s = time.monotonic() + patience.pause_s()
+    while (now_s := time.monotonic()) < until_s:
+        left_s = patience.left_s(now_s)
+        if not left_s:
+            tried = format_duration(run.request.patience_s)
+            raise HowdahError(f"{_first_clause(why)}; tried again for {tried}, the same command goes on")
+        display.waiting(f"{_first_clause(why)}; trying again for another {_clock(left_s)}")
+        interrupt.check()
+        time.sleep(TICK_S)
+
+
+def _first_clause(why: str) -> str:
+    return why.partition(";")[0]
+
+
+def _clock(duration_s: float) -> str:
+    minutes, seconds = divmod(round(duration_s), 60)
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+
+
+def _session(run: _Run, display: Display, archive: Archive, handed: Plan | None) -> None:
+    """One session with one far end. Raises ConnectionLost where another one may go on."""
+    request = run.request
+    again = run.started_s is not None
+    started, finished, keep_login = None, False, False
+    run.last = run.moved_s = None
     try:
         with interrupt.Held():
-            started = take(request.route.host, request.far_howdah)
+            # A password is asked for where somebody can see that it is.
+            asks = not again or sys.stderr.isatty()
+            started = take(request.route.host, request.far_howdah, request.patience_s, asks=asks)
+            run.login = started.far.login
             # Before the first data, and while ssh connects.
-            close_account = link_of_a_lab()
-        data_address = started.far.login.data_address
-        kind.prepare(data_address)
-        run.far = hello(started, display.far_says)
-        run.connect_s = request.before_s + time.monotonic() - run.began_s
-        path = _path(request, run.far)
-        run.plan = _plan(request, kind, path, handed)
-        run.policy.check_plaintext(encrypt=run.plan.encrypt)
-        quota = None if request.dry_run else Quota(run.policy)
-        if quota is not None:
-            quota.begin(path.bytes_total)
-        run.logged().begin(run.policy)
-        display.planned(run.plan, run.far)
-        if not request.dry_run and not request.from_memory:
-            run.digests = archive.new_digests(run.id)
-        job = _job(request, run.plan, data_address, run.digests)
+            run.close_account = run.close_account or link_of_a_lab()
+        underway = _greeted(run, started, display, archive, handed)
+        own_digests = run.digests
+        if again and run.digests is not None:
+            own_digests = run.digests.with_suffix(".again")
+        job = _job(request, underway, own_digests)
+        if run.into_folder is False:
+            job = _into_its_own(job)
         processors = record.ProcessorTime.now()
-        started.session.start(msgspec.json.encode(job), msgspec.json.encode(run.plan))
-        underway = Underway(run.plan, path, run.far, data_address)
-        pilot = kind.pilot(underway, request.pilot or Schedule(run.plan))
-        for now in _watch(started, display, pilot):
-            run.moved = now
-            if quota is not None:
-                quota.moved(now.bytes_done, _known_bytes(request, now))
-        run.outcome = msgspec.json.decode(started.session.result(), type=Outcome)
+        began_s = time.monotonic()
+        started.session.start(msgspec.json.encode(job), msgspec.json.encode(underway.plan))
+        run.started_s = run.started_s or began_s
+        try:
+            _watch(
+                run, started, display, run.service.pilot(underway, request.pilot or Schedule(underway.plan))
+            )
+            outcome = msgspec.json.decode(_result(started), type=Outcome)
+        except ConnectionLost:
+            # Where what ssh carried has failed and not ssh, the login is as good as before.
+            keep_login = run.goes_on and started.far.login.is_kept()
+            raise
+        finally:
+            _join_digests(run.digests, own_digests)
+        run.outcome = run.earlier.and_last(outcome, began_s - run.started_s)
         run.near_cpu_busy_fraction = processors.busy_fraction()
-        run.link_stats = close_account()
+        run.link_stats = run.close_account()
         finished = True
         standby.release(started)
         if request.keeps_far_end:
@@ -241,8 +321,62 @@ def _transfer(run: _Run, display: Display, archive: Archive) -> None:
         if started is not None and not finished:
             started.session.cancel()
             started.session.wait(CANCEL_S)
-            started.far.end()
+            started.far.end(keep_login=keep_login)
             started.far.close()
+
+
+def _greeted(
+    run: _Run, started: FarSession, display: Display, archive: Archive, handed: Plan | None
+) -> Underway:
+    """Hears the far end's hello; makes the plan, unless this is a later session, which has it."""
+    request, kind = run.request, run.service
+    data_address = started.far.login.data_address
+    if run.plan is None:
+        kind.prepare(data_address)
+    far = hello(started, display.far_says)
+    path = _path(request, far)
+    if run.plan is None:
+        run.far = far
+        run.connect_s = request.before_s + time.monotonic() - run.began_s
+        run.plan = _plan(request, kind, path, handed)
+        _begin_at_site(run, path)
+        display.planned(run.plan, far)
+        if not request.dry_run and not request.from_memory:
+            run.digests = archive.new_digests(run.id)
+    return Underway(run.plan, path, far, data_address)
+
+
+def _begin_at_site(run: _Run, path: KnownPath) -> None:
+    """Begins the account that the site keeps of a copy. Raises Refused for a copy that it forbids."""
+    if run.policy is None or run.plan is None:
+        return
+    run.policy.check_plaintext(encrypt=run.plan.encrypt)
+    if not run.request.dry_run:
+        run.quota = Quota(run.policy)
+        run.quota.begin(path.bytes_total)
+    run.logged().begin(run.policy)
+
+
+def _result(started: FarSession) -> bytes:
+    try:
+        return started.session.result()
+    except HowdahError as error:
+        if started.session.lost_connection():
+            raise ConnectionLost(str(error)) from None
+        raise
+
+
+def _join_digests(all_digests: Path | None, own: Path | None) -> None:
+    """Adds the digests of a later session to those before it. Of a file that both name the later counts."""
+    if all_digests is None or own is None or own == all_digests or not own.exists():
+        return
+    later = own.read_bytes().splitlines(keepends=True)
+    named = {line.partition(b"  ")[2] for line in later}
+    earlier = all_digests.read_bytes().splitlines(keepends=True)
+    kept = [line for line in earlier if line.partition(b"  ")[2] not in named]
+    with all_digests.open("wb") as file:
+        file.writelines(kept + later)
+    own.unlink()
 
 
 def _left_out(outcome: Outcome) -> str:
@@ -253,20 +387,30 @@ def _left_out(outcome: Outcome) -> str:
     return f"{what} could not be read and left out{which}; all else is there"
 
 
-def _watch(started: FarSession, display: Display, pilot: Pilot) -> Iterator[Progress]:
-    """Shows and steers the transfer until its session ends; yields how far it is."""
+def _watch(run: _Run, started: FarSession, display: Display, pilot: Pilot) -> None:
+    """Shows and steers the transfer until its session ends."""
+    host = started.far.login.host.rpartition("@")[2]
     while not started.session.wait(TICK_S):
         interrupt.check()
-        now = _progress(started)
-        yield now
-        display.progress(now)
+        now = _progress(run, started)
+        _show(run, display, now)
+        if now.unanswered_s is not None:
+            left_s = max(0.0, run.request.patience_s - now.unanswered_s)
+            silent = f"no answer from {host} for {_clock(now.unanswered_s)}"
+            display.waiting(f"{silent}; trying again for another {_clock(left_s)}")
         display.far_says(started.far.new_stderr())
         if (steering := pilot(now)) is not None:
             started.session.steer(msgspec.json.encode(steering))
-    now = _progress(started)
-    yield now
-    display.progress(now)
+    _show(run, display, _progress(run, started))
     display.far_says(started.far.new_stderr(to_end=True))
+
+
+def _show(run: _Run, display: Display, now: Progress) -> None:
+    since_s = time.monotonic() - (run.started_s or 0.0)
+    run.moved = run.earlier.and_now(now, since_s)
+    if run.quota is not None:
+        run.quota.moved(run.moved.bytes_done, _known_bytes(run.request, run.moved))
+    display.progress(run.moved)
 
 
 def _known_bytes(request: Request, now: Progress) -> int:
@@ -276,8 +420,15 @@ def _known_bytes(request: Request, now: Progress) -> int:
     return now.bytes_done
 
 
-def _progress(started: FarSession) -> Progress:
-    return msgspec.json.decode(started.session.progress(), type=Progress)
+def _progress(run: _Run, started: FarSession) -> Progress:
+    """The progress of this session, noted for what may come after it."""
+    now = msgspec.json.decode(started.session.progress(), type=Progress)
+    if now.bytes_done > (run.last.bytes_done if run.last else 0):
+        run.moved_s = time.monotonic()
+    run.last = now
+    if run.into_folder is None:
+        run.into_folder = now.into_folder
+    return now
 
 
 def _plan(request: Request, kind: Service, path: KnownPath, handed: Plan | None = None) -> Plan:
@@ -321,7 +472,7 @@ def _path(request: Request, far: FarHello) -> KnownPath:
     )
 
 
-def _job(request: Request, decided: Plan, data_address: str | None, digests: Path | None) -> Job:
+def _job(request: Request, underway: Underway, digests: Path | None) -> Job:
     route = request.route
     return Job(
         direction=route.direction,
@@ -331,11 +482,24 @@ def _job(request: Request, decided: Plan, data_address: str | None, digests: Pat
         memory_bytes=request.memory_bytes,
         memory_s=request.memory_s,
         dry_run=request.dry_run,
-        encrypt=decided.encrypt,
-        data_address=data_address,
+        encrypt=underway.plan.encrypt,
+        data_address=underway.data_address,
         digests=os.fsencode(digests) if digests else None,
         sample_every_s=request.sample_every_s,
+        patience_s=request.patience_s,
     )
+
+
+def _into_its_own(job: Job) -> Job:
+    """The job of a later session where the first one gave a folder its new name.
+
+    The destination is there now, and ``cp -r`` would put the folder into it: what is in the folder has to be.
+    """
+    here = job.sources[0] if job.direction == "push" else job.destination
+    with contextlib.suppress(OSError):
+        if stat.S_ISDIR(os.lstat(here).st_mode):
+            return msgspec.structs.replace(job, sources=[job.sources[0] + b"/."])
+    return job
 
 
 def _check_sources(route: Route) -> None:

@@ -57,7 +57,10 @@ class Service:
         return decide.decide(path)
 
     def pilot(self, underway: Underway, otherwise: Pilot) -> Pilot:
-        """The pilot of the streams from now on; ``otherwise`` is the caller's own, or the plan's schedule."""
+        """The pilot of the streams from now on; ``otherwise`` is the caller's own, or the plan's schedule.
+
+        It is asked for again where the copy goes on in another session.
+        """
         return otherwise
 
     def record(self, record: Record) -> Record:

@@ -57,6 +57,10 @@ class KindOfPath(Service):
             return otherwise
         from howdah.steering import listening  # noqa: PLC0415
 
+        if self._listening is not None:
+            # The session before it was lost, and with it the streams that it knew.
+            self._listening.close()
+            self._early = None
         window_bytes = plan.buffer_bytes or sizes.windows(path).autotuned_bytes
         self._listening = listening.Listening(
             listening.SteeringRequest(

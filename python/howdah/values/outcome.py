@@ -98,6 +98,13 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     encrypted: bool
     connections_replaced: int = 0
     """The data streams' connections that broke, and that others replaced."""
+    outages: int = 0
+    """The outages of the path that the copy rode through: nothing came from the far host for 8 s or more."""
+    outage_s: float = 0.0
+    """The seconds that they took, together."""
+    restarts: int = 0
+    """The sessions begun again after the connection to the far end was lost. ``streams`` and ``samples`` are
+    those of the last one; counts and times are of all."""
     congestion_control: str | None = None
     """The one really in use, at the end."""
     streams: list[StreamOutcome] = []

@@ -55,9 +55,24 @@ def _moved(outcome: Outcome) -> list[str]:
         )
     if parts:
         lines.append(", ".join(parts))
-    if outcome.connections_replaced:
-        lines.append(f"{count(outcome.connections_replaced, 'broken connection')} replaced on the way")
+    lines += _ridden(outcome)
     return lines
+
+
+def _ridden(outcome: Outcome) -> list[str]:
+    """``Rode through 2 outages, 1 min 03 s in all; 3 connections replaced; far end started again once``."""
+    parts = []
+    if outcome.outages:
+        parts.append(
+            f"rode through {count(outcome.outages, 'outage')}, {format_duration(outcome.outage_s)} in all"
+        )
+    if outcome.connections_replaced:
+        parts.append(f"{count(outcome.connections_replaced, 'broken connection')} replaced on the way")
+    if outcome.restarts:
+        times = "once" if outcome.restarts == 1 else f"{outcome.restarts:,} times"
+        parts.append(f"far end started again {times}")
+    line = "; ".join(parts)
+    return [line[0].upper() + line[1:]] if line else []
 
 
 def _warnings(outcome: Outcome) -> list[str]:

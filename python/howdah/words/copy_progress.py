@@ -46,6 +46,12 @@ class Lines(Quiet):
         self._meter, self._next_s = Meter(), LINE_S
         self._changes = Changes()
         self._reread_s = 0.0
+        self._waits = Waits()
+
+    def waiting(self, text: str) -> None:
+        """Writes it when it is time."""
+        if (said := self._waits.next(text)) is not None:
+            print("howdah:", said, file=self._stream)
 
     def progress(self, now: Progress) -> None:
         """Writes a line when it is time, and when the streams have been changed."""
@@ -79,6 +85,21 @@ def display(*, silent: bool) -> Display:
     from howdah.words.copy_terminal import Terminal  # noqa: PLC0415
 
     return Terminal()
+
+
+class Waits:
+    """What is said to a log of a wait: that it begins, and a line every LINE_S."""
+
+    def __init__(self) -> None:
+        self._next_s = 0.0
+
+    def next(self, text: str) -> str | None:
+        """The line, when it is time for one."""
+        now_s = time.monotonic()
+        if now_s < self._next_s:
+            return None
+        self._next_s = now_s + LINE_S
+        return text
 
 
 def change_in_words(change: Change) -> str:

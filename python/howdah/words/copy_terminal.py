@@ -49,6 +49,10 @@ class Terminal:
         if text:
             self._console.print(text.rstrip("\n"), markup=False)
 
+    def waiting(self, text: str) -> None:
+        """Shows it in place of the three lines."""
+        self._live.update(Text(text, style="yellow"), refresh=True)
+
     def close(self) -> None:
         """Takes the lines away."""
         self._live.stop()

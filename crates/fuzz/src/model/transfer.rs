@@ -317,6 +317,7 @@ impl Transfer {
             encrypt: true,
             fresh: !self.offers,
             sample_every_ns: MIN_SAMPLE_NS,
+            patience_ns: 0,
             plan: StreamPlan {
                 congestion_control: None,
                 streams: self.streams,

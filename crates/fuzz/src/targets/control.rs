@@ -103,6 +103,7 @@ fn job(input: &mut Input<'_>) -> Job {
             0..=200 => 100_000_000,
             _ => input.u64(),
         },
+        patience_ns: 300_000_000_000,
         plan: StreamPlan {
             congestion_control: option(input, text),
             streams: u16::from(input.byte()),

@@ -18,6 +18,7 @@ fn fields_come_from_their_offsets() {
     let info = Info::parse(&numbered(248)).unwrap();
     assert_eq!(info.rtt, Some(Duration::from_micros(68)));
     assert_eq!(info.min_rtt, Some(Duration::from_micros(148)));
+    assert_eq!(info.heard_ago, Duration::from_millis(52));
     assert_eq!(info.cwnd_segments, 80);
     assert_eq!(info.ssthresh_segments, Some(76));
     assert_eq!(info.retransmissions, 100);

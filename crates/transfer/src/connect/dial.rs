@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use howdah_tcp::{Patience, SocketPlan, connect_first};
+use howdah_tcp::{Patience, SocketPlan, connect_again, connect_first};
 use howdah_wire::Connection;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
@@ -22,12 +22,15 @@ use crate::tls::Connector;
 
 /// How long a far end's port may still be closed after its greeting.
 const OPENS_WITHIN: Duration = Duration::from_secs(2);
-/// A stream whose connections break is given up when none of them has brought anything for this long.
+/// A stream whose connections break is given up when none of them has brought anything for this long, although
+/// the far end is there and answers; while the path is out, it is given up with the patience of the job.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(30);
 /// The pause before a broken connection is replaced. What ended the far end is known by then, mostly.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause between two tries; each is twice as long as the one before.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// The time between two SYNs to a host that does not answer.
+const ANOTHER_AFTER: Duration = Duration::from_secs(1);
 
 /// Where the streams of a job are dialled, and how.
 pub struct Dialling {
@@ -51,66 +54,112 @@ pub fn keep_up(
     stream: u16,
     work: &Work,
 ) -> Result<(), TransferError> {
-    let mut trouble = Trouble::new(Instant::now());
-    for incarnation in 0..=u16::MAX {
+    let patience = Duration::from_nanos(context.job.patience_ns);
+    let mut trouble = Trouble::new(patience, Instant::now());
+    let mut incarnation = 0_u16;
+    loop {
         let connection = Connection {
             stream,
             incarnation,
         };
-        let mut lasted = Duration::ZERO;
-        let outcome = attempt(context, dialling, connection, work, &mut lasted);
+        let mut reached = Reached::Nobody;
+        let outcome = attempt(context, dialling, connection, work, &mut reached);
         let Err(TransferError::Lost(why)) = outcome else {
             return outcome;
         };
         if context.abort.stopping() {
             return Err(TransferError::Cancelled);
         }
+        if let Reached::Far(_) = reached {
+            let next = incarnation.checked_add(1);
+            incarnation = next.ok_or_else(|| {
+                TransferError::Stream("data stream: it broke too often".to_owned())
+            })?;
+        }
         let taken = context.connections.taken(stream);
-        let Some(pause) = trouble.pause(taken, lasted, Instant::now()) else {
-            return Err(TransferError::Stream(format!(
-                "{why}; {} s of new connections brought nothing; check the network between the ends, \
-                 then run the same command again to go on",
-                GIVE_UP_AFTER.as_secs()
-            )));
-        };
+        let there = context.path.in_touch();
+        let pause = trouble.pause(taken, reached, there, Instant::now());
+        let pause = pause.map_err(|after| gave_up(&why, after))?;
         thread::sleep(pause);
         if context.abort.settled() {
             return Ok(());
         }
     }
-    Err(TransferError::Stream(
-        "data stream: it broke too often".to_owned(),
+}
+
+fn gave_up(why: &str, after: Duration) -> TransferError {
+    let tried = match after.as_secs() {
+        0 => "and there is no patience for another connection".to_owned(),
+        seconds => format!("{seconds} s of new connections brought nothing"),
+    };
+    TransferError::Stream(format!(
+        "{why}; {tried}; check the network between the ends, then run the same command again to go on"
     ))
+}
+
+/// Whom an attempt has reached.
+#[derive(Debug, Clone, Copy)]
+enum Reached {
+    /// Nobody answered.
+    Nobody,
+    /// The far host, which refused.
+    Closed,
+    /// The far end; the connection lasted so long.
+    Far(Duration),
 }
 
 /// How long a stream has brought nothing.
 struct Trouble {
+    patience: Duration,
     taken: u64,
     since: Instant,
+    before: Instant,
+    /// The part of it in which the far end was there and answered.
+    fruitless: Duration,
     pause: Duration,
 }
 
 impl Trouble {
-    fn new(now: Instant) -> Self {
+    fn new(patience: Duration, now: Instant) -> Self {
         Self {
+            patience,
             taken: 0,
             since: now,
+            before: now,
+            fruitless: Duration::ZERO,
             pause: FIRST_PAUSE,
         }
     }
 
-    /// The pause after a connection that `lasted` so long broke at `now`, when `taken` pieces have been taken
-    /// in all; `None` if it is time to give up.
-    fn pause(&mut self, taken: u64, lasted: Duration, now: Instant) -> Option<Duration> {
-        if taken > self.taken || lasted > GIVE_UP_AFTER || self.pause == FIRST_PAUSE {
+    /// The pause after an attempt that has `reached` somebody and ended at `now`, when `taken` pieces have been
+    /// taken in all and the far end itself is `there`. When it is time to give up, after how long.
+    fn pause(
+        &mut self,
+        taken: u64,
+        reached: Reached,
+        there: bool,
+        now: Instant,
+    ) -> Result<Duration, Duration> {
+        let lasted = matches!(reached, Reached::Far(lasted) if lasted > GIVE_UP_AFTER);
+        if taken > self.taken || lasted || self.pause == FIRST_PAUSE {
             *self = Self {
                 taken,
-                ..Self::new(now)
+                ..Self::new(self.patience, now)
             };
         }
+        if there && !matches!(reached, Reached::Nobody) {
+            self.fruitless += now.duration_since(self.before);
+        }
+        self.before = now;
         let pause = self.pause;
         self.pause = (2 * pause).min(LONGEST_PAUSE);
-        (now.duration_since(self.since) < GIVE_UP_AFTER).then_some(pause)
+        if now.duration_since(self.since) >= self.patience {
+            return Err(self.patience);
+        }
+        match self.fruitless < GIVE_UP_AFTER {
+            true => Ok(pause),
+            false => Err(GIVE_UP_AFTER),
+        }
     }
 }
 
@@ -119,9 +168,9 @@ fn attempt(
     dialling: &Dialling,
     connection: Connection,
     work: &Work,
-    lasted: &mut Duration,
+    reached: &mut Reached,
 ) -> Result<(), TransferError> {
-    let opened = connect(context, dialling, connection);
+    let opened = connect(context, dialling, connection, reached);
     let again = connection.incarnation > 0;
     let mut stream = match opened {
         // The first time it may be a firewall; later it is what broke the connection before.
@@ -133,7 +182,7 @@ fn attempt(
     }
     let since = Instant::now();
     let outcome = run(context, connection, &mut *stream, work);
-    *lasted = since.elapsed();
+    *reached = Reached::Far(since.elapsed());
     outcome
 }
 
@@ -141,8 +190,10 @@ fn connect(
     context: &Context,
     dialling: &Dialling,
     connection: Connection,
+    reached: &mut Reached,
 ) -> Result<Box<dyn Stream>, TransferError> {
-    let socket = connect_to(context, dialling)?;
+    let again = connection.incarnation > 0;
+    let socket = connect_to(context, dialling, again, reached)?;
     context.connections.claim(connection);
     context.abort.register(connection, duplicate(&socket)?);
     let greeting = stream_hello(&dialling.token, connection).encode();
@@ -163,21 +214,39 @@ fn connect(
 
 /// Connects. The far end opens its port when it has this end's greeting, which may be on its way
 /// still, so a port that is closed is tried again for a moment.
-fn connect_to(context: &Context, dialling: &Dialling) -> Result<TcpStream, TransferError> {
+fn connect_to(
+    context: &Context,
+    dialling: &Dialling,
+    again: bool,
+    reached: &mut Reached,
+) -> Result<TcpStream, TransferError> {
+    let Dialling {
+        addresses, plan, ..
+    } = dialling;
     let patience = Patience {
         timeout: SETUP_TIMEOUT,
         stop: context.abort.flag(),
     };
     let until = Instant::now() + OPENS_WITHIN;
     loop {
-        match connect_first(&dialling.addresses, &dialling.plan, patience) {
-            Ok(socket) => return Ok(socket),
+        let connected = match again {
+            false => connect_first(addresses, plan, patience),
+            true => connect_again(addresses, plan, patience, ANOTHER_AFTER),
+        };
+        match connected {
+            Ok(socket) => {
+                *reached = Reached::Far(Duration::ZERO);
+                context.path.heard(Instant::now());
+                return Ok(socket);
+            }
             Err(howdah_tcp::Error::Connect { source, .. })
                 if source.kind() == ErrorKind::ConnectionRefused
                     && Instant::now() < until
                     && !context.abort.stopping()
                     && !context.abort.settled() =>
             {
+                *reached = Reached::Closed;
+                context.path.heard(Instant::now());
                 thread::sleep(TRY_AGAIN_AFTER);
             }
             Err(error) => return Err(TransferError::Stream(format!("data stream: {error}"))),
@@ -206,28 +275,64 @@ fn send_with_more(socket: &TcpStream, bytes: &[u8]) -> Result<(), StreamError> {
 mod tests {
     use super::*;
 
+    const PATIENCE: Duration = Duration::from_secs(300);
+
+    /// After how long it gives up on attempts that take `each`, and the pauses before.
+    fn gives_up(
+        patience: Duration,
+        each: Duration,
+        reached: Reached,
+        there: bool,
+    ) -> (Duration, Vec<Duration>) {
+        let broke = Instant::now() + 10 * PATIENCE;
+        let mut trouble = Trouble::new(patience, broke - 10 * PATIENCE);
+        let mut now = broke;
+        let mut pauses = Vec::new();
+        while let Ok(pause) = trouble.pause(5, reached, there, now) {
+            pauses.push(pause);
+            now += pause + each;
+        }
+        (now - broke, pauses)
+    }
+
     #[test]
     fn who_brings_nothing_is_given_up_and_who_brings_something_is_not() {
-        let start = Instant::now();
-        let mut trouble = Trouble::new(start);
-        let mut now = start + 10 * GIVE_UP_AFTER;
-        let broke = now;
-        let mut pauses = Vec::new();
-        while let Some(pause) = trouble.pause(5, Duration::ZERO, now) {
-            pauses.push(pause);
-            now += pause;
+        let instant = Duration::ZERO;
+        for reached in [Reached::Far(instant), Reached::Closed] {
+            let (after, pauses) = gives_up(PATIENCE, instant, reached, true);
+            assert!((GIVE_UP_AFTER..GIVE_UP_AFTER + LONGEST_PAUSE).contains(&after));
+            assert_eq!(pauses[..3], [1, 2, 4].map(|times| times * FIRST_PAUSE));
+            assert!(pauses.iter().all(|pause| *pause <= LONGEST_PAUSE));
         }
-        assert!(now - broke >= GIVE_UP_AFTER && now - broke < GIVE_UP_AFTER + LONGEST_PAUSE);
-        assert_eq!(pauses[..3], [1, 2, 4].map(|times| times * FIRST_PAUSE));
-        assert!(pauses.iter().all(|pause| *pause <= LONGEST_PAUSE));
-        let mut trouble = Trouble::new(start);
+        let start = Instant::now();
+        let mut trouble = Trouble::new(PATIENCE, start);
         for number in 0..1000 {
             let (taken, lasted) = match number {
                 ..500 => (number, Duration::ZERO),
                 _ => (499, 2 * GIVE_UP_AFTER),
             };
             let now = start + GIVE_UP_AFTER * u32::try_from(number).unwrap();
-            assert_eq!(trouble.pause(taken, lasted, now), Some(FIRST_PAUSE));
+            let pause = trouble.pause(taken, Reached::Far(lasted), true, now);
+            assert_eq!(pause, Ok(FIRST_PAUSE));
         }
+    }
+
+    #[test]
+    fn a_path_that_is_out_is_tried_for_the_patience_and_no_longer() {
+        let fifteen = Duration::from_secs(15);
+        for (reached, there) in [
+            (Reached::Nobody, true),
+            (Reached::Nobody, false),
+            // The control channel comes back later than the path.
+            (Reached::Closed, false),
+        ] {
+            for patience in [PATIENCE, Duration::from_secs(20)] {
+                let (after, _) = gives_up(patience, fifteen, reached, there);
+                let most = patience + fifteen + LONGEST_PAUSE;
+                assert!((patience..most).contains(&after), "{after:?} {reached:?}");
+            }
+        }
+        let (after, pauses) = gives_up(Duration::ZERO, fifteen, Reached::Far(fifteen), true);
+        assert_eq!((after, pauses), (Duration::ZERO, Vec::new()));
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use howdah_tcp::{Bound, Settings, SocketPlan, bind, bind_within, tune_again};
+use howdah_tcp::{Bound, Info, Settings, SocketPlan, bind, bind_within, tune_again};
 use howdah_wire::{Connection, Direction, Side, StreamPlan};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -42,11 +42,11 @@ const MAX_HANDSHAKES: usize = 16;
 /// The pause before something is tried again.
 pub(crate) const TRY_AGAIN_AFTER: Duration = Duration::from_millis(10);
 /// A connection on which nothing comes is asked after this time,
-const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(10);
-/// as often as this,
-const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(5);
+const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(2);
+/// as often as this and more than one round trip apart,
+const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(1);
 /// and has gone after so many questions without an answer.
-const KEEP_ALIVE_TIMES: u32 = 4;
+const KEEP_ALIVE_TIMES: u32 = 3;
 /// The window scale is chosen before the job, and its buffer, are known (RFC 7323 §2.3): by the
 /// listener's buffer, for which this is enough (see [`tune_again`]),
 const LISTENER_BUFFER_BYTES: u64 = 1 << 29;
@@ -210,12 +210,14 @@ pub(crate) fn run(
 }
 
 /// Has the kernel ask now and then whether the other end of a connection is there, on which this end may
-/// have nothing to say for long.
+/// have nothing to say for long. So one that only receives also sees that the path is out.
 fn keep_alive(socket: BorrowedFd<'_>) {
+    let round_trip = Info::read(socket).ok().and_then(|info| info.rtt);
+    let every = KEEP_ALIVE_EVERY + Duration::from_secs(round_trip.unwrap_or_default().as_secs());
     // A socket that refuses goes without.
     let _ = sockopt::set_socket_keepalive(socket, true)
         .and_then(|()| sockopt::set_tcp_keepidle(socket, KEEP_ALIVE_AFTER))
-        .and_then(|()| sockopt::set_tcp_keepintvl(socket, KEEP_ALIVE_EVERY))
+        .and_then(|()| sockopt::set_tcp_keepintvl(socket, every))
         .and_then(|()| sockopt::set_tcp_keepcnt(socket, KEEP_ALIVE_TIMES));
 }
 

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use howdah_wire::{Finished, Job, Message, Scanned, Side, TreePath};
+use howdah_tcp::Info;
+use howdah_wire::{Connection, Finished, Job, Message, Scanned, Side, TreePath};
 
 use crate::connect::connections::Connections;
 use crate::end::abort::{Abort, lock};
@@ -18,6 +19,7 @@ use crate::end::naming::Naming;
 use crate::end::tuning::Tuning;
 use crate::error::TransferError;
 use crate::session::control::{Control, Event};
+use crate::session::reachability::{Reachability, Ridden};
 use crate::session::steer::Changes;
 
 /// One end of one transfer.
@@ -30,8 +32,10 @@ pub struct Context {
     pub control: Control,
     /// To the thread that runs this end.
     pub events: SyncSender<Event>,
-    /// How long the other end may do nothing.
+    /// How long the other end may be there and do nothing.
     pub patience: Duration,
+    /// Whether its host can be reached.
+    pub path: Reachability,
     /// Stops this end.
     pub abort: Arc<Abort>,
     /// How far it has come.
@@ -58,7 +62,9 @@ impl Context {
         abort: Arc<Abort>,
         board: Arc<Board>,
     ) -> Arc<Self> {
+        let path_patience = Duration::from_nanos(job.patience_ns);
         Arc::new(Self {
+            path: Reachability::new(side, path_patience, Instant::now()),
             connections: Connections::new(job.plan.streams),
             side,
             job,
@@ -91,6 +97,42 @@ impl Context {
             drop(threads);
             thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    /// Looks whether the other host answers on the connections there are, and ends those of a path that is out:
+    /// its kernel would try them again late, and the near end dials others.
+    ///
+    /// # Errors
+    /// As [`Reachability::look`].
+    pub fn look_at_path(&self, now: Instant) -> Result<(), TransferError> {
+        let mut round_trip = Duration::ZERO;
+        let mut open: Vec<(Connection, Duration)> = Vec::new();
+        self.abort.each(|socket| {
+            if socket.open
+                && let Ok(info) = Info::read(socket)
+            {
+                round_trip = round_trip.max(info.rtt.unwrap_or_default());
+                open.push((socket.connection, info.heard_ago));
+            }
+        });
+        if let Some(at) = open
+            .iter()
+            .filter_map(|(_, ago)| now.checked_sub(*ago))
+            .max()
+        {
+            self.path.heard(at);
+        }
+        let ridden = self.path.look(round_trip, now)?;
+        if let Some(out_for) = ridden.out_for {
+            for (connection, ago) in open {
+                // One that has just been made has its time.
+                if ago > out_for / 2 {
+                    self.abort.hang_up(connection);
+                }
+            }
+        }
+        lock(&self.board.notes).ridden = ridden;
+        Ok(())
     }
 
     /// Notes the digests of files that are complete.
@@ -190,12 +232,16 @@ pub struct Notes {
     pub skipped: Scanned,
     /// Whether the destination is a folder that sources land in by their names.
     pub into_folder: bool,
+    /// Whether that has been decided, by the receiver.
+    pub accepted: bool,
     /// A file being moved: its source and path.
     pub current: Option<(u16, TreePath)>,
     /// Data streams open.
     pub streams: u16,
     /// Connections of data streams that broke and were replaced; known to the near end.
     pub replaced: u64,
+    /// What the path was out for.
+    pub ridden: Ridden,
     /// Segments sent again, all streams.
     pub retransmissions: u64,
     /// Mean round trip of the streams that carry something.

@@ -194,7 +194,7 @@ impl Hearing {
         let mut frames = FrameReader::new();
         let mut buffer = vec![0; READ_BYTES];
         let lost = |error: Errno| {
-            TransferError::Here(format!(
+            TransferError::Gone(format!(
                 "the control channel broke: {}",
                 io::Error::from(error)
             ))

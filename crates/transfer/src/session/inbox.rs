@@ -8,10 +8,9 @@ use howdah_wire::{Message, Side, Steered, printable_within};
 
 use crate::error::TransferError;
 use crate::session::control::Event;
+use crate::session::reachability::Reachability;
 use crate::session::steer::Wish;
 
-/// Both ends speak at least every few seconds, however busy; after this much silence the other one is gone.
-const MAX_SILENCE: Duration = Duration::from_secs(60);
 /// A broken data stream is often the first sign of an end that has failed. Its own words, on the
 /// control channel, get this long to arrive.
 const GRACE: Duration = Duration::from_millis(400);
@@ -33,19 +32,19 @@ pub enum Input {
 pub struct Inbox<'a> {
     events: &'a Receiver<Event>,
     side: Side,
+    path: &'a Reachability,
     broken: Option<(TransferError, Instant)>,
-    heard: Instant,
     finished: bool,
 }
 
 impl<'a> Inbox<'a> {
-    /// An inbox over the events of the `side` end.
-    pub fn new(events: &'a Receiver<Event>, side: Side) -> Self {
+    /// An inbox over the events of the `side` end; `path` hears of each message.
+    pub fn new(events: &'a Receiver<Event>, side: Side, path: &'a Reachability) -> Self {
         Self {
             events,
             side,
+            path,
             broken: None,
-            heard: Instant::now(),
             finished: false,
         }
     }
@@ -53,7 +52,7 @@ impl<'a> Inbox<'a> {
     /// The next input; `None` after `timeout` without one.
     ///
     /// # Errors
-    /// Whatever ends the transfer: the peer's failure or silence, this end's, the user's will.
+    /// Whatever ends the transfer: the peer's failure, this end's, the user's will.
     pub fn next(&mut self, timeout: Duration) -> Result<Option<Input>, TransferError> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -75,13 +74,6 @@ impl<'a> Inbox<'a> {
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(TransferError::Cancelled),
-                // Only now: this end may have been slow itself, and what came meanwhile was waiting.
-                Err(RecvTimeoutError::Timeout) if self.heard.elapsed() > MAX_SILENCE => {
-                    return Err(TransferError::Here(format!(
-                        "the other end has said nothing for {} s; check the network between them",
-                        MAX_SILENCE.as_secs()
-                    )));
-                }
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -107,7 +99,7 @@ impl<'a> Inbox<'a> {
                 {
                     *reason = self.peer_error(reason).to_string();
                 }
-                self.heard = Instant::now();
+                self.path.word(Instant::now());
                 self.finished |= matches!(message, Message::Finished(_));
                 Ok(match message {
                     Message::Alive => None,
@@ -124,7 +116,7 @@ impl<'a> Inbox<'a> {
             Event::Failed(error) | Event::Stop(error) | Event::Closed(Some(error)) => Err(error),
             // It has said all; what is left to do is done at this end.
             Event::Closed(None) if self.finished => Ok(None),
-            Event::Closed(None) => Err(TransferError::Here(match self.side {
+            Event::Closed(None) => Err(TransferError::Gone(match self.side {
                 Side::Near => "the far end has gone before the transfer ended; its ssh connection \
                                closed or it was killed; run the same command again to go on"
                     .to_owned(),
@@ -148,10 +140,15 @@ mod tests {
     use super::*;
     use std::sync::mpsc::channel;
 
+    fn path() -> Reachability {
+        Reachability::new(Side::Near, Duration::ZERO, Instant::now())
+    }
+
     #[test]
     fn a_broken_stream_waits_for_a_better_reason() {
         let (send, events) = channel();
-        let mut inbox = Inbox::new(&events, Side::Near);
+        let path = path();
+        let mut inbox = Inbox::new(&events, Side::Near, &path);
         send.send(Event::Failed(TransferError::Stream("reset".into())))
             .unwrap();
         send.send(Event::Message(Message::Failed("disk full".into())))
@@ -163,7 +160,8 @@ mod tests {
     #[test]
     fn a_broken_stream_is_the_reason_if_no_other_comes() {
         let (send, events) = channel();
-        let mut inbox = Inbox::new(&events, Side::Near);
+        let path = path();
+        let mut inbox = Inbox::new(&events, Side::Near, &path);
         send.send(Event::Failed(TransferError::Stream("reset".into())))
             .unwrap();
         let error = inbox.next(Duration::from_secs(5)).unwrap_err();
@@ -173,7 +171,8 @@ mod tests {
     #[test]
     fn words_of_the_peer_are_one_line_of_bounded_length() {
         let (send, events) = channel();
-        let mut inbox = Inbox::new(&events, Side::Near);
+        let path = path();
+        let mut inbox = Inbox::new(&events, Side::Near, &path);
         let mut said = |text: String| {
             send.send(Event::Message(Message::Warning(text))).unwrap();
             match inbox.next(Duration::from_secs(5)).unwrap() {
@@ -188,23 +187,42 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_a_failure_but_not_of_who_had_no_time_to_listen() {
+    fn each_word_shows_that_the_other_end_is_there() {
         let (send, events) = channel();
-        let mut inbox = Inbox::new(&events, Side::Near);
-        inbox.heard -= MAX_SILENCE + Duration::from_secs(1);
-        let late = Message::Warning("late".into());
-        send.send(Event::Message(late)).unwrap();
-        assert!(inbox.next(Duration::ZERO).unwrap().is_some());
+        let (path, start) = (path(), Instant::now());
+        let mut inbox = Inbox::new(&events, Side::Near, &path);
+        for second in 1..14 {
+            path.look(Duration::ZERO, start + Duration::from_secs(second))
+                .unwrap();
+        }
+        assert!(!path.in_touch());
+        send.send(Event::Message(Message::Alive)).unwrap();
         assert!(inbox.next(Duration::ZERO).unwrap().is_none());
-        inbox.heard -= MAX_SILENCE + Duration::from_secs(1);
-        let error = inbox.next(Duration::ZERO).unwrap_err().to_string();
-        assert!(error.contains("has said nothing for 60 s"), "{error}");
+        path.look(Duration::ZERO, start + Duration::from_secs(14))
+            .unwrap();
+        assert!(path.in_touch());
+    }
+
+    #[test]
+    fn an_end_that_has_gone_may_be_dialled_again_and_one_that_failed_may_not() {
+        let (send, events) = channel();
+        let path = path();
+        let mut inbox = Inbox::new(&events, Side::Near, &path);
+        let mut ended = |event| {
+            send.send(event).unwrap();
+            inbox.next(Duration::from_secs(5)).unwrap_err()
+        };
+        assert!(ended(Event::Closed(None)).lost_connection(true));
+        let failed = Event::Message(Message::Failed("disk full".into()));
+        assert!(!ended(failed).lost_connection(true));
+        assert!(!ended(Event::Message(Message::Cancel)).lost_connection(true));
     }
 
     #[test]
     fn quiet_is_no_failure() {
         let (_send, events) = channel();
-        let mut inbox = Inbox::new(&events, Side::Near);
+        let path = path();
+        let mut inbox = Inbox::new(&events, Side::Near, &path);
         assert!(inbox.next(Duration::from_millis(5)).unwrap().is_none());
     }
 }

@@ -3,7 +3,8 @@
 //! Words keep the control channel open (`inbox`), but not the transfer: an end that says only that it
 //! is there would hold the other one for ever. Counted are payload, acknowledgements of the kernel,
 //! answers, and the other end's account as far as it can be true. Time in which this end has work of
-//! its own is not held against the other one.
+//! its own is not held against the other one, nor time in which it is not known to be there at all: an outage of
+//! the path is judged by `reachability`.
 
 use std::time::{Duration, Instant};
 
@@ -53,11 +54,18 @@ impl Liveness {
         }
     }
 
-    /// Takes a look. `evidence` is a number that changes with each step that the other end has made.
+    /// Takes a look. `evidence` is a number that changes with each step that the other end has made;
+    /// `there` says whether it is known to be there.
     ///
     /// # Errors
     /// When the other end owes a step and has made none for too long.
-    pub fn look(&mut self, evidence: u64, owed: Owed, now: Instant) -> Result<(), TransferError> {
+    pub fn look(
+        &mut self,
+        evidence: u64,
+        owed: Owed,
+        there: bool,
+        now: Instant,
+    ) -> Result<(), TransferError> {
         let since = now.saturating_duration_since(self.looked).min(LONGEST_LOOK);
         self.looked = now;
         if evidence != self.evidence {
@@ -73,7 +81,7 @@ impl Liveness {
             Owed::Step(step) => (step, self.patience),
             Owed::LastStep(step) => (step, self.patience.max(LAST_PATIENCE)),
         };
-        self.idle += since;
+        self.idle += if there { since } else { Duration::ZERO };
         if self.idle <= patience {
             return Ok(());
         }
@@ -109,7 +117,7 @@ mod tests {
         let mut liveness = Liveness::new(side, patience, start);
         (1..most).find_map(|second| {
             let (evidence, owed) = seen(second);
-            let looked = liveness.look(evidence, owed, start + Duration::from_secs(second));
+            let looked = liveness.look(evidence, owed, true, start + Duration::from_secs(second));
             looked.err().map(|error| (second, error.to_string()))
         })
     }
@@ -136,12 +144,26 @@ mod tests {
     }
 
     #[test]
+    fn only_time_in_which_the_other_end_is_there_counts() {
+        let start = Instant::now();
+        let mut liveness = Liveness::new(Side::Near, NEAR_PATIENCE, start);
+        let mut looks = |seconds: std::ops::Range<u64>, there| {
+            seconds
+                .map(Duration::from_secs)
+                .find_map(|second| liveness.look(0, STEP, there, start + second).err())
+        };
+        assert_eq!(looks(1..80, true), None);
+        assert_eq!(looks(80..600, false), None);
+        assert!(looks(600..605, true).is_some());
+    }
+
+    #[test]
     fn a_pause_of_this_host_is_not_held_against_the_other_end() {
         let start = Instant::now();
         let mut liveness = Liveness::new(Side::Near, NEAR_PATIENCE, start);
         for hour in 1..10 {
             let now = start + Duration::from_secs(3600 * hour);
-            liveness.look(0, STEP, now).unwrap();
+            liveness.look(0, STEP, true, now).unwrap();
         }
     }
 }

@@ -2,13 +2,15 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use howdah_wire::limits::{
-    MAX_MEMORY_NS, MAX_SAMPLE_NS, MAX_SOURCES, MAX_STREAMS, MAX_TEXT_BYTES, MIN_SAMPLE_NS,
+    MAX_MEMORY_NS, MAX_PATIENCE_NS, MAX_SAMPLE_NS, MAX_SOURCES, MAX_STREAMS, MAX_TEXT_BYTES,
+    MIN_SAMPLE_NS,
 };
 use howdah_wire::{
     Direction, FarHello, Hello, Job, Memory, Message, Sample, Side, encode, printable_within,
@@ -248,6 +250,17 @@ impl Session {
             None => Err(TransferError::Here("the transfer has not ended".to_owned())),
         }
     }
+
+    /// Whether the transfer has ended because the connection to the far end was lost.
+    pub fn lost_connection(&self) -> bool {
+        let state = lock(&self.shared.state);
+        let board = state.running.as_ref().map(|(_, board)| board);
+        let moved = board.is_some_and(|board| board.bytes.load(Ordering::Relaxed) > 0);
+        match &state.ended {
+            Some((_, Err(error))) => error.lost_connection(moved),
+            _ => false,
+        }
+    }
 }
 
 impl Drop for Session {
@@ -306,6 +319,13 @@ fn check(job: &Job) -> Result<(), TransferError> {
             seconds(job.sample_every_ns),
             seconds(MIN_SAMPLE_NS),
             seconds(MAX_SAMPLE_NS)
+        )));
+    }
+    if job.patience_ns > MAX_PATIENCE_NS {
+        return Err(TransferError::Here(format!(
+            "patience for {} s: use 0 to {} s",
+            seconds(job.patience_ns),
+            seconds(MAX_PATIENCE_NS)
         )));
     }
     Ok(())

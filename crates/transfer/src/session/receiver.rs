@@ -30,6 +30,8 @@ use crate::tree::target::Targets;
 
 /// Between two words on how much has arrived.
 const PROGRESS_EVERY: Duration = Duration::from_millis(150);
+/// Between two looks at the sockets.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What the receiving end knows when all is done.
 pub struct Received {
@@ -63,7 +65,11 @@ pub fn run(
         Placement::new(targets.each),
         job.plan.streams,
     ));
-    lock(&context.board.notes).into_folder = targets.into_folder;
+    {
+        let mut notes = lock(&context.board.notes);
+        notes.into_folder = targets.into_folder;
+        notes.accepted = true;
+    }
     if job.direction == Direction::Push {
         let fresh = targets.fresh && !job.dry_run;
         context.control.say(Message::Accept {
@@ -89,7 +95,7 @@ pub fn run(
     let mut run = Run {
         context,
         receiving,
-        inbox: Inbox::new(events, context.side),
+        inbox: Inbox::new(events, context.side, &context.path),
         sampled,
         in_place: false,
         all_offered: false,
@@ -99,6 +105,7 @@ pub fn run(
         listed: Listing::default(),
         liveness: Liveness::new(context.side, context.patience, Instant::now()),
         offered: 0,
+        look_at: Instant::now(),
         reported: Progress::default(),
     };
     let outcome = run.until_finished(mark);
@@ -127,6 +134,7 @@ struct Run<'a> {
     liveness: Liveness,
     /// Files that were offered.
     offered: u64,
+    look_at: Instant,
 }
 
 impl Run<'_> {
@@ -200,9 +208,15 @@ impl Run<'_> {
     }
 
     fn step(&mut self, timeout: Duration) -> Result<(), TransferError> {
+        let now = Instant::now();
+        if now >= self.look_at {
+            self.context.look_at_path(now)?;
+            self.look_at = now + LOOK_EVERY;
+        }
+        let there = self.context.path.in_touch();
         self.liveness
-            .look(self.evidence(), self.owed(), Instant::now())?;
-        match self.inbox.next(timeout)? {
+            .look(self.evidence(), self.owed(), there, now)?;
+        match self.inbox.next(timeout.min(LOOK_EVERY))? {
             Some(Input::Message(message)) => self.hear(message),
             Some(Input::InPlace) => {
                 self.in_place = true;

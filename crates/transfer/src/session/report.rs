@@ -54,6 +54,13 @@ struct JobJson {
     data_address: Option<String>,
     digests: Option<Base64>,
     sample_every_s: f64,
+    #[serde(default = "usual_patience_s")]
+    patience_s: f64,
+}
+
+/// What is waited for a path that is out unless the user says otherwise: five minutes.
+fn usual_patience_s() -> f64 {
+    300.0
 }
 
 /// A job as Python asks for it.
@@ -111,6 +118,7 @@ pub fn read_job(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
         encrypt: job.encrypt,
         fresh: false,
         sample_every_ns: nanoseconds(job.sample_every_s)?,
+        patience_ns: nanoseconds(job.patience_s)?,
         plan,
     };
     Ok(Asked {
@@ -236,6 +244,11 @@ pub fn progress(
         files_skipped: u64,
         bytes_skipped: u64,
         streams: u16,
+        connections_replaced: u64,
+        unanswered_s: Option<f64>,
+        into_folder: Option<bool>,
+        outages: u64,
+        outage_s: f64,
         retransmissions: u64,
         rtt_s: Option<f64>,
         acked_bytes: Vec<u64>,
@@ -268,6 +281,11 @@ pub fn progress(
         files_skipped: notes.skipped.files,
         bytes_skipped: notes.skipped.bytes,
         streams: notes.streams,
+        connections_replaced: notes.replaced,
+        unanswered_s: notes.ridden.out_for.map(|time| time.as_secs_f64()),
+        into_folder: notes.accepted.then_some(notes.into_folder),
+        outages: notes.ridden.outages,
+        outage_s: notes.ridden.all.as_secs_f64(),
         retransmissions: notes.retransmissions,
         rtt_s: notes.rtt.map(|rtt| rtt.as_secs_f64()),
         acked_bytes: by_stream(&notes.acked),
@@ -356,6 +374,8 @@ struct OutcomeJson<'a> {
     moving_s: Option<f64>,
     encrypted: bool,
     connections_replaced: u64,
+    outages: u64,
+    outage_s: f64,
     congestion_control: Option<String>,
     streams: Vec<StreamJson>,
     samples: Vec<SampleJson>,
@@ -402,6 +422,8 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         moving_s: first.map(|&first| account.verified.duration_since(first).as_secs_f64()),
         encrypted: job.encrypt,
         connections_replaced: notes.replaced,
+        outages: notes.ridden.outages,
+        outage_s: notes.ridden.all.as_secs_f64(),
         congestion_control: in_use.and_then(control),
         streams,
         samples: trace.samples().map(sample).collect(),

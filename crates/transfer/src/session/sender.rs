@@ -82,7 +82,7 @@ pub fn run(
     let run = Run {
         context,
         sending,
-        inbox: Inbox::new(events, context.side),
+        inbox: Inbox::new(events, context.side, &context.path),
         liveness: Liveness::new(context.side, context.patience, Instant::now()),
         placed: 0,
         sampler: Sampler::new(context.board.started),
@@ -143,6 +143,7 @@ impl Run<'_> {
             if now >= sample_at {
                 let keep = now >= keep_at;
                 self.sample(keep);
+                self.context.look_at_path(now)?;
                 sample_at = now + look_every;
                 if keep {
                     keep_at = now + keep_every;
@@ -184,8 +185,9 @@ impl Run<'_> {
                 }
                 Some(Input::StreamDone | Input::InPlace) | None => {}
             }
+            let there = self.context.path.in_touch();
             self.liveness
-                .look(self.evidence(), self.owed(), Instant::now())?;
+                .look(self.evidence(), self.owed(), there, Instant::now())?;
         };
         let finished = Instant::now();
         self.context.abort.settle();
@@ -240,7 +242,10 @@ impl Run<'_> {
         let queue = &sending.queue;
         match message {
             Message::Accept { fresh, into_folder } => {
-                lock(&self.context.board.notes).into_folder = into_folder;
+                let mut notes = lock(&self.context.board.notes);
+                notes.into_folder = into_folder;
+                notes.accepted = true;
+                drop(notes);
                 queue.accept(fresh);
             }
             Message::Answer(answer) => queue.answer(&answer),

@@ -13,10 +13,16 @@ use crate::end::abort::Abort;
 /// Rounds of samples kept. When there are more, every other one goes and the interval doubles.
 const MAX_ROUNDS: usize = 20_000;
 
-/// A path is dead when it lets no acknowledgement through for this long. `TCP_USER_TIMEOUT` is of no
-/// use here: it counts a window that stays closed like silence (`tcp_probe_timer`, Linux 5.11), and
-/// a disk may take longer than this to write what it was given.
-const DEAD_AFTER: Duration = Duration::from_secs(30);
+/// A path is dead when it lets no acknowledgement through for this long beyond what timeouts of TCP
+/// explain. `TCP_USER_TIMEOUT` is of no use here: it counts a window that stays closed like silence
+/// (`tcp_probe_timer`, Linux 5.11), and a disk may take longer than this to write what it was given.
+const DEAD_AFTER: Duration = Duration::from_secs(2);
+/// Three timeouts in a row, each twice as long as the one before (RFC 6298 §5.5), take so many of the first.
+const EXPLAINED_TIMEOUTS: u32 = 1 + 2 + 4;
+/// The least that a timeout is above the round trip (`TCP_RTO_MIN`).
+const LEAST_TIMEOUT_MARGIN: Duration = Duration::from_millis(200);
+/// Between two samples at most this time counts. What is longer was this host's own pause.
+const LONGEST_LOOK: Duration = Duration::from_secs(1);
 
 /// What a socket may have unsent is at least what it sends in this time.
 const FED_FOR_MS: u64 = 20;
@@ -38,8 +44,8 @@ struct Seen {
     info: Info,
     before: Before,
     max_cwnd: u32,
-    /// When the receiver was last known to be there.
-    answered: Instant,
+    /// How long the receiver has acknowledged nothing that waits for it.
+    unanswered: Duration,
 }
 
 /// What the connections that a stream had before have come to.
@@ -85,8 +91,10 @@ impl Sampler {
 
     /// Connections whose path is dead.
     pub fn dead(&self) -> Vec<Connection> {
-        let silent = |seen: &Seen| seen.at.duration_since(seen.answered) > DEAD_AFTER;
-        let dead = |seen: &Seen| (seen.open && silent(seen)).then_some(seen.connection);
+        let dead = |seen: &Seen| {
+            let silent = seen.unanswered > DEAD_AFTER + explained(&seen.info);
+            (seen.open && silent).then_some(seen.connection)
+        };
         self.streams.values().filter_map(dead).collect()
     }
 
@@ -109,9 +117,11 @@ impl Sampler {
         let max_cwnd = known
             .map_or(0, |seen| seen.max_cwnd)
             .max(info.cwnd_segments);
-        let answered = match earlier {
-            Some(seen) if waits_for_an_answer(&info, &seen.info) => seen.answered,
-            _ => now,
+        let unanswered = match earlier {
+            Some(seen) if waits_for_an_answer(&info, &seen.info) => {
+                seen.unanswered + now.duration_since(seen.at).min(LONGEST_LOOK)
+            }
+            _ => Duration::ZERO,
         };
         let come = before.and(&info);
         let sample = Sample {
@@ -137,7 +147,7 @@ impl Sampler {
                 info,
                 before,
                 max_cwnd,
-                answered,
+                unanswered,
             },
         );
         sample
@@ -186,6 +196,12 @@ fn waits_for_an_answer(info: &Info, earlier: &Info) -> bool {
     info.unacked_segments > 0
         && info.bytes_acked == earlier.bytes_acked
         && info.send_window_bytes != Some(0)
+}
+
+/// For how long a few losses one after the other let nothing through (RFC 6298 §2).
+fn explained(info: &Info) -> Duration {
+    let margin = LEAST_TIMEOUT_MARGIN.max(info.rtt_var * 4);
+    (info.rtt.unwrap_or_default() + margin) * EXPLAINED_TIMEOUTS
 }
 
 /// Lets a fast socket take more unsent bytes, so that it does not run dry while its thread waits
@@ -328,15 +344,42 @@ mod tests {
                 sampler.one(connection(0), info, rtts, started + after);
                 !sampler.dead().is_empty()
             };
-            let second = Duration::from_secs(1);
-            assert!(!sample(info.clone(), Duration::ZERO));
-            assert!(!sample(info.clone(), DEAD_AFTER));
-            assert_eq!(sample(info.clone(), DEAD_AFTER + second), dead, "{info:?}");
+            let tenth = Duration::from_millis(100);
+            let limit = DEAD_AFTER + explained(&info);
+            let tenths = (limit.as_millis() / tenth.as_millis()) as u32;
+            for number in 0..=tenths {
+                assert!(!sample(info.clone(), tenth * number), "{number}: {info:?}");
+            }
+            assert_eq!(sample(info.clone(), tenth * (tenths + 1)), dead, "{info:?}");
             let acked = Info {
                 bytes_acked: info.bytes_acked + 1,
                 ..info.clone()
             };
-            assert!(!sample(acked, DEAD_AFTER + 2 * second));
+            assert!(!sample(acked, tenth * (tenths + 2)));
+        }
+    }
+
+    #[test]
+    fn a_longer_round_trip_explains_a_longer_silence_and_a_pause_of_this_host_is_none() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let silent = |rtt_ms| Info {
+            rtt: Some(Duration::from_millis(rtt_ms)),
+            rtt_var: Duration::ZERO,
+            unacked_segments: 3,
+            send_window_bytes: Some(1000),
+            ..Info::read(&socket).unwrap()
+        };
+        for (rtt_ms, step_ms, expected) in [(20, 100, 37), (366, 100, 61), (20, 3_600_000, 5)] {
+            let mut sampler = Sampler::new(Instant::now());
+            let mut looks = 0;
+            while sampler.dead().is_empty() {
+                let rtts = (Duration::ZERO, Duration::ZERO);
+                let at = sampler.started + looks * Duration::from_millis(step_ms);
+                sampler.one(connection(0), silent(rtt_ms), rtts, at);
+                looks += 1;
+            }
+            assert_eq!(looks, expected, "{rtt_ms} ms, every {step_ms} ms");
         }
     }
 
@@ -364,7 +407,7 @@ mod tests {
         for (incarnation, bytes, again) in [(0, 10, 1), (0, 20, 2), (1, 3, 0), (1, 4, 5), (4, 1, 1)]
         {
             let rtts = (Duration::ZERO, Duration::ZERO);
-            let after = started + DEAD_AFTER * (come.len() as u32);
+            let after = started + DEAD_AFTER / 2 * (come.len() as u32);
             let sample = sampler.one(connection(incarnation), info(bytes, again), rtts, after);
             come.push((sample.bytes_acked, sample.retransmissions));
             assert!(sampler.dead().is_empty());

@@ -246,6 +246,7 @@ mod tests {
             encrypt: true,
             fresh: false,
             sample_every_ns: 100_000_000,
+            patience_ns: 300_000_000_000,
             plan: StreamPlan {
                 congestion_control: None,
                 streams: 1,

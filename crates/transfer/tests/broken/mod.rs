@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -204,6 +204,66 @@ fn all_connections_may_break_at_once_and_memory_goes_on_too() {
             "{outcome}"
         );
     }
+}
+
+#[test]
+fn a_port_that_is_closed_for_a_while_is_waited_for_as_long_as_the_patience_lasts() {
+    for (direction, patience_s, closed_s) in
+        [("push", 300.0, 2), ("pull", 300.0, 2), ("push", 1.0, 60)]
+    {
+        let mut job = job(direction, &[], Path::new(""));
+        job["memory_bytes"] = json!(1_000_000_000_u64);
+        job["patience_s"] = json!(patience_s);
+        let proxy = Proxy::new(Cut::Reset, Vec::new());
+        let mut port = 0;
+        job["data_address"] = json!(ADDRESS.to_string());
+        let plan = json!({"streams": 4, "block_bytes": 1 << 20});
+        let ends = Ends::start_with(&job, &plan, |of_far| {
+            port = of_far;
+            proxy.serve(port);
+        });
+        ends.wait_for_bytes(100_000_000);
+        proxy.over.store(true, Ordering::Relaxed);
+        thread::sleep(Duration::from_millis(100));
+        proxy.cut_all();
+        let since = Instant::now();
+        while since.elapsed() < Duration::from_secs(closed_s) && !ends.session.wait(Duration::ZERO)
+        {
+            thread::sleep(Duration::from_millis(5));
+        }
+        if closed_s < 60 {
+            let proxy = Proxy::new(Cut::Reset, Vec::new());
+            proxy.serve(port);
+            let outcome = ends.result().unwrap();
+            assert_eq!(outcome["bytes"], 1_000_000_000_u64, "{direction}");
+            proxy.over.store(true, Ordering::Relaxed);
+        } else {
+            assert!(
+                since.elapsed() < Duration::from_secs(10),
+                "{:?}",
+                since.elapsed()
+            );
+            let error = ends.result().unwrap_err();
+            assert!(
+                error.contains("1 s of new connections brought nothing"),
+                "{error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn without_patience_a_connection_that_breaks_ends_the_copy() {
+    let mut job = job("push", &[], Path::new(""));
+    job["memory_bytes"] = json!(1_000_000_000_u64);
+    job["patience_s"] = json!(0.0);
+    let proxy = Proxy::new(Cut::Reset, vec![100 << 20; 4]);
+    let error = run_through(&proxy, &job).result().unwrap_err();
+    assert!(
+        error.contains("no patience for another connection"),
+        "{error}"
+    );
+    assert!(error.contains("same command again to go on"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,104 @@
+"""A copy whose connection to the far end was lost: when it begins again, and what its sessions come to.
+
+A data connection that breaks is the session's own affair (crates/transfer). Here is what remains: ssh, the
+far end or its host has gone. Files that are in place already are skipped by the next session.
+"""
+
+import msgspec
+
+from howdah.remote.messages import Progress
+from howdah.values.outcome import Outcome
+
+_FIRST_PAUSE_S = 1.0
+_LONGEST_PAUSE_S = 10.0
+_LASTS_S = 10.0
+"""A session that moved bytes and lasted so long begins the patience anew: one that fails at once does not."""
+
+
+class Patience:
+    """How long a copy has gone without a new byte, and how long it pauses before the next session."""
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._since_s: float | None = None
+        self._pause_s = _FIRST_PAUSE_S
+
+    def lost(self, began_s: float, moved_s: float | None, now_s: float) -> None:
+        """Notes that a session has ended, when it began, and when it moved its last byte, if it moved any."""
+        if moved_s is not None and moved_s - began_s >= _LASTS_S:
+            self._since_s, self._pause_s = moved_s, _FIRST_PAUSE_S
+        if self._since_s is None:
+            self._since_s = now_s
+
+    def left_s(self, now_s: float) -> float:
+        """The seconds left; 0 when it is time to give up."""
+        since_s = now_s if self._since_s is None else self._since_s
+        return max(0.0, self._patience_s - (now_s - since_s))
+
+    def pause_s(self) -> float:
+        """The next pause; each is twice as long as the one before."""
+        pause_s = self._pause_s
+        self._pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        return pause_s
+
+
+class Earlier:
+    """What the sessions before this one have done."""
+
+    def __init__(self) -> None:
+        self.restarts = 0
+        self._bytes = self._files = self._replaced = self._outages = self._retransmissions = 0
+        self._outage_s = 0.0
+
+    def add(self, last: Progress, unanswered_s: float) -> None:
+        """Adds a session as it was last seen, and the seconds without one that follow it."""
+        self.restarts += 1
+        self._bytes += last.bytes_done
+        self._files += last.files_done
+        self._replaced += last.connections_replaced
+        self._retransmissions += last.retransmissions
+        self._outages += last.outages
+        self._outage_s += last.outage_s + unanswered_s
+
+    def and_now(self, now: Progress, elapsed_s: float) -> Progress:
+        """The progress of all, ``elapsed_s`` after the first began."""
+        if not self.restarts:
+            return now
+        return msgspec.structs.replace(
+            now,
+            elapsed_s=elapsed_s,
+            bytes_done=self._bytes + now.bytes_done,
+            bytes_total=None if now.bytes_total is None else self._bytes + now.bytes_total,
+            files_done=self._files + now.files_done,
+            files_total=None if now.files_total is None else self._files + now.files_total,
+            files_skipped=max(0, now.files_skipped - self._files),
+            bytes_skipped=max(0, now.bytes_skipped - self._bytes),
+            connections_replaced=self._replaced + now.connections_replaced,
+            outages=self._outages + now.outages,
+            outage_s=self._outage_s + now.outage_s,
+            retransmissions=self._retransmissions + now.retransmissions,
+        )
+
+    def and_last(self, last: Outcome, before_s: float) -> Outcome:
+        """The outcome of all, of which the last session began ``before_s`` after the first."""
+        if not self.restarts:
+            return last
+        moving_s = last.moving_s
+        if moving_s is not None and last.setup_s is not None:
+            moving_s += before_s
+        samples = [msgspec.structs.replace(each, t_s=each.t_s + before_s) for each in last.samples]
+        return msgspec.structs.replace(
+            last,
+            bytes=self._bytes + last.bytes,
+            files=self._files + last.files,
+            files_skipped=max(0, last.files_skipped - self._files),
+            bytes_skipped=max(0, last.bytes_skipped - self._bytes),
+            elapsed_s=before_s + last.elapsed_s,
+            moving_s=moving_s,
+            connections_replaced=self._replaced + last.connections_replaced,
+            outages=self._outages + last.outages,
+            outage_s=self._outage_s + last.outage_s,
+            restarts=self.restarts,
+            samples=samples,
+            changes=[msgspec.structs.replace(each, t_s=each.t_s + before_s) for each in last.changes],
+        )

@@ -1,0 +1,169 @@
+"""A copy whose connection was lost: when it begins again, and what its sessions come to together."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from howdah.remote import ssh
+from howdah.remote.messages import Job, Progress
+from howdah.transfer import run
+from howdah.transfer.again import Earlier, Patience
+from howdah.values.outcome import Change, Outcome, Sample
+
+NOW = Progress(
+    phase="moving",
+    elapsed_s=2.0,
+    bytes_done=1000,
+    bytes_total=5000,
+    scan_complete=True,
+    files_done=3,
+    files_total=10,
+    files_skipped=3,
+    bytes_skipped=1000,
+    streams=4,
+    retransmissions=2,
+    connections_replaced=4,
+    outages=1,
+    outage_s=30.0,
+)
+SAMPLE = Sample(
+    t_s=0.5,
+    stream=0,
+    bytes_acked=1,
+    cwnd=10,
+    rtt_s=0.1,
+    min_rtt_s=0.1,
+    retransmissions=0,
+    delivery_rate_bps=1,
+    notsent_bytes=0,
+)
+OUTCOME = Outcome(
+    direction="push",
+    bytes=4000,
+    files=7,
+    folders=1,
+    links=0,
+    files_skipped=3,
+    bytes_skipped=1000,
+    elapsed_s=5.0,
+    setup_s=0.5,
+    moving_s=4.0,
+    encrypted=True,
+    connections_replaced=1,
+    outages=1,
+    outage_s=10.0,
+    samples=[SAMPLE],
+    changes=[Change(t_s=1.0, streams=1, why="a test's")],
+)
+
+
+def test_pauses_grow_and_the_patience_ends() -> None:
+    patience = Patience(300.0)
+    patience.lost(0.0, None, 5.0)
+    assert [patience.pause_s() for _ in range(6)] == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+    assert patience.left_s(5.0) == 300.0
+    patience.lost(100.0, None, 130.0)
+    assert patience.left_s(130.0) == 175.0
+    assert patience.left_s(305.0) == 0.0
+
+
+def test_a_session_that_brought_something_for_a_while_begins_the_patience_anew() -> None:
+    patience = Patience(300.0)
+    patience.lost(0.0, 4.0, 5.0)
+    assert patience.left_s(6.0) == 299.0
+    patience.pause_s()
+    patience.lost(10.0, 100.0, 160.0)
+    assert patience.left_s(160.0) == 240.0, "from its last byte on"
+    assert patience.pause_s() == 1.0
+    # A far end that dies after its first bytes, again and again, does not.
+    for number in range(50):
+        patience.lost(200.0 + number, 201.0 + number, 202.0 + number)
+    assert patience.left_s(400.0) == 0.0
+
+
+def test_what_sessions_come_to_together() -> None:
+    earlier = Earlier()
+    assert earlier.and_now(NOW, 2.0) is NOW
+    assert earlier.and_last(OUTCOME, 0.0) is OUTCOME
+    earlier.add(NOW, 4.0)
+    shown = earlier.and_now(NOW, 9.0)
+    assert (shown.elapsed_s, shown.bytes_done, shown.bytes_total) == (9.0, 2000, 6000)
+    assert (shown.files_done, shown.files_total, shown.files_skipped, shown.bytes_skipped) == (6, 13, 0, 0)
+    whole = earlier.and_last(OUTCOME, 7.0)
+    assert (whole.bytes, whole.files, whole.files_skipped, whole.bytes_skipped) == (5000, 10, 0, 0)
+    assert (whole.elapsed_s, whole.setup_s, whole.moving_s) == (12.0, 0.5, 11.0)
+    assert (whole.connections_replaced, whole.outages, whole.outage_s, whole.restarts) == (5, 2, 44.0, 1)
+    assert (whole.samples[0].t_s, whole.changes[0].t_s) == (7.5, 8.0)
+
+
+@pytest.mark.parametrize(
+    ("status", "stderr", "passes"),
+    [
+        (255, "ssh: connect to host dtn2 port 22: Connection refused", True),
+        (255, "kex_exchange_identification: read: Connection reset by peer", True),
+        (255, "", True),
+        (-9, "", True),
+        (137, "", True),
+        (255, "me@dtn2: Permission denied (publickey).", False),
+        (255, "Host key verification failed.", False),
+        (127, "sh: howdah: not found", False),
+        (1, "howdah: no space left", False),
+    ],
+)
+def test_what_ended_ssh_may_pass_or_not(status: int, stderr: str, passes: bool) -> None:
+    assert ssh.may_pass(status, stderr) == passes
+
+
+def test_digests_of_later_sessions_go_before_those_of_earlier_ones(tmp_path: Path) -> None:
+    kept, own = tmp_path / "digests", tmp_path / "digests.again"
+    kept.write_bytes(b"aa  one\nbb  two\n")
+    run._join_digests(kept, own)
+    own.write_bytes(b"cc  two\ndd  three\n")
+    run._join_digests(kept, own)
+    assert kept.read_bytes() == b"aa  one\ncc  two\ndd  three\n"
+    assert not own.exists()
+    run._join_digests(kept, kept)
+    assert kept.exists()
+
+
+def test_a_later_session_fills_the_folder_that_the_first_one_made(tmp_path: Path) -> None:
+    folder, file = tmp_path / "run42", tmp_path / "one"
+    folder.mkdir()
+    file.touch()
+    for source, sent in [(folder, b"/."), (file, b""), (tmp_path / "gone", b"")]:
+        name = os.fsencode(source)
+        job = Job(direction="push", sources=[name], destination=b"/there", destination_is_folder=False)
+        assert run._into_its_own(job).sources == [name + sent]
+        pull = msgspec.structs.replace(job, direction="pull", sources=[b"/far"], destination=name)
+        assert run._into_its_own(pull).sources == [b"/far" + sent]
+
+
+@pytest.mark.parametrize(
+    ("text", "ours"),
+    [
+        ("", True),
+        ("Host else\nServerAliveInterval 30\n", True),
+        ("Host far\nServerAliveInterval 30\n", False),
+        ("ServerAliveCountMax 3\n", False),
+        ("ServerAliveInterval 0\n", False),
+    ],
+)
+def test_how_long_ssh_lives_without_answers_is_the_users_to_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, ours: bool
+) -> None:
+    config = tmp_path / "config"
+    config.write_text(text)
+    monkeypatch.setattr(ssh, "_ASKED", ssh._ASKED.replace("~/.ssh/config", str(config)))
+    monkeypatch.delenv("HOWDAH_SSH", raising=False)
+    monkeypatch.setenv("HOWDAH_SSH_KEEP_S", "300")
+    # The name of a socket must be short.
+    with tempfile.TemporaryDirectory(dir="/tmp") as runtime:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+        login = ssh.Login("far")
+    assert login.control is not None
+    options = login._options(True, 300.0)
+    alive = [option for option in options if option.startswith("ServerAlive")]
+    assert alive == (["ServerAliveInterval=5", "ServerAliveCountMax=84"] if ours else [])
