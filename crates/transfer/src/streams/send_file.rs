@@ -1,0 +1,272 @@
+//! The way of a file into its stream: it is opened, read straight into the stream, and given up where
+//! it cannot be read.
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use blake3::hazmat::HasherExt;
+use howdah_wire::{Attributes, FilePiece, Piece, Totals, TreePath, Verdict, printable};
+use rustix::io::Errno;
+
+use crate::end::abort::lock;
+use crate::error::TransferError;
+use crate::streams::kept::{Read, Sent, SentFile};
+use crate::streams::send::Sender;
+use crate::streams::stream::Stream;
+use crate::tree::queue::{BigFile, Opened, Reading};
+use crate::tree::source::{BECAME_SHORTER, Entry, Kind, SourceFile};
+
+/// From this length on payload starts in a record of its own and at the start of a send, so that
+/// the receiver hashes and writes aligned chunks.
+const ALIGN_FROM_BYTES: u64 = 1 << 20;
+
+impl Sender<'_> {
+    pub(super) fn send_slice(
+        &mut self,
+        file: Arc<BigFile>,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), TransferError> {
+        let Entry { source, path, kind } = &file.entry;
+        let attributes = match kind {
+            Kind::File { attributes, .. } => *attributes,
+            _ => Attributes {
+                mode: 0,
+                mtime_ns: 0,
+            },
+        };
+        let piece = FilePiece {
+            file: file.number,
+            source: *source,
+            path: path.clone(),
+            attributes,
+            size: file.size,
+            offset,
+            len,
+        };
+        let Some(opened) = self.opened(&file, &piece)? else {
+            return Ok(());
+        };
+        lock(&self.context.board.notes).current = Some((*source, path.clone()));
+        self.send_file(piece, Some(file), opened)
+    }
+
+    /// Sends a part of a file for the first time, or all of it.
+    pub(super) fn send_file(
+        &mut self,
+        piece: FilePiece,
+        big: Option<Arc<BigFile>>,
+        opened: Arc<SourceFile>,
+    ) -> Result<(), TransferError> {
+        let file = SentFile {
+            piece,
+            big,
+            read: Read::NotYet,
+        };
+        let number = self.kept.keep(Sent::File(file.clone()));
+        self.put_file(number, &file, Some(opened))
+    }
+
+    /// Sends a part of a file, or all of it: its header, what can be read of it, and what came of that. It
+    /// is given up where it is not open any more.
+    pub(super) fn put_file(
+        &mut self,
+        number: u64,
+        file: &SentFile,
+        opened: Option<Arc<SourceFile>>,
+    ) -> Result<(), TransferError> {
+        let FilePiece { offset, len, .. } = file.piece;
+        self.put(&Piece::File(file.piece.clone()))?;
+        if len >= ALIGN_FROM_BYTES {
+            self.stream.flush()?;
+        } else if file.big.is_some() {
+            self.stream.boundary()?;
+        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.set_input_offset(offset);
+        let display = || {
+            self.sending
+                .sources
+                .display(file.piece.source, &file.piece.path)
+        };
+        let failed = match &opened {
+            Some(source) => send_range(self.stream, source, offset, len, &mut hasher, &display)?,
+            None => {
+                fill_up(self.stream, len)?;
+                None
+            }
+        };
+        // There is nothing of an empty file that could not be read.
+        if len > 0 && (failed.is_some() || opened.is_none()) {
+            let begun_bytes = self.give_up(file, failed);
+            self.kept.note_read(number, Read::GivenUp);
+            return self.verdict(NonZeroU64::new(begun_bytes));
+        }
+        let checksum = if file.piece.is_whole() {
+            *hasher.finalize().as_bytes()
+        } else {
+            hasher.finalize_non_root()
+        };
+        self.kept.note_read(number, Read::Whole(checksum));
+        self.verdict(None)?;
+        Ok(self.stream.put(&checksum)?)
+    }
+
+    /// The file open and `piece` of it begun; `None` when no more of it is sent.
+    fn opened(
+        &self,
+        file: &BigFile,
+        piece: &FilePiece,
+    ) -> Result<Option<Arc<SourceFile>>, TransferError> {
+        let Reading { opened, begun, .. } = &mut *lock(&file.reading);
+        let mtime_ns = piece.attributes.mtime_ns;
+        if let Opened::NotYet = opened {
+            *opened = match self.open(file.entry.source, &file.entry.path, file.size, mtime_ns)? {
+                Some(descriptor) => Opened::Yes(Arc::new(descriptor)),
+                None => Opened::Unreadable,
+            };
+        }
+        let Opened::Yes(descriptor) = opened else {
+            return Ok(None);
+        };
+        begun.add(&piece.totals());
+        Ok(Some(Arc::clone(descriptor)))
+    }
+
+    /// The file of a piece that is sent again; `None` when it is given up, now or before.
+    pub(super) fn open_again(
+        &self,
+        file: &SentFile,
+    ) -> Result<Option<Arc<SourceFile>>, TransferError> {
+        let FilePiece {
+            source,
+            path,
+            size,
+            attributes,
+            ..
+        } = &file.piece;
+        match (&file.big, file.read) {
+            (Some(big), _) => Ok(match &lock(&big.reading).opened {
+                Opened::Yes(descriptor) => Some(Arc::clone(descriptor)),
+                Opened::NotYet | Opened::Unreadable => None,
+            }),
+            (None, Read::GivenUp) => Ok(None),
+            (None, Read::NotYet | Read::Whole(_)) if *size == 0 => Ok(None),
+            (None, Read::NotYet | Read::Whole(_)) => {
+                let sources = &self.sending.sources;
+                match sources.open_file(*source, path, *size, attributes.mtime_ns) {
+                    Err(TransferError::Unreadable(why)) => {
+                        self.leave_out(*size, &file.piece.totals(), why);
+                        Ok(None)
+                    }
+                    opened => opened.map(|opened| Some(Arc::new(opened))),
+                }
+            }
+        }
+    }
+
+    /// Begins no more of a file; what of it has begun, in bytes. `why` is absent where that was said before.
+    fn give_up(&self, file: &SentFile, why: Option<String>) -> u64 {
+        let Some(big) = &file.big else {
+            let begun = file.piece.totals();
+            if let Some(why) = why {
+                self.leave_out(file.piece.size, &begun, why);
+            }
+            return begun.bytes;
+        };
+        let mut reading = lock(&big.reading);
+        // Others may have failed in it before.
+        if let Some(why) = why
+            && let Opened::Yes(_) = std::mem::replace(&mut reading.opened, Opened::Unreadable)
+        {
+            self.leave_out(big.size, &reading.begun, why);
+        }
+        reading.begun.bytes
+    }
+
+    /// Leaves a file out of which pieces have begun.
+    fn leave_out(&self, size: u64, begun: &Totals, why: String) {
+        self.sending.queue.leave_out(size);
+        lock(&self.sending.given_up).add(begun);
+        self.context.leave_out(why);
+    }
+
+    /// Says behind a piece's payload whether its file is given up, and what of it has begun, in bytes.
+    fn verdict(&mut self, given_up: Option<NonZeroU64>) -> Result<(), TransferError> {
+        Ok(self.stream.put(&Verdict { given_up }.encode())?)
+    }
+
+    /// A file opened; `None` when it cannot be read: it is left out, the others are sent.
+    pub(super) fn open(
+        &self,
+        source: u16,
+        path: &TreePath,
+        size: u64,
+        mtime_ns: i64,
+    ) -> Result<Option<SourceFile>, TransferError> {
+        match self.sending.sources.open_file(source, path, size, mtime_ns) {
+            Err(TransferError::Unreadable(why)) => {
+                self.sending.queue.leave_out(size);
+                self.context.leave_out(why);
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
+}
+
+/// Reads `len` bytes at `offset` straight into the stream. Says why, if they cannot all be read or
+/// the file has changed since it was opened; zeros are in the place of what was not read.
+fn send_range(
+    stream: &mut dyn Stream,
+    file: &SourceFile,
+    mut offset: u64,
+    len: u64,
+    hasher: &mut blake3::Hasher,
+    display: &dyn Fn() -> Vec<u8>,
+) -> Result<Option<String>, TransferError> {
+    let end = offset + len;
+    while offset < end {
+        let room = stream.room()?;
+        let most = (end - offset).min(room.len() as u64) as usize;
+        let count = match rustix::io::pread(file.descriptor(), &mut room[..most], offset) {
+            Ok(0) => {
+                fill_up(stream, end - offset)?;
+                let path = printable(&display());
+                let why = format!("cannot read {path}: {BECAME_SHORTER}");
+                return Ok(Some(why));
+            }
+            Ok(count) => count,
+            Err(Errno::INTR) => continue,
+            Err(error) => match TransferError::reading("read", &display(), error) {
+                TransferError::Unreadable(why) => {
+                    fill_up(stream, end - offset)?;
+                    return Ok(Some(why));
+                }
+                error => return Err(error),
+            },
+        };
+        hasher.update(&room[..count]);
+        stream.advance(count);
+        offset += count as u64;
+    }
+    if len == 0 {
+        return Ok(None);
+    }
+    Ok(file.changed().map(|change| {
+        let path = printable(&display());
+        format!("cannot read {path}: {change}")
+    }))
+}
+
+/// Puts zeros where payload was announced.
+fn fill_up(stream: &mut dyn Stream, mut len: u64) -> Result<(), TransferError> {
+    while len > 0 {
+        let room = stream.room()?;
+        let count = len.min(room.len() as u64) as usize;
+        room[..count].fill(0);
+        stream.advance(count);
+        len -= count as u64;
+    }
+    Ok(())
+}
