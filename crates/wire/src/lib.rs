@@ -11,6 +11,7 @@ mod message;
 mod path;
 mod piece;
 mod printable;
+mod span;
 mod steer;
 mod verdict;
 
@@ -26,8 +27,9 @@ pub use piece::{
     StreamHello, StreamTally, TAKEN_BYTES, Totals,
 };
 pub use printable::{printable, printable_within};
+pub use span::{Checked, Found, Span};
 pub use steer::{Steered, Steering};
 pub use verdict::{Arrivals, Verdict};
 
 /// Both ends must speak the same version; it changes with every change of a message or a piece.
-pub const PROTOCOL_VERSION: u32 = 8;
+pub const PROTOCOL_VERSION: u32 = 9;

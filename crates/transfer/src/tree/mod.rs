@@ -1,5 +1,6 @@
 //! Trees of files: found and read at the sender (`source`, `queue`), put in place and on stable storage at
-//! the receiver (`target`, `place`, `draft`, `commit`, `durable`).
+//! the receiver (`target`, `place`, `draft`, `commit`, `durable`). What a copy that was cut has left is found
+//! again there (`part`, `journal`, `spans`).
 
 pub mod assembly;
 pub mod commit;
@@ -7,8 +8,12 @@ pub mod destination;
 pub mod draft;
 pub mod durable;
 pub mod folders;
+pub mod journal;
+pub mod part;
 pub mod place;
 pub mod queue;
+pub mod slicing;
 pub mod source;
+pub mod spans;
 pub mod target;
 pub mod write_behind;
