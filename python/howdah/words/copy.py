@@ -49,6 +49,9 @@ def _moved(outcome: Outcome) -> list[str]:
         )
     if parts:
         lines.append(", ".join(parts))
+    if outcome.bytes_resumed:
+        resumed = format_bytes(outcome.bytes_resumed)
+        lines.append(f"resumed: {resumed} were there from an interrupted copy, compared and not sent again")
     if outcome.connections_replaced:
         lines.append(f"{count(outcome.connections_replaced, 'broken connection')} replaced on the way")
     return lines
