@@ -16,6 +16,8 @@ pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("nothing_kept")]
 
 SMALL_FILES = 40
 LARGE_BYTES = 40_000_000
+PART = b".z-large.howdah-part"
+"""What there is of the large file, with which the same command goes on."""
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +64,8 @@ def copying(cp: Copier, source: Path, *more: str, pull: bool = False) -> Iterato
 
 
 def assert_only_whole_files(cp: Copier, source: Path) -> None:
-    """What is there is complete, the large file is not there, and nothing else is."""
-    arrived = {name: node[3] for name, node in tree(cp.folder / "dst").items()}
+    """What is there is complete, the large file is not there, and nothing else is but its part."""
+    arrived = {name: node[3] for name, node in tree(cp.folder / "dst").items() if name != PART}
     sent = {name: node[3] for name, node in tree(source).items()}
     assert arrived
     assert arrived.items() <= sent.items()
@@ -122,10 +124,38 @@ def test_after_a_signal_the_same_copy_finishes(cp: Copier, source: Path) -> None
         process.send_signal(signal.SIGINT)
         process.wait(STOP_S + SLACK_S)
     cp.wait_for_nothing_left()
-    arrived = len(tree(cp.folder / "dst"))
+    arrived = len(tree(cp.folder / "dst").keys() - {PART})
     record = cp.good(f"{source}/.", f"far:{cp.folder}/dst")
     assert record.outcome is not None
     assert record.outcome.files_skipped == arrived
+    assert tree(cp.folder / "dst") == tree(source)
+
+
+@pytest.mark.parametrize("pull", [False, True])
+@pytest.mark.parametrize("end", ["near", "far"])
+def test_what_was_verified_before_an_end_was_killed_is_not_sent_again(
+    cp: Copier, source: Path, end: str, pull: bool
+) -> None:
+    large = 12_000_000
+    (source / "z-large").write_bytes(os.urandom(large))
+    part = cp.folder / "dst" / os.fsdecode(PART)
+    far, near = (source, cp.folder / "dst") if pull else (cp.folder / "dst", source)
+    names = (f"far:{far}/.", near) if pull else (f"{near}/.", f"far:{far}")
+    with started(cp, *names) as process:
+        # What lies behind the content in the part is a note of 16 bytes for each piece.
+        wait_until(lambda: part.exists() and part.stat().st_size >= large + 24 + 10 * 16, 20)
+        if end == "near":
+            process.send_signal(signal.SIGKILL)
+        else:
+            cp.kill_far_end("KILL")
+        process.wait()
+    wait_until(lambda: all("[mux]" in args for args in cp.processes().values()), STOP_S + SLACK_S)
+    record = cp.good(*names)
+    assert record.outcome is not None
+    # Pieces have 256 KiB at the least.
+    assert record.outcome.bytes_resumed >= 10 * 2**18
+    moved = record.outcome.bytes + record.outcome.bytes_resumed + record.outcome.bytes_skipped
+    assert moved == large + SMALL_FILES * 30_000
     assert tree(cp.folder / "dst") == tree(source)
 
 

@@ -73,7 +73,7 @@ def _numbers(kind: type[msgspec.Struct]) -> Iterator[str]:
             yield field.name
 
 
-UNITS = {"s", "bytes", "bps", "pages", "skipped", "more", "acked", "fraction"}
+UNITS = {"s", "bytes", "bps", "pages", "skipped", "resumed", "more", "acked", "fraction"}
 COUNTED = {"bytes", "size", "schema", "cpus", "files", "folders", "links"} | {
     "stream",
     "streams",

@@ -63,6 +63,13 @@ def test_what_was_ridden_through_is_shown_wherever_it_is_shown(ridden: dict[str,
     assert said in details(made, Path("x")).splitlines()
 
 
+def test_what_was_there_from_an_interrupted_copy_is_said() -> None:
+    words = "resumed: 9.20 GB were there from an interrupted copy, compared and not sent again"
+    assert summary(finished(bytes_resumed=9_200_000_000), None).splitlines()[2] == words
+    assert "resumed" not in summary(finished(), None)
+    assert finished(bytes_resumed=1).outcome.moving_bps is None, "no rate of the path to learn from"
+
+
 def test_nothing_to_move() -> None:
     assert summary(finished(bytes=0, moving_s=None), None).startswith("Nothing to move, in 4.00 s")
 

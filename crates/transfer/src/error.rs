@@ -32,7 +32,7 @@ pub enum TransferError {
     #[error("{0}")]
     Silent(String),
     /// The user stopped it.
-    #[error("cancelled; complete files are kept, run the same command again to go on")]
+    #[error("cancelled; the same command goes on where this one stopped")]
     Cancelled,
 }
 
@@ -73,7 +73,7 @@ fn in_words(action: &str, path: &[u8], error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::ENOSPC | libc::EDQUOT) => format!(
             "no space left to {action} {path}; make room and run the same command again, \
-                 complete files are kept"
+                 it goes on where this one stopped"
         ),
         Some(libc::EACCES | libc::EPERM) => {
             format!("no permission to {action} {path}; check its owner and mode")

@@ -104,7 +104,8 @@ impl Liar {
         stream
     }
 
-    /// Sends bytes on the data stream; why the far end gives up, and that it left nothing behind.
+    /// Sends bytes on the data stream; why the far end gives up, and that it left nothing behind but what
+    /// was verified of `src/file`, under the name of a part.
     fn lie(mut self, bytes: &[u8]) -> String {
         let mut stream = self.stream(self.hello.token);
         stream.write_all(bytes).unwrap();
@@ -122,7 +123,10 @@ impl Liar {
             b"precious"
         );
         assert_eq!(names(self.base.path()), ["dst", "victim"]);
-        assert_eq!(files(&self.base.path().join("dst")), Vec::<PathBuf>::new());
+        let target = self.base.path().join("dst");
+        let mut left = files(&target);
+        left.retain(|path| *path != target.join("src/.file.howdah-part"));
+        assert_eq!(left, Vec::<PathBuf>::new());
         reason
     }
 }
@@ -324,6 +328,23 @@ fn damaged_payload_is_noticed() {
     bytes[last] ^= 1;
     let reason = Liar::begin().lie(&bytes);
     assert!(reason.contains("checksum does not match"), "{reason}");
+}
+
+#[test]
+fn comparisons_with_what_is_not_there_have_an_end() {
+    let there = |offset| {
+        let mut bytes = header(Piece::There(piece("file", 2 << 20, offset, 1 << 20)));
+        bytes.extend(Verdict::default().encode());
+        bytes.extend([7; 32]);
+        bytes
+    };
+    let end = header(Piece::End(Totals::default()));
+    let once = [there(0), there(1 << 20), end].concat();
+    let reason = Liar::begin().lie(&once);
+    assert!(reason.contains("src/file is incomplete"), "{reason}");
+    let again = [there(0), there(1 << 20), there(0)].concat();
+    let reason = Liar::begin().lie(&again);
+    assert!(reason.contains("does not tally"), "{reason}");
 }
 
 #[test]

@@ -15,8 +15,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use howdah_transfer::Session;
 use howdah_wire::{
-    Answer, FarHello, Finished, FrameReader, Message, Offer, OfferedFile, Progress, Sample,
-    Scanned, Steered, Totals, TreePath, encode, preamble,
+    Answer, Checked, FarHello, Finished, FrameReader, Message, Offer, OfferedFile, Progress,
+    Sample, Scanned, Span, Steered, Totals, TreePath, encode, preamble,
 };
 use serde_json::{Value, json};
 
@@ -300,6 +300,7 @@ fn what_has_no_place_in_the_conversation_is_named() {
         Message::Answer(Answer {
             first,
             needed: vec![true; needed],
+            found: Vec::new(),
         })
     };
     let file = OfferedFile {
@@ -323,7 +324,14 @@ fn what_has_no_place_in_the_conversation_is_named() {
         at_ns: 1,
         taken: Ok("cubic".into()),
     });
+    let checked = Message::Checked(Checked {
+        file: 1,
+        span: Span { offset: 0, len: 1 },
+        same: true,
+    });
     let pushed: Vec<(Vec<Message>, &str)> = vec![
+        (vec![accept(false), checked.clone()], "was not asked for"),
+        (vec![accept(true), checked.clone()], "not its to send"),
         (vec![accept(false), accept(false)], "not its to send"),
         (vec![accept(false), answer(1, 1)], "out of order"),
         (vec![accept(false), answer(0, 0)], "out of order"),
@@ -360,6 +368,7 @@ fn what_has_no_place_in_the_conversation_is_named() {
     let pulled: Vec<(Vec<Message>, &str)> = vec![
         (vec![accept(true)], "not its to send"),
         (vec![answer(0, 1)], "not its to send"),
+        (vec![checked], "not its to send"),
         (
             vec![Message::Progress(Progress::default())],
             "not its to send",

@@ -9,6 +9,7 @@ use crate::limits::{
     MAX_SAMPLE_NS, MAX_SOURCES, MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_SAMPLE_NS,
 };
 use crate::message::{Direction, Job, Memory, Message, Offer, Sample};
+use crate::span::check_found;
 use crate::steer::{Steered, check_control};
 
 /// Which end of the control channel this is.
@@ -151,9 +152,11 @@ impl Conversation {
                 if answers > self.offered - self.answered {
                     return Err(ProtocolError("an answer to what was not offered"));
                 }
+                check_found(&answer.needed, &answer.found).map_err(ProtocolError)?;
                 self.answered += answers;
                 Ok(())
             }
+            (false, Message::Checked(_)) if !self.fresh => Ok(()),
             (false, Message::Progress(progress)) => self.hear_taken(&progress.taken),
             (false, Message::Steer(steering)) if self.side == Side::Far => {
                 steering.check(self.streams).map_err(ProtocolError)?;
@@ -255,6 +258,7 @@ mod tests {
     use super::*;
     use crate::message::{Answer, Hello, OfferedFile, Progress, Scanned, StreamPlan};
     use crate::path::TreePath;
+    use crate::span::{Checked, Found, Span};
     use crate::steer::Steering;
     use proptest::prelude::*;
 
@@ -304,6 +308,7 @@ mod tests {
         Message::Answer(Answer {
             first,
             needed: vec![true; files],
+            found: Vec::new(),
         })
     }
 
@@ -388,6 +393,40 @@ mod tests {
         push.hear(&offer(0, 5)).unwrap();
         assert!(push.hear(&offer(4, 5)).is_err());
         assert!(push.hear(&offer(5, MAX_OFFERED_FILES + 1)).is_err());
+    }
+
+    #[test]
+    fn only_a_receiver_with_something_there_says_what_it_found() {
+        let found = |spans: Vec<Span>| {
+            Message::Answer(Answer {
+                first: 0,
+                needed: vec![true],
+                found: vec![Found { index: 0, spans }],
+            })
+        };
+        let span = |len| Span { offset: 0, len };
+        let heard = |message: &Message| {
+            let mut push = near(Direction::Push);
+            push.say(&offer(0, 1));
+            push.hear(message)
+        };
+        heard(&found(vec![span(1)])).unwrap();
+        assert!(heard(&found(vec![])).is_err());
+        assert!(heard(&found(vec![span(0)])).is_err());
+        let checked = Message::Checked(Checked {
+            file: 1,
+            span: span(1),
+            same: false,
+        });
+        heard(&checked).unwrap();
+        assert!(near(Direction::Pull).hear(&checked).is_err());
+        let mut push = near(Direction::Push);
+        push.hear(&Message::Accept {
+            fresh: true,
+            into_folder: false,
+        })
+        .unwrap();
+        assert!(push.hear(&checked).is_err());
     }
 
     #[test]
@@ -550,7 +589,7 @@ mod tests {
     }
 
     fn any_message() -> impl Strategy<Value = Message> {
-        (0usize..12, 0u64..4, 0usize..4).prop_map(|(choice, first, files)| match choice {
+        (0usize..13, 0u64..4, 0usize..4).prop_map(|(choice, first, files)| match choice {
             0 => hello(),
             1 => job(Direction::Push),
             2 => job(Direction::Pull),
@@ -565,6 +604,14 @@ mod tests {
             8 => Message::Alive,
             9 => steer(files as u16, Some("bbr")),
             10 => steered(Ok("bbr")),
+            11 => Message::Checked(Checked {
+                file: first,
+                span: Span {
+                    offset: first,
+                    len: files as u64,
+                },
+                same: files == 0,
+            }),
             _ => Message::Finished(Box::default()),
         })
     }

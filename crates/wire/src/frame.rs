@@ -135,7 +135,7 @@ impl FrameReader {
 mod tests {
     use super::*;
     use crate::limits::{MAX_NAME_BYTES, MAX_OFFERED_FILES, MAX_PATH_BYTES};
-    use crate::{Answer, Offer, OfferedFile, Steered, Steering, TreePath};
+    use crate::{Answer, Checked, Found, Offer, OfferedFile, Span, Steered, Steering, TreePath};
     use proptest::prelude::*;
 
     fn stream(messages: &[Message]) -> Vec<u8> {
@@ -148,6 +148,15 @@ mod tests {
 
     fn read_all(reader: &mut FrameReader) -> Result<Vec<Message>, FrameError> {
         std::iter::from_fn(|| reader.next_message().transpose()).collect()
+    }
+
+    fn span() -> impl Strategy<Value = Span> {
+        any::<(u64, u64)>().prop_map(|(offset, len)| Span { offset, len })
+    }
+
+    fn found() -> impl Strategy<Value = Found> {
+        let spans = prop::collection::vec(span(), 0..9);
+        (any::<u16>(), spans).prop_map(|(index, spans)| Found { index, spans })
     }
 
     fn message() -> impl Strategy<Value = Message> {
@@ -168,8 +177,18 @@ mod tests {
             ".{0,40}".prop_map(Message::Warning),
             (any::<u64>(), prop::collection::vec(file, 0..20))
                 .prop_map(|(first, files)| Message::Offer(Offer { first, files })),
-            (any::<u64>(), prop::collection::vec(any::<bool>(), 0..50))
-                .prop_map(|(first, needed)| Message::Answer(Answer { first, needed })),
+            (
+                any::<u64>(),
+                prop::collection::vec(any::<bool>(), 0..50),
+                prop::collection::vec(found(), 0..4)
+            )
+                .prop_map(|(first, needed, found)| Message::Answer(Answer {
+                    first,
+                    needed,
+                    found,
+                })),
+            (any::<u64>(), span(), any::<bool>())
+                .prop_map(|(file, span, same)| Message::Checked(Checked { file, span, same })),
             (any::<Option<String>>(), any::<u16>(), any::<Option<u64>>()).prop_map(
                 |(congestion_control, streams, pacing_bps)| Message::Steer(Steering {
                     congestion_control,

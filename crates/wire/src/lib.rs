@@ -11,6 +11,7 @@ mod message;
 mod path;
 mod piece;
 mod printable;
+mod span;
 mod steer;
 mod verdict;
 
@@ -26,6 +27,7 @@ pub use piece::{
     StreamHello, StreamTally, TAKEN_BYTES, Totals,
 };
 pub use printable::{printable, printable_within};
+pub use span::{Checked, Found, Span};
 pub use steer::{Steered, Steering};
 pub use verdict::{Arrivals, Verdict};
 

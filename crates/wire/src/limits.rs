@@ -24,6 +24,10 @@ pub const MAX_STEERINGS_OPEN: u64 = 64;
 pub const MAX_PIECE_BYTES: u64 = 64 << 20;
 /// Smallest block a big file is cut into, in bytes; a power of two.
 pub const MIN_BLOCK_BYTES: u64 = 256 << 10;
+/// Most parts of one file that a receiver says it may have.
+pub const MAX_SPANS_OF_FILE: usize = 1024;
+/// Most parts of files in one [`crate::Answer`].
+pub const MAX_SPANS: usize = 8192;
 /// Most sources in one job.
 pub const MAX_SOURCES: usize = 4096;
 /// Most files being put together from pieces at one time.

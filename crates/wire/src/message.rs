@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::TreePath;
 use crate::piece::Totals;
+use crate::span::{Checked, Found};
 use crate::steer::{Steered, Steering};
 
 /// One message of the control channel; [`crate::Conversation`] says who may send which, when.
@@ -27,6 +28,8 @@ pub enum Message {
     Offer(Offer),
     /// receiver → sender: which of them to send.
     Answer(Answer),
+    /// receiver → sender: what came of comparing a [`crate::Piece::There`]; each gets one such word.
+    Checked(Checked),
     /// sender → receiver: what the scan has found so far.
     Scanned(Scanned),
     /// receiver → sender: what has arrived and been verified so far.
@@ -170,6 +173,8 @@ pub struct Answer {
     pub first: u64,
     /// For each of its files, whether the receiver needs it.
     pub needed: Vec<bool>,
+    /// What the receiver may have of needed files, in their order.
+    pub found: Vec<Found>,
 }
 
 /// What the scan at the sender has found so far.

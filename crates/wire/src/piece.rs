@@ -204,6 +204,9 @@ pub enum Piece {
     },
     /// Nothing follows on this stream; what it carried.
     End(Totals),
+    /// A part of a regular file that the receiver may have, to be compared. No payload follows it, but
+    /// what follows payload does: a [`crate::Verdict`] and a [`Checksum`].
+    There(FilePiece),
 }
 
 impl Piece {
@@ -246,6 +249,7 @@ impl Piece {
         };
         let sound = match &piece {
             Self::File(file) => file.is_sound(),
+            Self::There(file) => file.is_sound() && !file.is_whole(),
             Self::Memory { len } => (1..=MAX_PIECE_BYTES).contains(len),
             Self::Folder { attributes, .. } => attributes.mode <= MAX_MODE,
             Self::Link { .. } | Self::End(_) => true,
@@ -313,7 +317,7 @@ impl Totals {
                 links: 1,
                 ..Self::default()
             },
-            Piece::End(_) => Self::default(),
+            Piece::End(_) | Piece::There(_) => Self::default(),
         };
         self.add(&one);
     }
@@ -424,6 +428,24 @@ mod tests {
             let refused = decode(&encoded(&file(size, offset, len)));
             assert_eq!(refused, Err(PieceError::Malformed), "{size} {offset} {len}");
         }
+    }
+
+    #[test]
+    fn what_is_there_is_part_of_a_file_and_counts_as_no_payload() {
+        let there = |size, offset, len| match file(size, offset, len) {
+            Piece::File(file) => Piece::There(file),
+            other => other,
+        };
+        let piece = there(5 * MIB, 4 * MIB, MIB);
+        assert_eq!(decode(&encoded(&piece)), Ok(piece.clone()));
+        for (size, offset, len) in [(5 * MIB, 0, 5 * MIB), (0, 0, 0), (8 * MIB, MIB, 7 * MIB)] {
+            let refused = decode(&encoded(&there(size, offset, len)));
+            assert_eq!(refused, Err(PieceError::Malformed), "{size} {offset} {len}");
+        }
+        let mut tally = StreamTally::default();
+        tally.accept(&piece).unwrap();
+        tally.accept(&Piece::End(Totals::default())).unwrap();
+        assert_eq!(tally.accept(&piece), Err(PieceError::Tally));
     }
 
     #[test]

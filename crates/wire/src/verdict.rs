@@ -11,11 +11,11 @@ use std::num::NonZeroU64;
 use crate::piece::{FilePiece, PieceError, Totals};
 
 /// What follows the payload of a [`FilePiece`], before its checksum; no checksum follows a verdict
-/// that gives the file up.
+/// that gives the file up. It follows the header of a [`crate::Piece::There`] at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// If the file is given up: its payload that has begun to travel, on any stream, in bytes. What
-    /// of the piece could not be read is filled up with zeros.
+    /// If the file is given up: how much of it has begun to travel or to be compared, on any stream, in
+    /// bytes. What of the piece could not be read is filled up with zeros.
     pub given_up: Option<NonZeroU64>,
 }
 
@@ -41,6 +41,9 @@ impl Verdict {
 pub struct Arrivals {
     size: u64,
     come: Totals,
+    found: Totals,
+    /// Compared and not the same, in bytes: that much comes on top.
+    differed: u64,
     given_up: Option<NonZeroU64>,
 }
 
@@ -50,6 +53,8 @@ impl Arrivals {
         Self {
             size,
             come: Totals::default(),
+            found: Totals::default(),
+            differed: 0,
             given_up: None,
         }
     }
@@ -59,16 +64,57 @@ impl Arrivals {
     /// # Errors
     /// [`PieceError::Tally`] when more comes than can, or two verdicts contradict each other.
     pub fn add(&mut self, piece: &FilePiece, verdict: Verdict) -> Result<(), PieceError> {
+        self.judge(piece, verdict, self.differed)?;
+        self.come.add(&piece.totals());
+        Ok(())
+    }
+
+    /// Adds a piece that was compared with what is here, and whether that is the same.
+    ///
+    /// # Errors
+    /// As [`Self::add`], and when more differs than there is.
+    pub fn compared(
+        &mut self,
+        piece: &FilePiece,
+        verdict: Verdict,
+        same: bool,
+    ) -> Result<(), PieceError> {
+        let more = if same { 0 } else { piece.len };
+        let differed = self.differed.checked_add(more);
+        let differed = differed.filter(|differed| *differed <= self.size);
+        let differed = differed.ok_or(PieceError::Tally)?;
+        self.judge(piece, verdict, differed)?;
+        self.differed = differed;
+        if same {
+            self.found.add(&piece.totals());
+        }
+        Ok(())
+    }
+
+    /// Takes what follows a piece, unless that cannot be.
+    fn judge(
+        &mut self,
+        piece: &FilePiece,
+        verdict: Verdict,
+        differed: u64,
+    ) -> Result<(), PieceError> {
         let known = self.given_up.or(verdict.given_up);
-        let begun = known.map_or(self.size, NonZeroU64::get);
+        let all = self.size.saturating_add(differed);
+        let begun = known.map_or(all, NonZeroU64::get);
         let contradicts = verdict.given_up.is_some() && verdict.given_up != known;
-        let come = self.come.bytes.checked_add(piece.len);
-        if contradicts || begun > self.size || come.is_none_or(|come| come > begun) {
+        let ended = self.count().checked_add(piece.len);
+        if contradicts || begun > all || ended.is_none_or(|ended| ended > begun) {
             return Err(PieceError::Tally);
         }
         self.given_up = known;
-        self.come.add(&piece.totals());
         Ok(())
+    }
+
+    /// What has come or was compared, in bytes.
+    fn count(&self) -> u64 {
+        let Self { come, found, .. } = self;
+        let count = come.bytes.saturating_add(found.bytes);
+        count.saturating_add(self.differed)
     }
 
     /// Whether its sender has given the file up.
@@ -78,12 +124,18 @@ impl Arrivals {
 
     /// Whether no more will come.
     pub fn ended(&self) -> bool {
-        self.come.bytes == self.given_up.map_or(self.size, NonZeroU64::get)
+        let all = self.size.saturating_add(self.differed);
+        self.count() == self.given_up.map_or(all, NonZeroU64::get)
     }
 
     /// What has come.
     pub fn come(&self) -> Totals {
         self.come
+    }
+
+    /// What was here already and is the same.
+    pub fn found(&self) -> Totals {
+        self.found
     }
 }
 
@@ -145,6 +197,46 @@ mod tests {
         assert_eq!(arrivals.add(&empty, given_up(1)), Err(PieceError::Tally));
         arrivals.add(&empty, Verdict::default()).unwrap();
         assert!(arrivals.ended() && arrivals.come().files == 1);
+    }
+
+    #[test]
+    fn what_differs_comes_on_top_once() {
+        let (first, second) = (piece(10, 0, 4), piece(10, 4, 6));
+        let mut arrivals = Arrivals::new(10);
+        arrivals
+            .compared(&first, Verdict::default(), false)
+            .unwrap();
+        arrivals
+            .compared(&second, Verdict::default(), true)
+            .unwrap();
+        assert!(!arrivals.ended());
+        let more = arrivals.compared(&second, Verdict::default(), true);
+        assert_eq!(more, Err(PieceError::Tally));
+        let never_ending = arrivals.compared(&piece(10, 0, 7), Verdict::default(), false);
+        assert_eq!(never_ending, Err(PieceError::Tally));
+        arrivals.add(&first, Verdict::default()).unwrap();
+        assert!(arrivals.ended() && !arrivals.given_up());
+        assert_eq!((arrivals.come().bytes, arrivals.come().files), (4, 1));
+        assert_eq!((arrivals.found().bytes, arrivals.found().files), (6, 0));
+    }
+
+    #[test]
+    fn a_file_given_up_ends_with_the_last_that_was_compared() {
+        let (first, second) = (piece(10, 0, 4), piece(10, 4, 4));
+        let mut arrivals = Arrivals::new(10);
+        arrivals
+            .compared(&first, Verdict::default(), false)
+            .unwrap();
+        // The first part was sent, because it differed, and with the second that makes 12.
+        arrivals.add(&first, given_up(12)).unwrap();
+        assert!(!arrivals.ended());
+        arrivals
+            .compared(&second, Verdict::default(), false)
+            .unwrap();
+        assert!(arrivals.ended() && arrivals.given_up());
+        let mut arrivals = Arrivals::new(10);
+        let more = arrivals.compared(&first, given_up(15), false);
+        assert_eq!(more, Err(PieceError::Tally));
     }
 
     proptest! {

@@ -100,6 +100,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     files_total: int | None = None
     files_skipped: int
     bytes_skipped: int
+    bytes_resumed: int = 0
+    """What was there from an interrupted copy and is the same; ``bytes_total`` is without it."""
     streams: int
     """Streams that are open now."""
     connections_replaced: int = 0

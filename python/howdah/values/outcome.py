@@ -89,6 +89,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     links: int
     files_skipped: int
     bytes_skipped: int
+    bytes_resumed: int = 0
+    """The bytes that the receiver had from an interrupted copy: compared at both ends, and not sent again."""
     elapsed_s: float
     """Whole session, from its start."""
     setup_s: float | None = None
@@ -135,8 +137,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def moving_bps(self) -> float | None:
-        """Payload over the time payload moved; null when nothing moved."""
-        return self.bytes * 8 / self.moving_s if self.bytes and self.moving_s else None
+        """Payload over the time payload moved; null when nothing did, or some of it went into comparing."""
+        if not self.bytes or not self.moving_s or self.bytes_resumed:
+            return None
+        return self.bytes * 8 / self.moving_s
 
     @property
     def changed(self) -> bool:

@@ -55,6 +55,9 @@ def _moved(outcome: Outcome) -> list[str]:
         )
     if parts:
         lines.append(", ".join(parts))
+    if outcome.bytes_resumed:
+        resumed = format_bytes(outcome.bytes_resumed)
+        lines.append(f"resumed: {resumed} were there from an interrupted copy, compared and not sent again")
     lines += _ridden(outcome)
     return lines
 

@@ -151,6 +151,7 @@ impl Sender {
                 len,
             },
             big: None,
+            there: false,
             read: Read::NotYet,
         })
     }

@@ -262,6 +262,7 @@ impl Transfer {
                     &Message::Answer(Answer {
                         first: offer.first,
                         needed,
+                        found: Vec::new(),
                     }),
                 );
             }

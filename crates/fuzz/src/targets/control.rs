@@ -1,10 +1,12 @@
 //! The control channel: frames, messages, and who may say what when.
 
-use howdah_wire::limits::{MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_STEERINGS_OPEN, MAX_STREAMS};
+use howdah_wire::limits::{
+    MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_BLOCK_BYTES,
+};
 use howdah_wire::{
-    Answer, Conversation, Direction, FarHello, Finished, FrameError, FrameReader, Hello, Job,
-    LimitedBy, Memory, Message, Offer, OfferedFile, Progress, Sample, Scanned, Side, Steered,
-    Steering, StreamPlan, StreamSummary, TreePath, encode, preamble,
+    Answer, Checked, Conversation, Direction, FarHello, Finished, Found, FrameError, FrameReader,
+    Hello, Job, LimitedBy, Memory, Message, Offer, OfferedFile, Progress, Sample, Scanned, Side,
+    Span, Steered, Steering, StreamPlan, StreamSummary, TreePath, encode, preamble,
 };
 
 use crate::input::Input;
@@ -18,7 +20,7 @@ const MEMORY_AT_ONCE: usize = 2 << 20;
 
 /// Any message, drawn from an input.
 pub fn message(input: &mut Input<'_>) -> Message {
-    match input.below(17) {
+    match input.below(18) {
         0 => Message::Hello(Hello {
             version: text(input),
             key: small(input),
@@ -44,6 +46,7 @@ pub fn message(input: &mut Input<'_>) -> Message {
         5 => Message::Answer(Answer {
             first: number(input),
             needed: vec![input.byte() & 1 != 0; count(input)],
+            found: (0..input.below(4)).map(|_| found(input)).collect(),
         }),
         6 => Message::Scanned(Scanned {
             files: number(input),
@@ -73,6 +76,11 @@ pub fn message(input: &mut Input<'_>) -> Message {
             streams: u16::from(input.byte()),
             pacing_bps: option(input, number),
         }),
+        16 => Message::Checked(Checked {
+            file: number(input),
+            span: span(input),
+            same: input.byte() & 1 != 0,
+        }),
         _ => Message::Steered(Steered {
             at_ns: input.u64(),
             taken: match input.byte() & 1 {
@@ -80,6 +88,26 @@ pub fn message(input: &mut Input<'_>) -> Message {
                 _ => Err(text(input)),
             },
         }),
+    }
+}
+
+fn found(input: &mut Input<'_>) -> Found {
+    Found {
+        index: input.u16(),
+        spans: (0..input.below(4)).map(|_| span(input)).collect(),
+    }
+}
+
+fn span(input: &mut Input<'_>) -> Span {
+    match input.byte() & 1 {
+        0 => Span {
+            offset: MIN_BLOCK_BYTES * u64::from(input.byte()),
+            len: MIN_BLOCK_BYTES * u64::from(input.byte()),
+        },
+        _ => Span {
+            offset: input.u64(),
+            len: input.u64(),
+        },
     }
 }
 
@@ -396,6 +424,12 @@ pub mod conversation {
                     assert_eq!(answer.first, self.answered);
                     self.answered += answer.needed.len() as u64;
                     assert!(!answer.needed.is_empty() && self.answered <= self.offered);
+                    for found in &answer.found {
+                        assert!(answer.needed[usize::from(found.index)]);
+                        let ends = found.spans.iter().map(|span| span.end().unwrap());
+                        let starts = found.spans.iter().map(|span| span.offset).skip(1);
+                        assert!(ends.zip(starts).all(|(end, next)| end < next));
+                    }
                 }
                 Message::Progress(progress) => {
                     assert!(progress.taken.len() <= self.streams);
@@ -406,6 +440,7 @@ pub mod conversation {
                         *before = *now;
                     }
                 }
+                Message::Checked(_) => assert_eq!(self.jobs, 1, "of a job's files"),
                 Message::Samples(samples) => {
                     assert!(side == Side::Near);
                     assert!(

@@ -87,12 +87,13 @@ pub mod headers {
 
     fn assert_sound(piece: &Piece) {
         match piece {
-            Piece::File(file) => {
+            Piece::File(file) | Piece::There(file) => {
                 let end = u128::from(file.offset) + u128::from(file.len);
                 assert!(end <= file.size.into() && file.len <= MAX_PIECE_BYTES);
                 assert!(file.attributes.mode <= 0o7777);
                 assert_eq!(file.offset % MIN_BLOCK_BYTES, 0);
                 let whole = file.len == file.size;
+                assert!(!whole || matches!(piece, Piece::File(_)));
                 assert!(whole || file.len > 0);
                 // A subtree of the BLAKE3 tree: full, or the last of the file.
                 let full = file.len.is_power_of_two() && file.len >= MIN_BLOCK_BYTES;

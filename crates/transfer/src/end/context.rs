@@ -213,6 +213,8 @@ pub struct Board {
     pub first_payload: OnceLock<Instant>,
     /// Payload that has arrived at the receiver, in bytes; verified piece by piece.
     pub bytes: AtomicU64,
+    /// What the receiver had from a copy that was cut, compared and the same, in bytes.
+    pub resumed_bytes: AtomicU64,
     /// Files in place at the receiver.
     pub files: AtomicU64,
     /// Pieces that have come whole, of files, folders and links.
@@ -265,6 +267,7 @@ impl Board {
             started: Instant::now(),
             first_payload: OnceLock::new(),
             bytes: AtomicU64::new(0),
+            resumed_bytes: AtomicU64::new(0),
             files: AtomicU64::new(0),
             pieces: AtomicU64::new(0),
             digests,
@@ -280,6 +283,16 @@ impl Board {
     /// Counts no longer what was of a file that is given up.
     pub fn take_back_bytes(&self, bytes: u64) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts what need not be sent.
+    pub fn add_resumed(&self, bytes: u64) {
+        self.resumed_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts no longer what was of a file that is given up.
+    pub fn take_back_resumed(&self, bytes: u64) {
+        self.resumed_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Notes that payload begins to move.

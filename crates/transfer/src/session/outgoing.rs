@@ -2,8 +2,8 @@
 //!
 //! A state (how far the scan is, how much has arrived, how the sockets are) is worth nothing once a
 //! newer one is there, so the newer one takes its place. Offers, answers and changes are bounded by
-//! what may be open at a time (`howdah_wire::Conversation`). Lines for the user come from threads that
-//! can wait, and they wait while too many are queued.
+//! what may be open at a time (`howdah_wire::Conversation`). Lines for the user, and what came of
+//! comparisons, come from threads that can wait, and they wait while too many are queued.
 
 use std::collections::VecDeque;
 use std::mem::discriminant;
@@ -14,7 +14,7 @@ use howdah_wire::Message;
 
 use crate::end::abort::lock;
 
-/// Lines for the user that may be queued.
+/// Messages of threads that can wait that may be queued.
 const MAX_LINES: usize = 256;
 
 /// The queue between an end and the thread that writes its control channel.
@@ -109,7 +109,10 @@ impl Outgoing {
 }
 
 fn is_line(message: &Message) -> bool {
-    matches!(message, Message::Warning(_) | Message::LeftOut(_))
+    matches!(
+        message,
+        Message::Warning(_) | Message::LeftOut(_) | Message::Checked(_)
+    )
 }
 
 /// Whether a message of this kind makes an older one worthless.

@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use howdah_wire::limits::MAX_STEERINGS_OPEN;
+use howdah_wire::limits::{MAX_SPANS, MAX_STEERINGS_OPEN};
 use howdah_wire::{
-    Answer, Direction, Finished, Memory, Message, Progress, Sample, Side, StreamSummary, Totals,
+    Answer, Direction, Finished, Found, Memory, Message, Progress, Sample, Side, StreamSummary,
+    Totals,
 };
 
 use crate::connect::setup::{StreamSetup, Work};
@@ -24,7 +25,7 @@ use crate::session::sender::note_samples;
 use crate::session::steer::Wish;
 use crate::streams::receive::Receiving;
 use crate::streams::sample::Sampler;
-use crate::tree::place::Placement;
+use crate::tree::place::{Need, Placement};
 use crate::tree::queue::MAX_WAITING;
 use crate::tree::target::Targets;
 
@@ -184,6 +185,7 @@ impl Run<'_> {
         }
         let listed = std::mem::take(&mut self.listed);
         sum.take_away(&self.receiving.given_up());
+        sum.files += self.receiving.resumed().files;
         Ok(Received {
             totals: sum,
             streams,
@@ -246,8 +248,18 @@ impl Run<'_> {
             Message::Offer(offer) if !self.refuse_offers => {
                 self.offered += offer.files.len() as u64;
                 let mut needed = Vec::with_capacity(offer.files.len());
-                for file in &offer.files {
-                    needed.push(self.receiving.placement().needs(file)?);
+                let mut found = Vec::new();
+                let mut left = MAX_SPANS;
+                for (index, file) in (0u16..).zip(&offer.files) {
+                    let placement = self.receiving.placement();
+                    let need = placement.needs(file, self.context.job.dry_run)?;
+                    needed.push(need != Need::Nothing);
+                    if let Need::AllBut(spans) = need
+                        && (1..=left).contains(&spans.len())
+                    {
+                        left -= spans.len();
+                        found.push(Found { index, spans });
+                    }
                 }
                 let mut notes = lock(&self.context.board.notes);
                 for (file, _) in offer
@@ -268,6 +280,7 @@ impl Run<'_> {
                 self.context.control.say(Message::Answer(Answer {
                     first: offer.first,
                     needed,
+                    found,
                 }));
             }
             Message::Scanned(scanned) => {

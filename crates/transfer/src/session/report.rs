@@ -243,6 +243,7 @@ pub fn progress(
         files_total: Option<u64>,
         files_skipped: u64,
         bytes_skipped: u64,
+        bytes_resumed: u64,
         streams: u16,
         connections_replaced: u64,
         unanswered_s: Option<f64>,
@@ -260,7 +261,9 @@ pub fn progress(
     let bytes_done = board.bytes.load(Ordering::Relaxed);
     let files_done = board.files.load(Ordering::Relaxed);
     let scanned = notes.scanned;
-    let to_move = scanned.bytes.saturating_sub(notes.skipped.bytes);
+    let bytes_resumed = board.resumed_bytes.load(Ordering::Relaxed);
+    let there = notes.skipped.bytes.saturating_add(bytes_resumed);
+    let to_move = scanned.bytes.saturating_sub(there);
     let phase = match ended {
         Some(true) => Phase::Done,
         Some(false) => Phase::Failed,
@@ -280,6 +283,7 @@ pub fn progress(
         files_total: known.then(|| scanned.files.saturating_sub(notes.skipped.files)),
         files_skipped: notes.skipped.files,
         bytes_skipped: notes.skipped.bytes,
+        bytes_resumed,
         streams: notes.streams,
         connections_replaced: notes.replaced,
         unanswered_s: notes.ridden.out_for.map(|time| time.as_secs_f64()),
@@ -369,6 +373,7 @@ struct OutcomeJson<'a> {
     links: u64,
     files_skipped: u64,
     bytes_skipped: u64,
+    bytes_resumed: u64,
     elapsed_s: f64,
     setup_s: Option<f64>,
     moving_s: Option<f64>,
@@ -417,6 +422,7 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         links: account.totals.links,
         files_skipped: notes.skipped.files,
         bytes_skipped: notes.skipped.bytes,
+        bytes_resumed: board.resumed_bytes.load(Ordering::Relaxed),
         elapsed_s: since_start(account.ended),
         setup_s: first.map(|&first| since_start(first)),
         moving_s: first.map(|&first| account.verified.duration_since(first).as_secs_f64()),

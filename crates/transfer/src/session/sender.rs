@@ -85,6 +85,7 @@ pub fn run(
         inbox: Inbox::new(events, context.side, &context.path),
         liveness: Liveness::new(context.side, context.patience, Instant::now()),
         placed: 0,
+        compared: 0,
         sampler: Sampler::new(context.board.started),
         sampled,
         finished: None,
@@ -125,6 +126,8 @@ struct Run<'a> {
     liveness: Liveness,
     /// Files in place by the receiver's account, as far as it can be true.
     placed: u64,
+    /// Parts that the receiver has compared.
+    compared: u64,
     sampler: Sampler,
     sampled: &'a mut dyn FnMut(Vec<Sample>),
     finished: Option<Finished>,
@@ -217,6 +220,7 @@ impl Run<'_> {
         }
         let listed = self.sending.queue.take_listed();
         sum.take_away(&self.sending.given_up());
+        sum.files += self.sending.resumed().files;
         Ok(Sent {
             streams,
             peer,
@@ -248,7 +252,11 @@ impl Run<'_> {
                 drop(notes);
                 queue.accept(fresh);
             }
-            Message::Answer(answer) => queue.answer(&answer),
+            Message::Answer(answer) => queue.answer(answer)?,
+            Message::Checked(checked) => {
+                sending.checked(self.context, &checked)?;
+                self.compared += 1;
+            }
             Message::Progress(progress) => self.hear_progress(progress)?,
             Message::Warning(text) => lock(&self.context.board.notes).warnings.add(text),
             Message::Finished(finished) => self.finished = Some(*finished),
@@ -284,6 +292,7 @@ impl Run<'_> {
         acked
             .wrapping_add(answered)
             .wrapping_add(self.placed)
+            .wrapping_add(self.compared)
             .wrapping_add(u64::from(queue.accepted()))
             .wrapping_add(u64::from(self.finished.is_some()))
     }
@@ -299,6 +308,8 @@ impl Run<'_> {
             Owed::Step("has taken no data")
         } else if offers_open > 0 {
             Owed::Step("has not said which files it needs")
+        } else if queue.unchecked() > 0 {
+            Owed::Step("has not compared what it has")
         } else if all_sent {
             Owed::LastStep("has not confirmed the copy")
         } else if self.context.side == Side::Far && self.context.abort.open_streams() == 0 {

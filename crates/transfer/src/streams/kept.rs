@@ -33,6 +33,19 @@ pub struct SentFile {
     pub big: Option<Arc<BigFile>>,
     /// What was read.
     pub read: Read,
+    /// Whether it is only compared with what the receiver has.
+    pub there: bool,
+}
+
+impl SentFile {
+    /// Its header with what it is for.
+    pub fn header(&self) -> Piece {
+        if self.there {
+            Piece::There(self.piece.clone())
+        } else {
+            Piece::File(self.piece.clone())
+        }
+    }
 }
 
 /// What came of reading a piece.
@@ -79,6 +92,7 @@ impl Kept {
         let mut state = lock(&self.state);
         match &sent {
             Sent::Header(piece) => state.totals.count(piece),
+            Sent::File(file) if file.there => {}
             Sent::File(file) => state.totals.add(&file.piece.totals()),
         }
         state.ended |= matches!(sent, Sent::Header(Piece::End(_)));

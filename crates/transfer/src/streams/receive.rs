@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::io::IoSlice;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use blake3::hazmat::HasherExt;
+use blake3::hazmat::{ChainingValue, HasherExt};
 use howdah_wire::limits::MAX_OPEN_FILES;
 use howdah_wire::{
-    Arrivals, Checksum, Connection, FilePiece, HEADER_LENGTH_BYTES, Piece, PieceError, StreamTally,
-    TAKEN_BYTES, Totals, Verdict, printable,
+    Arrivals, Checked, Checksum, Connection, FilePiece, HEADER_LENGTH_BYTES, Message, Piece,
+    PieceError, Span, StreamTally, TAKEN_BYTES, Totals, Verdict, printable,
 };
 
 use crate::end::abort::lock;
@@ -36,6 +36,8 @@ pub struct Receiving {
     /// What has been taken of each stream.
     tallies: Mutex<Vec<StreamTally>>,
     given_up: Mutex<Totals>,
+    /// What was here of the files that have all come.
+    resumed: Mutex<Totals>,
 }
 
 fn hash(hasher: &mut blake3::Hasher, parts: &[IoSlice<'_>]) {
@@ -69,6 +71,7 @@ impl Receiving {
             open: Mutex::default(),
             tallies: Mutex::new(vec![StreamTally::default(); usize::from(streams)]),
             given_up: Mutex::default(),
+            resumed: Mutex::default(),
         }
     }
 
@@ -170,7 +173,12 @@ impl Receiving {
         *lock(&self.given_up)
     }
 
-    /// Drops what is incomplete.
+    /// What was here of all that from a copy that was cut, and is the same.
+    pub fn resumed(&self) -> Totals {
+        *lock(&self.resumed)
+    }
+
+    /// Drops what is incomplete, but for the parts that the next copy can go on with.
     pub fn discard(&self) {
         lock(&self.open).clear();
     }
@@ -198,9 +206,12 @@ impl Receiving {
                 "the other end broke the protocol: too many files at once".to_owned(),
             ));
         }
-        let draft = self
-            .placement
-            .draft(piece.source, &piece.path, piece.size)?;
+        let (draft, why) = self.placement.draft_in_parts(
+            piece.source,
+            &piece.path,
+            piece.size,
+            piece.attributes.mtime_ns,
+        )?;
         let draft = Arc::new(draft);
         let file = Arc::new(OpenFile {
             first: piece.clone(),
@@ -212,6 +223,10 @@ impl Receiving {
             }),
         });
         open.insert(piece.file, Arc::clone(&file));
+        drop(open);
+        if let Some(why) = why {
+            context.warn(why);
+        }
         if draft.wants_pages(piece.size) {
             let size = piece.size;
             context.spawn("howdah-pages", move |context| {
@@ -262,6 +277,7 @@ impl Receiver<'_> {
         match piece {
             Piece::File(piece) if piece.is_whole() => self.receive_whole(piece),
             Piece::File(piece) => self.receive_part(&piece),
+            Piece::There(piece) => self.compare(&piece),
             Piece::Folder {
                 source,
                 path,
@@ -323,20 +339,97 @@ impl Receiver<'_> {
         let known = parts.arrivals.given_up();
         parts.arrivals.add(piece, verdict)?;
         if parts.arrivals.given_up() {
-            parts.draft = None;
-            let come = parts.arrivals.come().bytes;
-            self.give_up(&parts.arrivals, if known { piece.len } else { come });
-            if parts.arrivals.ended() {
-                lock(&self.receiving.open).remove(&piece.file);
-            }
+            self.drop_file(piece, parts, known, piece.len);
             return Ok(());
         }
+        self.add(&file, piece, parts, value)
+    }
+
+    /// Compares a part that an earlier copy may have left with the sender's, and says what came of it.
+    fn compare(&mut self, piece: &FilePiece) -> Result<(), TransferError> {
+        let file = self.receiving.open_file(self.context, piece)?;
+        lock(&self.context.board.notes).current = Some((piece.source, piece.path.clone()));
+        let span = Span {
+            offset: piece.offset,
+            len: piece.len,
+        };
+        let draft = lock(&file.parts).draft.clone();
+        let value = draft.and_then(|draft| draft.value_of(span));
+        let (verdict, sent) = self.verdict_and_checksum()?;
+        let mut parts = lock(&file.parts);
+        let known = parts.arrivals.given_up();
+        let given_up = known || verdict.given_up.is_some();
+        let value = value.filter(|value| !given_up && sent == Some(*value));
+        parts.arrivals.compared(piece, verdict, value.is_some())?;
+        let same = value.is_some();
+        let outcome = match value {
+            Some(value) => {
+                self.context.board.add_resumed(piece.len);
+                self.add(&file, piece, parts, value)
+            }
+            None if given_up => {
+                self.drop_file(piece, parts, known, 0);
+                Ok(())
+            }
+            None => Ok(()),
+        };
+        self.context.control.say(Message::Checked(Checked {
+            file: piece.file,
+            span,
+            same,
+        }));
+        outcome
+    }
+
+    /// Drops a file that its sender has given up; `again` is what of it was counted since that was known.
+    fn drop_file(
+        &self,
+        piece: &FilePiece,
+        mut parts: MutexGuard<'_, Parts>,
+        known: bool,
+        again_bytes: u64,
+    ) {
+        if let Some(draft) = parts.draft.take() {
+            draft.discard();
+        }
+        let arrivals = &parts.arrivals;
+        if !known {
+            let found = arrivals.found().bytes;
+            self.context.board.take_back_resumed(found);
+        }
+        let come = arrivals.come().bytes;
+        self.give_up(arrivals, if known { again_bytes } else { come });
+        if arrivals.ended() {
+            lock(&self.receiving.open).remove(&piece.file);
+        }
+    }
+
+    /// Adds a part that is written and verified to its file, which is handed on when that was the last.
+    fn add(
+        &self,
+        file: &OpenFile,
+        piece: &FilePiece,
+        mut parts: MutexGuard<'_, Parts>,
+        value: ChainingValue,
+    ) -> Result<(), TransferError> {
         let added = parts.assembly.add(piece.offset, piece.len, value);
         let digest = added.map_err(|_| PieceError::Malformed)?;
-        let Some(digest) = digest else { return Ok(()) };
+        let Some(digest) = digest else {
+            let span = Span {
+                offset: piece.offset,
+                len: piece.len,
+            };
+            if let Some(draft) = &parts.draft
+                && let Some(Span { offset, len }) = draft.note(span)
+            {
+                self.receiving.behind.begin(draft, offset, len)?;
+            }
+            return Ok(());
+        };
         let Some(draft) = parts.draft.take() else {
             return Ok(());
         };
+        lock(&self.receiving.resumed).add(&parts.arrivals.found());
         drop(parts);
         lock(&self.receiving.open).remove(&piece.file);
         self.complete(draft, file.first.clone(), *digest.as_bytes())
@@ -384,20 +477,25 @@ impl Receiver<'_> {
 
     /// Takes what follows a file's payload: the verdict, and a checksum unless the file is given up.
     fn verdict(&mut self, computed: Checksum) -> Result<Verdict, TransferError> {
+        let (verdict, sent) = self.verdict_and_checksum()?;
+        if sent.is_some_and(|sent| sent != computed) {
+            return Err(TransferError::Stream(
+                "data stream: a checksum does not match; bytes were damaged on the way".to_owned(),
+            ));
+        }
+        Ok(verdict)
+    }
+
+    fn verdict_and_checksum(&mut self) -> Result<(Verdict, Option<Checksum>), TransferError> {
         let mut bytes = [0; Verdict::BYTES];
         self.stream.take(&mut bytes)?;
         let verdict = Verdict::decode(bytes);
-        if verdict.given_up.is_none() {
-            let mut sent = Checksum::default();
-            self.stream.take(&mut sent)?;
-            if sent != computed {
-                return Err(TransferError::Stream(
-                    "data stream: a checksum does not match; bytes were damaged on the way"
-                        .to_owned(),
-                ));
-            }
+        if verdict.given_up.is_some() {
+            return Ok((verdict, None));
         }
-        Ok(verdict)
+        let mut sent = Checksum::default();
+        self.stream.take(&mut sent)?;
+        Ok((verdict, Some(sent)))
     }
 
     /// Counts no longer what has come of a file that is given up.

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use howdah_wire::{Checksum, Connection, FilePiece, Piece, PieceError, TAKEN_BYTES, Totals};
+use howdah_wire::{
+    Checked, Checksum, Connection, FilePiece, Piece, PieceError, ProtocolError, TAKEN_BYTES, Totals,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::end::abort::lock;
@@ -13,7 +15,7 @@ use crate::end::digests::Digest;
 use crate::error::TransferError;
 use crate::streams::kept::{Kept, Read, Sent, SentFile};
 use crate::streams::stream::{CHUNK_BYTES, Stream, StreamError};
-use crate::tree::queue::{Block, Queue};
+use crate::tree::queue::{Block, Opened, Queue, Unchecked};
 use crate::tree::source::{Entry, Kind, Sources};
 
 /// How long a wait looks away from the stop flag and from its connection.
@@ -29,6 +31,8 @@ pub struct Sending {
     pub sources: Sources,
     lines: Vec<Line>,
     pub(super) given_up: Mutex<Totals>,
+    /// What the receiver had and is the same.
+    pub(super) resumed: Mutex<Totals>,
 }
 
 /// One stream, on whichever connection.
@@ -51,6 +55,7 @@ impl Sending {
             sources,
             lines: (0..streams).map(line).collect(),
             given_up: Mutex::default(),
+            resumed: Mutex::default(),
         }
     }
 
@@ -63,6 +68,48 @@ impl Sending {
     /// What of all that was in files given up on the way.
     pub fn given_up(&self) -> Totals {
         *lock(&self.given_up)
+    }
+
+    /// What the receiver had of all files from a copy that was cut, and is the same.
+    pub fn resumed(&self) -> Totals {
+        *lock(&self.resumed)
+    }
+
+    /// Takes the receiver's word on a part that was compared.
+    ///
+    /// # Errors
+    /// When that part was not to be compared.
+    pub fn checked(&self, context: &Context, checked: &Checked) -> Result<(), TransferError> {
+        let Some(Unchecked {
+            file,
+            span,
+            checksum,
+        }) = self.queue.checked(checked)?
+        else {
+            return Ok(());
+        };
+        let checksum = checksum.ok_or(ProtocolError("it has compared what was not read yet"))?;
+        let mut reading = lock(&file.reading);
+        if let Opened::Unreadable = reading.opened {
+            return Ok(());
+        }
+        let added = reading.digests.add(span.offset, span.len, checksum);
+        let digest = added.map_err(|_| PieceError::Malformed)?;
+        let resumed = Totals {
+            bytes: span.len,
+            files: u64::from(span.offset == 0),
+            ..Totals::default()
+        };
+        reading.resumed.add(&resumed);
+        lock(&self.resumed).add(&resumed);
+        context.board.add_resumed(span.len);
+        drop(reading);
+        context.note_digests(digest.map(|digest| Digest {
+            source: file.entry.source,
+            path: file.entry.path.clone(),
+            blake3: digest.into(),
+        }));
+        Ok(())
     }
 
     /// Whether each stream has sent its end.
@@ -78,6 +125,7 @@ impl Sending {
         let mut digests = Vec::new();
         for sent in self.line(stream)?.kept.let_go(taken)? {
             if let Sent::File(file) = sent
+                && !file.there
                 && let Read::Whole(checksum) = file.read
                 && let Some(digest) = digest(file, checksum)?
             {
@@ -141,7 +189,8 @@ impl Sending {
             context.board.payload_begins();
             match block {
                 Some(Block::Pack(pack)) => lock(&line.pack).extend(pack),
-                Some(Block::Slice { file, offset, len }) => sender.send_slice(file, offset, len)?,
+                Some(Block::Slice(file, span)) => sender.send_slice(file, span, false)?,
+                Some(Block::There(file, span)) => sender.send_slice(file, span, true)?,
                 Some(Block::Memory(len)) => sender.send(Sent::Header(Piece::Memory { len }))?,
                 None => sender.send(Sent::Header(Piece::End(line.kept.totals())))?,
             }
@@ -268,7 +317,7 @@ impl Sender<'_> {
     fn send(&mut self, sent: Sent) -> Result<(), TransferError> {
         let piece = match &sent {
             Sent::Header(piece) => piece.clone(),
-            Sent::File(file) => Piece::File(file.piece.clone()),
+            Sent::File(file) => file.header(),
         };
         self.kept.keep(sent);
         self.put(&piece)
@@ -312,7 +361,7 @@ impl Sender<'_> {
                     offset: 0,
                     len: size,
                 };
-                self.send_file(piece, None, Arc::new(opened))
+                self.send_file(piece, None, Arc::new(opened), false)
             }
         }
     }

@@ -5,14 +5,14 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use blake3::hazmat::HasherExt;
-use howdah_wire::{Attributes, FilePiece, Piece, Totals, TreePath, Verdict, printable};
+use howdah_wire::{Attributes, FilePiece, Span, Totals, TreePath, Verdict, printable};
 use rustix::io::Errno;
 
 use crate::end::abort::lock;
 use crate::error::TransferError;
 use crate::streams::kept::{Read, Sent, SentFile};
 use crate::streams::send::Sender;
-use crate::streams::stream::Stream;
+use crate::streams::stream::{CHUNK_BYTES, Stream};
 use crate::tree::queue::{BigFile, Opened, Reading};
 use crate::tree::source::{BECAME_SHORTER, Entry, Kind, SourceFile};
 
@@ -24,8 +24,8 @@ impl Sender<'_> {
     pub(super) fn send_slice(
         &mut self,
         file: Arc<BigFile>,
-        offset: u64,
-        len: u64,
+        Span { offset, len }: Span,
+        there: bool,
     ) -> Result<(), TransferError> {
         let Entry { source, path, kind } = &file.entry;
         let attributes = match kind {
@@ -44,11 +44,14 @@ impl Sender<'_> {
             offset,
             len,
         };
-        let Some(opened) = self.opened(&file, &piece)? else {
+        let Some(opened) = self.opened(&file, &piece, there)? else {
+            if there {
+                self.sending.queue.forget(file.number, offset);
+            }
             return Ok(());
         };
         lock(&self.context.board.notes).current = Some((*source, path.clone()));
-        self.send_file(piece, Some(file), opened)
+        self.send_file(piece, Some(file), opened, there)
     }
 
     /// Sends a part of a file for the first time, or all of it.
@@ -57,11 +60,13 @@ impl Sender<'_> {
         piece: FilePiece,
         big: Option<Arc<BigFile>>,
         opened: Arc<SourceFile>,
+        there: bool,
     ) -> Result<(), TransferError> {
         let file = SentFile {
             piece,
             big,
             read: Read::NotYet,
+            there,
         };
         let number = self.kept.keep(Sent::File(file.clone()));
         self.put_file(number, &file, Some(opened))
@@ -76,8 +81,11 @@ impl Sender<'_> {
         opened: Option<Arc<SourceFile>>,
     ) -> Result<(), TransferError> {
         let FilePiece { offset, len, .. } = file.piece;
-        self.put(&Piece::File(file.piece.clone()))?;
-        if len >= ALIGN_FROM_BYTES {
+        self.put(&file.header())?;
+        if file.there {
+            // The receiver reads its own meanwhile.
+            self.stream.flush()?;
+        } else if len >= ALIGN_FROM_BYTES {
             self.stream.flush()?;
         } else if file.big.is_some() {
             self.stream.boundary()?;
@@ -90,6 +98,8 @@ impl Sender<'_> {
                 .display(file.piece.source, &file.piece.path)
         };
         let failed = match &opened {
+            Some(source) if file.there => hash_range(source, offset, len, &mut hasher, &display)?,
+            None if file.there => None,
             Some(source) => send_range(self.stream, source, offset, len, &mut hasher, &display)?,
             None => {
                 fill_up(self.stream, len)?;
@@ -108,6 +118,10 @@ impl Sender<'_> {
             hasher.finalize_non_root()
         };
         self.kept.note_read(number, Read::Whole(checksum));
+        if file.there {
+            let queue = &self.sending.queue;
+            queue.note_read(file.piece.file, offset, checksum);
+        }
         self.verdict(None)?;
         Ok(self.stream.put(&checksum)?)
     }
@@ -117,8 +131,14 @@ impl Sender<'_> {
         &self,
         file: &BigFile,
         piece: &FilePiece,
+        there: bool,
     ) -> Result<Option<Arc<SourceFile>>, TransferError> {
-        let Reading { opened, begun, .. } = &mut *lock(&file.reading);
+        let Reading {
+            opened,
+            begun,
+            compared_bytes,
+            ..
+        } = &mut *lock(&file.reading);
         let mtime_ns = piece.attributes.mtime_ns;
         if let Opened::NotYet = opened {
             *opened = match self.open(file.entry.source, &file.entry.path, file.size, mtime_ns)? {
@@ -129,7 +149,11 @@ impl Sender<'_> {
         let Opened::Yes(descriptor) = opened else {
             return Ok(None);
         };
-        begun.add(&piece.totals());
+        if there {
+            *compared_bytes += piece.len;
+        } else {
+            begun.add(&piece.totals());
+        }
         Ok(Some(Arc::clone(descriptor)))
     }
 
@@ -180,8 +204,10 @@ impl Sender<'_> {
             && let Opened::Yes(_) = std::mem::replace(&mut reading.opened, Opened::Unreadable)
         {
             self.leave_out(big.size, &reading.begun, why);
+            lock(&self.sending.resumed).take_away(&reading.resumed);
+            self.context.board.take_back_resumed(reading.resumed.bytes);
         }
-        reading.begun.bytes
+        reading.begun.bytes + reading.compared_bytes
     }
 
     /// Leaves a file out of which pieces have begun.
@@ -253,10 +279,46 @@ fn send_range(
     if len == 0 {
         return Ok(None);
     }
-    Ok(file.changed().map(|change| {
+    Ok(what_changed(file, display))
+}
+
+/// Reads `len` bytes at `offset` to compare them; says why as [`send_range`] does.
+fn hash_range(
+    file: &SourceFile,
+    mut offset: u64,
+    len: u64,
+    hasher: &mut blake3::Hasher,
+    display: &dyn Fn() -> Vec<u8>,
+) -> Result<Option<String>, TransferError> {
+    let end = offset + len;
+    let mut buffer = vec![0; CHUNK_BYTES];
+    while offset < end {
+        let most = (end - offset).min(buffer.len() as u64) as usize;
+        match rustix::io::pread(file.descriptor(), &mut buffer[..most], offset) {
+            Ok(0) => {
+                let path = printable(&display());
+                return Ok(Some(format!("cannot read {path}: {BECAME_SHORTER}")));
+            }
+            Ok(count) => {
+                hasher.update(&buffer[..count]);
+                offset += count as u64;
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => match TransferError::reading("read", &display(), error) {
+                TransferError::Unreadable(why) => return Ok(Some(why)),
+                error => return Err(error),
+            },
+        }
+    }
+    Ok(what_changed(file, display))
+}
+
+/// Why the file cannot be read, if it has changed since it was opened.
+fn what_changed(file: &SourceFile, display: &dyn Fn() -> Vec<u8>) -> Option<String> {
+    file.changed().map(|change| {
         let path = printable(&display());
         format!("cannot read {path}: {change}")
-    }))
+    })
 }
 
 /// Puts zeros where payload was announced.

@@ -16,6 +16,9 @@ use crate::tree::durable::flush_files;
 
 /// Most files of a batch. Each is an open descriptor, and another batch may be in the queue.
 const MAX_FILES: usize = 256;
+/// Most bytes of files that came whole and wait for the next batch: they would all come again if this end
+/// were killed.
+const MAX_BYTES: u64 = 32 << 20;
 /// A batch takes at most this part of the descriptors that the process may have.
 const PART_OF_DESCRIPTORS: usize = 8;
 /// The longest that a wait does not look at the stop flag.
@@ -32,6 +35,17 @@ pub struct Complete {
     pub blake3: Checksum,
 }
 
+impl Complete {
+    /// What would have to come again if this end were killed now: all of a file that came whole.
+    fn at_risk_bytes(&self) -> u64 {
+        if self.piece.is_whole() {
+            self.piece.size
+        } else {
+            0
+        }
+    }
+}
+
 /// The queue of complete files, and the thread that names them.
 #[derive(Debug)]
 pub struct Committer {
@@ -43,12 +57,20 @@ pub struct Committer {
 #[derive(Debug, Default)]
 struct State {
     waiting: Vec<Complete>,
+    /// What of them would have to come again.
+    bytes: u64,
     /// A batch is being flushed and named.
     busy: bool,
     /// No more files come.
     closed: bool,
     /// Why the thread has ended before all were named.
     failed: Option<TransferError>,
+}
+
+impl State {
+    fn is_full(&self, most: usize) -> bool {
+        self.waiting.len() >= most || self.bytes >= MAX_BYTES
+    }
 }
 
 impl Committer {
@@ -69,7 +91,7 @@ impl Committer {
     /// [`TransferError::Cancelled`] when `stop` says so, and why the thread has failed.
     pub fn hand_over(&self, file: Complete, stop: impl Fn() -> bool) -> Result<(), TransferError> {
         let mut state = lock(&self.state);
-        while state.waiting.len() >= self.most && state.failed.is_none() {
+        while state.is_full(self.most) && state.failed.is_none() {
             if stop() {
                 return Err(TransferError::Cancelled);
             }
@@ -78,6 +100,7 @@ impl Committer {
         if let Some(error) = &state.failed {
             return Err(error.clone());
         }
+        state.bytes += file.at_risk_bytes();
         state.waiting.push(file);
         self.changed.notify_all();
         Ok(())
@@ -132,6 +155,7 @@ impl Committer {
         }
         state.busy = true;
         let batch = std::mem::take(&mut state.waiting);
+        state.bytes = 0;
         self.changed.notify_all();
         Some(batch)
     }
@@ -162,5 +186,48 @@ impl Committer {
     fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let waited = self.changed.wait_timeout(state, GLANCE);
         waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::place::Placement;
+    use crate::tree::target::Target;
+    use howdah_wire::{Attributes, TreePath};
+
+    #[test]
+    fn files_that_would_come_again_wait_in_small_batches_and_others_do_not() {
+        let base = tempfile::tempdir().unwrap();
+        let placement = Placement::new(vec![Target {
+            folder: Some(Arc::new(std::fs::File::open(base.path()).unwrap().into())),
+            folder_path: b"dst".to_vec(),
+            name: None,
+        }]);
+        let path = TreePath::try_from(b"file".to_vec()).unwrap();
+        let complete = |len: u64| Complete {
+            draft: Arc::new(placement.draft(0, &path, 0).unwrap()),
+            piece: FilePiece {
+                file: 1,
+                source: 0,
+                path: path.clone(),
+                attributes: Attributes {
+                    mode: 0o600,
+                    mtime_ns: 0,
+                },
+                size: 4 << 20,
+                offset: 0,
+                len,
+            },
+            blake3: Checksum::default(),
+        };
+        for (len, waiting) in [(4 << 20, 8), (1 << 20, 20)] {
+            let committer = Committer::new();
+            let mut handed = 0;
+            while handed < 20 && committer.hand_over(complete(len), || true).is_ok() {
+                handed += 1;
+            }
+            assert_eq!(handed, waiting);
+        }
     }
 }

@@ -1,17 +1,24 @@
 //! A file that has no name, or not its own, until it is complete.
+//!
+//! One that comes in parts lies beside its target with a journal (`part`, `journal`), so that the next
+//! copy goes on with it. One that comes whole has no name, where the file system can do that.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use howdah_wire::{Attributes, printable};
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
+use blake3::hazmat::{ChainingValue, HasherExt};
+use howdah_wire::{Attributes, Span, printable};
+use rustix::fs::{AtFlags, FallocateFlags, OFlags};
 use rustix::io::Errno;
 
 use crate::end::abort::lock;
 use crate::error::TransferError;
 use crate::tree::destination::{Destination, set_attributes, temporary_name};
 use crate::tree::durable::lost;
+use crate::tree::journal::Journal;
+use crate::tree::part::{self, PRIVATE, Unusable, part_name};
 use crate::tree::source::INSIDE;
 
 /// Files from this size on get their space before their content, so that a full disk shows early.
@@ -23,19 +30,24 @@ const TAKE_PAGES_BYTES: u64 = 8 << 20;
 /// `f_type` of a tmpfs (linux/magic.h), on which reserving is not quick: it takes all pages.
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 
-/// Only its owner may look into it until it is complete.
-const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// What is read at a time to compare it, in bytes.
+const READ_BYTES: usize = 256 << 10;
 
-/// A file being written. Dropped before [`Self::give_name`], it leaves nothing behind.
+/// A file being written. Dropped before [`Self::give_name`], it leaves nothing behind but what of it the
+/// next copy can go on with.
 #[derive(Debug)]
 pub struct Draft {
     destination: Destination,
     file: OwnedFd,
-    /// Its name beside the target, where the file system has no unnamed files.
+    /// Its name beside the target, if it has one.
     beside: Mutex<Option<Vec<u8>>>,
     /// Writers of one file take turns here, asleep. The kernel has them take turns anyway, but
     /// lets them spin, which takes a core from the streams.
     turn: Mutex<()>,
+    /// What of it was verified, if it comes in parts and can be gone on with.
+    journal: Option<Mutex<Journal>>,
+    /// Whether the next copy can go on with it.
+    worth_keeping: AtomicBool,
 }
 
 impl Draft {
@@ -50,21 +62,63 @@ impl Draft {
                 Self::create_beside(destination, size)
             }
             Err(error) => Err(TransferError::path("write", &destination.display, error)),
-            Ok(file) => Self::begin(destination, file, None, size),
+            Ok(file) => Self::begin(destination, file, None, size, None),
         }
     }
 
-    /// The same with a name beside the target, which any file system can.
+    /// The same with a name beside the target, which any file system can. What a copy that was cut has
+    /// left there is taken over.
     pub(crate) fn create_beside(
         destination: Destination,
         size: u64,
     ) -> Result<Self, TransferError> {
+        let name = part_name(&destination.name);
+        match part::open(&destination.folder, &name) {
+            Ok((file, _)) => {
+                rustix::fs::ftruncate(&file, 0)
+                    .map_err(|error| TransferError::path("write", &destination.display, error))?;
+                Self::begin(destination, file, Some(name), size, None)
+            }
+            Err(_) => Self::create_unique(destination, size),
+        }
+    }
+
+    /// Makes a draft of a file that comes in parts, from what a copy that was cut has left of a source of
+    /// this size and modification time.
+    ///
+    /// # Errors
+    /// When there is no permission or no space for it, and [`Unusable`] with the destination when no part
+    /// can lie beside it.
+    pub(crate) fn in_parts(
+        destination: Destination,
+        size: u64,
+        mtime_ns: i64,
+    ) -> Result<Result<Self, (Unusable, Destination)>, TransferError> {
+        let name = part_name(&destination.name);
+        let (file, was_there) = match part::open(&destination.folder, &name) {
+            Ok(opened) => opened,
+            Err(unusable) => return Ok(Err((unusable, destination))),
+        };
+        let found = was_there.then(|| Journal::read(&file, size, mtime_ns));
+        let journal = match found.flatten() {
+            Some(journal) => journal,
+            None => {
+                rustix::fs::ftruncate(&file, 0)
+                    .map_err(|error| TransferError::path("write", &destination.display, error))?;
+                Journal::new(size, mtime_ns)
+            }
+        };
+        Self::begin(destination, file, Some(name), size, Some(journal)).map(Ok)
+    }
+
+    /// The same with a name that nothing else has.
+    fn create_unique(destination: Destination, size: u64) -> Result<Self, TransferError> {
         let name = temporary_name(&destination.name);
         let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let flags = new | OFlags::WRONLY | OFlags::CLOEXEC;
         match rustix::fs::openat2(&destination.folder, name.as_slice(), flags, PRIVATE, INSIDE) {
             Err(error) => Err(TransferError::path("write", &destination.display, error)),
-            Ok(file) => Self::begin(destination, file, Some(name), size),
+            Ok(file) => Self::begin(destination, file, Some(name), size, None),
         }
     }
 
@@ -73,15 +127,25 @@ impl Draft {
         file: OwnedFd,
         beside: Option<Vec<u8>>,
         size: u64,
+        journal: Option<Journal>,
     ) -> Result<Self, TransferError> {
+        let worth_keeping = journal
+            .as_ref()
+            .is_some_and(|journal| !journal.found().is_empty());
         let draft = Self {
             destination,
             file,
             beside: Mutex::new(beside),
             turn: Mutex::new(()),
+            journal: journal.map(Mutex::new),
+            worth_keeping: AtomicBool::new(worth_keeping),
         };
         if size >= PREALLOCATE_BYTES {
             draft.reserve(size)?;
+        }
+        if let Some(journal) = &draft.journal {
+            let written = lock(journal).write(&draft.file);
+            written.map_err(|error| draft.failed(error))?;
         }
         Ok(draft)
     }
@@ -115,11 +179,54 @@ impl Draft {
         Ok(())
     }
 
+    /// The chaining value of a part that an earlier copy may have left; `None` where there is none that
+    /// can be read.
+    pub fn value_of(&self, span: Span) -> Option<ChainingValue> {
+        self.journal.as_ref()?;
+        let mut hasher = blake3::Hasher::new();
+        hasher.set_input_offset(span.offset);
+        let (mut at, end) = (span.offset, span.end()?);
+        let mut buffer = vec![0; READ_BYTES];
+        while at < end {
+            let most = usize::try_from(end - at).map_or(READ_BYTES, |left| left.min(READ_BYTES));
+            match rustix::io::pread(&self.file, &mut buffer[..most], at) {
+                // Also where its file system has lost it: then it comes again.
+                Ok(0) => return None,
+                Ok(count) => {
+                    hasher.update(&buffer[..count]);
+                    at += count as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(_) => return None,
+            }
+        }
+        Some(hasher.finalize_non_root())
+    }
+
+    /// Notes that a part was verified and written, so that a copy that goes on need not send it again. What
+    /// of the file that note lies in, if its write to the disk is due.
+    pub fn note(&self, span: Span) -> Option<Span> {
+        let mut journal = lock(self.journal.as_ref()?);
+        // Where that cannot be noted it comes again.
+        let _ = journal.add(&self.file, span);
+        self.worth_keeping.store(true, Ordering::Relaxed);
+        journal.due()
+    }
+
+    /// Leaves nothing for another copy to go on with: its source has become another one.
+    pub fn discard(&self) {
+        self.worth_keeping.store(false, Ordering::Relaxed);
+    }
+
     /// Gives the complete file its attributes.
     ///
     /// # Errors
     /// When they are refused.
     pub fn complete(&self, attributes: Attributes) -> Result<(), TransferError> {
+        if let Some(journal) = &self.journal {
+            rustix::fs::ftruncate(&self.file, lock(journal).size())
+                .map_err(|error| self.failed(error))?;
+        }
         set_attributes(&self.file, attributes).map_err(|error| self.failed(error))
     }
 
@@ -133,8 +240,10 @@ impl Draft {
         &self.destination
     }
 
-    /// The storage has lost bytes of it.
+    /// The storage has lost bytes of it. The page cache may still have them, so the next copy would find
+    /// them and its flush would report nothing: it must begin anew.
     pub fn lost(&self, error: impl Into<io::Error>) -> TransferError {
+        self.discard();
         lost(&self.destination.display, error)
     }
 
@@ -142,7 +251,7 @@ impl Draft {
     /// replaced.
     ///
     /// # Errors
-    /// When the name is refused; nothing is left behind then.
+    /// When the name is refused, or another program has taken the file away from beside the target.
     pub fn give_name(&self) -> Result<(), TransferError> {
         let name = self.destination.name.as_slice();
         let mut beside = lock(&self.beside);
@@ -152,15 +261,32 @@ impl Draft {
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(self.failed(error)),
             }
-            let other = temporary_name(name);
-            self.link(&other).map_err(|error| self.failed(error))?;
+            let other = self.link_beside().map_err(|error| self.failed(error))?;
             *beside = Some(other);
         }
         if let Some(beside) = &*beside {
-            self.destination.replace_by(beside)?;
+            match part::is_named(&self.destination.folder, beside, &self.file) {
+                Ok(true) => self.destination.replace_by(beside)?,
+                Ok(false) => return Err(self.failed(Errno::NOENT)),
+                Err(error) => return Err(self.failed(error)),
+            }
         }
         *beside = None;
         Ok(())
+    }
+
+    /// Links the unnamed file beside the target; its name there. What a copy that was cut has left there
+    /// is removed. The lock keeps other copies from taking it for that.
+    fn link_beside(&self) -> Result<Vec<u8>, Errno> {
+        let (folder, name) = (&self.destination.folder, &self.destination.name);
+        let part = part_name(name);
+        if part::lock(&self.file).is_ok() && part::remove(folder, &part) && self.link(&part).is_ok()
+        {
+            return Ok(part);
+        }
+        let unique = temporary_name(name);
+        self.link(&unique)?;
+        Ok(unique)
     }
 
     /// Links the unnamed file. Linux before 6.10 lets only the privileged do that by descriptor,
@@ -179,23 +305,32 @@ impl Draft {
     fn reserve(&self, size: u64) -> Result<(), TransferError> {
         if let Ok(space) = rustix::fs::fstatvfs(&self.file) {
             let free = space.f_bavail.saturating_mul(space.f_frsize);
-            if free < size {
+            if free.saturating_add(self.allocated()) < size {
                 return Err(TransferError::Here(format!(
                     "no space left for {}: it has {size} bytes, {free} are free; make room and \
-                     run the same command again, complete files are kept",
+                     run the same command again, it goes on where this one stopped",
                     printable(&self.destination.display)
                 )));
             }
         }
         if self.on_tmpfs() {
             // Where they fit into the file, tmpfs may then give huge pages (huge=within_size).
-            return rustix::fs::ftruncate(&self.file, size).map_err(|error| self.failed(error));
+            return match rustix::fs::fstat(&self.file) {
+                Ok(stat) if u64::try_from(stat.st_size).is_ok_and(|there| there >= size) => Ok(()),
+                _ => rustix::fs::ftruncate(&self.file, size).map_err(|error| self.failed(error)),
+            };
         }
         match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, size) {
             Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => Err(self.failed(error)),
             // Not every file system can; then a full disk shows when it is full.
             _ => Ok(()),
         }
+    }
+
+    /// What it takes of its file system already, in bytes.
+    fn allocated(&self) -> u64 {
+        let blocks = rustix::fs::fstat(&self.file).map_or(0, |stat| stat.st_blocks);
+        u64::try_from(blocks).unwrap_or(0).saturating_mul(512)
     }
 
     fn on_tmpfs(&self) -> bool {
@@ -228,7 +363,10 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        if let Some(beside) = &*lock(&self.beside) {
+        if let Some(beside) = &*lock(&self.beside)
+            && !self.worth_keeping.load(Ordering::Relaxed)
+            && part::is_named(&self.destination.folder, beside, &self.file) == Ok(true)
+        {
             let _ = rustix::fs::unlinkat(
                 &self.destination.folder,
                 beside.as_slice(),

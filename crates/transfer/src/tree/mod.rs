@@ -1,5 +1,6 @@
 //! Trees of files: found and read at the sender (`source`, `queue`), put in place and on stable storage at
-//! the receiver (`target`, `place`, `draft`, `commit`, `durable`). `reach` bounds what a near end may name.
+//! the receiver (`target`, `place`, `draft`, `commit`, `durable`). What a copy that was cut has left is found
+//! again there (`part`, `journal`, `spans`). `reach` bounds what a near end may name.
 
 pub mod assembly;
 pub mod commit;
@@ -7,9 +8,13 @@ pub mod destination;
 pub mod draft;
 pub mod durable;
 pub mod folders;
+pub mod journal;
+pub mod part;
 pub mod place;
 pub mod queue;
 pub mod reach;
+pub mod slicing;
 pub mod source;
+pub mod spans;
 pub mod target;
 pub mod write_behind;

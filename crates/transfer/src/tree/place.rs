@@ -1,23 +1,27 @@
 //! Puts files, folders and links in place below the targets, and never anywhere else.
 //!
 //! Each folder is entered by one name at a time from its parent's descriptor, never through a
-//! symbolic link. A file has no name until it is complete: it is written to an unnamed file
-//! (`O_TMPFILE`) and linked into place; where the file system has none, beside the target.
+//! symbolic link. A file does not have its name until it is complete; `draft` says where it is until
+//! then.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use howdah_wire::{Attributes, LinkTarget, OfferedFile, TreePath, printable};
+use howdah_wire::limits::MIN_BLOCK_BYTES;
+use howdah_wire::{Attributes, LinkTarget, OfferedFile, Span, TreePath, printable};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::end::abort::lock;
-use crate::error::TransferError;
+use crate::error::{TransferError, plain};
 use crate::tree::destination::{Destination, set_attributes, temporary_name, times};
 use crate::tree::draft::Draft;
 use crate::tree::durable;
 use crate::tree::folders::{Folder, Folders};
+use crate::tree::journal::Journal;
+use crate::tree::part::{self, Unusable, part_name};
 use crate::tree::source::{INSIDE, mtime_ns};
 use crate::tree::target::Target;
 
@@ -35,6 +39,17 @@ pub struct Placement {
     folders: Mutex<Folders>,
     /// Where names have changed that are not on stable storage yet.
     unflushed: durable::Unflushed,
+    /// Whether it was said that no file can be gone on with.
+    without_parts: AtomicBool,
+}
+
+/// What the receiver needs of a file that was offered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing: it is there.
+    Nothing,
+    /// All of it but for what may be there, which is worth a comparison.
+    AllBut(Vec<Span>),
 }
 
 impl Placement {
@@ -45,6 +60,7 @@ impl Placement {
             open: Mutex::default(),
             folders: Mutex::default(),
             unflushed: durable::Unflushed::default(),
+            without_parts: AtomicBool::new(false),
         }
     }
 
@@ -64,28 +80,30 @@ impl Placement {
         Ok((target, relative))
     }
 
-    /// Whether a file must be sent: it is not there with the same size and time.
+    /// What must be sent of a file: nothing if it is there with the same size and time. A part that is of
+    /// no use any more is removed, unless `only_look`.
     ///
     /// # Errors
     /// When the peer names a source that the job has not.
-    pub fn needs(&self, file: &OfferedFile) -> Result<bool, TransferError> {
+    pub fn needs(&self, file: &OfferedFile, only_look: bool) -> Result<Need, TransferError> {
         let (target, relative) = self.relative(file.source, &file.path)?;
         let Some(folder) = &target.folder else {
-            return Ok(true);
+            return Ok(Need::AllBut(Vec::new()));
         };
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = rustix::fs::openat2(folder, relative, flags, Mode::empty(), INSIDE);
+        let opened = rustix::fs::openat2(folder, relative.as_slice(), flags, Mode::empty(), INSIDE);
         let Ok(stat) = opened.and_then(rustix::fs::fstat) else {
-            return Ok(true);
+            return Ok(Need::AllBut(found(folder, &relative, file, only_look)));
         };
         let same_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
             && u64::try_from(stat.st_size) == Ok(file.size);
         let needed = !(same_file && same_time(file.mtime_ns, mtime_ns(&stat)));
-        if !needed {
-            // Nobody knows whether who wrote it has put it on stable storage.
-            self.unflushed.note_system(folder, &target.folder_path)?;
+        if needed {
+            return Ok(Need::AllBut(found(folder, &relative, file, only_look)));
         }
-        Ok(needed)
+        // Nobody knows whether who wrote it has put it on stable storage.
+        self.unflushed.note_system(folder, &target.folder_path)?;
+        Ok(Need::Nothing)
     }
 
     /// Notes that an entry has a new name, so that [`Self::finish`] puts it on stable storage.
@@ -125,6 +143,42 @@ impl Placement {
     /// When it cannot be made.
     pub fn draft(&self, source: u16, path: &TreePath, size: u64) -> Result<Draft, TransferError> {
         Draft::create(self.destination(source, path)?, size)
+    }
+
+    /// Starts a file that comes in parts, or goes on with what an earlier copy has left of it; says why, if
+    /// the next copy cannot go on with this one.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn draft_in_parts(
+        &self,
+        source: u16,
+        path: &TreePath,
+        size: u64,
+        mtime_ns: i64,
+    ) -> Result<(Draft, Option<String>), TransferError> {
+        let destination = self.destination(source, path)?;
+        let (unusable, destination) = match Draft::in_parts(destination, size, mtime_ns)? {
+            Ok(draft) => return Ok((draft, None)),
+            Err(unusable) => unusable,
+        };
+        let (shown, part) = (
+            printable(&destination.display),
+            printable(&part_name(&destination.name)),
+        );
+        let because = |why: &str| {
+            format!(
+                "{shown} begins anew if this copy is cut: {part} beside it cannot be used, {why}"
+            )
+        };
+        let why = match unusable {
+            Unusable::Busy => Some(because("another copy is writing it")),
+            Unusable::Foreign(why) => Some(because(why)),
+            // Said once: it is so with all of them.
+            Unusable::Failed(_) if self.without_parts.swap(true, Ordering::Relaxed) => None,
+            Unusable::Failed(error) => Some(because(&plain(&error.into()))),
+        };
+        Ok((Draft::create(destination, size)?, why))
     }
 
     /// Makes a folder. Its attributes are set by [`Self::finish`], when nothing in it changes any
@@ -171,9 +225,7 @@ impl Placement {
         let (folder, name) = (&destination.folder, destination.name.as_slice());
         match rustix::fs::symlinkat(link.as_bytes(), folder, name) {
             Err(Errno::EXIST) => {
-                let beside = temporary_name(name);
-                rustix::fs::symlinkat(link.as_bytes(), folder, beside.as_slice())
-                    .map_err(failed)?;
+                let beside = link_beside(folder, name, link).map_err(failed)?;
                 if let Err(error) = destination.replace_by(&beside) {
                     let _ = rustix::fs::unlinkat(folder, beside.as_slice(), AtFlags::empty());
                     return Err(error);
@@ -252,6 +304,57 @@ impl Placement {
     }
 }
 
+/// What an earlier copy may have left of a file that is needed. What it has left of another state of the
+/// file, or nothing that is worth a comparison, is removed.
+fn found(folder: &OwnedFd, relative: &[u8], file: &OfferedFile, only_look: bool) -> Vec<Span> {
+    let (parent, name) = match parent_and_name(relative) {
+        (b"", name) => (b".".as_slice(), name),
+        other => other,
+    };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(parent) = rustix::fs::openat2(folder, parent, flags, Mode::empty(), INSIDE) else {
+        return Vec::new();
+    };
+    let part = part_name(name);
+    let Ok(Some(locked)) = part::existing(&parent, &part) else {
+        return Vec::new();
+    };
+    let journal = (file.size > MIN_BLOCK_BYTES)
+        .then(|| Journal::read(&locked, file.size, file.mtime_ns))
+        .flatten();
+    let spans = journal.map_or_else(Vec::new, |journal| journal.found());
+    if spans.is_empty() && !only_look {
+        let _ = rustix::fs::unlinkat(&parent, part.as_slice(), AtFlags::empty());
+    }
+    spans
+}
+
+/// Makes a symbolic link beside its target; its name there. What a copy that was cut has left there is
+/// removed.
+fn link_beside(folder: &OwnedFd, name: &[u8], link: &LinkTarget) -> Result<Vec<u8>, Errno> {
+    let make = |beside: &[u8]| rustix::fs::symlinkat(link.as_bytes(), folder, beside);
+    let part = part_name(name);
+    match make(&part) {
+        Err(Errno::EXIST) => {}
+        other => return other.map(|()| part),
+    }
+    let there = rustix::fs::statat(folder, part.as_slice(), AtFlags::SYMLINK_NOFOLLOW);
+    let is_own_link = there.is_ok_and(|stat| {
+        FileType::from_raw_mode(stat.st_mode) == FileType::Symlink
+            && stat.st_uid == rustix::process::geteuid().as_raw()
+    });
+    if is_own_link {
+        let _ = rustix::fs::unlinkat(folder, part.as_slice(), AtFlags::empty());
+    } else {
+        part::remove(folder, &part);
+    }
+    if make(&part).is_ok() {
+        return Ok(part);
+    }
+    let unique = temporary_name(name);
+    make(&unique).map(|()| unique)
+}
+
 /// The folder an entry is in, empty for the target's own, and its last name.
 fn parent_and_name(relative: &[u8]) -> (&[u8], &[u8]) {
     match relative.iter().rposition(|&byte| byte == b'/') {
@@ -266,7 +369,7 @@ fn enter(parent: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Errno> {
 }
 
 /// Whether two modification times are the same, as far as the receiving file system keeps them.
-fn same_time(sent_ns: i64, kept_ns: i64) -> bool {
+pub(crate) fn same_time(sent_ns: i64, kept_ns: i64) -> bool {
     const SECOND: i64 = 1_000_000_000;
     sent_ns == kept_ns
         || kept_ns.rem_euclid(SECOND) == 0 && sent_ns.div_euclid(SECOND) == kept_ns / SECOND

@@ -1,4 +1,5 @@
 use super::*;
+use blake3::hazmat::HasherExt;
 use std::fs;
 use std::io::IoSlice;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
@@ -91,6 +92,180 @@ fn where_no_file_can_be_unnamed_it_lies_beside_until_it_is_complete() {
     let error = begin(b"x").give_name().unwrap_err().to_string();
     assert_eq!(error, "cannot write dst/file: a folder has that name");
     assert_eq!(names(folder.path()), ["file"]);
+}
+
+/// 300,000 bytes of which one part was verified, and a draft of them.
+fn begun(placement: &Placement) -> (Draft, Vec<u8>, Span) {
+    let content: Vec<u8> = (0..300_000u32).map(|at| (at / 3) as u8).collect();
+    let (draft, why) = placement
+        .draft_in_parts(0, &path("file"), 300_000, ATTRIBUTES.mtime_ns)
+        .unwrap();
+    assert_eq!(why, None);
+    let span = Span {
+        offset: 0,
+        len: 1 << 18,
+    };
+    (draft, content, span)
+}
+
+fn offered(name: &str, size: u64, mtime_ns: i64) -> OfferedFile {
+    OfferedFile {
+        source: 0,
+        path: path(name),
+        size,
+        mtime_ns,
+    }
+}
+
+#[test]
+fn what_was_verified_outlives_its_draft_until_the_file_is_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), None);
+    let file = offered("file", 300_000, ATTRIBUTES.mtime_ns);
+    let found = |file: &OfferedFile, only_look| placement.needs(file, only_look).unwrap();
+    let none = Need::AllBut(Vec::new());
+    let (draft, content, span) = begun(&placement);
+    assert_eq!(names(folder.path()), [".file.howdah-part"]);
+    drop(draft);
+    assert!(names(folder.path()).is_empty(), "nothing was verified");
+
+    let (draft, ..) = begun(&placement);
+    let (part, _) = content.split_at(1 << 18);
+    draft.write_at(&mut [IoSlice::new(part)], 0).unwrap();
+    draft.note(span);
+    assert_eq!(found(&file, false), none, "it is being written");
+    drop(draft);
+    assert_eq!(found(&file, false), Need::AllBut(vec![span]));
+    assert_eq!(found(&offered("file", 300_000, 5), true), none);
+    assert_eq!(names(folder.path()), [".file.howdah-part"]);
+
+    let (draft, ..) = begun(&placement);
+    let value = blake3::Hasher::new().update(part).finalize_non_root();
+    assert_eq!(draft.value_of(span), Some(value));
+    draft.write_at(&mut [IoSlice::new(&content)], 0).unwrap();
+    draft.complete(ATTRIBUTES).unwrap();
+    drop(draft);
+    let whole = Span {
+        offset: 0,
+        len: 300_000,
+    };
+    assert_eq!(found(&file, false), Need::AllBut(vec![whole]));
+    let (draft, ..) = begun(&placement);
+    draft.complete(ATTRIBUTES).unwrap();
+    draft.give_name().unwrap();
+    drop(draft);
+    assert_eq!(names(folder.path()), ["file"]);
+    assert_eq!(fs::read(folder.path().join("file")).unwrap(), content);
+    assert_eq!(found(&file, false), Need::Nothing);
+}
+
+#[test]
+fn a_part_of_another_state_of_the_file_is_begun_anew_or_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), None);
+    for (size, mtime_ns) in [
+        (300_001, ATTRIBUTES.mtime_ns),
+        (300_000, 5),
+        (10, ATTRIBUTES.mtime_ns),
+    ] {
+        let (draft, _, span) = begun(&placement);
+        draft.note(span);
+        drop(draft);
+        let need = placement.needs(&offered("file", size, mtime_ns), false);
+        assert_eq!(need.unwrap(), Need::AllBut(Vec::new()));
+        assert!(names(folder.path()).is_empty(), "{size} {mtime_ns}");
+    }
+    let (draft, _, span) = begun(&placement);
+    draft.note(span);
+    drop(draft);
+    let (draft, _) = placement
+        .draft_in_parts(0, &path("file"), 300_000, 5)
+        .unwrap();
+    draft.note(Span { offset: 0, len: 1 });
+    drop(draft);
+    let there = fs::metadata(folder.path().join(".file.howdah-part")).unwrap();
+    assert_eq!(there.len(), 300_000 + 24 + 16);
+    let (draft, ..) = begun(&placement);
+    draft.note(span);
+    draft.discard();
+    drop(draft);
+    assert!(names(folder.path()).is_empty(), "its source has changed");
+}
+
+#[test]
+fn a_file_whose_part_cannot_be_used_is_written_without_one_and_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("victim"), b"precious").unwrap();
+    let part = folder.path().join(".file.howdah-part");
+    symlink("victim", &part).unwrap();
+    let placement = placement(folder.path(), None);
+    let in_parts = || {
+        placement
+            .draft_in_parts(0, &path("file"), 5, ATTRIBUTES.mtime_ns)
+            .unwrap()
+    };
+    let (draft, why) = in_parts();
+    assert_eq!(
+        why.unwrap(),
+        "dst/file begins anew if this copy is cut: .file.howdah-part beside it cannot be used, it is a \
+         symbolic link"
+    );
+    draft.write_at(&mut [IoSlice::new(b"hello")], 0).unwrap();
+    assert_eq!(draft.value_of(Span { offset: 0, len: 5 }), None);
+    draft.complete(ATTRIBUTES).unwrap();
+    draft.give_name().unwrap();
+    assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"hello");
+    assert_eq!(fs::read(folder.path().join("victim")).unwrap(), b"precious");
+    fs::remove_file(part).unwrap();
+    let (first, why) = in_parts();
+    assert_eq!(why, None);
+    let (_second, why) = in_parts();
+    assert!(why.unwrap().ends_with("another copy is writing it"));
+    drop(first);
+}
+
+#[test]
+fn what_has_taken_the_name_of_a_part_does_not_become_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), None);
+    let (draft, _, span) = begun(&placement);
+    draft.note(span);
+    fs::write(folder.path().join("other"), b"other").unwrap();
+    fs::rename(
+        folder.path().join("other"),
+        folder.path().join(".file.howdah-part"),
+    )
+    .unwrap();
+    draft.complete(ATTRIBUTES).unwrap();
+    let error = draft.give_name().unwrap_err().to_string();
+    assert_eq!(error, "cannot write dst/file: no such file or folder");
+    drop(draft);
+    assert_eq!(names(folder.path()), [".file.howdah-part"]);
+}
+
+#[test]
+fn what_a_copy_that_was_cut_has_left_is_taken_over_by_files_and_links() {
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), None);
+    let part = folder.path().join(".file.howdah-part");
+    write(&placement, "file", b"first").unwrap();
+    fs::write(&part, b"left").unwrap();
+    write(&placement, "file", b"second").unwrap();
+    assert_eq!(names(folder.path()), ["file"]);
+    let leave_link: fn(&Path) = |part| symlink("left", part).unwrap();
+    let leave_file: fn(&Path) = |part| fs::write(part, b"left").unwrap();
+    for leave in [leave_link, leave_file] {
+        leave(&part);
+        let target = LinkTarget::try_from(b"there".to_vec()).unwrap();
+        placement.link(0, &path("file"), &target, 5).unwrap();
+        assert_eq!(names(folder.path()), ["file"]);
+    }
+    // One that is being written is not touched.
+    let (draft, _, span) = begun(&placement);
+    draft.note(span);
+    write(&placement, "file", b"third").unwrap();
+    assert_eq!(names(folder.path()), [".file.howdah-part", "file"]);
+    drop(draft);
 }
 
 #[test]
@@ -223,13 +398,7 @@ fn what_is_there_with_the_same_size_and_time_is_not_needed() {
     let folder = tempfile::tempdir().unwrap();
     let placement = placement(folder.path(), Some("root"));
     write(&placement, "file", b"12345").unwrap();
-    let offered = |name: &str, size, mtime_ns| OfferedFile {
-        source: 0,
-        path: path(name),
-        size,
-        mtime_ns,
-    };
-    let needs = |file: &OfferedFile| placement.needs(file).unwrap();
+    let needs = |file: &OfferedFile| placement.needs(file, false).unwrap() != Need::Nothing;
     assert!(!needs(&offered("file", 5, ATTRIBUTES.mtime_ns)));
     assert!(needs(&offered("file", 6, ATTRIBUTES.mtime_ns)));
     assert!(needs(&offered("file", 5, ATTRIBUTES.mtime_ns + 1)));

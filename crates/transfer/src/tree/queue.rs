@@ -3,17 +3,20 @@
 //! Streams take the next block themselves, so a slow stream holds none of the others back. Blocks
 //! shrink towards the end so that all streams end together.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use howdah_wire::limits::{MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_PIECE_BYTES, MIN_BLOCK_BYTES};
-use howdah_wire::{Answer, Memory, Offer, OfferedFile, Scanned, Totals};
+use howdah_wire::{
+    Answer, Checked, Checksum, Memory, Offer, OfferedFile, ProtocolError, Scanned, Span, Totals,
+};
 
 use crate::end::abort::{Abort, lock};
 use crate::error::TransferError;
 use crate::session::listing::Listing;
 use crate::tree::assembly::Assembly;
+use crate::tree::slicing::Slicing;
 use crate::tree::source::{Entry, Kind, SourceFile};
 
 /// Entries that may wait; the scan waits beyond that. Some 20 MB.
@@ -26,6 +29,8 @@ const MAX_PACK_FILES: usize = 256;
 /// rate so far, so that one with a small window is not long beyond the end, nor less than the bytes.
 const TIMED_BLOCK: Duration = Duration::from_millis(20);
 const TIMED_BLOCK_MIN_BYTES: u64 = 64 << 10;
+/// Parts that are being compared, at most. Each may hold a file open at the receiver.
+const MAX_UNCHECKED: usize = 64;
 /// How long a wait looks away from the stop flag.
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -49,6 +54,10 @@ pub struct Reading {
     pub opened: Opened,
     /// Its pieces that were begun.
     pub begun: Totals,
+    /// What of it was begun to be compared, in bytes.
+    pub compared_bytes: u64,
+    /// What of it the receiver had, and is the same.
+    pub resumed: Totals,
     /// The digests of its pieces that were sent.
     pub digests: Assembly,
 }
@@ -59,6 +68,8 @@ impl Reading {
         Self {
             opened: Opened::NotYet,
             begun: Totals::default(),
+            compared_bytes: 0,
+            resumed: Totals::default(),
             digests: Assembly::new(size),
         }
     }
@@ -80,15 +91,10 @@ pub enum Opened {
 pub enum Block {
     /// Small files, folders and links, whole, with their numbers.
     Pack(Vec<(u64, Entry)>),
-    /// A part of a file.
-    Slice {
-        /// The file.
-        file: Arc<BigFile>,
-        /// Where the part starts, in bytes.
-        offset: u64,
-        /// How long it is, in bytes.
-        len: u64,
-    },
+    /// A part of a file, to be sent.
+    Slice(Arc<BigFile>, Span),
+    /// A part of a file, to be compared with what the receiver has.
+    There(Arc<BigFile>, Span),
     /// Payload from memory, in bytes.
     Memory(u64),
 }
@@ -102,6 +108,17 @@ enum Supply {
     Time(Duration),
     /// As much as goes between these two.
     Between(Instant, Instant),
+}
+
+/// A part that is being compared.
+#[derive(Debug)]
+pub struct Unchecked {
+    /// The file.
+    pub file: Arc<BigFile>,
+    /// The part.
+    pub span: Span,
+    /// Its checksum at this end, once it was read.
+    pub checksum: Option<Checksum>,
 }
 
 /// Whether files are offered before they are sent.
@@ -130,9 +147,14 @@ struct State {
     mode: Mode,
     /// Streams that get blocks, those with the least index; the others wait.
     streams: u16,
-    ready: VecDeque<Entry>,
+    /// With what the receiver may have of each.
+    ready: VecDeque<(Entry, Vec<Span>)>,
     ready_bytes: u64,
-    slicing: Option<(Arc<BigFile>, u64)>,
+    slicing: Option<(Arc<BigFile>, Slicing)>,
+    /// Parts that are being compared, by the file's number and the part's offset.
+    unchecked: HashMap<(u64, u64), Unchecked>,
+    /// Parts that differ.
+    differing: VecDeque<(Arc<BigFile>, Span)>,
     memory: Supply,
     memory_taken: u64,
     /// Files to be offered or offered; the first `offered` of them are.
@@ -156,6 +178,8 @@ impl Queue {
             ready: VecDeque::new(),
             ready_bytes: 0,
             slicing: None,
+            unchecked: HashMap::new(),
+            differing: VecDeque::new(),
             memory: Supply::Bytes(0),
             memory_taken: 0,
             pending: VecDeque::new(),
@@ -207,10 +231,10 @@ impl Queue {
             state.scanned.bytes += size;
         }
         match (state.mode, &entry.kind) {
-            (Mode::Fresh, _) => state.make_ready(entry),
+            (Mode::Fresh, _) => state.make_ready(entry, Vec::new()),
             (_, Kind::File { .. }) => state.pending.push_back(entry),
             _ if self.dry_run => {}
-            _ => state.make_ready(entry),
+            _ => state.make_ready(entry, Vec::new()),
         }
         self.changed.notify_one();
         Ok(())
@@ -243,7 +267,7 @@ impl Queue {
             state.offered = 0;
             state.offers_open = 0;
             for entry in std::mem::take(&mut state.pending) {
-                state.make_ready(entry);
+                state.make_ready(entry, Vec::new());
             }
         } else {
             state.mode = Mode::Negotiate;
@@ -260,13 +284,19 @@ impl Queue {
     }
 
     /// Takes the answer to the oldest open offer; `howdah_wire::Conversation` has checked its order.
-    pub fn answer(&self, answer: &Answer) {
+    ///
+    /// # Errors
+    /// When the receiver has more of a file than there is.
+    pub fn answer(&self, answer: Answer) -> Result<(), ProtocolError> {
         let mut state = lock(&self.state);
         state.offers_open = state.offers_open.saturating_sub(1);
-        for &needed in &answer.needed {
+        let mut found = answer.found.into_iter().peekable();
+        for (index, needed) in answer.needed.into_iter().enumerate() {
             let Some(entry) = state.pending.pop_front() else {
                 break;
             };
+            let there = found.next_if(|found| usize::from(found.index) == index);
+            let there = there.map_or_else(Vec::new, |found| found.spans);
             state.offered = state.offered.saturating_sub(1);
             if let Kind::File { size, .. } = entry.kind
                 && !needed
@@ -281,10 +311,52 @@ impl Queue {
                 };
                 state.listed.add(entry.source, entry.path, size, needed);
             } else if needed {
-                state.make_ready(entry);
+                if !can_be_of(&there, &entry) {
+                    return Err(ProtocolError("it has more of a file than there is"));
+                }
+                state.make_ready(entry, there);
             }
         }
         self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Notes what was read of a part that is being compared.
+    pub fn note_read(&self, file: u64, offset: u64, checksum: Checksum) {
+        if let Some(unchecked) = lock(&self.state).unchecked.get_mut(&(file, offset)) {
+            unchecked.checksum = Some(checksum);
+        }
+    }
+
+    /// Takes a part out of what is being compared: its file is not sent.
+    pub fn forget(&self, file: u64, offset: u64) {
+        lock(&self.state).unchecked.remove(&(file, offset));
+        self.changed.notify_all();
+    }
+
+    /// Takes the receiver's word on a part that was compared; the part if it is the same. One that
+    /// differs is sent next.
+    ///
+    /// # Errors
+    /// When that part was not to be compared.
+    pub fn checked(&self, checked: &Checked) -> Result<Option<Unchecked>, ProtocolError> {
+        let Checked { file, span, same } = checked;
+        let mut state = lock(&self.state);
+        let known = state.unchecked.remove(&(*file, span.offset));
+        let unchecked = known.filter(|known| known.span == *span);
+        let unchecked = unchecked.ok_or(ProtocolError("a comparison that was not asked for"))?;
+        self.changed.notify_all();
+        if *same {
+            return Ok(Some(unchecked));
+        }
+        state.ready_bytes += span.len;
+        state.differing.push_back((unchecked.file, *span));
+        Ok(None)
+    }
+
+    /// Parts that are being compared.
+    pub fn unchecked(&self) -> usize {
+        lock(&self.state).unchecked.len()
     }
 
     /// What the scan has found so far; complete once all of it that must be offered is.
@@ -374,10 +446,14 @@ impl Queue {
         if let Some(len) = state.take_memory(limit) {
             return Some(Block::Memory(len));
         }
+        if let Some((file, span)) = state.differing.pop_front() {
+            state.ready_bytes -= span.len;
+            return Some(Block::Slice(file, span));
+        }
         let mut pack = Vec::new();
         let mut pack_bytes = 0;
         while state.slicing.is_none() {
-            let size = match state.ready.front()?.kind {
+            let size = match state.ready.front()?.0.kind {
                 Kind::File { size, .. } => size,
                 _ => 0,
             };
@@ -385,7 +461,7 @@ impl Queue {
                 if !pack.is_empty() {
                     return Some(Block::Pack(pack));
                 }
-                let entry = state.ready.pop_front()?;
+                let (entry, there) = state.ready.pop_front()?;
                 let number = state.number();
                 let file = BigFile {
                     number,
@@ -393,10 +469,10 @@ impl Queue {
                     size,
                     reading: Mutex::new(Reading::new(size)),
                 };
-                state.slicing = Some((Arc::new(file), 0));
+                state.slicing = Some((Arc::new(file), Slicing::new(size, there)));
                 break;
             }
-            let entry = state.ready.pop_front()?;
+            let (entry, _) = state.ready.pop_front()?;
             state.ready_bytes -= size;
             pack_bytes += size;
             pack.push((state.number(), entry));
@@ -405,18 +481,29 @@ impl Queue {
                 return Some(Block::Pack(pack));
             }
         }
-        let (file, offset) = state.slicing.take()?;
-        let aligned = if offset == 0 {
-            u64::MAX
-        } else {
-            1 << offset.trailing_zeros()
-        };
-        let len = limit.min(aligned).min(file.size - offset);
-        state.ready_bytes -= len;
-        if offset + len < file.size {
-            state.slicing = Some((Arc::clone(&file), offset + len));
+        let (file, mut slicing) = state.slicing.take()?;
+        if slicing.compares() && state.unchecked.len() >= MAX_UNCHECKED {
+            state.slicing = Some((file, slicing));
+            return None;
         }
-        Some(Block::Slice { file, offset, len })
+        let there = slicing.compares();
+        let span = slicing.next(limit)?;
+        state.ready_bytes -= span.len;
+        if !slicing.is_done() {
+            state.slicing = Some((Arc::clone(&file), slicing));
+        }
+        if !there {
+            return Some(Block::Slice(file, span));
+        }
+        let unchecked = Unchecked {
+            file: Arc::clone(&file),
+            span,
+            checksum: None,
+        };
+        state
+            .unchecked
+            .insert((file.number, span.offset), unchecked);
+        Some(Block::There(file, span))
     }
 
     /// Half of what each stream's share is of what remains, a power of two between the smallest
@@ -435,11 +522,11 @@ impl Queue {
 }
 
 impl State {
-    fn make_ready(&mut self, entry: Entry) {
+    fn make_ready(&mut self, entry: Entry, there: Vec<Span>) {
         if let Kind::File { size, .. } = entry.kind {
             self.ready_bytes += size;
         }
-        self.ready.push_back(entry);
+        self.ready.push_back((entry, there));
     }
 
     /// The length of the next block from memory; `None` when there is no more.
@@ -516,8 +603,21 @@ impl State {
             && self.pending.is_empty()
             && self.ready.is_empty()
             && self.slicing.is_none()
+            && self.unchecked.is_empty()
+            && self.differing.is_empty()
             && self.memory == Supply::Bytes(0)
     }
+}
+
+/// Whether the receiver can have these parts of a file.
+fn can_be_of(there: &[Span], entry: &Entry) -> bool {
+    let (Some(last), Kind::File { size, .. }) = (there.last(), &entry.kind) else {
+        return there.is_empty();
+    };
+    let end = last.end();
+    *size > MIN_BLOCK_BYTES
+        && (end == Some(*size)
+            || end.is_some_and(|end| end < *size && end.is_multiple_of(MIN_BLOCK_BYTES)))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 use super::*;
-use howdah_wire::{Attributes, TreePath};
+use howdah_wire::{Attributes, Found, TreePath};
 use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;
@@ -58,10 +58,12 @@ fn only_what_is_needed_is_handed_out() {
     assert!(!queue.scanned().complete);
     let offer = offers(&queue).remove(0);
     assert!(queue.scanned().complete);
-    queue.answer(&Answer {
+    let answer = Answer {
         first: offer.first,
         needed: vec![true, false, false, true],
-    });
+        found: Vec::new(),
+    };
+    queue.answer(answer).unwrap();
     let Some(Block::Pack(pack)) = queue.try_next(0) else {
         panic!("no pack")
     };
@@ -71,6 +73,95 @@ fn only_what_is_needed_is_handed_out() {
         .collect();
     assert_eq!(names, [b"0", b"3"]);
     assert_eq!((queue.skipped().files, queue.skipped().bytes), (2, 20));
+}
+
+/// A queue with one file of `size` bytes of which the receiver says that it may have the rest.
+fn resuming(size: u64, there: Vec<Span>) -> Result<Queue, ProtocolError> {
+    let queue = queue(2, 4 * MIB);
+    queue.accept(false);
+    queue.add(file(1, size)).unwrap();
+    queue.scan_complete();
+    let offer = offers(&queue).remove(0);
+    queue.answer(Answer {
+        first: offer.first,
+        needed: vec![true],
+        found: vec![Found {
+            index: 0,
+            spans: there,
+        }],
+    })?;
+    Ok(queue)
+}
+
+fn span(offset: u64, len: u64) -> Span {
+    Span { offset, len }
+}
+
+#[test]
+fn what_differs_is_sent_and_no_stream_ends_before_all_is_compared() {
+    let queue = resuming(4 * MIB, vec![span(MIB, 2 * MIB)]).unwrap();
+    let mut compared = Vec::new();
+    let mut sent = Vec::new();
+    while let Some(block) = queue.try_next(0) {
+        match block {
+            Block::Slice(_, span) => sent.push(span),
+            Block::There(file, span) => compared.push((file.number, span)),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(sent.iter().map(|span| span.len).sum::<u64>(), 2 * MIB);
+    assert_eq!(
+        compared.iter().map(|(_, span)| span.len).sum::<u64>(),
+        2 * MIB
+    );
+    let said = |(file, span), same| queue.checked(&Checked { file, span, same });
+    let (first, others) = compared.split_first().unwrap();
+    queue.note_read(first.0, first.1.offset, [7; 32]);
+    for &other in others {
+        said(other, false).unwrap();
+        assert!(said(other, false).is_err(), "it was said before");
+        assert!(matches!(queue.try_next(1), Some(Block::Slice(_, span)) if span == other.1));
+    }
+    // One is still being compared.
+    assert!(queue.try_next(0).is_none());
+    let waits = queue.next_block(0, || Err(TransferError::Cancelled));
+    assert_eq!(waits.unwrap_err(), TransferError::Cancelled);
+    let same = said(*first, true).unwrap().unwrap();
+    assert_eq!((same.span, same.checksum), (first.1, Some([7; 32])));
+    assert!(queue.next_block(0, || Ok(())).unwrap().is_none());
+}
+
+#[test]
+fn words_on_what_is_not_there_are_refused() {
+    for there in [span(0, 8 * MIB), span(0, MIB + 1), span(4 * MIB, 1)] {
+        assert!(resuming(4 * MIB, vec![there]).is_err(), "{there:?}");
+    }
+    assert!(resuming(10, vec![span(0, 10)]).is_err(), "a small file");
+    let queue = resuming(4 * MIB, vec![span(0, 4 * MIB)]).unwrap();
+    let Some(Block::There(file, part)) = queue.try_next(0) else {
+        panic!("nothing to compare")
+    };
+    for (number, span) in [
+        (file.number + 1, part),
+        (file.number, span(part.offset + 4 * MIB, part.len)),
+        (file.number, span(part.offset, part.len + 1)),
+    ] {
+        let checked = Checked {
+            file: number,
+            span,
+            same: true,
+        };
+        assert!(queue.checked(&checked).is_err(), "{checked:?}");
+    }
+}
+
+#[test]
+fn parts_that_are_being_compared_have_a_bound() {
+    let queue = resuming(1000 * MIB, vec![span(0, 1000 * MIB)]).unwrap();
+    let blocks = std::iter::from_fn(|| queue.try_next(0)).count();
+    assert_eq!((blocks, queue.unchecked()), (MAX_UNCHECKED, MAX_UNCHECKED));
+    queue.forget(1, 0);
+    assert!(queue.try_next(0).is_some() && queue.try_next(0).is_none());
 }
 
 #[test]
@@ -93,7 +184,7 @@ fn blocks_shrink_so_that_streams_end_together() {
     let lens: Vec<u64> = drain(&queue)
         .iter()
         .map(|block| match block {
-            Block::Slice { len, .. } => *len,
+            Block::Slice(_, span) => span.len,
             other => panic!("{other:?}"),
         })
         .collect();
@@ -160,7 +251,7 @@ proptest! {
                     prop_assert!(sizes[name] <= MIN_BLOCK_BYTES && sent[name] == 0);
                     sent[name] = sizes[name];
                 },
-                Block::Slice { file, offset, len } => {
+                Block::Slice(file, Span { offset, len }) => {
                     let name: usize = std::str::from_utf8(file.entry.path.as_bytes()).unwrap().parse().unwrap();
                     prop_assert_eq!(sent[name], offset);
                     prop_assert!(offset.is_multiple_of(len.next_power_of_two()));
@@ -168,7 +259,7 @@ proptest! {
                     prop_assert!(len > 0 && len <= MAX_PIECE_BYTES);
                     sent[name] += len;
                 }
-                Block::Memory(_) => prop_assert!(false),
+                Block::There(..) | Block::Memory(_) => prop_assert!(false),
             }
         }
         prop_assert_eq!(sent, sizes);

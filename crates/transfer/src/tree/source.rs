@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::TransferError;
+use crate::tree::part::is_part_name;
 use crate::tree::reach::Reach;
 
 /// Below a source, or a destination, nothing but what is in it is opened, whatever becomes of its
@@ -55,7 +56,7 @@ pub enum Kind {
 pub enum Found {
     /// Something to send.
     Entry(Entry),
-    /// A special file, which is left out; a line that says so.
+    /// A special file, or what an interrupted copy has left, which is left out; a line that says so.
     Special(String),
     /// Something that cannot be read; a line that says why.
     Unreadable(String),
@@ -283,6 +284,14 @@ impl Sources {
             let name = name.map_err(failed)?;
             let name = name.file_name().to_bytes();
             if matches!(name, b"." | b"..") {
+                continue;
+            }
+            if is_part_name(name) {
+                let path = [&self.display(source, folder), b"/".as_slice(), name].concat();
+                found(Found::Special(format!(
+                    "left out {}: it is what a copy that was interrupted has left",
+                    printable(&path)
+                )))?;
                 continue;
             }
             let here = match self.look(source, folder, &descriptor, name) {

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use crate::error::TransferError;
 use crate::tree::destination::refuse_special;
 use crate::tree::durable::lost;
+use crate::tree::part::part_name;
 use crate::tree::reach::Reach;
 use crate::tree::source::{BaseName, base_name};
 
@@ -129,11 +130,14 @@ impl Target {
         let failed = |error: Errno| TransferError::path("read folder", &self.folder_path, error);
         match &self.name {
             Some(name) => {
-                match rustix::fs::statat(folder, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW) {
-                    Ok(_) => Ok(false),
-                    Err(Errno::NOENT) => Ok(true),
-                    Err(error) => Err(failed(error)),
+                for name in [name, &part_name(name)] {
+                    match rustix::fs::statat(folder, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW) {
+                        Ok(_) => return Ok(false),
+                        Err(Errno::NOENT) => {}
+                        Err(error) => return Err(failed(error)),
+                    }
                 }
+                Ok(true)
             }
             None => {
                 for name in Dir::read_from(folder).map_err(failed)? {

@@ -40,7 +40,7 @@ impl WriteBehind {
     /// # Errors
     /// When the disk has lost bytes of a file; it is named.
     pub fn written(&self, draft: &Arc<Draft>, offset: u64, len: u64) -> Result<(), TransferError> {
-        sync_range(draft, offset, len, libc::SYNC_FILE_RANGE_WRITE)?;
+        self.begin(draft, offset, len)?;
         let range = Range {
             draft: Arc::downgrade(draft),
             offset,
@@ -64,6 +64,14 @@ impl WriteBehind {
             ranges = lock(&self.0);
         }
         Ok(())
+    }
+
+    /// Has the kernel begin to write a range to the disk.
+    ///
+    /// # Errors
+    /// As [`Self::written`].
+    pub fn begin(&self, draft: &Draft, offset: u64, len: u64) -> Result<(), TransferError> {
+        sync_range(draft, offset, len, libc::SYNC_FILE_RANGE_WRITE)
     }
 }
 
