@@ -141,7 +141,8 @@ def test_what_was_verified_before_an_end_was_killed_is_not_sent_again(
     part = cp.folder / "dst" / os.fsdecode(PART)
     far, near = (source, cp.folder / "dst") if pull else (cp.folder / "dst", source)
     names = (f"far:{far}/.", near) if pull else (f"{near}/.", f"far:{far}")
-    with started(cp, *names) as process:
+    # With patience the copy would go on by itself where the far end is killed.
+    with started(cp, "--patience", "0", *names) as process:
         # What lies behind the content in the part is a note of 16 bytes for each piece.
         wait_until(lambda: part.exists() and part.stat().st_size >= large + 24 + 10 * 16, 20)
         if end == "near":

@@ -17,6 +17,7 @@ from howdah.lab import Lab, mounts
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("landlock", "nothing_kept")]
 
 HELD = "held by openat2, landlock "
+CONFINED = {"NoNewPrivs": "1", "Seccomp": "2", "core": "0/0"}
 OUT = "it leads out of the folder that this login reaches; name a path in it\n"
 HOWDAH = Path(sys.executable).parent / "howdah"
 
@@ -92,15 +93,15 @@ def refused(cp: Copier, *arguments: str | Path) -> str:
     return failed
 
 
-def far_end(cp: Copier) -> int:
-    """The process number of the far end that waits for the next copy."""
+def far_end(cp: Copier, *, processes: int = 1) -> int:
+    """The process number of the far end that waits for the next copy. Its overseer is started after it."""
 
     def waiting() -> list[int]:
         listed = cp.processes().items()
         return [pid for pid, args in listed if "ssh" not in args and "howdah serve" in args]
 
-    wait_until(lambda: len(waiting()) == 1, STOP_S + SLACK_S)
-    return waiting()[0]
+    wait_until(lambda: len(waiting()) == processes, STOP_S + SLACK_S)
+    return min(waiting())
 
 
 def held(cp: Copier, pid: int) -> dict[str, str]:
@@ -120,11 +121,12 @@ def test_copies_go_into_the_folder_and_out_of_it_also_through_a_kept_login(
     assert done.returncode == 0, done.stderr
     assert "far end: paths begin at the folder of this login, to read and write; " + HELD in done.stderr
     assert tree(root / "source") == tree(source)
-    waiting = far_end(cp)
-    assert held(cp, waiting) == {"NoNewPrivs": "1", "Seccomp": "2", "core": "0/0"}
+    waiting = far_end(cp, processes=2)
+    # It is confined some moments after its overseer has begun.
+    wait_until(lambda: held(cp, waiting) == CONFINED, STOP_S)
     # In the home folder of this login, which is the folder, and by the far end that waited.
     cp.good("far:source", tmp_path / "back")
-    wait_until(lambda: far_end(cp) != waiting, STOP_S + SLACK_S)
+    wait_until(lambda: far_end(cp, processes=2) != waiting, STOP_S + SLACK_S)
     assert tree(tmp_path / "back") == tree(source)
     # Nothing is sent again.
     assert cp.good(source, "far:").outcome.files_skipped == 41
@@ -210,4 +212,5 @@ def test_a_folder_that_is_gone_is_named(cp: Copier, force: Force, root: Path, so
 
 def test_an_ordinary_far_end_is_hardened_as_well(cp: Copier, source: Path, tmp_path: Path) -> None:
     cp.good(source, f"far:{tmp_path}/new")
-    assert held(cp, far_end(cp)) == {"NoNewPrivs": "1", "Seccomp": "2", "core": "0/0"}
+    waiting = far_end(cp)
+    wait_until(lambda: held(cp, waiting) == CONFINED, STOP_S)

@@ -1,14 +1,12 @@
 """A copy whose connection was lost: when it begins again, and what its sessions come to together."""
 
-import os
 import tempfile
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from howdah.remote import ssh
-from howdah.remote.messages import Job, Progress
+from howdah.remote.messages import Progress
 from howdah.transfer import run
 from howdah.transfer.again import Earlier, Patience
 from howdah.values.outcome import Change, Outcome, Sample
@@ -127,18 +125,6 @@ def test_digests_of_later_sessions_go_before_those_of_earlier_ones(tmp_path: Pat
     assert not own.exists()
     run._join_digests(kept, kept)
     assert kept.exists()
-
-
-def test_a_later_session_fills_the_folder_that_the_first_one_made(tmp_path: Path) -> None:
-    folder, file = tmp_path / "run42", tmp_path / "one"
-    folder.mkdir()
-    file.touch()
-    for source, sent in [(folder, b"/."), (file, b""), (tmp_path / "gone", b"")]:
-        name = os.fsencode(source)
-        job = Job(direction="push", sources=[name], destination=b"/there", destination_is_folder=False)
-        assert run._into_its_own(job).sources == [name + sent]
-        pull = msgspec.structs.replace(job, direction="pull", sources=[b"/far"], destination=name)
-        assert run._into_its_own(pull).sources == [b"/far" + sent]
 
 
 @pytest.mark.parametrize(

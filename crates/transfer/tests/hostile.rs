@@ -591,6 +591,7 @@ fn job() -> Job {
         memory: None,
         dry_run: false,
         encrypt: false,
+        sync: true,
         fresh: false,
         sample_every_ns: 100_000_000,
         patience_ns: 300_000_000_000,

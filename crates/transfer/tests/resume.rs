@@ -435,3 +435,37 @@ fn what_an_interrupted_copy_has_left_is_not_copied_further() {
     );
     assert!(listing(&further).is_empty());
 }
+
+#[test]
+fn a_folder_under_a_new_name_is_gone_on_with_and_takes_in_no_source_twice() {
+    for direction in ["push", "pull"] {
+        let tree = Tree::new();
+        let job = job(direction, &[&tree.source()], &tree.target());
+        tree.cut(&job, 6 * MIB);
+        let outcome = tree.finish(&job);
+        let was_there = number(&outcome, "bytes_skipped") + number(&outcome, "bytes_resumed");
+        assert!(was_there > 3 * MIB, "{outcome}");
+        // Finished, it is a folder as any other: the same command puts the source into it.
+        Ends::run(&job).unwrap();
+        let within = tree.target().join("source");
+        assert!(listing(&within) == listing(&tree.source()), "{direction}");
+    }
+}
+
+#[test]
+fn another_source_goes_into_a_folder_that_was_not_finished() {
+    let tree = Tree::new();
+    let other = tree.base.path().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("one"), content(9)).unwrap();
+    let first = job("push", &[&tree.source()], &tree.target());
+    tree.cut(&first, 6 * MIB);
+    Ends::run(&job("push", &[&other], &tree.target())).unwrap();
+    assert_eq!(
+        fs::read(tree.target().join("other/one")).unwrap(),
+        content(9)
+    );
+    Ends::run(&first).unwrap();
+    assert!(!tree.target().join("source").exists());
+    assert_eq!(fs::read(tree.target().join("big")).unwrap(), content(BIG));
+}

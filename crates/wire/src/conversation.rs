@@ -278,6 +278,7 @@ mod tests {
             memory: None,
             dry_run: false,
             encrypt: true,
+            sync: true,
             fresh: false,
             sample_every_ns: 100_000_000,
             patience_ns: 300_000_000_000,

@@ -110,6 +110,8 @@ pub struct Job {
     pub dry_run: bool,
     /// Whether data streams are encrypted.
     pub encrypt: bool,
+    /// Whether all is put on stable storage before the receiver is done.
+    pub sync: bool,
     /// Pull: whether the destination is new or empty, see [`Message::Accept`].
     pub fresh: bool,
     /// Nanoseconds between two samples of a data stream.

@@ -48,6 +48,7 @@ def request(
     pace: str | None,
     plan: str | None,
     plaintext: bool,
+    no_sync: bool,
     far_howdah: str | None,
     patience: str | None,
 ) -> Request:
@@ -67,6 +68,7 @@ def request(
         buffer_bytes=None if buffer is None else parse_bytes(buffer),
         pacing_bps=None if pace is None else parse_rate(pace),
         encrypt=not plaintext,
+        sync=not no_sync,
         dry_run=dry_run,
         verify=verify,
         manifest=manifest,

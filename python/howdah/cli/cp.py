@@ -86,6 +86,9 @@ COMMANDS = (
                 Option("--pace RATE", "The most that each stream sends."),
                 Option("--plan FILE", "A plan, or a record whose plan is used again."),
                 Option("--plaintext", "Do not encrypt the data: for a fibre you own."),
+                Option(
+                    "--no-sync", "Do not wait for stable storage: for scratch, which a power cut may take."
+                ),
                 FAR_HOWDAH,
                 Option(
                     "--patience TIME",

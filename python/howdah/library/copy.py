@@ -48,6 +48,7 @@ def copy(
     buffer_bytes: int | None = None,
     pacing_bps: int | None = None,
     encrypt: bool = True,
+    sync: bool = True,
     dry_run: bool = False,
     verify: bool = False,
     manifest: Name | None = None,
@@ -75,6 +76,7 @@ def copy(
         buffer_bytes: socket buffers of each stream, in place of the plan's.
         pacing_bps: the most that each stream sends, bits per second, in place of the plan's.
         encrypt: TLS 1.3 on the data streams; without it the data is plaintext with checksums.
+        sync: all is on stable storage when this returns; without it a power cut can take finished files.
         dry_run: makes the plan and lists what would be copied; copies nothing.
         verify: reads each file again from the target's disk and compares it.
         manifest: a new file for the digests of what was moved; its name says which, as ``run42.sha256``.
@@ -115,6 +117,7 @@ def copy(
         buffer_bytes=buffer_bytes,
         pacing_bps=pacing_bps,
         encrypt=encrypt,
+        sync=sync,
         dry_run=dry_run,
         verify=verify,
         manifest=manifest,
@@ -178,6 +181,7 @@ def copy_request(
     buffer_bytes: int | None = None,
     pacing_bps: int | None = None,
     encrypt: bool = True,
+    sync: bool = True,
     dry_run: bool = False,
     verify: bool = False,
     manifest: Name | None = None,
@@ -213,6 +217,7 @@ def copy_request(
         verify=verify,
         manifest=None if manifest is None else Path(manifest),
         encrypt=encrypt,
+        sync=sync,
         path=path,
         traffic_class=traffic_class,
         plan=plan if isinstance(plan, Plan) else None,

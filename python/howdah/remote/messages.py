@@ -40,6 +40,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The seconds to send for from the first byte on, in place of ``memory_bytes``."""
     dry_run: bool = False
     encrypt: bool = True
+    sync: bool = True
+    """Whether all is put on stable storage before the receiver is done."""
     data_address: str | None = None
     """An address to try before FarHello.addresses."""
     digests: bytes | None = None
@@ -108,8 +110,6 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """The data streams' connections that broke, and that others replaced."""
     unanswered_s: float | None = None
     """How long the far host has not answered, if the path is out now."""
-    into_folder: bool | None = None
-    """Whether sources land in the destination by their names; null until the receiver has said so."""
     outages: int = 0
     """Outages of the path that are over."""
     outage_s: float = 0.0

@@ -39,6 +39,8 @@ class Request(NamedTuple):
     manifest: Path | None = None
     """A new file for the digests of what was moved, of the algorithm that its name ends in."""
     encrypt: bool = True
+    sync: bool = True
+    """Whether all is put on stable storage before the copy is done."""
     path: plan.PathKind = "shared"
     traffic_class: str | None = None
     """The class whose share is asked for, on a guaranteed path."""

@@ -4,7 +4,6 @@ Whatever happens, a Record comes out: with an Outcome, or with the error in one 
 of the path is in its service (``howdah.transfer.service``).
 """
 
-import contextlib
 import os
 import signal
 import stat
@@ -84,8 +83,6 @@ class _Run:
         """When the first session was given its job."""
         self.last: Progress | None = None
         """The latest session as it was last seen."""
-        self.into_folder: bool | None = None
-        """What the destination was at first: a folder that sources land in, or their new name."""
         self.moved_s: float | None = None
         """When it moved its last byte."""
         self.policy: policy.Policy | None = None
@@ -293,8 +290,6 @@ def _session(run: _Run, display: Display, archive: Archive, handed: Plan | None)
         if again and run.digests is not None:
             own_digests = run.digests.with_suffix(".again")
         job = _job(request, underway, own_digests)
-        if run.into_folder is False:
-            job = _into_its_own(job)
         processors = record.ProcessorTime.now()
         began_s = time.monotonic()
         started.session.start(msgspec.json.encode(job), msgspec.json.encode(underway.plan))
@@ -426,8 +421,6 @@ def _progress(run: _Run, started: FarSession) -> Progress:
     if now.bytes_done > (run.last.bytes_done if run.last else 0):
         run.moved_s = time.monotonic()
     run.last = now
-    if run.into_folder is None:
-        run.into_folder = now.into_folder
     return now
 
 
@@ -483,23 +476,12 @@ def _job(request: Request, underway: Underway, digests: Path | None) -> Job:
         memory_s=request.memory_s,
         dry_run=request.dry_run,
         encrypt=underway.plan.encrypt,
+        sync=request.sync,
         data_address=underway.data_address,
         digests=os.fsencode(digests) if digests else None,
         sample_every_s=request.sample_every_s,
         patience_s=request.patience_s,
     )
-
-
-def _into_its_own(job: Job) -> Job:
-    """The job of a later session where the first one gave a folder its new name.
-
-    The destination is there now, and ``cp -r`` would put the folder into it: what is in the folder has to be.
-    """
-    here = job.sources[0] if job.direction == "push" else job.destination
-    with contextlib.suppress(OSError):
-        if stat.S_ISDIR(os.lstat(here).st_mode):
-            return msgspec.structs.replace(job, sources=[job.sources[0] + b"/."])
-    return job
 
 
 def _check_sources(route: Route) -> None:

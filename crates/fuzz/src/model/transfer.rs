@@ -316,6 +316,7 @@ impl Transfer {
             memory: None,
             dry_run: false,
             encrypt: true,
+            sync: true,
             fresh: !self.offers,
             sample_every_ns: MIN_SAMPLE_NS,
             patience_ns: 0,

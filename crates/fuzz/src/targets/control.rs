@@ -126,6 +126,7 @@ fn job(input: &mut Input<'_>) -> Job {
         }),
         dry_run: input.byte() & 1 != 0,
         encrypt: input.byte() & 1 != 0,
+        sync: true,
         fresh: input.byte() & 1 != 0,
         sample_every_ns: match input.byte() {
             0..=200 => 100_000_000,

@@ -234,8 +234,6 @@ pub struct Notes {
     pub skipped: Scanned,
     /// Whether the destination is a folder that sources land in by their names.
     pub into_folder: bool,
-    /// Whether that has been decided, by the receiver.
-    pub accepted: bool,
     /// A file being moved: its source and path.
     pub current: Option<(u16, TreePath)>,
     /// Data streams open.

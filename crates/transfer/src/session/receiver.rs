@@ -65,12 +65,9 @@ pub fn run(
     let receiving = Arc::new(Receiving::new(
         Placement::new(targets.each),
         job.plan.streams,
+        job.sync,
     ));
-    {
-        let mut notes = lock(&context.board.notes);
-        notes.into_folder = targets.into_folder;
-        notes.accepted = true;
-    }
+    lock(&context.board.notes).into_folder = targets.into_folder;
     if job.direction == Direction::Push {
         let fresh = targets.fresh && !job.dry_run;
         context.control.say(Message::Accept {

@@ -51,11 +51,17 @@ struct JobJson {
     memory_s: Option<f64>,
     dry_run: bool,
     encrypt: bool,
+    #[serde(default = "yes")]
+    sync: bool,
     data_address: Option<String>,
     digests: Option<Base64>,
     sample_every_s: f64,
     #[serde(default = "usual_patience_s")]
     patience_s: f64,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What is waited for a path that is out unless the user says otherwise: five minutes.
@@ -116,6 +122,7 @@ pub fn read_job(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
         memory,
         dry_run: job.dry_run,
         encrypt: job.encrypt,
+        sync: job.sync,
         fresh: false,
         sample_every_ns: nanoseconds(job.sample_every_s)?,
         patience_ns: nanoseconds(job.patience_s)?,
@@ -247,7 +254,6 @@ pub fn progress(
         streams: u16,
         connections_replaced: u64,
         unanswered_s: Option<f64>,
-        into_folder: Option<bool>,
         outages: u64,
         outage_s: f64,
         retransmissions: u64,
@@ -287,7 +293,6 @@ pub fn progress(
         streams: notes.streams,
         connections_replaced: notes.replaced,
         unanswered_s: notes.ridden.out_for.map(|time| time.as_secs_f64()),
-        into_folder: notes.accepted.then_some(notes.into_folder),
         outages: notes.ridden.outages,
         outage_s: notes.ridden.all.as_secs_f64(),
         retransmissions: notes.retransmissions,

@@ -246,10 +246,7 @@ impl Run<'_> {
         let queue = &sending.queue;
         match message {
             Message::Accept { fresh, into_folder } => {
-                let mut notes = lock(&self.context.board.notes);
-                notes.into_folder = into_folder;
-                notes.accepted = true;
-                drop(notes);
+                lock(&self.context.board.notes).into_folder = into_folder;
                 queue.accept(fresh);
             }
             Message::Answer(answer) => queue.answer(answer)?,

@@ -29,6 +29,8 @@ const PARTS: usize = 64;
 /// What all receiving streams of one end share.
 pub struct Receiving {
     placement: Placement,
+    /// Whether all is put on stable storage.
+    sync: bool,
     committer: Committer,
     behind: WriteBehind,
     /// Files of which some pieces have come.
@@ -63,10 +65,11 @@ struct Parts {
 
 impl Receiving {
     /// Nothing received yet.
-    pub fn new(placement: Placement, streams: u16) -> Self {
+    pub fn new(placement: Placement, streams: u16, sync: bool) -> Self {
         Self {
             placement,
-            committer: Committer::new(),
+            sync,
+            committer: Committer::new(sync),
             behind: WriteBehind::default(),
             open: Mutex::default(),
             tallies: Mutex::new(vec![StreamTally::default(); usize::from(streams)]),
@@ -154,7 +157,7 @@ impl Receiving {
             )));
         }
         self.committer.finish(&stop)?;
-        self.placement.finish(stop)
+        self.placement.finish(self.sync, stop)
     }
 
     /// Whether complete files are being put on stable storage.

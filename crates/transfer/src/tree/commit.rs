@@ -12,7 +12,7 @@ use rustix::process::{Resource, getrlimit};
 use crate::end::abort::lock;
 use crate::error::TransferError;
 use crate::tree::draft::Draft;
-use crate::tree::durable::flush_files;
+use crate::tree::durable::finish_writing;
 
 /// Most files of a batch. Each is an open descriptor, and another batch may be in the queue.
 const MAX_FILES: usize = 256;
@@ -49,6 +49,7 @@ impl Complete {
 /// The queue of complete files, and the thread that names them.
 #[derive(Debug)]
 pub struct Committer {
+    sync: bool,
     state: Mutex<State>,
     changed: Condvar,
     most: usize,
@@ -74,11 +75,12 @@ impl State {
 }
 
 impl Committer {
-    /// A committer with nothing to name.
-    pub fn new() -> Self {
+    /// A committer with nothing to name; it flushes each file before, if `sync` says so.
+    pub fn new(sync: bool) -> Self {
         let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
         Self {
+            sync,
             state: Mutex::default(),
             changed: Condvar::new(),
             most: (descriptors / PART_OF_DESCRIPTORS).clamp(1, MAX_FILES),
@@ -133,7 +135,7 @@ impl Committer {
     ) -> Result<(), TransferError> {
         while let Some(batch) = self.next_batch(&stop) {
             let drafts: Vec<&Draft> = batch.iter().map(|file| &*file.draft).collect();
-            flush_files(&drafts)?;
+            finish_writing(&drafts, self.sync)?;
             for file in batch {
                 file.draft.give_name()?;
                 named(file)?;
@@ -203,6 +205,7 @@ mod tests {
             folder: Some(Arc::new(std::fs::File::open(base.path()).unwrap().into())),
             folder_path: b"dst".to_vec(),
             name: None,
+            renamed: None,
         }]);
         let path = TreePath::try_from(b"file".to_vec()).unwrap();
         let complete = |len: u64| Complete {
@@ -222,7 +225,7 @@ mod tests {
             blake3: Checksum::default(),
         };
         for (len, waiting) in [(4 << 20, 8), (1 << 20, 20)] {
-            let committer = Committer::new();
+            let committer = Committer::new(true);
             let mut handed = 0;
             while handed < 20 && committer.hand_over(complete(len), || true).is_ok() {
                 handed += 1;

@@ -21,11 +21,21 @@ const SYNC_ALL_FROM_FILES: usize = 8;
 /// which also waits for what other programs have written there.
 const MAX_FOLDERS: usize = 64;
 
-/// Flushes the content of files, and checks what closing them reports.
+/// Flushes the content of files if `sync` says so, and checks what closing them reports.
 ///
 /// # Errors
 /// When the storage has lost bytes of one of them; it is named.
-pub fn flush_files(files: &[&Draft]) -> Result<(), TransferError> {
+pub fn finish_writing(files: &[&Draft], sync: bool) -> Result<(), TransferError> {
+    if sync {
+        flush(files)?;
+    }
+    for file in files {
+        close_again(file.descriptor()).map_err(|error| file.lost(error))?;
+    }
+    Ok(())
+}
+
+fn flush(files: &[&Draft]) -> Result<(), TransferError> {
     let mut systems: BTreeMap<u64, Vec<&Draft>> = BTreeMap::new();
     for &file in files {
         let stat = rustix::fs::fstat(file.descriptor()).map_err(|error| file.lost(error))?;
@@ -40,9 +50,6 @@ pub fn flush_files(files: &[&Draft]) -> Result<(), TransferError> {
                 rustix::fs::fdatasync(file.descriptor()).map_err(|error| file.lost(error))?;
             }
         }
-    }
-    for file in files {
-        close_again(file.descriptor()).map_err(|error| file.lost(error))?;
     }
     Ok(())
 }

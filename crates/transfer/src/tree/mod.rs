@@ -1,6 +1,6 @@
 //! Trees of files: found and read at the sender (`source`, `queue`), put in place and on stable storage at
 //! the receiver (`target`, `place`, `draft`, `commit`, `durable`). What a copy that was cut has left is found
-//! again there (`part`, `journal`, `spans`). `reach` bounds what a near end may name.
+//! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name.
 
 pub mod assembly;
 pub mod commit;
@@ -17,4 +17,5 @@ pub mod slicing;
 pub mod source;
 pub mod spans;
 pub mod target;
+pub mod unfinished;
 pub mod write_behind;

@@ -24,6 +24,7 @@ use crate::tree::journal::Journal;
 use crate::tree::part::{self, Unusable, part_name};
 use crate::tree::source::{INSIDE, mtime_ns};
 use crate::tree::target::Target;
+use crate::tree::unfinished;
 
 /// Folders kept open, so that files of one folder do not look it up again.
 const MAX_OPEN_FOLDERS: usize = 128;
@@ -238,13 +239,14 @@ impl Placement {
         self.note_named(&destination)
     }
 
-    /// Gives the folders their attributes, the innermost first, and puts all names on stable storage,
-    /// until `stop` says so.
+    /// Gives the folders their attributes, the innermost first, and puts all names on stable storage
+    /// if `sync` says so, until `stop` does.
     ///
     /// # Errors
     /// When a folder cannot be changed or the storage fails; [`TransferError::Cancelled`] when it was
     /// stopped.
-    pub fn finish(&self, stop: impl Fn() -> bool) -> Result<(), TransferError> {
+    pub fn finish(&self, sync: bool, stop: impl Fn() -> bool) -> Result<(), TransferError> {
+        self.remove_marks()?;
         let folders = std::mem::take(&mut *lock(&self.folders));
         folders.each(|folder| {
             if stop() {
@@ -252,7 +254,27 @@ impl Placement {
             }
             self.set_attributes_of(&folder)
         })?;
-        self.unflushed.flush(stop)
+        if sync {
+            self.unflushed.flush(stop)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Removes the marks of folders that are complete, before they get their own times.
+    fn remove_marks(&self) -> Result<(), TransferError> {
+        for target in &self.targets {
+            let (Some(folder), Some(name), Some(_)) =
+                (&target.folder, &target.name, &target.renamed)
+            else {
+                continue;
+            };
+            if let Ok(made) = enter(folder, name) {
+                unfinished::remove(&made)
+                    .map_err(|error| TransferError::path("finish", &target.display(name), error))?;
+            }
+        }
+        Ok(())
     }
 
     fn set_attributes_of(&self, folder: &Folder) -> Result<(), TransferError> {
@@ -285,12 +307,19 @@ impl Placement {
         let folder = match enter(&parent, name) {
             Err(Errno::NOENT) => {
                 // Only its owner may enter until it is complete and gets its own mode.
-                match rustix::fs::mkdirat(&parent, name, Mode::RWXU) {
-                    Ok(()) | Err(Errno::EXIST) => {}
+                let made = match rustix::fs::mkdirat(&parent, name, Mode::RWXU) {
+                    Ok(()) => true,
+                    Err(Errno::EXIST) => false,
                     Err(error) => return Err(failed(error)),
-                }
+                };
                 self.unflushed.note(&parent, &target.display(relative))?;
-                enter(&parent, name).map_err(failed)?
+                let folder = enter(&parent, name).map_err(failed)?;
+                if let (true, false, Some(source)) =
+                    (made, relative.contains(&b'/'), &target.renamed)
+                {
+                    unfinished::leave(&folder, source);
+                }
+                folder
             }
             other => other.map_err(failed)?,
         };

@@ -20,6 +20,7 @@ fn placement(folder: &Path, name: Option<&str>) -> Placement {
         folder: Some(Arc::new(descriptor)),
         folder_path: b"dst".to_vec(),
         name: name.map(|name| name.as_bytes().to_vec()),
+        renamed: None,
     }])
 }
 
@@ -287,7 +288,7 @@ fn folders_get_their_attributes_at_the_end() {
         placement.make_folder(0, &path("sub"), attributes).unwrap();
     }
     write(&placement, "sub/file", b"x").unwrap();
-    placement.finish(|| false).unwrap();
+    placement.finish(true, || false).unwrap();
     let root = fs::metadata(folder.path().join("root")).unwrap();
     let sub = fs::metadata(folder.path().join("root/sub")).unwrap();
     assert_eq!(root.permissions().mode() & 0o7777, 0o555);
@@ -300,7 +301,7 @@ fn who_stops_does_not_wait_for_the_folders() {
     let folder = tempfile::tempdir().unwrap();
     let placement = placement(folder.path(), Some("root"));
     placement.make_folder(0, &path("sub"), ATTRIBUTES).unwrap();
-    let stopped = placement.finish(|| true);
+    let stopped = placement.finish(true, || true);
     assert_eq!(stopped.unwrap_err(), TransferError::Cancelled);
     let sub = fs::metadata(folder.path().join("root/sub")).unwrap();
     assert_eq!(sub.permissions().mode() & 0o7777, 0o700);
@@ -427,7 +428,7 @@ fn a_peer_cannot_plant_a_program_that_runs_as_the_receiver() {
     draft.write_at(&mut [IoSlice::new(b"x")], 0).unwrap();
     draft.complete(attributes).unwrap();
     draft.give_name().unwrap();
-    placement.finish(|| false).unwrap();
+    placement.finish(true, || false).unwrap();
     for name in ["root/sub", "root/sub/file"] {
         let mode = fs::metadata(folder.path().join(name)).unwrap().mode();
         assert_eq!(mode & 0o7777, 0o1755, "{name}");

@@ -12,6 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::error::TransferError;
 use crate::tree::part::is_part_name;
 use crate::tree::reach::Reach;
+use crate::tree::unfinished::MARK;
 
 /// Below a source, or a destination, nothing but what is in it is opened, whatever becomes of its
 /// names meanwhile.
@@ -286,7 +287,7 @@ impl Sources {
             if matches!(name, b"." | b"..") {
                 continue;
             }
-            if is_part_name(name) {
+            if is_part_name(name) || name == MARK {
                 let path = [&self.display(source, folder), b"/".as_slice(), name].concat();
                 found(Found::Special(format!(
                     "left out {}: it is what a copy that was interrupted has left",

@@ -13,6 +13,7 @@ use crate::tree::durable::lost;
 use crate::tree::part::part_name;
 use crate::tree::reach::Reach;
 use crate::tree::source::{BaseName, base_name};
+use crate::tree::unfinished::is_of;
 
 /// Where one source goes.
 #[derive(Debug, Clone)]
@@ -24,6 +25,8 @@ pub struct Target {
     pub folder_path: Vec<u8>,
     /// The name the source gets in it; `None` when only what is in the source is copied.
     pub name: Option<Vec<u8>>,
+    /// The source as the user wrote it, if [`Self::name`] is its new name and not its own.
+    pub renamed: Option<Vec<u8>>,
 }
 
 /// The targets of a job's sources.
@@ -68,11 +71,16 @@ impl Targets {
         check_distinct(&names)?;
         let must_be_folder = job.destination_is_folder || names.len() > 1;
         let (folder, folder_path, fixed_name) = match reach.stat(destination) {
-            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => (
-                Some(open_folder(destination, reach)?),
-                destination.to_vec(),
-                None,
-            ),
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
+                let folder = open_folder(destination, reach)?;
+                let renamed = matches!(names[..], [BaseName::Named(_)]) && !must_be_folder;
+                match split(destination) {
+                    Ok((parent, name)) if renamed && is_of(&folder, &job.sources[0]) => {
+                        (Some(open_folder(&parent, reach)?), parent, Some(name))
+                    }
+                    _ => (Some(folder), destination.to_vec(), None),
+                }
+            }
             Ok(_) if must_be_folder => {
                 return Err(TransferError::Here(format!(
                     "destination {} is a file, not a folder; name a folder or remove it",
@@ -95,7 +103,8 @@ impl Targets {
         let folder = folder.map(Arc::new);
         let mut fresh = true;
         let mut each = Vec::with_capacity(names.len());
-        for name in names {
+        for (name, source) in names.into_iter().zip(&job.sources) {
+            let renamed = fixed_name.is_some() && matches!(name, BaseName::Named(_));
             let name = match (&fixed_name, name) {
                 (Some(name), _) => Some(name.clone()),
                 (None, BaseName::Named(name)) => Some(name),
@@ -105,6 +114,7 @@ impl Targets {
                 folder: folder.clone(),
                 folder_path: folder_path.clone(),
                 name,
+                renamed: renamed.then(|| source.clone()),
             };
             fresh &= target.is_fresh()?;
             each.push(target);
@@ -248,6 +258,7 @@ mod tests {
             memory: None,
             dry_run,
             encrypt: true,
+            sync: true,
             fresh: false,
             sample_every_ns: 100_000_000,
             patience_ns: 300_000_000_000,

@@ -113,6 +113,7 @@ mod tests {
             folder: Some(Arc::new(std::fs::File::open(base.path()).unwrap().into())),
             folder_path: b"dst".to_vec(),
             name: None,
+            renamed: None,
         }]);
         let behind = WriteBehind::default();
         let path = TreePath::try_from(b"file".to_vec()).unwrap();

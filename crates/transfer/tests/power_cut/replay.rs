@@ -166,7 +166,7 @@ fn is_part(path: &Path, copies: &[&Copy]) -> bool {
             && name
                 .strip_prefix('.')
                 .and_then(|rest| rest.strip_prefix(sent_name))
-                .is_some_and(|rest| rest.starts_with(".howdah-"))
+                .is_some_and(|rest| rest == ".howdah-part")
     };
     copies
         .iter()

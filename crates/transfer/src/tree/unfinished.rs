@@ -1,0 +1,91 @@
+//! The mark in a folder that a copy makes under a new name, until all is in it: `.howdah-part`.
+//!
+//! A destination that is not there becomes the source's new name, and one that is a folder takes the source in
+//! (`cp -r`). So a folder that a copy has made and not finished would mean something else to the same command.
+//! The mark says whose new name it is. It is a hint for names alone: what is in the folder is judged as ever.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use howdah_wire::limits::MAX_PATH_BYTES;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::tree::part::PRIVATE;
+use crate::tree::source::INSIDE;
+
+/// Its name.
+pub const MARK: &[u8] = b".howdah-part";
+
+/// Marks a folder as the new name of `source`, a path as the user wrote it. Without the mark the same command
+/// begins anew below the folder, so that it cannot be made is no reason to stop.
+pub fn leave(folder: impl AsFd, source: &[u8]) {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
+    if let Ok(file) = rustix::fs::openat2(folder, MARK, flags, PRIVATE, INSIDE) {
+        let _ = rustix::io::pwrite(&file, source, 0);
+    }
+}
+
+/// Whether a folder is marked as the new name of `source`.
+pub fn is_of(folder: impl AsFd, source: &[u8]) -> bool {
+    read(folder).is_ok_and(|marked| marked == source)
+}
+
+/// Removes the mark, if there is one.
+///
+/// # Errors
+/// When the file system refuses.
+pub fn remove(folder: impl AsFd) -> Result<(), Errno> {
+    match rustix::fs::unlinkat(folder, MARK, AtFlags::empty()) {
+        Err(Errno::NOENT) => Ok(()),
+        other => other,
+    }
+}
+
+fn read(folder: impl AsFd) -> Result<Vec<u8>, Errno> {
+    // A FIFO waits for nobody so.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file: OwnedFd = rustix::fs::openat2(folder, MARK, flags, Mode::empty(), INSIDE)?;
+    let stat = rustix::fs::fstat(&file)?;
+    let own = stat.st_uid == rustix::process::geteuid().as_raw();
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || !own {
+        return Err(Errno::INVAL);
+    }
+    let mut marked = vec![0; MAX_PATH_BYTES + 1];
+    let len = rustix::io::pread(&file, &mut marked, 0)?;
+    marked.truncate(len);
+    Ok(marked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, File};
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_folder_is_whose_mark_it_has_until_that_is_removed() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = File::open(base.path()).unwrap();
+        assert!(!is_of(&folder, b"run 42"));
+        leave(&folder, b"run 42");
+        assert!(is_of(&folder, b"run 42") && !is_of(&folder, b"run 4") && !is_of(&folder, b""));
+        leave(&folder, b"other");
+        assert!(is_of(&folder, b"run 42"), "the first one counts");
+        remove(&folder).unwrap();
+        remove(&folder).unwrap();
+        assert!(!is_of(&folder, b"run 42"));
+    }
+
+    #[test]
+    fn what_others_put_at_its_name_says_nothing() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = File::open(base.path()).unwrap();
+        let mark = base.path().join(".howdah-part");
+        fs::write(base.path().join("words"), b"run 42").unwrap();
+        symlink("words", &mark).unwrap();
+        assert!(!is_of(&folder, b"run 42"));
+        fs::remove_file(&mark).unwrap();
+        fs::create_dir(&mark).unwrap();
+        assert!(!is_of(&folder, b"run 42"));
+    }
+}
