@@ -264,12 +264,13 @@ impl Placement {
     /// Removes the marks of folders that are complete, before they get their own times.
     fn remove_marks(&self) -> Result<(), TransferError> {
         for target in &self.targets {
-            let (Some(folder), Some(name), Some(_)) =
-                (&target.folder, &target.name, &target.renamed)
-            else {
+            let (Some(folder), Some(source)) = (&target.folder, &target.renamed) else {
                 continue;
             };
-            if let Ok(made) = enter(folder, name) {
+            let name = target.name.as_deref().unwrap_or(b".");
+            if let Ok(made) = enter(folder, name)
+                && unfinished::is_of(&made, source)
+            {
                 unfinished::remove(&made)
                     .map_err(|error| TransferError::path("finish", &target.display(name), error))?;
             }
@@ -314,9 +315,11 @@ impl Placement {
                 };
                 self.unflushed.note(&parent, &target.display(relative))?;
                 let folder = enter(&parent, name).map_err(failed)?;
-                if let (true, false, Some(source)) =
-                    (made, relative.contains(&b'/'), &target.renamed)
-                {
+                if let (true, false, Some(source)) = (
+                    made,
+                    relative.contains(&b'/') || target.name.is_none(),
+                    &target.renamed,
+                ) {
                     unfinished::leave(&folder, source);
                 }
                 folder

@@ -13,7 +13,7 @@ use crate::tree::durable::lost;
 use crate::tree::part::part_name;
 use crate::tree::reach::Reach;
 use crate::tree::source::{BaseName, base_name};
-use crate::tree::unfinished::is_of;
+use crate::tree::unfinished::{is_of, marked};
 
 /// Where one source goes.
 #[derive(Debug, Clone)]
@@ -25,7 +25,8 @@ pub struct Target {
     pub folder_path: Vec<u8>,
     /// The name the source gets in it; `None` when only what is in the source is copied.
     pub name: Option<Vec<u8>>,
-    /// The source as the user wrote it, if [`Self::name`] is its new name and not its own.
+    /// The source whose mark the folder it lands in may have, because the folder's name is its new one
+    /// ([`crate::tree::unfinished`]). It is left there with a [`Self::name`] alone.
     pub renamed: Option<Vec<u8>>,
 }
 
@@ -75,7 +76,7 @@ impl Targets {
                 let folder = open_folder(destination, reach)?;
                 let renamed = matches!(names[..], [BaseName::Named(_)]) && !must_be_folder;
                 match split(destination) {
-                    Ok((parent, name)) if renamed && is_of(&folder, &job.sources[0]) => {
+                    Ok((parent, name)) if renamed && is_of(&folder, marked(&job.sources[0])) => {
                         (Some(open_folder(&parent, reach)?), parent, Some(name))
                     }
                     _ => (Some(folder), destination.to_vec(), None),
@@ -104,7 +105,7 @@ impl Targets {
         let mut fresh = true;
         let mut each = Vec::with_capacity(names.len());
         for (name, source) in names.into_iter().zip(&job.sources) {
-            let renamed = fixed_name.is_some() && matches!(name, BaseName::Named(_));
+            let renamed = fixed_name.is_some() == matches!(name, BaseName::Named(_));
             let name = match (&fixed_name, name) {
                 (Some(name), _) => Some(name.clone()),
                 (None, BaseName::Named(name)) => Some(name),
@@ -114,7 +115,7 @@ impl Targets {
                 folder: folder.clone(),
                 folder_path: folder_path.clone(),
                 name,
-                renamed: renamed.then(|| source.clone()),
+                renamed: renamed.then(|| marked(source).to_vec()),
             };
             fresh &= target.is_fresh()?;
             each.push(target);

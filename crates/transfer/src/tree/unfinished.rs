@@ -16,7 +16,16 @@ use crate::tree::source::INSIDE;
 /// Its name.
 pub const MARK: &[u8] = b".howdah-part";
 
-/// Marks a folder as the new name of `source`, a path as the user wrote it. Without the mark the same command
+/// What a mark says of a source: the path as the user wrote it, without the `/.` or `/` at its end.
+pub fn marked(source: &[u8]) -> &[u8] {
+    let mut name = source;
+    while let Some(shorter) = name.strip_suffix(b"/.").or_else(|| name.strip_suffix(b"/")) {
+        name = shorter;
+    }
+    name
+}
+
+/// Marks a folder as the new name of `source` ([`marked`]). Without the mark the same command
 /// begins anew below the folder, so that it cannot be made is no reason to stop.
 pub fn leave(folder: impl AsFd, source: &[u8]) {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
@@ -66,6 +75,10 @@ mod tests {
     fn a_folder_is_whose_mark_it_has_until_that_is_removed() {
         let base = tempfile::tempdir().unwrap();
         let folder = File::open(base.path()).unwrap();
+        assert_eq!(
+            [b"a/.".as_slice(), b"a//", b"a/./.", b"a"].map(marked),
+            [b"a"; 4]
+        );
         assert!(!is_of(&folder, b"run 42"));
         leave(&folder, b"run 42");
         assert!(is_of(&folder, b"run 42") && !is_of(&folder, b"run 4") && !is_of(&folder, b""));
