@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 
 from howdah.archive import Archive
+from howdah.library.ended import Name, log
 from howdah.remote.endpoints import Endpoint, parse
 from howdah.values.verification import Algorithm, Counts, Finding, Verification
 from howdah.verification.check import Listener, check
@@ -11,8 +12,8 @@ from howdah.verification.lists import Listed, find
 
 
 def verify(
-    manifest: str | os.PathLike[str],
-    path: str | os.PathLike[str],
+    manifest: Name,
+    path: Name,
     *,
     algorithm: Algorithm | None = None,
     extra: bool = False,
@@ -46,16 +47,14 @@ def verify(
     return carry_out(listed, path, _Calls(on_progress, on_finding), extra=extra, far_howdah=far_howdah)
 
 
-def listed_in(
-    manifest: str | os.PathLike[str], algorithm: Algorithm | None = None, archive: Archive | None = None
-) -> Listed:
+def listed_in(manifest: Name, algorithm: Algorithm | None = None, archive: Archive | None = None) -> Listed:
     """The list that ``verify`` is given, read. Raises HowdahError where it is none."""
     return find(os.fspath(manifest), algorithm, archive or Archive())
 
 
 def carry_out(
     listed: Listed,
-    path: str | os.PathLike[str],
+    path: Name,
     listener: Listener,
     *,
     extra: bool = False,
@@ -83,6 +82,4 @@ class _Calls(Listener):
             self._on_finding(found)
 
     def far_says(self, text: str) -> None:
-        import logging  # noqa: PLC0415
-
-        logging.getLogger("howdah").info("%s", text.rstrip())
+        log(text)
