@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::frame::postcard_bytes;
 use crate::limits::{MAX_HEADER_BYTES, MAX_PIECE_BYTES, MAX_STREAMS, MIN_BLOCK_BYTES};
 use crate::path::{LinkTarget, TreePath};
+use crate::span::Span;
 
 /// Length of the length that precedes a header, little-endian, in bytes.
 pub const HEADER_LENGTH_BYTES: usize = 2;
@@ -142,6 +143,14 @@ pub struct FilePiece {
 pub type Checksum = [u8; 32];
 
 impl FilePiece {
+    /// Which part of the file it is.
+    pub fn span(&self) -> Span {
+        Span {
+            offset: self.offset,
+            len: self.len,
+        }
+    }
+
     /// Whether the piece is the whole file.
     pub fn is_whole(&self) -> bool {
         self.len == self.size

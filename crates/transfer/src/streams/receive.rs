@@ -352,10 +352,7 @@ impl Receiver<'_> {
     fn compare(&mut self, piece: &FilePiece) -> Result<(), TransferError> {
         let file = self.receiving.open_file(self.context, piece)?;
         lock(&self.context.board.notes).current = Some((piece.source, piece.path.clone()));
-        let span = Span {
-            offset: piece.offset,
-            len: piece.len,
-        };
+        let span = piece.span();
         let draft = lock(&file.parts).draft.clone();
         let value = draft.and_then(|draft| draft.value_of(span));
         let (verdict, sent) = self.verdict_and_checksum()?;
@@ -418,12 +415,8 @@ impl Receiver<'_> {
         let added = parts.assembly.add(piece.offset, piece.len, value);
         let digest = added.map_err(|_| PieceError::Malformed)?;
         let Some(digest) = digest else {
-            let span = Span {
-                offset: piece.offset,
-                len: piece.len,
-            };
             if let Some(draft) = &parts.draft
-                && let Some(Span { offset, len }) = draft.note(span)
+                && let Some(Span { offset, len }) = draft.note(piece.span())
             {
                 self.receiving.behind.begin(draft, offset, len)?;
             }
