@@ -24,7 +24,7 @@ use serde_json::json;
 
 use ends::{Ends, content, job};
 use privilege::tests;
-use replay::no_cut_leaves_what_the_guarantees_exclude;
+use replay::{a_copy_without_sync_flushes_nothing, no_cut_leaves_what_the_guarantees_exclude};
 
 const MIB: usize = 1 << 20;
 /// `EXT4_IOC_SHUTDOWN`, `_IOR('X', 125, __u32)`, and `EXT4_GOING_FLAGS_NOLOGFLUSH` (fs/ext4/ext4.h):
@@ -39,9 +39,7 @@ struct Disk {
 
 impl Disk {
     fn new() -> Self {
-        // SAFETY: no memory is shared in a new way; only this thread's view of mounts changes.
-        assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNS) }, 0);
-        run("mount", &["--make-rprivate", "/"]);
+        own_mounts();
         let disk = Self {
             base: tempfile::tempdir().unwrap(),
         };
@@ -98,6 +96,13 @@ impl Drop for Disk {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-l").arg(self.root()).output();
     }
+}
+
+/// Gives this thread, and those it starts, mounts of their own.
+fn own_mounts() {
+    // SAFETY: no memory is shared in a new way; only this thread's view of mounts changes.
+    assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNS) }, 0);
+    run("mount", &["--make-rprivate", "/"]);
 }
 
 fn run(program: &str, arguments: &[&str]) {
@@ -248,6 +253,7 @@ fn main() -> ExitCode {
         what_a_copy_has_skipped_outlives_a_power_cut,
         a_power_cut_in_a_copy_leaves_no_wrong_byte_and_the_same_command_finishes_it,
         no_cut_leaves_what_the_guarantees_exclude,
+        a_copy_without_sync_flushes_nothing,
         a_power_cut_in_a_file_loses_what_was_not_on_the_disk_and_no_more,
     ];
     privilege::run(missing, needing, vec![])

@@ -44,6 +44,15 @@ impl Log {
         self.state().events.len()
     }
 
+    /// How many of them are flushes.
+    pub fn flushes(&self) -> usize {
+        let events = &self.state().events;
+        events
+            .iter()
+            .filter(|event| matches!(event, Event::Flush))
+            .count()
+    }
+
     /// All events.
     pub fn take(&self) -> Vec<Event> {
         std::mem::take(&mut self.state().events)

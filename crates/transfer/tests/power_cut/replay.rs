@@ -13,8 +13,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::json;
 
 use super::ends::{Ends, content, job, listing};
-use super::recorder::{self, Event};
-use super::{MIB, run};
+use super::recorder::{self, Event, Log};
+use super::{MIB, own_mounts, run};
 
 const DISK_BYTES: u64 = 64 << 20;
 const SEED: u64 = 9;
@@ -61,22 +61,38 @@ fn write_tree(root: &Path, version: usize) {
     fs::write(root.join("sub/deep/one"), content(300_000 + version)).unwrap();
 }
 
-/// Copies trees to a disk that is recorded: two targets, and the first one again after its source has changed.
-fn record(base: &Path, blank: &[u8]) -> (Vec<Copy>, Vec<Event>) {
+/// A new ext4 of `DISK_BYTES`.
+fn blank(base: &Path) -> PathBuf {
+    let image = base.join("image");
+    let file = File::create_new(&image).unwrap();
+    file.set_len(DISK_BYTES).unwrap();
+    run("mkfs.ext4", &["-q", "-F", image.to_str().unwrap()]);
+    image
+}
+
+/// Mounts a disk that holds `blank` and is recorded, lets `work` have it, and returns its log.
+fn recorded<T>(
+    base: &Path,
+    blank: &[u8],
+    commit_s: u32,
+    work: impl FnOnce(&Path, &Log) -> T,
+) -> (T, Log) {
     let (device, root) = (base.join("device"), base.join("recorded"));
     fs::create_dir(&device).unwrap();
     fs::create_dir(&root).unwrap();
     let (log, session) = recorder::mount(blank.to_vec(), &device).unwrap();
     let disk = device.join(recorder::NAME);
-    run(
-        "mount",
-        &[
-            "-o",
-            "loop,commit=1",
-            disk.to_str().unwrap(),
-            root.to_str().unwrap(),
-        ],
-    );
+    let options = format!("loop,commit={commit_s}");
+    let paths = [disk.to_str().unwrap(), root.to_str().unwrap()];
+    run("mount", &["-o", &options, paths[0], paths[1]]);
+    let done = work(&root, &log);
+    run("umount", &[paths[1]]);
+    session.umount_and_join().unwrap();
+    (done, log)
+}
+
+/// Copies trees to a disk: two targets, and the first one again after its source has changed.
+fn copied(base: &Path, root: &Path, log: &Log) -> Vec<Copy> {
     let mut copies = Vec::new();
     for (version, target) in ["one", "two", "one"].into_iter().enumerate() {
         let source = base.join(format!("source {version}"));
@@ -90,13 +106,33 @@ fn record(base: &Path, blank: &[u8]) -> (Vec<Copy>, Vec<Event>) {
         };
         // Slow enough that the file system commits in between.
         let plan = json!({"streams": 2, "pacing_bps": 20_000_000});
-        Ends::run_with(&copy.job(&root), &plan).unwrap();
+        Ends::run_with(&copy.job(root), &plan).unwrap();
         copy.ended = log.len();
         copies.push(copy);
     }
-    run("umount", &[root.to_str().unwrap()]);
-    session.umount_and_join().unwrap();
-    (copies, log.take())
+    copies
+}
+
+/// A copy asks the disk to flush, and one that is told not to sync does not.
+pub fn a_copy_without_sync_flushes_nothing() {
+    own_mounts();
+    let base = tempfile::tempdir().unwrap();
+    let blank = fs::read(blank(base.path())).unwrap();
+    let source = base.path().join("source");
+    write_tree(&source, 0);
+    // The file system commits nothing by itself meanwhile.
+    let (flushes, _) = recorded(base.path(), &blank, 300, |root, log| {
+        ["without", "with"].map(|target| {
+            let before = log.flushes();
+            let mut job = job("push", &[&source.join(".")], &root.join(target));
+            job["sync"] = json!(target == "with");
+            Ends::run(&job).unwrap();
+            assert_eq!(tree_of(&root.join(target)), tree_of(&source));
+            log.flushes() - before
+        })
+    });
+    assert_eq!(flushes[0], 0, "without sync");
+    assert!(flushes[1] > 0, "with sync");
 }
 
 /// The disk after a power cut: what was stable, and what `kept` says of the sectors that were not.
@@ -175,17 +211,16 @@ fn is_part(path: &Path, copies: &[&Copy]) -> bool {
 
 /// Runs the recorded copies and cuts the power at many places of the log.
 pub fn no_cut_leaves_what_the_guarantees_exclude() {
-    // SAFETY: no memory is shared in a new way; only this thread's view of mounts changes.
-    assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNS) }, 0);
-    run("mount", &["--make-rprivate", "/"]);
+    own_mounts();
     let base = tempfile::tempdir().unwrap();
-    let (image, root) = (base.path().join("image"), base.path().join("disk"));
-    let file = File::create_new(&image).unwrap();
-    file.set_len(DISK_BYTES).unwrap();
+    let (image, root) = (blank(base.path()), base.path().join("disk"));
     fs::create_dir(&root).unwrap();
-    run("mkfs.ext4", &["-q", "-F", image.to_str().unwrap()]);
+    let file = File::options().write(true).open(&image).unwrap();
     let mut stable = fs::read(&image).unwrap();
-    let (copies, events) = record(base.path(), &stable);
+    let (copies, log) = recorded(base.path(), &stable, 1, |root, log| {
+        copied(base.path(), root, log)
+    });
+    let events = log.take();
 
     let cuts = match std::env::var("HOWDAH_POWER_CUTS") {
         Ok(cuts) => cuts.parse().unwrap(),
