@@ -141,4 +141,5 @@ def test_a_far_end_that_is_gone_is_started_again(cp: Copier, tmp_path: Path, wha
         path.name: path.read_bytes() for path in source.iterdir()
     }
     assert outcome.restarts == 1
-    assert outcome.files + outcome.files_skipped == 21
+    assert (outcome.files, outcome.bytes) == (21, sum(path.stat().st_size for path in source.iterdir()))
+    assert (outcome.files_skipped, outcome.bytes_resumed) == (0, 0), "what was there is the copy's own"

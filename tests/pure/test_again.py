@@ -1,8 +1,11 @@
 """A copy whose connection was lost: when it begins again, and what its sessions come to together."""
 
+import random
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
+import msgspec
 import pytest
 
 from howdah.remote import ssh
@@ -86,7 +89,7 @@ def test_what_sessions_come_to_together() -> None:
     earlier = Earlier()
     assert earlier.and_now(NOW, 2.0) is NOW
     assert earlier.and_last(OUTCOME, 0.0) is OUTCOME
-    earlier.add(NOW, 4.0)
+    earlier.add(msgspec.structs.replace(NOW, files_skipped=0, bytes_skipped=0), 4.0)
     shown = earlier.and_now(NOW, 9.0)
     assert (shown.elapsed_s, shown.bytes_done, shown.bytes_total) == (9.0, 2000, 6000)
     assert (shown.files_done, shown.files_total, shown.files_skipped, shown.bytes_skipped) == (6, 13, 0, 0)
@@ -95,6 +98,94 @@ def test_what_sessions_come_to_together() -> None:
     assert (whole.elapsed_s, whole.setup_s, whole.moving_s) == (12.0, 0.5, 11.0)
     assert (whole.connections_replaced, whole.outages, whole.outage_s, whole.restarts) == (5, 2, 44.0, 1)
     assert (whole.samples[0].t_s, whole.changes[0].t_s) == (7.5, 8.0)
+
+
+def test_parts_that_the_copy_left_itself_are_not_an_interrupted_copys() -> None:
+    earlier = Earlier()
+    earlier.add(msgspec.structs.replace(NOW, files_done=0, files_skipped=0, bytes_skipped=0), 0.0)
+    last = msgspec.structs.replace(OUTCOME, files_skipped=0, bytes_skipped=0, bytes_resumed=1000)
+    whole = earlier.and_last(last, 7.0)
+    assert (whole.bytes, whole.bytes_skipped, whole.bytes_resumed) == (5000, 0, 0)
+    assert whole.moving_bps == 5000 * 8 / 11.0
+    # What was moved and not kept is sent again, and counts once.
+    whole = earlier.and_last(msgspec.structs.replace(last, bytes=4400, bytes_resumed=600), 7.0)
+    assert (whole.bytes, whole.bytes_resumed) == (5000, 0)
+
+
+def test_what_was_there_before_the_copy_stays_told() -> None:
+    earlier = Earlier()
+    first = msgspec.structs.replace(NOW, bytes_resumed=500)
+    earlier.add(first, 0.0)
+    # The first session has finished three files; 200 of what it moved, and what was resumed, is in a part.
+    last = msgspec.structs.replace(
+        OUTCOME, bytes=2000, files=4, files_skipped=6, bytes_skipped=1800, bytes_resumed=700
+    )
+    whole = earlier.and_last(last, 7.0)
+    assert (whole.bytes, whole.files) == (3000, 7)
+    assert (whole.files_skipped, whole.bytes_skipped, whole.bytes_resumed) == (3, 1000, 500)
+
+
+def test_a_first_session_that_moved_nothing_changes_no_count() -> None:
+    earlier = Earlier()
+    earlier.add(
+        msgspec.structs.replace(NOW, bytes_done=0, files_done=0, files_skipped=0, bytes_skipped=0), 0.0
+    )
+    last = msgspec.structs.replace(OUTCOME, bytes_resumed=500)
+    whole = earlier.and_last(last, 7.0)
+    assert (whole.bytes, whole.files) == (last.bytes, last.files)
+    assert (whole.files_skipped, whole.bytes_skipped, whole.bytes_resumed) == (3, 1000, 500)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_sessions_drawn_by_seed_come_to_what_a_copy_without_loss_tells(seed: int) -> None:
+    drawn = random.Random(seed)  # noqa: S311
+    sizes = [drawn.randrange(1, 1000) for _ in range(drawn.randrange(1, 30))]
+    there = [drawn.choice([0, 0, drawn.randrange(size), size]) for size in sizes]
+    before = Counts.of(sizes, there)
+    earlier, held = Earlier(), list(there)
+    for _ in range(drawn.randrange(1, 4)):
+        found = Counts.of(sizes, held)
+        moved, files = 0, 0
+        for number in drawn.sample(range(len(sizes)), drawn.randrange(len(sizes))):
+            add = drawn.randrange(sizes[number] - held[number] + 1)
+            held[number] += add
+            moved += add
+            files += add > 0 and held[number] == sizes[number]
+        # The near end may not have been told of the last of it.
+        told = drawn.choice([1.0, 0.9])
+        earlier.add(
+            msgspec.structs.replace(
+                NOW, bytes_done=int(moved * told), files_done=int(files * told), **found._asdict()
+            ),
+            1.0,
+        )
+        # The far end may not have kept the last of what it took.
+        for number, size in enumerate(sizes):
+            if there[number] < held[number] < size:
+                held[number] = drawn.randrange(there[number], held[number] + 1)
+    found = Counts.of(sizes, held)
+    outcome = msgspec.structs.replace(
+        OUTCOME,
+        bytes=sum(sizes) - sum(held),
+        files=len(sizes) - found.files_skipped,
+        **found._asdict(),
+    )
+    whole = earlier.and_last(outcome, 7.0)
+    assert (whole.bytes, whole.files) == (sum(sizes) - sum(there), len(sizes) - before.files_skipped)
+    assert (whole.files_skipped, whole.bytes_skipped, whole.bytes_resumed) == before
+
+
+class Counts(NamedTuple):
+    """What a session finds of files of these sizes, of which it holds so much."""
+
+    files_skipped: int
+    bytes_skipped: int
+    bytes_resumed: int
+
+    @classmethod
+    def of(cls, sizes: list[int], held: list[int]) -> "Counts":
+        whole = [size for size, there in zip(sizes, held, strict=True) if there == size]
+        return cls(len(whole), sum(whole), sum(held) - sum(whole))
 
 
 @pytest.mark.parametrize(

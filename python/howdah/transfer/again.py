@@ -1,8 +1,11 @@
 """A copy whose connection to the far end was lost: when it begins again, and what its sessions come to.
 
 A data connection that breaks is the session's own affair (crates/transfer). Here is what remains: ssh, the
-far end or its host has gone. Files that are in place already are skipped by the next session.
+far end or its host has gone. The next session skips files that are in place, and goes on in parts of others.
 """
+
+import math
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,6 +16,8 @@ _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 10.0
 _LASTS_S = 10.0
 """A session that moved bytes and lasted so long begins the patience anew: one that fails at once does not."""
+_UNSEEN_S = 1.0
+"""The longest time before its loss of which a session's last report may not tell."""
 
 
 class Patience:
@@ -42,19 +47,57 @@ class Patience:
         return pause_s
 
 
+class _There(NamedTuple):
+    """What a target had before a copy moved anything."""
+
+    files_skipped: int = 0
+    bytes_skipped: int = 0
+    bytes_resumed: int = 0
+
+    @classmethod
+    def of(cls, session: Progress | Outcome) -> "_There":
+        """What a session has found there. After a lost session that includes what the copy moved itself."""
+        return cls(session.files_skipped, session.bytes_skipped, session.bytes_resumed)
+
+    @property
+    def bytes(self) -> int:
+        return self.bytes_skipped + self.bytes_resumed
+
+
+class _Own(NamedTuple):
+    """What the lost sessions of a copy have moved, and a later one found."""
+
+    files: int
+    bytes: int
+
+
 class Earlier:
-    """What the sessions before this one have done."""
+    """What the sessions before this one have done.
+
+    What a session finds at the target beyond what was found before is the copy's own work, up to what its
+    lost sessions can have moved. What they moved and the target lost counts once, when it is sent again.
+    """
 
     def __init__(self) -> None:
         self.restarts = 0
+        self._there = _There()
         self._bytes = self._files = self._replaced = self._outages = self._retransmissions = 0
+        self._most = _Own(0, 0)
         self._outage_s = 0.0
 
     def add(self, last: Progress, unanswered_s: float) -> None:
         """Adds a session as it was last seen, and the seconds without one that follow it."""
+        there, _ = self._found(_There.of(last))
+        # It may have been lost before it had found all.
+        self._there = max(there, self._there, key=lambda each: each.bytes)
         self.restarts += 1
         self._bytes += last.bytes_done
         self._files += last.files_done
+        unseen = 1.0 + _UNSEEN_S / max(last.elapsed_s, _UNSEEN_S)
+        files, moved = self._most
+        self._most = _Own(
+            files + math.ceil(last.files_done * unseen), moved + math.ceil(last.bytes_done * unseen)
+        )
         self._replaced += last.connections_replaced
         self._retransmissions += last.retransmissions
         self._outages += last.outages
@@ -64,6 +107,7 @@ class Earlier:
         """The progress of all, ``elapsed_s`` after the first began."""
         if not self.restarts:
             return now
+        there, _ = self._found(_There.of(now))
         return msgspec.structs.replace(
             now,
             elapsed_s=elapsed_s,
@@ -71,8 +115,7 @@ class Earlier:
             bytes_total=None if now.bytes_total is None else self._bytes + now.bytes_total,
             files_done=self._files + now.files_done,
             files_total=None if now.files_total is None else self._files + now.files_total,
-            files_skipped=max(0, now.files_skipped - self._files),
-            bytes_skipped=max(0, now.bytes_skipped - self._bytes),
+            **there._asdict(),
             connections_replaced=self._replaced + now.connections_replaced,
             outages=self._outages + now.outages,
             outage_s=self._outage_s + now.outage_s,
@@ -83,16 +126,16 @@ class Earlier:
         """The outcome of all, of which the last session began ``before_s`` after the first."""
         if not self.restarts:
             return last
+        there, own = self._found(_There.of(last))
         moving_s = last.moving_s
         if moving_s is not None and last.setup_s is not None:
             moving_s += before_s
         samples = [msgspec.structs.replace(each, t_s=each.t_s + before_s) for each in last.samples]
         return msgspec.structs.replace(
             last,
-            bytes=self._bytes + last.bytes,
-            files=self._files + last.files,
-            files_skipped=max(0, last.files_skipped - self._files),
-            bytes_skipped=max(0, last.bytes_skipped - self._bytes),
+            bytes=own.bytes + last.bytes,
+            files=own.files + last.files,
+            **there._asdict(),
             elapsed_s=before_s + last.elapsed_s,
             moving_s=moving_s,
             connections_replaced=self._replaced + last.connections_replaced,
@@ -102,3 +145,19 @@ class Earlier:
             samples=samples,
             changes=[msgspec.structs.replace(each, t_s=each.t_s + before_s) for each in last.changes],
         )
+
+    def _found(self, found: _There) -> tuple[_There, _Own]:
+        """Parts what a session has found into what was there before the copy, and what the copy moved."""
+        beyond = _Own(found.files_skipped - self._there.files_skipped, found.bytes - self._there.bytes)
+        # Where the bytes may all be its own, so may the files: its last reports told of fewer.
+        files = beyond.files if 0 < self._most.bytes >= beyond.bytes else min(self._most.files, beyond.files)
+        own = _Own(max(0, files), max(0, min(self._most.bytes, beyond.bytes)))
+        files_before, bytes_before = found.files_skipped - own.files, found.bytes - own.bytes
+        if not self._most.bytes:
+            resumed = found.bytes_resumed
+        elif files_before > self._there.files_skipped:
+            resumed = min(self._there.bytes_resumed, bytes_before)
+        else:
+            # No other file was there: what is left was in parts.
+            resumed = max(0, bytes_before - self._there.bytes_skipped)
+        return _There(files_before, bytes_before - resumed, resumed), own

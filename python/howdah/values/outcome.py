@@ -106,7 +106,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The seconds that they took, together."""
     restarts: int = 0
     """The sessions begun again after the connection to the far end was lost. ``streams`` and ``samples`` are
-    those of the last one; counts and times are of all."""
+    those of the last one; counts and times are of all. What a lost session moved counts as moved, once."""
     congestion_control: str | None = None
     """The one really in use, at the end."""
     streams: list[StreamOutcome] = []
