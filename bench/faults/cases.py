@@ -32,7 +32,7 @@ Fault = Literal[
 ]
 """What goes wrong. A login is the ssh process of the copy, a server the sshd of the far host."""
 Moment = Literal["start", "first quarter", "half", "last tenth", "end", "written"]
-"""When: by time after the command, by the bytes that have crossed the link, or when all is flushed."""
+"""When: by time after ssh was started, by the bytes that have crossed the link, or when all is flushed."""
 Shape = Literal["one file", "tree", "tree over an older one"]
 
 LINK_FAULTS: tuple[Fault, ...] = ("link down", "round trip of seconds", "heavy loss")

@@ -106,7 +106,10 @@ def _link_has_changed(scene: Scene, copy: Process) -> bool:
 
 def _wait_for_the_moment(scene: Scene, copy: Process) -> None:
     part = PARTS.get(scene.case.moment)
-    if part is not None:
+    if part is None:
+        # Python's own start is not the copy's.
+        _wait_for_processes(scene, copy, (_LOGIN,))
+    else:
         while copy.poll() is None:
             link = scene.wan.stats().directions
             crossed = link["near_to_far"] if scene.case.push else link["far_to_near"]
