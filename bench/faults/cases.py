@@ -8,25 +8,31 @@ Fault = Literal[
     "near interrupted",
     "far killed",
     "far terminated",
+    "both killed",
     "login killed",
+    "server of the session killed",
     "server restarted",
     "near stopped for a while",
     "far stopped for a while",
     "connections reset",
+    "bit flipped on the wire",
     "link down",
     "round trip of seconds",
     "heavy loss",
     "disk full",
+    "file system crashes",
     "source grows",
     "source overwritten in place",
     "source shortened",
     "source removed",
     "source replaced",
     "target removed",
+    "disk flips a bit before it is read again",
+    "disk flips a bit before a check",
 ]
 """What goes wrong. A login is the ssh process of the copy, a server the sshd of the far host."""
-Moment = Literal["start", "first quarter", "half", "last tenth", "end"]
-"""When: by time after the command, or by the bytes that have crossed the link."""
+Moment = Literal["start", "first quarter", "half", "last tenth", "end", "written"]
+"""When: by time after ssh was started, by the bytes that have crossed the link, or when all is flushed."""
 Shape = Literal["one file", "tree", "tree over an older one"]
 
 LINK_FAULTS: tuple[Fault, ...] = ("link down", "round trip of seconds", "heavy loss")
@@ -37,8 +43,18 @@ SOURCE_FAULTS: tuple[Fault, ...] = (
     "source removed",
     "source replaced",
 )
+LIES: tuple[Fault, ...] = ("disk flips a bit before it is read again", "disk flips a bit before a check")
+"""Faults of a disk that loses what it has confirmed: they come when all is written."""
+DISK_FAULTS: tuple[Fault, ...] = ("file system crashes", *LIES)
+"""Faults for which the target lies on a disk of its own, and not in memory."""
 FAULTS: tuple[Fault, ...] = get_args(Fault)
-MOMENTS: tuple[Moment, ...] = get_args(Moment)
+MOMENTS: tuple[Moment, ...] = ("start", "first quarter", "half", "last tenth", "end")
+"""The moments of a copy that runs."""
+KINDS: tuple[tuple[Fault, Moment], ...] = (
+    *((fault, moment) for moment in MOMENTS for fault in FAULTS if fault not in LIES),
+    *((fault, "written") for fault in LIES),
+)
+"""The kinds of point in a transfer: a fault and a moment."""
 SHAPES: tuple[Shape, ...] = get_args(Shape)
 PARTS: dict[Moment, float] = {"first quarter": 0.25, "half": 0.5, "last tenth": 0.9, "end": 1.0}
 """The part of the bytes after which a moment comes."""
@@ -56,10 +72,12 @@ class Case(NamedTuple):
     after_s: float
     """Waited after the moment, so that no two cases fail at the same instruction."""
     lasts_s: float
-    """How long an outage, a stop or a round trip of seconds lasts."""
+    """How long an outage, a stop, a round trip of seconds or the lack of a server lasts."""
+    place: float
+    """The place of a bit that is flipped on the wire, as a part of what it is searched in."""
 
     @property
-    def kind(self) -> tuple[str, str]:
+    def kind(self) -> tuple[Fault, Moment]:
         """The kind of point in a transfer: the fault and the moment."""
         return self.fault, self.moment
 
@@ -67,13 +85,17 @@ class Case(NamedTuple):
 def case(seed: int) -> Case:
     """The case of a seed: all kinds in turn, the rest drawn."""
     drawn = random.Random(seed)  # noqa: S311, no secret
+    fault, moment = KINDS[seed % len(KINDS)]
     return Case(
         seed=seed,
-        fault=FAULTS[seed % len(FAULTS)],
-        moment=MOMENTS[seed // len(FAULTS) % len(MOMENTS)],
+        fault=fault,
+        moment=moment,
         shape=drawn.choice(SHAPES),
-        push=drawn.random() < 0.5,
+        # Whatever reads again at the near end cannot be held up there until a bit is flipped.
+        push=drawn.random() < 0.5 or fault == "disk flips a bit before it is read again",
         encrypt=drawn.random() < 0.8,
-        after_s=drawn.uniform(0.0, 0.3),
+        # After the last byte a copy does not run for long.
+        after_s=drawn.uniform(0.0, 0.03 if moment == "end" else 0.3),
         lasts_s=drawn.uniform(0.5, 4.0),
+        place=drawn.random(),
     )

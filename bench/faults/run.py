@@ -5,43 +5,48 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from bench import memory
-from bench.faults import trees
-from bench.faults.cases import LINK_FAULTS, PARTS, SOURCE_FAULTS, Case, Fault
+from bench.faults import lies, tap, trees
+from bench.faults.cases import DISK_FAULTS, LIES, LINK_FAULTS, PARTS, SOURCE_FAULTS, Case
+from bench.faults.disk import Disk
+from bench.faults.strikes import Scene, strike
 from howdah import lab
-from howdah.lab import Change, Lab, LinkSpec
+from howdah.lab import Change, LinkSpec
+from howdah.lab.session import Process
 
 RATE_BPS = 200_000_000
 RTT_NS = 10_000_000
 FINISHES_WITHIN = 3
 """Runs of the same command that finish a copy at the latest."""
+FINDINGS = (
+    "wrong bytes",
+    "lost",
+    "different",
+    "leftover",
+    "not finished",
+    "unclear error",
+    "hangs",
+    "flipped bit not told",
+    "no verdict",
+)
+"""What a case may not show. The last is a case that could not be carried out."""
 _HANGS_S = 150.0
 _LOGIN_S = 1.0
 """Some time that a copy takes from its start to its first byte."""
+_HEADERS = 1.02
+"""Bytes that cross the link for each of a file, at the least: 1,448 come with 52 of headers."""
+_ROOM_HAS = {"target", "lost+found"}
+_DAMAGED = ("damaged", "changed on the way", "TLS")
+"""What an error says of bytes that were changed on the way."""
 _ROOM_BYTES = 1 << 30
-_POLL_S = 0.01
-_SIGNALS: dict[Fault, tuple[str, str, str]] = {
-    "near killed": ("near", "KILL", "howdah cp"),
-    "near interrupted": ("near", "INT", "howdah cp"),
-    "far killed": ("far", "KILL", "howdah serve"),
-    "far terminated": ("far", "TERM", "howdah serve"),
-    "login killed": ("near", "KILL", "ssh "),
-    "server restarted": ("far", "KILL", "sshd: "),
-}
-"""Host, signal, and what the command line of a process to be signalled has."""
-_STOPS: dict[Fault, tuple[str, str]] = {
-    "near stopped for a while": ("near", "howdah cp"),
-    "far stopped for a while": ("far", "howdah serve"),
-}
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -58,7 +63,7 @@ class Outcome(msgspec.Struct, frozen=True):
     fault: str
     moment: str
     struck: bool
-    """The fault came while the copy ran."""
+    """The fault met the copy: it came while it ran, and had something to act upon."""
     exit_code: int
     said: str
     """The last line of the copy that failed."""
@@ -71,24 +76,38 @@ class Outcome(msgspec.Struct, frozen=True):
 def carry_out(case: Case, folder: Path) -> Outcome:
     """Runs a case in ``folder``, which is empty; needs root and a mount namespace of this process's own."""
     began = time.monotonic()
-    sender, receiver = folder / "sender", folder / "receiver"
-    for each in (sender, receiver):
+    room = folder / "receiver"
+    for each in (folder / "sender", room):
         each.mkdir()
-    room = trees.BIG_BYTES // 2 if case.fault == "disk full" else _ROOM_BYTES
-    memory.mount(receiver, room, "never")
-    try:
-        with lab.started(_link(case), sshd=True) as wan:
-            return _Run(case, wan, folder, began).carry_out()
-    finally:
-        subprocess.run(["umount", "--lazy", receiver], check=True)
+    with ExitStack() as stack:
+        ext4 = None
+        stack.callback(_unmount, room)
+        if case.fault in DISK_FAULTS:
+            ext4 = Disk(folder / "disk", room)
+        else:
+            small = case.fault == "disk full" and case.moment == "start"
+            memory.mount(room, trees.BIG_BYTES // 2 if small else _ROOM_BYTES, "never")
+        if case.fault == "bit flipped on the wire":
+            tap.prepare(folder / "taps", case.place)
+            stack.callback(_unmount, folder / "taps")
+        source, target = folder / "sender/source", room / "target"
+        trees.make(source.parent, case.shape, case.seed)
+        if case.shape == "tree over an older one":
+            trees.make_older(source, target / "source", case.seed)
+        if ext4:
+            ext4.flush()
+        crossing_bytes = trees.size_bytes(source) * _HEADERS
+        # The link's clock begins when it is up, which is when the copy begins.
+        changes_s = _LOGIN_S + crossing_bytes * 8 / RATE_BPS * PARTS.get(case.moment, 0.0) + case.after_s
+        wan = stack.enter_context(lab.started(_link(case, changes_s), sshd=True))
+        scene = Scene(case, wan, source, target, room, ext4, folder / "taps", crossing_bytes, changes_s)
+        return _Run(scene, folder, began).carry_out()
 
 
-def _link(case: Case) -> LinkSpec:
+def _link(case: Case, at_s: float) -> LinkSpec:
     spec = lab.symmetric(RATE_BPS, RTT_NS)
     if case.fault not in LINK_FAULTS:
         return spec
-    copying_s = trees.BIG_BYTES * 8 / RATE_BPS
-    at_s = _LOGIN_S + copying_s * PARTS.get(case.moment, 0.0) + case.after_s
     at_ns, until_ns = int(at_s * 1e9), int((at_s + case.lasts_s) * 1e9)
     match case.fault:
         case "link down":
@@ -103,30 +122,26 @@ def _link(case: Case) -> LinkSpec:
 
 
 class _Run:
-    def __init__(self, case: Case, wan: Lab, folder: Path, began: float) -> None:
-        self.case, self.wan, self.began = case, wan, began
-        self.source = folder / "sender/source"
-        self.target = folder / "receiver/target"
-        self.receiver = folder / "receiver"
+    def __init__(self, scene: Scene, folder: Path, began: float) -> None:
+        self.scene, self.case, self.folder, self.began = scene, scene.case, folder, began
+        self.source, self.where = scene.source, scene.where
         self.env = {**os.environ, "XDG_DATA_HOME": str(folder / "data"), "HOWDAH_SSH_KEEP_S": "0"}
         self.findings: list[Finding] = []
         self.struck = False
+        self.known: set[str] = set()
+        """The names that source and target have had."""
 
     def carry_out(self) -> Outcome:
         case = self.case
-        trees.make(self.source.parent, case.shape, case.seed)
-        if case.shape == "tree over an older one":
-            trees.make_older(self.source, self.target / "source", case.seed)
-        versions = [trees.tree(self.where()), trees.tree(self.source)]
-        code, said = self.copy(self.strike)
-        versions.append(trees.tree(self.source))
-        self.look_at_what_is_left(versions)
-        if code == 0 and case.fault not in (*SOURCE_FAULTS, "target removed"):
-            self.compare("the copy said that all was well")
+        if case.fault in LIES:
+            code, said = self.copy_to_a_liar()
+        else:
+            code, said = self.copy_and_look()
         runs = 0
         if case.fault == "disk full":
-            subprocess.run(["mount", "-o", f"remount,size={_ROOM_BYTES}", self.receiver], check=True)
-        while self.source.exists() and runs < FINISHES_WITHIN:
+            more = ["mount", "--options", f"remount,size={_ROOM_BYTES}", str(self.scene.room)]
+            subprocess.run(more, check=True)
+        while self.source.exists() and runs < FINISHES_WITHIN and not self.found("hangs"):
             runs += 1
             again, said_again = self.copy(None)
             if again == 0:
@@ -137,127 +152,109 @@ class _Run:
             seed=case.seed,
             fault=case.fault,
             moment=case.moment,
-            struck=self.struck or case.fault in LINK_FAULTS,
+            struck=self.struck,
             exit_code=code,
-            said=said,
+            said=_last_line(said),
             runs=runs,
             findings=tuple(self.findings),
             lasted_s=time.monotonic() - self.began,
         )
 
-    def where(self) -> Path:
-        """Where the source is at the target."""
-        return self.target if self.case.shape == "one file" else self.target / "source"
+    def copy_and_look(self) -> tuple[int, str]:
+        """The copy that something happens to, and what it leaves."""
+        before = trees.tree(self.where)
+        versions = [before, trees.tree(self.source)]
+        code, said = self.copy(strike)
+        versions.append(trees.tree(self.source))
+        self.known.update(*versions)
+        if self.struck and self.scene.disk and not self.scene.disk.restart(self.scene.wan):
+            self.find("hangs", f"exit code {code}, and its file system stays in use")
+            return code, said
+        self.look_at_what_is_left(before, versions)
+        if self.case.fault == "bit flipped on the wire" and self.struck and code != 0:
+            self.find(None if any(word in said for word in _DAMAGED) else "unclear error", said)
+        if code == 0 and self.case.fault not in (*SOURCE_FAULTS, "target removed"):
+            self.compare("the copy said that all was well")
+        return code, said
+
+    def copy_to_a_liar(self) -> tuple[int, str]:
+        """The copy after which the disk gives back something else, and what is told of it."""
+        if self.scene.disk is None:
+            raise AssertionError("the case was given no disk")
+        biggest = trees.biggest_file(self.source)
+        bad = self.where if biggest == self.source else self.where / biggest.relative_to(self.source)
+        liar = lies.Liar(self.scene, biggest, self.folder, self.env)
+        code, said = self.copy(None, *liar.options(self.case.fault))
+        wrong = liar.wrong(self.case.fault, code, said)
+        # What the page cache holds says nothing of the disk; this is looked at last.
+        self.struck = bad.exists() and self.scene.disk.gives(bad) != biggest.read_bytes()
+        if wrong and self.struck:
+            self.find("flipped bit not told", wrong)
+        # As docs/verify.md says: a damaged file must go first.
+        bad.unlink(missing_ok=True)
+        return code, said
 
     def find(self, what: str | None, detail: object) -> None:
         if what is not None:
             self.findings.append(Finding(what, str(detail)[:500]))
 
+    def found(self, what: str) -> bool:
+        return any(finding.what == what for finding in self.findings)
+
     def compare(self, when: str) -> None:
-        """Both sides must be the same now, and nothing else may be there but what an older copy left."""
-        expected, found = trees.tree(self.source), trees.tree(self.where())
+        """Both sides must be the same now, and nothing may be there that no version of them had."""
+        expected, found = trees.tree(self.source), trees.tree(self.where)
         wrong = {name for name, node in expected.items() if found.get(name) != node}
         if wrong:
             self.find("different", f"{when}, and {sorted(wrong)[:5]} differ")
-        strange = {name for name in found if Path(name).name.startswith(".")}
-        beside = {path.name for path in self.receiver.iterdir() if path.name.startswith(".")}
+        strange = found.keys() - expected.keys() - self.known
+        beside = {path.name for path in self.scene.room.iterdir()} - _ROOM_HAS
         if strange | beside:
             self.find("leftover", f"{when}, and {sorted(strange | beside)[:5]} are left")
 
-    def look_at_what_is_left(self, versions: list[trees.Tree]) -> None:
-        """Under a final name there may only be bytes that a version of it had, whole."""
-        for name, node in trees.tree(self.where()).items():
+    def look_at_what_is_left(self, before: trees.Tree, versions: list[trees.Tree]) -> None:
+        """Under a final name there may only be bytes that a version of it had, whole; none may be gone."""
+        left = trees.tree(self.where)
+        for name, node in left.items():
             hidden = Path(name).name.startswith(".")
             known = any(name in tree and tree[name].digest == node.digest for tree in versions)
             if node.kind == "file" and not hidden and not known:
                 self.find("wrong bytes", name)
+        gone = sorted(before.keys() - left.keys())
+        if gone and self.case.fault != "target removed":
+            self.find("lost", f"{gone[:5]} were there before the copy")
 
-    def copy(self, strike: Callable[["subprocess.Popen[str]"], None] | None) -> tuple[int, str]:
-        """Runs the command; its exit code and its last line."""
-        remote, here = (self.target, self.source) if self.case.push else (self.source, self.target)
-        places = [str(here), f"far:{remote}"] if self.case.push else [f"far:{remote}", str(here)]
-        if self.case.shape != "one file":
-            places[1] += "/"
-        options = [] if self.case.encrypt else ["--plaintext"]
-        argv = [str(Path(sys.executable).parent / "howdah"), "cp", "--quiet", *options, *places]
+    def copy(self, strike: Callable[[Scene, Process], bool] | None, *options: str) -> tuple[int, str]:
+        """Runs the command; its exit code and what it said."""
+        target = f"{self.scene.target}{'' if self.case.shape == 'one file' else '/'}"
+        places = [str(self.source), f"far:{target}"] if self.case.push else [f"far:{self.source}", target]
+        how = [*options, *([] if self.case.encrypt else ["--plaintext"])]
+        argv = [str(Path(sys.executable).parent / "howdah"), "cp", "--quiet", *how, *places]
         began = time.monotonic()
-        process = self.wan.popen("near", argv, env=self.env, stderr=subprocess.PIPE, text=True)
-        with process, _watched(process, strike):
+        process = self.scene.wan.popen("near", argv, env=self.env, stderr=subprocess.PIPE, text=True)
+        with ThreadPoolExecutor(1) as beside, process:
+            striking = beside.submit(strike, self.scene, process) if strike else None
             try:
                 _, errors = process.communicate(timeout=_HANGS_S)
             except subprocess.TimeoutExpired:
                 self.find("hangs", f"no end after {time.monotonic() - began:.0f} s")
                 process.kill()
                 _, errors = process.communicate()
+            if striking:
+                self.struck = striking.result()
         if "Traceback" in errors or "panicked" in errors:
             self.find("unclear error", errors)
         if process.returncode not in (0, -signal.SIGKILL, 128 + signal.SIGKILL) and not errors.strip():
             self.find("unclear error", f"exit code {process.returncode} and no word")
-        return process.returncode, (errors.strip().splitlines() or [""])[-1]
-
-    def strike(self, process: "subprocess.Popen[str]") -> None:
-        """Waits for the moment, then has it go wrong, if the copy still runs."""
-        self.wait_for_the_moment(process)
-        self.struck = process.poll() is None
-        if not self.struck:
-            return
-        fault = self.case.fault
-        if fault in _SIGNALS:
-            self.signal(*_SIGNALS[fault])
-        elif fault in _STOPS:
-            self.stop(*_STOPS[fault])
-            # What started the command stops with it.
-            os.kill(process.pid, signal.SIGCONT)
-        elif fault in SOURCE_FAULTS:
-            trees.change(self.source, fault)
-        elif fault == "connections reset":
-            self.wan.run("far", ["ss", "-HntK", "sport", "ne", "22"], stdout=subprocess.DEVNULL)
-        elif fault == "target removed":
-            # The copy may write a file while its folder is being removed.
-            subprocess.run(["rm", "-rf", self.target], stderr=subprocess.DEVNULL, check=False)
-
-    def wait_for_the_moment(self, process: "subprocess.Popen[str]") -> None:
-        part = PARTS.get(self.case.moment)
-        if part is not None:
-            while process.poll() is None:
-                link = self.wan.stats().directions
-                crossed = link["near_to_far"] if self.case.push else link["far_to_near"]
-                if crossed.ip_bytes >= part * trees.BIG_BYTES:
-                    break
-                if part == 1.0 and self.where().exists() and self.case.shape == "one file":
-                    break
-                time.sleep(_POLL_S)
-        time.sleep(self.case.after_s)
-
-    def signal(self, host: str, name: str, words: str) -> None:
-        """Signals the processes of this lab whose command line has ``words``; the lab's sshd listens on."""
-        for pid in self.processes(words):
-            self.wan.run(host, ["kill", f"-{name}", str(pid)], stderr=subprocess.DEVNULL)
-
-    def stop(self, host: str, words: str) -> None:
-        self.signal(host, "STOP", words)
-        time.sleep(self.case.lasts_s)
-        self.signal(host, "CONT", words)
-
-    def processes(self, words: str) -> Iterator[int]:
-        listed = self.wan.run("near", ["ps", "-eo", "pid=,args="], stdout=subprocess.PIPE, text=True).stdout
-        for line in listed.splitlines():
-            pid, _, command = line.strip().partition(" ")
-            if words in command and "listener" not in command and not command.startswith("ps "):
-                yield int(pid)
+        return process.returncode, errors
 
 
-@contextmanager
-def _watched(process: "subprocess.Popen[Any]", strike: Callable[[Any], None] | None) -> Iterator[None]:
-    """Has ``strike`` run beside the block, and waits for it."""
-    thread = threading.Thread(target=strike, args=[process]) if strike else None
-    if thread:
-        thread.start()
-    try:
-        yield
-    finally:
-        if thread:
-            thread.join()
+def _unmount(folder: Path) -> None:
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def _last_line(text: str) -> str:
+    return (text.strip().splitlines() or [""])[-1]
 
 
 def names(outcomes: list[Outcome]) -> dict[str, int]:

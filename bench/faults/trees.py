@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bench.faults.cases import Fault, Shape
 
 BIG_BYTES = 40_000_000
-"""The one file, and the most that a tree holds."""
+"""The one file; a tree holds about as much."""
 _SMALL_FILES = 250
 _MIDDLE_FILES = 16
 _OLD = 10**9
@@ -46,14 +46,13 @@ def make_older(source: Path, target: Path, seed: int) -> None:
     """What an earlier copy left at the target: each second file, with other bytes."""
     drawn = random.Random(~seed)  # noqa: S311, no secret
     for path in sorted(source.rglob("*")):
-        if path.is_file() and not path.is_symlink() and drawn.random() < 0.5:
+        if _is_file(path) and drawn.random() < 0.5:
             _write(target / path.relative_to(source), drawn, drawn.randrange(50_000))
 
 
 def change(source: Path, fault: Fault) -> None:
     """Does to the biggest file of a source what the fault says."""
-    files = [source] if source.is_file() else [path for path in source.rglob("*") if path.is_file()]
-    biggest = max(files, key=lambda path: path.stat().st_size)
+    biggest = biggest_file(source)
     size = biggest.stat().st_size
     match fault:
         case "source grows":
@@ -69,11 +68,27 @@ def change(source: Path, fault: Fault) -> None:
         case "source removed":
             biggest.unlink()
         case "source replaced":
-            other = biggest.with_name("other")
+            # Outside of the source: what has its name for a moment only is no file of it.
+            other = source.with_name("other")
             other.write_bytes(os.urandom(size // 2))
             other.rename(biggest)
         case _:
             raise AssertionError(fault)
+
+
+def biggest_file(source: Path) -> Path:
+    """The file of a source that has the most bytes; the first of them by name."""
+    files = [source] if source.is_file() else sorted(path for path in source.rglob("*") if _is_file(path))
+    return max(files, key=lambda path: path.stat().st_size)
+
+
+def size_bytes(source: Path) -> int:
+    """The bytes of all files of a source."""
+    return sum(path.stat().st_size for path in [source, *source.rglob("*")] if _is_file(path))
+
+
+def _is_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
 
 
 def tree(root: Path) -> Tree:

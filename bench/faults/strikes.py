@@ -1,0 +1,220 @@
+"""What goes wrong in a case of ``bench.faults``, at its moment, beside the copy that runs."""
+
+import itertools
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.faults import tap, trees
+from bench.faults.cases import LINK_FAULTS, PARTS, SOURCE_FAULTS, Case, Fault
+from bench.faults.disk import Disk
+from howdah.lab import Lab
+from howdah.lab.session import Process
+
+_POLL_S = 0.01
+_LISTENS_S = 10.0
+
+
+class _Words(NamedTuple):
+    """The processes of one kind: what a command line of theirs has, and what it has not."""
+
+    has: str
+    has_not: str
+
+
+# The ssh of the near end and the shell of the far one have the command of the far end, too.
+_NEAR, _FAR = _Words("howdah cp", "ssh "), _Words("howdah serve", "ssh ")
+_LOGIN, _SERVER = _Words("ssh ", "sshd"), _Words("sshd: ", "[listener]")
+_LISTENER = _Words("[listener]", "[priv]")
+_SIGNALS: dict[Fault, tuple[str, tuple[_Words, ...]]] = {
+    "near killed": ("KILL", (_NEAR,)),
+    "near interrupted": ("INT", (_NEAR,)),
+    "far killed": ("KILL", (_FAR,)),
+    "far terminated": ("TERM", (_FAR,)),
+    "both killed": ("KILL", (_NEAR, _FAR)),
+    "login killed": ("KILL", (_LOGIN,)),
+    "server of the session killed": ("KILL", (_SERVER,)),
+}
+_STOPS: dict[Fault, _Words] = {"near stopped for a while": _NEAR, "far stopped for a while": _FAR}
+
+
+class Scene(NamedTuple):
+    """Where a case happens."""
+
+    case: Case
+    wan: Lab
+    source: Path
+    target: Path
+    room: Path
+    """The file system of the receiver, of which the target is a part."""
+    disk: Disk | None
+    """What that lies on, if it is not memory."""
+    taps: Path
+    """Where the tap on the wire keeps what it has done."""
+    crossing_bytes: float
+    """What crosses the link of the source's bytes, with the headers of IP and TCP."""
+    link_changes_s: float
+    """When the link changes, of its own clock."""
+
+    @property
+    def where(self) -> Path:
+        """Where the source is at the target."""
+        return self.target if self.case.shape == "one file" else self.target / "source"
+
+    @property
+    def sender(self) -> str:
+        """The host that has the source."""
+        return "near" if self.case.push else "far"
+
+
+def strike(scene: Scene, copy: Process) -> bool:
+    """Waits for the moment, then has it go wrong; false if that came too late to meet the copy."""
+    fault = scene.case.fault
+    if fault in LINK_FAULTS:
+        return _link_has_changed(scene, copy)
+    _wait_for_the_moment(scene, copy)
+    if copy.poll() is not None:
+        return False
+    if fault in _SIGNALS:
+        name, kinds = _SIGNALS[fault]
+        _wait_for_processes(scene, copy, kinds)
+        return _signal(scene.wan, name, *kinds)
+    if fault in _STOPS:
+        _wait_for_processes(scene, copy, (_STOPS[fault],))
+        struck = _stop(scene, _STOPS[fault])
+        # What started the command stops with it.
+        os.kill(copy.pid, signal.SIGCONT)
+        return struck
+    if fault in SOURCE_FAULTS:
+        trees.change(scene.source, fault)
+        return True
+    return _OTHERS[fault](scene, copy)
+
+
+def _link_has_changed(scene: Scene, copy: Process) -> bool:
+    """Whether the copy still runs at the moment that the link has in its own schedule."""
+    while copy.poll() is None:
+        if scene.wan.stats().elapsed_ns >= scene.link_changes_s * 1e9:
+            return True
+        time.sleep(_POLL_S)
+    return False
+
+
+def _wait_for_the_moment(scene: Scene, copy: Process) -> None:
+    part = PARTS.get(scene.case.moment)
+    if part is None:
+        # Python's own start is not the copy's.
+        _wait_for_processes(scene, copy, (_LOGIN,))
+    else:
+        while copy.poll() is None:
+            link = scene.wan.stats().directions
+            crossed = link["near_to_far"] if scene.case.push else link["far_to_near"]
+            if crossed.ip_bytes >= part * scene.crossing_bytes:
+                break
+            if part == 1.0 and scene.where.exists() and scene.case.shape == "one file":
+                break
+            time.sleep(_POLL_S)
+    time.sleep(scene.case.after_s)
+
+
+def _wait_for_processes(scene: Scene, copy: Process, kinds: tuple[_Words, ...]) -> None:
+    """Returns when there is a process of each kind, as there may be none yet at the start."""
+    while copy.poll() is None and not all(any(_processes(scene.wan, words)) for words in kinds):
+        time.sleep(_POLL_S)
+
+
+def _signal(wan: Lab, name: str, *kinds: _Words) -> bool:
+    """Signals all processes of some kinds at once; whether there was one of each."""
+    # All hosts of a lab share its process numbers.
+    found = [[str(pid) for pid, _ in _processes(wan, words)] for words in kinds]
+    pids = list(itertools.chain(*found))
+    if pids:
+        wan.run("near", ["kill", f"-{name}", *pids], stderr=subprocess.DEVNULL)
+    return all(found)
+
+
+def _stop(scene: Scene, words: _Words) -> bool:
+    struck = _signal(scene.wan, "STOP", words)
+    time.sleep(scene.case.lasts_s)
+    _signal(scene.wan, "CONT", words)
+    return struck
+
+
+def _processes(wan: Lab, words: _Words) -> Iterator[tuple[int, str]]:
+    listed = wan.run("near", ["ps", "-eo", "pid=,args="], stdout=subprocess.PIPE, text=True).stdout
+    for line in listed.splitlines():
+        pid, _, command = line.strip().partition(" ")
+        if words.has in command and words.has_not not in command and not command.startswith("ps "):
+            yield int(pid), command
+
+
+def _restart_server(scene: Scene, _: Process) -> bool:
+    """Kills the sshd of the far host with its sessions, and starts it again after a while."""
+    # sshd shows in its title how it was started: sshd: /usr/sbin/sshd -D … [listener] 0 of 10-100 startups
+    ((listener, title),) = _processes(scene.wan, _LISTENER)
+    argv = title.removeprefix("sshd: ").partition(" [listener]")[0].split()
+    scene.wan.run("near", ["kill", "-KILL", str(listener)], check=True)
+    _signal(scene.wan, "KILL", _SERVER)
+    time.sleep(scene.case.lasts_s)
+    scene.wan.popen(
+        "far", argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    until = time.monotonic() + _LISTENS_S
+    while not any(_processes(scene.wan, _LISTENER)):
+        if time.monotonic() > until:
+            raise TimeoutError("the far host's sshd did not start again")
+        time.sleep(_POLL_S)
+    return True
+
+
+def _reset_connections(scene: Scene, _: Process) -> bool:
+    reset = scene.wan.run("far", ["ss", "-HntK", "sport", "ne", "22"], stdout=subprocess.PIPE, text=True)
+    return bool(reset.stdout.strip())
+
+
+def _flip_a_bit_on_the_wire(scene: Scene, copy: Process) -> bool:
+    tap.attach(scene.wan, scene.sender, scene.taps)
+    copy.wait()
+    # The same command afterwards is not what the tap is for.
+    tap.detach(scene.wan, scene.sender)
+    return tap.has_flipped(scene.taps)
+
+
+def _fill_the_disk(scene: Scene, copy: Process) -> bool:
+    """Leaves no room for what comes; a copy that has reserved what it needs does not meet it."""
+    while scene.case.moment != "start":
+        room = os.statvfs(scene.room)
+        used = (room.f_blocks - room.f_bfree) * room.f_frsize
+        words = ["mount", "--options", f"remount,size={used + room.f_frsize}", str(scene.room)]
+        # Refused where more is used by now.
+        if subprocess.run(words, stderr=subprocess.DEVNULL, check=False).returncode == 0:
+            break
+    return copy.wait() != 0
+
+
+def _crash(scene: Scene, _: Process) -> bool:
+    if scene.disk is None:
+        raise AssertionError("the case was given no disk")
+    scene.disk.crash()
+    return True
+
+
+def _remove_target(scene: Scene, _: Process) -> bool:
+    # The copy may write a file while its folder is being removed.
+    there = scene.target.exists()
+    subprocess.run(["rm", "-rf", scene.target], stderr=subprocess.DEVNULL, check=False)
+    return there
+
+
+_OTHERS: dict[Fault, Callable[[Scene, Process], bool]] = {
+    "server restarted": _restart_server,
+    "connections reset": _reset_connections,
+    "bit flipped on the wire": _flip_a_bit_on_the_wire,
+    "disk full": _fill_the_disk,
+    "file system crashes": _crash,
+    "target removed": _remove_target,
+}
