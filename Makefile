@@ -41,7 +41,7 @@ lint: build ## formatters, linters and type checks, warnings as errors
 	$(RUN) -m mypy.stubtest howdah._native
 
 BENCHES := bench-link bench-cc bench-peers bench-archive bench-select bench-dynamics bench-profile bench-models bench-bus \
-	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17 bench-ops bench-power bench-faults
+	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17 bench-ops bench-power bench-faults bench-trust
 .PHONY: bench bench-shared $(BENCHES)
 bench: $(BENCHES) ## all benches
 bench-link: build ## the emulated link against what it must reach
@@ -62,6 +62,9 @@ bench-power: build ## power cuts at 2,000 places of a disk's log, against what a
 	$(RUN) -m bench.power
 bench-faults: build ## 1,000 copies to which things happen, by seed, some 90 minutes (ARGS="--only SEED")
 	$(RUN) -m bench.faults $(ARGS)
+bench-trust: build ## what a kill sends again, strangers at the data port, all guarantees at speed (ARGS="--only resent")
+	@scripts/system.sh --trust
+	$(RUN) -m bench.trust $(ARGS)
 bench-ops: build ## the OPS paper's experiments on shared paths, some two hours (ARGS="--only table2", "--length whole")
 	@scripts/system.sh --ops
 	$(RUN) -m bench.ops $(ARGS)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Checks what the project needs from the system and, as root on Debian, installs what is missing.
 # With --peers also the file tools that `make bench-peers` measures, with --ops what `make bench-ops` measures,
-# with --tests the applications that the tests run unmodified, and a browser. Otherwise prints the one line to run.
+# with --trust what `make bench-trust` measures, with --tests the applications that the tests run unmodified,
+# and a browser. Otherwise prints the one line to run.
 set -eu
 PATH=$PATH:/usr/sbin:/sbin:$HOME/.cargo/bin
 for each in /usr/lib/postgresql/*/bin; do
@@ -26,6 +27,11 @@ globus() {
     need globus-gridftp-server globus-gridftp-server-progs
 }
 
+xrootd_both() {
+    need xrdcp xrootd-client
+    need xrootd xrootd-server
+}
+
 need cc build-essential
 need make make
 need pkg-config pkg-config
@@ -47,8 +53,7 @@ fi
 case "${1:-}" in
     --peers)
         globus
-        need xrdcp xrootd-client
-        need xrootd xrootd-server
+        xrootd_both
         need rclone rclone
         need rsync rsync
         ;;
@@ -57,6 +62,10 @@ case "${1:-}" in
         need ganesha.nfsd nfs-ganesha nfs-ganesha-vfs
         need nfs-cp libnfs-utils
         header udt/udt.h libudt-dev c++
+        ;;
+    --trust)
+        xrootd_both
+        need openssl openssl
         ;;
     --tests)
         need nuttcp nuttcp

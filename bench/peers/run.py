@@ -13,6 +13,9 @@ from bench.peers.work import Work
 
 TIMEOUT_S = 180.0
 
+Purpose = Literal["start", "first", "round"]
+"""``start`` copies next to nothing, ``first`` a part of the work; a ``round`` all of it."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Run:
@@ -40,8 +43,7 @@ class Turn:
     """Which turn of the bench a run is."""
 
     rtt_ms: float
-    purpose: Literal["start", "first", "round"]
-    """``start`` copies next to nothing, ``first`` a part of the work; a ``round`` all of it."""
+    purpose: Purpose
     part: float = 1.0
 
 
