@@ -22,6 +22,8 @@ struct Line {
     at_work: Mutex<()>,
     taken: AtomicU64,
     done: AtomicBool,
+    /// A connection has failed in a way that no other one mends.
+    failed: AtomicBool,
 }
 
 impl Connections {
@@ -31,11 +33,26 @@ impl Connections {
     }
 
     /// Makes a connection the one that its stream has from now on; whether it may be that. It has to be of
-    /// the plan and newer than all before it.
+    /// the plan and newer than all before it, and none before it may have failed for good.
     pub fn claim(&self, connection: Connection) -> bool {
         let number = u32::from(connection.incarnation) + 1;
-        self.line(connection.stream)
-            .is_some_and(|line| line.newest.fetch_max(number, Ordering::AcqRel) < number)
+        !self.has_failed(connection.stream)
+            && self
+                .line(connection.stream)
+                .is_some_and(|line| line.newest.fetch_max(number, Ordering::AcqRel) < number)
+    }
+
+    /// Notes that a stream has failed, so that no other connection goes on with it.
+    pub fn note_failed(&self, stream: u16) {
+        if let Some(line) = self.line(stream) {
+            line.failed.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether a stream has failed.
+    pub fn has_failed(&self, stream: u16) -> bool {
+        self.line(stream)
+            .is_some_and(|line| line.failed.load(Ordering::Acquire))
     }
 
     /// Whether a newer connection has taken the place of this one.
@@ -111,6 +128,15 @@ mod tests {
         assert!(connections.replaced(connection(1, 0)));
         assert!(!connections.replaced(connection(1, 2)));
         assert!(connections.claim(connection(0, u16::MAX)));
+    }
+
+    #[test]
+    fn a_stream_that_has_failed_goes_on_with_no_other_connection() {
+        let connections = Connections::new(2);
+        assert!(connections.claim(connection(1, 0)));
+        connections.note_failed(1);
+        assert!(connections.has_failed(1) && !connections.claim(connection(1, 1)));
+        assert!(!connections.has_failed(0) && connections.claim(connection(0, 0)));
     }
 
     #[test]

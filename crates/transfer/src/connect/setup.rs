@@ -193,13 +193,22 @@ pub(crate) fn run(
     work: &Work,
 ) -> Result<(), TransferError> {
     let _turn = context.connections.work(connection.stream);
+    if context.connections.has_failed(connection.stream) {
+        // What ended the connection before this one ends the transfer, too.
+        context.abort.close(connection);
+        return Ok(());
+    }
     if connection.stream == 0 && connection.incarnation == 0 {
         warn_of_shortfall(context, stream);
     }
     keep_alive(stream.socket());
     context.tuning.join(stream.socket());
     let outcome = work(context, connection, stream);
-    if outcome.is_err() {
+    if let Err(error) = &outcome {
+        if !matches!(error, TransferError::Lost(_)) {
+            // Before the other end can see that this connection has gone, and dials another.
+            context.connections.note_failed(connection.stream);
+        }
         context.abort.hang_up(connection);
     }
     context.abort.close(connection);

@@ -17,11 +17,13 @@ use crate::{MIB, tree};
 /// Where the near end finds the proxy, at the port of the far end.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-/// How connections end.
+/// How connections end, or what becomes of a byte of theirs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Cut {
     Reset,
     Closed,
+    /// A bit of the first one is flipped, and all else goes on.
+    Damaged,
 }
 
 /// Forwards connections, and cuts the first ones.
@@ -85,11 +87,20 @@ impl Proxy {
                 *left -= may;
                 may
             };
-            if to.write_all(&buffer[..may as usize]).is_err() {
+            let mut goes_on = count;
+            if may < count as u64 {
+                let before = self.cut.fetch_add(1, Ordering::Relaxed);
+                if self.how == Cut::Damaged {
+                    buffer[may as usize] ^= u8::from(before == 0);
+                    *left.lock().unwrap() = u64::MAX;
+                } else {
+                    goes_on = may as usize;
+                }
+            }
+            if to.write_all(&buffer[..goes_on]).is_err() {
                 break;
             }
-            if may < count as u64 {
-                self.cut.fetch_add(1, Ordering::Relaxed);
+            if goes_on < count {
                 self.end(&from, &to);
                 return;
             }
@@ -264,6 +275,27 @@ fn without_patience_a_connection_that_breaks_ends_the_copy() {
         "{error}"
     );
     assert!(error.contains("same command again to go on"), "{error}");
+}
+
+#[test]
+fn a_bit_that_flips_on_the_way_ends_the_copy_and_is_named() {
+    for number in 0..12 {
+        let base = tempfile::tempdir().unwrap();
+        let (source, target) = (base.path().join("src"), base.path().join("dst"));
+        fs::write(&source, content(24 * MIB)).unwrap();
+        let encrypt = number % 2 == 0;
+        let mut job = job("push", &[&source], &target);
+        job["encrypt"] = json!(encrypt);
+        let proxy = Proxy::new(Cut::Damaged, vec![(3 << 20) + 250_000 * number; 4]);
+        let error = run_through(&proxy, &job).result().unwrap_err();
+        proxy.over.store(true, Ordering::Relaxed);
+        let named = match encrypt {
+            true => error.contains("changed on the way"),
+            false => error.contains("a checksum does not match"),
+        };
+        assert!(named, "{number}: {error}");
+        assert!(!target.exists());
+    }
 }
 
 #[test]
