@@ -30,15 +30,24 @@ def probe(*arguments: object) -> list[str]:
 
 
 @contextlib.contextmanager
-def serving(wan: Lab, *arguments: object, host: str = "far") -> Iterator["subprocess.Popen[str]"]:
-    """A probe that says ``ready`` before anything is sent to it."""
-    with wan.popen(host, probe(*arguments), stdout=subprocess.PIPE, text=True, cwd=ROOT) as server:
+def ready(
+    wan: Lab, host: str, argv: list[str], *, stdin: int | None = None
+) -> Iterator["subprocess.Popen[str]"]:
+    """A program of this repository on a host, from its line ``ready`` on. Raises SystemExit without that."""
+    with wan.popen(host, argv, stdin=stdin, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         try:
-            if output(server).readline() != "ready\n":
-                raise SystemExit(f"{arguments} did not start on {host}")
-            yield server
+            if output(process).readline() != "ready\n":
+                raise SystemExit(f"{' '.join(argv)} did not start on {host}")
+            yield process
         finally:
-            server.kill()
+            process.kill()
+
+
+def serving(
+    wan: Lab, *arguments: object, host: str = "far"
+) -> contextlib.AbstractContextManager["subprocess.Popen[str]"]:
+    """A probe that says ``ready`` before anything is sent to it."""
+    return ready(wan, host, probe(*arguments))
 
 
 def received(

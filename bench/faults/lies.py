@@ -18,9 +18,7 @@ class Liar:
 
     def __init__(self, scene: Scene, biggest: Path, folder: Path, env: dict[str, str]) -> None:
         self.scene, self.env = scene, env
-        if scene.disk is None:
-            raise AssertionError("the case was given no disk")
-        self.image = scene.disk.image
+        self.image = scene.own_disk.image
         whole = biggest.name if biggest == scene.source else f"source/{biggest.relative_to(scene.source)}"
         self.name = scene.target.name if biggest == scene.source else whole
         """As the manifest of the copy has it."""

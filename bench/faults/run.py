@@ -179,15 +179,13 @@ class _Run:
 
     def copy_to_a_liar(self) -> tuple[int, str]:
         """The copy after which the disk gives back something else, and what is told of it."""
-        if self.scene.disk is None:
-            raise AssertionError("the case was given no disk")
         biggest = trees.biggest_file(self.source)
         bad = self.where if biggest == self.source else self.where / biggest.relative_to(self.source)
         liar = lies.Liar(self.scene, biggest, self.folder, self.env)
         code, said = self.copy(None, *liar.options(self.case.fault))
         wrong = liar.wrong(self.case.fault, code, said)
         # What the page cache holds says nothing of the disk; this is looked at last.
-        self.struck = bad.exists() and self.scene.disk.gives(bad) != biggest.read_bytes()
+        self.struck = bad.exists() and self.scene.own_disk.gives(bad) != biggest.read_bytes()
         if wrong and self.struck:
             self.find("flipped bit not told", wrong)
         # As docs/verify.md says: a damaged file must go first.

@@ -5,13 +5,14 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from bench.faults import tap, trees
 from bench.faults.cases import LINK_FAULTS, PARTS, SOURCE_FAULTS, Case, Fault
 from bench.faults.disk import Disk
+from bench.processes import FAR, NEAR, Words, running
 from howdah.lab import Lab
 from howdah.lab.session import Process
 
@@ -19,27 +20,18 @@ _POLL_S = 0.01
 _LISTENS_S = 10.0
 
 
-class _Words(NamedTuple):
-    """The processes of one kind: what a command line of theirs has, and what it has not."""
-
-    has: str
-    has_not: str
-
-
-# The ssh of the near end and the shell of the far one have the command of the far end, too.
-_NEAR, _FAR = _Words("howdah cp", "ssh "), _Words("howdah serve", "ssh ")
-_LOGIN, _SERVER = _Words("ssh ", "sshd"), _Words("sshd: ", "[listener]")
-_LISTENER = _Words("[listener]", "[priv]")
-_SIGNALS: dict[Fault, tuple[str, tuple[_Words, ...]]] = {
-    "near killed": ("KILL", (_NEAR,)),
-    "near interrupted": ("INT", (_NEAR,)),
-    "far killed": ("KILL", (_FAR,)),
-    "far terminated": ("TERM", (_FAR,)),
-    "both killed": ("KILL", (_NEAR, _FAR)),
+_LOGIN, _SERVER = Words("ssh ", "sshd"), Words("sshd: ", "[listener]")
+_LISTENER = Words("[listener]", "[priv]")
+_SIGNALS: dict[Fault, tuple[str, tuple[Words, ...]]] = {
+    "near killed": ("KILL", (NEAR,)),
+    "near interrupted": ("INT", (NEAR,)),
+    "far killed": ("KILL", (FAR,)),
+    "far terminated": ("TERM", (FAR,)),
+    "both killed": ("KILL", (NEAR, FAR)),
     "login killed": ("KILL", (_LOGIN,)),
     "server of the session killed": ("KILL", (_SERVER,)),
 }
-_STOPS: dict[Fault, _Words] = {"near stopped for a while": _NEAR, "far stopped for a while": _FAR}
+_STOPS: dict[Fault, Words] = {"near stopped for a while": NEAR, "far stopped for a while": FAR}
 
 
 class Scene(NamedTuple):
@@ -59,6 +51,13 @@ class Scene(NamedTuple):
     """What crosses the link of the source's bytes, with the headers of IP and TCP."""
     link_changes_s: float
     """When the link changes, of its own clock."""
+
+    @property
+    def own_disk(self) -> Disk:
+        """The disk of a case whose fault is of one."""
+        if self.disk is None:
+            raise AssertionError("the case was given no disk")
+        return self.disk
 
     @property
     def where(self) -> Path:
@@ -121,41 +120,32 @@ def _wait_for_the_moment(scene: Scene, copy: Process) -> None:
     time.sleep(scene.case.after_s)
 
 
-def _wait_for_processes(scene: Scene, copy: Process, kinds: tuple[_Words, ...]) -> None:
+def _wait_for_processes(scene: Scene, copy: Process, kinds: tuple[Words, ...]) -> None:
     """Returns when there is a process of each kind, as there may be none yet at the start."""
-    while copy.poll() is None and not all(any(_processes(scene.wan, words)) for words in kinds):
+    while copy.poll() is None and not all(running(scene.wan, words) for words in kinds):
         time.sleep(_POLL_S)
 
 
-def _signal(wan: Lab, name: str, *kinds: _Words) -> bool:
+def _signal(wan: Lab, name: str, *kinds: Words) -> bool:
     """Signals all processes of some kinds at once; whether there was one of each."""
-    # All hosts of a lab share its process numbers.
-    found = [[str(pid) for pid, _ in _processes(wan, words)] for words in kinds]
+    found = [[str(pid) for pid, _ in running(wan, words)] for words in kinds]
     pids = list(itertools.chain(*found))
     if pids:
         wan.run("near", ["kill", f"-{name}", *pids], stderr=subprocess.DEVNULL)
     return all(found)
 
 
-def _stop(scene: Scene, words: _Words) -> bool:
+def _stop(scene: Scene, words: Words) -> bool:
     struck = _signal(scene.wan, "STOP", words)
     time.sleep(scene.case.lasts_s)
     _signal(scene.wan, "CONT", words)
     return struck
 
 
-def _processes(wan: Lab, words: _Words) -> Iterator[tuple[int, str]]:
-    listed = wan.run("near", ["ps", "-eo", "pid=,args="], stdout=subprocess.PIPE, text=True).stdout
-    for line in listed.splitlines():
-        pid, _, command = line.strip().partition(" ")
-        if words.has in command and words.has_not not in command and not command.startswith("ps "):
-            yield int(pid), command
-
-
 def _restart_server(scene: Scene, _: Process) -> bool:
     """Kills the sshd of the far host with its sessions, and starts it again after a while."""
     # sshd shows in its title how it was started: sshd: /usr/sbin/sshd -D … [listener] 0 of 10-100 startups
-    ((listener, title),) = _processes(scene.wan, _LISTENER)
+    ((listener, title),) = running(scene.wan, _LISTENER)
     argv = title.removeprefix("sshd: ").partition(" [listener]")[0].split()
     scene.wan.run("near", ["kill", "-KILL", str(listener)], check=True)
     _signal(scene.wan, "KILL", _SERVER)
@@ -164,7 +154,7 @@ def _restart_server(scene: Scene, _: Process) -> bool:
         "far", argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     until = time.monotonic() + _LISTENS_S
-    while not any(_processes(scene.wan, _LISTENER)):
+    while not running(scene.wan, _LISTENER):
         if time.monotonic() > until:
             raise TimeoutError("the far host's sshd did not start again")
         time.sleep(_POLL_S)
@@ -197,9 +187,7 @@ def _fill_the_disk(scene: Scene, copy: Process) -> bool:
 
 
 def _crash(scene: Scene, _: Process) -> bool:
-    if scene.disk is None:
-        raise AssertionError("the case was given no disk")
-    scene.disk.crash()
+    scene.own_disk.crash()
     return True
 
 

@@ -27,7 +27,7 @@ def rows(runs: Runs) -> list[Row]:
         for kind in _each(run["work"] for run in here):
             found += _work(kind, rtt_ms, judged([run for run in here if run["work"] == kind]))
     found += _memory(copies)
-    found += _lateness(runs)
+    found += [lateness(f"{run['rtt_ms']:g} ms", run["stats"]) for run in runs if run["tool"] == "link"]
     return found
 
 
@@ -52,7 +52,7 @@ def rate(run: dict[str, Any]) -> float | None:
 
 def median(runs: Runs) -> float | None:
     """None when any of the runs failed."""
-    return _middle(map(rate, runs))
+    return middle(map(rate, runs))
 
 
 def short(value: float) -> str:
@@ -64,9 +64,9 @@ def _work(kind: str, rtt_ms: float, by_tool: dict[str, Runs]) -> list[Row]:
     found = [_tool(kind, rtt_ms, tool, runs) for tool, runs in by_tool.items()]
     medians = {tool: median(runs) for tool, runs in by_tool.items()}
     others = {
-        tool: middle
-        for tool, middle in medians.items()
-        if middle is not None and tool not in (*OURS, iperf3.NAME)
+        tool: value
+        for tool, value in medians.items()
+        if value is not None and tool not in (*OURS, iperf3.NAME)
     }
     best = max(others, key=lambda tool: others[tool], default=None)
     wanted = WANTED[kind].get(rtt_ms)
@@ -76,7 +76,7 @@ def _work(kind: str, rtt_ms: float, by_tool: dict[str, Runs]) -> list[Row]:
         what, mine = f"{_title(kind, rtt_ms)}: {ours}", medians[ours]
         if best is not None:
             target = None if wanted is None else Target.at_least(wanted)
-            found.append(_ratio(f"{what} / {best}", mine, others[best], target, "best file tool"))
+            found.append(ratio(f"{what} / {best}", mine, others[best], target, "best file tool"))
         if iperf3.NAME in by_tool:
             found += _ceiling(f"{what} / {iperf3.NAME}", by_tool[ours], by_tool[iperf3.NAME])
     return found
@@ -84,23 +84,23 @@ def _work(kind: str, rtt_ms: float, by_tool: dict[str, Runs]) -> list[Row]:
 
 def _ceiling(what: str, ours: Runs, top: Runs) -> list[Row]:
     """The first one is judged: both tools on one clock. The others are what a reader may ask next."""
-    mine, moving = median(ours), _middle(run["facts"].get("moving_bps") for run in ours)
-    own = _middle(run["facts"].get("own_bps") for run in top)
+    mine, moving = median(ours), middle(run["facts"].get("moving_bps") for run in ours)
+    own = middle(run["facts"].get("own_bps") for run in top)
     whole = "both from the start of the command to its end"
     mixed = "ours from the start of the command, iperf3 by its own clock"
     return [
-        _ratio(what, mine, median(top), Target.at_least(CEILING), whole),
-        _ratio(what, moving, own, None, "each by its own clock, once data flows"),
-        _ratio(what, None if mine is None else mine * 1e9, own, None, mixed),
+        ratio(what, mine, median(top), Target.at_least(CEILING), whole),
+        ratio(what, moving, own, None, "each by its own clock, once data flows"),
+        ratio(what, None if mine is None else mine * 1e9, own, None, mixed),
     ]
 
 
-def _ratio(what: str, mine: float | None, other: float | None, target: Target | None, note: str) -> Row:
+def ratio(what: str, mine: float | None, other: float | None, target: Target | None, note: str) -> Row:
     value = mine / other if mine is not None and other else None
     return Row(what, value, "×", target, note)
 
 
-def _middle(values: Iterable[float | None]) -> float | None:
+def middle(values: Iterable[float | None]) -> float | None:
     """The median; None when any value is missing."""
     seen = list(values)
     known = [value for value in seen if value is not None]
@@ -130,15 +130,12 @@ def _memory(runs: Runs) -> list[Row]:
     return found
 
 
-def _lateness(runs: Runs) -> list[Row]:
-    found = []
-    for run in runs:
-        if run["tool"] == "link":
-            late = run["stats"]["lateness"]
-            note = f"SPOILT: {late['why']}" if late["spoilt"] else ""
-            what = f"{run['rtt_ms']:g} ms: lateness of the emulator, 99th percentile"
-            found.append(Row(what, late["p99_ns"] / 1e6, "ms", None, note))
-    return found
+def lateness(path: str, stats: dict[str, Any]) -> Row:
+    """How late the emulator was, from the stats of a link."""
+    late = stats["lateness"]
+    note = f"SPOILT: {late['why']}" if late["spoilt"] else ""
+    what = f"{path}: lateness of the emulator, 99th percentile"
+    return Row(what, (late["p99_ns"] or 0) / 1e6, "ms", None, note)
 
 
 def _title(kind: str, rtt_ms: float) -> str:

@@ -11,18 +11,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import msgspec
 
 from bench import memory
-from bench.carrying import ROOT, output
+from bench.carrying import output, ready
 from bench.parts import Run
 from bench.peers import run, work
 from bench.peers.howdah import Howdah
 from bench.peers.tool import Stage
 from bench.trust import cases
-from howdah import HowdahError, lab
+from howdah import lab
 from howdah.lab import Lab
 from howdah.lab.session import Process
 
@@ -95,14 +94,8 @@ def _tell(finder: Process, crowds: Sequence[Process]) -> None:
             crowd.stdin.flush()
 
 
-@contextlib.contextmanager
-def _program(wan: Lab, host: str, *arguments: Any) -> Iterator[Process]:  # noqa: ANN401, words of a command
+def _program(
+    wan: Lab, host: str, *arguments: object
+) -> contextlib.AbstractContextManager["subprocess.Popen[str]"]:
     argv = [sys.executable, "-m", "bench.trust.strangers", *map(str, arguments)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with wan.popen(host, argv, cwd=ROOT, text=True, **pipes) as process:
-        try:
-            if output(process).readline() != "ready\n":
-                raise HowdahError(f"strangers did not start on {host}")
-            yield process
-        finally:
-            process.kill()
+    return ready(wan, host, argv, stdin=subprocess.PIPE)

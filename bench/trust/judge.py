@@ -1,12 +1,11 @@
 """The rows of the table, from the runs alone."""
 
 import math
-import statistics
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from bench.parts import Run
 from bench.peers import iperf3
+from bench.peers.judge import lateness, middle, ratio
 from bench.report import Row, Target
 from bench.trust import besieged, encrypted, resent
 
@@ -32,8 +31,9 @@ def rows(runs: Runs) -> list[Row]:
             here = [run for run in own if run["path"] == path]
             found += [
                 Row(f"{part}, {path}: {row.what}", row.value, row.unit, row.target, row.note)
-                for row in (*judged(here), *_lateness(here))
+                for row in judged(here)
             ]
+            found += [lateness(f"{part}, {path}", run["stats"]) for run in here if "stats" in run]
     return found
 
 
@@ -66,13 +66,6 @@ def came_hz(run: Run) -> float:
     return math.fsum(crowd["connected"] / crowd["lasted_s"] for crowd in crowds if crowd["lasted_s"])
 
 
-def median(values: Iterable[float | None]) -> float | None:
-    """Null when any value is missing, or all are."""
-    seen = list(values)
-    known = [value for value in seen if value is not None]
-    return statistics.median(known) if known and len(known) == len(seen) else None
-
-
 def _resent(runs: Runs) -> list[Row]:
     kills = [run for run in runs if isinstance(run["case"], int)]
     counted = [again_percent(run) for run in kills if struck(run)]
@@ -83,7 +76,7 @@ def _resent(runs: Runs) -> list[Row]:
     return [
         Row("kills while the copy ran", len(counted), "", Target.at_least(resent.KILLS)),
         Row("sent again, worst", max(counted, default=None), "% of the file", at_most, where),
-        Row("sent again, median", median(counted), "% of the file", at_most),
+        Row("sent again, median", middle(counted), "% of the file", at_most),
         Row("not finished by the same command, or not identical", len(unfinished), "", NONE),
         Row("with something left beside the file", sum(bool(run["left"]) for run in kills), "", NONE),
         Row("copies that went on by themselves", by_itself, ""),
@@ -106,7 +99,7 @@ def _strangers(runs: Runs) -> list[Row]:
     rate_hz = Target.at_least(besieged.RATE_HZ)
     return [
         Row("pairs of copies", len(found), "", Target.at_least(besieged.PAIRS)),
-        Row("rate beside strangers / without, median of the pairs", median(found), "×", target, note),
+        Row("rate beside strangers / without, median of the pairs", middle(found), "×", target, note),
         Row("copies that failed or differ", len(failed), "", NONE, failed[0][-60:] if failed else ""),
         Row(
             "connected strangers, least of the copies",
@@ -128,8 +121,8 @@ def _encrypted(runs: Runs) -> list[Row]:
     tops = {streams: _gbps(own, iperf3.NAME) for streams, own in plain.items()}
     best = max(tops, key=lambda streams: tops[streams] or 0.0, default=None)
     whole = "both from the start of the command to its end"
-    moving = median(run["facts"].get("moving_bps") for run in runs if run.get("tool") == ours)
-    own_clock = median(run["facts"].get("own_bps") for run in plain.get(best, []))
+    moving = middle(run["facts"].get("moving_bps") for run in runs if run.get("tool") == ours)
+    own_clock = middle(run["facts"].get("own_bps") for run in plain.get(best, []))
     rounds = len([run for run in runs if run.get("tool") == ours])
     return [
         Row("rounds", rounds, "", Target.at_least(encrypted.ROUNDS)),
@@ -138,15 +131,15 @@ def _encrypted(runs: Runs) -> list[Row]:
             Row(f"iperf3 plain, {streams} stream{'s' * (streams != 1)}", rate, "Gb/s", None)
             for streams, rate in tops.items()
         ),
-        _ratio(f"{ours} / iperf3", rates[ours], tops.get(best), Target.at_least(OF_IPERF3), whole),
-        _ratio(f"{ours} / iperf3", moving, own_clock, None, "each by its own clock, once data flows"),
-        _ratio(f"{ours} / {other}", rates[ours], rates[other], Target.at_least(OF_XRDCP), whole),
+        ratio(f"{ours} / iperf3", rates[ours], tops.get(best), Target.at_least(OF_IPERF3), whole),
+        ratio(f"{ours} / iperf3", moving, own_clock, None, "each by its own clock, once data flows"),
+        ratio(f"{ours} / {other}", rates[ours], rates[other], Target.at_least(OF_XRDCP), whole),
     ]
 
 
 def _gbps(runs: Runs, tool: str) -> float | None:
     """The median; null when any of the runs failed."""
-    rate = median(run["goodput_bps"] for run in runs if run.get("tool") == tool)
+    rate = middle(run["goodput_bps"] for run in runs if run.get("tool") == tool)
     return None if rate is None else rate / 1e9
 
 
@@ -157,18 +150,3 @@ def _range(runs: Runs, tool: str) -> str:
         return str(problems[0].splitlines()[-1][-60:])
     rates = [run["goodput_bps"] / 1e9 for run in own]
     return f"{min(rates):.3g}–{max(rates):.3g}" if rates else ""
-
-
-def _ratio(what: str, mine: float | None, other: float | None, target: Target | None, note: str) -> Row:
-    return Row(what, mine / other if mine is not None and other else None, "×", target, note)
-
-
-def _lateness(runs: Runs) -> list[Row]:
-    found = []
-    for stats in (run["stats"] for run in runs if "stats" in run):
-        late: dict[str, Any] = stats["lateness"]
-        note = f"SPOILT: {late['why']}" if late["spoilt"] else ""
-        found.append(
-            Row("lateness of the emulator, 99th percentile", (late["p99_ns"] or 0) / 1e6, "ms", None, note)
-        )
-    return found

@@ -20,6 +20,7 @@ from bench.parts import Run
 from bench.peers import work
 from bench.peers.howdah import Howdah
 from bench.peers.tool import Stage
+from bench.processes import FAR, NEAR, Words, running
 from bench.trust import cases
 from bench.trust.cases import Kill, Killed, payload_bytes
 from howdah import HowdahError, lab
@@ -42,8 +43,7 @@ _BEGUN_BYTES = 2**20
 _POLL_S = 0.005
 _DRAINED_S = 0.5
 _ROOM_BYTES = 2**28
-_WORDS = {"near": ("howdah cp",), "far": ("howdah serve",), "both": ("howdah cp", "howdah serve")}
-"""What the command lines of the ends have."""
+_ENDS: dict[Killed, tuple[Words, ...]] = {"near": (NEAR,), "far": (FAR,), "both": (NEAR, FAR)}
 
 
 class Ground(NamedTuple):
@@ -189,12 +189,7 @@ class _Copies:
 
     def pids(self, killed: Killed) -> list[str]:
         """The process numbers of the ends in the lab, without ssh's; none as long as one is missing."""
-        argv = ["ps", "-eo", "pid=,args="]
-        listed = self.wan.run("near", argv, stdout=subprocess.PIPE, text=True, check=True).stdout
-        rows = [line.strip().split(" ", maxsplit=1) for line in listed.splitlines()]
-        found = [
-            [pid for pid, args in rows if words in args and "ssh" not in args] for words in _WORDS[killed]
-        ]
+        found = [[str(pid) for pid, _ in running(self.wan, words)] for words in _ENDS[killed]]
         return [pid for each in found for pid in each] if all(found) else []
 
     def crossed(self, push: bool) -> int:
