@@ -43,10 +43,8 @@ impl Disk {
         let disk = Self {
             base: tempfile::tempdir().unwrap(),
         };
-        let image = File::create(disk.image()).unwrap();
-        image.set_len(256 << 20).unwrap();
+        make_ext4(&disk.image(), 256 << 20);
         fs::create_dir(disk.root()).unwrap();
-        run("mkfs.ext4", &["-q", "-F", disk.image().to_str().unwrap()]);
         disk.mount();
         disk
     }
@@ -103,6 +101,12 @@ fn own_mounts() {
     // SAFETY: no memory is shared in a new way; only this thread's view of mounts changes.
     assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNS) }, 0);
     run("mount", &["--make-rprivate", "/"]);
+}
+
+/// Makes an ext4 in a new file.
+fn make_ext4(image: &Path, bytes: u64) {
+    File::create_new(image).unwrap().set_len(bytes).unwrap();
+    run("mkfs.ext4", &["-q", "-F", image.to_str().unwrap()]);
 }
 
 fn run(program: &str, arguments: &[&str]) {

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::ends::{Ends, content, job, listing};
 use super::recorder::{self, Event, Log};
-use super::{MIB, own_mounts, run};
+use super::{MIB, make_ext4, own_mounts, run};
 
 const DISK_BYTES: u64 = 64 << 20;
 const SEED: u64 = 9;
@@ -59,15 +59,6 @@ fn write_tree(root: &Path, version: usize) {
         fs::write(root.join(format!("sub/{number}")), bytes).unwrap();
     }
     fs::write(root.join("sub/deep/one"), content(300_000 + version)).unwrap();
-}
-
-/// A new ext4 of `DISK_BYTES`.
-fn blank(base: &Path) -> PathBuf {
-    let image = base.join("image");
-    let file = File::create_new(&image).unwrap();
-    file.set_len(DISK_BYTES).unwrap();
-    run("mkfs.ext4", &["-q", "-F", image.to_str().unwrap()]);
-    image
 }
 
 /// Mounts a disk that holds `blank` and is recorded, lets `work` have it, and returns its log.
@@ -117,7 +108,9 @@ fn copied(base: &Path, root: &Path, log: &Log) -> Vec<Copy> {
 pub fn a_copy_without_sync_flushes_nothing() {
     own_mounts();
     let base = tempfile::tempdir().unwrap();
-    let blank = fs::read(blank(base.path())).unwrap();
+    let image = base.path().join("image");
+    make_ext4(&image, DISK_BYTES);
+    let blank = fs::read(&image).unwrap();
     let source = base.path().join("source");
     write_tree(&source, 0);
     // The file system commits nothing by itself meanwhile.
@@ -213,7 +206,8 @@ fn is_part(path: &Path, copies: &[&Copy]) -> bool {
 pub fn no_cut_leaves_what_the_guarantees_exclude() {
     own_mounts();
     let base = tempfile::tempdir().unwrap();
-    let (image, root) = (blank(base.path()), base.path().join("disk"));
+    let (image, root) = (base.path().join("image"), base.path().join("disk"));
+    make_ext4(&image, DISK_BYTES);
     fs::create_dir(&root).unwrap();
     let file = File::options().write(true).open(&image).unwrap();
     let mut stable = fs::read(&image).unwrap();
