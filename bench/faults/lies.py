@@ -21,7 +21,7 @@ class Liar:
         self.image = scene.own_disk.image
         whole = biggest.name if biggest == scene.source else f"source/{biggest.relative_to(scene.source)}"
         self.name = scene.target.name if biggest == scene.source else whole
-        """As the manifest of the copy has it."""
+        """The name of the file in the manifest of the copy."""
         blocks = (biggest.stat().st_size - _PART_BYTES) // _BLOCK_BYTES
         at = random.Random(scene.case.seed).randint(0, blocks) * _BLOCK_BYTES  # noqa: S311, no secret
         self.part = biggest.read_bytes()[at : at + _PART_BYTES]
@@ -29,7 +29,7 @@ class Liar:
         self.wrapper = folder / "howdah"
 
     def options(self, fault: Fault) -> tuple[str, ...]:
-        """What the copy is given for it."""
+        """The options of the copy for a fault."""
         if fault == "disk flips a bit before a check":
             return ("--manifest", str(self.manifest))
         flips = f"{sys.executable} -P {Path(disk.__file__)} {self.image} {self.part.hex()}"

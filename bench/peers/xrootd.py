@@ -15,7 +15,7 @@ from bench.peers.tool import UNPRIVILEGED, Command, Stage, server
 
 _PORT = 1094
 _NAME = "far"
-"""Of the server, in its certificate too."""
+"""The name of the server, which its certificate has too."""
 _TRUSTED = "trusted"
 """The folder of the certificates that the client trusts."""
 

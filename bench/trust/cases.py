@@ -10,7 +10,7 @@ Killed = Literal["near", "far", "both"]
 KILLED: tuple[Killed, ...] = get_args(Killed)
 
 HEADERS_BYTES = 20 + 32
-"""Of a segment: IPv4, and TCP with time stamps."""
+"""The headers of a segment: IPv4, and TCP with time stamps."""
 SPARED_BYTES = 3 * 2**30
 """Memory left to a lab, both ends and whatever else runs."""
 

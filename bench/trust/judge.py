@@ -19,7 +19,7 @@ Runs = Sequence[Run]
 
 
 def rows(runs: Runs) -> list[Row]:
-    """Of the parts that have runs."""
+    """The rows of all parts that have runs."""
     found: list[Row] = []
     for part, judged in (
         (resent.PART, _resent),
@@ -48,7 +48,7 @@ def struck(run: Run) -> bool:
 
 
 def ratios(copies: Runs) -> list[float | None]:
-    """Of each pair, the rate beside strangers in the rate without them; null where a copy failed."""
+    """The rate beside strangers over the rate without them, pair by pair; null where a copy failed."""
     by_pair: dict[int, dict[bool, Run]] = {}
     for run in copies:
         by_pair.setdefault(run["pair"], {})[run["besieged"]] = run

@@ -4,8 +4,8 @@ python -m bench.trust.strangers port                       says which port is li
 python -m bench.trust.strangers come ADDRESS RATE_HZ SEED   connects to a port that its input names
 
 The second one comes so many times a second until its input ends, and prints what became of the connections
-as JSON. In turn they are silent, send something that is no greeting, and close at once. It holds those of
-the first two kinds until the other end closes them.
+as JSON. In turn they are silent, send something that is no greeting, and close at once. The program holds
+those of the first two kinds until the other end closes them.
 """
 
 import errno
@@ -56,7 +56,7 @@ class Crowd:
         self.last_connected = self.began = time.monotonic()
 
     def come(self, rate_hz: float) -> None:
-        """Until standard input ends."""
+        """Begins connections until standard input ends."""
         self.selector.register(sys.stdin, selectors.EVENT_READ)
         while True:
             for _ in range(due(time.monotonic() - self.began, rate_hz, self.begun)):
@@ -82,7 +82,7 @@ class Crowd:
         self.selector.register(stranger, selectors.EVENT_WRITE)
 
     def go_on(self, stranger: socket.socket) -> None:
-        """Something has happened to a connection."""
+        """Handles what has happened to a connection."""
         try:
             if stranger in self.coming:
                 self.arrive(stranger)
@@ -96,7 +96,7 @@ class Crowd:
             self.drop(stranger)
 
     def arrive(self, stranger: socket.socket) -> None:
-        """Connected, or refused: that is raised."""
+        """Counts a connection that is there. Raises OSError for one that was refused."""
         number = stranger.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if number:
             raise OSError(number, os.strerror(number))
