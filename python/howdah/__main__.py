@@ -36,11 +36,16 @@ def main() -> None:
                 # Looking for garbage takes a millisecond, and until ssh is on its way there is none.
                 # ``cli.cp.start`` turns it on again.
                 gc.disable()
-            from howdah.cli import app  # noqa: PLC0415
             from howdah.guarded import guarded  # noqa: PLC0415
 
-            code = guarded(lambda: app.main(sys.argv[1:]))
+            code = guarded(_commanded)
     sys.exit(code)
+
+
+def _commanded() -> int:
+    from howdah.cli import app  # noqa: PLC0415
+
+    return app.main(sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""The end of a program of howdah: its exit code, and one line where it failed."""
+"""The end of a program of howdah: its exit code, and one line where it failed or was interrupted."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 
 from howdah import HowdahError
+from howdah.interrupt import Interrupted
 from howdah.text import printable
 
 
@@ -17,6 +19,13 @@ def guarded(command: Callable[[], int]) -> int:
     except BrokenPipeError:
         # The reader of our output has gone (head, less). Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Interrupted as stopped:
+        print(f"howdah: {stopped}", file=sys.stderr)
+        return 128 + stopped.number
+    except KeyboardInterrupt:
+        # Ctrl-C came before the command had handlers of its own.
+        print(f"howdah: {Interrupted(signal.SIGINT)}", file=sys.stderr)
+        return 128 + signal.SIGINT
     except Exception as error:
         if os.environ.get("HOWDAH_DEBUG"):
             raise

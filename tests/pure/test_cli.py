@@ -73,6 +73,31 @@ def test_a_plain_copy_loads_no_library_that_it_does_not_need() -> None:
     assert "use: cp -a" in done.stderr
 
 
+def test_ctrl_c_while_ssh_starts_is_told_in_one_line(tmp_path: Path) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text('#!/bin/sh\ncase " $* " in *" -G "*) exit 0 ;; esac\nkill -INT $PPID\nexec sleep 5\n')
+    ssh.chmod(0o755)
+    done = howdah("cp", "/etc/hostname", "far:/x", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "howdah: interrupted by SIGINT\n")
+
+
+def test_ctrl_c_before_a_command_has_handlers_is_told_in_one_line() -> None:
+    code = (
+        "import os, signal, sys, howdah.guarded\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'howdah.cli.app': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "sys.argv = ['howdah', 'archive', 'ls']\n"
+        "from howdah.__main__ import main\n"
+        "main()"
+    )
+    argv = [sys.executable, "-c", code]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "howdah: interrupted by SIGINT\n")
+
+
 @pytest.mark.parametrize(
     ("status", "stderr", "says"),
     [
