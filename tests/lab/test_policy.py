@@ -177,6 +177,7 @@ def test_each_copy_leaves_a_line_at_both_ends(
         assert (line["sources"], line["destination"]) == ([str(source)], f"{tmp_path}/dst")
     assert (here["end"], here["peer"], here["sends"]) == ("near", "far", True)
     assert (there["end"], there["peer"], there["sends"]) == ("far", cp.lab.addresses["near"], False)
+    assert here["digest_sum"] == there["digest_sum"] is not None
     (digests,) = (tmp_path / "data").rglob("*.b3sum")
     assert here["digests_sha256"] == hashlib.sha256(digests.read_bytes()).hexdigest()
     assert digests.name.startswith(str(here["record"]))

@@ -87,7 +87,16 @@ def said(message: str) -> dict[str, object]:
 def test_the_journal_gets_fields_and_one_line(journal: Listener, syslog: Listener, tmp_path: Path) -> None:
     digests = tmp_path / "digests"
     digests.write_bytes(b"ab" * 32 + b"  run42/file\n")
-    copy().end(Policy(), "complete", None, bytes_moved=5, files=1, elapsed_s=1.23456, digests=digests)
+    copy().end(
+        Policy(),
+        "complete",
+        None,
+        bytes_moved=5,
+        files=1,
+        elapsed_s=1.23456,
+        digest_sum="ab" * 32,
+        digests=digests,
+    )
     taken = fields(journal.next())
     line = said(taken.pop("MESSAGE"))
     assert taken == {
@@ -118,6 +127,7 @@ def test_the_journal_gets_fields_and_one_line(journal: Listener, syslog: Listene
         "bytes": 5,
         "files": 1,
         "elapsed_s": 1.235,
+        "digest_sum": "ab" * 32,
         "digests_sha256": hashlib.sha256(digests.read_bytes()).hexdigest(),
         "record": "20260501T000000-abcd",
     }

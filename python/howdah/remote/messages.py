@@ -69,6 +69,8 @@ class FarAccount(msgspec.Struct, frozen=True, kw_only=True):
 
     bytes: int
     files: int
+    digest_sum: str | None = None
+    """The sum of the digests of its files, in hexadecimal; null where there are none."""
     error: str | None = None
     """The reason why it ended early."""
     cancelled: bool

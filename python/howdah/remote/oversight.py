@@ -67,5 +67,11 @@ class Oversight:
     def _end(self, outcome: Result, error: str | None, done: FarAccount) -> None:
         elapsed_s = time.monotonic() - self._began_s
         self._copy.end(
-            self._policy, outcome, error, bytes_moved=done.bytes, files=done.files, elapsed_s=elapsed_s
+            self._policy,
+            outcome,
+            error,
+            bytes_moved=done.bytes,
+            files=done.files,
+            elapsed_s=elapsed_s,
+            digest_sum=done.digest_sum,
         )

@@ -51,6 +51,8 @@ class CopyLine(msgspec.Struct, frozen=True, kw_only=True):
     """The payload that arrived."""
     files: int = 0
     elapsed_s: float | None = None
+    digest_sum: str | None = None
+    """The sum of the digests of all files of the session; the line of the other end has the same."""
     digests_sha256: str | None = None
     """Of the file of digests that the record names, as sha256sum prints it; only the near end has one."""
     record: str | None = None
@@ -104,6 +106,7 @@ class Copy:
         bytes_moved: int,
         files: int,
         elapsed_s: float,
+        digest_sum: str | None = None,
         digests: Path | None = None,
     ) -> None:
         """Logs the outcome. Raises Refused where the policy requires that and no log takes it.
@@ -117,6 +120,7 @@ class Copy:
             bytes=bytes_moved,
             files=files,
             elapsed_s=round(elapsed_s, 3),
+            digest_sum=digest_sum,
             digests_sha256=None if digests is None else _sha256(digests),
         )
         try:

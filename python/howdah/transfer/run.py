@@ -127,6 +127,7 @@ class _Run:
             bytes_moved=moved[0],
             files=moved[1],
             elapsed_s=time.monotonic() - self.began_s,
+            digest_sum=self.outcome.digest_sum if self.outcome else None,
             digests=self.digests if self.digests is not None and self._digests() else None,
         )
 

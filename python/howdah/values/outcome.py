@@ -107,6 +107,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int = 0
     """The sessions begun again after the connection to the far end was lost. ``streams`` and ``samples`` are
     those of the last one; counts and times are of all. What a lost session moved counts as moved, once."""
+    digest_sum: str | None = None
+    """The sum of the digests of all files of the last session, in hexadecimal: both ends compare it."""
     congestion_control: str | None = None
     """The one really in use, at the end."""
     streams: list[StreamOutcome] = []

@@ -117,6 +117,16 @@ impl Digests {
         *lock(&self.sum)
     }
 
+    /// The same in hexadecimal, for logs of both ends to be compared; `None` if there are none.
+    pub fn sum_in_hex(&self) -> Option<String> {
+        let sum = self.sum();
+        let mut bytes = [0; 32];
+        for (part, word) in bytes.chunks_exact_mut(8).zip(sum) {
+            part.copy_from_slice(&word.to_le_bytes());
+        }
+        (sum != DigestSum::default()).then(|| blake3::Hash::from_bytes(bytes).to_hex().to_string())
+    }
+
     /// Writes what is still held back; why they are not all in their file, if they are not.
     pub fn finish(&self) -> Option<String> {
         match &mut *lock(&self.sink) {
@@ -156,6 +166,7 @@ mod tests {
         let both = sum(&[a.clone(), b.clone()]);
         assert_eq!(both, sum(&[b.clone(), a.clone()]));
         assert_eq!(sum(&[]), [0; 4]);
+        assert_eq!(Digests::nowhere().sum_in_hex(), None);
         for other in [
             vec![a.clone()],
             vec![a.clone(), b.clone(), b.clone()],

@@ -170,17 +170,23 @@ pub fn far_job(job: &Job) -> Vec<u8> {
 }
 
 /// What a far end has moved as FarAccount, JSON.
-pub fn far_account(moved: Totals, failure: Option<&TransferError>) -> Vec<u8> {
+pub fn far_account(
+    moved: Totals,
+    digest_sum: Option<String>,
+    failure: Option<&TransferError>,
+) -> Vec<u8> {
     #[derive(Serialize)]
     struct Json {
         bytes: u64,
         files: u64,
+        digest_sum: Option<String>,
         error: Option<String>,
         cancelled: bool,
     }
     let made = serde_json::to_vec(&Json {
         bytes: moved.bytes,
         files: moved.files,
+        digest_sum,
         error: failure.map(ToString::to_string),
         cancelled: failure == Some(&TransferError::Cancelled),
     });
@@ -386,6 +392,7 @@ struct OutcomeJson<'a> {
     connections_replaced: u64,
     outages: u64,
     outage_s: f64,
+    digest_sum: Option<String>,
     congestion_control: Option<String>,
     streams: Vec<StreamJson>,
     samples: Vec<SampleJson>,
@@ -435,6 +442,7 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         connections_replaced: notes.replaced,
         outages: notes.ridden.outages,
         outage_s: notes.ridden.all.as_secs_f64(),
+        digest_sum: board.digests.sum_in_hex(),
         congestion_control: in_use.and_then(control),
         streams,
         samples: trace.samples().map(sample).collect(),

@@ -93,7 +93,11 @@ impl Site {
                 files: board.files.load(Ordering::Relaxed),
                 ..Totals::default()
             });
-            let answer = overseer.ended(&far_account(moved, outcome.err()));
+            let answer = overseer.ended(&far_account(
+                moved,
+                board.digests.sum_in_hex(),
+                outcome.err(),
+            ));
             answer.map_err(TransferError::Here)?;
         }
         Ok(())
