@@ -60,7 +60,7 @@ bench-hpdc17: build ## the HPDC 2017 measurements in the lab, some two hours, an
 	$(RUN) -m bench.hpdc17 $(ARGS)
 bench-power: build ## power cuts at 2,000 places of a disk's log, against what a copy guarantees
 	$(RUN) -m bench.power
-bench-faults: build ## 1,000 copies to which things happen, by seed, some 90 minutes (ARGS="--only SEED")
+bench-faults: build ## 1,000 copies to which things happen, by seed, some 60 minutes (ARGS="--only SEED")
 	$(RUN) -m bench.faults $(ARGS)
 bench-trust: build ## what a kill sends again, strangers at the data port, all guarantees at speed (ARGS="--only resent")
 	@scripts/system.sh --trust

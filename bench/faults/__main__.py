@@ -5,10 +5,12 @@ A case replays from its seed: ``ARGS="--only SEED"``. What may be left is in doc
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -34,12 +36,13 @@ def main() -> int:
     memory.own_mounts()
     seeds = [given.only] if given.only is not None else range(given.first, given.first + given.cases)
     outcomes = []
-    for seed in seeds:
-        outcome = run(seed)
-        outcomes.append(outcome)
-        print(line(outcome), file=sys.stderr, flush=True)
-        if given.only is not None and outcome.said:
-            print(f"      {outcome.said}", file=sys.stderr)
+    # A case mostly waits. At a signal those that run come to their end, and no other begins.
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        for outcome in pool.map(run, seeds):
+            outcomes.append(outcome)
+            print(line(outcome), file=sys.stderr, flush=True)
+            if given.only is not None and outcome.said:
+                print(f"      {outcome.said}", file=sys.stderr)
     runs = [msgspec.to_builtins(outcome) for outcome in outcomes]
     return 0 if publish("faults", rows(outcomes), runs, keep=given.only is None) else 1
 

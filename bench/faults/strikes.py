@@ -1,5 +1,6 @@
 """What goes wrong in a case of ``bench.faults``, at its moment, beside the copy that runs."""
 
+import contextlib
 import itertools
 import os
 import signal
@@ -85,8 +86,9 @@ def strike(scene: Scene, copy: Process) -> bool:
     if fault in _STOPS:
         _wait_for_processes(scene, copy, (_STOPS[fault],))
         struck = _stop(scene, _STOPS[fault])
-        # What started the command stops with it.
-        os.kill(copy.pid, signal.SIGCONT)
+        # What started the command stops with it, unless it has ended.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(copy.pid, signal.SIGCONT)
         return struck
     if fault in SOURCE_FAULTS:
         trees.change(scene.source, fault)
