@@ -33,11 +33,11 @@ def main() -> int:
     parser.add_argument("--only", type=int, help="one seed, and say all of it; nothing is kept")
     given = parser.parse_args()
     interrupt.install()
-    memory.own_mounts()
     seeds = [given.only] if given.only is not None else range(given.first, given.first + given.cases)
     outcomes = []
-    # A case mostly waits. At a signal those that run come to their end, and no other begins.
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
+    # A case mostly waits. At a signal those that run come to their end, and no other begins. The lab of one
+    # case must not keep the file system of another mounted.
+    with ProcessPoolExecutor(os.cpu_count(), initializer=memory.own_mounts) as pool:
         for outcome in pool.map(run, seeds):
             outcomes.append(outcome)
             print(line(outcome), file=sys.stderr, flush=True)
