@@ -134,9 +134,12 @@ fn what_has_moved_is_told_at_the_end() {
         let base = folder(3_000_000);
         let (src, dst) = (base.path().join("src"), base.path().join("dst"));
         let (result, limit) = run(&job(direction, &src, &dst), Limit::default());
-        result.unwrap();
+        let sum = result.unwrap()["digest_sum"].clone();
+        assert_eq!(sum.as_str().map(str::len), Some(64), "as many digits");
         let accounts = limit.accounts.lock().unwrap();
-        let expected = json!([{"bytes": 3_000_000, "files": 1, "error": null, "cancelled": false}]);
+        let expected = json!([{
+            "bytes": 3_000_000, "files": 1, "digest_sum": sum, "error": null, "cancelled": false,
+        }]);
         assert_eq!(Value::from(accounts.clone()), expected);
     }
 }
