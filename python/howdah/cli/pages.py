@@ -41,7 +41,7 @@ source <(howdah completion zsh)  in ~/.zshrc, after compinit""",
 TOPICS = {
     "units": """\
 Rates are bits per second with a unit, as 400Mbit or 10Gbit: 1 Gbit is 10⁹ bits. Sizes are bytes, as 256MB
-(10⁶ bytes each) or 10GiB (2³⁰). Times are 50ms, 10s, 20min, 2h or 7d. Shares are 5% or 0.05.
+(10⁶ bytes each) or 10GiB (2³⁰). Times are 50ms, 10s, 20min, 2h, 7d or 1w. Shares are 5% or 0.05.
 
 Streams are TCP connections. The RTT is the round trip time; the base RTT is that without a queue.""",
     "environment": """\
