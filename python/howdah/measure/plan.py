@@ -41,9 +41,7 @@ from howdah.archive.columns import link_in_words
 from howdah.lab import labfile
 from howdah.tomlfile import Duration, Rate, Several, Size
 from howdah.values.link import LinkSpec
-from howdah.values.plan import BUFFER_BYTES_MAX, STREAMS_MAX
-
-BUFFER_BYTES_MIN = 4096
+from howdah.values.plan import BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, STREAMS_MAX
 
 
 class SweepCell(msgspec.Struct, frozen=True, order=True):

@@ -1,8 +1,8 @@
 """The ends that ``howdah cp SRC… DST`` names: which one is remote, and the paths as raw bytes.
 
 The grammar is scp's: ``[user@]host:path``, a colon before the first slash makes it remote, and
-``./a:b`` stays local. IPv6 literals stand in brackets: ``[2001:db8::1]:path``. A URL, a module of rsync and an
-IPv6 address without brackets are refused: ssh would look for a host of that name.
+``./a:b`` stays local. IPv6 literals stand in brackets: ``[2001:db8::1]:path``. A URL, a module of rsync and
+an IPv6 address without brackets are refused: ssh would look for a host of that name.
 
 Imported before everything else when a copy starts, so only from modules the interpreter has anyway.
 """
