@@ -175,6 +175,15 @@ def test_the_archive_is_listed_and_shown(tmp_path: Path) -> None:
     assert "no space left" in howdah("archive", "show", failed.id, **environment).stdout
 
 
+def test_an_empty_list_says_so(tmp_path: Path) -> None:
+    environment = {"XDG_DATA_HOME": str(tmp_path)}
+    none = howdah("archive", "ls", **environment)
+    assert none.stdout == "no record yet; each copy leaves one: howdah cp SRC... DST\n"
+    assert howdah("archive", "ls", "--json", **environment).stdout == "[]\n"
+    other = howdah("archive", "ls", "--sweep", "x", **environment)
+    assert other.stdout == "no record is of that kind; see all with: howdah archive ls\n"
+
+
 @pytest.mark.parametrize("arguments", [("archive", "ls", "-n", "0"), ("archive", "show")])
 def test_wrong_archive_lines(arguments: tuple[str, ...]) -> None:
     assert howdah(*arguments).returncode == 2
