@@ -36,7 +36,8 @@ def decode(text: bytes, kind: type[T], *, schema: int, name: str, where: str, me
     except msgspec.ValidationError as error:
         raise HowdahError(f"{where} is not a {name}: {in_words(str(error))}; {mend}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise HowdahError(f"{where} is not JSON: {_lower(str(error))}; {mend}") from None
+        why = _lower(str(error).removeprefix("JSON is malformed: "))
+        raise HowdahError(f"{where} is not JSON: {why}; {mend}") from None
 
 
 def encode(document: object) -> bytes:

@@ -29,6 +29,14 @@ _KINDS = {
     "str": "a text",
 }
 """The types of msgspec's messages in words."""
+_FORMATS = {
+    "runs": ("a plan of a sweep", "howdah sweep"),
+    "load": ("a pattern of traffic", "howdah traffic"),
+    "path": ("a plan of recordings", "howdah shared dataset"),
+    "class": ("a policy of a guaranteed path", "howdah control serve"),
+    "change": ("a lab", "howdah lab run --schedule"),
+}
+"""Files that people write, by the key of tables that only such a file has: what it is, and what takes it."""
 
 
 class Unit:
@@ -113,7 +121,20 @@ def loads(text: str, where: str, kind: type[T], see: str) -> T:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise HowdahError(f"{where} is not TOML: {error}; {see}") from None
-    return convert(table, kind, where, see)
+    try:
+        return convert(table, kind, where, see)
+    except HowdahError:
+        _refuse_another_kind(table, kind, where)
+        raise
+
+
+def _refuse_another_kind(table: dict[str, Any], kind: type[Any], where: str) -> None:
+    """Raises HowdahError where the file is a good one, perhaps, of another format."""
+    own = {field.encode_name for field in msgspec.structs.fields(kind)}
+    tables = [key for key in _FORMATS if isinstance(table.get(key), list | dict)]
+    if tables and own.isdisjoint(tables):
+        what, command = _FORMATS[tables[0]]
+        raise HowdahError(f"{where} is {what}, for: {command} {where}") from None
 
 
 def read(file: Path, see: str) -> str:

@@ -208,6 +208,18 @@ def test_a_source_that_is_one_file_leaves_no_end_of_a_line_open() -> None:
             "howdah: --memory 10 is neither a size, as 10GiB, nor a time, as 10s",
         ),
         (["cp", "--streams", "many", "/", "b:c"], 1, "howdah: --streams many is no whole number"),
+        (["cp", "--streams", "0", "/", "b:c"], 1, "howdah: --streams 0 is not from 1 to 128; leave it out"),
+        (["cp", "--streams", "129", "/", "b:c"], 1, "howdah: --streams 129 is not from 1 to 128"),
+        (
+            ["cp", "--buffer", "1kB", "/", "b:c"],
+            1,
+            "howdah: --buffer 1.00 kB: a kernel takes 4.10 kB to 1.07 GB",
+        ),
+        (
+            ["cp", "--pace", "1bit", "/", "b:c"],
+            1,
+            "howdah: --pace 1 b/s is below 8.00 kb/s; give for example",
+        ),
         (["cp", "no such file", "b:c"], 1, "howdah: cannot read no such file: No such file or directory"),
         (["archive", "show", "last"], 1, "howdah: no record yet in "),
         (["doctor", "--rate", "10"], 1, "howdah: "),

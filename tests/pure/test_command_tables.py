@@ -19,7 +19,7 @@ from samples import howdah
 
 from howdah._native import HowdahError
 from howdah.cli import app, completion, pages
-from howdah.cli.table import HELP, Argument, Command, HelpWanted, Option, UsageError, path, read
+from howdah.cli.table import HELP, HELP_ALL, Argument, Command, HelpWanted, Option, UsageError, path, read
 from howdah.control.http.address import DEFAULT_ADDRESS
 from howdah.values.plan import PathKind
 
@@ -193,7 +193,7 @@ def test_rows_beyond_the_named_ones_are_those_of_what_takes_them() -> None:
     for name in ("run", "up"):
         function = getattr(importlib.import_module("howdah.cli.lab_command"), name)
         assert keys("lab", name) - named(function) == lab
-    assert keys("cp") == named(copy_command.copy) | named(copy_command.request)
+    assert keys("cp") == named(copy_command.copy) | named(copy_command.request) | {"rsh"}
     for name, function in (("serve", control_command.serve_policy), ("agent", control_command.agent)):
         assert keys("control", name) - named(function) == named(control_command._access)
     assert keys("control", "set") - named(control_command.set_terms) == {
@@ -219,7 +219,7 @@ def _page(*called: str) -> tuple[Command, list[str]]:
 
 @EACH
 def test_every_row_is_in_help_in_man_and_in_completion(called: tuple[str, ...], command: Command) -> None:
-    page, manual = pages.page(command, called), pages.manual(command, called)
+    page, manual = pages.page(command, called, everything=True), pages.manual(command, called)
     bash, fish = completion.bash(), completion.fish()
     words = re.search(
         rf"^ *'?{' '.join(called)}'?\) offered='?(.*?)'? options='(.*)' ;;$", bash, re.MULTILINE
@@ -258,8 +258,27 @@ def test_help_fits_the_terminal(
         line for block in command.notes.split("\n\n") if block.startswith(" ") for line in block.split("\n")
     }
     words = {word for line in command.examples.splitlines() for word in line.split()}
-    for line in pages.page(command, called).splitlines():
+    for line in pages.page(command, called, everything=True).splitlines():
         assert len(line) <= columns or line in fixed or line.split()[0] in words
+
+
+MOST = 12
+"""Options that a reader of ``--help`` looks through."""
+
+
+def test_help_shows_what_readers_need_and_help_all_the_rest() -> None:
+    copy, called = _page("cp")
+    brief, whole = pages.page(copy, called), pages.page(copy, called, everything=True)
+    rare = [row for rows in copy.rows.values() for row in rows if row.rare]
+    shown = [option for option in copy.options() if f"\n  {', '.join(option.flags)}" in brief]
+    assert 8 <= len(shown) <= MOST
+    assert HELP_ALL in shown
+    assert len(shown) + len(rare) == len([*copy.options()])
+    for row in rare:
+        assert row.label.strip("'") not in brief.partition("Examples:")[0]
+        assert row.label.strip("'") in whole
+    assert HELP_ALL not in _page("verify")[0].options(), "where all is shown there is no more to show"
+    assert howdah("cp", "--help-all").stdout == f"{whole}\n"
 
 
 def test_without_a_terminal_help_is_80_wide(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,7 +83,10 @@ def test_what_is_recorded_first_is_of_every_kind() -> None:
     [
         (changed('name = "narrow"', 'name = "wide"'), "p.toml: path: wide is there twice"),
         (changed('"2 cubic"', '"two cubic"'), "p.toml: ours: 'two cubic' does not say who was there"),
-        (changed('"0.5BDP"', '"half a BDP"'), "p.toml: path wide: queue 'half a BDP'"),
+        (
+            changed('"0.5BDP"', '"half a BDP"'),
+            "p.toml: path wide: queue: half a BDP: give bytes, or 0.01",
+        ),
         (changed('"100Mbit"', '"fast"'), "p.toml: path 1: rate: "),
         (changed('length = "10s"', 'length = "1s"'), "p.toml: length 1s is not within 5s to"),
         (changed('settle = "5s"', "settled = 5"), "settled"),

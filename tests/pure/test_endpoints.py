@@ -9,7 +9,7 @@ from howdah.remote.endpoints import parse, route
 
 HOSTS = st.from_regex(r"([a-z][a-z0-9]{0,7}@)?[a-z][a-z0-9.\-]{0,20}", fullmatch=True)
 NAMES = st.binary(min_size=1, max_size=40).filter(lambda b: b"\0" not in b).map(os.fsdecode)
-REMOTE_PATHS = NAMES.filter(lambda name: not name.startswith("~"))
+REMOTE_PATHS = NAMES.filter(lambda name: not name.startswith(("~", ":")) and "::" not in name)
 
 
 @given(HOSTS, REMOTE_PATHS)
@@ -47,7 +47,10 @@ def test_any_name_parses_or_is_refused_in_one_line(argument: str) -> None:
         ("dtn2:a:b", "dtn2", b"a:b"),
         ("[::1]:/p", "::1", b"/p"),
         ("me@[fe80::1%eth0]:p/[x]:y", "me@fe80::1%eth0", b"p/[x]:y"),
-        (":a", None, b":a"),
+        ("cafe:a:b", "cafe", b"a:b"),
+        ("ssh:/p", "ssh", b"/p"),
+        ("dtn2://p", "dtn2", b"//p"),
+        ("./::1", None, b"./::1"),
         ("a/b:c", None, b"a/b:c"),
         ("[a]", None, b"[a]"),
     ],
@@ -65,6 +68,15 @@ def test_examples(argument: str, host: str | None, path: bytes) -> None:
         ("a b:/p", "./NAME"),
         ("[::1:/p", "not closed"),
         ("dtn2:~you/x", "~you is not expanded"),
+        (":/tmp", r"^:/tmp names no host; write \[user@\]host:path, or write a local name .* \./NAME$"),
+        ("2001:db8::7:/d", r"in brackets; write \[2001:db8::7\]:/d, or"),
+        ("me@2001:db8::7:", r"in brackets; write me@\[2001:db8::7\]:PATH, or"),
+        ("1:2:3:4:5:6:7:8:d/e", r"write \[1:2:3:4:5:6:7:8\]:d/e, or"),
+        ("fe80::1%eth0:x", r"write \[fe80::1%eth0\]:x, or"),
+        ("::1", r"write \[::1\]:PATH, or"),
+        ("ssh://h/p", "^ssh://h/p is a URL; write h:/p$"),
+        ("scp://me@h:2222/p/q", "write me@h:/p/q, and give the port with -e 'ssh -p 2222'$"),
+        ("dtn2::module/x", "an rsync daemon, .* write host:path, which goes over ssh$"),
     ],
 )
 def test_refusals_say_what_to_write(argument: str, says: str) -> None:

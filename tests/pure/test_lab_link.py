@@ -36,6 +36,46 @@ def test_two_values_are_near_to_far_and_far_to_near() -> None:
     assert (link.near_to_far.jitter_ns, link.far_to_near.jitter_ns) == (1_000_000, 2_000_000)
 
 
+def test_a_queue_is_of_its_directions_rate_and_the_round_trip(tmp_path: Path) -> None:
+    link = build(LabOptions(rate="10Gbit,1Gbit", rtt="100ms", queue="0.75BDP"))
+    assert link.near_to_far.queue_bytes == 93_750_000
+    assert link.far_to_near.queue_bytes == 9_375_000
+    ways = build(LabOptions(rate="1Gbit", rtt="100ms", queue="2BDP,6MB"))
+    assert (ways.near_to_far.queue_bytes, ways.far_to_near.queue_bytes) == (25_000_000, 6_000_000)
+    text = 'rate = "1Gbit"\nrtt = "80ms"\nqueue = "0.5BDP"\n[far_to_near]\ndelay = "60ms"'
+    assert build(LabOptions(), written(tmp_path, text)).near_to_far.queue_bytes == 6_250_000
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (LabOptions(loss="0.01"), "--loss: 0.01 may be 0.01% or 1%; write which"),
+        (LabOptions(loss="1%,1"), "--loss: 1 may be 1% or 100%; write which"),
+        (LabOptions(burst_loss="0.001,20%"), "--burst-loss: 0.001 may be 0.001% or 0.1%; write which"),
+        (
+            LabOptions(rtt="1ms", queue="2BDP"),
+            "queue 2BDP is of rate and round trip, but the rate is not shaped; give bytes",
+        ),
+        (
+            LabOptions(rate="1Gbit", queue="2BDP"),
+            "queue 2BDP is of rate and round trip, but the round trip is 0; give bytes",
+        ),
+        (
+            LabOptions(rate="1Gbit", rtt="1ms", queue="0BDP"),
+            '--queue: 0BDP: give bytes, or 0.01 to 100 BDP, as "0.5BDP"',
+        ),
+    ],
+)
+def test_what_could_mean_two_things_or_nothing_is_refused(options: LabOptions, says: str) -> None:
+    with pytest.raises(HowdahError) as refused:
+        build(options)
+    assert str(refused.value) == says
+
+
+def test_a_loss_as_a_number_of_one_meaning_is_taken() -> None:
+    assert build(LabOptions(loss="1e-4,0")).near_to_far.loss == 1e-4
+
+
 def test_burst_loss_option() -> None:
     link = build(LabOptions(burst_loss="0.1%,20%,50%"))
     assert link.near_to_far.burst == Burst(enter=0.001, leave=0.2, loss_bad=0.5, loss_good=0)

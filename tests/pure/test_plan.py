@@ -96,7 +96,12 @@ def later(changes: bytes) -> bytes:
         (b'{"schema":1,"streams":0,"block_bytes":1048576}', "key streams: expected int >= 1"),
         (b'{"schema":1,"streams":8,"block_bytes":1}', "key block_bytes: expected int >= 262144"),
         (b'{"schema":1,"stream":8,"block_bytes":1048576}', "unknown field stream"),
-        (b'\xff{"schema":1}', "p.json is not JSON"),
+        (
+            b'\xff{"schema":1}',
+            r"^p.json is not JSON: invalid character \(byte 0\); make one with: howdah cp",
+        ),
+        (b"streams = 4", r"^p.json is not JSON: invalid character \(byte 0\); make one"),
+        (b"", "^p.json is not JSON: input data was truncated; make one"),
         (later(b'{"at_s":0,"streams":1}'), r"key changes\[0\].at_s: expected float > 0"),
         (later(b'{"at_s":5}'), "the change at 5 s changes nothing"),
         (later(b'{"at_s":5,"streams":9}'), "the change at 5 s needs more streams than the plan opens"),

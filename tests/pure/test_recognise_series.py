@@ -21,6 +21,7 @@ from howdah.recognition.training import train
 from howdah.recognition.windows import cut
 from howdah.values.probe import Others
 from howdah.words.probe import others
+from howdah.words.recognition import heard as heard_in_words
 
 SHIPPED_BYTES_MAX = 1_000_000
 
@@ -155,6 +156,10 @@ def test_nobody_is_heard_on_a_quiet_path() -> None:
             "none of the known classes; nearest to it is 2 BBR (0.90)",
         ),
         (
+            {"background": "nobody", "probability": 0.99, "new": True, "classes": {"nobody": 0.99}},
+            "nobody (0.99), on a path unlike those that the model knows",
+        ),
+        (
             {
                 "background": "1 bbr",
                 "probability": 0.4,
@@ -169,3 +174,21 @@ def test_nobody_is_heard_on_a_quiet_path() -> None:
 def test_who_is_there_in_words(told: dict[str, object], words: str) -> None:
     assert others(msgspec.structs.replace(Others(), **told)) == words
     assert PROBE.others is None
+
+
+def test_an_idle_path_of_a_new_kind_is_nobody_in_a_recording_too() -> None:
+    idle = Recognition(
+        start_s=0.0,
+        heard_s=5.0,
+        new=True,
+        sure=True,
+        background="nobody",
+        probability=0.99,
+        bbr=0.0,
+        classes={"nobody": 0.99},
+    )
+    other = msgspec.structs.replace(idle, background="2 bbr")
+    assert list(heard_in_words([idle, other])) == [
+        "       0.0 s  nobody (0.99), on a path unlike those of the training, after 5 s; any bbr 0.00",
+        "       0.0 s  nothing seen in training; nearest: 2 bbr (0.99) after 5 s; any bbr 0.00",
+    ]

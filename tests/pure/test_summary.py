@@ -8,7 +8,7 @@ from howdah.archive import Archive
 from howdah.values.outcome import Change, FileAction, FilesBeyond, Outcome, StreamOutcome
 from howdah.values.plan import Plan
 from howdah.values.record import Record
-from howdah.words.copy import details, line, summary
+from howdah.words.copy import details, line, slash_note, summary
 
 OUTCOME = Outcome(
     direction="push",
@@ -30,7 +30,9 @@ OUTCOME = Outcome(
 def finished(**changed: object) -> Record:
     outcome = msgspec.structs.replace(OUTCOME, **changed)
     plan = Plan(streams=2, congestion_control="cubic", block_bytes=2**20)
-    return msgspec.structs.replace(record(), plan=plan, outcome=outcome, connect_s=0.3, rtt_s=0.1)
+    return msgspec.structs.replace(
+        record(), host="dtn2", plan=plan, outcome=outcome, connect_s=0.3, rtt_s=0.1
+    )
 
 
 def test_a_summary_by_hand() -> None:
@@ -68,6 +70,35 @@ def test_what_was_there_from_an_interrupted_copy_is_said() -> None:
     assert summary(finished(bytes_resumed=9_200_000_000), None).splitlines()[2] == words
     assert "resumed" not in summary(finished(), None)
     assert finished(bytes_resumed=1).outcome.moving_bps is None, "no rate of the path to learn from"
+
+
+@pytest.mark.parametrize(("direction", "where"), [("push", "dtn2:t/run42"), ("pull", "t/run42")])
+def test_a_summary_says_where_it_went(direction: str, where: str) -> None:
+    made = finished(direction=direction, target="t/run42")
+    assert summary(made, None).splitlines()[1].endswith(f"(5.00 kB), to {where}")
+    assert f", to {where}\n" in details(made, Path("x"))
+
+
+@pytest.mark.parametrize(
+    ("names", "target", "note"),
+    [
+        (["run42/", "far:t"], "t/run42", "run42/ is the folder itself, with or without the slash; "),
+        (["/a/run42/", "far:t/"], "t/run42", "what is in it is /a/run42/."),
+        (["far:run42//", "."], "run42", "what is in it is far:run42/."),
+        (["run42", "far:t"], "t/run42", None),
+        (["run42/", "far:t/new"], "t/new", None),
+        (["run42/", "far:t/run42"], "t/run42", None),
+        (["run42/.", "far:t"], "t/run42", None),
+        (["run42/", "run43/", "far:t"], "t", None),
+        (["run42/", "far:t"], None, None),
+        (["./", "far:t"], "t/.", None),
+    ],
+)
+def test_a_slash_behind_a_folder_is_explained_where_rsync_means_something_else(
+    names: list[str], target: str | None, note: str | None
+) -> None:
+    said = slash_note(names, finished(target=target).outcome)
+    assert said is None if note is None else said is not None and note in said
 
 
 def test_nothing_to_move() -> None:
@@ -110,6 +141,10 @@ def test_a_dry_run_lists_names_as_one_line_each() -> None:
     text = summary(finished(dry_run_plan=actions), None)
     assert "copy    1.00 kB  a\\nb\\xff" in text.splitlines()
     assert text.endswith("Would copy 1 file, 1.00 kB; skip 1.")
+    some = [FileAction(path=name, size=1, action="copy") for name in (b"b/2", b"b/10", b"a")]
+    whole = summary(finished(dry_run_plan=some, links=2, target="t/src"), None).splitlines()
+    assert [row.split()[-1] for row in whole[-4:-1]] == ["a", "b/10", "b/2"]
+    assert whole[-1] == "Would copy 3 files, 3 B, 2 links, to dtn2:t/src; skip 0."
     beyond = FilesBeyond(copy=2_999, copy_bytes=1_000_000, skip=4_000)
     more = summary(finished(dry_run_plan=actions, dry_run_beyond=beyond), None).splitlines()
     assert more[-2:] == ["… and 6,999 files more, not listed", "Would copy 3,000 files, 1.00 MB; skip 4,001."]
@@ -138,6 +173,15 @@ def test_the_archive_is_listed_and_shown(tmp_path: Path) -> None:
     same = howdah("archive", "show", made.id[:22], "--json", **environment).stdout
     assert msgspec.json.decode(same, type=Record) == made
     assert "no space left" in howdah("archive", "show", failed.id, **environment).stdout
+
+
+def test_an_empty_list_says_so(tmp_path: Path) -> None:
+    environment = {"XDG_DATA_HOME": str(tmp_path)}
+    none = howdah("archive", "ls", **environment)
+    assert none.stdout == "no record yet; each copy leaves one: howdah cp SRC... DST\n"
+    assert howdah("archive", "ls", "--json", **environment).stdout == "[]\n"
+    other = howdah("archive", "ls", "--sweep", "x", **environment)
+    assert other.stdout == "no record is of that kind; see all with: howdah archive ls\n"
 
 
 @pytest.mark.parametrize("arguments", [("archive", "ls", "-n", "0"), ("archive", "show")])

@@ -49,6 +49,7 @@ def test_a_plan_is_all_combinations() -> None:
         for rtt_ms in (1, 100)
     }
     assert len({str(cell) for cell in repeats}) == len(repeats)
+    assert str(SweepCell("cubic", 1, 33_554_432, None, 10.0, None)) == "cubic 1x32MiB 10s"
     assert str(SweepCell("htcp", 4, 256_000_000, None, 10.0, 100_000_000)) == "htcp 4x256MB 10s 100ms"
 
 

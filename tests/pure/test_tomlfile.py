@@ -1,5 +1,6 @@
 """The reader of TOML files: units, one value or several, tables by name, and what it says of mistakes."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
@@ -8,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah import HowdahError, tomlfile
+from howdah.lab.labfile import LabOptions, build
+from howdah.measure import plan
 from howdah.tomlfile import Duration, Rate, Ratio, Several, Size, Tables
+from howdah.traffic.pattern import load_pattern
 
 SEE = "see: howdah x --help"
 
@@ -46,6 +50,27 @@ def test_values_have_units_and_are_shown_as_written() -> None:
     assert [type(tomlfile.plain(value)) for value in (file.rate, file.share, "x")] == [int, float, str]
     several = tomlfile.loads('sizes = ["1kB", "1MB"]\nshare = 0.5', "f.toml", File, SEE)
     assert (several.sizes, several.share) == ((1000, 1_000_000), 0.5)
+
+
+def test_a_file_for_another_command_is_told_from_a_mistake() -> None:
+    folder = Path(__file__).parents[2] / "scenarios"
+    for name, command, take in (
+        ("traffic-mixed", "a pattern of traffic, for: howdah traffic", plan.load_plan),
+        ("hpdc17-quick", "a plan of a sweep, for: howdah sweep", load_pattern),
+        ("shared-dataset", "a plan of recordings, for: howdah shared dataset", plan.load_plan),
+        ("lsst-policy", "a policy of a guaranteed path, for: howdah control serve", plan.load_plan),
+        ("hpdc17-quick", "a plan of a sweep, for: howdah sweep", lambda file: build(LabOptions(), file)),
+    ):
+        file = folder / f"{name}.toml"
+        with pytest.raises(HowdahError) as refused:
+            take(file)
+        assert str(refused.value) == f"{file} is {command} {file}"
+
+
+def test_a_table_too_much_is_a_mistake_of_the_file() -> None:
+    text = 'name = "x"\nruns = []\n[[load]]\nkind = "tcp"'
+    with pytest.raises(HowdahError, match=r"^p.toml: unknown key load; known are name, runs, "):
+        plan.parse_plan(text, "p.toml")
 
 
 @given(st.integers(0, 10**12))

@@ -84,6 +84,7 @@ fn what_is_there_is_skipped_and_what_changed_is_sent() {
             .collect();
         assert_eq!((actions.len(), copied), (304, vec!["sub/7".into()]));
         assert_eq!(plan["files_skipped"], 303);
+        assert_eq!((&plan["folders"], &plan["links"]), (&json!(3), &json!(1)));
 
         let outcome = Ends::run(&job).unwrap();
         assert_eq!(
@@ -120,6 +121,32 @@ fn sources_go_where_cp_puts_them() {
     let renamed = base.path().join("renamed");
     assert_eq!(named(pull(&[&two], &renamed)), [Path::new("renamed")]);
     assert_eq!(fs::read(&renamed).unwrap(), b"2");
+}
+
+#[test]
+fn the_outcome_says_where_the_source_landed() {
+    for direction in ["push", "pull"] {
+        let base = tempfile::tempdir().unwrap();
+        let (one, two) = (base.path().join("one"), base.path().join("two"));
+        fs::create_dir(&one).unwrap();
+        fs::create_dir(&two).unwrap();
+        let target = base.path().join("target");
+        let lands = |sources: &[&Path], target: &Path| {
+            let outcome = Ends::run(&job(direction, sources, target)).unwrap();
+            Path::new(outcome["target"].as_str().unwrap()).to_owned()
+        };
+        assert_eq!(lands(&[&one], &target), target, "a new name");
+        assert_eq!(lands(&[&one], &target), target.join("one"), "a folder");
+        assert_eq!(
+            lands(&[&one.join("")], &target.join("")),
+            target.join("one")
+        );
+        assert_eq!(lands(&[&one.join(".")], &target), target, "what is in it");
+        assert_eq!(lands(&[&one, &two], &target), target, "several");
+    }
+    let mut memory = push(&[], Path::new(""));
+    memory["memory_bytes"] = json!(1000);
+    assert_eq!(Ends::run(&memory).unwrap()["target"], Value::Null);
 }
 
 #[test]

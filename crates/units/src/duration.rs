@@ -53,6 +53,7 @@ fn factor(unit: &str) -> Option<u64> {
         "min" => Some(60 * NS_PER_S),
         "h" => Some(3600 * NS_PER_S),
         "d" => Some(24 * 3600 * NS_PER_S),
+        "w" => Some(7 * 24 * 3600 * NS_PER_S),
         _ => None,
     }
 }

@@ -37,6 +37,7 @@ fn sizes_and_durations_as_people_write_them() {
         ("250µs", 250_000),
         ("2min", 120_000_000_000),
         ("90d", 7_776_000_000_000_000),
+        ("1w", 604_800_000_000_000),
         ("11.8 ms", 11_800_000),
     ] {
         assert_eq!(text.parse(), Ok(Duration(ns)), "{text}");

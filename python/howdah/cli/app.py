@@ -51,17 +51,27 @@ def main(words: list[str]) -> int:
             called.append(rest.pop(0))
         if command.run is None:
             return _group(command, called, rest)
+        notes: list[str] = []
+        if command.spelt and any(word.startswith("-") for word in rest):
+            from howdah.cli import spelt  # noqa: PLC0415
+
+            options = {flag: option for option in command.options() for flag in option.flags}
+            rest, notes = spelt.ours(rest, options)
         values = read(command, rest, os.environ)
-    except HelpWanted:
+    except HelpWanted as wanted:
         from howdah.cli import pages  # noqa: PLC0415
 
-        print(pages.page(command, called))
+        print(pages.page(command, called, everything=wanted.everything))
         return 0
     except UsageError as error:
         from howdah.text import printable  # noqa: PLC0415
 
-        print(f"howdah: {printable(str(error))}; see: {' '.join(called)} --help", file=sys.stderr)
+        see = error.see or f"{' '.join(called)} --help"
+        print(f"howdah: {printable(str(error))}; see: {see}", file=sys.stderr)
         return 2
+    if not values.get("quiet"):
+        for note in notes:
+            print(f"howdah: note: {note}", file=sys.stderr)
     module, _, function = command.run.rpartition(".")
     code = getattr(_module(module), function)(**values)
     return code if isinstance(code, int) else 0

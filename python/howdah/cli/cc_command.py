@@ -4,10 +4,9 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
-from rich.console import Console
-
 from howdah import document
 from howdah._native import HowdahError, parse_rate
+from howdah.cli.shown import print_parts
 from howdah.library import congestion
 from howdah.words import cc as report
 
@@ -20,7 +19,7 @@ def list_controls(*, json: bool) -> None:
     if json:
         document.show(found)
     else:
-        _print(report.controls(found))
+        print_parts(report.controls(found))
 
 
 def load(*, name: str, parameters: list[str] | None, json: bool, verbose: bool) -> None:
@@ -63,7 +62,7 @@ def status(*, json: bool, verbose: bool) -> None:
     for number, part in enumerate(report.status(found)):
         if number and not isinstance(part, str):
             print()
-        _print(part)
+        print_parts(part)
 
 
 def attach(
@@ -134,7 +133,3 @@ def _guarded(act: Callable[[], T], verbose: bool) -> T:
         if verbose:
             print("\n".join(getattr(error, "__notes__", [])), file=sys.stderr)
         raise
-
-
-def _print(part: object) -> None:
-    Console(soft_wrap=True).print(part, highlight=False)

@@ -121,11 +121,10 @@ def status(*, at: str | None, json: bool) -> None:
         document.show(found)
         return
     # Here and below, since agents and controllers need no display.
-    from rich.console import Console  # noqa: PLC0415
-
+    from howdah.cli.shown import print_parts  # noqa: PLC0415
     from howdah.words.control import shown  # noqa: PLC0415
 
-    Console(soft_wrap=True).print(shown(document.strange(found)), highlight=False)
+    print_parts(shown(document.strange(found)))
 
 
 def watch(*, at: str | None, json: bool) -> None:

@@ -12,7 +12,7 @@ from howdah.library.copy import Memory, Request, carry_out, copy_request
 from howdah.text import printable
 from howdah.values.plan import PathKind
 from howdah.values.record import since_process_start_s
-from howdah.words.copy import summary
+from howdah.words.copy import slash_note, summary
 from howdah.words.copy_progress import display
 
 
@@ -25,6 +25,9 @@ def copy(*, json: bool, quiet: bool, **options: Any) -> int:  # noqa: ANN401, th
         document.show(record)
     elif not quiet and record.outcome is not None:
         print(summary(record, Archive().root if kept else None))
+        note = slash_note(options["names"], record.outcome)
+        if note is not None:
+            print(f"note: {printable(note)}")
     left_out = record.outcome.left_out if record.outcome else []
     for line in (*left_out, *done.problems):
         print(f"howdah: {printable(line)}", file=sys.stderr)

@@ -4,6 +4,7 @@ A copy waits for ssh before its first byte, so whatever it can load while ssh co
 """
 
 import gc
+import os
 
 from howdah.cli.table import FAR_HOWDAH, QUIET, Argument, Command, Option, as_json
 
@@ -18,6 +19,7 @@ def start(**given: "Any") -> int:  # noqa: ANN401
     from howdah.remote import standby  # noqa: PLC0415
 
     interrupt.install()
+    use_ssh(given.pop("rsh"))
     try:
         # A share is asked for before ssh connects, which may be held to it.
         if given["traffic_class"] is None:
@@ -36,6 +38,20 @@ def start(**given: "Any") -> int:  # noqa: ANN401
         return guarded(lambda: copy_command.copy(**given))
     finally:
         standby.drop()
+
+
+def use_ssh(command: str | None) -> None:
+    """Has ``command``, as ``-e`` says it, start what goes over ssh. Raises HowdahError for another shell."""
+    if command is None:
+        return
+    program = command.split(" ")[0].rpartition("/")[2]
+    if "ssh" not in program:
+        from howdah import HowdahError  # noqa: PLC0415
+
+        raise HowdahError(
+            f"-e {command}: howdah goes over ssh; give it with its options, as -e 'ssh -p 2222 -J jump'"
+        )
+    os.environ["HOWDAH_SSH"] = command
 
 
 def patience_of(text: str | None) -> float:
@@ -57,37 +73,53 @@ COMMANDS = (
         "cp",
         "Copy files and folders to or from another host.",
         run="cp.start",
+        spelt=True,
         rows={
             "What is copied": [
                 Argument("SRC... DST", "One side is [user@]host:path.", key="names", many=True),
                 Option(
-                    "--memory SIZE|TIME", "Send so much, or for so long, from memory to memory; DST is HOST:"
+                    "--memory SIZE|TIME",
+                    "Send so much, or for so long, from memory to memory; DST is HOST:",
+                    rare=True,
                 ),
                 Option("--verify", "Read each file again from the target's disk, and compare it."),
                 Option(
                     "--manifest FILE",
                     "List what was moved with digests, of the kind that FILE ends in, as x.sha256.",
+                    rare=True,
                 ),
-                Option("--dry-run", "Print the plan and what would be copied; copy nothing."),
+                Option("-n, --dry-run", "Print the plan and what would be copied; copy nothing."),
             ],
             "Who else is on the path": [
                 Option("--path KIND", "The kind of path: shared, dedicated or guaranteed. Default: shared."),
-                Option("--class NAME", "Whose share of a guaranteed path it asks for.", key="traffic_class"),
+                Option(
+                    "--class NAME",
+                    "Whose share of a guaranteed path it asks for.",
+                    key="traffic_class",
+                    rare=True,
+                ),
                 Option(
                     "--fairness 0..1",
                     "On a shared path, what counts: 0, its own rate; 1, what others lose. Default: 0.5.",
+                    rare=True,
                 ),
-                Option("--no-listen", "Listen to nobody on a shared path, and change nothing."),
+                Option("--no-listen", "Listen to nobody on a shared path, and change nothing.", rare=True),
             ],
             "How it is sent": [
-                Option("--streams N", "How many TCP connections."),
-                Option("--cc NAME", "The congestion control."),
-                Option("--buffer SIZE", "The socket buffers of each stream."),
-                Option("--pace RATE", "The most that each stream sends."),
-                Option("--plan FILE", "A plan, or a record whose plan is used again."),
-                Option("--plaintext", "Do not encrypt the data: for a fibre you own."),
                 Option(
-                    "--no-sync", "Do not wait for stable storage: for scratch, which a power cut may take."
+                    "-e, --rsh COMMAND",
+                    "The ssh to use, with its options, as 'ssh -p 2222 -J jump'. Default: ssh.",
+                ),
+                Option("--streams N", "How many TCP connections.", rare=True),
+                Option("--cc NAME", "The congestion control.", rare=True),
+                Option("--buffer SIZE", "The socket buffers of each stream.", rare=True),
+                Option("--pace RATE", "The most that each stream sends.", rare=True),
+                Option("--plan FILE", "A plan, or a record whose plan is used again.", rare=True),
+                Option("--plaintext", "Do not encrypt the data: for a fibre you own.", rare=True),
+                Option(
+                    "--no-sync",
+                    "Do not wait for stable storage: for scratch, which a power cut may take.",
+                    rare=True,
                 ),
                 FAR_HOWDAH,
                 Option(
@@ -112,6 +144,8 @@ howdah cp --verify run42/ dtn2:/d                          and read it again the
 howdah cp --manifest 42.sha256 run42/ dtn2:/d              and list the SHA-256 of each file, for a catalogue
 howdah cp --dry-run run42/ dtn2:/d                         the plan, its reasons, and what would be copied""",
         notes="""\
+Options of rsync and scp mean what they mean there, or a line says what to write: howdah help rsync.
+
 What is at the destination already with the same size and time is skipped. A file appears under its name when
 it is whole. The controller of a guaranteed path is at HOWDAH_CONTROL (docs/control.md). The far end needs
 howdah installed, and is started over ssh.""",

@@ -5,8 +5,11 @@ from howdah.cli.table import Argument, Command, Option, as_json, path
 _LINK = (
     Option("--rate RATE", "The rate on the wire, as 10Gbit. Default: not shaped."),
     Option("--rtt TIME", "The round trip, half each way. Default: 0ms."),
-    Option("--queue SIZE", "The drop-tail queue, on the wire. Default: one bandwidth-delay product."),
-    Option("--loss SHARE", "The share of wire segments lost, each for itself, as 0.01%."),
+    Option(
+        "--queue SIZE",
+        "The drop-tail queue, on the wire, as 6MB or 0.5BDP (of rate × RTT). Default: 1BDP.",
+    ),
+    Option("--loss SHARE", "The share of wire segments lost, each for itself, as 0.01% or 1e-4."),
     Option(
         "--burst-loss ENTER,LEAVE",
         "Bursts of loss (Gilbert–Elliott), per wire segment, as 0.001%,20%[,BAD[,GOOD]].",

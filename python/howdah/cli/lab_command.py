@@ -14,6 +14,7 @@ from rich.table import Table
 
 from howdah import HowdahError, document
 from howdah._native import format_duration
+from howdah.cli.shown import print_parts
 from howdah.library import lab
 from howdah.library.lab import LabEntry, LabReady
 from howdah.values.link import LinkStats
@@ -100,7 +101,7 @@ def show_stats(*, name: str, json: bool) -> None:
     if json:
         document.show(found)
     else:
-        Console().print(*tables(found), sep="\n")
+        print_parts(*tables(found))
     _warn(found)
 
 
@@ -129,7 +130,7 @@ def list_labs(*, json: bool) -> None:
         age_s = (datetime.now(UTC) - entry.made_at).total_seconds()
         link = in_short(entry.link, entry.topology)
         table.add_row(entry.name, link, format_duration(age_s), _machine_words(entry))
-    Console().print(table)
+    print_parts(table)
 
 
 def down(*, name: str, json: bool) -> None:

@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from howdah import HowdahError, __version__
-from howdah.cli import app
-from howdah.cli.table import HELP, Argument, Command, Option, Row, nearest
+from howdah.cli import app, spelt
+from howdah.cli.table import HELP, HELP_ALL, Argument, Command, Option, Row, nearest
 
 COMMANDS = (
     Command(
@@ -24,7 +24,7 @@ COMMANDS = (
 howdah help lab run              the same as howdah lab run --help
 howdah help units                how to write rates, sizes and times
 howdah help --man cp | man -l -  the manual page""",
-        notes="Topics are units, environment and exit-codes.",
+        notes="Topics are units, environment, exit-codes and rsync.",
     ),
     Command(
         "completion",
@@ -41,20 +41,32 @@ source <(howdah completion zsh)  in ~/.zshrc, after compinit""",
 TOPICS = {
     "units": """\
 Rates are bits per second with a unit, as 400Mbit or 10Gbit: 1 Gbit is 10⁹ bits. Sizes are bytes, as 256MB
-(10⁶ bytes each) or 10GiB (2³⁰). Times are 50ms, 10s, 20min, 2h or 7d. Shares are 5% or 0.05.
+(10⁶ bytes each) or 10GiB (2³⁰). Times are 50ms, 10s, 20min, 2h, 7d or 1w. Shares are 5% or 0.05.
 
 Streams are TCP connections. The RTT is the round trip time; the base RTT is that without a queue.""",
     "environment": """\
 HOWDAH_CONTROL is the address of the controller of guaranteed paths, HOWDAH_CONTROL_TOKEN its token, and
 HOWDAH_NATS the servers of its bus.
 
-HOWDAH_SSH is the program to run in place of ssh. XDG_DATA_HOME says where the archive is, by default
-~/.local/share/howdah. With HOWDAH_DEBUG=1 a mistake of howdah's own shows where it happened.""",
+HOWDAH_SSH is the command to run in place of ssh, as howdah cp -e is. XDG_DATA_HOME says where the archive is,
+by default ~/.local/share/howdah. With HOWDAH_DEBUG=1 a mistake of howdah's own shows where it happened.""",
     "exit-codes": """\
 0: done. 1: it failed, and one line on standard error says why. 2: the command line is wrong. 130, 143 and
 129: stopped by Ctrl-C, TERM or HUP. howdah lab run and exec end with the code of their command.""",
+    "rsync": """\
+howdah cp takes the options of rsync, and those of scp that mean nothing else there. One whose effect would be
+missing is refused. A folder is itself, with a slash behind it or without, as for cp: what rsync calls run42/
+is run42/. here.""",
 }
 """What is true of every command."""
+
+SPELT = {
+    spelt.SAME: "The same",
+    spelt.ANYWAY: "Taken, and done without it too",
+    spelt.NOTED: "Taken, with a note",
+    spelt.REFUSED: "Refused",
+}
+"""The headings of options of rsync and scp, by what they mean here."""
 
 _COLUMN = 26
 """Where texts begin, unless all labels are shorter."""
@@ -67,7 +79,7 @@ def show(words: list[str] | None, *, man: bool) -> None:
         known = command.named()
         if word not in known:
             if len(called) == 1 and word in TOPICS:
-                print(_wrapped(TOPICS[word], _width()))
+                print(_topic(word))
                 return
             meant = nearest(word, {**known, **(TOPICS if len(called) == 1 else {})})
             raise HowdahError(f"there is no help on {' '.join([*called[1:], word])}{meant}; see: howdah help")
@@ -83,14 +95,26 @@ def walk(command: Command, called: Sequence[str] = ("howdah",)) -> Iterator[tupl
         yield from walk(each, [*called, each.name])
 
 
-def page(command: Command, called: Sequence[str]) -> str:
-    """What ``--help`` prints, as wide as the terminal."""
+def _topic(word: str) -> str:
+    width = _width()
+    parts = [_wrapped(TOPICS[word], width)]
+    if word == "rsync":
+        for means, heading in SPELT.items():
+            rows = [row for row in spelt.ROWS if row.means == means]
+            shown = (_beside([row.names], row.text, _COLUMN, width) for row in rows)
+            parts.append("\n".join([f"{heading}:", *shown]))
+    return "\n\n".join(parts)
+
+
+def page(command: Command, called: Sequence[str], *, everything: bool = False) -> str:
+    """What ``--help`` prints, as wide as the terminal; ``everything``: what ``--help-all`` does."""
     width = _width()
     topics = [
         (topic, [(each.name, each.summary) for each in commands])
         for topic, commands in command.commands.items()
     ]
-    topics += [(topic, list(map(_entry, rows))) for topic, rows in _topics(command)]
+    rows = [(topic, [row for row in rows if everything or not row.rare]) for topic, rows in _topics(command)]
+    topics += [(topic, list(map(_entry, shown))) for topic, shown in rows if shown]
     column = min(_COLUMN, max(len(label) for _, entries in topics for label, _ in entries) + 4)
     parts = [
         textwrap.fill(f"Usage: {_usage(command, called)}", width, subsequent_indent="         "),
@@ -142,9 +166,9 @@ def manual(command: Command, called: Sequence[str]) -> str:
 
 
 def _topics(command: Command) -> list[tuple[str, list[Row]]]:
-    """The rows under their headings, with ``--help`` under the last."""
+    """The rows under their headings, with those that show help under the last."""
     found = [(topic, list(rows)) for topic, rows in command.rows.items()] or [("Options", [])]
-    found[-1][1].append(HELP)
+    found[-1][1].extend(option for option in command.options() if option in {HELP, HELP_ALL})
     return found
 
 

@@ -23,9 +23,13 @@ def ls(*, most: int, kind: str | None, sweep: str | None, newer_than: str | None
     records = [each for each in found if isinstance(each, Record)]
     if json:
         sys.stdout.buffer.write(document.line(records))
-    else:
+    elif records:
         for record in records:
             print(line(record))
+    elif kind or sweep or newer_than:
+        print("no record is of that kind; see all with: howdah archive ls")
+    else:
+        print("no record yet; each copy leaves one: howdah cp SRC... DST")
     for each in found:
         if not isinstance(each, Record):
             print(f"howdah: {printable(each.problem)}", file=sys.stderr)
@@ -108,8 +112,7 @@ def profile(
 ) -> None:
     """Prints throughput by RTT of the runs chosen. Raises HowdahError."""
     sizes = _sizes(buffer)
-    from rich.console import Console  # noqa: PLC0415
-
+    from howdah.cli.shown import print_parts  # noqa: PLC0415
     from howdah.library.profile import profile as study  # noqa: PLC0415
     from howdah.words.profile import parts  # noqa: PLC0415
 
@@ -126,9 +129,7 @@ def profile(
     if json:
         document.show(found)
         return
-    console = Console(soft_wrap=True)
-    for part in parts(document.strange(found)):
-        console.print(part, highlight=False)
+    print_parts(*parts(document.strange(found)))
 
 
 def plot(

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-from rich.console import Console
 
 from howdah import document, interrupt
 from howdah._native import parse_duration
 from howdah.cli.ended import ended
+from howdah.cli.shown import print_parts
 from howdah.library import dataset as datasets
 from howdah.library import recognition
 from howdah.text import count
@@ -94,7 +94,7 @@ def compare(
     windows = f"{count(found.windows, 'window')} of {found.window_s:g} s"
     print(f"{windows}, accuracy (is there BBR; calibration error)")
     scores = compared({each.classifier: each.scores for each in found.classifiers})
-    Console(soft_wrap=True).print(scores, highlight=False)
+    print_parts(scores)
 
 
 def recognise(*, recordings: list[Path], model: Path | None, json: bool) -> None:

@@ -16,9 +16,19 @@ if TYPE_CHECKING:
 class UsageError(Exception):
     """A command line that cannot be read; its text says what is wrong with it."""
 
+    def __init__(self, text: str, *, see: str | None = None) -> None:
+        super().__init__(text)
+        self.see = see
+        """The command that prints what to write; null: the help of the command that was called."""
+
 
 class HelpWanted(Exception):
     """The line asks for the command's help."""
+
+    def __init__(self, *, everything: bool) -> None:
+        super().__init__()
+        self.everything = everything
+        """Whether the options that few need are wanted too."""
 
 
 def path(text: str) -> "Path":
@@ -45,6 +55,7 @@ class Row:
         choices: "Sequence[str]" = (),
         least: int | None = None,
         environment: str | None = None,
+        rare: bool = False,
     ) -> None:
         self.metavar = metavar
         """What stands for the value in help; null for an option that takes none."""
@@ -66,6 +77,8 @@ class Row:
         """The least of numbers."""
         self.environment = environment
         """The variable that holds the value of one that is not given."""
+        self.rare = rare
+        """Whether few need it: then ``--help`` leaves it to ``--help-all``."""
 
     def value(self, text: str) -> "Any":  # noqa: ANN401, whatever its kind makes
         """Raises UsageError."""
@@ -105,6 +118,7 @@ class Option(Row):
 
 
 HELP = Option("-h, --help", "Show this page.")
+HELP_ALL = Option("--help-all", "Show it with all options.")
 QUIET = Option("-q, --quiet", "Print no progress and no summary.")
 FAR_HOWDAH = Option("--far-howdah PATH", "Where howdah is on the far host, if it is not in its PATH.")
 
@@ -129,6 +143,7 @@ class Command:
         notes: str = "",
         commands: "Mapping[str, Sequence[Command]] | None" = None,
         runs_another: bool = False,
+        spelt: bool = False,
     ) -> None:
         self.name = name
         self.summary = summary
@@ -147,16 +162,24 @@ class Command:
         """By topic, as the rows."""
         self.runs_another = runs_another
         """Whether what follows its first operand belongs to another program."""
+        self.spelt = spelt
+        """Whether it takes options as rsync and scp spell them (``howdah.cli.spelt``)."""
 
     def named(self) -> "dict[str, Command]":
         """Its commands by name."""
         return {each.name: each for commands in self.commands.values() for each in commands}
 
     def options(self) -> "Iterator[Option]":
-        """All of them, with ``--help``."""
+        """All of them, with those that show help."""
+        rare = False
         for rows in self.rows.values():
-            yield from (row for row in rows if isinstance(row, Option))
+            for row in rows:
+                rare = rare or row.rare
+                if isinstance(row, Option):
+                    yield row
         yield HELP
+        if rare:
+            yield HELP_ALL
 
     def arguments(self) -> "list[Argument]":
         """In their places."""
@@ -194,7 +217,7 @@ def read(command: Command, words: "Sequence[str]", environment: "Mapping[str, st
     if operands:
         raise UsageError(f"Got unexpected extra argument{'s' * (len(operands) > 1)} ({' '.join(operands)})")
     for option in options.values():
-        if option.key not in found and option is not HELP:
+        if option.key not in found and option not in {HELP, HELP_ALL}:
             found[option.key] = _left_out(option, environment)
     return found
 
@@ -215,8 +238,8 @@ def nearest(name: str, known: "Mapping[str, object]") -> str:
 
 
 def _take(option: Option, text: str | None, rest: "Iterator[str]", found: "dict[str, Any]") -> None:
-    if option is HELP:
-        raise HelpWanted
+    if option in {HELP, HELP_ALL}:
+        raise HelpWanted(everything=option is HELP_ALL)
     if option.metavar is None:
         found[option.key] = True
         return

@@ -40,7 +40,6 @@ CLASSES = ("nobody", "1 cubic", "1 bbr", "1 bbr, 1 cubic", "2 bbr", "2 cubic")
 """The paper's classes."""
 _SHORTEST_S, _LONGEST_S = 5.0, 86_400.0
 _LONGEST_SETTLE_S = 3600.0
-_BDP = "BDP"
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 
@@ -101,7 +100,7 @@ def loads(text: str, where: str) -> DatasetPlan:
 def _path(given: _PathTable, plan: _DatasetTable, where: str) -> PathSpec:
     lan_bps = None if given.lan_rate is None else int(given.lan_rate)
     try:
-        link = labfile.link(labfile.LabOptions(rate=str(given.rate), rtt=str(given.rtt), queue=_queue(given)))
+        link = labfile.link(labfile.LabOptions(rate=str(given.rate), rtt=str(given.rtt), queue=given.queue))
         dumbbell(1, 1, lan_rate_bps=lan_bps)
     except HowdahError as error:
         raise HowdahError(f"{where}: {str(error).removeprefix('--')}") from None
@@ -116,20 +115,6 @@ def _path(given: _PathTable, plan: _DatasetTable, where: str) -> PathSpec:
         beside_ours=next(each for each in beside if each is not None),
         settle_s=settle.seconds_within(0.0, _LONGEST_SETTLE_S, f"{where}: settle"),
     )
-
-
-def _queue(given: _PathTable) -> str | None:
-    """The queue in bytes, as a lab takes it."""
-    if given.queue is None or not given.queue.endswith(_BDP):
-        return given.queue
-    text = given.queue.removesuffix(_BDP).strip()
-    try:
-        times = float(text)
-    except ValueError:
-        times = 0.0
-    if not 0.01 <= times <= 100:
-        raise HowdahError(f'queue {given.queue!r}: give bytes, or 0.01 to 100 BDP as "0.5BDP"')
-    return f"{max(1, round(times * given.rate * given.rtt / 8e9))}B"
 
 
 def _streams(texts: tuple[str, ...], where: str) -> tuple[StreamCounts, ...]:

@@ -7,14 +7,14 @@ import msgspec
 from howdah import HowdahError
 from howdah.archive import Archive
 from howdah.archive.runs import Runs
-from howdah.decide.dedicated import obstacle
+from howdah.decide.dedicated import known_as, obstacle
 from howdah.profiles.selection.answer import SelectionReport, selection_report
 from howdah.profiles.selection.evidence import PathRuns, TransferTraits, profile, runs_for_path, runs_named
 from howdah.profiles.selection.prior import model_prior
 from howdah.profiles.selection.select import select
 from howdah.remote.far import greet
 from howdah.values.path import Path
-from howdah.values.record import HostLimits
+from howdah.values.record import HostLimits, lab_link
 
 
 class Question(NamedTuple):
@@ -25,7 +25,7 @@ class Question(NamedTuple):
     host: str | None = None
     path: str | None = None
     capacity_bps: float | None = None
-    """The capacity that the models are asked for; None: the one measured, else assumed."""
+    """The capacity that the models are asked for; None: that of the lab, else measured, else assumed."""
     size_bytes: int | None = None
     """The size of the transfer; None: of none in particular."""
     extrapolate: bool = False
@@ -50,12 +50,21 @@ def ask(question: Question, archive: Archive | None = None) -> SelectionReport:
     ends = Path(sender=here, receiver=here, rtt_s=question.rtt_s, programs_loadable=here.privileged)
     if question.host is not None:
         far = greet(question.host, question.far_howdah)
-        ends = msgspec.structs.replace(ends, receiver=far.limits, rtt_s=question.rtt_s or far.rtt_s)
+        ends = msgspec.structs.replace(
+            ends,
+            receiver=far.limits,
+            rtt_s=question.rtt_s or far.rtt_s,
+            host=question.host.rpartition("@")[2],
+            link=lab_link(),
+        )
     if ends.rtt_s is None:
         raise HowdahError(f"the round trip to {question.host} could not be measured; give it with --rtt")
-    found = _source((archive or Archive()).runs(), question, ends.rtt_s)
+    own, capacity_bps = known_as(ends)
+    found = _source((archive or Archive()).runs(), question, own, ends.rtt_s)
     by_model = question.extrapolate or not len(profile(found.runs))
-    prior = model_prior(ends, ends.rtt_s, found.runs, question.capacity_bps) if by_model else None
+    prior = (
+        model_prior(ends, ends.rtt_s, found.runs, question.capacity_bps or capacity_bps) if by_model else None
+    )
     selection = select(found.runs, ends.rtt_s, prior)
     selection.rests_on.extend(found.notes)
     if problem := obstacle(ends, selection.chosen.configuration):
@@ -63,8 +72,8 @@ def ask(question: Question, archive: Archive | None = None) -> SelectionReport:
     return selection_report(selection, found.path, found.left_out)
 
 
-def _source(runs: Runs, question: Question, rtt_s: float) -> PathRuns:
+def _source(runs: Runs, question: Question, own: str | None, rtt_s: float) -> PathRuns:
     wanted = TransferTraits(size_bytes=question.size_bytes)
     if question.host is not None and question.path is None:
-        return runs_for_path(runs, question.host.rpartition("@")[2], rtt_s, wanted)
+        return runs_for_path(runs, own, rtt_s, wanted)
     return runs_named(runs, question.path, rtt_s, wanted)

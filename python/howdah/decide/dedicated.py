@@ -29,10 +29,9 @@ def decide(path: Path) -> Plan:
 def from_runs(runs: Runs, path: Path) -> Plan:
     """The plan for the path, from these runs."""
     rtt_s = path.rtt_s or ASSUMED_RTT_S
-    link = None if path.link is None else msgspec.convert(path.link, LinkSpec)
-    own = path.host if link is None else link_in_words(link)
+    own, capacity_bps = known_as(path)
     found = runs_for_path(runs, own, rtt_s, TransferTraits(path.encrypt, path.bytes_total))
-    prior = model_prior(path, rtt_s, found.runs, None if link is None else _capacity_bps(link))
+    prior = model_prior(path, rtt_s, found.runs, capacity_bps)
     selection = select(found.runs, rtt_s, prior, lambda configuration: obstacle(path, configuration))
     chosen = selection.chosen.configuration
     return Plan(
@@ -44,6 +43,18 @@ def from_runs(runs: Runs, path: Path) -> Plan:
         encrypt=path.encrypt,
         why=_why(path, selection, found),
     )
+
+
+def known_as(path: Path) -> tuple[str | None, float | None]:
+    """The name that runs of this path have in the archive, and its rate where a lab says it.
+
+    All hosts of labs have the same few names, so the path of a lab is called as its link is.
+    """
+    if path.link is None:
+        return path.host, None
+    link = msgspec.convert(path.link, LinkSpec)
+    rates = [way.rate_bps for way in link.directions().values() if way.rate_bps is not None]
+    return link_in_words(link), min(rates, default=None)
 
 
 def obstacle(path: Path, configuration: Configuration) -> str | None:
@@ -151,8 +162,3 @@ def _duration_s(selection: Selection) -> float:
         return DURATION_S
     mine = selection.profile.where(**chosen.configuration._asdict(), rtt_s=chosen.rtts_s)
     return float(sorted(mine.elapsed_s.tolist())[len(mine) // 2])
-
-
-def _capacity_bps(link: LinkSpec) -> float | None:
-    rates = [way.rate_bps for way in link.directions().values() if way.rate_bps is not None]
-    return min(rates, default=None)

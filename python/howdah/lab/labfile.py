@@ -5,8 +5,8 @@ and changes in time. Every value is text with its unit::
 
     rate = "10Gbit"            # both directions; any of these keys may be absent
     rtt = "100ms"              # half each way
-    queue = "125MB"            # default: one bandwidth-delay product
-    loss = "0.01%"
+    queue = "125MB"            # or "0.5BDP" of rate and RTT; default: one such product
+    loss = "0.01%"             # or "1e-4"
     burst = { enter = "0.001%", leave = "20%", loss_bad = "100%", loss_good = "0%" }
     jitter = "1ms"
     mtu = 1500
@@ -41,13 +41,12 @@ from typing import Any, Literal
 import msgspec
 
 from howdah import HowdahError, tomlfile
+from howdah._native import parse_bytes, parse_fraction
 from howdah.lab.topology import PAIR, Topology, dumbbell
-from howdah.tomlfile import Duration, Rate, Ratio, Size, Unit
+from howdah.tomlfile import Duration, Rate, Size, Unit
 from howdah.values.link import Burst, Change, Direction, LinkSpec, checked
 
 _SEE = "see: howdah lab run --help"
-_TWO_VALUED: dict[str, type[Unit]] = {"rate": Rate, "queue": Size, "loss": Ratio, "jitter": Duration}
-"""Options that take two values with a comma."""
 _FIELDS = {
     "rate": "rate_bps",
     "queue": "queue_bytes",
@@ -57,6 +56,9 @@ _FIELDS = {
     "frame_overhead": "frame_overhead_bytes",
 }
 """The fields of keys whose names have no unit."""
+_BDP = "BDP"
+_PRODUCTS = (0.01, 100)
+"""The least and the most bandwidth-delay products of a queue."""
 _LAN_KEYS = ("left", "right", "lan_rate")
 _TOPOLOGIES = ("pair", "dumbbell")
 
@@ -71,21 +73,64 @@ class _Whole(Unit, int):
     number = staticmethod(_whole_number)
 
 
+def _loss(text: str) -> float:
+    """A share of segments. Raises HowdahError for ``0.01``, which other tools take for percent."""
+    share = parse_fraction(text)
+    if share and not {"%", "e", "E"} & {*text}:
+        raise HowdahError(f"{text} may be {text}% or {share * 100:g}%; write which")
+    return share
+
+
+class _Loss(Unit, float):
+    number = staticmethod(_loss)
+
+
+def _queue(text: str) -> float:
+    """Bytes, or a negative number of products of rate and round trip."""
+    if not text.endswith(_BDP):
+        return parse_bytes(text)
+    try:
+        products = float(text.removesuffix(_BDP))
+    except ValueError:
+        products = 0.0
+    if not _PRODUCTS[0] <= products <= _PRODUCTS[1]:
+        raise HowdahError(f'{text}: give bytes, or {_PRODUCTS[0]} to {_PRODUCTS[1]} BDP, as "0.5BDP"')
+    return -products
+
+
+class _Queue(Unit, float):
+    """A queue in bytes, or in products of its direction's rate and the round trip, as ``0.5BDP``."""
+
+    number = staticmethod(_queue)
+
+    def bytes(self, rate_bps: int | None, rtt_ns: int) -> int:
+        """The bytes of it. Raises HowdahError where there is no product."""
+        if self >= 0:
+            return int(self)
+        if rate_bps is None or not rtt_ns:
+            missing = "rate is not shaped" if rate_bps is None else "round trip is 0"
+            raise HowdahError(f"queue {self} is of rate and round trip, but the {missing}; give bytes")
+        return max(1, round(-self * rate_bps * rtt_ns / 8e9))
+
+
+_TWO_VALUED: dict[str, type[Unit]] = {"rate": Rate, "queue": _Queue, "loss": _Loss, "jitter": Duration}
+"""Options that take two values with a comma."""
+
 _WHOLE_LINK: dict[str, type[Unit]] = {"mtu": _Whole, "frame_overhead": Size, "seed": _Whole}
 """Keys that are no direction's."""
 
 
 class _BurstTable(msgspec.Struct, forbid_unknown_fields=True):
-    enter: Ratio
-    leave: Ratio
-    loss_bad: Ratio | None = None
-    loss_good: Ratio | None = None
+    enter: _Loss
+    leave: _Loss
+    loss_bad: _Loss | None = None
+    loss_good: _Loss | None = None
 
 
 class _DirectionTable(msgspec.Struct, forbid_unknown_fields=True):
     rate: Rate | None = None
-    queue: Size | None = None
-    loss: Ratio | None = None
+    queue: _Queue | None = None
+    loss: _Loss | None = None
     burst: _BurstTable | None = None
     jitter: Duration | None = None
     delay: Duration | None = None
@@ -96,7 +141,7 @@ class _ChangeTable(msgspec.Struct, forbid_unknown_fields=True):
     direction: Literal["near_to_far", "far_to_near"] | None = None
     rate: Rate | None = None
     delay: Duration | None = None
-    loss: Ratio | None = None
+    loss: _Loss | None = None
     burst: _BurstTable | None = None
     drop: _Whole | None = None
     outage: bool | None = None
@@ -110,8 +155,8 @@ class _ChangeTable(msgspec.Struct, forbid_unknown_fields=True):
 class _LabTable(msgspec.Struct, forbid_unknown_fields=True):
     rate: Rate | None = None
     rtt: Duration | None = None
-    queue: Size | None = None
-    loss: Ratio | None = None
+    queue: _Queue | None = None
+    loss: _Loss | None = None
     burst: _BurstTable | None = None
     jitter: Duration | None = None
     mtu: _Whole | None = None
@@ -170,14 +215,19 @@ def _link(lab: _LabTable, options: LabOptions) -> LinkSpec:
             | _options(options, place)
         )
         changes = [_fields(each) for each in lab.change if each.direction in {None, name}]
-        directions[name] = Direction(**values, changes=tuple(Change(**each) for each in changes))
+        directions[name] = values | {"changes": tuple(Change(**each) for each in changes)}
+    rtt_ns = sum(values.get("delay_ns", 0) for values in directions.values())
+    for values in directions.values():
+        if (queue := values.get("queue_bytes")) is not None:
+            values["queue_bytes"] = queue.bytes(values.get("rate_bps"), rtt_ns)
     typed: dict[str, Any] = {
         key: tomlfile.value(kind, str(text), f"--{key.replace('_', '-')}")
         for key, kind in _WHOLE_LINK.items()
         if (text := getattr(options, key)) is not None
     }
     whole = _fields(lab, *_WHOLE_LINK) | _fields(_LabTable(**typed), *_WHOLE_LINK)
-    return checked(LinkSpec(**directions, **whole))
+    ways: dict[str, Any] = {name: Direction(**values) for name, values in directions.items()}
+    return checked(LinkSpec(**ways, **whole))
 
 
 def _options(options: LabOptions, place: int) -> dict[str, Any]:
@@ -203,7 +253,7 @@ def _burst(text: str) -> _BurstTable:
         raise HowdahError(
             f"--burst-loss {text}: {len(parts)} values; give ENTER,LEAVE[,BAD[,GOOD]], as 0.01%,20%"
         )
-    return _BurstTable(*(tomlfile.value(Ratio, part, "--burst-loss") for part in parts))
+    return _BurstTable(*(tomlfile.value(_Loss, part, "--burst-loss") for part in parts))
 
 
 def _delay(rtt: Duration | None, place: int) -> dict[str, Any]:
@@ -220,9 +270,15 @@ def _fields(table: msgspec.Struct, *keys: str) -> dict[str, Any]:
     for key in keys or table.__struct_fields__:
         value = getattr(table, key)
         if value is not None and key != "direction":
-            plain = Burst(**_fields(value)) if isinstance(value, _BurstTable) else tomlfile.plain(value)
-            values[_FIELDS.get(key, key)] = plain
+            values[_FIELDS.get(key, key)] = _plain(value)
     return values
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401, whatever a table holds
+    if isinstance(value, _BurstTable):
+        return Burst(**_fields(value))
+    # How many bytes that is shows when rate and round trip are known.
+    return value if isinstance(value, _Queue) else tomlfile.plain(value)
 
 
 def _topology(lab: _LabTable, options: LabOptions, file: str) -> Topology:

@@ -18,7 +18,14 @@ from howdah.transfer.display import Display
 from howdah.transfer.pilot import Pilot
 from howdah.transfer.request import FAIRNESS, Given, Request
 from howdah.transfer.run import plan_only, run
-from howdah.values.plan import PathKind, Plan
+from howdah.values.plan import (
+    BUFFER_BYTES_MAX,
+    BUFFER_BYTES_MIN,
+    PACING_BPS_MIN,
+    STREAMS_MAX,
+    PathKind,
+    Plan,
+)
 from howdah.values.record import Record, printable_command
 from howdah.values.verification import Counts
 
@@ -296,16 +303,34 @@ def _fairness(fairness: float | None, path: PathKind, against: Mapping[str, obje
 def _given(
     streams: int | None, control: str | None, buffer_bytes: int | None, pacing_bps: int | None
 ) -> list[Given]:
-    """The choices of the plan that the caller made, in the order in which the plan tells them."""
+    """The choices of the plan that the caller made, in the order in which the plan tells them.
+
+    Raises HowdahError for one that is out of its range, which needs no far host to tell.
+    """
     given = []
     if streams is not None:
+        if not 1 <= streams <= STREAMS_MAX:
+            raise HowdahError(
+                f"--streams {streams} is not from 1 to {STREAMS_MAX}; leave it out for the plan's"
+            )
         given.append(Given("streams", streams, "--streams", f"Streams: {streams}"))
     if control is not None:
         given.append(Given("congestion_control", control, "--cc", f"Congestion control {control}"))
     if buffer_bytes is not None:
+        if not BUFFER_BYTES_MIN <= buffer_bytes <= BUFFER_BYTES_MAX:
+            least, most = format_bytes(BUFFER_BYTES_MIN), format_bytes(BUFFER_BYTES_MAX)
+            raise HowdahError(
+                f"--buffer {format_bytes(buffer_bytes)}: a kernel takes {least} to {most}; "
+                "leave it out for autotuning"
+            )
         words = f"Buffers of {format_bytes(buffer_bytes)}"
         given.append(Given("buffer_bytes", buffer_bytes, "--buffer", words))
     if pacing_bps is not None:
+        if pacing_bps < PACING_BPS_MIN:
+            least = format_rate(PACING_BPS_MIN)
+            raise HowdahError(
+                f"--pace {format_rate(pacing_bps)} is below {least}; give for example --pace 100Mbit"
+            )
         words = f"At most {format_rate(pacing_bps)} a stream"
         given.append(Given("pacing_bps", pacing_bps, "--pace", words))
     return given

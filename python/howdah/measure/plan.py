@@ -41,9 +41,7 @@ from howdah.archive.columns import link_in_words
 from howdah.lab import labfile
 from howdah.tomlfile import Duration, Rate, Several, Size
 from howdah.values.link import LinkSpec
-from howdah.values.plan import BUFFER_BYTES_MAX, STREAMS_MAX
-
-BUFFER_BYTES_MIN = 4096
+from howdah.values.plan import BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, STREAMS_MAX
 
 
 class SweepCell(msgspec.Struct, frozen=True, order=True):
@@ -133,10 +131,10 @@ class SweepPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _exact(size_bytes: int) -> str:
-    """A size in the largest decimal unit that is exact, so that two sizes never look alike."""
-    for power, unit in ((9, "GB"), (6, "MB"), (3, "kB")):
-        if size_bytes % 10**power == 0:
-            return f"{size_bytes // 10**power}{unit}"
+    """A size in the largest unit in which it is whole, so that two sizes never look alike."""
+    for unit_bytes, unit in ((10**9, "GB"), (10**6, "MB"), (2**30, "GiB"), (2**20, "MiB"), (10**3, "kB")):
+        if size_bytes % unit_bytes == 0:
+            return f"{size_bytes // unit_bytes}{unit}"
     return f"{size_bytes}B"
 
 

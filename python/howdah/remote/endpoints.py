@@ -1,7 +1,8 @@
 """The ends that ``howdah cp SRC… DST`` names: which one is remote, and the paths as raw bytes.
 
 The grammar is scp's: ``[user@]host:path``, a colon before the first slash makes it remote, and
-``./a:b`` or ``:a`` stays local. IPv6 literals stand in brackets: ``[2001:db8::1]:path``.
+``./a:b`` stays local. IPv6 literals stand in brackets: ``[2001:db8::1]:path``. A URL, a module of rsync and
+an IPv6 address without brackets are refused: ssh would look for a host of that name.
 
 Imported before everything else when a copy starts, so only from modules the interpreter has anyway.
 """
@@ -13,6 +14,7 @@ from howdah import HowdahError
 from howdah.text import printable
 
 _LOCAL_HINT = "write a local name with a colon as ./NAME"
+_SCHEMES = ("ssh", "scp", "sftp", "rsync", "ftp", "gsiftp", "http", "https", "file")
 
 Endpoint = namedtuple("Endpoint", ["host", "path"])
 Endpoint.__doc__ = "``host``: what ssh is given, or None for this host; ``path``: raw bytes."
@@ -38,10 +40,20 @@ def parse(argument: str) -> Endpoint:
                 f"the address in {_shown(argument)} is not closed by ]: before the path; "
                 f"write [ADDRESS]:PATH, or {_LOCAL_HINT}"
             )
-    host, colon, _ = head.partition(":")
-    if not colon or not host:
+    host, colon, after = head.partition(":")
+    if not colon:
         return Endpoint(None, os.fsencode(argument))
-    return Endpoint(_host(host, argument), _remote_path(argument[len(host) + 1 :], argument))
+    path = argument[len(host) + 1 :]
+    if ":" in after:
+        _refuse_address(head, argument)
+    if after.startswith(":") and "[" not in host:
+        raise HowdahError(
+            f"{_shown(argument)} names a module of an rsync daemon, which only rsync talks to; "
+            "write host:path, which goes over ssh"
+        )
+    if path.startswith("//") and host in _SCHEMES:
+        raise HowdahError(f"{_shown(argument)} is a URL; write {_without_scheme(path)}")
+    return Endpoint(_host(host, argument), _remote_path(path, argument))
 
 
 def route(arguments: list[str], *, memory: bool) -> Route:
@@ -78,6 +90,33 @@ def _memory_route(arguments: list[str]) -> Route:
             "memory to memory takes the far host and no files; write: howdah cp --memory 10GiB HOST:"
         )
     return Route("push", ends[0].host, [], b"", False)
+
+
+def _refuse_address(head: str, argument: str) -> None:
+    """Raises HowdahError where an IPv6 address stands without brackets."""
+    import socket  # noqa: PLC0415, of all names only these need it
+
+    user, at, whole = head.rpartition("@")
+    for literal in (whole, whole.rpartition(":")[0]):
+        address, _, zone = literal.partition("%")
+        try:
+            socket.inet_pton(socket.AF_INET6, f"{address}:" if ":" in zone else address)
+        except (OSError, ValueError):
+            continue
+        path = argument[len(user + at + literal) + 1 :] or "PATH"
+        raise HowdahError(
+            f"{_shown(argument)}: an IPv6 address stands in brackets; "
+            f"write {_shown(f'{user}{at}[{literal}]:{path}')}, or {_LOCAL_HINT}"
+        )
+
+
+def _without_scheme(url: str) -> str:
+    """What to write in place of a URL without its scheme, ``//user@host:22/path``."""
+    host, _, path = url.removeprefix("//").partition("/")
+    name, _, port = host.rpartition(":")
+    if name and port.isdecimal():
+        return f"{_shown(f'{name}:/{path}')}, and give the port with -e 'ssh -p {port}'"
+    return _shown(f"{host}:/{path}")
 
 
 def _host(host: str, argument: str) -> str:

@@ -8,8 +8,8 @@ off), or where the site forbids it. The socket lies in a folder only this user c
 ssh's own for the host, port, user and way (%C), and the network namespace, so that another lab's far
 host is never met. After Ctrl-C or a signal the kept connection is told to end with its last session.
 ``HOWDAH_SSH_KEEP_S=0`` keeps none.
-``HOWDAH_SSH="ssh -F FILE"`` replaces the ssh command; then none is kept either, for ssh could not tell
-two such commands apart.
+``HOWDAH_SSH="ssh -F FILE"`` replaces the ssh command, and so does ``howdah cp -e``; then none is kept
+either, for ssh could not tell two such commands apart. It can where they name a port or a user alone.
 
 Imported before everything else when a copy starts: nothing here may import what is slow to load.
 """
@@ -108,13 +108,12 @@ class Login:
     def __init__(self, host: str) -> None:
         """Asks ssh what it would do. Raises HowdahError for a far end that the policy does not allow."""
         self.host = host
-        given = os.environ.get("HOWDAH_SSH", "").split()
-        self.ssh = given or ["ssh"]
+        self.ssh = _words(os.environ.get("HOWDAH_SSH", "")) or ["ssh"]
         self.config = _effective_config(self.ssh, host)
         # The name in the command line may be an alias for any host.
         policy.in_force().check_far_end(self.config.get("hostname", host.rpartition("@")[2]))
         self.data_address = _direct_address(self.config)
-        self.sockets = None if given else _sockets(self.config)
+        self.sockets = _sockets(self.config) if _is_told_apart(self.ssh) else None
         """The beginning of the names of sockets that logins and far ends are kept behind; None: none is."""
         self.control = f"{self.sockets}-%C" if self.sockets else None
 
@@ -310,12 +309,33 @@ def _effective_config(ssh: list[str], host: str) -> dict[str, str]:
     try:
         os.write(asked, _ASKED.encode())
         # An ssh that was given by the user has a configuration of its own, and nothing is kept for it.
-        through = ["-F", "/dev/stdin"] if ssh == ["ssh"] else []
+        through = ["-F", "/dev/stdin"] if _is_told_apart(ssh) else []
         text = _output([*ssh, *through, "-G", "--", host], stdin=os.dup(asked))
     finally:
         os.close(asked)
     lines = text.decode(errors="surrogateescape").splitlines()
     return {key.lower(): value for key, _, value in (line.partition(" ") for line in lines)}
+
+
+def _words(command: str) -> list[str]:
+    """The words of a command, as a shell takes them. Raises HowdahError for a quote without its end."""
+    if not {"'", '"', "\\"} & {*command}:
+        return command.split()
+    import shlex  # noqa: PLC0415, slow to load, and hardly ever needed
+
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise HowdahError(
+            f"the ssh command {printable(command)} is none: {error}; check its quotes"
+        ) from None
+
+
+def _is_told_apart(ssh: list[str]) -> bool:
+    """Whether all that the command says is in the name of the socket of a login: the port and the user."""
+    program, *options = ssh
+    says = options[::2]
+    return program == "ssh" and len(options) % 2 == 0 and all(each in {"-p", "-l"} for each in says)
 
 
 def _direct_address(config: dict[str, str]) -> str | None:

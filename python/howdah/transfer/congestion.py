@@ -68,14 +68,13 @@ def _with(plan: Plan, evidence: Evidence) -> Plan:
 def _ready(asked: str, name: str, sender: Sender, *, dry_run: bool) -> tuple[str, Evidence]:
     """The sender's name for the control, and evidence of where that comes from."""
     choice = choose(name, sender.limits.congestion_controls_available)
+    _check_target(asked, choice, sender)
     if choice.source == "missing":
         source = _bring(asked, name, choice, sender, dry_run=dry_run)
     elif choice.control not in sender.limits.congestion_controls_usable:
         raise _unusable(asked, sender)
     else:
         source = f"howdah's program, loaded on {sender}" if choice.source == "howdah" else "the kernel's own"
-    if choice.control.removeprefix("hd_") == "hold" and sender.host is None and not dry_run:
-        source += _held(sender)
     return choice.control, Evidence(name=f"{name} on {sender}", value=choice.control, source=source)
 
 
@@ -104,8 +103,17 @@ def _unusable(asked: str, sender: Sender) -> HowdahError:
     )
 
 
-def _held(sender: Sender) -> str:
-    """A warning, in words, that hold has no target; only root may see whether it has one."""
-    if not sender.limits.privileged or programs.default_target() is not None:
-        return ""
-    return "; it has no default target and is an ordinary control without: howdah cc set hold --rate RATE"
+def _check_target(asked: str, choice: ResolvedControl, sender: Sender) -> None:
+    """Raises HowdahError where hold has nothing to hold; only root may see whether it has."""
+    if (
+        choice.control.removeprefix("hd_") != "hold"
+        or sender.host is not None
+        or not sender.limits.privileged
+    ):
+        return
+    load = "howdah cc load hold; " if choice.source == "missing" else ""
+    if load or programs.default_target() is None:
+        raise HowdahError(
+            f"{asked}: hold has no target, and without one it is an ordinary control; "
+            f"give it one: {load}howdah cc set hold --rate 1Gbit"
+        )

@@ -98,6 +98,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     moving_s: float | None = None
     """First byte of payload until the last verified one."""
     encrypted: bool
+    target: str | None = None
+    """The path at the receiver at which the only source landed; of several, that of the folder. Null where
+    no files were copied, and in records of before."""
     connections_replaced: int = 0
     """The data streams' connections that broke, and that others replaced."""
     outages: int = 0

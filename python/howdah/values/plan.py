@@ -23,6 +23,11 @@ STREAMS_MAX = 128
 BUFFER_BYTES_MAX = 2**30 - 1
 """The kernel doubles SO_SNDBUF and SO_RCVBUF into a signed 32-bit number (net/core/sock.c)."""
 
+BUFFER_BYTES_MIN = 4096
+
+PACING_BPS_MIN = 8_000
+"""The least that a user may have a stream send: at it a full packet takes 1.5 s."""
+
 BLOCK_BYTES_MIN = 256 * 1024
 BLOCK_BYTES_MAX = 64 * 1024 * 1024
 """The largest block that the wire protocol takes (crates/wire, limits.rs)."""

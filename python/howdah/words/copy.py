@@ -1,6 +1,7 @@
 """A finished transfer in a few lines."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,8 +21,12 @@ def summary(record: Record, file: Path | None) -> str:
     if record.outcome is None or record.plan is None:
         return ""
     if record.outcome.dry_run_plan is not None:
-        return "\n".join([record.plan.in_words(), "", *_would(record.outcome)])
-    lines = [*_moved(record.outcome), *_plan_in_use(record, comparison(record)), *_changes(record)]
+        return "\n".join([record.plan.in_words(), "", *_would(record.outcome, _target(record))])
+    lines = [
+        *_moved(record.outcome, _target(record)),
+        *_plan_in_use(record, comparison(record)),
+        *_changes(record),
+    ]
     lines += _shared(record.share)
     if record.verification is not None:
         # Other copies do not load what checks files.
@@ -36,7 +41,26 @@ def summary(record: Record, file: Path | None) -> str:
     return "\n".join(lines)
 
 
-def _moved(outcome: Outcome) -> list[str]:
+def slash_note(names: Sequence[str], outcome: Outcome) -> str | None:
+    """A line for people who know ``run42/`` from rsync, where that would have gone elsewhere."""
+    if len(names) != 2 or outcome.target is None or names[1].endswith(outcome.target):
+        return None
+    source = names[0].rstrip("/")
+    name = source.rpartition("/")[2].rpartition(":")[2]
+    if source == names[0] or outcome.target.rpartition("/")[2] != name or not name.strip("."):
+        return None
+    return f"{names[0]} is the folder itself, with or without the slash; what is in it is {source}/."
+
+
+def _target(record: Record) -> str | None:
+    """``dtn2:archive/run42``: where it went."""
+    outcome = record.outcome
+    if outcome is None or outcome.target is None:
+        return None
+    return f"{record.host}:{outcome.target}" if outcome.direction == "push" else outcome.target
+
+
+def _moved(outcome: Outcome, target: str | None) -> list[str]:
     lines = []
     if outcome.goodput_bps is None:
         lines.append(f"Nothing to move, in {format_duration(outcome.elapsed_s)}")
@@ -54,7 +78,7 @@ def _moved(outcome: Outcome) -> list[str]:
             f"{outcome.files_skipped:,} skipped, there already ({format_bytes(outcome.bytes_skipped)})"
         )
     if parts:
-        lines.append(", ".join(parts))
+        lines.append(", ".join(parts) + (f", to {target}" if target else ""))
     if outcome.bytes_resumed:
         resumed = format_bytes(outcome.bytes_resumed)
         lines.append(f"resumed: {resumed} were there from an interrupted copy, compared and not sent again")
@@ -122,8 +146,8 @@ def _shared(share: Shared | None) -> list[str]:
     return [f"Share: that of {share.flow} of {share.policy}, {rates}{sent}{waited}"]
 
 
-def _would(outcome: Outcome) -> list[str]:
-    actions = outcome.dry_run_plan or []
+def _would(outcome: Outcome, target: str | None) -> list[str]:
+    actions = sorted(outcome.dry_run_plan or [], key=lambda action: action.path)
     beyond = outcome.dry_run_beyond or FilesBeyond(copy=0, copy_bytes=0, skip=0)
     lines = [
         f"{action.action:4}  {format_bytes(action.size):>9}  {printable(action.path)}" for action in actions
@@ -133,7 +157,10 @@ def _would(outcome: Outcome) -> list[str]:
     if beyond.copy + beyond.skip:
         lines.append(f"… and {count(beyond.copy + beyond.skip, 'file')} more, not listed")
     files, size = len(copied) + beyond.copy, sum(copied) + beyond.copy_bytes
-    return [*lines, f"Would copy {count(files, 'file')}, {format_bytes(size)}; skip {skip:,}."]
+    parts = [f"Would copy {count(files, 'file')}", format_bytes(size)]
+    parts += [count(outcome.links, "link")] if outcome.links else []
+    where = f", to {target}" if target else ""
+    return [*lines, f"{', '.join(parts)}{where}; skip {skip:,}."]
 
 
 def line(record: Record) -> str:
@@ -177,7 +204,8 @@ def details(record: Record, archive: Path) -> str:
 
         lines += ["", in_words(record.probe, record.host or record.probe.address)]
     if record.outcome is not None:
-        lines += ["", *_moved(record.outcome), *_plan_in_use(record, compared), *_changes(record)]
+        lines += ["", *_moved(record.outcome, _target(record))]
+        lines += [*_plan_in_use(record, compared), *_changes(record)]
         lines += _shared(record.share)
         lines += _warnings(record.outcome)
         lines += [f"left out: {why}" for why in record.outcome.left_out]

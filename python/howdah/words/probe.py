@@ -124,6 +124,8 @@ def others(found: Others) -> str:
     if found.background is None or found.probability is None:
         return f"cannot tell: {found.why}"
     likely = sorted(found.classes.items(), key=lambda item: -item[1])
+    if found.new and likely[0][0] == "nobody":
+        return f"{_class(*likely[0])}, on a path unlike those that the model knows"
     if found.new:
         return f"none of the known classes; nearest to it is {_class(*likely[0])}"
     if found.probability >= LEAST_NAMED:

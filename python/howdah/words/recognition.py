@@ -15,9 +15,12 @@ _PROTOCOLS = {"runs": "runs not seen", "paths": "paths not seen", "random": "ran
 def heard(found: Sequence[Recognition]) -> Iterator[str]:
     """A line a window: since when, who, and how sure."""
     for each in found:
-        new = "nothing seen in training; nearest: " if each.new else ""
         when = f"{each.start_s - found[0].start_s:8.1f} s"
-        who = f"{new}{each.background} ({each.probability:.2f})"
+        who = f"{each.background} ({each.probability:.2f})"
+        if each.new and each.background == "nobody":
+            who += ", on a path unlike those of the training,"
+        elif each.new:
+            who = f"nothing seen in training; nearest: {who}"
         yield f"  {when}  {who} after {each.heard_s:g} s; any bbr {each.bbr:.2f}"
 
 

@@ -28,6 +28,20 @@ impl Naming {
         }
     }
 
+    /// Where a job's only source lands, or the folder that several land in, as a path of the receiver.
+    pub fn target(job: &Job, into_folder: bool) -> Vec<u8> {
+        let folder = job.destination.as_slice();
+        match job.sources.as_slice() {
+            [source] if into_folder => match (base_name(source), folder) {
+                (Ok(BaseName::Named(name)), b"" | b"." | b"./") => name,
+                (Ok(BaseName::Named(name)), [.., b'/']) => [folder, &name].concat(),
+                (Ok(BaseName::Named(name)), _) => [folder, b"/", &name].concat(),
+                _ => folder.to_vec(),
+            },
+            _ => folder.to_vec(),
+        }
+    }
+
     /// The name of one.
     pub fn name(&self, source: u16, path: &TreePath) -> Vec<u8> {
         let prefix = self

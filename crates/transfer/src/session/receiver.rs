@@ -183,6 +183,13 @@ impl Run<'_> {
         let listed = std::mem::take(&mut self.listed);
         sum.take_away(&self.receiving.given_up());
         sum.files += self.receiving.resumed().files;
+        if self.context.job.dry_run
+            && let Some(peer) = &self.peer
+        {
+            // Folders and links are not offered, so only the sender knows them.
+            sum.folders = peer.totals.folders;
+            sum.links = peer.totals.links;
+        }
         Ok(Received {
             totals: sum,
             streams,

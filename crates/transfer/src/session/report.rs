@@ -389,6 +389,7 @@ struct OutcomeJson<'a> {
     setup_s: Option<f64>,
     moving_s: Option<f64>,
     encrypted: bool,
+    target: Option<String>,
     connections_replaced: u64,
     outages: u64,
     outage_s: f64,
@@ -439,6 +440,10 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         setup_s: first.map(|&first| since_start(first)),
         moving_s: first.map(|&first| account.verified.duration_since(first).as_secs_f64()),
         encrypted: job.encrypt,
+        target: job
+            .memory
+            .is_none()
+            .then(|| printable(&Naming::target(job, notes.into_folder))),
         connections_replaced: notes.replaced,
         outages: notes.ridden.outages,
         outage_s: notes.ridden.all.as_secs_f64(),

@@ -206,6 +206,7 @@ impl Run<'_> {
         }
         self.sending.let_all_go(self.context)?;
         self.context.compare_digests(&peer)?;
+        sum.add(&self.sending.queue.passed());
         if self.context.job.direction == Direction::Pull {
             let peak_memory_bytes = mark.peak_growth_bytes();
             let account = Finished {

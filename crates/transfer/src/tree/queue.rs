@@ -166,6 +166,8 @@ struct State {
     scanned: Scanned,
     skipped: Scanned,
     listed: Listing,
+    /// Dry run: the folders and links that the scan has found.
+    passed: Totals,
 }
 
 impl Queue {
@@ -190,6 +192,7 @@ impl Queue {
             scanned: Scanned::default(),
             skipped: Scanned::default(),
             listed: Listing::default(),
+            passed: Totals::default(),
         };
         Self {
             state: Mutex::new(state),
@@ -233,7 +236,8 @@ impl Queue {
         match (state.mode, &entry.kind) {
             (Mode::Fresh, _) => state.make_ready(entry, Vec::new()),
             (_, Kind::File { .. }) => state.pending.push_back(entry),
-            _ if self.dry_run => {}
+            (_, Kind::Folder(_)) if self.dry_run => state.passed.folders += 1,
+            (_, Kind::Link { .. }) if self.dry_run => state.passed.links += 1,
             _ => state.make_ready(entry, Vec::new()),
         }
         self.changed.notify_one();
@@ -393,6 +397,11 @@ impl Queue {
     /// Dry run: each file with whether it would be sent.
     pub fn take_listed(&self) -> Listing {
         std::mem::take(&mut lock(&self.state).listed)
+    }
+
+    /// Dry run: the folders and links that it would make.
+    pub fn passed(&self) -> Totals {
+        lock(&self.state).passed
     }
 
     /// The next block for a stream if there is one now.

@@ -1,0 +1,258 @@
+"""What options of rsync and scp mean to ``howdah cp``: as people have them in their fingers.
+
+``ROWS`` is the one table: a line is read by it, ``howdah help rsync`` prints it, and docs/rsync.md shows it.
+An option is the same here, or done anyway, or done but for something that a note says; or it is refused with
+a line that says what to write, because its effect would be missing. ssh waits for this, so nothing is loaded.
+"""
+
+import os
+
+from howdah.cli.table import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from howdah.cli.table import Option
+
+SAME, ANYWAY, NOTED, REFUSED = "the same", "done anyway", "with a note", "refused"
+
+SEE = "howdah help rsync"
+"""Where the table is."""
+
+
+class Spelling:
+    """An option of rsync or scp."""
+
+    def __init__(self, names: str, means: str, text: str) -> None:
+        words = names.replace(",", "").split()
+        self.flags = tuple(word for word in words if word.startswith("-"))
+        self.names = names
+        self.takes = words[-1].isupper() and not words[-1].startswith("-")
+        """Whether it has a value."""
+        self.means = means
+        """One of the four above."""
+        self.text = text
+        """What is done here, or what to write."""
+
+
+_OWNERS = "owners and groups are not kept; on the far host: chown -R"
+_LATER = "not built yet"
+_LINKS = f"{_LATER}; links are copied as links"
+
+ROWS = (
+    Spelling("-n, --dry-run", SAME, "prints the plan and what would be copied"),
+    Spelling("-e, --rsh COMMAND", SAME, "the ssh to use with its options, as 'ssh -p 2222 -J jump'"),
+    Spelling("-q, --quiet", SAME, "prints no progress and no summary"),
+    Spelling("-r, --recursive", ANYWAY, "folders are copied with all that is in them"),
+    Spelling("-l, --links", ANYWAY, "links are copied as links"),
+    Spelling("-p, --perms", ANYWAY, "modes are kept, but for set-user-ID and set-group-ID; scp's -p too"),
+    Spelling("-E, --executability", ANYWAY, "modes are kept"),
+    Spelling("-t, --times", ANYWAY, "times of modification are kept"),
+    Spelling("-v, --verbose", ANYWAY, "the display says what is done, and the summary what was"),
+    Spelling("--progress", ANYWAY, "progress is shown on a terminal"),
+    Spelling("--info FLAGS", ANYWAY, "progress is shown on a terminal"),
+    Spelling("--stats", ANYWAY, "the summary has them, and howdah archive show last all of them"),
+    Spelling("--human-readable", ANYWAY, "so it is; -h alone is help, and in -avh it means this"),
+    Spelling("--partial", ANYWAY, "the same command goes on inside of files"),
+    Spelling(
+        "--append-verify", ANYWAY, "the same command goes on inside of files, and compares what is there"
+    ),
+    Spelling("-W, --whole-file", ANYWAY, "files that differ are sent whole"),
+    Spelling("--fsync", ANYWAY, "all is on stable storage at the end"),
+    Spelling("-s, --secluded-args", ANYWAY, "no shell sees the names"),
+    Spelling("--protect-args", ANYWAY, "no shell sees the names"),
+    Spelling("--no-owner", ANYWAY, "owners are not kept"),
+    Spelling("--no-group", ANYWAY, "groups are not kept"),
+    Spelling("--no-o, --no-g", ANYWAY, "owners and groups are not kept"),
+    Spelling("--no-D, --no-devices, --no-specials", ANYWAY, "devices and FIFOs are left out"),
+    Spelling("-P", ANYWAY, "--partial --progress; -P 2222 is the port, as in scp"),
+    Spelling(
+        "-a, --archive", NOTED, "owners, groups and devices are not kept; all else of it is done anyway"
+    ),
+    Spelling("-z, --compress", NOTED, "nothing is compressed"),
+    Spelling("--compress-level NUMBER", NOTED, "nothing is compressed"),
+    Spelling(
+        "--partial-dir FOLDER",
+        NOTED,
+        "what has arrived of a file lies beside its target, as .NAME.howdah-part",
+    ),
+    Spelling("--delete", REFUSED, f"{_LATER}; nothing is removed at the target"),
+    Spelling(
+        "--delete-before, --delete-during, --del, --delete-delay, --delete-after",
+        REFUSED,
+        f"{_LATER}; nothing is removed at the target",
+    ),
+    Spelling(
+        "--delete-excluded, --max-delete NUMBER", REFUSED, f"{_LATER}; nothing is removed at the target"
+    ),
+    Spelling("--files-from FILE", REFUSED, f"{_LATER}; name the files, as with xargs"),
+    Spelling("-0, --from0", REFUSED, f"--files-from is {_LATER}"),
+    Spelling(
+        "-c, --checksum",
+        REFUSED,
+        f"{_LATER}; what is there is told by size and time; compare contents with: howdah verify; "
+        "scp's -c CIPHER is: -e 'ssh -c CIPHER'",
+    ),
+    Spelling("-u, --update", REFUSED, f"{_LATER}; a file of another size or time is replaced"),
+    Spelling("--size-only, --ignore-times, -I", REFUSED, f"{_LATER}; what is there is told by size and time"),
+    Spelling("--existing, --ignore-existing", REFUSED, f"{_LATER}; what is there is told by size and time"),
+    Spelling("--modify-window SECONDS", REFUSED, f"{_LATER}; what is there is told by size and time"),
+    Spelling("--min-size SIZE", REFUSED, f"{_LATER}; name the files, as with find"),
+    Spelling("--max-size SIZE", REFUSED, f"{_LATER}; name the files, as with find"),
+    Spelling("-x, --one-file-system", REFUSED, f"{_LATER}; name the folders of one file system"),
+    Spelling("-L, --copy-links", REFUSED, _LINKS),
+    Spelling("-k, --copy-dirlinks", REFUSED, _LINKS),
+    Spelling("--copy-unsafe-links, --safe-links", REFUSED, _LINKS),
+    Spelling(
+        "-K, --keep-dirlinks", REFUSED, "nothing is written through a link at the target; name the folder"
+    ),
+    Spelling("-R, --relative", REFUSED, f"{_LATER}; copy into the folder itself: howdah cp a/b far:a/"),
+    Spelling(
+        "--mkpath", REFUSED, "one folder is made where its name ends in /; more on the far host: mkdir -p"
+    ),
+    Spelling("-H, --hard-links", REFUSED, f"{_LATER}; a second hard link arrives as a file of its own"),
+    Spelling("-A, --acls", REFUSED, f"{_LATER}; access lists are not kept"),
+    Spelling("-X, --xattrs", REFUSED, f"{_LATER}; extended attributes are not kept"),
+    Spelling("-S, --sparse", REFUSED, f"{_LATER}; holes arrive as zeros"),
+    Spelling("-o, --owner", REFUSED, f"{_OWNERS}; scp's -o OPTION is: -e 'ssh -o OPTION'"),
+    Spelling("-g, --group", REFUSED, _OWNERS),
+    Spelling("--numeric-ids", REFUSED, _OWNERS),
+    Spelling("--chown USER:GROUP", REFUSED, _OWNERS),
+    Spelling("--chmod MODES", REFUSED, "modes are kept as they are; on the far host: chmod -R"),
+    Spelling("-D, --devices, --specials", REFUSED, "devices and FIFOs are left out, with a warning"),
+    Spelling("--no-perms, --no-p", REFUSED, f"{_LATER}; modes are kept"),
+    Spelling("--no-times, --no-t", REFUSED, f"{_LATER}; what is there is told by size and time"),
+    Spelling("-O, --omit-dir-times", REFUSED, f"{_LATER}; times of folders are kept"),
+    Spelling("-U, --atimes, --crtimes", REFUSED, "only times of modification are kept"),
+    Spelling("--inplace", REFUSED, "a file gets its name when it is whole; one that was cut goes on anyway"),
+    Spelling("--append", REFUSED, "a file gets its name when it is whole; one that was cut goes on anyway"),
+    Spelling("--no-whole-file", REFUSED, "files that differ are sent whole"),
+    Spelling(
+        "--remove-source-files", REFUSED, "nothing is removed; when the copy is done: howdah verify, then rm"
+    ),
+    Spelling("-b, --backup", REFUSED, "files that differ are replaced; copy into a new folder to keep them"),
+    Spelling("--backup-dir FOLDER, --suffix TEXT", REFUSED, "files that differ are replaced"),
+    Spelling("--link-dest FOLDER", REFUSED, f"{_LATER}; only the target itself is looked at"),
+    Spelling("--compare-dest FOLDER", REFUSED, f"{_LATER}; only the target itself is looked at"),
+    Spelling("-T, --temp-dir FOLDER", REFUSED, "what has arrived of a file lies beside its target"),
+    Spelling("-i, --itemize-changes", REFUSED, "use --dry-run; scp's -i KEY is: -e 'ssh -i KEY'"),
+    Spelling("--out-format TEXT", REFUSED, "use --dry-run, or --manifest FILE for a list of what was moved"),
+    Spelling("--log-file FILE", REFUSED, "the record of a copy is kept: howdah archive show last"),
+    Spelling(
+        "--bwlimit RATE", REFUSED, "--pace RATE bounds each stream; for 8 Mb/s: --streams 1 --pace 8Mbit"
+    ),
+    Spelling("--timeout SECONDS", REFUSED, "use --patience, as --patience 60s"),
+    Spelling("--contimeout SECONDS", REFUSED, "use -e 'ssh -o ConnectTimeout=SECONDS'"),
+    Spelling("--rsync-path PROGRAM", REFUSED, "use --far-howdah PATH"),
+    Spelling("--port PORT", REFUSED, "that of an rsync daemon; the port of ssh is: -e 'ssh -p PORT'"),
+    Spelling("--password-file FILE", REFUSED, "ssh logs in; use a key"),
+    Spelling("-4, --ipv4", REFUSED, "set AddressFamily inet for the host in ~/.ssh/config"),
+    Spelling("-6, --ipv6", REFUSED, "set AddressFamily inet6 for the host in ~/.ssh/config"),
+    Spelling("-C, --cvs-exclude", REFUSED, f"{_LATER}; scp's -C has no like, nothing is compressed"),
+    Spelling("-J, --omit-link-times", REFUSED, "times of links are kept; scp's -J HOST is: -e 'ssh -J HOST'"),
+    Spelling("-3", REFUSED, "scp's way through this host; copy from each host in a command of its own"),
+)
+
+
+def known() -> "dict[str, Spelling]":
+    """The rows by flag."""
+    return {flag: row for row in ROWS for flag in row.flags}
+
+
+def ours(words: "Sequence[str]", options: "Mapping[str, Option]") -> "tuple[list[str], list[str]]":
+    """A line with its options of rsync and scp as ``howdah cp`` has them, and notes on what they will not do.
+
+    ``options`` are those of the command, by flag; what is one of them, or of neither, is left as it is.
+    Raises UsageError for options that are refused.
+    """
+    reading = _Reading(words, options)
+    while reading.left:
+        reading.take_word(reading.left.pop())
+    if reading.refused:
+        raise UsageError("; ".join(reading.refused), see=SEE)
+    return reading.words, reading.notes
+
+
+class _Reading:
+    """A line while it is read."""
+
+    def __init__(self, words: "Sequence[str]", options: "Mapping[str, Option]") -> None:
+        self.left = [*reversed(words)]
+        """What is not read yet, the next word last."""
+        self.options = options
+        self.rows = known()
+        self.words: list[str] = []
+        self.notes: list[str] = []
+        self.refused: list[str] = []
+
+    def take_word(self, word: str) -> None:
+        """Takes a word, and its value where that is the next one."""
+        flag, equals, value = word.partition("=")
+        if word == "--":
+            self.words += [word, *reversed(self.left)]
+            self.left.clear()
+        elif word.startswith("-") and not word.startswith("--") and word not in {"-", "-h"}:
+            self._take_letters(word[1:])
+        elif word.startswith("--") and flag not in self.options and flag in self.rows:
+            self._take(self.rows[flag], flag, value if equals else None)
+        else:
+            self._leave(word, self.options.get(flag), has_value=bool(equals))
+
+    def _take_letters(self, letters: str) -> None:
+        """Takes ``-avhP`` apart. The ``h`` in it is rsync's, that numbers are for people to read."""
+        alone = len(letters) == 1
+        while letters:
+            flag, letters = f"-{letters[0]}", letters[1:]
+            option = self.options.get(flag)
+            if flag == "-h" and not alone:
+                continue
+            if option is not None and option.metavar is not None:
+                self._leave(f"{flag}{letters}", option, has_value=bool(letters))
+                return
+            if option is not None or flag not in self.rows:
+                self.words.append(flag)
+            elif flag in _NUMBERED and (number := self._number(letters)):
+                _NUMBERED[flag](self, number)
+                return
+            elif self.rows[flag].takes:
+                self._take(self.rows[flag], flag, letters or None)
+                return
+            else:
+                self._take(self.rows[flag], flag, None)
+
+    def _leave(self, word: str, option: "Option | None", *, has_value: bool) -> None:
+        """Leaves a word as it is; the value that follows it too, whatever it looks like."""
+        self.words.append(word)
+        if option is not None and option.metavar is not None and not has_value and self.left:
+            self.words.append(self.left.pop())
+
+    def _take(self, row: Spelling, flag: str, value: str | None) -> None:
+        """Takes an option of rsync, with its value."""
+        if row.takes and value is None and self.left:
+            self.left.pop()
+        if row.means == NOTED and f"{flag}: {row.text}" not in self.notes:
+            self.notes.append(f"{flag}: {row.text}")
+        if row.means == REFUSED:
+            self.refused.append(f"{flag}: {row.text}")
+
+    def _number(self, letters: str) -> str | None:
+        """The number that scp's option has here. A word that is the name of a file is none."""
+        if letters:
+            return letters if letters.isdecimal() else None
+        word = self.left[-1] if self.left else ""
+        return self.left.pop() if word.isdecimal() and not os.path.lexists(word) else None
+
+    def port(self, number: str) -> None:
+        """Takes scp's ``-P 2222``."""
+        if "-e" in self.words or "--rsh" in self.words:
+            self.refused.append(f"-P {number}: give the port in -e too, as -e 'ssh -p {number}'")
+        self.words += ["--rsh", f"ssh -p {number}"]
+
+    def limit(self, number: str) -> None:
+        """Refuses scp's ``-l 1000``."""
+        self.refused.append(f"-l {number}: use --streams 1 --pace {number}kbit")
+
+
+_NUMBERED = {"-P": _Reading.port, "-l": _Reading.limit}
+"""Letters of rsync that have a number behind them in scp."""
