@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable
 
 from howdah import HowdahError
-from howdah.interrupt import Interrupted
+from howdah.interrupt import Interrupted, disregard
 from howdah.text import printable
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """Runs ``command`` and returns the exit code, whatever it raises."""
+    """Runs ``command`` and returns the exit code, whatever it raises. Signals change nothing after that."""
     try:
         return command()
     except HowdahError as error:
@@ -34,4 +34,6 @@ def guarded(command: Callable[[], int]) -> int:
             "run it again with HOWDAH_DEBUG=1 and report what it prints",
             file=sys.stderr,
         )
+    finally:
+        disregard()
     return 1

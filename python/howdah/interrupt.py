@@ -77,6 +77,14 @@ def install() -> None:
             signal.signal(number, _raise)
 
 
+def disregard() -> None:
+    """Blocks these signals for good: all is done, and an exit code that is known already says how.
+
+    Python ends for some milliseconds after that, most of them without handlers.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+
+
 class Held:
     """Defers signals while it is entered, so that whatever is begun inside is known to whoever ends it."""
 

@@ -81,6 +81,21 @@ def test_ctrl_c_while_ssh_starts_is_told_in_one_line(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "howdah: interrupted by SIGINT\n")
 
 
+def test_ctrl_c_after_a_command_has_ended_changes_nothing() -> None:
+    code = (
+        "import os, signal, sys\n"
+        "class Last:\n"
+        "    def __del__(self, kill=os.kill, mine=os.getpid(), number=signal.SIGINT): kill(mine, number)\n"
+        "sys.modules['last'] = Last()\n"
+        "sys.argv = ['howdah', '--version']\n"
+        "from howdah.__main__ import main\n"
+        "main()"
+    )
+    argv = [sys.executable, "-c", code]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_ctrl_c_before_a_command_has_handlers_is_told_in_one_line() -> None:
     code = (
         "import os, signal, sys, howdah.guarded\n"
