@@ -101,6 +101,29 @@ def test_where_it_lands_is_where_cp_r_would_put_it(cp: Copier, source: Path, tmp
     assert set(tree(tmp_path / "made")) == {b"big", b"none"}
 
 
+def test_the_options_of_rsync_are_taken_and_a_slash_is_explained(
+    cp: Copier, source: Path, tmp_path: Path
+) -> None:
+    there = tmp_path / "there"
+    there.mkdir()
+    files = sum(node[0] == "file" for node in tree(source).values())
+    dry = cp("-avn", f"{source}/", f"far:{there}")
+    listed = [line.split(maxsplit=3)[-1] for line in dry.stdout.splitlines() if line.startswith("copy ")]
+    assert len(listed) == files
+    plain = [name for name in listed if "\\" not in name]
+    assert plain == sorted(plain)
+    assert f", 3 links, to far:{there}/src; skip 0." in dry.stdout.splitlines()[-2]
+    done = cp("-avzP", "-e", "ssh -p 22 -o LogLevel=ERROR", f"{source}/", f"far:{there}")
+    assert tree(there / "src") == tree(source)
+    assert f"\nTo far:{there}/src\n" in done.stdout
+    said = f"note: {source}/ is the folder itself, with or without the slash; what is in it is {source}/.\n"
+    assert dry.stdout.endswith(said)
+    assert done.stdout.endswith(said)
+    assert done.stderr.splitlines()[0].startswith("howdah: note: -a: owners, groups and devices are not kept")
+    back = cp("-n", f"far:{there}/src", tmp_path / "back")
+    assert f", 3 links, to {tmp_path}/back; skip 0." in back.stdout
+
+
 def test_what_is_there_is_skipped_and_what_changed_is_not(cp: Copier, source: Path, tmp_path: Path) -> None:
     first = cp.good(f"{source}/.", f"far:{tmp_path}/dst/")
     again = cp.good(f"{source}/.", f"far:{tmp_path}/dst/")
@@ -157,7 +180,7 @@ def test_the_summary_names_size_rate_plan_and_record(cp: Copier, source: Path, t
     assert done.stderr == ""
     for part in (" in ", "b/s", "files", "3 links", "Plan: ", "cubic", "RTT 2", "howdah archive show"):
         assert part in done.stdout
-    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+    assert all(len(line) <= 80 for line in done.stdout.splitlines() if not line.startswith("To "))
     quiet = cp("-q", source, f"far:{tmp_path}/quiet")
     assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
 

@@ -75,8 +75,8 @@ def test_what_was_there_from_an_interrupted_copy_is_said() -> None:
 @pytest.mark.parametrize(("direction", "where"), [("push", "dtn2:t/run42"), ("pull", "t/run42")])
 def test_a_summary_says_where_it_went(direction: str, where: str) -> None:
     made = finished(direction=direction, target="t/run42")
-    assert summary(made, None).splitlines()[1].endswith(f"(5.00 kB), to {where}")
-    assert f", to {where}\n" in details(made, Path("x"))
+    assert summary(made, None).splitlines()[2] == f"To {where}"
+    assert f"\nTo {where}\n" in details(made, Path("x"))
 
 
 @pytest.mark.parametrize(

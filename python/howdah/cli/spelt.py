@@ -239,9 +239,11 @@ class _Reading:
     def _number(self, letters: str) -> str | None:
         """The number that scp's option has here. A word that is the name of a file is none."""
         if letters:
-            return letters if letters.isdecimal() else None
+            return letters if letters.isdigit() and letters.isascii() else None
         word = self.left[-1] if self.left else ""
-        return self.left.pop() if word.isdecimal() and not os.path.lexists(word) else None
+        if not (word.isdigit() and word.isascii()) or os.path.lexists(word):
+            return None
+        return self.left.pop()
 
     def port(self, number: str) -> None:
         """Takes scp's ``-P 2222``."""

@@ -86,7 +86,7 @@ class _Loss(Unit, float):
 
 
 def _queue(text: str) -> float:
-    """Bytes, or a negative number of products of rate and round trip."""
+    """Bytes, or products of rate and round trip."""
     if not text.endswith(_BDP):
         return parse_bytes(text)
     try:
@@ -95,22 +95,22 @@ def _queue(text: str) -> float:
         products = 0.0
     if not _PRODUCTS[0] <= products <= _PRODUCTS[1]:
         raise HowdahError(f'{text}: give bytes, or {_PRODUCTS[0]} to {_PRODUCTS[1]} BDP, as "0.5BDP"')
-    return -products
+    return products
 
 
 class _Queue(Unit, float):
-    """A queue in bytes, or in products of its direction's rate and the round trip, as ``0.5BDP``."""
+    """A queue in bytes, or in products of its direction's rate and the round trip, written as ``0.5BDP``."""
 
     number = staticmethod(_queue)
 
     def bytes(self, rate_bps: int | None, rtt_ns: int) -> int:
-        """The bytes of it. Raises HowdahError where there is no product."""
-        if self >= 0:
+        """Its bytes. Raises HowdahError where there is no product."""
+        if not self.written.endswith(_BDP):
             return int(self)
         if rate_bps is None or not rtt_ns:
             missing = "rate is not shaped" if rate_bps is None else "round trip is 0"
             raise HowdahError(f"queue {self} is of rate and round trip, but the {missing}; give bytes")
-        return max(1, round(-self * rate_bps * rtt_ns / 8e9))
+        return max(1, round(self * rate_bps * rtt_ns / 8e9))
 
 
 _TWO_VALUED: dict[str, type[Unit]] = {"rate": Rate, "queue": _Queue, "loss": _Loss, "jitter": Duration}

@@ -78,7 +78,9 @@ def _moved(outcome: Outcome, target: str | None) -> list[str]:
             f"{outcome.files_skipped:,} skipped, there already ({format_bytes(outcome.bytes_skipped)})"
         )
     if parts:
-        lines.append(", ".join(parts) + (f", to {target}" if target else ""))
+        lines.append(", ".join(parts))
+    if target is not None:
+        lines.append(f"To {target}")
     if outcome.bytes_resumed:
         resumed = format_bytes(outcome.bytes_resumed)
         lines.append(f"resumed: {resumed} were there from an interrupted copy, compared and not sent again")
