@@ -373,9 +373,9 @@ def test_a_knob_that_cannot_be_is_refused(line: str, problem: str) -> None:
 
 
 def _options(line: str) -> dict[str, Any]:
-    """What of a line of ``cp`` is asked of a copy."""
+    """What of a line of ``cp`` is asked of a copy, and not of ssh or the display."""
     read_line = read(cp.COMMANDS[0], line.split(), {})
-    return {key: value for key, value in read_line.items() if key not in {"json", "quiet"}}
+    return {key: value for key, value in read_line.items() if key not in {"json", "quiet", "rsh"}}
 
 
 def test_the_streams_can_be_listened_to() -> None:
