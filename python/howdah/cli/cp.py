@@ -52,6 +52,12 @@ def patience_of(text: str | None) -> float:
         raise HowdahError(f"--patience {text} is no time; give for example --patience 5min, or 0") from None
 
 
+def _filter(names: str, text: str) -> Option:
+    """An option of which the order among its like counts."""
+    by = names.split()[-2].lstrip("-")
+    return Option(names, text, key="filters", many=True, kind=lambda value: (by, value))
+
+
 COMMANDS = (
     Command(
         "cp",
@@ -69,6 +75,20 @@ COMMANDS = (
                     "List what was moved with digests, of the kind that FILE ends in, as x.sha256.",
                 ),
                 Option("--dry-run", "Print the plan and what would be copied; copy nothing."),
+            ],
+            "What is left out": [
+                _filter("--exclude PATTERN", "Leave out what matches, as in rsync: '*.o', '/tmp/'."),
+                _filter("--include PATTERN", "Copy what matches, if no option before leaves it out."),
+                _filter("--exclude-from FILE", "A file of patterns to leave out; - is standard input."),
+                _filter("--include-from FILE", "A file of patterns to copy; - is standard input."),
+                _filter("-f, --filter RULE", "A rule of rsync's, as '- *.o', '. FILE' or ': .rsync-filter'."),
+                Option(
+                    "-F",
+                    "The same as --filter ': /.rsync-filter'.",
+                    key="filters",
+                    many=True,
+                    kind=lambda _: ("filter", ": /.rsync-filter"),
+                ),
             ],
             "Who else is on the path": [
                 Option("--path KIND", "The kind of path: shared, dedicated or guaranteed. Default: shared."),
@@ -110,10 +130,12 @@ howdah cp --path dedicated big dtn2:/d                     by what was measured 
 howdah cp --path guaranteed --class images run42/ dtn2:/d  at the share that its controller gives images
 howdah cp --verify run42/ dtn2:/d                          and read it again there, from the disk
 howdah cp --manifest 42.sha256 run42/ dtn2:/d              and list the SHA-256 of each file, for a catalogue
+howdah cp --exclude '*.o' run42/ dtn2:/d                    all but object files
 howdah cp --dry-run run42/ dtn2:/d                         the plan, its reasons, and what would be copied""",
         notes="""\
 What is at the destination already with the same size and time is skipped. A file appears under its name when
-it is whole. The controller of a guaranteed path is at HOWDAH_CONTROL (docs/control.md). The far end needs
+it is whole. Of the options that leave something out the first that matches a name counts (docs/leave-out.md).
+The controller of a guaranteed path is at HOWDAH_CONTROL (docs/control.md). The far end needs
 howdah installed, and is started over ssh.""",
     ),
 )
