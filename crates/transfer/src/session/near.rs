@@ -29,6 +29,7 @@ use crate::session::steer::Wish;
 use crate::session::{receiver, sender};
 use crate::streams::sample::Trace;
 use crate::tls::{Connector, Identity};
+use crate::tree::names::NamesFile;
 use crate::tree::reach::Reach;
 use crate::tree::source::Sources;
 use crate::tree::target::Targets;
@@ -145,8 +146,10 @@ impl Session {
             job,
             data_address,
             digests,
+            names,
         } = report::read_job(job, plan)?;
         check(&job)?;
+        let list = names.map(|names| names.open()).transpose()?;
         let mut setup = lock(&self.setup);
         let hello = setup.hello.take();
         let (Some(hello), Some(channel), Some(inbox)) =
@@ -169,6 +172,7 @@ impl Session {
             hello,
             data_address,
             board,
+            list: Mutex::new(list),
         };
         let spawned = thread::Builder::new()
             .name("howdah-near".into())
@@ -346,6 +350,8 @@ struct Near {
     hello: FarHello,
     data_address: Option<String>,
     board: Arc<Board>,
+    /// The list of what is moved, until it is read.
+    list: Mutex<Option<NamesFile>>,
 }
 
 /// What is open at this end before the far end hears of the job.
@@ -370,6 +376,7 @@ impl Near {
             .open(&mut job)
             .inspect_err(|error| say_why(&self.channel.control(), error))?;
         let context = self.begin(&job);
+        let list = lock(&self.list).take();
         let account = match here {
             Here::Sources(sources) => {
                 let sent = sender::run(
@@ -377,6 +384,7 @@ impl Near {
                     &self.inbox,
                     stream_setup,
                     sources,
+                    list,
                     mark,
                     &mut sampled,
                 );
@@ -399,6 +407,7 @@ impl Near {
                     &self.inbox,
                     stream_setup,
                     targets,
+                    list,
                     mark,
                     &mut sampled,
                 );
