@@ -11,6 +11,7 @@ import sys
 from _thread import start_new_thread
 
 from howdah import HowdahError, _native
+from howdah.remote.far_command import is_serve
 from howdah.site import policy
 from howdah.text import printable
 
@@ -115,7 +116,7 @@ def _check_asked(*, forced: bool) -> None:
         words = shlex.split(asked)
     except ValueError:
         words = []
-    if len(words) != 2 or words[1] != "serve":
+    if not is_serve(words):
         shown = printable(os.fsencode(asked), _ASKED_BYTES_MAX)
         raise HowdahError(f"this login is for copies by howdah cp alone, it does not run: {shown}")
 
