@@ -1,4 +1,4 @@
-"""Congestion controls that are refused: hold where it has nothing to hold, unloading what is not loaded."""
+"""Congestion controls that are refused: hold where it has nothing to hold."""
 
 import msgspec
 import pytest
@@ -6,7 +6,6 @@ from samples import LIMITS
 
 from howdah import HowdahError
 from howdah.cc.programs import HoldTarget
-from howdah.library import congestion as controls
 from howdah.transfer import congestion
 from howdah.transfer.congestion import Sender, given
 from howdah.values.plan import Plan
@@ -44,13 +43,3 @@ def test_what_only_another_can_see_is_not_judged(monkeypatch: pytest.MonkeyPatch
     user = msgspec.structs.replace(ROOT_WITH_HOLD, privileged=False)
     for sender in (Sender(user, None), Sender(ROOT_WITH_HOLD, "dtn2")):
         assert given(PLAN, "hold", sender, dry_run=False).congestion_control == "hd_hold"
-
-
-@pytest.mark.parametrize("name", ["hold", "hd_hold"])
-def test_nothing_is_loaded_to_be_unloaded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    absent = [msgspec.structs.replace(each, in_kernel=False) for each in controls.programs.listed()]
-    monkeypatch.setattr(controls.programs, "listed", lambda: absent)
-    monkeypatch.setattr(controls.programs, "unload", lambda _: pytest.fail("there is nothing to unload"))
-    says = "^hd_hold is not loaded, so nothing is to be unloaded; see: howdah cc status$"
-    with pytest.raises(HowdahError, match=says):
-        controls.unload(name)

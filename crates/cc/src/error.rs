@@ -98,6 +98,12 @@ pub enum Error {
         /// The user's name.
         short: &'static str,
     },
+    /// There is no such program in the kernel to be taken out.
+    #[error("{name} is not loaded, so nothing is to be unloaded; see: howdah cc status")]
+    NothingLoaded {
+        /// The kernel's name.
+        name: String,
+    },
     /// There is no such program in the kernel.
     #[error("{name} is not loaded; load it with: howdah cc load {short}")]
     NotLoaded {

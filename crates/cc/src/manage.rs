@@ -215,7 +215,10 @@ impl Store {
         let folder = self.folder(&kernel_name);
         let pinned = folder.join("link");
         if !pinned.exists() {
-            return Err(self.absent(program));
+            return Err(match self.absent(program) {
+                Error::NotLoaded { name, .. } => Error::NothingLoaded { name },
+                other => other,
+            });
         }
         self.check_unattached(&kernel_name)?;
         if namespaces::default_control().as_deref() == Some(&kernel_name) {

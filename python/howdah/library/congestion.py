@@ -6,7 +6,7 @@ from howdah import HowdahError
 from howdah.cc import programs
 from howdah.cc.choose import choose
 from howdah.cc.places import ALL_PORTS, Place
-from howdah.cc.programs import Attaching, Loading, Targeted, Unloading, controls, status
+from howdah.cc.programs import Attaching, Loading, Targeted, controls, status, unload
 from howdah.values.record import HostLimits
 
 __all__ = ["attach", "controls", "detach", "load", "set_target", "status", "unload"]
@@ -19,19 +19,6 @@ def load(name: str, parameters: Mapping[str, str] | None = None) -> Loading:
     parameter that there is not, without root, and where the kernel refuses; what it said is a note then.
     """
     return programs.load(name, list((parameters or {}).items()))
-
-
-def unload(name: str) -> Unloading:
-    """Moves connections away from a program of howdah and takes it out of the kernel.
-
-    Raises HowdahError for a name that there is not, for a program that is not loaded, and without root.
-    """
-    for program in programs.listed():
-        if name in {program.name, program.kernel_name} and not program.in_kernel:
-            raise HowdahError(
-                f"{program.kernel_name} is not loaded, so nothing is to be unloaded; see: howdah cc status"
-            )
-    return programs.unload(name)
 
 
 def set_target(
