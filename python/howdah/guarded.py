@@ -19,13 +19,11 @@ def guarded(command: Callable[[], int]) -> int:
     except BrokenPipeError:
         # The reader of our output has gone (head, less). Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except Interrupted as stopped:
+    except (Interrupted, KeyboardInterrupt) as stop:
+        # Without handlers of the command's own Ctrl-C is Python's.
+        stopped = stop if isinstance(stop, Interrupted) else Interrupted(signal.SIGINT)
         print(f"howdah: {stopped}", file=sys.stderr)
         return 128 + stopped.number
-    except KeyboardInterrupt:
-        # Ctrl-C came before the command had handlers of its own.
-        print(f"howdah: {Interrupted(signal.SIGINT)}", file=sys.stderr)
-        return 128 + signal.SIGINT
     except Exception as error:
         if os.environ.get("HOWDAH_DEBUG"):
             raise

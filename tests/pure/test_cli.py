@@ -19,6 +19,17 @@ from howdah.values.plan import Plan
 from howdah.words.copy_terminal import view
 
 
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
 @pytest.mark.parametrize(
     ("line", "ssh"),
     [
@@ -43,14 +54,7 @@ def test_ssh_starts_before_anything_else_is_loaded(line: list[str], ssh: str | N
         "from howdah.__main__ import main\n"
         "main()"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "HOWDAH_CONTROL": "127.0.0.1:1"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = python(code, HOWDAH_CONTROL="127.0.0.1:1")
     if ssh is None:
         assert (done.returncode, done.stdout) == (1, "")
     else:
@@ -66,9 +70,7 @@ def test_a_plain_copy_loads_no_library_that_it_does_not_need() -> None:
         "assert __import__('gc').isenabled()\n"
         "assert not {'argparse', 'rich', 'pydantic', 'hashlib', 'subprocess'} & set(sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = python(code)
     assert done.returncode == 0, done.stderr
     assert "use: cp -a" in done.stderr
 
@@ -91,8 +93,7 @@ def test_ctrl_c_after_a_command_has_ended_changes_nothing() -> None:
         "from howdah.__main__ import main\n"
         "main()"
     )
-    argv = [sys.executable, "-c", code]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    done = python(code)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -108,8 +109,7 @@ def test_ctrl_c_before_a_command_has_handlers_is_told_in_one_line() -> None:
         "from howdah.__main__ import main\n"
         "main()"
     )
-    argv = [sys.executable, "-c", code]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    done = python(code)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "howdah: interrupted by SIGINT\n")
 
 
