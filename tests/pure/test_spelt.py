@@ -110,6 +110,14 @@ def test_a_port_is_told_from_a_file_of_that_name(tmp_path: Path, monkeypatch: py
         ours(["-e", "ssh -J jump", "-P", "22", "a", "far:"], OPTIONS)
 
 
+@pytest.mark.parametrize(
+    "line", ["-P 22 -e 'ssh -J jump'", "-P22 '-essh -J jump'", "--rsh='ssh -J jump' -P 22"]
+)
+def test_no_order_of_a_port_and_a_command_loses_one_of_them(line: str) -> None:
+    with pytest.raises(UsageError, match=r"^-P 22: give the port in -e too, as -e 'ssh -p 22'$"):
+        ours([*shlex.split(line), "a", "far:"], OPTIONS)
+
+
 def test_h_alone_asks_for_help_and_among_others_is_rsyncs() -> None:
     with pytest.raises(HelpWanted) as wanted:
         taken("-a -h a far:")

@@ -169,6 +169,7 @@ def ours(words: "Sequence[str]", options: "Mapping[str, Option]") -> "tuple[list
     reading = _Reading(words, options)
     while reading.left:
         reading.take_word(reading.left.pop())
+    reading.give_port()
     if reading.refused:
         raise UsageError("; ".join(reading.refused), see=SEE)
     return reading.words, reading.notes
@@ -185,6 +186,10 @@ class _Reading:
         self.words: list[str] = []
         self.notes: list[str] = []
         self.refused: list[str] = []
+        self.ssh_port: str | None = None
+        """The port that scp's ``-P`` gives."""
+        self.has_rsh = False
+        """Whether ``-e`` says which ssh to use."""
 
     def take_word(self, word: str) -> None:
         """Takes a word, and its value where that is the next one."""
@@ -224,6 +229,7 @@ class _Reading:
     def _leave(self, word: str, option: "Option | None", *, has_value: bool) -> None:
         """Leaves a word as it is; the value that follows it too, whatever it looks like."""
         self.words.append(word)
+        self.has_rsh = self.has_rsh or (option is not None and "--rsh" in option.flags)
         if option is not None and option.metavar is not None and not has_value and self.left:
             self.words.append(self.left.pop())
 
@@ -247,9 +253,16 @@ class _Reading:
 
     def port(self, number: str) -> None:
         """Takes scp's ``-P 2222``."""
-        if "-e" in self.words or "--rsh" in self.words:
-            self.refused.append(f"-P {number}: give the port in -e too, as -e 'ssh -p {number}'")
-        self.words += ["--rsh", f"ssh -p {number}"]
+        self.ssh_port = number
+
+    def give_port(self) -> None:
+        """Gives ssh the port that ``-P`` said, which cannot be beside ``-e``, wherever that stands."""
+        if self.ssh_port is None:
+            return
+        command = f"ssh -p {self.ssh_port}"
+        if self.has_rsh:
+            self.refused.append(f"-P {self.ssh_port}: give the port in -e too, as -e '{command}'")
+        self.words = ["--rsh", command, *self.words]
 
     def limit(self, number: str) -> None:
         """Refuses scp's ``-l 1000``."""
