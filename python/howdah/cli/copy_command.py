@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from howdah import Archive, HowdahError, document, interrupt
 from howdah._native import parse_bytes, parse_duration, parse_fraction, parse_rate
-from howdah.cli.cp import patience_of
+from howdah.cli.cp import patience_of, ports_of
 from howdah.cli.ended import ended
 from howdah.library.copy import Memory, Request, carry_out, copy_request
 from howdah.text import printable
@@ -53,6 +53,7 @@ def request(
     plaintext: bool,
     no_sync: bool,
     far_howdah: str | None,
+    ports: str | None,
     patience: str | None,
 ) -> Request:
     """What the arguments of ``howdah cp`` ask for. Raises HowdahError for what cannot be."""
@@ -78,6 +79,7 @@ def request(
         listen=not no_listen,
         fairness=_fairness(fairness),
         far_howdah=far_howdah,
+        ports=ports_of(ports),
         patience_s=patience_of(patience),
     )
 

@@ -6,7 +6,7 @@ A copy waits for ssh before its first byte, so whatever it can load while ssh co
 import gc
 import os
 
-from howdah.cli.table import FAR_HOWDAH, QUIET, Argument, Command, Option, as_json
+from howdah.cli.table import FAR_HOWDAH, PORTS, QUIET, Argument, Command, Option, as_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def start(**given: "Any") -> int:  # noqa: ANN401
                 given["far_howdah"],
                 memory=given["memory"] is not None,
                 patience_s=lambda: patience_of(given["patience"]),
+                ports=lambda: ports_of(given["ports"]),
             )
         gc.enable()
         # A C extension whose loading is broken off crashes when Python ends.
@@ -66,6 +67,19 @@ def patience_of(text: str | None) -> float:
         return parse_duration(text) / 1e9
     except HowdahError:
         raise HowdahError(f"--patience {text} is no time; give for example --patience 5min, or 0") from None
+
+
+def ports_of(text: str | None) -> "tuple[int, int] | None":
+    """The range that ``--ports`` says. Raises HowdahError for what is none."""
+    from howdah import HowdahError  # noqa: PLC0415
+    from howdah.ports import parse  # noqa: PLC0415
+
+    try:
+        return None if text is None else parse(text)
+    except ValueError:
+        raise HowdahError(
+            f"--ports {text} is no range of ports; give for example --ports 50000-50100"
+        ) from None
 
 
 COMMANDS = (
@@ -122,6 +136,7 @@ COMMANDS = (
                     rare=True,
                 ),
                 FAR_HOWDAH,
+                PORTS,
                 Option(
                     "--patience TIME",
                     "How long to try again when the path or the far host is gone. Default: 5min.",

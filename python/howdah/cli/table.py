@@ -120,6 +120,9 @@ class Option(Row):
 HELP = Option("-h, --help", "Show this page.")
 HELP_ALL = Option("--help-all", "Show it with all options.")
 QUIET = Option("-q, --quiet", "Print no progress and no summary.")
+PORTS = Option(
+    "--ports A-B", "Where the far end listens for data, as 50000-50100. Default: as config.toml says, or any."
+)
 FAR_HOWDAH = Option("--far-howdah PATH", "Where howdah is on the far host, if it is not in its PATH.")
 
 

@@ -10,6 +10,7 @@ from howdah import HowdahError
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.archive import Archive
 from howdah.library.ended import Name, log, record_of
+from howdah.ports import PORT_MAX
 from howdah.remote.endpoints import Route, parse, route
 from howdah.remote.far import greet
 from howdah.remote.messages import FarHello, Progress
@@ -64,6 +65,7 @@ def copy(
     pilot: Pilot | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     far_howdah: str | None = None,
+    ports: tuple[int, int] | None = None,
     patience_s: float = PATIENCE_S,
     archive: Archive | None = None,
 ) -> Record:
@@ -92,6 +94,8 @@ def copy(
         pilot: changes the streams in its place: called every 0.1 s, it answers with a ``Steering`` or None.
         on_progress: called every 0.1 s in the thread of this call; what it raises ends the copy.
         far_howdah: the program at the far host where it is not in its PATH.
+        ports: the first and the last port of which the far end opens one for the data; by default what
+            ``~/.config/howdah/config.toml`` has for the host, else any.
         patience_s: how long to try again when the path or the far host is gone, 0 to 86,400 s.
         archive: where the record is kept; by default the user's.
 
@@ -131,6 +135,7 @@ def copy(
         listen=listen and pilot is None,
         fairness=fairness,
         far_howdah=far_howdah,
+        ports=ports,
         patience_s=patience_s,
     )
     return carry_out(request._replace(pilot=pilot), _Progress(on_progress), archive)
@@ -195,6 +200,7 @@ def copy_request(
     listen: bool = True,
     fairness: float | None = None,
     far_howdah: str | None = None,
+    ports: tuple[int, int] | None = None,
     patience_s: float = PATIENCE_S,
     before_s: float = 0.0,
 ) -> Request:
@@ -213,6 +219,8 @@ def copy_request(
         raise HowdahError(
             f"--patience {patience_s:g}s is not from 0 to {most}; give for example --patience 5min"
         )
+    if ports is not None and not 0 < ports[0] <= ports[1] <= PORT_MAX:
+        raise HowdahError(f"--ports {ports[0]}-{ports[1]} is no range; give for example --ports 50000-50999")
     against = {"--no-listen": None if listen else True, "--cc": congestion_control, "--plan": plan}
     aims = _fairness(fairness, path, against)
     return Request(
@@ -232,6 +240,7 @@ def copy_request(
         given=tuple(_given(streams, congestion_control, buffer_bytes, pacing_bps)),
         fairness=aims,
         far_howdah=far_howdah,
+        ports=ports,
         patience_s=patience_s,
         before_s=before_s,
     )

@@ -63,7 +63,7 @@ def hello(started: FarSession, far_says: Callable[[str], None]) -> FarHello:
         raise kind(explain(far.login.host, status, stderr)) from None
 
 
-def greet(host: str, far_howdah: str | None) -> FarHello:
+def greet(host: str, far_howdah: str | None, ports: tuple[int, int] | None = None) -> FarHello:
     """The hello of ``host`` and nothing more; the next far end is left ready, as after a copy.
 
     Raises HowdahError where ssh or howdah does not answer there.
@@ -71,7 +71,7 @@ def greet(host: str, far_howdah: str | None) -> FarHello:
     started, answer = None, None
     try:
         with interrupt.Held():
-            started = take(host, far_howdah)
+            started = take(host, far_howdah, ports=ports)
         answer = hello(started, lambda _: None)
     finally:
         if started is not None:
@@ -80,5 +80,5 @@ def greet(host: str, far_howdah: str | None) -> FarHello:
                 started.far.end()
                 started.far.close()
     standby.release(started)
-    standby.leave(started.far.login, far_howdah)
+    standby.leave(started.far.login, far_howdah, started.ports)
     return answer

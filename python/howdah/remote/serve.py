@@ -14,6 +14,10 @@ from howdah import HowdahError, _native
 from howdah.site import policy
 from howdah.text import printable
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Ports = tuple[int, int]
+
 _MISUSED = (
     "serve is the far end of a copy and is started over ssh; use: howdah cp SRC… HOST:PATH. "
     "For a login of copies alone, in authorized_keys: howdah serve --root DIR [--read-only]"
@@ -24,13 +28,14 @@ _ASKED_BYTES_MAX = 200
 def main(arguments: list[str]) -> int:
     """Serves one session and returns the exit code."""
     try:
-        root, read_only = _options(arguments)
-        _check_asked(forced=root is not None)
+        root, read_only, asked = _options(arguments)
+        # A forced command has options of its own, and the client of such a login may ask for a range, too.
+        asked = _asked_of_login(forced=root is not None) or asked
     except HowdahError as error:
         print(f"howdah: {error}", file=sys.stderr)
         return 2
     try:
-        ports = policy.in_force().ports
+        ports = policy.in_force().ports_of(asked)
         if root is not None:
             # A confined process cannot read the policy, count bytes of the day or reach the log.
             from howdah.remote.overseer_process import started  # noqa: PLC0415
@@ -82,42 +87,62 @@ class Overseer:
         self._oversight.ended(account)
 
 
-def _options(words: list[str]) -> tuple[str | None, bool]:
-    """The folder that is served alone, if one is, and whether it is only read. Raises HowdahError."""
-    root, read_only, rest = None, False, list(words)
+def _options(words: list[str]) -> "tuple[str | None, bool, Ports | None]":
+    """The folder that is served alone, if one is, whether it is only read, and the range of data ports.
+
+    Raises HowdahError.
+    """
+    root, read_only, ports, rest = None, False, None, list(words)
     while rest:
         name, equals, value = rest.pop(0).partition("=")
         if name == "--root" and root is None and (value if equals else rest):
             root = value if equals else rest.pop(0)
         elif name == "--read-only" and not equals:
             read_only = True
+        elif name == "--ports" and ports is None and (value if equals else rest):
+            ports = _range(value if equals else rest.pop(0))
         else:
             raise HowdahError(_MISUSED)
     if read_only and root is None:
         raise HowdahError("--read-only is of a folder; give it with --root DIR, all files with --root /")
     if sys.stdin.isatty():
         raise HowdahError(_MISUSED)
-    return root, read_only
+    return root, read_only, ports
 
 
-def _check_asked(*, forced: bool) -> None:
-    """Refuses a client that wants something else of a login for copies. Raises HowdahError."""
+def _range(text: str) -> "Ports":
+    from howdah.ports import parse  # noqa: PLC0415
+
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise HowdahError(str(error)) from None
+
+
+def _asked_of_login(*, forced: bool) -> "Ports | None":
+    """The range of data ports that the client of a login for copies asks for.
+
+    Raises HowdahError for one that wants something else.
+    """
     asked = os.environ.get("SSH_ORIGINAL_COMMAND")
     if asked is None:
         if forced and "SSH_CONNECTION" in os.environ:
             raise HowdahError(
                 "this login is for copies alone, without a shell; use: howdah cp SRC… HOST:PATH"
             )
-        return
+        return None
     import shlex  # noqa: PLC0415
 
     try:
         words = shlex.split(asked)
     except ValueError:
         words = []
+    if len(words) == 4 and words[1:3] == ["serve", "--ports"]:
+        return _range(words[3])
     if len(words) != 2 or words[1] != "serve":
         shown = printable(os.fsencode(asked), _ASKED_BYTES_MAX)
         raise HowdahError(f"this login is for copies by howdah cp alone, it does not run: {shown}")
+    return None
 
 
 def _confine(far: _native.FarEnd, root: str, *, read_only: bool) -> None:

@@ -111,7 +111,10 @@ class Login:
         self.ssh = _words(os.environ.get("HOWDAH_SSH", "")) or ["ssh"]
         self.config = _effective_config(self.ssh, host)
         # The name in the command line may be an alias for any host.
-        policy.in_force().check_far_end(self.config.get("hostname", host.rpartition("@")[2]))
+        given_name = host.rpartition("@")[2]
+        self.names = (given_name, self.config.get("hostname", given_name))
+        """The name as it was given, and the name or address that ssh connects to."""
+        policy.in_force().check_far_end(self.names[1])
         self.data_address = _direct_address(self.config)
         self.sockets = _sockets(self.config) if _is_told_apart(self.ssh) else None
         """The beginning of the names of sockets that logins and far ends are kept behind; None: none is."""

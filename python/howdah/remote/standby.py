@@ -18,11 +18,13 @@ import time
 import zlib
 
 from howdah import HowdahError, __version__, _native, interrupt
-from howdah.remote import endpoints, ssh
+from howdah.remote import endpoints, hosts, ssh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    Ports = tuple[int, int]
 
 _WORD_S = 1.0
 """The longest that either side of the socket may take to say its one word."""
@@ -33,15 +35,27 @@ class FarSession:
     """An ssh on its way to the far end, and the session that speaks through it."""
 
     def __init__(
-        self, host: str, command: str | None, patience_s: float = ssh.PATIENCE_S, *, asks: bool = True
+        self,
+        host: str,
+        command: str | None,
+        patience_s: float = ssh.PATIENCE_S,
+        *,
+        asks: bool = True,
+        ports: "Ports | None" = None,
     ) -> None:
-        """Takes the far end that waits, or starts one. Raises HowdahError when ssh cannot be started."""
-        self.key = (host, command)
+        """Takes the far end that waits, or starts one, with a data port of a range if there is one.
+
+        Raises HowdahError when ssh cannot be started.
+        """
+        self.key = (host, command, ports)
         self.began_s = time.monotonic()
         login = ssh.Login(host)
+        self.ports = ports or hosts.ports(*login.names)
         self.through_kept = login.sockets is not None and _any_kept(login.sockets)
         """Whether ssh may go through a login that an earlier copy left."""
-        pipes = _take_waiting(login, command) or login.start(command, asks=asks, patience_s=patience_s)
+        pipes = _take_waiting(login, command, self.ports) or login.start(
+            command, asks=asks, role=_role(self.ports), patience_s=patience_s
+        )
         self.far = ssh.FarProcess(login, pipes)
         self.session = _native.Session(self.far.read_fd, self.far.write_fd)
 
@@ -53,27 +67,37 @@ _holders: list[int] = []
 
 
 def begin(
-    names: list[str], far_howdah: str | None, *, memory: bool, patience_s: "Callable[[], float]"
+    names: list[str],
+    far_howdah: str | None,
+    *,
+    memory: bool,
+    patience_s: "Callable[[], float]",
+    ports: "Callable[[], Ports | None]",
 ) -> None:
     """Starts ssh if these names (SRC… DST) lead to one far host."""
     try:
         host = endpoints.route(names, memory=memory).host
         with interrupt.Held():
-            _begun.append(FarSession(host, far_howdah, patience_s()))
+            _begun.append(FarSession(host, far_howdah, patience_s(), ports=ports()))
     except HowdahError:
         # The run comes to the same place, and reports it as it reports everything.
         return
 
 
 def take(
-    host: str, command: str | None, patience_s: float = ssh.PATIENCE_S, *, asks: bool = True
+    host: str,
+    command: str | None,
+    patience_s: float = ssh.PATIENCE_S,
+    *,
+    asks: bool = True,
+    ports: "Ports | None" = None,
 ) -> FarSession:
     """The session that was begun for this far end, or a new one, for which ssh may ask the user or not."""
-    if _begun and _begun[0].key == (host, command):
+    if _begun and _begun[0].key == (host, command, ports):
         return _begun.pop()
     drop()
     _reap()
-    return FarSession(host, command, patience_s, asks=asks)
+    return FarSession(host, command, patience_s, asks=asks, ports=ports)
 
 
 def drop() -> None:
@@ -89,28 +113,28 @@ def release(session: FarSession) -> None:
     _ending.append(session.far)
 
 
-def leave(login: ssh.Login, command: str | None) -> None:
+def leave(login: ssh.Login, command: str | None, ports: "Ports | None" = None) -> None:
     """Has a process of its own keep a far end for the next copy; returns at once."""
     if login.sockets is None:
         return
     _reap()
-    argv = [sys.executable, "-P", "-m", "howdah", "standby", login.host]
+    argv = [sys.executable, "-P", "-m", "howdah", "standby", login.host, _role(ports)]
     streams = (ssh.nowhere(), ssh.nowhere(), ssh.nowhere())
     _holders.append(ssh.spawn(argv + ([command] if command else []), streams, session=True))
 
 
 def main(words: list[str]) -> int:
-    """``howdah standby HOST [COMMAND]``: holds a far end until a copy takes it, it ends, or time is over."""
-    if not words:
+    """``howdah standby HOST ROLE [COMMAND]``: holds a far end until a copy takes it, or it ends."""
+    if len(words) < 2:
         print(
             "howdah: standby is started by a copy, for the next one; use: howdah cp SRC… HOST:PATH",
             file=sys.stderr,
         )
         return 2
-    host, command = words[0], words[1] if len(words) > 1 else None
+    host, role, command = words[0], words[1], words[2] if len(words) > 2 else None
     login = ssh.Login(host)
     if login.sockets is not None:
-        _keep(login, command)
+        _keep(login, command, role)
     return 0
 
 
@@ -127,9 +151,14 @@ def _reap() -> None:
                 _holders.remove(pid)
 
 
-def _address(login: ssh.Login, command: str | None) -> tuple[str, bytes]:
+def _role(ports: "Ports | None") -> str:
+    """What the far end is started as."""
+    return "serve" if ports is None else f"serve --ports {ports[0]}-{ports[1]}"
+
+
+def _address(login: ssh.Login, command: str | None, role: str) -> tuple[str, bytes]:
     """Socket and key. The checksum only tells names apart; the key decides."""
-    key = repr((__version__, login.host, command, sorted(login.config.items()))).encode()
+    key = repr((__version__, login.host, command, role, sorted(login.config.items()))).encode()
     return f"{login.sockets}-ready-{zlib.crc32(key):08x}", key
 
 
@@ -148,10 +177,10 @@ def _socket() -> socket.socket:
     return made
 
 
-def _take_waiting(login: ssh.Login, command: str | None) -> ssh.Pipes | None:
+def _take_waiting(login: ssh.Login, command: str | None, ports: "Ports | None") -> ssh.Pipes | None:
     if login.sockets is None:
         return None
-    path, key = _address(login, command)
+    path, key = _address(login, command, _role(ports))
     count = len(ssh.Pipes._fields)
     with _socket() as asking:
         try:
@@ -163,13 +192,13 @@ def _take_waiting(login: ssh.Login, command: str | None) -> ssh.Pipes | None:
     return ssh.Pipes(*fds) if len(fds) == count else None
 
 
-def _keep(login: ssh.Login, command: str | None) -> None:
-    path, key = _address(login, command)
+def _keep(login: ssh.Login, command: str | None, role: str) -> None:
+    path, key = _address(login, command, role)
     with _socket() as listener:
         if not _listen(listener, path):
             return
         try:
-            _wait(listener, key, login.start(command, asks=False))
+            _wait(listener, key, login.start(command, asks=False, role=role))
         finally:
             os.unlink(path)  # noqa: PTH108
 

@@ -70,6 +70,24 @@ class Policy:
             by = self.by("programs.load")
             raise Refused(f"loading programs into the kernel is forbidden by {by}; {SEE}")
 
+    def ports_of(self, asked: "tuple[int, int] | None") -> "tuple[int, int] | None":
+        """The ports for data streams that a near end gets, which has asked for a range or not.
+
+        Raises Refused where that has no port of the range in force.
+        """
+        if asked is None or self.ports is None:
+            return asked or self.ports
+        from howdah import ports  # noqa: PLC0415
+
+        both = ports.common(asked, self.ports)
+        if both is None:
+            allowed, by = ports.in_words(self.ports), self.by("data.ports")
+            raise Refused(
+                f"ports {ports.in_words(asked)} have none of {allowed}, which is the range of {by}; "
+                f"give --ports {allowed}"
+            )
+        return both
+
     def check_far_end(self, host: str) -> None:
         """Raises Refused for a far end, by the name or address that ssh connects to, that no pattern fits."""
         if not self.far_ends:

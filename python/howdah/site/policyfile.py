@@ -6,11 +6,11 @@ from typing import Literal, cast, get_args
 import msgspec
 
 from howdah import HowdahError, tomlfile
+from howdah import ports as ranges
 from howdah.site import patterns
 from howdah.site.policy import SEE, Policy
 from howdah.tomlfile import Size
 
-_PORT_MAX = 65535
 Audit = Literal["on", "required"]
 """Whether copies need a log; the least strict first."""
 
@@ -40,15 +40,7 @@ class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def range(self) -> tuple[int, int] | None:
         """The ports, both included. Raises ValueError, in words."""
-        if self.ports is None:
-            return None
-        least, dash, most = self.ports.partition("-")
-        numbers = [least, most] if dash else [least, least]
-        if all(number.isascii() and number.isdecimal() for number in numbers):
-            first, last = map(int, numbers)
-            if 0 < first <= last <= _PORT_MAX:
-                return first, last
-        raise ValueError(f'ports {self.ports!r} is no range of ports; give for example "50000-50999"')
+        return None if self.ports is None else ranges.parse(self.ports)
 
 
 class Programs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -131,10 +123,10 @@ def _both(policy: Policy, ports: tuple[int, int], path: str) -> tuple[int, int]:
     """The ports that both ranges have. Raises HowdahError where there is none."""
     if policy.ports is None:
         return ports
-    least, most = max(ports[0], policy.ports[0]), min(ports[1], policy.ports[1])
-    if least > most:
+    both = ranges.common(ports, policy.ports)
+    if both is None:
         raise HowdahError(
-            f"{path}: data.ports: {ports[0]}-{ports[1]} has no port of {policy.ports[0]}-{policy.ports[1]}, "
+            f"{path}: data.ports: {ranges.in_words(ports)} has no port of {ranges.in_words(policy.ports)}, "
             f"which {policy.set_by['data.ports']} allows; give ports of that range"
         )
-    return least, most
+    return both

@@ -49,6 +49,8 @@ class Request(NamedTuple):
     plan_file: Path | None = None
     given: tuple[Given, ...] = ()
     far_howdah: str | None = None
+    ports: tuple[int, int] | None = None
+    """The first and the last port of which the far end opens one; None: what is configured for it."""
     patience_s: float = PATIENCE_S
     """For how long it is tried again when the path or the far host is gone."""
     before_s: float = 0.0

@@ -282,7 +282,9 @@ def _session(run: _Run, display: Display, archive: Archive, handed: Plan | None)
         with interrupt.Held():
             # A password is asked for where somebody can see that it is.
             asks = not again or sys.stderr.isatty()
-            started = take(request.route.host, request.far_howdah, request.patience_s, asks=asks)
+            started = take(
+                request.route.host, request.far_howdah, request.patience_s, asks=asks, ports=request.ports
+            )
             run.login = started.far.login
             # Before the first data, and while ssh connects.
             run.close_account = run.close_account or link_of_a_lab()
@@ -312,7 +314,7 @@ def _session(run: _Run, display: Display, archive: Archive, handed: Plan | None)
         finished = True
         standby.release(started)
         if request.keeps_far_end:
-            standby.leave(started.far.login, request.far_howdah)
+            standby.leave(started.far.login, request.far_howdah, started.ports)
     finally:
         if started is not None and not finished:
             started.session.cancel()

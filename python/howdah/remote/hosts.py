@@ -1,0 +1,42 @@
+"""What a user has said of far hosts: ``~/.config/howdah/config.toml`` (docs/firewall.md).
+
+Read before a copy starts ssh, so a parser is loaded only where there is a file.
+"""
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SEE = "see docs/firewall.md"
+
+
+def config_file() -> str:
+    """The path of the file, which need not be there."""
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
+    return f"{home}/howdah/config.toml"
+
+
+def ports(*names: str) -> tuple[int, int] | None:
+    """The range of data ports for a host that has these names; None: the file has none for it.
+
+    The first table whose pattern fits one of the names counts. Raises HowdahError for a broken file.
+    """
+    path = config_file()
+    if not os.path.exists(path):  # noqa: PTH110
+        return None
+    from pathlib import Path  # noqa: PLC0415
+
+    return _ports(Path(path), names)
+
+
+def _ports(path: "Path", names: tuple[str, ...]) -> tuple[int, int] | None:
+    from howdah import tomlfile  # noqa: PLC0415
+    from howdah.remote.hostfile import HostFile  # noqa: PLC0415
+    from howdah.site import patterns  # noqa: PLC0415
+
+    for pattern, host in tomlfile.load(path, HostFile, _SEE).host.items():
+        if any(patterns.fits(pattern, name) for name in names):
+            return host.range()
+    return None
