@@ -69,6 +69,7 @@ case "${1:-}" in
         ;;
     --tests)
         need nuttcp nuttcp
+        need nft nftables
         need initdb postgresql
         need chromium chromium
         need systemd-analyze systemd

@@ -103,6 +103,15 @@ def test_a_run_that_was_changed_on_its_way_is_none_of_one_configuration(tmp_path
     assert archive.load(steered.id) == steered
 
 
+def test_a_run_through_ssh_says_nothing_of_the_path(tmp_path: Path) -> None:
+    made = run(1)
+    outcome = msgspec.structs.replace(made.outcome, through_ssh="10.9.0.2:50017: no answer")
+    archive = Archive(tmp_path)
+    around, straight = msgspec.structs.replace(made, outcome=outcome), run(2)
+    assert kept(archive, around, straight).id.tolist() == [straight.id]
+    assert archive.load(around.id) == around
+
+
 def test_what_is_kept_beside_the_table_follows_it(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
     assert len(archive.runs()) == 0

@@ -73,4 +73,4 @@ def test_howdah_takes_the_options(words: tuple[str, ...]) -> None:
 
 def test_every_program_shown_is_one_we_know() -> None:
     shown = {words[0] for path in DOCUMENTS for words in commands(path.read_text())}
-    assert shown <= {"make", "howdah", "scripts/lock.sh", ".ci/run", "ping", "iperf3"}
+    assert shown <= {"make", "howdah", "scripts/lock.sh", ".ci/run", "ping", "iperf3", "nft"}

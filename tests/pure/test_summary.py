@@ -65,6 +65,13 @@ def test_what_was_ridden_through_is_shown_wherever_it_is_shown(ridden: dict[str,
     assert said in details(made, Path("x")).splitlines()
 
 
+def test_data_that_went_through_ssh_is_told_wherever_it_is_shown(tmp_path: Path) -> None:
+    said = "Through the ssh connection, because the data port was closed (10.9.0.2:50017: no answer)"
+    made = finished(through_ssh="10.9.0.2:50017: no answer")
+    assert said in summary(made, None).splitlines()
+    assert said in details(made, tmp_path).splitlines()
+
+
 def test_what_was_there_from_an_interrupted_copy_is_said() -> None:
     words = "resumed: 9.20 GB were there from an interrupted copy, compared and not sent again"
     assert summary(finished(bytes_resumed=9_200_000_000), None).splitlines()[2] == words

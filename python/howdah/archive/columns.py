@@ -41,6 +41,7 @@ class _Run:
         self.program = chosen.source == "howdah" if chosen else None
         self.memory = self.outcome.bytes > 0 and self.outcome.files == 0 if self.outcome else None
         self.changed = self.outcome is not None and self.outcome.changed
+        self.through_ssh = self.outcome is not None and self.outcome.through_ssh is not None
 
 
 class Column(NamedTuple):
@@ -82,6 +83,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("encrypted", bool, "outcome.encrypted"),
     Column("memory", bool, "memory"),
     Column("changed", bool, "changed", required=True),
+    Column("through_ssh", bool, "through_ssh", required=True),
 )
 """Columns are only ever added, at the end: their number is part of the layout's number (``layout.py``)."""
 

@@ -30,7 +30,7 @@ def _no_traces(ids: Sequence[str]) -> dict[str, Trace]:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Runs:
-    """Runs of one configuration that moved something, oldest first: equally long arrays.
+    """Runs of one configuration that moved something, not through ssh, oldest first: equally long arrays.
 
     Unknown is NaN, "" or −1.
     """
@@ -144,7 +144,7 @@ def _keep(store: Store) -> dict[str, NDArray[Any]]:
     with store.writing() as database:
         rows = database.execute(
             f"SELECT {', '.join(COLUMNS)}, rtt_emulated FROM runs "
-            "WHERE rate_bps IS NOT NULL AND NOT changed ORDER BY id"
+            "WHERE rate_bps IS NOT NULL AND NOT changed AND NOT through_ssh ORDER BY id"
         ).fetchall()
         *values, emulated = zip(*rows, strict=True) if rows else [()] * (len(COLUMNS) + 1)
         arrays = {name: _array(name, column) for name, column in zip(COLUMNS, values, strict=True)}

@@ -1,7 +1,7 @@
 """The tables of ``howdah doctor`` and ``cc``, which make a host ready, and what ``doctor`` does."""
 
 from howdah._native import CC_PROGRAMS
-from howdah.cli.table import FAR_HOWDAH, Argument, Command, Option, as_json
+from howdah.cli.table import FAR_HOWDAH, PORTS, Argument, Command, Option, as_json
 
 _JSON = as_json()
 _VERBOSE = Option("--verbose", "When the kernel refuses, print what it said as well.")
@@ -136,6 +136,7 @@ _DOCTOR = Command(
             Option("--rate RATE", "The rate to judge for.", default="10Gbit"),
             Option("--rtt TIME", "The round trip to judge for. Default: measured to HOST, else 100ms."),
             FAR_HOWDAH,
+            PORTS,
         ],
         "Output": [as_json("Print the report as JSON.")],
     },
@@ -144,16 +145,21 @@ _DOCTOR = Command(
 COMMANDS = (_DOCTOR, _CC)
 
 
-def doctor(*, host: str | None, rate: str, rtt: str | None, far_howdah: str | None, json: bool) -> int:
+def doctor(
+    *, host: str | None, rate: str, rtt: str | None, far_howdah: str | None, ports: str | None, json: bool
+) -> int:
     """Prints the report and returns the exit code. Raises HowdahError."""
     from howdah import document, interrupt  # noqa: PLC0415
     from howdah._native import parse_duration, parse_rate  # noqa: PLC0415
+    from howdah.cli.cp import ports_of  # noqa: PLC0415
     from howdah.library.doctor import examine  # noqa: PLC0415
     from howdah.words.doctor import in_words  # noqa: PLC0415
 
     interrupt.install()
     rtt_s = None if rtt is None else parse_duration(rtt) / 1e9
-    report = examine(host, rate_bps=parse_rate(rate), rtt_s=rtt_s, far_howdah=far_howdah)
+    report = examine(
+        host, rate_bps=parse_rate(rate), rtt_s=rtt_s, far_howdah=far_howdah, ports=ports_of(ports)
+    )
     if json:
         document.show(report)
     else:

@@ -5,6 +5,7 @@ import os
 from howdah import HowdahError
 from howdah.doctor.facts import gather
 from howdah.doctor.judge import Aim, judge, judge_limits
+from howdah.doctor.port import judge_port
 from howdah.doctor.report import DoctorReport, HostReport
 from howdah.values.path import ASSUMED_RTT_S
 
@@ -15,6 +16,7 @@ def examine(
     rate_bps: float = 10e9,
     rtt_s: float | None = None,
     far_howdah: str | None = None,
+    ports: tuple[int, int] | None = None,
 ) -> DoctorReport:
     """Judges this host, and over ssh a far one, as ``howdah doctor`` does; ``report.ready`` is the verdict.
 
@@ -23,6 +25,7 @@ def examine(
         rate_bps: the rate that transfers are to reach, bits per second.
         rtt_s: the round trip in seconds; by default measured to ``host``, else 100 ms.
         far_howdah: the program at the far host where it is not in its PATH.
+        ports: the range of data ports to try there; by default what ``config.toml`` has, else any port.
 
     Raises:
         HowdahError: for a rate or round trip of 0, and where the far host does not answer.
@@ -35,12 +38,12 @@ def examine(
         raise HowdahError(
             "a rate or round trip of 0 can be judged by nobody; give for example 10Gbit and 100ms"
         )
-    far = None
+    far = tried = None
     if host is not None:
         # Loaded only here: ssh is not needed to look at this host.
-        from howdah.remote.far import greet  # noqa: PLC0415
+        from howdah.remote.dataport import try_ports  # noqa: PLC0415
 
-        far = greet(host, far_howdah)
+        far, tried = try_ports(host, far_howdah, ports)
     measured_s = far.rtt_s if far else None
     source = "given" if rtt_s else f"measured to {host}" if measured_s else "assumed; --rtt gives another"
     aim = Aim(rate_bps=rate_bps, rtt_s=rtt_s or measured_s or ASSUMED_RTT_S)
@@ -53,6 +56,7 @@ def examine(
             findings=judge(facts, aim),
         )
     ]
-    if far is not None and host is not None:
-        hosts.append(HostReport(host=host, limits=far.limits, findings=judge_limits(far.limits, aim)))
+    if far is not None and tried is not None and host is not None:
+        findings = [*judge_limits(far.limits, aim), judge_port(tried)]
+        hosts.append(HostReport(host=host, limits=far.limits, findings=findings))
     return DoctorReport(aim=aim, aim_source=source, hosts=hosts)

@@ -1,7 +1,8 @@
 """The far end until its hello has come."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import msgspec
 
@@ -46,7 +47,9 @@ def hello(started: FarSession, far_says: Callable[[str], None]) -> FarHello:
                 if far.login.is_kept():
                     raise StaleLogin(f"{far.login.host} does not answer through the login that was kept")
         far_says(far.new_stderr())
-        return document.strange(msgspec.json.decode(answer, type=FarHello))
+        heard = document.strange(msgspec.json.decode(answer, type=FarHello))
+        # Behind a jump host, the far kernel's connection begins there.
+        return heard if far.login.data_address is not None else msgspec.structs.replace(heard, rtt_s=None)
     except msgspec.ValidationError as error:
         raise HowdahError(
             f"howdah on {far.login.host} is another version ({error}); install the same version on both hosts"
@@ -63,16 +66,26 @@ def hello(started: FarSession, far_says: Callable[[str], None]) -> FarHello:
         raise kind(explain(far.login.host, status, stderr)) from None
 
 
-def greet(host: str, far_howdah: str | None, ports: tuple[int, int] | None = None) -> FarHello:
+def greet(host: str, far_howdah: str | None) -> FarHello:
     """The hello of ``host`` and nothing more; the next far end is left ready, as after a copy.
 
     Raises HowdahError where ssh or howdah does not answer there.
     """
+    with greeted(host, far_howdah) as (_, answer):
+        return answer
+
+
+@contextmanager
+def greeted(
+    host: str, far_howdah: str | None, ports: tuple[int, int] | None = None
+) -> Iterator[tuple[FarSession, FarHello]]:
+    """A session with ``host`` that has said hello and gets no job. What follows is as after ``greet``."""
     started, answer = None, None
     try:
         with interrupt.Held():
             started = take(host, far_howdah, ports=ports)
         answer = hello(started, lambda _: None)
+        yield started, answer
     finally:
         if started is not None:
             started.session.cancel()
@@ -81,4 +94,3 @@ def greet(host: str, far_howdah: str | None, ports: tuple[int, int] | None = Non
                 started.far.close()
     standby.release(started)
     standby.leave(started.far.login, far_howdah, started.ports)
-    return answer

@@ -44,6 +44,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Whether all is put on stable storage before the receiver is done."""
     data_address: str | None = None
     """An address to try before FarHello.addresses."""
+    detour_port: int | None = None
+    """A port of this host's loopback from which a detour leads to the far end's data port; null: none."""
     digests: bytes | None = None
     """The file for the digests of what has been moved; null keeps none."""
     sample_every_s: float = SAMPLE_EVERY_S
@@ -127,3 +129,5 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """The printable name of a file on its way."""
     latest: Change | None = None
     """The result of the last steering that has taken effect or was refused; null before the first."""
+    through_ssh: str | None = None
+    """What came of the data port where the data goes through ssh; null where it does not."""

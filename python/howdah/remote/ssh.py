@@ -140,6 +140,22 @@ class Login:
         pid = spawn(argv, (stdin, stdout, stderr))
         return Pipes(read_fd, write_fd, stderr_fd, os.pidfd_open(pid))
 
+    def channel(
+        self, address: str, port: int, connection: int, *, own: bool, patience_s: float = PATIENCE_S
+    ) -> Pipes:
+        """Starts an ssh that carries a socket on to an address and port, as the far host reaches them.
+
+        ``own``: by a connection of its own, and not by the login that is kept. The user is asked nothing. The
+        socket stays the caller's; of the Pipes only standard error and the process are there.
+        """
+        options = self._options(asks=False, patience_s=patience_s, shared=not own)
+        to = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        argv = [*self.ssh, "-T", "-x", "-a", *options, "-W", to, "--", self.host]
+        stderr_fd, stderr = os.pipe()
+        os.set_blocking(stderr_fd, False)
+        pid = spawn(argv, (os.dup(connection), os.dup(connection), stderr))
+        return Pipes(-1, -1, stderr_fd, os.pidfd_open(pid))
+
     def is_kept(self) -> bool:
         """Whether a login is kept now, of this or of an earlier copy."""
         if self.control is None:
@@ -154,18 +170,21 @@ class Login:
             # Not -O exit: another copy may be using the connection at this moment.
             _output([*self.ssh, "-O", "stop", "-o", f"ControlPath={self.control}", "--", self.host])
 
-    def _options(self, asks: bool, patience_s: float) -> list[str]:
+    def _options(self, asks: bool, patience_s: float, *, shared: bool = True) -> list[str]:
         options = ["ClearAllForwardings=yes"]
         if not asks:
             options.append("BatchMode=yes")
         if self.config.get("connecttimeout", "none") == "none":
             options.append(f"ConnectTimeout={CONNECT_TIMEOUT_S}")
-        if self.control:
+        if not shared:
+            options += ["ControlMaster=no", "ControlPath=none"]
+        elif self.control:
             options += [
                 "ControlMaster=auto",
                 f"ControlPath={self.control}",
                 f"ControlPersist={keep_s()}",
             ]
+        if self.control:
             alive = (self.config.get("serveraliveinterval"), self.config.get("serveralivecountmax"))
             if alive == (_UNSET_TIMES, _UNSET_TIMES):
                 # A kept login whose path has gone for good ends with it, and no copy under way before that.
@@ -207,14 +226,14 @@ class FarProcess:
 
     def __init__(self, login: Login, pipes: Pipes) -> None:
         self.login = login
-        self.read_fd, self.write_fd, self._stderr_fd, self._pidfd = pipes
+        self.read_fd, self.write_fd, self._stderr_fd, self.pidfd = pipes
         self._errors = StandardError()
         self._status: int | None = None
 
     def exit_status(self, timeout_s: float) -> int | None:
         """The exit code of ssh, -N when signal N ended it, None while it runs."""
-        if self._status is None and readable(self._pidfd, timeout_s):
-            self._status = _status(self._pidfd)
+        if self._status is None and readable(self.pidfd, timeout_s):
+            self._status = _status(self.pidfd)
         return self._status
 
     def drain(self) -> None:
@@ -245,13 +264,13 @@ class FarProcess:
             self.login.end()
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self.exit_status(0.0) is None:
-                signal.pidfd_send_signal(self._pidfd, number)
+                signal.pidfd_send_signal(self.pidfd, number)
                 self.exit_status(0.5)
 
     def close(self) -> None:
         """Closes the descriptors of an ssh that has ended or is left alone; for programs that start many."""
         os.close(self._stderr_fd)
-        os.close(self._pidfd)
+        os.close(self.pidfd)
 
 
 def may_pass(status: int | None, stderr: str) -> bool:

@@ -21,7 +21,7 @@ class Display(Protocol):
         """Shows how far it is with reading ``files`` files again, some five times a second."""
 
     def far_says(self, text: str) -> None:
-        """Shows lines that ssh or the far end wrote to standard error."""
+        """Shows lines: what ssh or the far end wrote to standard error, and which way the data takes."""
 
     def waiting(self, text: str) -> None:
         """Shows what the transfer waits for; called every 0.1 s while the far host does not answer."""

@@ -31,6 +31,7 @@ from howdah.site.audit import Copy, Result
 from howdah.site.quota import Quota
 from howdah.text import printable
 from howdah.transfer.again import Earlier, Patience
+from howdah.transfer.detour import Detour
 from howdah.transfer.display import Display
 from howdah.transfer.pilot import Pilot, Schedule
 from howdah.transfer.request import Request
@@ -78,6 +79,7 @@ class _Run:
         self.near_cpu_busy_fraction: float | None = None
         self.close_account: Callable[[], dict[str, Any] | None] | None = None
         self.login: Login | None = None
+        self.detour = Detour(request)
         self.earlier = Earlier()
         self.started_s: float | None = None
         """When the first session was given its job."""
@@ -292,7 +294,8 @@ def _session(run: _Run, display: Display, archive: Archive, handed: Plan | None)
         own_digests = run.digests
         if again and run.digests is not None:
             own_digests = run.digests.with_suffix(".again")
-        job = _job(request, underway, own_digests)
+        detour_port = run.detour.begin(started, underway.far, underway.path.bytes_total)
+        job = _job(request, underway, own_digests, detour_port)
         processors = record.ProcessorTime.now()
         began_s = time.monotonic()
         started.session.start(msgspec.json.encode(job), msgspec.json.encode(underway.plan))
@@ -315,7 +318,10 @@ def _session(run: _Run, display: Display, archive: Archive, handed: Plan | None)
         standby.release(started)
         if request.keeps_far_end:
             standby.leave(started.far.login, request.far_howdah, started.ports)
+    except HowdahError as error:
+        raise run.detour.explained(error) from None
     finally:
+        run.detour.close()
         if started is not None and not finished:
             started.session.cancel()
             started.session.wait(CANCEL_S)
@@ -397,7 +403,7 @@ def _watch(run: _Run, started: FarSession, display: Display, pilot: Pilot) -> No
             silent = f"no answer from {host} for {_clock(now.unanswered_s)}"
             display.waiting(f"{silent}; trying again for another {_clock(left_s)}")
         display.far_says(started.far.new_stderr())
-        if (steering := pilot(now)) is not None:
+        if (steering := run.detour.steering(now, display, pilot, run.plan)) is not None:
             started.session.steer(msgspec.json.encode(steering))
     _show(run, display, _progress(run, started))
     display.far_says(started.far.new_stderr(to_end=True))
@@ -468,7 +474,7 @@ def _path(request: Request, far: FarHello) -> KnownPath:
     )
 
 
-def _job(request: Request, underway: Underway, digests: Path | None) -> Job:
+def _job(request: Request, underway: Underway, digests: Path | None, detour_port: int | None) -> Job:
     route = request.route
     return Job(
         direction=route.direction,
@@ -481,6 +487,7 @@ def _job(request: Request, underway: Underway, digests: Path | None) -> Job:
         encrypt=underway.plan.encrypt,
         sync=request.sync,
         data_address=underway.data_address,
+        detour_port=detour_port,
         digests=os.fsencode(digests) if digests else None,
         sample_every_s=request.sample_every_s,
         patience_s=request.patience_s,

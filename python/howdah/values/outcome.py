@@ -107,6 +107,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outages of the path that the copy rode through: nothing came from the far host for 8 s or more."""
     outage_s: float = 0.0
     """The seconds that they took, together."""
+    through_ssh: str | None = None
+    """What came of the data port, where the data went through the ssh connection; null where it did not."""
     restarts: int = 0
     """The sessions begun again after the connection to the far end was lost. ``streams`` and ``samples`` are
     those of the last one; counts and times are of all. What a lost session moved counts as moved, once."""

@@ -84,6 +84,8 @@ def _moved(outcome: Outcome, target: str | None) -> list[str]:
     if outcome.bytes_resumed:
         resumed = format_bytes(outcome.bytes_resumed)
         lines.append(f"resumed: {resumed} were there from an interrupted copy, compared and not sent again")
+    if outcome.through_ssh is not None:
+        lines.append(f"Through the ssh connection, because the data port was closed ({outcome.through_ssh})")
     lines += _ridden(outcome)
     return lines
 

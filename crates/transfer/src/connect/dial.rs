@@ -11,6 +11,7 @@ use howdah_wire::Connection;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
+use crate::connect::detour::Detour;
 use crate::connect::pending::stream_hello;
 use crate::connect::setup::{SETUP_TIMEOUT, TRY_AGAIN_AFTER, Work, duplicate, run};
 use crate::end::abort::lock;
@@ -36,6 +37,8 @@ const ANOTHER_AFTER: Duration = Duration::from_secs(1);
 pub struct Dialling {
     /// Addresses to try, best first.
     pub addresses: Vec<SocketAddr>,
+    /// Another way, for where a firewall is in between.
+    pub detour: Option<Detour>,
     /// What each connection shows.
     pub token: [u8; 32],
     /// Encryption, unless they are plaintext.
@@ -172,9 +175,12 @@ fn attempt(
 ) -> Result<(), TransferError> {
     let opened = connect(context, dialling, connection, reached);
     let again = connection.incarnation > 0;
+    let detour = dialling.detour.as_ref().and_then(Detour::taken).is_some();
     let mut stream = match opened {
         // The first time it may be a firewall; later it is what broke the connection before.
-        Err(TransferError::Stream(why)) if again => return Err(TransferError::Lost(why)),
+        Err(TransferError::Stream(why)) if again || detour => {
+            return Err(TransferError::Lost(why));
+        }
         opened => opened?,
     };
     if again {
@@ -227,6 +233,21 @@ fn connect_to(
         timeout: SETUP_TIMEOUT,
         stop: context.abort.flag(),
     };
+    if let Some(detour) = &dialling.detour
+        && (!again || detour.taken().is_some())
+    {
+        let connected = detour.connect(addresses, plan, context.abort.flag());
+        let connected =
+            connected.map_err(|error| TransferError::Stream(format!("data stream: {error}")))?;
+        match detour.taken() {
+            Some(why) => lock(&context.board.notes).detour = Some(why.to_owned()),
+            None => context.path.heard(Instant::now()),
+        }
+        if let Some(socket) = connected {
+            *reached = Reached::Far(Duration::ZERO);
+            return Ok(socket);
+        }
+    }
     let until = Instant::now() + OPENS_WITHIN;
     loop {
         let connected = match again {

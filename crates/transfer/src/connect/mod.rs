@@ -2,6 +2,7 @@
 //! that they belong to the session. A connection that breaks is replaced.
 
 pub mod connections;
+pub mod detour;
 pub mod dial;
 pub mod handshakes;
 pub mod pending;

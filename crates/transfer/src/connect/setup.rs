@@ -15,9 +15,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
+use crate::connect::detour::Detour;
 use crate::connect::dial::{Dialling, keep_up};
 use crate::connect::handshakes::{Handshakes, PendingHandshake};
 use crate::connect::pending::{PendingPeers, ProvenPeer};
+use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::error::TransferError;
 use crate::session::control::Event;
@@ -63,6 +65,8 @@ pub enum StreamSetup {
     Connect {
         /// Addresses to try, best first.
         addresses: Vec<SocketAddr>,
+        /// Another way, for where a firewall is in between.
+        detour: Option<Detour>,
         /// What each stream shows.
         token: [u8; 32],
         /// Encryption, unless they are plaintext.
@@ -112,8 +116,8 @@ pub fn reserve(at: SocketAddr, ports: Option<RangeInclusive<u16>>) -> Result<Bou
             if source.kind() == ErrorKind::AddrInUse =>
         {
             TransferError::Here(format!(
-                "no port of {}-{} is free for the data streams; end another copy, or have the range of this \
-                 host's policy widened",
+                "no port of {}-{} is free for the data streams; end another copy, or have a wider \
+                 range",
                 ports.start(),
                 ports.end()
             ))
@@ -149,11 +153,13 @@ impl StreamSetup {
         match self {
             Self::Connect {
                 addresses,
+                detour,
                 token,
                 tls,
             } => {
                 let dialling = Arc::new(Dialling {
                     addresses,
+                    detour,
                     token,
                     tls,
                     plan,
@@ -198,7 +204,8 @@ pub(crate) fn run(
         context.abort.close(connection);
         return Ok(());
     }
-    if connection.stream == 0 && connection.incarnation == 0 {
+    let first = connection.stream == 0 && connection.incarnation == 0;
+    if first && lock(&context.board.notes).detour.is_none() {
         warn_of_shortfall(context, stream);
     }
     keep_alive(stream.socket());

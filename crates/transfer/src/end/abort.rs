@@ -1,10 +1,12 @@
 //! Stops everything at one end at once, and knows the sockets that are open.
 
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use howdah_wire::Connection;
+use rustix::net::SocketAddrAny;
 
 /// Locks, also after a panic of another thread: what is kept here is valid at every step.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -143,6 +145,18 @@ impl Abort {
     pub fn each(&self, mut visit: impl FnMut(&Socket)) {
         lock(&self.sockets).iter().for_each(&mut visit);
     }
+}
+
+/// Whether both ends of a connection have the same address, as where ssh carries it on.
+pub(crate) fn stays_here(socket: impl AsFd) -> bool {
+    let address = |found: SocketAddrAny| SocketAddr::try_from(found).ok();
+    let here = rustix::net::getsockname(&socket).ok().and_then(address);
+    let there = rustix::net::getpeername(&socket)
+        .ok()
+        .flatten()
+        .and_then(address);
+    here.zip(there)
+        .is_some_and(|(here, there)| here.ip() == there.ip())
 }
 
 /// Ends a connection; calls that wait on it return.

@@ -12,7 +12,7 @@ use howdah_tcp::Info;
 use howdah_wire::{Connection, Finished, Job, Message, Scanned, Side, TreePath};
 
 use crate::connect::connections::Connections;
-use crate::end::abort::{Abort, lock};
+use crate::end::abort::{Abort, lock, stays_here};
 use crate::end::digests::{Digest, Digests};
 use crate::end::lines::Lines;
 use crate::end::naming::Naming;
@@ -100,7 +100,8 @@ impl Context {
     }
 
     /// Looks whether the other host answers on the connections there are, and ends those of a path that is out:
-    /// its kernel would try them again late, and the near end dials others.
+    /// its kernel would try them again late, and the near end dials others. A connection that stays on this host
+    /// says nothing of the path.
     ///
     /// # Errors
     /// As [`Reachability::look`].
@@ -109,6 +110,7 @@ impl Context {
         let mut open: Vec<(Connection, Duration)> = Vec::new();
         self.abort.each(|socket| {
             if socket.open
+                && !stays_here(socket)
                 && let Ok(info) = Info::read(socket)
             {
                 round_trip = round_trip.max(info.rtt.unwrap_or_default());
@@ -242,6 +244,8 @@ pub struct Notes {
     pub replaced: u64,
     /// What the path was out for.
     pub ridden: Ridden,
+    /// Why the data streams take the detour, if they do; known to the near end.
+    pub detour: Option<String>,
     /// Segments sent again, all streams.
     pub retransmissions: u64,
     /// Mean round trip of the streams that carry something.

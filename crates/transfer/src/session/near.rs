@@ -1,6 +1,6 @@
 //! The near end of one transfer.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
@@ -16,7 +16,8 @@ use howdah_wire::{
     Direction, FarHello, Hello, Job, Memory, Message, Sample, Side, encode, printable_within,
 };
 
-use crate::connect::setup::StreamSetup;
+use crate::connect::detour::Detour;
+use crate::connect::setup::{SETUP_TIMEOUT, StreamSetup};
 use crate::end::abort::{Abort, lock};
 use crate::end::context::{Board, Context};
 use crate::end::digests::Digests;
@@ -144,6 +145,7 @@ impl Session {
         let Asked {
             job,
             data_address,
+            detour_port,
             digests,
         } = report::read_job(job, plan)?;
         check(&job)?;
@@ -168,6 +170,7 @@ impl Session {
             inbox,
             hello,
             data_address,
+            detour_port,
             board,
         };
         let spawned = thread::Builder::new()
@@ -345,6 +348,7 @@ struct Near {
     inbox: Receiver<Event>,
     hello: FarHello,
     data_address: Option<String>,
+    detour_port: Option<u16>,
     board: Arc<Board>,
 }
 
@@ -483,7 +487,14 @@ impl Near {
                     .flatten(),
             );
         }
-        if addresses.is_empty() {
+        let round_trip = Duration::from_nanos(self.hello.rtt_ns.unwrap_or_default());
+        let detour = self.detour_port.map(|port| {
+            Detour::new(
+                (Ipv4Addr::LOCALHOST, port).into(),
+                round_trip.min(SETUP_TIMEOUT),
+            )
+        });
+        if addresses.is_empty() && detour.is_none() {
             return Err(TransferError::Here(format!(
                 "no address for the data streams in: {}; name one with --data-address",
                 printable_within(names.join(" ").as_bytes(), MAX_TEXT_BYTES)
@@ -491,6 +502,7 @@ impl Near {
         }
         Ok(StreamSetup::Connect {
             addresses,
+            detour,
             token: self.hello.token,
             tls,
         })

@@ -54,6 +54,7 @@ struct JobJson {
     #[serde(default = "yes")]
     sync: bool,
     data_address: Option<String>,
+    detour_port: Option<u16>,
     digests: Option<Base64>,
     sample_every_s: f64,
     #[serde(default = "usual_patience_s")]
@@ -75,6 +76,8 @@ pub struct Asked {
     pub job: Job,
     /// The address that data streams shall go to.
     pub data_address: Option<String>,
+    /// The port of this host's loopback from which a detour leads to the far end's.
+    pub detour_port: Option<u16>,
     /// The file that the digests shall go to.
     pub digests: Option<Vec<u8>>,
 }
@@ -131,6 +134,7 @@ pub fn read_job(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
     Ok(Asked {
         job: wire,
         data_address: job.data_address,
+        detour_port: job.detour_port,
         digests: job.digests.map(|path| path.0),
     })
 }
@@ -268,6 +272,7 @@ pub fn progress(
         acked_s: f64,
         current: Option<String>,
         latest: Option<&'a Change>,
+        through_ssh: Option<&'a str>,
     }
     let notes = lock(&board.notes);
     let bytes_done = board.bytes.load(Ordering::Relaxed);
@@ -310,6 +315,7 @@ pub fn progress(
             .as_ref()
             .map(|(_, path)| printable(path.as_bytes())),
         latest: notes.changes.latest(),
+        through_ssh: notes.detour.as_deref(),
     })
 }
 
@@ -393,6 +399,7 @@ struct OutcomeJson<'a> {
     connections_replaced: u64,
     outages: u64,
     outage_s: f64,
+    through_ssh: Option<&'a str>,
     digest_sum: Option<String>,
     congestion_control: Option<String>,
     streams: Vec<StreamJson>,
@@ -447,6 +454,7 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         connections_replaced: notes.replaced,
         outages: notes.ridden.outages,
         outage_s: notes.ridden.all.as_secs_f64(),
+        through_ssh: notes.detour.as_deref(),
         digest_sum: board.digests.sum_in_hex(),
         congestion_control: in_use.and_then(control),
         streams,

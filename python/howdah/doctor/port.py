@@ -1,0 +1,34 @@
+"""The data port of a far host → a finding: what is open, and what to ask its administrator for."""
+
+from howdah.doctor.judge import HostFinding
+from howdah.ports import in_words
+from howdah.remote.dataport import Tried
+
+WHAT = "data port"
+RANGE = (50000, 50999)
+"""The range to ask for where there is none yet."""
+
+
+def judge_port(tried: Tried) -> HostFinding:
+    """The finding. Where a firewall lets in some ports of a range and others not, each is named."""
+    answering = ", ".join(map(str, tried.open))
+    which = "its kernel chose it" if tried.ports is None else f"of {in_words(tried.ports)}"
+    if not tried.closed:
+        return HostFinding(WHAT, "good", f"open: {tried.far} answers at {answering}, {which}")
+    found = "; ".join(f"{tried.far}:{port}: {why}" for port, why in tried.closed.items())
+    if answering:
+        found += f"; {answering} answers"
+    ports = in_words(tried.ports or RANGE)
+    ask = (
+        "ask the administrator of its firewall to let in "
+        f"TCP from {tried.near or 'here'} to {tried.far}, ports {ports}"
+    )
+    if tried.ports is None:
+        ask += f", and copy with --ports {ports}"
+    cost = (
+        f"copies go through the ssh connection, which carries less; {ask}"
+        if tried.through_ssh
+        else f"no copy reaches it, and its sshd carries no data either; {ask}, or for AllowTcpForwarding yes"
+    )
+    commands = [f"nft insert rule inet filter input tcp dport {ports} accept"]
+    return HostFinding(WHAT, "gap", f"closed: {found}", cost, commands=commands)

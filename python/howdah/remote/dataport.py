@@ -1,0 +1,104 @@
+"""Whether the data port of a far host can be reached from here, tried without a copy."""
+
+import errno
+import os
+import socket
+import time
+from typing import NamedTuple
+
+from howdah.remote.far import greeted
+from howdah.remote.messages import FarHello
+from howdah.remote.ssh import Login, readable
+
+DRAWS = 3
+"""The ports of a range that are tried, each as the far end draws it."""
+_WITHIN_S = 3.0
+_OPENS_WITHIN_S = 0.25
+"""The far end opens its port when it has been greeted; until then it refuses."""
+_CARRIES_AFTER_S = 1.0
+"""An ssh whose channel was not refused after this time and two round trips has one."""
+
+
+class Tried(NamedTuple):
+    """What came of the ports of a far host that were tried."""
+
+    near: str | None
+    """The address of this host from which packets to it leave; None: it has none."""
+    far: str
+    ports: tuple[int, int] | None
+    """The range that was asked for or configured; None: the far host chose."""
+    open: list[int]
+    closed: dict[int, str]
+    """What was heard of the ports that did not answer."""
+    through_ssh: bool | None = None
+    """Whether sshd there carries data instead; None: not tried."""
+
+
+def try_ports(host: str, far_howdah: str | None, ports: tuple[int, int] | None) -> tuple[FarHello, Tried]:
+    """The far end's hello, and what came of its data port: of a range some, drawn by the far end.
+
+    Raises HowdahError where ssh or howdah does not answer there.
+    """
+    opened: list[int] = []
+    closed: dict[int, str] = {}
+    tries = 0
+    while True:
+        with greeted(host, far_howdah, ports) as (started, hello):
+            login = started.far.login
+            address = login.data_address or hello.addresses[0]
+            why = _closed(address, hello)
+            if why is None:
+                opened = sorted({*opened, hello.port})
+            else:
+                closed[hello.port] = why
+            draws = 1 if started.ports is None else min(DRAWS, 1 + started.ports[1] - started.ports[0])
+            tries += 1
+            last = tries >= draws
+            carries = _carries(login, hello) if last and closed else None
+            tried = Tried(*_ends(address, hello.port), started.ports, opened, closed, carries)
+        if last:
+            return hello, tried
+
+
+def _closed(address: str, hello: FarHello) -> str | None:
+    """Why the port cannot be reached; None: it can."""
+    rtt_s = hello.rtt_s or 0.0
+    until_s = time.monotonic() + _OPENS_WITHIN_S + rtt_s
+    while True:
+        try:
+            socket.create_connection((address, hello.port), timeout=_WITHIN_S + rtt_s).close()
+            return None
+        except TimeoutError:
+            return "no answer"
+        except OSError as error:
+            if error.errno != errno.ECONNREFUSED or time.monotonic() > until_s:
+                return error.strerror or "its name is not known here"
+            time.sleep(0.01)
+
+
+def _ends(address: str, port: int) -> tuple[str | None, str]:
+    """The address that the kernel gives to packets for there, and the address there; nothing is sent."""
+    try:
+        family, kind, *_, to = socket.getaddrinfo(address, port, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as asked:
+            asked.connect(to)
+            return str(asked.getsockname()[0]), str(to[0])
+    except OSError:
+        return None, address
+
+
+def _carries(login: Login, hello: FarHello) -> bool:
+    """Whether sshd opens a connection to the data port for us."""
+    own, given = socket.socketpair()
+    with own, given:
+        pipes = login.channel(hello.addresses[0], hello.port, given.fileno(), own=False)
+        try:
+            ended = readable(pipes.pidfd, _CARRIES_AFTER_S + 2 * (hello.rtt_s or 0.0))
+        finally:
+            own.shutdown(socket.SHUT_RDWR)
+            given.close()
+            os.close(pipes.stderr_fd)
+            readable(pipes.pidfd, _WITHIN_S)
+            os.waitid(os.P_PIDFD, pipes.pidfd, os.WEXITED | os.WNOHANG)
+            os.close(pipes.pidfd)
+    return not ended

@@ -1,0 +1,82 @@
+"""The way of a copy's data through ssh, where the far end's data port cannot be reached."""
+
+from howdah import HowdahError
+from howdah.remote.messages import FarHello, Progress, Steering
+from howdah.remote.standby import FarSession
+from howdah.remote.tunnel import OWN, Tunnel
+from howdah.transfer.display import Display
+from howdah.transfer.pilot import Pilot
+from howdah.transfer.request import Request
+from howdah.values.plan import Plan
+
+_WORTH_LOGINS_BYTES = 64 << 20
+"""A copy that is known to be smaller waits for no more logins than there are."""
+_STREAM = "data stream: "
+"""The beginning of an error of a stream that could not be opened or broke (crates/transfer)."""
+
+
+class Detour:
+    """The detour of one copy, which the data plane takes where the straight way is closed."""
+
+    def __init__(self, request: Request) -> None:
+        """The detour of a copy; ssh is not asked before a session needs it."""
+        self._request = request
+        self._tunnel: Tunnel | None = None
+        self._why: str | None = None
+        self._steered = False
+
+    def begin(self, started: FarSession, far: FarHello, bytes_total: int | None) -> int | None:
+        """The port of this host's loopback that the data plane may dial in this session; None: no detour.
+
+        None has a copy without streams, or one that the path itself is measured by or holds to a share.
+        """
+        request = self._request
+        if request.dry_run or request.path == "guaranteed" or request.sweep is not None:
+            return None
+        own = OWN if bytes_total is None or bytes_total >= _WORTH_LOGINS_BYTES else 0
+        self._tunnel = Tunnel(started.far.login, far.addresses[0], far.port, request.patience_s, own=own)
+        return self._tunnel.port
+
+    def close(self) -> None:
+        """Ends what a session began."""
+        if self._tunnel is not None:
+            self._tunnel.close()
+            self._tunnel = None
+
+    def steering(self, now: Progress, display: Display, pilot: Pilot, plan: Plan | None) -> Steering | None:
+        """What the pilot wants. Through ssh none is asked: it would see, and change, the way to ssh alone.
+
+        That the data goes there is said once, and what a pilot has changed until then is taken back. Raises
+        HowdahError where ssh carries no data.
+        """
+        if now.through_ssh is None:
+            wanted = pilot(now)
+            self._steered = self._steered or wanted is not None
+            return wanted
+        if self._why is None:
+            display.far_says(
+                f"howdah: the data goes through the ssh connection, because the data port is closed "
+                f"({now.through_ssh}). Through an open port it would be faster; what to ask for: "
+                f"howdah doctor {self._request.route.host}\n"
+            )
+        self._why = now.through_ssh
+        if self._tunnel is not None and self._tunnel.forbidden:
+            raise HowdahError("sshd carries no data")
+        steered, self._steered = self._steered, False
+        if not steered or plan is None:
+            return None
+        return Steering(streams=plan.streams, pacing_bps=plan.pacing_bps, why="the data goes through ssh")
+
+    def explained(self, error: HowdahError) -> HowdahError:
+        """The error that ended a session; where no way leads to the far end, one that says why."""
+        tunnel = self._tunnel
+        if self._why is None or tunnel is None or tunnel.said is None:
+            return error
+        if not tunnel.forbidden and not str(error).startswith(_STREAM):
+            return error
+        host = self._request.route.host
+        return HowdahError(
+            f"the data port of {host} is closed ({self._why}), and its sshd carries no data either "
+            f"({tunnel.said}); ask there for AllowTcpForwarding yes in sshd_config, or for the port: "
+            f"howdah doctor {host}"
+        )

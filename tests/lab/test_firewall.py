@@ -1,0 +1,163 @@
+"""Copies where a firewall keeps data streams from the far end's data port, and what the doctor says of it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from copying import Copier, tree
+from requirement import missing
+
+from howdah.lab import mounts
+
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("nothing_kept")]
+
+RULES = """\
+table inet wall {{
+    chain input {{
+        type filter hook input priority filter;
+        iif lo accept
+        tcp dport {{ {open} }} accept
+        tcp flags & (syn | ack) == syn {otherwise}
+    }}
+}}
+"""
+SSH = "22"
+RANGE = (50000, 50020)
+START_S = 4.0
+"""The first byte through a firewall that drops has left within this time: 1.3 s are without an answer."""
+
+Wall = Callable[..., None]
+
+
+@pytest.fixture
+def wall(cp: Copier) -> Iterator[Wall]:
+    """Puts a firewall in front of the far host, which lets in ssh and these ports."""
+    if shutil.which("nft") is None:
+        missing("no nft; install nftables")
+
+    def put(otherwise: str, *ports: str) -> None:
+        rules = RULES.format(open=", ".join([SSH, *ports]), otherwise=otherwise)
+        cp.lab.run("far", ["nft", "-f", "-"], input=rules, text=True, check=True)
+
+    yield put
+    cp.lab.run("far", ["nft", "flush", "ruleset"], check=True)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    top = tmp_path / "src"
+    (top / "sub").mkdir(parents=True)
+    for number in range(40):
+        (top / f"sub/{number}").write_bytes(bytes([number]) * 3000)
+    (top / "big").write_bytes(os.urandom(24 << 20))
+    return top
+
+
+CLOSED = {
+    "drop": "no answer",
+    "reject with tcp reset": "Connection refused",
+    "reject with icmpx admin-prohibited": "No route to host",
+}
+
+
+@pytest.mark.parametrize("otherwise", CLOSED)
+def test_a_closed_port_is_gone_around_through_ssh_in_both_directions(
+    cp: Copier, wall: Wall, source: Path, tmp_path: Path, otherwise: str
+) -> None:
+    wall(otherwise)
+    why = CLOSED[otherwise]
+    done = cp(f"{source}/.", f"far:{tmp_path}/there")
+    assert done.returncode == 0, done.stderr
+    assert tree(source) == tree(tmp_path / "there")
+    (said,) = (line for line in done.stderr.splitlines() if line.startswith("howdah: the data goes through"))
+    assert why in said
+    assert said.endswith("howdah doctor far")
+    assert "Through the ssh connection, because the data port was closed (" in done.stdout
+    pulled = cp.good(f"far:{tmp_path}/there/.", tmp_path / "back")
+    assert tree(source) == tree(tmp_path / "back")
+    assert pulled.outcome is not None
+    assert pulled.outcome.through_ssh is not None
+    assert why in pulled.outcome.through_ssh
+    assert pulled.outcome.connections_replaced == 0
+    assert pulled.outcome.setup_s is not None
+    assert pulled.outcome.setup_s < START_S
+
+
+def test_a_range_that_the_firewall_lets_in_is_used_straight(
+    cp: Copier, wall: Wall, source: Path, tmp_path: Path
+) -> None:
+    wall("drop", f"{RANGE[0]}-{RANGE[1]}")
+    record = cp.good("--ports", f"{RANGE[0]}-{RANGE[1]}", f"{source}/.", f"far:{tmp_path}/there")
+    assert record.outcome is not None
+    assert record.outcome.through_ssh is None
+    folder = tmp_path / "config/howdah"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text(f'[host.far]\nports = "{RANGE[0]}"\n')
+    done = cp("--json", f"{source}/.", f"far:{tmp_path}/again", XDG_CONFIG_HOME=str(folder.parent))
+    assert json.loads(done.stdout)["outcome"]["through_ssh"] is None
+
+
+def test_an_open_path_asks_nothing_more_of_ssh(cp: Copier, source: Path, tmp_path: Path) -> None:
+    record = cp.good(f"{source}/.", f"far:{tmp_path}/there")
+    assert record.outcome is not None
+    assert record.outcome.through_ssh is None
+    assert not [args for args in cp.processes().values() if " -W " in args]
+
+
+def test_through_a_jump_host_from_which_only_ssh_leads_on(
+    cp: Copier, wall: Wall, source: Path, tmp_path: Path
+) -> None:
+    wall("drop")
+    config = tmp_path / "ssh_config"
+    of_lab = cp.lab.run("near", ["cat", "/etc/ssh/ssh_config"], capture_output=True, text=True, check=True)
+    beyond = "Host inside\n  HostName far\n  HostKeyAlias far\n  ProxyCommand ssh -W %h:%p far\n"
+    config.write_text(beyond + of_lab.stdout.replace("Host far ", "Host inside far ", 1))
+    done = cp("--json", f"{source}/.", f"inside:{tmp_path}/there", HOWDAH_SSH=f"ssh -F {config}")
+    assert done.returncode == 0, done.stderr
+    assert tree(source) == tree(tmp_path / "there")
+    assert json.loads(done.stdout)["outcome"]["through_ssh"].endswith("no answer")
+    cp.wait_for_nothing_left()
+
+
+def test_an_sshd_that_forwards_nothing_ends_the_copy_with_what_to_ask_for(
+    cp: Copier, wall: Wall, source: Path, tmp_path: Path
+) -> None:
+    wall("reject")
+    keys = mounts.PRIVATE / "authorized_keys"
+    plain = cp.lab.run("far", ["cat", str(keys)], capture_output=True, text=True, check=True).stdout
+
+    def write(line: str) -> None:
+        cp.lab.run("far", ["tee", str(keys)], input=line, stdout=subprocess.DEVNULL, text=True, check=True)
+
+    write(f"no-port-forwarding {plain}")
+    try:
+        done = cp(source, f"far:{tmp_path}/there")
+    finally:
+        write(plain)
+    assert done.returncode == 1
+    *_, error = done.stderr.splitlines()
+    assert error.startswith("howdah: the data port of far is closed (")
+    assert "ask there for AllowTcpForwarding yes in sshd_config, or for the port: howdah doctor far" in error
+
+
+def test_the_doctor_tries_the_data_port_and_says_what_to_ask_for(cp: Copier, wall: Wall) -> None:
+    def doctor(*options: str) -> dict[str, str]:
+        argv = [sys.executable, "-m", "howdah", "doctor", "far", "--json", *options]
+        done = cp.lab.run("near", argv, env=cp.env, capture_output=True, text=True, timeout=60)
+        findings = json.loads(done.stdout)["hosts"][1]["findings"]
+        (found,) = (each for each in findings if each["what"] == "data port")
+        return dict(found)
+
+    ports = f"{RANGE[0]}-{RANGE[1]}"
+    wall("drop", ports)
+    closed = doctor()
+    assert closed["state"] == "gap"
+    assert "no answer" in closed["found"]
+    assert closed["cost"].startswith("copies go through the ssh connection")
+    assert closed["cost"].endswith("ports 50000-50999, and copy with --ports 50000-50999")
+    assert doctor("--ports", ports)["state"] == "good"
