@@ -1,9 +1,11 @@
 #!/bin/sh
-# build.sh VENV: builds the wheel (release) and installs it into the virtual environment.
+# build.sh VENV: builds the wheel (release), with the far end that copies bring, and installs it into the virtual
+# environment.
 set -eu
 echo "build: the howdah wheel into $1 (the first time takes minutes)"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+scripts/far.sh
 if ! "$1/bin/maturin" build --release --locked --interpreter "$1/bin/python" --out "$work" > "$work/log" 2>&1; then
     cat "$work/log" >&2
     exit 1

@@ -20,7 +20,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 REGISTRY = "registry+https://github.com/rust-lang/crates.io-index"
-SHIPPED = "howdah-native"
+SHIPPED = {"howdah-native", "howdah-far"}
 
 
 def metadata() -> dict[str, Any]:
@@ -34,7 +34,7 @@ def metadata() -> dict[str, Any]:
 def shipped(crates: dict[str, Any]) -> set[str]:
     """Ids of the crates whose code is in the wheel, or makes code that is: no dependencies of tests."""
     nodes = {node["id"]: node for node in crates["resolve"]["nodes"]}
-    left = [package["id"] for package in crates["packages"] if package["name"] == SHIPPED]
+    left = [package["id"] for package in crates["packages"] if package["name"] in SHIPPED]
     found: set[str] = set()
     while left:
         at = left.pop()

@@ -1,0 +1,245 @@
+//! A file of policy: its keys, and how it tightens what is in force. The twin of `python/howdah/site/policyfile.py`.
+//! Errors are those of `python/howdah/tomlfile.py`: the file, the key, and what may stand there.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use howdah_units::Bytes;
+use toml::{Table, Value};
+
+use super::{Policy, SEE};
+
+/// Has a file bind beside what binds already.
+///
+/// # Errors
+/// For what is no policy.
+pub fn tighten(policy: &mut Policy, path: &Path, text: &[u8]) -> Result<(), String> {
+    let at = path.display();
+    let text =
+        str::from_utf8(text).map_err(|_| format!("{at} is not TOML: it is no UTF-8; {SEE}"))?;
+    let whole: Table = text.parse().map_err(|error: toml::de::Error| {
+        format!(
+            "{at} is not TOML: {}; {SEE}",
+            error.message().replace('\n', " ")
+        )
+    })?;
+    known(&whole, "", &["audit", "ssh", "data", "programs", "quota"])
+        .and_then(|()| take(policy, path, &whole))
+        .map_err(|problem| format!("{at}: {problem}"))
+}
+
+fn take(policy: &mut Policy, path: &Path, whole: &Table) -> Result<(), String> {
+    let mut set = Vec::new();
+    if let Some(value) = whole.get("audit") {
+        let word = value
+            .as_str()
+            .ok_or_else(|| expected("audit", "a text", value))?;
+        match word {
+            "on" => {}
+            "required" if policy.audit_required => {}
+            "required" => {
+                policy.audit_required = true;
+                set.push("audit");
+            }
+            _ => {
+                return Err(format!(
+                    "audit: '{word}' is unknown; give on or required; {SEE}"
+                ));
+            }
+        }
+    }
+    let ssh = table(whole, "ssh", &["keep_logins", "far_ends"])?;
+    if !flag(ssh, "ssh", "keep_logins")? && std::mem::take(&mut policy.keep_logins) {
+        set.push("ssh.keep_logins");
+    }
+    if let Some(value) = ssh.and_then(|ssh| ssh.get("far_ends")) {
+        policy.far_ends.push(far_ends(value)?);
+        set.push("ssh.far_ends");
+    }
+    let data = table(whole, "data", &["plaintext", "ports"])?;
+    if !flag(data, "data", "plaintext")? && std::mem::take(&mut policy.plaintext) {
+        set.push("data.plaintext");
+    }
+    if let Some(value) = data.and_then(|data| data.get("ports")) {
+        let ports = ports(value)?;
+        if policy.ports != Some(ports) {
+            policy.ports = Some(both(policy, ports)?);
+            set.push("data.ports");
+        }
+    }
+    let programs = table(whole, "programs", &["load"])?;
+    if !flag(programs, "programs", "load")? && std::mem::take(&mut policy.load_programs) {
+        set.push("programs.load");
+    }
+    let quota = table(whole, "quota", &["copy", "day"])?;
+    for (key, name, most) in [
+        ("quota.copy", "copy", &mut policy.copy_bytes),
+        ("quota.day", "day", &mut policy.day_bytes),
+    ] {
+        if let Some(value) = quota.and_then(|quota| quota.get(name)) {
+            let limit = size(value).map_err(|problem| format!("{key}: {problem}; {SEE}"))?;
+            if most.is_none_or(|most| limit < most) {
+                *most = Some(limit);
+                set.push(key);
+            }
+        }
+    }
+    policy
+        .set_by
+        .extend(set.into_iter().map(|key| (key, path.to_owned())));
+    Ok(())
+}
+
+/// Refuses keys that a table has not.
+fn known(table: &Table, within: &str, names: &[&str]) -> Result<(), String> {
+    match table.keys().find(|key| !names.contains(&key.as_str())) {
+        Some(key) => Err(format!(
+            "{within}unknown key {key}; known are {}; {SEE}",
+            names.join(", ")
+        )),
+        None => Ok(()),
+    }
+}
+
+fn table<'a>(whole: &'a Table, name: &str, keys: &[&str]) -> Result<Option<&'a Table>, String> {
+    let Some(value) = whole.get(name) else {
+        return Ok(None);
+    };
+    let found = value
+        .as_table()
+        .ok_or_else(|| expected(name, "a table", value))?;
+    known(found, &format!("{name}: "), keys)?;
+    Ok(Some(found))
+}
+
+/// A flag that is true unless it is given.
+fn flag(table: Option<&Table>, within: &str, name: &str) -> Result<bool, String> {
+    match table.and_then(|table| table.get(name)) {
+        None => Ok(true),
+        Some(Value::Boolean(flag)) => Ok(*flag),
+        Some(other) => Err(expected(
+            &format!("{within}.{name}"),
+            "true or false",
+            other,
+        )),
+    }
+}
+
+fn expected(key: &str, what: &str, found: &Value) -> String {
+    let found = match found {
+        Value::String(_) => "a text",
+        Value::Integer(_) => "a whole number",
+        Value::Float(_) => "a number",
+        Value::Boolean(_) => "true or false",
+        Value::Datetime(_) => "a date",
+        Value::Array(_) => "a list",
+        Value::Table(_) => "a table",
+    };
+    format!("{key}: expected {what}, got {found}; {SEE}")
+}
+
+fn size(value: &Value) -> Result<u64, String> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) => format!("{number:?}"),
+        _ => return Err("not a text with a unit, as \"10Gbit\"".to_owned()),
+    };
+    text.parse::<Bytes>()
+        .map(|size| size.0)
+        .map_err(|error| error.to_string())
+}
+
+fn ports(value: &Value) -> Result<(u16, u16), String> {
+    let text = value
+        .as_str()
+        .ok_or_else(|| expected("data.ports", "a text", value))?;
+    let (least, most) = text.split_once('-').unwrap_or((text, text));
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| text.parse::<u16>().ok()).flatten()
+    };
+    match (number(least), number(most)) {
+        (Some(least), Some(most)) if 0 < least && least <= most => Ok((least, most)),
+        _ => Err(format!(
+            "data: ports '{text}' is no range of ports; give for example \"50000-50999\""
+        )),
+    }
+}
+
+/// The ports that both ranges have.
+fn both(policy: &Policy, (least, most): (u16, u16)) -> Result<(u16, u16), String> {
+    let Some(before) = policy.ports else {
+        return Ok((least, most));
+    };
+    let shared = (least.max(before.0), most.min(before.1));
+    if shared.0 <= shared.1 {
+        return Ok(shared);
+    }
+    let by = policy
+        .set_by
+        .get("data.ports")
+        .unwrap_or(&policy.site)
+        .display();
+    Err(format!(
+        "data.ports: {least}-{most} has no port of {}-{}, which {by} allows; give ports of that range",
+        before.0, before.1
+    ))
+}
+
+/// Patterns of hosts. They bind a near end; here they only have to be some.
+fn far_ends(value: &Value) -> Result<Vec<String>, String> {
+    let list = value
+        .as_array()
+        .ok_or_else(|| expected("ssh.far_ends", "a list", value))?;
+    if list.is_empty() {
+        return Err(
+            "ssh: far_ends is empty: no far end would be allowed; leave the key out for all"
+                .to_owned(),
+        );
+    }
+    let pattern = |(index, value): (usize, &Value)| {
+        let place = format!("ssh.far_ends {}", index + 1);
+        let text = value
+            .as_str()
+            .ok_or_else(|| expected(&place, "a text", value))?;
+        if text.is_empty() || text != text.trim() || text.contains('@') {
+            return Err(format!(
+                "ssh: '{text}' is no pattern of hosts; give for example *.example.org or 10.9.0.0/16"
+            ));
+        }
+        match text.split_once('/') {
+            Some((address, length)) if !is_network(address, length) => Err(format!(
+                "ssh: '{text}' is no network; give for example 10.9.0.0/16"
+            )),
+            _ => Ok(text.to_owned()),
+        }
+    };
+    list.iter().enumerate().map(pattern).collect()
+}
+
+/// Whether an address, and a length of its prefix or a mask, are a network without bits of a host.
+fn is_network(address: &str, length: &str) -> bool {
+    let address = address
+        .split_once('%')
+        .map_or(address, |(address, _)| address);
+    let bits = |address: IpAddr| match address {
+        IpAddr::V4(four) => (u128::from(u32::from(four)) << 96, 32),
+        IpAddr::V6(six) => (u128::from(six), 128),
+    };
+    let Ok((network, width)) = address.parse().map(bits) else {
+        return false;
+    };
+    let mask = |length: u32| u128::MAX.checked_shl(128 - length).unwrap_or(0);
+    let digits = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
+    let prefix = if digits {
+        length.parse().ok().filter(|&length: &u32| length <= width)
+    } else if let (32, Ok(IpAddr::V4(given))) = (width, length.parse()) {
+        let given = u128::from(u32::from(given)) << 96;
+        let wild = !given & mask(32);
+        (0..=32).find(|&length| mask(length) == given || mask(length) == wild)
+    } else {
+        None
+    };
+    prefix.is_some_and(|length| network & !mask(length) == 0)
+}

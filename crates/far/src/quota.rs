@@ -1,0 +1,268 @@
+//! The bytes that one copy, and the copies of a user in a day, may move at this end. The twin of
+//! `python/howdah/site/quota.py`, which keeps the same file.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use howdah_units::Bytes;
+use rustix::fs::{FlockOperation, flock};
+
+use crate::policy::{Places, Policy, nodename, plain};
+use crate::user;
+
+const DAY_S: u64 = 86_400;
+/// `2026-11-25 00000000000000000000` and the end of the line.
+const LINE_BYTES: usize = 32;
+
+/// Counts what one copy moves.
+pub struct Quota {
+    copy: Option<(u64, String)>,
+    day: Option<(u64, String)>,
+    file: Option<PathBuf>,
+    counted: u64,
+}
+
+impl Quota {
+    /// By the limits of a policy.
+    pub fn new(policy: &Policy, places: &Places) -> Self {
+        Self {
+            copy: policy
+                .copy_bytes
+                .map(|most| (most, policy.by("quota.copy"))),
+            day: policy.day_bytes.map(|most| (most, policy.by("quota.day"))),
+            file: places.day.clone(),
+            counted: 0,
+        }
+    }
+
+    /// Takes the bytes of the copy, where they are known before anything moves.
+    ///
+    /// # Errors
+    /// Why it may not begin.
+    pub fn begin(&mut self, known: Option<u64>) -> Result<(), String> {
+        // What needs a single byte is refused when none is left.
+        self.moved(0, known.unwrap_or(1))
+    }
+
+    /// Counts the `moved` bytes of the copy so far, which is known to move `known`.
+    ///
+    /// # Errors
+    /// Why it may not go on.
+    pub fn moved(&mut self, moved: u64, known: u64) -> Result<(), String> {
+        let used = self.count(moved)?;
+        if let Some((most, by)) = &self.day
+            && used.saturating_add(known.saturating_sub(moved)) > *most
+        {
+            let most = Bytes(*most);
+            return Err(format!(
+                "this copy moves more than is left of {most:.3}, the most that is allowed in a day by {by}; copy \
+                 less, or go on after midnight UTC"
+            ));
+        }
+        match &self.copy {
+            Some((most, by)) if known > *most => Err(format!(
+                "this copy moves more than {:.3}, the most that is allowed by {by}; copy less at once",
+                Bytes(*most)
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts the `moved` bytes of the copy so far; says those of the day, where they are counted.
+    ///
+    /// # Errors
+    /// When they cannot be counted.
+    pub fn count(&mut self, moved: u64) -> Result<u64, String> {
+        if self.day.is_none() {
+            return Ok(0);
+        }
+        let path = match &self.file {
+            Some(path) => path.clone(),
+            None => day_file()?,
+        };
+        let used = add(&path, &today(), moved.saturating_sub(self.counted))?;
+        self.counted = self.counted.max(moved);
+        Ok(used)
+    }
+}
+
+/// The file of this user's bytes of a day on this host; home folders may be shared between hosts.
+fn day_file() -> Result<PathBuf, String> {
+    let number = rustix::process::geteuid().as_raw();
+    // Not by HOME, which a user sets for one command.
+    let user = user::of(number).ok_or_else(|| {
+        format!(
+            "cannot count bytes for the policy of this host: its /etc/passwd has no user of number {number}, and a \
+             far end that was brought asks nothing else; install howdah on it, or have the key quota.day left out"
+        )
+    })?;
+    Ok(user.home.join(".local/state/howdah/quota").join(nodename()))
+}
+
+/// Adds to the bytes of a day, and says what they are then.
+fn add(path: &Path, today: &str, more: u64) -> Result<u64, String> {
+    let opened = open(path).map_err(|error| {
+        format!(
+            "cannot count bytes for the policy of this host in {}: {}; make that place yours to write",
+            path.display(),
+            plain(&error)
+        )
+    })?;
+    let broken = || {
+        format!(
+            "{} does not say how many bytes were copied today; remove it if you may, or ask this host's \
+             administrator",
+            path.display()
+        )
+    };
+    let mut text = [0; LINE_BYTES + 1];
+    let length = opened.read_at(&mut text, 0).map_err(|_| broken())?;
+    let before = match &text[..length] {
+        [] => 0,
+        line => {
+            let (day, bytes) = read(line).ok_or_else(broken)?;
+            if day == today { bytes } else { 0 }
+        }
+    };
+    let used = before.saturating_add(more);
+    if more > 0 || !text.starts_with(today.as_bytes()) {
+        let line = format!("{today} {used:020}\n");
+        opened
+            .write_all_at(line.as_bytes(), 0)
+            .map_err(|_| broken())?;
+    }
+    Ok(used)
+}
+
+/// Opens the file, made if it is missing, and locks it: a copy of the same user may count at this moment.
+fn open(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+    }
+    let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(flags)
+        .open(path)?;
+    flock(&file, FlockOperation::LockExclusive)?;
+    Ok(file)
+}
+
+/// The day and the bytes of the line that a file is; `None` for what is no such line.
+fn read(line: &[u8]) -> Option<(&str, u64)> {
+    let text = str::from_utf8(line).ok()?.strip_suffix('\n')?;
+    let (day, bytes) = text.split_once(' ')?;
+    let digits =
+        |text: &str, count| text.len() == count && text.bytes().all(|b| b.is_ascii_digit());
+    let mut parts = day.split('-');
+    let is_day = [4, 2, 2]
+        .iter()
+        .all(|&count| parts.next().is_some_and(|part| digits(part, count)));
+    (is_day && parts.next().is_none() && digits(bytes, 20))
+        .then(|| Some((day, bytes.parse().ok()?)))?
+}
+
+/// This day of UTC.
+fn today() -> String {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    date(now.as_secs() / DAY_S)
+}
+
+/// The date so many days after 1970-01-01: Hinnant, *chrono-Compatible Low-Level Date Algorithms*, `civil_from_days`.
+fn date(days: u64) -> String {
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let of_era = shifted % 146_097;
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 {
+        from_march + 3
+    } else {
+        from_march - 9
+    };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (days, is) in [
+            (0, "1970-01-01"),
+            (11_016, "2000-02-29"),
+            (11_017, "2000-03-01"),
+            (20_782, "2026-11-25"),
+            (47_540, "2100-02-28"),
+            (47_541, "2100-03-01"),
+        ] {
+            assert_eq!(date(days), is);
+        }
+    }
+
+    #[test]
+    fn the_bytes_of_a_day_add_up_and_begin_anew_with_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("deep/er/host");
+        assert_eq!(add(&file, "2026-11-25", 0), Ok(0));
+        assert_eq!(add(&file, "2026-11-25", 5), Ok(5));
+        assert_eq!(add(&file, "2026-11-25", 6), Ok(11));
+        assert_eq!(
+            fs::read_to_string(&file).unwrap(),
+            "2026-11-25 00000000000000000011\n"
+        );
+        assert_eq!(add(&file, "2026-11-26", 1), Ok(1));
+        for broken in [
+            "2026-11-25 11\n",
+            "x",
+            "2026-11-25 00000000000000000011\nmore",
+        ] {
+            fs::write(&file, broken).unwrap();
+            let said = add(&file, "2026-11-25", 0).unwrap_err();
+            assert!(
+                said.contains("does not say how many bytes were copied today"),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_copy_ends_at_the_first_byte_that_is_too_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut quota = Quota {
+            copy: Some((100, "the policy".to_owned())),
+            day: Some((150, "the policy".to_owned())),
+            file: Some(folder.path().join("host")),
+            counted: 0,
+        };
+        quota.begin(None).unwrap();
+        quota.moved(40, 100).unwrap();
+        assert!(
+            quota
+                .moved(50, 101)
+                .unwrap_err()
+                .contains("more than 100 B, the most")
+        );
+        quota.copy = None;
+        assert!(quota.moved(60, 151).unwrap_err().contains("left of 150 B"));
+        assert_eq!(quota.count(70), Ok(70));
+        assert_eq!(quota.count(70), Ok(70));
+    }
+}
