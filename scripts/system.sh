@@ -69,6 +69,7 @@ case "${1:-}" in
         ;;
     --tests)
         need nuttcp nuttcp
+        need busybox busybox-static
         need nft nftables
         need initdb postgresql
         need chromium chromium

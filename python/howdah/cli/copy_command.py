@@ -8,7 +8,7 @@ from howdah import Archive, HowdahError, document, interrupt
 from howdah._native import parse_bytes, parse_duration, parse_fraction, parse_rate
 from howdah.cli.cp import patience_of, ports_of
 from howdah.cli.ended import ended
-from howdah.library.copy import Memory, Request, carry_out, copy_request
+from howdah.library.copy import Memory, Offer, Request, carry_out, copy_request
 from howdah.text import printable
 from howdah.values.plan import PathKind
 from howdah.values.record import since_process_start_s
@@ -53,6 +53,7 @@ def request(
     plaintext: bool,
     no_sync: bool,
     far_howdah: str | None,
+    bring: bool,
     ports: str | None,
     patience: str | None,
 ) -> Request:
@@ -79,9 +80,18 @@ def request(
         listen=not no_listen,
         fairness=_fairness(fairness),
         far_howdah=far_howdah,
+        agree=(lambda _: True) if bring else asked,
         ports=ports_of(ports),
         patience_s=patience_of(patience),
     )
+
+
+def asked(offer: Offer) -> bool:
+    """Whether whoever sits at the terminal takes an offer; without a terminal nobody does."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    print(f"howdah: {offer.in_words()}. Bring it? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 def memory_of(text: str) -> Memory:

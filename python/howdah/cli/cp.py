@@ -136,6 +136,7 @@ COMMANDS = (
                     rare=True,
                 ),
                 FAR_HOWDAH,
+                Option("--bring", "Bring a far end to a host without howdah, and do not ask whether to."),
                 PORTS,
                 Option(
                     "--patience TIME",
@@ -162,7 +163,7 @@ howdah cp --dry-run run42/ dtn2:/d                         the plan, its reasons
 Options of rsync and scp mean what they mean there, or a line says what to write: howdah help rsync.
 
 What is at the destination already with the same size and time is skipped. A file appears under its name when
-it is whole. The controller of a guaranteed path is at HOWDAH_CONTROL (docs/control.md). The far end needs
-howdah installed, and is started over ssh.""",
+it is whole. The controller of a guaranteed path is at HOWDAH_CONTROL (docs/control.md). The far end is
+started over ssh. A host without howdah is brought one, which asks first on a terminal.""",
     ),
 )

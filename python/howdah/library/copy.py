@@ -10,6 +10,7 @@ from howdah import HowdahError
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.archive import Archive
 from howdah.library.ended import Name, log, record_of
+from howdah.remote.bringing import Agree, Offer
 from howdah.ports import PORT_MAX
 from howdah.remote.endpoints import Route, parse, route
 from howdah.remote.far import greet
@@ -30,7 +31,7 @@ from howdah.values.plan import (
 from howdah.values.record import Record, printable_command
 from howdah.values.verification import Counts
 
-__all__ = ["Display", "Memory", "Request", "carry_out", "copy", "copy_request", "plan_for"]
+__all__ = ["Agree", "Display", "Memory", "Offer", "Request", "carry_out", "copy", "copy_request", "plan_for"]
 
 PATIENCE_MOST_S = 86_400.0
 """A day."""
@@ -65,14 +66,16 @@ def copy(
     pilot: Pilot | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     far_howdah: str | None = None,
+    bring: bool = False,
     ports: tuple[int, int] | None = None,
     patience_s: float = PATIENCE_S,
     archive: Archive | None = None,
 ) -> Record:
     """Copies files and folders to or from another host, as ``howdah cp`` does, and returns the record.
 
-    One of ``src`` and ``dst`` is remote. The far end is started over the user's ssh and needs howdah
-    installed. The record is in the archive when this returns; that of a dry run is not kept.
+    One of ``src`` and ``dst`` is remote. The far end is started over the user's ssh; the far host
+    has howdah, or is brought it with ``bring``. The record is in the archive when this returns; that of a
+    dry run is not kept.
 
     Args:
         src: what to copy; several, or a ``Memory``, which measures the path without a disk.
@@ -94,6 +97,7 @@ def copy(
         pilot: changes the streams in its place: called every 0.1 s, it answers with a ``Steering`` or None.
         on_progress: called every 0.1 s in the thread of this call; what it raises ends the copy.
         far_howdah: the program at the far host where it is not in its PATH.
+        bring: a far end is brought to a host that has no howdah, or one of another protocol, and kept there.
         ports: the first and the last port of which the far end opens one for the data; by default what
             ``~/.config/howdah/config.toml`` has for the host, else any.
         patience_s: how long to try again when the path or the far host is gone, 0 to 86,400 s.
@@ -135,6 +139,7 @@ def copy(
         listen=listen and pilot is None,
         fairness=fairness,
         far_howdah=far_howdah,
+        agree=(lambda _: True) if bring else None,
         ports=ports,
         patience_s=patience_s,
     )
@@ -200,6 +205,7 @@ def copy_request(
     listen: bool = True,
     fairness: float | None = None,
     far_howdah: str | None = None,
+    agree: Agree | None = None,
     ports: tuple[int, int] | None = None,
     patience_s: float = PATIENCE_S,
     before_s: float = 0.0,
@@ -240,6 +246,7 @@ def copy_request(
         given=tuple(_given(streams, congestion_control, buffer_bytes, pacing_bps)),
         fairness=aims,
         far_howdah=far_howdah,
+        agree=agree,
         ports=ports,
         patience_s=patience_s,
         before_s=before_s,

@@ -3,14 +3,19 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from howdah import HowdahError, document, interrupt
 from howdah.remote import standby
+from howdah.remote.far_command import ANEW, MISSING, brought
 from howdah.remote.messages import FarHello
 from howdah.remote.ssh import explain, may_pass
 from howdah.remote.standby import FarSession, take
+
+if TYPE_CHECKING:
+    from howdah.remote.bringing import Agree
 
 TICK_S = 0.1
 """The time between two looks at progress; also the longest that a signal waits for its handler."""
@@ -18,6 +23,8 @@ TICK_S = 0.1
 CANCEL_S = 2.0
 """The longest that both ends take to stop after a cancel."""
 
+_PROTOCOL = "the other end speaks protocol "
+"""The beginning of an error about the version (crates/wire/src/frame.rs)."""
 _SAID = "far end: "
 """The beginning of an error that a far end told the session (crates/transfer/src/error.rs)."""
 _STALE_S = 15.0
@@ -32,11 +39,55 @@ class StaleLogin(ConnectionLost):
     """A login that was kept does not answer: another will be made."""
 
 
-def hello(started: FarSession, far_says: Callable[[str], None]) -> FarHello:
+def hello(started: FarSession, far_says: Callable[[str], None], agree: "Agree | None" = None) -> FarHello:
     """Waits for the far end's hello; ``far_says`` is given what it wrote to standard error before.
+
+    Where there is no howdah of this protocol, one is brought if ``agree`` takes the offer; without, none is.
 
     Raises HowdahError with the cause when no hello will come, ConnectionLost where another try may do.
     """
+    why = f"howdah was not found on {started.far.login.host}"
+    try:
+        while True:
+            try:
+                return _hello(started, far_says)
+            except _Missing as missing:
+                _bring(started, str(missing), why, agree)
+            except _OtherProtocol as other:
+                why = str(other)
+                started.start_anew()
+    finally:
+        started.settle()
+
+
+class _Missing(Exception):
+    """The line of a far host that has neither howdah nor a far end that was brought."""
+
+
+class _OtherProtocol(Exception):
+    """What speaks another protocol, in words."""
+
+
+def _bring(started: FarSession, said: str, why: str, agree: "Agree | None") -> None:
+    """Brings a far end, if somebody agrees. Raises HowdahError where none can be, or nobody does."""
+    from howdah.remote import bringing  # noqa: PLC0415, few copies need it
+
+    program = brought()
+    if program is None or started.spare is None:
+        raise HowdahError(f"{why}; install it there: pip install howdah")
+    offer = bringing.offer(started.far.login.host, said, why, program)
+    if agree is None or not agree(offer):
+        raise HowdahError(
+            f"{offer.in_words()}: give --bring to howdah cp; or install howdah there, "
+            "or say where it is with --far-howdah PATH"
+        )
+    started.session.cancel()
+    bringing.bring(started.far, *started.spare, program, TICK_S)
+    started.through_kept = False
+    started.speak_again()
+
+
+def _hello(started: FarSession, far_says: Callable[[str], None]) -> FarHello:
     session, far = started.session, started.far
     try:
         while (answer := session.hello(TICK_S)) is None:
@@ -57,8 +108,15 @@ def hello(started: FarSession, far_says: Callable[[str], None]) -> FarHello:
     except StaleLogin:
         raise
     except HowdahError as error:
+        said = str(error)
+        if MISSING in said:
+            raise _Missing(said) from None
+        if _PROTOCOL in said and started.key[1] is None and started.how != ANEW and brought() is not None:
+            raise _OtherProtocol(
+                f"howdah on {far.login.host} is another version ({said.partition(';')[0]})"
+            ) from None
         # Where a far end has not said why, the session only saw its pipe end or carry something else.
-        status, said = far.exit_status(CANCEL_S), str(error)
+        status = far.exit_status(CANCEL_S)
         if not status or said.startswith(_SAID):
             raise HowdahError(f"{far.login.host}: {said.removeprefix(_SAID)}") from None
         stderr = far.stderr()

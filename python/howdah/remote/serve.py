@@ -11,6 +11,7 @@ import sys
 from _thread import start_new_thread
 
 from howdah import HowdahError, _native
+from howdah.remote import far_command
 from howdah.site import policy
 from howdah.text import printable
 
@@ -137,9 +138,10 @@ def _asked_of_login(*, forced: bool) -> "Ports | None":
         words = shlex.split(asked)
     except ValueError:
         words = []
-    if len(words) == 4 and words[1:3] == ["serve", "--ports"]:
-        return _range(words[3])
-    if len(words) != 2 or words[1] != "serve":
+    wanted = far_command.asked(words)
+    if len(wanted) == 3 and wanted[:2] == ["serve", "--ports"]:
+        return _range(wanted[2])
+    if wanted != ["serve"]:
         shown = printable(os.fsencode(asked), _ASKED_BYTES_MAX)
         raise HowdahError(f"this login is for copies by howdah cp alone, it does not run: {shown}")
     return None

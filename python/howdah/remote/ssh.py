@@ -24,6 +24,7 @@ import time
 from collections import namedtuple
 
 from howdah import LAB_LINK_VARIABLE, HowdahError
+from howdah.remote import far_command
 from howdah.site import policy
 from howdah.text import printable
 
@@ -121,14 +122,20 @@ class Login:
         self.control = f"{self.sockets}-%C" if self.sockets else None
 
     def start(
-        self, command: str | None, *, asks: bool = True, role: str = "serve", patience_s: float = PATIENCE_S
+        self,
+        command: str | None,
+        *,
+        asks: bool = True,
+        role: str = "serve",
+        patience_s: float = PATIENCE_S,
+        how: str = "",
     ) -> Pipes:
         """Starts ``howdah serve``, or another ``role``, there and returns at once.
 
         ``command`` is howdah at the far end if not in its PATH; ``asks`` whether ssh may ask the user;
-        ``patience_s`` for how long ssh must not give up a path that is out.
+        ``patience_s`` for how long ssh must not give up a path that is out; ``how`` is far_command's.
         """
-        remote = f"{_quoted(command) if command else 'howdah'} {role}"
+        remote = far_command.command(command, role, how)
         argv = [*self.ssh, "-T", "-x", "-a", *self._options(asks, patience_s), "--", self.host, remote]
         stdin, write_fd = os.pipe()
         read_fd, stdout = os.pipe()
@@ -390,10 +397,6 @@ def _private_folder() -> str | None:
         return None
     private = found.st_uid == os.getuid() and found.st_mode & 0o170077 == 0o040000
     return folder if private else None
-
-
-def _quoted(word: str) -> str:
-    return "'" + word.replace("'", "'\\''") + "'"
 
 
 def spawn(argv: list[str], streams: tuple[int, int, int], *, session: bool = False) -> int:

@@ -18,7 +18,7 @@ import time
 import zlib
 
 from howdah import HowdahError, __version__, _native, interrupt
-from howdah.remote import endpoints, hosts, ssh
+from howdah.remote import endpoints, far_command, hosts, ssh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class FarSession:
         Raises HowdahError when ssh cannot be started.
         """
         self.key = (host, command, ports)
+        self._started = (patience_s, asks)
         self.began_s = time.monotonic()
         login = ssh.Login(host)
         self.ports = ports or hosts.ports(*login.names)
@@ -56,8 +57,39 @@ class FarSession:
         pipes = _take_waiting(login, command, self.ports) or login.start(
             command, asks=asks, role=_role(self.ports), patience_s=patience_s
         )
+        self.how = ""
+        """How the far end was started: ``far_command.ANEW`` where howdah there is another version."""
+        self._speak(login, pipes)
+
+    def _speak(self, login: ssh.Login, pipes: ssh.Pipes) -> None:
         self.far = ssh.FarProcess(login, pipes)
+        self.spare: tuple[int, int] | None = (os.dup(pipes.read_fd), os.dup(pipes.write_fd))
+        """The same pipes once more, until the hello has come: what answers may not be howdah yet."""
         self.session = _native.Session(self.far.read_fd, self.far.write_fd)
+
+    def settle(self) -> None:
+        """Closes the spare pipes, after which the session alone holds them."""
+        spare, self.spare = self.spare, None
+        for fd in spare or ():
+            os.close(fd)
+
+    def speak_again(self) -> None:
+        """Begins another session on the same pipes; the first met something else, and was cancelled."""
+        spare, self.spare = self.spare, None
+        if spare is not None:
+            self.session = _native.Session(*spare)
+
+    def start_anew(self) -> None:
+        """Starts a far end in place of one of another protocol, which has ended."""
+        self.session.cancel()
+        self.settle()
+        self.far.end(keep_login=True)
+        self.far.close()
+        (patience_s, asks), command = self._started, self.key[1]
+        login = self.far.login
+        self.how = far_command.ANEW
+        role = _role(self.ports)
+        self._speak(login, login.start(command, asks=asks, role=role, patience_s=patience_s, how=self.how))
 
 
 _begun: list[FarSession] = []
@@ -105,6 +137,7 @@ def drop() -> None:
     while _begun:
         begun = _begun.pop()
         begun.session.cancel()
+        begun.settle()
         begun.far.end()
 
 

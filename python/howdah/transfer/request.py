@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from howdah.remote.bringing import Agree
 from howdah.remote.endpoints import Route
 from howdah.remote.messages import SAMPLE_EVERY_S
 from howdah.remote.ssh import PATIENCE_S
@@ -49,6 +50,8 @@ class Request(NamedTuple):
     plan_file: Path | None = None
     given: tuple[Given, ...] = ()
     far_howdah: str | None = None
+    agree: Agree | None = None
+    """Whether a far end is brought to a host that has no howdah; None: none is."""
     ports: tuple[int, int] | None = None
     """The first and the last port of which the far end opens one; None: what is configured for it."""
     patience_s: float = PATIENCE_S

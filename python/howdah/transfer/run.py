@@ -337,7 +337,7 @@ def _greeted(
     data_address = started.far.login.data_address
     if run.plan is None:
         kind.prepare(data_address)
-    far = hello(started, display.far_says)
+    far = hello(started, display.far_says, request.agree)
     path = _path(request, far)
     if run.plan is None:
         run.far = far

@@ -1,0 +1,110 @@
+"""The command that ssh runs at the far host: howdah there, or the program that an earlier copy brought.
+
+One command does all of it, because each further one costs round trips. It is a line for POSIX's sh and for
+any login shell around it: it has no single quote, no line break and no exclamation mark.
+
+The program is kept as ``far-VERSION-DIGEST`` in the first of these folders that is its user's alone and lets
+programs run: ``${XDG_CACHE_HOME:-~/.cache}/howdah``, ``$XDG_RUNTIME_DIR/howdah``, ``/tmp/howdah-UID``. It is
+compared with its whole digest before each start, so that one that was changed is brought anew.
+
+Where neither is there, the command says so in a line on standard output (``MISSING``), skips what it is told
+until a line ``BRING``, and takes the packed program from there on (``bringing``).
+
+Imported before everything else when a copy starts, so only from modules the interpreter has anyway.
+"""
+
+import os
+from collections import namedtuple
+
+from howdah import __version__
+
+MISSING = "howdah-is-missing"
+"""The first word of the line; then the machine, ``in`` or ``nowhere``, and the folder or the reasons."""
+BRING = "howdah-comes"
+ROLES = ("serve", "reread")
+"""What the program that is brought does."""
+ANEW = "anew"
+"""The word for a host whose own howdah is not to be tried, because it speaks another protocol."""
+
+Brought = namedtuple("Brought", ["machine", "path", "packed_bytes", "sha256"])
+Brought.__doc__ = "A program to bring: for which machine, where it lies packed, its digest unpacked."
+
+_NAMED = 16
+"""The digits of the digest in the name of the file."""
+
+# The shell's names: r role and its options, a whether howdah there is not tried, n name, d digest, c cache, u user, o mask,
+# p a place, f the program, t a file on its way, w why places do not do, k what a tool says.
+_LINES = (
+    "r=$1; a=$2; n=far-{version}-{named}; d={sha256}; c=${{XDG_CACHE_HOME:-$HOME/.cache}}/howdah; u=$(id -u)",
+    # What is nobody else's to enter; a link is none.
+    'mine() {{ set -- $(ls -ldn "$1" 2>/dev/null); '
+    'case $1 in drwx------*) [ "$3" = "$u" ];; *) false;; esac; }}',
+    'whole() {{ s=$(sha256sum < "$1" 2>/dev/null || "$1" sha256 2>/dev/null); [ "${{s%% *}}" = $d ]; }}',
+    'if [ "$a" = "" ] && [ -e "$c/$n.first" ]; then a=first; fi',
+    'if [ "$a" = "" ] && command -v howdah >/dev/null 2>&1; then exec howdah $r; fi',
+    'set -- "$c" "/tmp/howdah-$u"',
+    'if [ -n "$XDG_RUNTIME_DIR" ]; then set -- "$c" "$XDG_RUNTIME_DIR/howdah" "/tmp/howdah-$u"; fi',
+    'for p do f=$p/$n; if [ -f "$f" ] && mine "$p" && whole "$f" && "$f" --version >/dev/null 2>&1; '
+    'then exec "$f" $r; fi; done',
+    # After the program was removed howdah there is tried again.
+    'if [ "$a" = first ] && command -v howdah >/dev/null 2>&1; then exec howdah $r; fi',
+    'case $r in serve*) ;; *) exit 127;; esac',
+    "o=$(umask); umask 77; f=; w=; m=$(uname -m)",
+    'if [ "$m" = {machine} ]; then for p do t=$p/.try$$; k=$(mkdir -p "$p" 2>&1) || '
+    '{{ w="$w$p: ${{k##*: }}; "; continue; }}; '
+    'if [ "$p" = "$c" ]; then chmod 700 "$p" 2>/dev/null; fi; '
+    'mine "$p" || {{ w="$w$p: others can enter it; "; continue; }}; '
+    'k=$({{ echo : > "$t" && chmod 700 "$t"; }} 2>&1) || '
+    '{{ rm -f "$t"; w="$w$p: ${{k##*: }}; "; continue; }}; '
+    'if "$t" 2>/dev/null; then f=$p/$n; break; fi; '
+    'rm -f "$t"; w="$w$p: no program runs there (noexec); "; done; fi',
+    'if [ "$f" = "" ]; then echo "' + MISSING + ' $m nowhere $w"; exit 127; fi',
+    'trap "rm -f \\"\\$t\\"" 0; trap "exit 1" 1 2 15; echo "' + MISSING + ' $m in $p"',
+    'while :; do IFS= read -r k || exit 1; if [ "$k" = ' + BRING + " ]; then break; fi; done",
+    'k=$({{ head -c {packed_bytes} | gzip -dc > "$t"; }} 2>&1)',
+    'if whole "$t"; then :; else echo "howdah: the far end that was brought did not arrive whole in $p'
+    ' (${{k:-its digest is wrong}}); try again, or install howdah there" >&2; exit 1; fi',
+    'mv -f "$t" "$f" || exit 1',
+    'if [ "$a" = ' + ANEW + ' ]; then echo > "$c/$n.first"; fi 2>/dev/null',
+    'find "$p" -name "far-*" -mtime +90 -exec rm -f {{}} + 2>/dev/null',
+    'trap - 0; umask "$o"; exec "$f" $r',
+)
+
+
+def brought() -> "Brought | None":
+    """What this installation can bring; None: it was built without."""
+    path = os.path.join(os.path.dirname(__file__), "brought", "howdah-far-x86_64.gz")  # noqa: PTH118, PTH120
+    try:
+        with open(f"{path}.sha256", encoding="ascii") as file:  # noqa: PTH123
+            return Brought("x86_64", path, os.stat(path).st_size, file.read().strip())  # noqa: PTH116
+    except OSError:
+        return None
+
+
+def command(named: "str | None", role: str, how: str = "") -> str:
+    """The command for a ``role`` of howdah, as ``serve --ports 50000-50999``.
+
+    ``named`` is howdah there if its user has said so; ``how`` is ANEW or nothing.
+    """
+    if named is not None:
+        return f"{_quoted(named)} {role}"
+    program = brought()
+    if program is None or role.split()[0] not in ROLES:
+        return f"howdah {role}"
+    return f"sh -c {_quoted(script(program))} howdah {_quoted(role)} {how}".rstrip()
+
+
+def script(program: Brought) -> str:
+    """The line for sh; its first argument is the role with its options, its second ANEW or nothing."""
+    return "; ".join(_LINES).format(version=__version__, named=program.sha256[:_NAMED], **program._asdict())
+
+
+def asked(words: list[str]) -> list[str]:
+    """The words after howdah of what a client has asked a login for, ``sh -c`` around them or not."""
+    if words[:2] == ["sh", "-c"]:
+        return words[4].split() if words[3:4] == ["howdah"] and len(words) > 4 else []
+    return words[1:]
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"
