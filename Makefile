@@ -129,5 +129,5 @@ $(VENV)/.built: $(SOURCES) $(VENV)/.installed | system
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(VENV) target python/howdah/_native*.so
+	rm -rf $(VENV) target python/howdah/_native*.so python/howdah/remote/brought
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -32,17 +32,17 @@ Brought.__doc__ = "A program to bring: for which machine, where it lies packed, 
 _NAMED = 16
 """The digits of the digest in the name of the file."""
 
-# The shell's names: r role and its options, a whether howdah there is not tried, n name, d digest, c cache, u user, o mask,
-# p a place, f the program, t a file on its way, w why places do not do, k what a tool says.
+# The shell's names: r role and its options, a whether howdah there is not tried, n name, d digest, c cache,
+# u user, o mask, p a place, f the program, t a file on its way, w why places do not do, k what a tool says.
 _LINES = (
-    "r=$1; a=$2; n=far-{version}-{named}; d={sha256}; c=${{XDG_CACHE_HOME:-$HOME/.cache}}/howdah; u=$(id -u)",
+    "r=$1; a=$2; n=far-{version}-{named}; d={sha256}; c=${{XDG_CACHE_HOME:-$HOME/.cache}}/howdah",
     # What is nobody else's to enter; a link is none.
     'mine() {{ set -- $(ls -ldn "$1" 2>/dev/null); '
     'case $1 in drwx------*) [ "$3" = "$u" ];; *) false;; esac; }}',
     'whole() {{ s=$(sha256sum < "$1" 2>/dev/null || "$1" sha256 2>/dev/null); [ "${{s%% *}}" = $d ]; }}',
     'if [ "$a" = "" ] && [ -e "$c/$n.first" ]; then a=first; fi',
     'if [ "$a" = "" ] && command -v howdah >/dev/null 2>&1; then exec howdah $r; fi',
-    'set -- "$c" "/tmp/howdah-$u"',
+    'u=$(id -u); set -- "$c" "/tmp/howdah-$u"',
     'if [ -n "$XDG_RUNTIME_DIR" ]; then set -- "$c" "$XDG_RUNTIME_DIR/howdah" "/tmp/howdah-$u"; fi',
     'for p do f=$p/$n; if [ -f "$f" ] && mine "$p" && whole "$f" && "$f" --version >/dev/null 2>&1; '
     'then exec "$f" $r; fi; done',
@@ -62,8 +62,9 @@ _LINES = (
     'trap "rm -f \\"\\$t\\"" 0; trap "exit 1" 1 2 15; echo "' + MISSING + ' $m in $p"',
     'while :; do IFS= read -r k || exit 1; if [ "$k" = ' + BRING + " ]; then break; fi; done",
     'k=$({{ head -c {packed_bytes} | gzip -dc > "$t"; }} 2>&1)',
-    'if whole "$t"; then :; else echo "howdah: the far end that was brought did not arrive whole in $p'
-    ' (${{k:-its digest is wrong}}); try again, or install howdah there" >&2; exit 1; fi',
+    'if whole "$t"; then :; else k=${{k##*: }}; '
+    'echo "howdah: the far end that was brought did not arrive whole in $p (${{k:-its digest is wrong}}); '
+    'try again, or install howdah there" >&2; exit 1; fi',
     'mv -f "$t" "$f" || exit 1',
     'if [ "$a" = ' + ANEW + ' ]; then echo > "$c/$n.first"; fi 2>/dev/null',
     'find "$p" -name "far-*" -mtime +90 -exec rm -f {{}} + 2>/dev/null',

@@ -1,0 +1,139 @@
+"""The command that starts a far end, in each shell that is here; tests/lab/test_bring.py is behind sshd."""
+
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from requirement import missing
+
+from howdah import HowdahError
+from howdah.remote import far_command
+from howdah.remote.bringing import offer
+from howdah.remote.far_command import ANEW, BRING, MISSING, Brought
+
+OURS = ("sh", "bash", "busybox sh")
+"""The shells that are on every machine that tests."""
+
+PROGRAM = b"""#!/bin/sh
+case $1 in
+    sha256) sha256sum < "$0" ;;
+    --version) echo far ;;
+    *) umask; read -r said; echo "$1 was told: $said" ;;
+esac
+"""
+"""What is brought here in place of the far end."""
+
+
+@pytest.fixture
+def brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Brought:
+    packed = tmp_path / "far.gz"
+    packed.write_bytes(
+        subprocess.run(["gzip", "-9n"], input=PROGRAM, stdout=subprocess.PIPE, check=True).stdout
+    )
+    digest = hashlib.sha256(PROGRAM).hexdigest()
+    made = Brought(os.uname().machine, str(packed), packed.stat().st_size, digest)
+    monkeypatch.setattr(far_command, "brought", lambda: made)
+    return made
+
+
+def start(shell: str, home: Path, sent: bytes, *words: str, path: str = "") -> str:
+    """What the command prints when its login shell is ``shell``; ``words`` are the role, and how."""
+    command = far_command.command(None, *(words or ("serve",)))
+    env = {"HOME": str(home), "PATH": path + os.environ.get("PATH", os.defpath)}
+    argv = [*shlex.split(shell), "-c", f"umask 022; {command}"]
+    done = subprocess.run(argv, check=False, input=sent, capture_output=True, env=env, timeout=20)
+    return (done.stdout + done.stderr).decode()
+
+
+@pytest.fixture(autouse=True)
+def without_howdah(monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = os.environ["PATH"].split(":")
+    without = [folder for folder in folders if not Path(folder, "howdah").exists()]
+    monkeypatch.setenv("PATH", ":".join(without))
+
+
+@pytest.mark.parametrize("shell", [*OURS, "tcsh", "fish", "zsh"])
+def test_a_far_end_is_brought_kept_and_found_again(brought: Brought, tmp_path: Path, shell: str) -> None:
+    if shutil.which(shell.partition(" ")[0]) is None:
+        if shell in OURS:
+            missing(f"no {shell} here; run scripts/system.sh --tests")
+        pytest.skip(f"no {shell} here")
+    packed = Path(brought.path).read_bytes()
+    folder = tmp_path / ".cache/howdah"
+    answer = f"{MISSING} {brought.machine} in {folder}\n"
+    strange = b"\x89HOWDAH\n\x09\0\0\0 greetings\n\n\xff"
+    told = start(shell, tmp_path, strange + f"\n{BRING}\n".encode() + packed)
+    assert told.partition("022\n")[0] in {answer, f"{answer}0"}
+    (kept,) = folder.iterdir()
+    assert kept.name == f"far-{far_command.__version__}-{brought.sha256[:16]}"
+    assert kept.read_bytes() == PROGRAM
+    assert start(shell, tmp_path, b"hello\n").endswith("\nserve was told: hello\n")
+    assert start(shell, tmp_path, b"hello\n", "reread").endswith("\nreread was told: hello\n")
+    kept.write_bytes(PROGRAM + b"# changed")
+    assert start(shell, tmp_path, b"") == answer
+    assert list(folder.iterdir()) == [kept]
+
+
+def test_howdah_there_goes_before_what_was_brought_unless_it_speaks_another_protocol(
+    brought: Brought, tmp_path: Path
+) -> None:
+    installed = tmp_path / "bin/howdah"
+    installed.parent.mkdir()
+    installed.write_text("#!/bin/sh\necho installed $*\n")
+    installed.chmod(0o755)
+    path = f"{installed.parent}:"
+    assert start("sh", tmp_path, b"", path=path) == "installed serve\n"
+    sent = f"\n{BRING}\n".encode() + Path(brought.path).read_bytes()
+    assert MISSING in start("sh", tmp_path, sent, "serve", ANEW, path=path)
+    # From then on the command need not be told.
+    assert "serve was told: hello" in start("sh", tmp_path, b"hello\n", path=path)
+    for kept in (tmp_path / ".cache/howdah").glob("far-*[0-9a-f]"):
+        kept.unlink()
+    assert start("sh", tmp_path, b"", path=path) == "installed serve\n"
+
+
+def test_what_is_cut_is_not_kept(brought: Brought, tmp_path: Path) -> None:
+    sent = f"\n{BRING}\n".encode() + Path(brought.path).read_bytes()[:-20]
+    said = start("sh", tmp_path, sent)
+    (_, why) = said.splitlines()
+    assert why.startswith("howdah: the far end that was brought did not arrive whole in ")
+    assert why.endswith(" (unexpected end of file); try again, or install howdah there")
+    assert list((tmp_path / ".cache/howdah").iterdir()) == []
+
+
+def test_other_roles_and_programs_of_the_user_are_started_plainly(brought: Brought) -> None:
+    assert far_command.command(None, "respond") == "howdah respond"
+    assert far_command.command("/opt/my howdah", "serve") == "'/opt/my howdah' serve"
+    assert not set("'\n!") & set(far_command.script(brought))
+
+
+def test_without_a_program_to_bring_the_command_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(far_command, "brought", lambda: None)
+    assert far_command.command(None, "serve") == "howdah serve"
+
+
+def test_a_login_for_copies_knows_the_command(brought: Brought) -> None:
+    for asked in ("howdah serve", "/opt/howdah serve", far_command.command(None, "serve")):
+        assert far_command.is_serve(shlex.split(asked))
+    for asked in ("sh", "sh -c", "sh -c 'rm -r /' howdah", "howdah reread", "howdah serve --root /", ""):
+        assert not far_command.is_serve(shlex.split(asked))
+    assert not far_command.is_serve(shlex.split(far_command.command(None, "reread")))
+
+
+def test_what_cannot_be_brought_is_said_with_its_reason(brought: Brought) -> None:
+    why = "howdah was not found on far"
+    assert offer("far", f"it said: {MISSING} {brought.machine} in /a b/c", why, brought).folder == "/a b/c"
+    for said, words in (
+        (f"{MISSING} riscv64 nowhere ", r"for its processor \(riscv64\)"),
+        (
+            f"{MISSING} {brought.machine} nowhere /h: Read-only file system; ",
+            r"keep it \(/h: Read-only file system\)",
+        ),
+        (MISSING, r"for its processor \(\)"),
+    ):
+        with pytest.raises(HowdahError, match=words):
+            offer("far", said, why, brought)
