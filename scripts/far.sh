@@ -2,7 +2,7 @@
 # far.sh: builds the far end that a copy brings to hosts without howdah, one program without shared libraries,
 # and packs it into python/howdah/remote/brought/, from where the wheel takes it.
 #
-# The same source, toolchain and path give the same bytes. A far host keeps the program by its digest.
+# A far host keeps the program by its digest, so no path of the machine that builds it goes in, and gzip adds no time.
 set -eu
 cd "$(dirname "$0")/.."
 [ "$(uname -m)" = x86_64 ] || { echo "far: no far end to bring is built on $(uname -m)"; exit 0; }
@@ -10,7 +10,8 @@ target=x86_64-unknown-linux-gnu
 program=target/$target/release-small/howdah-far
 brought=python/howdah/remote/brought
 cargo build --quiet --locked --profile release-small --package howdah-far --target "$target" \
-    --config "target.$target.rustflags=['-C', 'target-feature=+crt-static']"
+    --config "target.$target.rustflags=['-Ctarget-feature=+crt-static', '--remap-path-prefix=$PWD=howdah', \
+'--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo']"
 mkdir -p "$brought"
 packed=$brought/howdah-far-x86_64.gz
 digest=$(sha256sum < "$program")
