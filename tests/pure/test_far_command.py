@@ -22,7 +22,7 @@ PROGRAM = b"""#!/bin/sh
 case $1 in
     sha256) sha256sum < "$0" ;;
     --version) echo far ;;
-    *) umask; read -r said; echo "$1 was told: $said" ;;
+    *) umask; read -r said; echo "$* was told: $said" ;;
 esac
 """
 """What is brought here in place of the far end."""
@@ -96,6 +96,19 @@ def test_howdah_there_goes_before_what_was_brought_unless_it_speaks_another_prot
     assert start("sh", tmp_path, b"", path=path) == "installed serve\n"
 
 
+def test_the_range_of_ports_reaches_howdah_and_what_was_brought(brought: Brought, tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    howdah = folder / "howdah"
+    howdah.write_text('#!/bin/sh\necho "installed $# $*"\n')
+    howdah.chmod(0o755)
+    path = f"{folder}:"
+    assert start("sh", tmp_path, b"", "serve --ports 50-99", path=path) == "installed 3 serve --ports 50-99\n"
+    sent = f"\n{BRING}\n".encode() + Path(brought.path).read_bytes()
+    said = start("sh", tmp_path, sent, "serve --ports 50-99")
+    assert said.splitlines()[-1].startswith("serve --ports 50-99 was told:")
+
+
 def test_what_is_cut_is_not_kept(brought: Brought, tmp_path: Path) -> None:
     sent = f"\n{BRING}\n".encode() + Path(brought.path).read_bytes()[:-20]
     said = start("sh", tmp_path, sent)
@@ -117,11 +130,14 @@ def test_without_a_program_to_bring_the_command_is_plain(monkeypatch: pytest.Mon
 
 
 def test_a_login_for_copies_knows_the_command(brought: Brought) -> None:
-    for asked in ("howdah serve", "/opt/howdah serve", far_command.command(None, "serve")):
-        assert far_command.is_serve(shlex.split(asked))
-    for asked in ("sh", "sh -c", "sh -c 'rm -r /' howdah", "howdah reread", "howdah serve --root /", ""):
-        assert not far_command.is_serve(shlex.split(asked))
-    assert not far_command.is_serve(shlex.split(far_command.command(None, "reread")))
+    ports = ["serve", "--ports", "50-99"]
+    for asked in ("howdah {}", "/opt/howdah {}"):
+        assert far_command.asked(shlex.split(asked.format("serve"))) == ["serve"]
+        assert far_command.asked(shlex.split(asked.format(shlex.join(ports)))) == ports
+    assert far_command.asked(shlex.split(far_command.command(None, "serve"))) == ["serve"]
+    assert far_command.asked(shlex.split(far_command.command(None, shlex.join(ports), ANEW))) == ports
+    for asked in ("sh", "sh -c", "sh -c 'rm -r /' howdah", "sh -c serve serve serve", ""):
+        assert far_command.asked(shlex.split(asked)) == []
 
 
 def test_what_cannot_be_brought_is_said_with_its_reason(brought: Brought) -> None:

@@ -159,6 +159,18 @@ def test_a_bad_policy_stops_the_far_end_before_its_hello(program: Path, own: Pat
     assert done.stderr.startswith(f"howdah: {own}: unknown key tls")
 
 
+def test_it_opens_ports_of_the_range_that_is_asked_for_and_its_policy_wins(program: Path, own: Path) -> None:
+    for text in ("5-4", "0", "70000", "+5", ""):
+        done = run(program, "serve", "--ports", text)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"howdah: ports '{text}' is no range of ports; give for example")
+    own.write_text('[data]\nports = "7-20"')
+    with pytest.raises(policy.Refused) as refused:
+        policy.in_force().ports_of((5, 6))
+    done = run(program, "serve", "--ports", "5-6")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"howdah: {refused.value}\n")
+
+
 def test_it_says_what_it_is_and_refuses_what_it_does_not_do(program: Path) -> None:
     expected = f"howdah-far {__version__}, protocol {_native.PROTOCOL_VERSION}\n"
     assert run(program, "--version").stdout == expected

@@ -51,7 +51,11 @@ fn main() -> ExitCode {
         ["sha256"] => own_digest().map_err(|error| (1, error)),
         ["policy"] => shown().map_err(|error| (1, error)),
         ["serve" | "reread"] if io::stdin().is_terminal() => Err((WRONG, MISUSED.to_owned())),
-        ["serve"] => serve().map_err(|error| (1, error)),
+        ["serve"] => serve(None).map_err(|error| (1, error)),
+        ["serve", "--ports", range] => match policy::ports(range) {
+            Some(ports) => serve(Some(ports)).map_err(|error| (1, error)),
+            None => Err((WRONG, policy::no_range(range))),
+        },
         ["reread"] => {
             let (read, write) = standard_streams();
             return ExitCode::from(u8::from(!howdah_digest::serve(read, write)));
@@ -76,10 +80,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// Serves one copy.
-fn serve() -> Result<(), String> {
+/// Serves one copy, with a data port of the range that the near end asks for, if it does.
+fn serve(asked: Option<(u16, u16)>) -> Result<(), String> {
     let places = Places::of_this_host();
-    let ports = policy::in_force(&places)?.ports;
+    let ports = policy::in_force(&places)?.ports_of(asked)?;
     let site = Site {
         ports: ports.map(|(least, most)| least..=most),
         overseer: Some(Arc::new(Oversight::new(places))),

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+pub use file::{no_range, ports};
+
 mod file;
 
 const SITE: &str = "/etc/howdah/policy.toml";
@@ -104,6 +106,23 @@ impl Policy {
         ))
     }
 
+    /// The ports for data streams that a near end gets, which has asked for a range or not.
+    ///
+    /// # Errors
+    /// When that has no port of the range in force.
+    pub fn ports_of(&self, asked: Option<(u16, u16)>) -> Result<Option<(u16, u16)>, String> {
+        let (Some(range), Some(allowed)) = (asked, self.ports) else {
+            return Ok(asked.or(self.ports));
+        };
+        file::common(range, allowed).map(Some).ok_or_else(|| {
+            let (allowed, by) = (in_words(allowed), self.by("data.ports"));
+            format!(
+                "ports {} have none of {allowed}, which is the range of {by}; give --ports {allowed}",
+                in_words(range)
+            )
+        })
+    }
+
     /// The values by the names that Python gives them.
     pub fn to_json(&self) -> serde_json::Value {
         json!({
@@ -117,6 +136,15 @@ impl Policy {
             "day_bytes": self.day_bytes,
             "set_by": self.set_by,
         })
+    }
+}
+
+/// `50000-50100`, or of one port its number.
+fn in_words((least, most): (u16, u16)) -> String {
+    if least == most {
+        least.to_string()
+    } else {
+        format!("{least}-{most}")
     }
 }
 

@@ -61,7 +61,7 @@ fn take(policy: &mut Policy, path: &Path, whole: &Table) -> Result<(), String> {
         set.push("data.plaintext");
     }
     if let Some(value) = data.and_then(|data| data.get("ports")) {
-        let ports = ports(value)?;
+        let ports = asked_ports(value)?;
         if policy.ports != Some(ports) {
             policy.ports = Some(both(policy, ports)?);
             set.push("data.ports");
@@ -150,41 +150,51 @@ fn size(value: &Value) -> Result<u64, String> {
         .map_err(|error| error.to_string())
 }
 
-fn ports(value: &Value) -> Result<(u16, u16), String> {
+fn asked_ports(value: &Value) -> Result<(u16, u16), String> {
     let text = value
         .as_str()
         .ok_or_else(|| expected("data.ports", "a text", value))?;
+    ports(text).ok_or_else(|| format!("data: {}", no_range(text)))
+}
+
+/// The first and the last port of a range as `50000-50100`, or of one port.
+pub fn ports(text: &str) -> Option<(u16, u16)> {
     let (least, most) = text.split_once('-').unwrap_or((text, text));
     let number = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         digits.then(|| text.parse::<u16>().ok()).flatten()
     };
-    match (number(least), number(most)) {
-        (Some(least), Some(most)) if 0 < least && least <= most => Ok((least, most)),
-        _ => Err(format!(
-            "data: ports '{text}' is no range of ports; give for example \"50000-50999\""
-        )),
-    }
+    let range = (number(least)?, number(most)?);
+    (0 < range.0 && range.0 <= range.1).then_some(range)
 }
 
-/// The ports that both ranges have.
+/// The words for a text that is no range.
+pub fn no_range(text: &str) -> String {
+    format!("ports '{text}' is no range of ports; give for example \"50000-50999\"")
+}
+
+/// The ports that two ranges have in common.
+pub fn common(one: (u16, u16), other: (u16, u16)) -> Option<(u16, u16)> {
+    let shared = (one.0.max(other.0), one.1.min(other.1));
+    (shared.0 <= shared.1).then_some(shared)
+}
+
+/// The ports that both this file and those before it allow.
 fn both(policy: &Policy, (least, most): (u16, u16)) -> Result<(u16, u16), String> {
     let Some(before) = policy.ports else {
         return Ok((least, most));
     };
-    let shared = (least.max(before.0), most.min(before.1));
-    if shared.0 <= shared.1 {
-        return Ok(shared);
-    }
-    let by = policy
-        .set_by
-        .get("data.ports")
-        .unwrap_or(&policy.site)
-        .display();
-    Err(format!(
-        "data.ports: {least}-{most} has no port of {}-{}, which {by} allows; give ports of that range",
-        before.0, before.1
-    ))
+    common((least, most), before).ok_or_else(|| {
+        let by = policy
+            .set_by
+            .get("data.ports")
+            .unwrap_or(&policy.site)
+            .display();
+        format!(
+            "data.ports: {least}-{most} has no port of {}-{}, which {by} allows; give ports of that range",
+            before.0, before.1
+        )
+    })
 }
 
 /// Patterns of hosts. They bind a near end; here they only have to be some.
