@@ -5,6 +5,7 @@ the Struct is named beside each function. Paths inside JSON are base64 of their 
 because a Linux name need not be UTF-8. Missing is null, never -1 or 0.
 """
 
+from collections.abc import Callable
 from typing import Self, final
 
 from howdah.remote.overseer_process import Remote
@@ -49,6 +50,7 @@ __all__ = [
     "digest_line",
     "drop_capabilities",
     "examine_digests",
+    "expand_filters",
     "format_bytes",
     "format_duration",
     "format_rate",
@@ -345,6 +347,18 @@ class FarEnd:
 
         Raises HowdahError when it has served before.
         """
+
+# --- filter rules (crates/filter) ------------------------------------------------------------------
+
+def expand_filters(
+    given: list[tuple[str, bytes]], nul_separated: bool, open: Callable[[bytes], bytes]
+) -> list[bytes]:
+    """The one list of rules of all that was given, in its order, without merged files.
+
+    Each is ``filter``, ``exclude``, ``include``, ``exclude-from`` or ``include-from``, with its value.
+    ``open`` gives the text of a file of rules, which are on lines or ``nul_separated``; what it raises
+    comes out of this. Raises HowdahError for what is no rule, and for too many.
+    """
 
 # --- digests of files (crates/digest); Structs in values/verification.py ---------------------------
 

@@ -240,3 +240,27 @@ def test_files_appear_with_their_permissions_even_under_a_narrow_umask(
     (source / "big").chmod(0o646)
     cp.good(f"far:{source}/big", tmp_path / "dst")
     assert stat.S_IMODE((tmp_path / "dst").stat().st_mode) == 0o646
+
+
+def test_what_the_filters_name_is_left_out_by_either_end(cp: Copier, source: Path, tmp_path: Path) -> None:
+    (source / "deep" / ".rsync-filter").write_text("- /er/small-1*\n- .rsync-filter\n")
+    rules = ["--exclude", "/src/big", "-F", "-f", "- plain"]
+    dry = cp.good(*rules, "--dry-run", f"far:{source}", tmp_path / "pulled")
+    assert dry.outcome is not None and dry.outcome.dry_run_plan is not None
+    cp.good(*rules, source, f"far:{tmp_path}/pushed")
+    pulled = cp.good(*rules, f"far:{source}", tmp_path / "pulled")
+    assert pulled.outcome is not None
+    assert len(dry.outcome.dry_run_plan) == pulled.outcome.files
+    assert pulled.filters == ["- /src/big", ": .rsync-filter", "- plain"]
+    expected = {
+        path: node
+        for path, node in tree(source).items()
+        if path not in (b"big", b"deep/plain", b"deep/.rsync-filter")
+        and not path.startswith(b"deep/er/small-1")
+    }
+    assert len(expected) < len(tree(source)) - 100
+    assert tree(tmp_path / "pushed") == tree(tmp_path / "pulled") == expected
+    (source / "deep" / ".rsync-filter").write_text("nonsense\n")
+    refused = cp.refused("-F", f"far:{source}", tmp_path / "again")
+    assert "far end: " in refused
+    assert "deep/.rsync-filter: filter rule 'nonsense'" in refused

@@ -8,6 +8,7 @@ mod cc_model;
 mod cc_shares;
 mod digest;
 mod emulator;
+mod filter;
 mod namespaces;
 mod probe;
 mod tcp;
@@ -47,6 +48,8 @@ mod _native {
     use super::digest::{algorithm_of_list, check_digests, digest_line, examine_digests};
     #[pymodule_export]
     use super::emulator::{Emulator, LinkMark, check_link};
+    #[pymodule_export]
+    use super::filter::expand_filters;
     #[pymodule_export]
     use super::namespaces::{bind_mount, die_with_parent, drop_capabilities, mount_proc, unshare};
     #[pymodule_export]

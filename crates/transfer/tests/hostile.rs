@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use howdah_filter::Filters;
 use howdah_transfer::stream::Stream;
 use howdah_transfer::tls::{Connector, Identity};
 use howdah_transfer::{TransferError, serve};
@@ -588,6 +589,7 @@ fn job() -> Job {
         sources: vec![b"src".to_vec()],
         destination: b"dst".to_vec(),
         destination_is_folder: true,
+        filters: Filters::default(),
         memory: None,
         dry_run: false,
         encrypt: false,

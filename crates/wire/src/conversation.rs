@@ -260,6 +260,7 @@ mod tests {
     use crate::path::TreePath;
     use crate::span::{Checked, Found, Span};
     use crate::steer::Steering;
+    use howdah_filter::Filters;
     use proptest::prelude::*;
 
     fn hello() -> Message {
@@ -275,6 +276,7 @@ mod tests {
             sources: vec![b"a".to_vec()],
             destination: b"b".to_vec(),
             destination_is_folder: false,
+            filters: Filters::default(),
             memory: None,
             dry_run: false,
             encrypt: true,
@@ -570,6 +572,30 @@ mod tests {
             (MAX_SAMPLE_NS + 1, false),
         ] {
             assert_eq!(heard(Memory::Bytes(1), ns), taken, "{ns}");
+        }
+    }
+
+    #[test]
+    fn a_job_of_which_one_rule_is_none_is_no_message() {
+        let Message::Job(mut wanted) = job(Direction::Pull) else {
+            unreachable!()
+        };
+        wanted.filters = Filters::try_from(vec![b"- secret".to_vec()]).unwrap();
+        let mut bytes = crate::encode(&Message::Job(wanted)).unwrap();
+        let heard = |bytes: &[u8]| {
+            let mut reader = crate::FrameReader::new();
+            reader.push(&crate::preamble());
+            reader.push(bytes);
+            reader.next_message()
+        };
+        assert!(matches!(heard(&bytes), Ok(Some(Message::Job(_)))));
+        let rule = bytes
+            .windows(8)
+            .position(|some| some == b"- secret")
+            .unwrap();
+        for sign in [b'.', b'!', b'x', 0] {
+            bytes[rule] = sign;
+            assert!(heard(&bytes).is_err());
         }
     }
 

@@ -32,4 +32,4 @@ pub use steer::{Steered, Steering};
 pub use verdict::{Arrivals, Verdict};
 
 /// Both ends must speak the same version; it changes with every change of a message or a piece.
-pub const PROTOCOL_VERSION: u32 = 9;
+pub const PROTOCOL_VERSION: u32 = 10;

@@ -1,5 +1,6 @@
 //! What the two ends say on the control channel.
 
+use howdah_filter::Filters;
 use serde::{Deserialize, Serialize};
 
 use crate::path::TreePath;
@@ -104,6 +105,8 @@ pub struct Job {
     pub destination: Vec<u8>,
     /// Whether the destination must be a folder, made if it is missing.
     pub destination_is_folder: bool,
+    /// Which names below the sources are moved.
+    pub filters: Filters,
     /// What to move from memory to memory instead of files.
     pub memory: Option<Memory>,
     /// Only say what would be done.

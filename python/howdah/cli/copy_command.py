@@ -8,7 +8,7 @@ from howdah import Archive, HowdahError, document, interrupt
 from howdah._native import parse_bytes, parse_duration, parse_fraction, parse_rate
 from howdah.cli.cp import patience_of, ports_of
 from howdah.cli.ended import ended
-from howdah.library.copy import Memory, Offer, Request, carry_out, copy_request
+from howdah.library.copy import Memory, Offer, Request, Rule, carry_out, copy_request
 from howdah.text import printable
 from howdah.values.plan import PathKind
 from howdah.values.record import since_process_start_s
@@ -41,6 +41,7 @@ def request(
     dry_run: bool,
     verify: bool,
     manifest: str | None,
+    filters: list[Rule] | None,
     path: str | None,
     traffic_class: str | None,
     fairness: str | None,
@@ -77,6 +78,7 @@ def request(
         dry_run=dry_run,
         verify=verify,
         manifest=manifest,
+        filters=filters or (),
         listen=not no_listen,
         fairness=_fairness(fairness),
         far_howdah=far_howdah,

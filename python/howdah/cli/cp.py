@@ -82,6 +82,12 @@ def ports_of(text: str | None) -> "tuple[int, int] | None":
         ) from None
 
 
+def _filter(names: str, text: str, *, rare: bool = True) -> Option:
+    """An option of which the order among its like counts."""
+    by = names.split()[-2].lstrip("-")
+    return Option(names, text, key="filters", many=True, kind=lambda value: (by, value), rare=rare)
+
+
 COMMANDS = (
     Command(
         "cp",
@@ -103,6 +109,21 @@ COMMANDS = (
                     rare=True,
                 ),
                 Option("-n, --dry-run", "Print the plan and what would be copied; copy nothing."),
+            ],
+            "What is left out": [
+                _filter("--exclude PATTERN", "Leave out what matches, as in rsync: '*.o', '/tmp/'.", rare=False),
+                _filter("--include PATTERN", "Copy what matches, if no option before leaves it out."),
+                _filter("--exclude-from FILE", "A file of patterns to leave out; - is standard input."),
+                _filter("--include-from FILE", "A file of patterns to copy; - is standard input."),
+                _filter("-f, --filter RULE", "A rule of rsync's, as '- *.o', '. FILE' or ': .rsync-filter'."),
+                Option(
+                    "-F",
+                    "The same as --filter ': /.rsync-filter'.",
+                    key="filters",
+                    many=True,
+                    kind=lambda _: ("filter", ": /.rsync-filter"),
+                    rare=True,
+                ),
             ],
             "Who else is on the path": [
                 Option("--path KIND", "The kind of path: shared, dedicated or guaranteed. Default: shared."),
@@ -158,12 +179,14 @@ howdah cp --path dedicated big dtn2:/d                     by what was measured 
 howdah cp --path guaranteed --class images run42/ dtn2:/d  at the share that its controller gives images
 howdah cp --verify run42/ dtn2:/d                          and read it again there, from the disk
 howdah cp --manifest 42.sha256 run42/ dtn2:/d              and list the SHA-256 of each file, for a catalogue
+howdah cp --exclude '*.o' run42/ dtn2:/d                    all but object files
 howdah cp --dry-run run42/ dtn2:/d                         the plan, its reasons, and what would be copied""",
         notes="""\
 Options of rsync and scp mean what they mean there, or a line says what to write: howdah help rsync.
 
 What is at the destination already with the same size and time is skipped. A file appears under its name when
-it is whole. The controller of a guaranteed path is at HOWDAH_CONTROL (docs/control.md). The far end is
-started over ssh. A host without howdah is brought one, which asks first on a terminal.""",
+it is whole. Of the options that leave something out the first that matches a name counts (docs/leave-out.md).
+The controller of a guaranteed path is at HOWDAH_CONTROL (docs/control.md). The far end is started over ssh.
+A host without howdah is brought one, which asks first on a terminal.""",
     ),
 )

@@ -68,7 +68,7 @@ class Row:
         self.kind = kind
         """What makes the value of its text: ``str``, ``int``, ``float`` or ``path``."""
         self.many = many
-        """Whether there may be several values, which come as a list."""
+        """Whether there may be several values, which come as a list. Options of one key share it."""
         self.required = required
         self.default = default
         self.choices = choices
@@ -111,7 +111,7 @@ class Option(Row):
         words = names.split()
         self.flags = tuple(word.rstrip(",") for word in words if word.startswith("-"))
         metavar = " ".join(words[len(self.flags) :]) or None
-        if metavar is None:
+        if metavar is None and not more.get("many"):
             more["default"] = False
         long = self.flags[-1]
         super().__init__(metavar, text, key=key or long.lstrip("-").replace("-", "_"), label=long, **more)
@@ -243,10 +243,10 @@ def nearest(name: str, known: "Mapping[str, object]") -> str:
 def _take(option: Option, text: str | None, rest: "Iterator[str]", found: "dict[str, Any]") -> None:
     if option in {HELP, HELP_ALL}:
         raise HelpWanted(everything=option is HELP_ALL)
-    if option.metavar is None:
+    if option.metavar is None and not option.many:
         found[option.key] = True
         return
-    text = next(rest, None) if text is None else text
+    text = "" if option.metavar is None else next(rest, None) if text is None else text
     if text is None:
         raise UsageError(f"Option {option.label} requires an argument")
     value = option.value(text)

@@ -17,6 +17,8 @@ from howdah.remote.far import greet
 from howdah.remote.messages import FarHello, Progress
 from howdah.remote.ssh import PATIENCE_S
 from howdah.transfer.display import Display
+from howdah.transfer.filters import Rule
+from howdah.transfer.filters import read as read_filters
 from howdah.transfer.pilot import Pilot
 from howdah.transfer.request import FAIRNESS, Given, Request
 from howdah.transfer.run import plan_only, run
@@ -31,7 +33,18 @@ from howdah.values.plan import (
 from howdah.values.record import Record, printable_command
 from howdah.values.verification import Counts
 
-__all__ = ["Agree", "Display", "Memory", "Offer", "Request", "carry_out", "copy", "copy_request", "plan_for"]
+__all__ = [
+    "Agree",
+    "Display",
+    "Memory",
+    "Offer",
+    "Request",
+    "Rule",
+    "carry_out",
+    "copy",
+    "copy_request",
+    "plan_for",
+]
 
 PATIENCE_MOST_S = 86_400.0
 """A day."""
@@ -61,6 +74,7 @@ def copy(
     dry_run: bool = False,
     verify: bool = False,
     manifest: Name | None = None,
+    filters: Sequence[Rule] = (),
     listen: bool = True,
     fairness: float | None = None,
     pilot: Pilot | None = None,
@@ -92,6 +106,8 @@ def copy(
         dry_run: makes the plan and lists what would be copied; copies nothing.
         verify: reads each file again from the target's disk and compares it.
         manifest: a new file for the digests of what was moved; its name says which, as ``run42.sha256``.
+        filters: what of the sources is copied, by rsync's rules in their order: ``["- *.o", "+ /keep/"]``, or
+            an option and its value: ``("exclude-from", "FILE")`` (docs/leave-out.md).
         listen: on a shared path, measures round trips and changes the streams beside others.
         fairness: what that aims at: 0, the copy's own rate; 1, what others lose; by default 0.5.
         pilot: changes the streams in its place: called every 0.1 s, it answers with a ``Steering`` or None.
@@ -136,6 +152,7 @@ def copy(
         dry_run=dry_run,
         verify=verify,
         manifest=manifest,
+        filters=filters,
         listen=listen and pilot is None,
         fairness=fairness,
         far_howdah=far_howdah,
@@ -202,6 +219,7 @@ def copy_request(
     dry_run: bool = False,
     verify: bool = False,
     manifest: Name | None = None,
+    filters: Sequence[Rule] = (),
     listen: bool = True,
     fairness: float | None = None,
     far_howdah: str | None = None,
@@ -220,6 +238,8 @@ def copy_request(
     if again and (memory is not None or dry_run):
         what = "--memory moves no files" if memory is not None else "--dry-run copies nothing"
         raise HowdahError(f"{what}, so there is nothing for {'--verify' if verify else '--manifest'}")
+    if filters and memory is not None:
+        raise HowdahError("--memory moves no files, so there is nothing for filters")
     if not 0.0 <= patience_s <= PATIENCE_MOST_S:
         most = format_duration(PATIENCE_MOST_S)
         raise HowdahError(
@@ -237,6 +257,7 @@ def copy_request(
         dry_run=dry_run,
         verify=verify,
         manifest=None if manifest is None else Path(manifest),
+        filters=read_filters(filters) if filters else (),
         encrypt=encrypt,
         sync=sync,
         path=path,

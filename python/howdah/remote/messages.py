@@ -34,6 +34,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     sources: list[bytes]
     destination: bytes
     destination_is_folder: bool
+    filters: list[bytes] = []
+    """The rules that say which names below the sources are copied, in their order."""
     memory_bytes: int | None = None
     """The bytes to send from memory to memory, with files at neither end."""
     memory_s: float | None = None

@@ -37,6 +37,8 @@ class Request(NamedTuple):
     dry_run: bool = False
     verify: bool = False
     """Whether each file is read again from the target's disk."""
+    filters: tuple[bytes, ...] = ()
+    """The rules that say what of the sources is copied, a text each (crates/filter)."""
     manifest: Path | None = None
     """A new file for the digests of what was moved, of the algorithm that its name ends in."""
     encrypt: bool = True

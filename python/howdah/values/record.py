@@ -16,6 +16,7 @@ Record
     version    howdah's, at the near end
     host       the far host as the command named it, without a user; null where there was none
     environment  Environment
+    filters    the rules that said what was copied, in their order; empty without any
     connect_s  from the start of the command until the far end had answered, before the outcome's time
     rtt_s      round-trip time the plan was made for, before the first byte of data; base RTT of a probe
     plan       Plan (howdah.values.plan)
@@ -199,6 +200,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     version: str = __version__
     host: str | None = None
     environment: Environment
+    filters: list[str] = []
+    """The rules that said what was copied, those of files among them, in their order."""
     connect_s: float | None = None
     rtt_s: float | None = None
     plan: Plan | None = None

@@ -1,6 +1,7 @@
 //! A transfer under a schedule: who does what next, what is delivered, which connection breaks, and what
 //! a hostile end says or does to the bytes.
 
+use howdah_filter::Filters;
 use howdah_wire::limits::{MIN_BLOCK_BYTES, MIN_SAMPLE_NS};
 use howdah_wire::{
     Answer, Connection, Direction, FarHello, Finished, Hello, Job, Message, Offer, OfferedFile,
@@ -313,6 +314,7 @@ impl Transfer {
             sources: vec![b"s".to_vec()],
             destination: b"d".to_vec(),
             destination_is_folder: false,
+            filters: Filters::default(),
             memory: None,
             dry_run: false,
             encrypt: true,

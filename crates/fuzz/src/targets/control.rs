@@ -1,5 +1,6 @@
 //! The control channel: frames, messages, and who may say what when.
 
+use howdah_filter::Filters;
 use howdah_wire::limits::{
     MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_BLOCK_BYTES,
 };
@@ -120,6 +121,7 @@ fn job(input: &mut Input<'_>) -> Job {
         sources: vec![small(input); input.below(4)],
         destination: small(input),
         destination_is_folder: input.byte() & 1 != 0,
+        filters: filters(input),
         memory: option(input, |input| match input.byte() & 1 {
             0 => Memory::Bytes(number(input)),
             _ => Memory::Time(number(input)),
@@ -141,6 +143,12 @@ fn job(input: &mut Input<'_>) -> Job {
             block_bytes: number(input),
         },
     }
+}
+
+/// Of what an input says, the rules that are some.
+fn filters(input: &mut Input<'_>) -> Filters {
+    let rules: Vec<Vec<u8>> = (0..input.below(4)).map(|_| small(input)).collect();
+    Filters::try_from(rules).unwrap_or_default()
 }
 
 fn file(input: &mut Input<'_>) -> OfferedFile {

@@ -6,6 +6,7 @@ pub use control::message;
 
 mod control;
 mod datagrams;
+mod filters;
 mod kernel;
 mod pieces;
 mod text;
@@ -47,6 +48,7 @@ targets! {
     datagrams::offload,
     kernel::tcp_info,
     kernel::sock_diag,
+    filters::rules,
     text::printable,
     text::units,
     text::link,

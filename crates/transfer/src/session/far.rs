@@ -264,7 +264,7 @@ fn carry_out(
                 .iter()
                 .map(|source| expand_home(source, home))
                 .collect();
-            Sources::open(&sources, reach).and_then(|sources| {
+            Sources::open(&sources, job.filters.clone(), reach).and_then(|sources| {
                 sender::run(&context, inbox, stream_setup, sources, mark, report)
                     .map(|sent| sent.arrived)
             })

@@ -428,7 +428,11 @@ impl Near {
     fn open(&self, job: &mut Job) -> Result<(StreamSetup, Here), TransferError> {
         let stream_setup = self.stream_setup(job)?;
         let here = match job.direction {
-            Direction::Push => Here::Sources(Sources::open(&job.sources, &Reach::default())?),
+            Direction::Push => Here::Sources(Sources::open(
+                &job.sources,
+                job.filters.clone(),
+                &Reach::default(),
+            )?),
             Direction::Pull => {
                 let targets = Targets::of(job, &job.destination, &Reach::default())?;
                 job.fresh = targets.fresh;

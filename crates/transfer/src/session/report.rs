@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use howdah_filter::Filters;
 use howdah_wire::limits::MAX_CONTROL_BYTES;
 use howdah_wire::{
     Direction, FarHello, Job, LimitedBy, Memory, Sample, StreamPlan, StreamSummary, Totals,
@@ -47,6 +48,8 @@ struct JobJson {
     sources: Vec<Base64>,
     destination: Base64,
     destination_is_folder: bool,
+    #[serde(default)]
+    filters: Vec<Base64>,
     memory_bytes: Option<u64>,
     memory_s: Option<f64>,
     dry_run: bool,
@@ -122,6 +125,7 @@ pub fn read_job(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
         sources: job.sources.into_iter().map(|path| path.0).collect(),
         destination: job.destination.0,
         destination_is_folder: job.destination_is_folder,
+        filters: filters(job.filters)?,
         memory,
         dry_run: job.dry_run,
         encrypt: job.encrypt,
@@ -137,6 +141,11 @@ pub fn read_job(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
         detour_port: job.detour_port,
         digests: job.digests.map(|path| path.0),
     })
+}
+
+fn filters(rules: Vec<Base64>) -> Result<Filters, TransferError> {
+    let rules: Vec<_> = rules.into_iter().map(|rule| rule.0).collect();
+    Filters::try_from(rules).map_err(|error| TransferError::Here(error.to_string()))
 }
 
 fn nanoseconds(seconds: f64) -> Result<u64, TransferError> {

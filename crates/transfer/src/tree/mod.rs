@@ -1,12 +1,14 @@
 //! Trees of files: found and read at the sender (`source`, `queue`), put in place and on stable storage at
 //! the receiver (`target`, `place`, `draft`, `commit`, `durable`). What a copy that was cut has left is found
-//! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name.
+//! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name, and `filter_file`
+//! reads what else a folder is to be without.
 
 pub mod assembly;
 pub mod commit;
 pub mod destination;
 pub mod draft;
 pub mod durable;
+pub mod filter_file;
 pub mod folders;
 pub mod journal;
 pub mod part;

@@ -4,12 +4,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use howdah_filter::{Filters, Folder, Side};
 use howdah_wire::{Attributes, LinkTarget, PathError, TreePath, printable};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::TransferError;
+use crate::tree::filter_file;
 use crate::tree::part::is_part_name;
 use crate::tree::reach::Reach;
 use crate::tree::unfinished::MARK;
@@ -147,32 +149,37 @@ fn stamp(stat: &Stat) -> (u64, i64, i64, i64) {
 
 /// The sources of a job, opened.
 #[derive(Debug)]
-pub struct Sources(Vec<Source>);
+pub struct Sources {
+    opened: Vec<Source>,
+    filters: Filters,
+}
 
 #[derive(Debug)]
 struct Source {
     path: Vec<u8>,
+    /// What its names begin with for the filters; empty where only what is in it is copied.
+    name: Vec<u8>,
     root: OwnedFd,
     stat: Stat,
 }
 
 impl Sources {
-    /// Opens what the user named; a symbolic link named here is followed.
+    /// Opens what the user named, of which the filters leave out some; a symbolic link named here is followed.
     ///
     /// # Errors
     /// When one is missing, unreadable, or neither file nor folder.
-    pub fn open(paths: &[Vec<u8>], reach: &Reach) -> Result<Self, TransferError> {
+    pub fn open(paths: &[Vec<u8>], filters: Filters, reach: &Reach) -> Result<Self, TransferError> {
         allow_open_files();
-        paths
+        let opened = paths
             .iter()
             .map(|path| Source::open(path, reach))
-            .collect::<Result<_, _>>()
-            .map(Self)
+            .collect::<Result<_, _>>()?;
+        Ok(Self { opened, filters })
     }
 
     /// The path of an entry as its user would write it.
     pub fn display(&self, source: u16, path: &TreePath) -> Vec<u8> {
-        let mut display = self.0[usize::from(source)].path.clone();
+        let mut display = self.opened[usize::from(source)].path.clone();
         if !path.is_root() {
             if !display.ends_with(b"/") {
                 display.push(b'/');
@@ -194,7 +201,7 @@ impl Sources {
         size: u64,
         mtime_ns: i64,
     ) -> Result<SourceFile, TransferError> {
-        let root = &self.0[usize::from(source)].root;
+        let root = &self.opened[usize::from(source)].root;
         let opened = if path.is_root() {
             rustix::io::fcntl_dupfd_cloexec(root, 0)
         } else {
@@ -235,9 +242,14 @@ impl Sources {
         &self,
         found: &mut dyn FnMut(Found) -> Result<(), TransferError>,
     ) -> Result<(), TransferError> {
-        for (source, Source { stat, .. }) in (0u16..).zip(&self.0) {
+        for (source, Source { stat, .. }) in (0u16..).zip(&self.opened) {
             let path = TreePath::default();
-            if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+            let above = Folder::default();
+            if self.leaves_out(source, &above, &path, is_folder) {
+                continue;
+            }
+            if !is_folder {
                 let kind = Kind::File {
                     size: size(stat),
                     attributes: attributes(stat),
@@ -250,9 +262,9 @@ impl Sources {
                 path: path.clone(),
                 kind: Kind::Folder(attributes(stat)),
             }))?;
-            let mut folders = vec![path];
-            while let Some(folder) = folders.pop() {
-                match self.scan_folder(source, &folder, &mut folders, found) {
+            let mut folders = vec![(path, above)];
+            while let Some((folder, above)) = folders.pop() {
+                match self.scan_folder(source, &folder, &above, &mut folders, found) {
                     Err(TransferError::Unreadable(why)) => found(Found::Unreadable(why))?,
                     other => other?,
                 }
@@ -265,7 +277,8 @@ impl Sources {
         &self,
         source: u16,
         folder: &TreePath,
-        folders: &mut Vec<TreePath>,
+        above: &Folder,
+        folders: &mut Vec<(TreePath, Folder)>,
         found: &mut dyn FnMut(Found) -> Result<(), TransferError>,
     ) -> Result<(), TransferError> {
         let failed = |error: Errno| {
@@ -277,9 +290,16 @@ impl Sources {
             folder.as_bytes()
         };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = &self.0[usize::from(source)].root;
+        let root = &self.opened[usize::from(source)].root;
         let descriptor =
             rustix::fs::openat2(root, below, flags, Mode::empty(), INSIDE).map_err(failed)?;
+        let rules = filter_file::enter(
+            &self.filters,
+            &self.filtered_name(source, folder),
+            &descriptor,
+            above,
+            &self.display(source, folder),
+        )?;
         let names = Dir::read_from(&descriptor).map_err(failed)?;
         for name in names {
             let name = name.map_err(failed)?;
@@ -302,14 +322,40 @@ impl Sources {
                 Err(TransferError::Unreadable(why)) => Found::Unreadable(why),
                 Err(error) => return Err(error),
             };
-            if let Found::Entry(entry) = &here
-                && let Kind::Folder(_) = entry.kind
+            let is_folder =
+                matches!(&here, Found::Entry(entry) if matches!(entry.kind, Kind::Folder(_)));
+            if let Ok(path) = folder.join(name)
+                && self.leaves_out(source, &rules, &path, is_folder)
             {
-                folders.push(entry.path.clone());
+                continue;
+            }
+            if is_folder && let Found::Entry(entry) = &here {
+                folders.push((entry.path.clone(), rules.clone()));
             }
             found(here)?;
         }
         Ok(())
+    }
+
+    /// Whether the filters leave out a path, of which `rules` are those of its folder.
+    fn leaves_out(&self, source: u16, rules: &Folder, path: &TreePath, is_folder: bool) -> bool {
+        if self.filters.is_empty() {
+            return false;
+        }
+        let path = self.filtered_name(source, path);
+        let is_root = path.is_empty();
+        !is_root
+            && self
+                .filters
+                .leave_out(Side::Sender, rules, &path, is_folder)
+    }
+
+    /// The name of a path below the transfer's root.
+    fn filtered_name(&self, source: u16, path: &TreePath) -> Vec<u8> {
+        let name = &self.opened[usize::from(source)].name;
+        let between = !name.is_empty() && !path.is_root();
+        let slash: &[u8] = if between { b"/" } else { b"" };
+        [name, slash, path.as_bytes()].concat()
     }
 
     /// What `name` in an open folder is; `None` when it is there no more.
@@ -372,8 +418,14 @@ impl Source {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         let root = reach.open(path, flags).map_err(failed)?;
         let stat = rustix::fs::fstat(root.as_fd()).map_err(failed)?;
+        // A name that cannot be told is one that the receiver does not need either.
+        let name = match base_name(path) {
+            Ok(BaseName::Named(name)) => name,
+            Ok(BaseName::Contents) | Err(_) => Vec::new(),
+        };
         Ok(Self {
             path: path.to_vec(),
+            name,
             root,
             stat,
         })
@@ -422,88 +474,5 @@ pub(crate) fn mtime_ns(stat: &Stat) -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use rustix::fs::CWD;
-    use std::collections::BTreeMap;
-    use std::ffi::OsStr;
-    use std::fs;
-    use std::os::unix::ffi::OsStrExt;
-
-    fn named(path: &str) -> BaseName {
-        base_name(path.as_bytes()).unwrap()
-    }
-
-    #[test]
-    fn base_names_are_those_of_cp() {
-        assert_eq!(named("a/b"), BaseName::Named(b"b".to_vec()));
-        assert_eq!(named("/a/b//"), BaseName::Named(b"b".to_vec()));
-        assert_eq!(named("a/."), BaseName::Contents);
-        assert_eq!(named("."), BaseName::Contents);
-        assert_eq!(named("/"), BaseName::Contents);
-        assert!(
-            base_name(b"a/..")
-                .unwrap_err()
-                .to_string()
-                .contains("a/../.")
-        );
-    }
-
-    #[test]
-    fn a_scan_finds_everything_and_follows_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().join("root");
-        fs::create_dir_all(root.join("sub/empty")).unwrap();
-        fs::write(root.join("sub/file"), b"12345").unwrap();
-        fs::write(root.join(OsStr::from_bytes(b"\xff\n")), b"").unwrap();
-        std::os::unix::fs::symlink("/etc", root.join("link")).unwrap();
-        rustix::fs::mknodat(CWD, root.join("fifo"), FileType::Fifo, Mode::RUSR, 0).unwrap();
-        let sources =
-            Sources::open(&[root.as_os_str().as_bytes().to_vec()], &Reach::default()).unwrap();
-        let mut found = BTreeMap::new();
-        let mut warnings = Vec::new();
-        sources
-            .scan(&mut |here| {
-                match here {
-                    Found::Entry(entry) => {
-                        found.insert(entry.path.as_bytes().to_vec(), entry.kind);
-                    }
-                    Found::Special(line) => warnings.push(line),
-                    Found::Unreadable(why) => panic!("{why}"),
-                }
-                Ok(())
-            })
-            .unwrap();
-        let names: Vec<&[u8]> = found.keys().map(Vec::as_slice).collect();
-        assert_eq!(
-            names,
-            [
-                b"".as_slice(),
-                b"link",
-                b"sub",
-                b"sub/empty",
-                b"sub/file",
-                b"\xff\n"
-            ]
-        );
-        assert!(matches!(
-            found[b"sub/file".as_slice()],
-            Kind::File { size: 5, .. }
-        ));
-        assert!(
-            matches!(&found[b"link".as_slice()], Kind::Link { target, .. } if target.as_bytes() == b"/etc")
-        );
-        assert!(
-            warnings.len() == 1 && warnings[0].ends_with("fifo: it is a FIFO"),
-            "{warnings:?}"
-        );
-    }
-
-    #[test]
-    fn a_missing_source_is_named() {
-        let error = Sources::open(&[b"/no/such\n".to_vec()], &Reach::default())
-            .unwrap_err()
-            .to_string();
-        assert_eq!(error, "cannot read /no/such\\n: no such file or folder");
-    }
-}
+#[path = "source_tests.rs"]
+mod tests;

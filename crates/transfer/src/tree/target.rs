@@ -242,6 +242,7 @@ fn split(path: &[u8]) -> Result<(Vec<u8>, Vec<u8>), TransferError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use howdah_filter::Filters;
     use howdah_wire::{Direction, StreamPlan};
     use std::fs;
     use std::os::unix::ffi::OsStrExt;
@@ -256,6 +257,7 @@ mod tests {
                 .collect(),
             destination: Vec::new(),
             destination_is_folder: folder,
+            filters: Filters::default(),
             memory: None,
             dry_run,
             encrypt: true,
