@@ -2,7 +2,7 @@
 # Checks what the project needs from the system and, as root on Debian, installs what is missing.
 # With --peers also the file tools that `make bench-peers` measures, with --ops what `make bench-ops` measures,
 # with --trust what `make bench-trust` measures, with --tests the applications that the tests run unmodified,
-# and a browser. Otherwise prints the one line to run.
+# a browser, and rsync to compare with. Otherwise prints the one line to run.
 set -eu
 PATH=$PATH:/usr/sbin:/sbin:$HOME/.cargo/bin
 for each in /usr/lib/postgresql/*/bin; do
@@ -68,6 +68,7 @@ case "${1:-}" in
         need openssl openssl
         ;;
     --tests)
+        need rsync rsync
         need nuttcp nuttcp
         need busybox busybox-static
         need nft nftables
