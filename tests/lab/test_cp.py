@@ -264,3 +264,21 @@ def test_what_the_filters_name_is_left_out_by_either_end(cp: Copier, source: Pat
     refused = cp.refused("-F", f"far:{source}", tmp_path / "again")
     assert "far end: " in refused
     assert "deep/.rsync-filter: filter rule 'nonsense'" in refused
+
+
+def test_what_a_list_names_is_copied_and_nothing_else(cp: Copier, source: Path, tmp_path: Path) -> None:
+    names = [b"big", b"deep/er/", b"deep/new\nline", b"empty folder", b"./link", b"missing"]
+    names += [os.fsencode(f"deep/er/small-{number}") for number in range(200)] * 30
+    (tmp_path / "list").write_bytes(b"\0".join(names))
+    expected = {
+        path: node
+        for path, node in tree(source).items()
+        if path in (b"big", b"deep", b"deep/er", b"deep/new\nline", b"empty folder", b"link")
+        or path.startswith(b"deep/er/")
+    }
+    option = ["-0", "--files-from", tmp_path / "list"]
+    for copy in ([source, f"far:{tmp_path}/pushed"], [f"far:{source}", tmp_path / "pulled"]):
+        done = cp(*option, *copy)
+        assert done.returncode == 1
+        assert "/missing: no such file or folder" in done.stderr
+    assert tree(tmp_path / "pushed") == tree(tmp_path / "pulled") == expected

@@ -590,6 +590,7 @@ fn job() -> Job {
         destination: b"dst".to_vec(),
         destination_is_folder: true,
         filters: Filters::default(),
+        named: false,
         memory: None,
         dry_run: false,
         encrypt: false,

@@ -5,10 +5,11 @@
 //! order, a near receiver steers and hears what came of it, and each end finishes or fails once.
 
 use crate::limits::{
-    MAX_MEMORY_NS, MAX_MESSAGE_TEXT_BYTES, MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_PATIENCE_NS,
-    MAX_SAMPLE_NS, MAX_SOURCES, MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_SAMPLE_NS,
+    MAX_MEMORY_NS, MAX_MESSAGE_TEXT_BYTES, MAX_NAMES, MAX_NAMES_OPEN, MAX_OFFERED_FILES,
+    MAX_OFFERS_OPEN, MAX_PATIENCE_NS, MAX_SAMPLE_NS, MAX_SOURCES, MAX_STEERINGS_OPEN, MAX_STREAMS,
+    MIN_SAMPLE_NS,
 };
-use crate::message::{Direction, Job, Memory, Message, Offer, Sample};
+use crate::message::{Direction, Job, Memory, Message, Names, Offer, Sample};
 use crate::span::check_found;
 use crate::steer::{Steered, check_control};
 
@@ -39,6 +40,9 @@ pub struct Conversation {
     answered: u64,
     steers_open: u64,
     taken: Vec<u64>,
+    /// Whether names of a list may come, or go.
+    named: bool,
+    names_open: usize,
     ended: bool,
 }
 
@@ -56,6 +60,8 @@ impl Conversation {
             answered: 0,
             steers_open: 0,
             taken: Vec::new(),
+            named: false,
+            names_open: 0,
             ended: false,
         }
     }
@@ -72,6 +78,8 @@ impl Conversation {
             Message::Offer(offer) => self.offered += offer.files.len() as u64,
             Message::Answer(answer) => self.answered += answer.needed.len() as u64,
             Message::Steer(_) => self.steers_open += 1,
+            Message::Names(_) => self.names_open += 1,
+            Message::NamesTaken => self.names_open = self.names_open.saturating_sub(1),
             Message::Steered(_) => self.steers_open = self.steers_open.saturating_sub(1),
             _ => {}
         }
@@ -166,6 +174,14 @@ impl Conversation {
                 self.steers_open += 1;
                 Ok(())
             }
+            (false, Message::Names(names)) if self.named && self.side == Side::Far => {
+                self.hear_names(names)
+            }
+            (true, Message::NamesTaken) if self.named && self.side == Side::Near => {
+                let left = self.names_open.checked_sub(1);
+                self.names_open = left.ok_or(ProtocolError("names taken that were not sent"))?;
+                Ok(())
+            }
             (false, Message::Finished(_)) => {
                 self.ended = true;
                 Ok(())
@@ -186,6 +202,15 @@ impl Conversation {
             return Err(ProtocolError("too many offers at once"));
         }
         self.offered += offer.files.len() as u64;
+        Ok(())
+    }
+
+    fn hear_names(&mut self, names: &Names) -> Result<(), ProtocolError> {
+        if names.names.len() > MAX_NAMES || self.names_open >= MAX_NAMES_OPEN {
+            return Err(ProtocolError("too many names at once"));
+        }
+        self.names_open += 1;
+        self.named = !names.complete;
         Ok(())
     }
 
@@ -216,6 +241,7 @@ impl Conversation {
     fn take_job(&mut self, job: &Job) {
         self.job = Some(job.direction);
         self.streams = job.plan.streams;
+        self.named = job.named && job.direction == Direction::Pull;
     }
 }
 
@@ -235,6 +261,9 @@ fn check_job(job: &Job) -> Result<(), ProtocolError> {
     let files = job.memory.is_none();
     if job.sources.len() > MAX_SOURCES || files == job.sources.is_empty() {
         return Err(ProtocolError("a job without sources or with too many"));
+    }
+    if job.named && job.sources.len() != 1 {
+        return Err(ProtocolError("a list of names below no or many sources"));
     }
     if job.memory.is_some() && job.dry_run {
         return Err(ProtocolError("a dry run that moves no files"));
@@ -256,7 +285,7 @@ fn check_job(job: &Job) -> Result<(), ProtocolError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Answer, Hello, OfferedFile, Progress, Scanned, StreamPlan};
+    use crate::message::{Answer, Hello, Named, OfferedFile, Progress, Scanned, StreamPlan};
     use crate::path::TreePath;
     use crate::span::{Checked, Found, Span};
     use crate::steer::Steering;
@@ -277,6 +306,7 @@ mod tests {
             destination: b"b".to_vec(),
             destination_is_folder: false,
             filters: Filters::default(),
+            named: false,
             memory: None,
             dry_run: false,
             encrypt: true,
@@ -615,8 +645,58 @@ mod tests {
         assert!(far.hear(&Message::Job(bad)).is_err());
     }
 
+    fn names(count: usize, complete: bool) -> Message {
+        let name = Named {
+            path: TreePath::default(),
+            content: false,
+        };
+        Message::Names(Names {
+            names: vec![name; count],
+            complete,
+        })
+    }
+
+    #[test]
+    fn names_come_of_a_job_that_has_a_list_and_no_faster_than_they_are_taken() {
+        let Message::Job(mut listed) = job(Direction::Pull) else {
+            unreachable!()
+        };
+        listed.named = true;
+        let far = || {
+            let mut far = Conversation::new(Side::Far);
+            far.hear(&hello()).unwrap();
+            far.hear(&Message::Job(listed.clone())).unwrap();
+            far
+        };
+        assert!(self::far(Direction::Pull).hear(&names(1, true)).is_err());
+        assert!(far().hear(&names(MAX_NAMES + 1, true)).is_err());
+        let mut all = far();
+        all.hear(&names(1, true)).unwrap();
+        assert!(all.hear(&names(1, true)).is_err());
+        let mut many = far();
+        for _ in 0..MAX_NAMES_OPEN {
+            many.hear(&names(MAX_NAMES, false)).unwrap();
+        }
+        assert!(many.hear(&names(1, false)).is_err());
+        let mut taken = far();
+        for _ in 0..3 * MAX_NAMES_OPEN {
+            taken.hear(&names(1, false)).unwrap();
+            taken.say(&Message::NamesTaken);
+        }
+        let mut near = Conversation::new(Side::Near);
+        near.greeted = true;
+        near.say(&Message::Job(listed.clone()));
+        assert!(near.hear(&Message::NamesTaken).is_err());
+        near.say(&names(1, false));
+        near.hear(&Message::NamesTaken).unwrap();
+        listed.sources.push(b"b".to_vec());
+        let mut two = Conversation::new(Side::Far);
+        two.hear(&hello()).unwrap();
+        assert!(two.hear(&Message::Job(listed)).is_err());
+    }
+
     fn any_message() -> impl Strategy<Value = Message> {
-        (0usize..13, 0u64..4, 0usize..4).prop_map(|(choice, first, files)| match choice {
+        (0usize..15, 0u64..4, 0usize..4).prop_map(|(choice, first, files)| match choice {
             0 => hello(),
             1 => job(Direction::Push),
             2 => job(Direction::Pull),
@@ -639,6 +719,8 @@ mod tests {
                 },
                 same: files == 0,
             }),
+            12 => names(files, first == 0),
+            13 => Message::NamesTaken,
             _ => Message::Finished(Box::default()),
         })
     }

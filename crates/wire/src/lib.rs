@@ -19,7 +19,7 @@ pub use conversation::{Conversation, ProtocolError, Side};
 pub use frame::{FrameError, FrameReader, encode, preamble};
 pub use message::{
     Answer, DigestSum, Direction, FarHello, Finished, Hello, Job, LimitedBy, Memory, Message,
-    Offer, OfferedFile, Progress, Sample, Scanned, StreamPlan, StreamSummary,
+    Named, Names, Offer, OfferedFile, Progress, Sample, Scanned, StreamPlan, StreamSummary,
 };
 pub use path::{LinkTarget, PathError, TreePath};
 pub use piece::{

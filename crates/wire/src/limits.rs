@@ -28,6 +28,10 @@ pub const MIN_BLOCK_BYTES: u64 = 256 << 10;
 pub const MAX_SPANS_OF_FILE: usize = 1024;
 /// Most parts of files in one [`crate::Answer`].
 pub const MAX_SPANS: usize = 8192;
+/// Most names in one [`crate::Names`].
+pub const MAX_NAMES: usize = 512;
+/// Most messages of names that the sender has not taken.
+pub const MAX_NAMES_OPEN: usize = 8;
 /// Most sources in one job.
 pub const MAX_SOURCES: usize = 4096;
 /// Most files being put together from pieces at one time.

@@ -54,6 +54,10 @@ pub enum Message {
     Steer(Steering),
     /// sender (far) → receiver: what came of one [`Message::Steer`], in their order.
     Steered(Steered),
+    /// receiver (near) → sender: what to move, of a job that says there is a list.
+    Names(Names),
+    /// sender (far) → receiver: one [`Message::Names`] is dealt with, so there is room for another.
+    NamesTaken,
 }
 
 /// What the near end says first.
@@ -107,6 +111,8 @@ pub struct Job {
     pub destination_is_folder: bool,
     /// Which names below the sources are moved.
     pub filters: Filters,
+    /// Whether only names of a list of the near end are moved, see [`Message::Names`].
+    pub named: bool,
     /// What to move from memory to memory instead of files.
     pub memory: Option<Memory>,
     /// Only say what would be done.
@@ -180,6 +186,24 @@ pub struct Answer {
     pub needed: Vec<bool>,
     /// What the receiver may have of needed files, in their order.
     pub found: Vec<Found>,
+}
+
+/// Names of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Names {
+    /// The names, at most [`crate::limits::MAX_NAMES`].
+    pub names: Vec<Named>,
+    /// Whether the list ends with them.
+    pub complete: bool,
+}
+
+/// One name of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    /// The path below the only source.
+    pub path: TreePath,
+    /// Whether what is in the folder of that name is meant too, without what is in folders there.
+    pub content: bool,
 }
 
 /// What the scan at the sender has found so far.

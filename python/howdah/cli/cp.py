@@ -124,6 +124,12 @@ COMMANDS = (
                     kind=lambda _: ("filter", ": /.rsync-filter"),
                     rare=True,
                 ),
+                Option(
+                    "--files-from FILE", "Copy what FILE names in SRC and nothing else; - is standard input."
+                ),
+                Option(
+                    "-0, --from0", "Names and rules in files are set apart by NUL bytes, as by find -print0."
+                ),
             ],
             "Who else is on the path": [
                 Option("--path KIND", "The kind of path: shared, dedicated or guaranteed. Default: shared."),

@@ -19,6 +19,7 @@ from howdah.remote.ssh import PATIENCE_S
 from howdah.transfer.display import Display
 from howdah.transfer.filters import Rule
 from howdah.transfer.filters import read as read_filters
+from howdah.transfer.names import listed
 from howdah.transfer.pilot import Pilot
 from howdah.transfer.request import FAIRNESS, Given, Request
 from howdah.transfer.run import plan_only, run
@@ -75,6 +76,8 @@ def copy(
     verify: bool = False,
     manifest: Name | None = None,
     filters: Sequence[Rule] = (),
+    files_from: Name | None = None,
+    from0: bool = False,
     listen: bool = True,
     fairness: float | None = None,
     pilot: Pilot | None = None,
@@ -108,6 +111,8 @@ def copy(
         manifest: a new file for the digests of what was moved; its name says which, as ``run42.sha256``.
         filters: what of the sources is copied, by rsync's rules in their order: ``["- *.o", "+ /keep/"]``, or
             an option and its value: ``("exclude-from", "FILE")`` (docs/leave-out.md).
+        files_from: a file of names; of the only source, a folder, nothing else is copied (docs/leave-out.md).
+        from0: names and rules in files are set apart by NUL bytes in place of lines.
         listen: on a shared path, measures round trips and changes the streams beside others.
         fairness: what that aims at: 0, the copy's own rate; 1, what others lose; by default 0.5.
         pilot: changes the streams in its place: called every 0.1 s, it answers with a ``Steering`` or None.
@@ -153,6 +158,8 @@ def copy(
         verify=verify,
         manifest=manifest,
         filters=filters,
+        files_from=files_from,
+        from0=from0,
         listen=listen and pilot is None,
         fairness=fairness,
         far_howdah=far_howdah,
@@ -220,6 +227,8 @@ def copy_request(
     verify: bool = False,
     manifest: Name | None = None,
     filters: Sequence[Rule] = (),
+    files_from: Name | None = None,
+    from0: bool = False,
     listen: bool = True,
     fairness: float | None = None,
     far_howdah: str | None = None,
@@ -238,8 +247,14 @@ def copy_request(
     if again and (memory is not None or dry_run):
         what = "--memory moves no files" if memory is not None else "--dry-run copies nothing"
         raise HowdahError(f"{what}, so there is nothing for {'--verify' if verify else '--manifest'}")
-    if filters and memory is not None:
-        raise HowdahError("--memory moves no files, so there is nothing for filters")
+    if (filters or files_from is not None) and memory is not None:
+        raise HowdahError("--memory moves no files, so there is nothing to leave out or to list")
+    way = route(list(names), memory=memory is not None)
+    if files_from is not None:
+        if len(way.sources) != 1:
+            raise HowdahError("--files-from takes one source, the folder that its names are in")
+        # The names are those of what is in the folder, whether it is written with a slash or without.
+        way = way._replace(sources=[way.sources[0] + b"/."])
     if not 0.0 <= patience_s <= PATIENCE_MOST_S:
         most = format_duration(PATIENCE_MOST_S)
         raise HowdahError(
@@ -251,13 +266,14 @@ def copy_request(
     aims = _fairness(fairness, path, against)
     return Request(
         command=printable_command(command),
-        route=route(list(names), memory=memory is not None),
+        route=way,
         memory_bytes=memory.size_bytes if memory else None,
         memory_s=memory.for_s if memory else None,
         dry_run=dry_run,
         verify=verify,
         manifest=None if manifest is None else Path(manifest),
-        filters=read_filters(filters) if filters else (),
+        filters=read_filters(filters, nul_separated=from0) if filters else (),
+        names=None if files_from is None else listed(files_from, nul_separated=from0),
         encrypt=encrypt,
         sync=sync,
         path=path,

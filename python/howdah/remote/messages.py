@@ -36,6 +36,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     destination_is_folder: bool
     filters: list[bytes] = []
     """The rules that say which names below the sources are copied, in their order."""
+    names: bytes | None = None
+    """The file that lists what is copied below the only source; null: all is."""
+    names_nul_separated: bool = False
     memory_bytes: int | None = None
     """The bytes to send from memory to memory, with files at neither end."""
     memory_s: float | None = None

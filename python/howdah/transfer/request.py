@@ -7,6 +7,7 @@ from howdah.remote.bringing import Agree
 from howdah.remote.endpoints import Route
 from howdah.remote.messages import SAMPLE_EVERY_S
 from howdah.remote.ssh import PATIENCE_S
+from howdah.transfer.names import NamesList
 from howdah.transfer.pilot import Pilot
 from howdah.values import plan, record
 from howdah.values.plan import Plan
@@ -39,6 +40,8 @@ class Request(NamedTuple):
     """Whether each file is read again from the target's disk."""
     filters: tuple[bytes, ...] = ()
     """The rules that say what of the sources is copied, a text each (crates/filter)."""
+    names: NamesList | None = None
+    """The list of what is copied below the only source; None: all."""
     manifest: Path | None = None
     """A new file for the digests of what was moved, of the algorithm that its name ends in."""
     encrypt: bool = True

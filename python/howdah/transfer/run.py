@@ -483,6 +483,8 @@ def _job(request: Request, underway: Underway, digests: Path | None, detour_port
         destination=route.destination,
         destination_is_folder=route.destination_is_folder,
         filters=list(request.filters),
+        names=request.names.path if request.names else None,
+        names_nul_separated=request.names is not None and request.names.nul_separated,
         memory_bytes=request.memory_bytes,
         memory_s=request.memory_s,
         dry_run=request.dry_run,

@@ -315,6 +315,7 @@ impl Transfer {
             destination: b"d".to_vec(),
             destination_is_folder: false,
             filters: Filters::default(),
+            named: false,
             memory: None,
             dry_run: false,
             encrypt: true,

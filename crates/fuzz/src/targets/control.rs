@@ -2,12 +2,13 @@
 
 use howdah_filter::Filters;
 use howdah_wire::limits::{
-    MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_BLOCK_BYTES,
+    MAX_NAMES, MAX_NAMES_OPEN, MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_STEERINGS_OPEN, MAX_STREAMS,
+    MIN_BLOCK_BYTES,
 };
 use howdah_wire::{
     Answer, Checked, Conversation, Direction, FarHello, Finished, Found, FrameError, FrameReader,
-    Hello, Job, LimitedBy, Memory, Message, Offer, OfferedFile, Progress, Sample, Scanned, Side,
-    Span, Steered, Steering, StreamPlan, StreamSummary, TreePath, encode, preamble,
+    Hello, Job, LimitedBy, Memory, Message, Named, Names, Offer, OfferedFile, Progress, Sample,
+    Scanned, Side, Span, Steered, Steering, StreamPlan, StreamSummary, TreePath, encode, preamble,
 };
 
 use crate::input::Input;
@@ -21,7 +22,17 @@ const MEMORY_AT_ONCE: usize = 2 << 20;
 
 /// Any message, drawn from an input.
 pub fn message(input: &mut Input<'_>) -> Message {
-    match input.below(18) {
+    match input.below(20) {
+        18 => Message::Names(Names {
+            names: (0..input.below(4))
+                .map(|_| Named {
+                    path: path(input),
+                    content: input.byte() & 1 != 0,
+                })
+                .collect(),
+            complete: input.byte() & 1 != 0,
+        }),
+        19 => Message::NamesTaken,
         0 => Message::Hello(Hello {
             version: text(input),
             key: small(input),
@@ -122,6 +133,7 @@ fn job(input: &mut Input<'_>) -> Job {
         destination: small(input),
         destination_is_folder: input.byte() & 1 != 0,
         filters: filters(input),
+        named: input.byte() & 1 != 0,
         memory: option(input, |input| match input.byte() & 1 {
             0 => Memory::Bytes(number(input)),
             _ => Memory::Time(number(input)),
@@ -326,6 +338,7 @@ pub mod conversation {
         offered: u64,
         answered: u64,
         steerings: u64,
+        names: usize,
         taken: Vec<u64>,
         over: bool,
     }
@@ -367,6 +380,10 @@ pub mod conversation {
                     answer.needed.len() as u64 <= self.offered - self.answered
                 }
                 Message::Steered(_) => self.steerings > 0,
+                Message::Names(_) => {
+                    side == Side::Near && self.jobs > 0 && self.names < MAX_NAMES_OPEN
+                }
+                Message::NamesTaken => side == Side::Far && self.names > 0,
                 Message::Offer(_) | Message::Steer(_) => self.jobs > 0,
                 _ => true,
             }
@@ -379,6 +396,8 @@ pub mod conversation {
                 Message::Answer(answer) => self.answered += answer.needed.len() as u64,
                 Message::Steer(_) => self.steerings += 1,
                 Message::Steered(_) => self.steerings -= 1,
+                Message::Names(_) => self.names += 1,
+                Message::NamesTaken => self.names -= 1,
                 _ => {}
             }
         }
@@ -476,6 +495,15 @@ pub mod conversation {
                 }
                 Message::LeftOut(_) => assert_eq!(side, Side::Near),
                 Message::Cancel => assert_eq!(side, Side::Far),
+                Message::Names(names) => {
+                    self.names += 1;
+                    assert!(side == Side::Far && self.names <= MAX_NAMES_OPEN);
+                    assert!(names.names.len() <= MAX_NAMES);
+                }
+                Message::NamesTaken => {
+                    assert!(side == Side::Near && self.names > 0);
+                    self.names -= 1;
+                }
                 Message::Finished(_) | Message::Failed(_) => self.over = true,
                 Message::Warning(_) | Message::Scanned(_) | Message::Alive => {}
             }

@@ -254,7 +254,7 @@ fn carry_out(
         Direction::Push => {
             let destination = expand_home(&job.destination, home);
             Targets::of(job, &destination, reach).and_then(|targets| {
-                receiver::run(&context, inbox, stream_setup, targets, mark, report)
+                receiver::run(&context, inbox, stream_setup, targets, None, mark, report)
                     .map(|got| got.totals)
             })
         }
@@ -265,7 +265,7 @@ fn carry_out(
                 .map(|source| expand_home(source, home))
                 .collect();
             Sources::open(&sources, job.filters.clone(), reach).and_then(|sources| {
-                sender::run(&context, inbox, stream_setup, sources, mark, report)
+                sender::run(&context, inbox, stream_setup, sources, None, mark, report)
                     .map(|sent| sent.arrived)
             })
         }

@@ -10,6 +10,7 @@ pub mod inbox;
 pub mod listing;
 pub mod liveness;
 pub mod memory;
+pub mod names;
 pub mod near;
 pub mod outgoing;
 pub mod reachability;

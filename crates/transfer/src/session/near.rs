@@ -30,6 +30,7 @@ use crate::session::steer::Wish;
 use crate::session::{receiver, sender};
 use crate::streams::sample::Trace;
 use crate::tls::{Connector, Identity};
+use crate::tree::names::NamesFile;
 use crate::tree::reach::Reach;
 use crate::tree::source::Sources;
 use crate::tree::target::Targets;
@@ -147,8 +148,10 @@ impl Session {
             data_address,
             detour_port,
             digests,
+            names,
         } = report::read_job(job, plan)?;
         check(&job)?;
+        let list = names.map(|names| names.open()).transpose()?;
         let mut setup = lock(&self.setup);
         let hello = setup.hello.take();
         let (Some(hello), Some(channel), Some(inbox)) =
@@ -172,6 +175,7 @@ impl Session {
             data_address,
             detour_port,
             board,
+            list: Mutex::new(list),
         };
         let spawned = thread::Builder::new()
             .name("howdah-near".into())
@@ -350,6 +354,8 @@ struct Near {
     data_address: Option<String>,
     detour_port: Option<u16>,
     board: Arc<Board>,
+    /// The list of what is moved, until it is read.
+    list: Mutex<Option<NamesFile>>,
 }
 
 /// What is open at this end before the far end hears of the job.
@@ -374,6 +380,7 @@ impl Near {
             .open(&mut job)
             .inspect_err(|error| say_why(&self.channel.control(), error))?;
         let context = self.begin(&job);
+        let list = lock(&self.list).take();
         let account = match here {
             Here::Sources(sources) => {
                 let sent = sender::run(
@@ -381,6 +388,7 @@ impl Near {
                     &self.inbox,
                     stream_setup,
                     sources,
+                    list,
                     mark,
                     &mut sampled,
                 );
@@ -403,6 +411,7 @@ impl Near {
                     &self.inbox,
                     stream_setup,
                     targets,
+                    list,
                     mark,
                     &mut sampled,
                 );

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use howdah_wire::limits::{MAX_SPANS, MAX_STEERINGS_OPEN};
@@ -21,10 +21,12 @@ use crate::session::inbox::{Inbox, Input};
 use crate::session::listing::Listing;
 use crate::session::liveness::{Liveness, Owed};
 use crate::session::memory::MemoryMark;
+use crate::session::names;
 use crate::session::sender::note_samples;
 use crate::session::steer::Wish;
 use crate::streams::receive::Receiving;
 use crate::streams::sample::Sampler;
+use crate::tree::names::NamesFile;
 use crate::tree::place::{Need, Placement};
 use crate::tree::queue::MAX_WAITING;
 use crate::tree::target::Targets;
@@ -48,7 +50,7 @@ pub struct Received {
     pub listed: Listing,
 }
 
-/// Carries out the receiving end of a job. `sampled` takes samples as the sender reports them.
+/// Carries out the receiving end of a job; a near end has the list of names if there is one. `sampled` takes samples as the sender reports them.
 ///
 /// # Errors
 /// Whatever ends the transfer early. Threads may still be running then; drop the context only
@@ -58,6 +60,7 @@ pub fn run(
     events: &Receiver<Event>,
     stream_setup: StreamSetup,
     targets: Targets,
+    list: Option<NamesFile>,
     mark: MemoryMark,
     sampled: &mut dyn FnMut(Vec<Sample>),
 ) -> Result<Received, TransferError> {
@@ -90,6 +93,12 @@ pub fn run(
         });
         stream_setup.open(context, false, work)?;
     }
+    let (names_taken, taken) = mpsc::channel();
+    if let Some(list) = list {
+        context.spawn("howdah-names", move |context| {
+            names::say(context, list, &taken)
+        })?;
+    }
     let mut run = Run {
         context,
         receiving,
@@ -105,6 +114,7 @@ pub fn run(
         offered: 0,
         look_at: Instant::now(),
         reported: Progress::default(),
+        names_taken,
     };
     let outcome = run.until_finished(mark);
     if outcome.is_err() {
@@ -133,6 +143,7 @@ struct Run<'a> {
     /// Files that were offered.
     offered: u64,
     look_at: Instant,
+    names_taken: Sender<()>,
 }
 
 impl Run<'_> {
@@ -303,6 +314,7 @@ impl Run<'_> {
                     lock(&self.context.board.notes).changes.add(change);
                 }
             }
+            Message::NamesTaken => drop(self.names_taken.send(())),
             Message::Finished(finished) => self.peer = Some(*finished),
             _ => {}
         }

@@ -1,6 +1,9 @@
 //! What a session tells the outside, as JSON. Paths are base64 because a name need not be UTF-8.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -21,6 +24,7 @@ use crate::error::TransferError;
 use crate::session::listing::{Beyond, Listing};
 use crate::session::steer::Change;
 use crate::streams::sample::Trace;
+use crate::tree::names::NamesFile;
 
 /// Bytes that are base64 in JSON.
 #[derive(Debug, Clone)]
@@ -50,6 +54,9 @@ struct JobJson {
     destination_is_folder: bool,
     #[serde(default)]
     filters: Vec<Base64>,
+    names: Option<Base64>,
+    #[serde(default)]
+    names_nul_separated: bool,
     memory_bytes: Option<u64>,
     memory_s: Option<f64>,
     dry_run: bool,
@@ -83,6 +90,26 @@ pub struct Asked {
     pub detour_port: Option<u16>,
     /// The file that the digests shall go to.
     pub digests: Option<Vec<u8>>,
+    /// The list of what is moved.
+    pub names: Option<NamesPath>,
+}
+
+/// Where a list of names is.
+pub struct NamesPath {
+    path: Vec<u8>,
+    nul_separated: bool,
+}
+
+impl NamesPath {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn open(&self) -> Result<NamesFile, TransferError> {
+        let file = File::open(OsStr::from_bytes(&self.path));
+        let file = file.map_err(|error| TransferError::path("read", &self.path, error))?;
+        Ok(NamesFile::new(file, self.nul_separated))
+    }
 }
 
 #[derive(Deserialize)]
@@ -126,6 +153,7 @@ pub fn read_job(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
         destination: job.destination.0,
         destination_is_folder: job.destination_is_folder,
         filters: filters(job.filters)?,
+        named: job.names.is_some(),
         memory,
         dry_run: job.dry_run,
         encrypt: job.encrypt,
@@ -140,6 +168,10 @@ pub fn read_job(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
         data_address: job.data_address,
         detour_port: job.detour_port,
         digests: job.digests.map(|path| path.0),
+        names: job.names.map(|path| NamesPath {
+            path: path.0,
+            nul_separated: job.names_nul_separated,
+        }),
     })
 }
 

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::{Duration, Instant};
 
+use howdah_wire::limits::MAX_NAMES_OPEN;
 use howdah_wire::{
-    Direction, Finished, Message, Progress, Sample, Side, Steered, Steering, StreamSummary, Totals,
+    Direction, Finished, Message, Names, Progress, Sample, Side, Steered, Steering, StreamSummary,
+    Totals,
 };
 
 use crate::connect::setup::StreamSetup;
@@ -18,8 +20,10 @@ use crate::session::inbox::{Inbox, Input};
 use crate::session::listing::Listing;
 use crate::session::liveness::{Liveness, Owed};
 use crate::session::memory::MemoryMark;
+use crate::session::names::{Coming, Origin};
 use crate::streams::sample::Sampler;
 use crate::streams::send::Sending;
+use crate::tree::names::NamesFile;
 use crate::tree::queue::Queue;
 use crate::tree::source::{Found, Sources};
 
@@ -42,7 +46,8 @@ pub struct Sent {
     pub listed: Listing,
 }
 
-/// Carries out the sending end of a job. `sampled` takes the samples of each instant.
+/// Carries out the sending end of a job, of which a near end brings the list of names if there is one. `sampled` takes
+/// the samples of each instant.
 ///
 /// # Errors
 /// Whatever ends the transfer early. Threads may still be running then.
@@ -51,6 +56,7 @@ pub fn run(
     events: &Receiver<Event>,
     stream_setup: StreamSetup,
     sources: Sources,
+    list: Option<NamesFile>,
     mark: MemoryMark,
     sampled: &mut dyn FnMut(Vec<Sample>),
 ) -> Result<Sent, TransferError> {
@@ -61,6 +67,12 @@ pub fn run(
         job.plan.block_bytes,
         job.dry_run,
     );
+    let (said, heard) = mpsc::sync_channel(MAX_NAMES_OPEN);
+    let names = match (job.named, list) {
+        (false, _) => None,
+        (true, Some(list)) => Some(Origin::File(list)),
+        (true, None) => Some(Origin::Near(heard)),
+    };
     let sending = Arc::new(Sending::new(queue, sources, job.plan.streams));
     if job.direction == Direction::Pull {
         sending.queue.accept(job.fresh && !job.dry_run);
@@ -68,8 +80,9 @@ pub fn run(
     if let Some(memory) = job.memory {
         sending.queue.add_memory(memory);
     } else {
+        let names = names.map(Coming::new);
         let sending = Arc::clone(&sending);
-        context.spawn("howdah-scan", move |context| scan(context, &sending))?;
+        context.spawn("howdah-scan", move |context| scan(context, &sending, names))?;
     }
     if !job.dry_run {
         let sending = Arc::clone(&sending);
@@ -89,14 +102,19 @@ pub fn run(
         sampler: Sampler::new(context.board.started),
         sampled,
         finished: None,
+        names: said,
     };
     run.until_finished(mark)
 }
 
-fn scan(context: &Arc<Context>, sending: &Sending) -> Result<(), TransferError> {
+fn scan(
+    context: &Arc<Context>,
+    sending: &Sending,
+    names: Option<Coming>,
+) -> Result<(), TransferError> {
     let queue = &sending.queue;
     let offer = || queue.make_offers(|offer| context.control.say(Message::Offer(offer)));
-    let scanned = sending.sources.scan(&mut |found| {
+    let mut take = |found| {
         match found {
             Found::Entry(entry) => {
                 queue.add(entry)?;
@@ -106,7 +124,14 @@ fn scan(context: &Arc<Context>, sending: &Sending) -> Result<(), TransferError> 
             Found::Unreadable(why) => context.leave_out(why),
         }
         Ok(())
-    });
+    };
+    let scanned = match names {
+        None => sending.sources.scan(&mut take),
+        Some(mut names) => {
+            let mut next = || names.next(context);
+            sending.sources.scan_names(&mut next, &mut take)
+        }
+    };
     match scanned {
         Ok(()) => {
             queue.scan_complete();
@@ -131,6 +156,8 @@ struct Run<'a> {
     sampler: Sampler,
     sampled: &'a mut dyn FnMut(Vec<Sample>),
     finished: Option<Finished>,
+    /// Takes the names that come.
+    names: SyncSender<Names>,
 }
 
 impl Run<'_> {
@@ -257,6 +284,8 @@ impl Run<'_> {
             }
             Message::Progress(progress) => self.hear_progress(progress)?,
             Message::Warning(text) => lock(&self.context.board.notes).warnings.add(text),
+            // There is room: more at once would break the protocol.
+            Message::Names(names) => drop(self.names.try_send(names)),
             Message::Finished(finished) => self.finished = Some(*finished),
             Message::Steer(steering) => {
                 let steered = self.steer(&steering);

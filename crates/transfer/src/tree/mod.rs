@@ -1,7 +1,7 @@
 //! Trees of files: found and read at the sender (`source`, `queue`), put in place and on stable storage at
 //! the receiver (`target`, `place`, `draft`, `commit`, `durable`). What a copy that was cut has left is found
-//! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name, and `filter_file`
-//! reads what else a folder is to be without.
+//! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name, `filter_file`
+//! reads what else a folder is to be without, and `names` a list of what is to be sent, which `listed` finds.
 
 pub mod assembly;
 pub mod commit;
@@ -11,6 +11,8 @@ pub mod durable;
 pub mod filter_file;
 pub mod folders;
 pub mod journal;
+pub mod listed;
+pub mod names;
 pub mod part;
 pub mod place;
 pub mod queue;

@@ -65,6 +65,13 @@ pub enum Found {
     Unreadable(String),
 }
 
+impl Found {
+    /// Whether it is a folder to send.
+    pub(super) fn is_folder(&self) -> bool {
+        matches!(self, Self::Entry(entry) if matches!(entry.kind, Kind::Folder(_)))
+    }
+}
+
 /// The name a source gets inside an existing folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BaseName {
@@ -281,18 +288,28 @@ impl Sources {
         folders: &mut Vec<(TreePath, Folder)>,
         found: &mut dyn FnMut(Found) -> Result<(), TransferError>,
     ) -> Result<(), TransferError> {
+        self.list(source, folder, above, &mut |here, rules| {
+            if let Found::Entry(entry) = &here
+                && here.is_folder()
+            {
+                folders.push((entry.path.clone(), rules.clone()));
+            }
+            found(here)
+        })
+    }
+
+    /// Hands out what is in one folder, with the rules there.
+    pub(super) fn list(
+        &self,
+        source: u16,
+        folder: &TreePath,
+        above: &Folder,
+        found: &mut dyn FnMut(Found, &Folder) -> Result<(), TransferError>,
+    ) -> Result<(), TransferError> {
         let failed = |error: Errno| {
             TransferError::reading("read folder", &self.display(source, folder), error)
         };
-        let below = if folder.is_root() {
-            b".".as_slice()
-        } else {
-            folder.as_bytes()
-        };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = &self.opened[usize::from(source)].root;
-        let descriptor =
-            rustix::fs::openat2(root, below, flags, Mode::empty(), INSIDE).map_err(failed)?;
+        let descriptor = self.open_folder(source, folder)?;
         let rules = filter_file::enter(
             &self.filters,
             &self.filtered_name(source, folder),
@@ -307,12 +324,8 @@ impl Sources {
             if matches!(name, b"." | b"..") {
                 continue;
             }
-            if is_part_name(name) || name == MARK {
-                let path = [&self.display(source, folder), b"/".as_slice(), name].concat();
-                found(Found::Special(format!(
-                    "left out {}: it is what a copy that was interrupted has left",
-                    printable(&path)
-                )))?;
+            if let Some(left) = self.left_by_a_copy(source, folder, name) {
+                found(left, &rules)?;
                 continue;
             }
             let here = match self.look(source, folder, &descriptor, name) {
@@ -322,23 +335,76 @@ impl Sources {
                 Err(TransferError::Unreadable(why)) => Found::Unreadable(why),
                 Err(error) => return Err(error),
             };
-            let is_folder =
-                matches!(&here, Found::Entry(entry) if matches!(entry.kind, Kind::Folder(_)));
             if let Ok(path) = folder.join(name)
-                && self.leaves_out(source, &rules, &path, is_folder)
+                && self.leaves_out(source, &rules, &path, here.is_folder())
             {
                 continue;
             }
-            if is_folder && let Found::Entry(entry) = &here {
-                folders.push((entry.path.clone(), rules.clone()));
-            }
-            found(here)?;
+            found(here, &rules)?;
         }
         Ok(())
     }
 
+    /// Opens a folder below a source.
+    pub(super) fn open_folder(
+        &self,
+        source: u16,
+        folder: &TreePath,
+    ) -> Result<OwnedFd, TransferError> {
+        let below = if folder.is_root() {
+            b".".as_slice()
+        } else {
+            folder.as_bytes()
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = &self.opened[usize::from(source)].root;
+        rustix::fs::openat2(root, below, flags, Mode::empty(), INSIDE).map_err(|error| {
+            TransferError::reading("read folder", &self.display(source, folder), error)
+        })
+    }
+
+    /// What an interrupted copy has left under a name, as a line.
+    pub(super) fn left_by_a_copy(
+        &self,
+        source: u16,
+        folder: &TreePath,
+        name: &[u8],
+    ) -> Option<Found> {
+        (is_part_name(name) || name == MARK).then(|| {
+            let path = [&self.display(source, folder), b"/".as_slice(), name].concat();
+            Found::Special(format!(
+                "left out {}: it is what a copy that was interrupted has left",
+                printable(&path)
+            ))
+        })
+    }
+
+    /// Why something named is not sent that is not there.
+    pub(super) fn missing(&self, source: u16, folder: &TreePath, name: &[u8]) -> TransferError {
+        let path = [&self.display(source, folder), b"/".as_slice(), name].concat();
+        TransferError::reading("read", &path, Errno::NOENT)
+    }
+
+    /// The only source, if it is a folder.
+    pub(super) fn only_folder(&self) -> Option<&Stat> {
+        match &self.opened[..] {
+            [Source { stat, .. }]
+                if FileType::from_raw_mode(stat.st_mode) == FileType::Directory =>
+            {
+                Some(stat)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the filters leave out a path, of which `rules` are those of its folder.
-    fn leaves_out(&self, source: u16, rules: &Folder, path: &TreePath, is_folder: bool) -> bool {
+    pub(super) fn leaves_out(
+        &self,
+        source: u16,
+        rules: &Folder,
+        path: &TreePath,
+        is_folder: bool,
+    ) -> bool {
         if self.filters.is_empty() {
             return false;
         }
@@ -359,7 +425,7 @@ impl Sources {
     }
 
     /// What `name` in an open folder is; `None` when it is there no more.
-    fn look(
+    pub(super) fn look(
         &self,
         source: u16,
         folder: &TreePath,
@@ -459,7 +525,7 @@ fn size(stat: &Stat) -> u64 {
 }
 
 /// Permission bits without set-user-ID and set-group-ID, which mean nothing under another owner.
-fn attributes(stat: &Stat) -> Attributes {
+pub(super) fn attributes(stat: &Stat) -> Attributes {
     Attributes {
         mode: stat.st_mode & 0o1777,
         mtime_ns: mtime_ns(stat),

@@ -258,6 +258,7 @@ mod tests {
             destination: Vec::new(),
             destination_is_folder: folder,
             filters: Filters::default(),
+            named: false,
             memory: None,
             dry_run,
             encrypt: true,
