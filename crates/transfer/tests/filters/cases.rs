@@ -126,6 +126,13 @@ impl Case {
         if per_folder {
             let modifiers = chance.of(&["", "", "n", "e", "-", "+", "w-", "n-", "s"]);
             let slash = chance.of(&["", "", "/"]);
+            // With a slash rsync also reads the filter files above the sources, which howdah does not look for
+            // (docs/leave-out.md). There are some where what is in the root is named.
+            let above = case
+                .sources
+                .iter()
+                .any(|source| source.starts_with("root/") && source != "root/");
+            let slash = if above { "" } else { slash };
             let rule = (By::Filter, format!(":{modifiers} {slash}{FILTER_FILE}"));
             let at = chance.below(case.rules.len() + 1);
             case.rules.insert(at, rule);
