@@ -125,10 +125,14 @@ COMMANDS = (
                     rare=True,
                 ),
                 Option(
-                    "--files-from FILE", "Copy what FILE names in SRC and nothing else; - is standard input."
+                    "--files-from FILE",
+                    "Copy what FILE names in SRC and nothing else; - is standard input.",
+                    rare=True,
                 ),
                 Option(
-                    "-0, --from0", "Names and rules in files are set apart by NUL bytes, as by find -print0."
+                    "-0, --from0",
+                    "Names and rules in files are set apart by NUL bytes, as by find -print0.",
+                    rare=True,
                 ),
             ],
             "Who else is on the path": [

@@ -38,12 +38,21 @@ class Spelling:
 
 _OWNERS = "owners and groups are not kept; on the far host: chown -R"
 _LATER = "not built yet"
+_SIZES = "give the names by --files-from, as find -size prints them"
 _LINKS = f"{_LATER}; links are copied as links"
 
 ROWS = (
     Spelling("-n, --dry-run", SAME, "prints the plan and what would be copied"),
     Spelling("-e, --rsh COMMAND", SAME, "the ssh to use with its options, as 'ssh -p 2222 -J jump'"),
     Spelling("-q, --quiet", SAME, "prints no progress and no summary"),
+    Spelling("--exclude PATTERN", SAME, "leaves out what matches (docs/leave-out.md)"),
+    Spelling("--include PATTERN", SAME, "copies what matches, if no option before leaves it out"),
+    Spelling("--exclude-from FILE", SAME, "leaves out what matches a pattern of FILE"),
+    Spelling("--include-from FILE", SAME, "copies what matches a pattern of FILE"),
+    Spelling("-f, --filter RULE", SAME, "a rule; those of CVS and of absolute paths are refused"),
+    Spelling("-F", SAME, "rules in the .rsync-filter of each folder, but not of those above the sources"),
+    Spelling("--files-from FILE", SAME, "copies what FILE names in the only source"),
+    Spelling("-0, --from0", SAME, "names and rules in files are set apart by NUL bytes"),
     Spelling("-r, --recursive", ANYWAY, "folders are copied with all that is in them"),
     Spelling("-l, --links", ANYWAY, "links are copied as links"),
     Spelling("-p, --perms", ANYWAY, "modes are kept, but for set-user-ID and set-group-ID; scp's -p too"),
@@ -86,8 +95,6 @@ ROWS = (
     Spelling(
         "--delete-excluded, --max-delete NUMBER", REFUSED, f"{_LATER}; nothing is removed at the target"
     ),
-    Spelling("--files-from FILE", REFUSED, f"{_LATER}; name the files, as with xargs"),
-    Spelling("-0, --from0", REFUSED, f"--files-from is {_LATER}"),
     Spelling(
         "-c, --checksum",
         REFUSED,
@@ -98,8 +105,8 @@ ROWS = (
     Spelling("--size-only, --ignore-times, -I", REFUSED, f"{_LATER}; what is there is told by size and time"),
     Spelling("--existing, --ignore-existing", REFUSED, f"{_LATER}; what is there is told by size and time"),
     Spelling("--modify-window SECONDS", REFUSED, f"{_LATER}; what is there is told by size and time"),
-    Spelling("--min-size SIZE", REFUSED, f"{_LATER}; name the files, as with find"),
-    Spelling("--max-size SIZE", REFUSED, f"{_LATER}; name the files, as with find"),
+    Spelling("--min-size SIZE", REFUSED, _SIZES),
+    Spelling("--max-size SIZE", REFUSED, _SIZES),
     Spelling("-x, --one-file-system", REFUSED, f"{_LATER}; name the folders of one file system"),
     Spelling("-L, --copy-links", REFUSED, _LINKS),
     Spelling("-k, --copy-dirlinks", REFUSED, _LINKS),
@@ -149,7 +156,11 @@ ROWS = (
     Spelling("--password-file FILE", REFUSED, "ssh logs in; use a key"),
     Spelling("-4, --ipv4", REFUSED, "set AddressFamily inet for the host in ~/.ssh/config"),
     Spelling("-6, --ipv6", REFUSED, "set AddressFamily inet6 for the host in ~/.ssh/config"),
-    Spelling("-C, --cvs-exclude", REFUSED, f"{_LATER}; scp's -C has no like, nothing is compressed"),
+    Spelling(
+        "-C, --cvs-exclude",
+        REFUSED,
+        "give the patterns with --exclude; scp's -C has no like, nothing is compressed",
+    ),
     Spelling("-J, --omit-link-times", REFUSED, "times of links are kept; scp's -J HOST is: -e 'ssh -J HOST'"),
     Spelling("-3", REFUSED, "scp's way through this host; copy from each host in a command of its own"),
 )
