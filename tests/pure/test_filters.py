@@ -30,6 +30,7 @@ def test_options_of_every_kind_keep_the_order_of_the_line(tmp_path: Path) -> Non
     expected = ["- *.o", "+ /a/", "+ *.tmp", "+ x", ": .rsync-filter", "+ b", ": .g"]
     assert asked(*line) == expected
     assert asked("-qf", "- a", "--exclude=!", "--filter", "H b", "-Fq") == ["-s b", ": .rsync-filter"]
+    assert asked("-F", "-f- a", "-FF") == [": .rsync-filter", "- a", "- .rsync-filter"]
     assert asked() == []
 
 

@@ -80,7 +80,7 @@ def request(
         dry_run=dry_run,
         verify=verify,
         manifest=manifest,
-        filters=filters or (),
+        filters=_rules(filters or []),
         files_from=files_from,
         from0=from0,
         listen=not no_listen,
@@ -90,6 +90,13 @@ def request(
         ports=ports_of(ports),
         patience_s=patience_of(patience),
     )
+
+
+def _rules(given: list[Rule]) -> list[Rule]:
+    """The rules with what the first ``-F`` and the second mean; as in rsync, more of them mean nothing."""
+    left = iter((("filter", ": /.rsync-filter"), ("filter", "- .rsync-filter")))
+    rules = (next(left, None) if rule == ("F", "") else rule for rule in given)
+    return [rule for rule in rules if rule is not None]
 
 
 def asked(offer: Offer) -> bool:

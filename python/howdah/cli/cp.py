@@ -111,17 +111,17 @@ COMMANDS = (
                 Option("-n, --dry-run", "Print the plan and what would be copied; copy nothing."),
             ],
             "What is left out": [
-                _filter("--exclude PATTERN", "Leave out what matches, as in rsync: '*.o', '/tmp/'.", rare=False),
+                _filter("--exclude PATTERN", "Leave out what matches, as rsync does: '*.o'.", rare=False),
                 _filter("--include PATTERN", "Copy what matches, if no option before leaves it out."),
                 _filter("--exclude-from FILE", "A file of patterns to leave out; - is standard input."),
                 _filter("--include-from FILE", "A file of patterns to copy; - is standard input."),
                 _filter("-f, --filter RULE", "A rule of rsync's, as '- *.o', '. FILE' or ': .rsync-filter'."),
                 Option(
                     "-F",
-                    "The same as --filter ': /.rsync-filter'.",
+                    "Read rules from the .rsync-filter of each folder; a second -F leaves these files out.",
                     key="filters",
                     many=True,
-                    kind=lambda _: ("filter", ": /.rsync-filter"),
+                    kind=lambda _: ("F", ""),
                     rare=True,
                 ),
                 Option(

@@ -10,8 +10,8 @@ from howdah import HowdahError
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.archive import Archive
 from howdah.library.ended import Name, log, record_of
-from howdah.remote.bringing import Agree, Offer
 from howdah.ports import PORT_MAX
+from howdah.remote.bringing import Agree, Offer
 from howdah.remote.endpoints import Route, parse, route
 from howdah.remote.far import greet
 from howdah.remote.messages import FarHello, Progress

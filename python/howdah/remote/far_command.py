@@ -48,7 +48,7 @@ _LINES = (
     'then exec "$f" $r; fi; done',
     # After the program was removed howdah there is tried again.
     'if [ "$a" = first ] && command -v howdah >/dev/null 2>&1; then exec howdah $r; fi',
-    'case $r in serve*) ;; *) exit 127;; esac',
+    "case $r in serve*) ;; *) exit 127;; esac",
     "o=$(umask); umask 77; f=; w=; m=$(uname -m)",
     'if [ "$m" = {machine} ]; then for p do t=$p/.try$$; k=$(mkdir -p "$p" 2>&1) || '
     '{{ w="$w$p: ${{k##*: }}; "; continue; }}; '
@@ -90,7 +90,7 @@ def command(named: "str | None", role: str, how: str = "") -> str:
     if named is not None:
         return f"{_quoted(named)} {role}"
     program = brought()
-    if program is None or role.split()[0] not in ROLES:
+    if program is None or role.partition(" ")[0] not in ROLES:
         return f"howdah {role}"
     return f"sh -c {_quoted(script(program))} howdah {_quoted(role)} {how}".rstrip()
 
