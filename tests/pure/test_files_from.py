@@ -18,7 +18,7 @@ from howdah.transfer.request import Request
 
 def asked(*words: str) -> Request:
     values = read(app.howdah("cp").named()["cp"], list(words), {})
-    del values["json"], values["quiet"]
+    del values["json"], values["quiet"], values["rsh"]
     return request(**values)
 
 

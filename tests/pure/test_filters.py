@@ -19,7 +19,7 @@ NAMES = ["run42/", "dtn2:d"]
 
 def asked(*words: str) -> list[str]:
     values = read(app.howdah("cp").named()["cp"], [*words, *NAMES], {})
-    del values["json"], values["quiet"]
+    del values["json"], values["quiet"], values["rsh"]
     return [rule.decode() for rule in request(**values).filters]
 
 

@@ -13,7 +13,7 @@ from howdah import HowdahError
 from howdah.cli import app, cp, pages
 from howdah.cli.spelt import ANYWAY, NOTED, REFUSED, ROWS, SAME, known, ours
 from howdah.cli.table import HelpWanted, UsageError, read
-from howdah.remote import ssh
+from howdah.remote import far_command, ssh
 
 (CP,) = cp.COMMANDS
 OPTIONS = {flag: option for option in CP.options() for flag in option.flags}
@@ -187,7 +187,7 @@ def test_ssh_is_started_as_e_says(tmp_path: Path) -> None:
     lines = (tmp_path / "ssh.lines").read_text().splitlines()
     assert len(lines) >= 2
     assert all(line.startswith("-p|2222|-o|ProxyCommand nc %h %p|") for line in lines)
-    assert lines[-1].endswith("|--|far|howdah serve|")
+    assert lines[-1].endswith(f"|--|far|{far_command.command(None, 'serve')}|")
 
 
 @pytest.mark.parametrize(

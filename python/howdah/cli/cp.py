@@ -172,6 +172,7 @@ COMMANDS = (
                 Option(
                     "--patience TIME",
                     "How long to try again when the path or the far host is gone. Default: 5min.",
+                    rare=True,
                 ),
             ],
             "Output": [
