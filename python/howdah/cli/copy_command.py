@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+from collections.abc import Iterator
 from typing import Any, get_args
 
 from howdah import Archive, HowdahError, document, interrupt
@@ -94,7 +95,7 @@ def request(
 
 def _rules(given: list[Rule]) -> list[Rule]:
     """The rules with what the first ``-F`` and the second mean; as in rsync, more of them mean nothing."""
-    left = iter((("filter", ": /.rsync-filter"), ("filter", "- .rsync-filter")))
+    left: Iterator[Rule] = iter((("filter", ": /.rsync-filter"), ("filter", "- .rsync-filter")))
     rules = (next(left, None) if rule == ("F", "") else rule for rule in given)
     return [rule for rule in rules if rule is not None]
 

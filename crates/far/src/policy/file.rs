@@ -161,7 +161,8 @@ fn asked_ports(value: &Value) -> Result<(u16, u16), String> {
 pub fn ports(text: &str) -> Option<(u16, u16)> {
     let (least, most) = text.split_once('-').unwrap_or((text, text));
     let number = |text: &str| {
-        let digits = (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+        let digits =
+            (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
         digits.then(|| text.parse::<u16>().ok()).flatten()
     };
     let range = (number(least)?, number(most)?);
