@@ -102,6 +102,10 @@ bench-dynamics: build ## Lyapunov exponents and verdicts on systems with known a
 fuzz: ## each fuzz target under libFuzzer, a minute each (ARGS="--seconds 3600 frames records", --keep)
 	@scripts/fuzz.sh $(ARGS)
 
+.PHONY: far-twice
+far-twice: ## build the far end that copies bring in two folders, and compare them
+	@scripts/far_twice.sh
+
 .PHONY: sbom
 sbom: build ## the bill of materials, CycloneDX with the digest of each component, in target/howdah.cdx.json
 	@$(RUN) scripts/sbom.py target/howdah.cdx.json

@@ -3,6 +3,7 @@
 # and packs it into python/howdah/remote/brought/, from where the wheel takes it.
 #
 # A far host keeps the program by its digest, so no path of the machine that builds it goes in, and gzip adds no time.
+# scripts/far_twice.sh compares two builds.
 set -eu
 cd "$(dirname "$0")/.."
 [ "$(uname -m)" = x86_64 ] || { echo "far: no far end to bring is built on $(uname -m)"; exit 0; }

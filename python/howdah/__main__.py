@@ -12,9 +12,9 @@ def main() -> None:
     command, *words = sys.argv[1:] or [""]
     match command:
         case "serve":
-            from howdah.remote import serve  # noqa: PLC0415
+            from howdah._native import serve  # noqa: PLC0415
 
-            code = serve.main(words)
+            code = serve(words)
         case "sink":
             from howdah.traffic import sink  # noqa: PLC0415
 

@@ -6,10 +6,9 @@ because a Linux name need not be UTF-8. Missing is null, never -1 or 0.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Self, final
 
-from howdah.remote.overseer_process import Remote
-from howdah.remote.serve import Overseer
 from howdah.values.record import Record
 
 __all__ = [
@@ -17,11 +16,14 @@ __all__ = [
     "PROTOCOL_VERSION",
     "CcShares",
     "CcTrial",
+    "CopyLog",
     "Emulator",
-    "FarEnd",
     "HowdahError",
     "LinkMark",
+    "Policy",
     "Prober",
+    "Quota",
+    "Refused",
     "Responder",
     "Session",
     "UdpSink",
@@ -45,6 +47,7 @@ __all__ = [
     "cc_shares",
     "cc_unload",
     "check_digests",
+    "check_host_pattern",
     "check_link",
     "die_with_parent",
     "digest_line",
@@ -54,6 +57,7 @@ __all__ = [
     "format_bytes",
     "format_duration",
     "format_rate",
+    "host_fits",
     "host_limits",
     "mount_proc",
     "parse_bytes",
@@ -61,6 +65,7 @@ __all__ = [
     "parse_fraction",
     "parse_rate",
     "printable",
+    "serve",
     "unshare",
 ]
 
@@ -280,7 +285,7 @@ class Emulator:
 
 @final
 class Session:
-    """The near end of one transfer, speaking to a ``FarEnd`` over two descriptors."""
+    """The near end of one transfer, speaking to ``serve`` over two descriptors."""
 
     def __new__(cls, read_fd: int, write_fd: int) -> Self:
         """Takes the descriptors over and sends Hello at once; does not wait for the answer."""
@@ -317,36 +322,84 @@ class Session:
     def lost_connection(self) -> bool:
         """Whether it failed because the connection to the far end was lost: another session may go on."""
 
+# --- the rules of a site (crates/site, docs/policy.md), and the far end under them (crates/far) ---
+
+class Refused(HowdahError):
+    """A policy does not allow what was asked for."""
+
 @final
-class FarEnd:
-    """The far end of one transfer. ``confine`` and ``harden`` come before ``serve``; nothing undoes them."""
+class Policy:
+    """What binds this user on this host, as it was read once."""
 
-    def __new__(cls, overseer: Overseer | Remote, ports: tuple[int, int] | None) -> Self:
-        """Reserves one of ``ports``, both included, or any, and finds out what this host can.
+    def __new__(cls) -> Self:
+        """Raises HowdahError for a file that is no policy, or that others than its owner can write to."""
 
-        The overseer is called on other threads; what it raises refuses or ends the copy, and both users are
-        told. Raises HowdahError for what the host lacks.
+    @property
+    def keep_logins(self) -> bool:
+        """Whether an ssh login, and a far end behind it, may be kept after a copy."""
+
+    def check_plaintext(self, *, encrypt: bool) -> None:
+        """Raises Refused for data streams that may not be plaintext."""
+
+    def check_programs(self) -> None:
+        """Raises Refused where howdah may load no program into this kernel."""
+
+    def check_far_end(self, host: str) -> None:
+        """Raises Refused for a far end, by the name or address that ssh connects to, that no pattern fits."""
+
+    def rules(self) -> dict[str, str]:
+        """What is in force as lines of a file, and the file that set each. Defaults have none."""
+
+@final
+class Quota:
+    """Counts the bytes that one copy moves, by the limits of a policy."""
+
+    def __new__(cls, policy: Policy) -> Self: ...
+    def begin(self, known: int | None) -> None:
+        """Takes the bytes of the copy, where they are known before anything moves.
+
+        Raises Refused where they are too many, HowdahError where they cannot be counted; so does ``moved``.
         """
 
-    def harden(self) -> bool:
-        """Gives up core dumps and system calls that no copy needs, for the whole process.
+    def moved(self, moved: int, known: int) -> None:
+        """Counts the ``moved`` bytes of the copy so far; it is known to move ``known`` bytes."""
 
-        False where the kernel cannot deny system calls. Raises HowdahError when it refuses what it offers.
+@final
+class CopyLog:
+    """The line that a copy leaves in the log of this host, its near end."""
+
+    def __new__(cls, job: bytes, peer: bytes, record: str) -> Self:
+        """A FarJob (remote/messages.py), the host as ssh is told, and the id of the record."""
+
+    def begin(self, policy: Policy) -> None:
+        """Shows that the log takes lines, where that is required. Raises Refused where it does not."""
+
+    def end(
+        self,
+        policy: Policy | None,
+        outcome: str,
+        account: bytes,
+        *,
+        elapsed_s: float,
+        digests: Path | None,
+    ) -> None:
+        """Logs ``complete``, ``incomplete``, ``refused``, ``failed`` or ``interrupted``, and a FarAccount.
+
+        ``digests`` is the file of digests; ``policy`` is null where it could not be read. Raises Refused
+        where a line is required and no log takes it.
         """
 
-    def confine(self, root_fd: int, read_only: bool) -> tuple[int | None, bool]:
-        """Has paths of the near end begin at this folder and holds the process to what is beneath it.
+def check_host_pattern(pattern: str) -> None:
+    """Raises ValueError, in words, for what is neither a pattern of names nor a network (docs/policy.md)."""
 
-        Returns the ABI of landlock, None where there is none, and whether it holds all that was asked of it;
-        the paths are held in any case. ``root_fd`` may be open with O_PATH and stays the caller's. Raises
-        HowdahError when other threads run, or the kernel refuses what it offers.
-        """
+def host_fits(pattern: str, host: str) -> bool:
+    """Whether a name or an address fits a pattern. A network never fits a name: names are not resolved."""
 
-    def serve(self, read_fd: int, write_fd: int) -> int:
-        """Serves one session over two descriptors, which it takes over; the exit code when that has ended.
+def serve(words: list[str]) -> int:
+    """Serves one copy on standard input and output (docs/serve.md) and returns the exit code.
 
-        Raises HowdahError when it has served before.
-        """
+    ``words`` are those of the command line behind ``serve``. No other thread may run.
+    """
 
 # --- filter rules (crates/filter) ------------------------------------------------------------------
 

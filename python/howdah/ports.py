@@ -18,9 +18,3 @@ def in_words(ports: tuple[int, int]) -> str:
     """``50000-50100``, or of one port its number."""
     first, last = ports
     return str(first) if first == last else f"{first}-{last}"
-
-
-def common(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int] | None:
-    """The ports that two ranges have in common; None: none."""
-    first, last = max(one[0], other[0]), min(one[1], other[1])
-    return (first, last) if first <= last else None

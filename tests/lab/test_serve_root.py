@@ -1,6 +1,7 @@
 """A login for copies alone: ``howdah serve --root`` as the forced command of a key, behind a real sshd."""
 
 import ctypes
+import gzip
 import shlex
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from requirement import missing
 
 from howdah import lab
 from howdah.lab import Lab, mounts
+from howdah.remote.far_command import brought
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("landlock", "nothing_kept")]
 
@@ -75,8 +77,8 @@ def force(wan: Lab, root: Path) -> Iterator[Force]:
     def write(line: str) -> None:
         wan.run("far", ["tee", str(keys)], input=line, stdout=subprocess.DEVNULL, text=True, check=True)
 
-    def forced(*options: str) -> None:
-        command = shlex.join([str(HOWDAH), "serve", "--root", str(root), *options])
+    def forced(*options: str, howdah: Path = HOWDAH) -> None:
+        command = shlex.join([str(howdah), "serve", "--root", str(root), *options])
         write(f'command="{command}",restrict {plain}')
 
     yield forced
@@ -130,6 +132,23 @@ def test_copies_go_into_the_folder_and_out_of_it_also_through_a_kept_login(
     assert tree(tmp_path / "back") == tree(source)
     # Nothing is sent again.
     assert cp.good(source, "far:").outcome.files_skipped == 41
+
+
+def test_the_program_that_is_brought_serves_a_folder_as_well(
+    cp: Copier, force: Force, root: Path, source: Path, tmp_path: Path
+) -> None:
+    packed = brought()
+    if packed is None:
+        missing("no far end to bring was built here; run scripts/far.sh")
+    program = tmp_path / "howdah-far"
+    program.write_bytes(gzip.decompress(Path(packed.path).read_bytes()))
+    program.chmod(0o755)
+    force(howdah=program)
+    done = cp("--ports", "50000-50100", source, "far:/", HOWDAH_SSH_KEEP_S="0")
+    assert done.returncode == 0, done.stderr
+    assert "far end: paths begin at the folder of this login, to read and write; " + HELD in done.stderr
+    assert tree(root / "source") == tree(source)
+    assert refused(cp, source / "big", "far:relative/new").endswith(OUT)
 
 
 def test_no_path_leads_out(cp: Copier, force: Force, root: Path, source: Path, tmp_path: Path) -> None:

@@ -149,10 +149,11 @@ def test_each_rule_in_force_is_shown_with_the_file_that_sets_it() -> None:
 
 
 def test_the_policy_of_this_host_is_among_its_facts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    file = tmp_path / "policy.toml"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    file = tmp_path / "howdah/policy.toml"
+    file.parent.mkdir()
     file.write_text("[data]\nplaintext = false\n")
     file.chmod(0o600)
-    monkeypatch.setattr("howdah.site.policy.own_file", lambda: str(file))
     found = fact_finding.gather()
     assert found.policy["data.plaintext = false"] == str(file)
     assert found.policy_refused is None

@@ -11,6 +11,7 @@ import pytest
 from requirement import missing
 
 from howdah import HowdahError
+from howdah._native import serve
 from howdah.remote import far_command
 from howdah.remote.bringing import offer
 from howdah.remote.far_command import ANEW, BRING, MISSING, Brought
@@ -129,15 +130,21 @@ def test_without_a_program_to_bring_the_command_is_plain(monkeypatch: pytest.Mon
     assert far_command.command(None, "serve") == "howdah serve"
 
 
-def test_a_login_for_copies_knows_the_command(brought: Brought) -> None:
-    ports = ["serve", "--ports", "50-99"]
-    for asked in ("howdah {}", "/opt/howdah {}"):
-        assert far_command.asked(shlex.split(asked.format("serve"))) == ["serve"]
-        assert far_command.asked(shlex.split(asked.format(shlex.join(ports)))) == ports
-    assert far_command.asked(shlex.split(far_command.command(None, "serve"))) == ["serve"]
-    assert far_command.asked(shlex.split(far_command.command(None, shlex.join(ports), ANEW))) == ports
-    for asked in ("sh", "sh -c", "sh -c 'rm -r /' howdah", "sh -c serve serve serve", ""):
-        assert far_command.asked(shlex.split(asked)) == []
+def test_a_login_for_copies_knows_the_command(
+    brought: Brought, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for asked in (
+        far_command.command(None, "serve"),
+        far_command.command(None, "serve --ports 50-99", ANEW),
+        far_command.command("/opt/my howdah", "serve"),
+    ):
+        monkeypatch.setenv("SSH_ORIGINAL_COMMAND", asked)
+        # It is looked at before the folder.
+        assert serve(["--root", "/no/such"]) == 1
+        assert "cannot serve /no/such" in capfd.readouterr().err
+    monkeypatch.setenv("SSH_ORIGINAL_COMMAND", far_command.command(None, "reread"))
+    assert serve(["--root", "/no/such"]) == 2
+    assert "it does not run: sh -c " in capfd.readouterr().err
 
 
 def test_what_cannot_be_brought_is_said_with_its_reason(brought: Brought) -> None:

@@ -1,16 +1,14 @@
 """The range in which a far end listens for data: as it is written, by host, and within a site's policy."""
 
-import io
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from howdah import HowdahError, ports
+from howdah._native import serve
 from howdah.cli.cp import ports_of
-from howdah.remote import hosts, serve
-from howdah.site.policy import Policy, Refused
+from howdah.remote import hosts
 
 Config = Callable[[str], None]
 
@@ -71,17 +69,6 @@ def test_a_broken_configuration_is_refused_by_file_and_key(config: Config, text:
     assert hosts.config_file() in str(error.value)
 
 
-def test_a_far_end_opens_ports_of_both_ranges_and_its_policy_wins() -> None:
-    policy = Policy()
-    assert policy.ports_of(None) is None
-    assert policy.ports_of((5, 9)) == (5, 9)
-    policy.ports, policy.set_by = (7, 20), {"data.ports": "/etc/howdah/policy.toml"}
-    assert policy.ports_of(None) == (7, 20)
-    assert policy.ports_of((5, 9)) == (7, 9)
-    with pytest.raises(Refused, match=r"^ports 5-6 have none of 7-20, which .*; give --ports 7-20"):
-        policy.ports_of((5, 6))
-
-
 @pytest.mark.parametrize(
     ("given", "asked", "says"),
     [
@@ -98,10 +85,9 @@ def test_a_far_end_refuses_other_words(
     asked: str | None,
     says: str,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO())
     if asked is not None:
         monkeypatch.setenv("SSH_ORIGINAL_COMMAND", asked)
-    assert serve.main(given) == 2
-    assert says in capsys.readouterr().err
+    assert serve(given) == 2
+    assert says in capfd.readouterr().err

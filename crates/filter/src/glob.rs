@@ -3,7 +3,7 @@
 /// Whether a pattern matches all of a text.
 ///
 /// A class that is not closed, one of an unknown name, and a backslash at the end match nothing.
-pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
+pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut read) = (0, 0);
     // Where the last star and the last double star go on, and how far each has gone. Only the last of its kind is
     // tried again: what stands before it matched as early as it could, which leaves the most to what follows.

@@ -18,6 +18,7 @@ mod rule;
 
 pub use expand::{Given, Open, Option, expand};
 pub use filters::{EnterError, Filters, Folder, OpenInFolder};
+pub use glob::matches;
 pub use line::{Line, Style};
 pub use pattern::Pattern;
 pub use rule::{Merge, Rule, Side, Sides};

@@ -11,6 +11,7 @@ mod emulator;
 mod filter;
 mod namespaces;
 mod probe;
+mod site;
 mod tcp;
 mod text;
 mod traffic;
@@ -24,6 +25,13 @@ pyo3::create_exception!(
     "What was wrong, where, and what to do, in one line meant for the user."
 );
 
+pyo3::create_exception!(
+    howdah._native,
+    Refused,
+    HowdahError,
+    "A policy does not allow what was asked for."
+);
+
 /// Hands an error's message to Python as a `HowdahError`.
 fn raise(error: impl std::fmt::Display) -> PyErr {
     HowdahError::new_err(error.to_string())
@@ -35,6 +43,8 @@ mod _native {
 
     #[pymodule_export]
     use super::HowdahError;
+    #[pymodule_export]
+    use super::Refused;
     #[pymodule_export]
     use super::cc::{
         CcTrial, cc_attach, cc_cgroup, cc_check_kernel, cc_check_place, cc_connections, cc_counts,
@@ -55,13 +65,15 @@ mod _native {
     #[pymodule_export]
     use super::probe::{Prober, Responder};
     #[pymodule_export]
+    use super::site::{CopyLog, Policy, Quota, check_host_pattern, host_fits, serve};
+    #[pymodule_export]
     use super::tcp::host_limits;
     #[pymodule_export]
     use super::text::printable;
     #[pymodule_export]
     use super::traffic::{UdpSink, UdpSource};
     #[pymodule_export]
-    use super::transfer::{FarEnd, Session};
+    use super::transfer::Session;
     #[pymodule_export]
     use super::units::{
         format_bytes, format_duration, format_rate, parse_bytes, parse_duration, parse_fraction,

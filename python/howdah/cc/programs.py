@@ -13,7 +13,6 @@ from howdah import _native
 from howdah.cc import shares
 from howdah.cc.places import Place
 from howdah.cc.shares import Share
-from howdah.site import policy
 from howdah.values.record import HostLimits
 
 
@@ -241,7 +240,7 @@ def load(name: str, settings: Sequence[tuple[str, str]] = ()) -> Loading:
     Raises HowdahError where the policy of this host forbids that, or the kernel refuses it. So do ``tried``
     and ``attach``.
     """
-    policy.in_force().check_programs()
+    _native.Policy().check_programs()
     return msgspec.json.decode(_native.cc_load(name, list(settings)), type=Loading)
 
 
@@ -253,7 +252,7 @@ def unload(name: str) -> Unloading:
 @contextlib.contextmanager
 def tried(name: str) -> Iterator[str]:
     """Keeps a program in the kernel while the block and this process last; yields its name there."""
-    policy.in_force().check_programs()
+    _native.Policy().check_programs()
     trial = _native.CcTrial(name)
     try:
         yield trial.name
@@ -294,7 +293,7 @@ def attach(
     place: Place, control: str, rate_bps: int | None = None, window_packets: int | None = None
 ) -> Attaching:
     """Gives connections the control. Raises HowdahError where rules overlap, or there is no such cgroup."""
-    policy.in_force().check_programs()
+    _native.Policy().check_programs()
     made = _native.cc_attach(msgspec.json.encode(place), control, rate_bps, window_packets)
     return msgspec.json.decode(made, type=Attaching)
 

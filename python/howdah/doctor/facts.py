@@ -7,9 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from howdah._native import HowdahError, cc_check_kernel
+from howdah._native import HowdahError, Policy, cc_check_kernel
 from howdah.lab import namespaces
-from howdah.site import policy, policyfile
 from howdah.values.record import HostLimits
 
 _TIME_ERROR = 5
@@ -95,7 +94,7 @@ def _programs_refused() -> str | None:
 
 def _policy() -> tuple[dict[str, str], str | None]:
     try:
-        return policyfile.rules(policy.in_force()), None
+        return Policy().rules(), None
     except HowdahError as error:
         return {}, str(error)
 

@@ -83,7 +83,8 @@ def brought() -> "Brought | None":
 
 
 def command(named: "str | None", role: str, how: str = "") -> str:
-    """The command for a ``role`` of howdah, as ``serve --ports 50000-50999``.
+    """The command for a ``role`` of howdah, as ``serve --ports 50000-50999``. A login for copies alone
+    compares it (crates/far/src/options.rs).
 
     ``named`` is howdah there if its user has said so; ``how`` is ANEW or nothing.
     """
@@ -98,13 +99,6 @@ def command(named: "str | None", role: str, how: str = "") -> str:
 def script(program: Brought) -> str:
     """The line for sh; its first argument is the role with its options, its second ANEW or nothing."""
     return "; ".join(_LINES).format(version=__version__, named=program.sha256[:_NAMED], **program._asdict())
-
-
-def asked(words: list[str]) -> list[str]:
-    """The words after howdah of what a client has asked a login for, ``sh -c`` around them or not."""
-    if words[:2] == ["sh", "-c"]:
-        return words[4].split() if words[3:4] == ["howdah"] and len(words) > 4 else []
-    return words[1:]
 
 
 def _quoted(word: str) -> str:

@@ -3,7 +3,7 @@
 import msgspec
 
 from howdah import ports
-from howdah.site import patterns
+from howdah._native import check_host_pattern
 from howdah.tomlfile import Tables
 
 
@@ -27,4 +27,4 @@ class HostFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         for pattern in self.host:
-            patterns.check(pattern)
+            check_host_pattern(pattern)

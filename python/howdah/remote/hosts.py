@@ -5,6 +5,8 @@ Read before a copy starts ssh, so a parser is loaded only where there is a file.
 
 import os
 
+from howdah._native import host_fits
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,9 +36,8 @@ def ports(*names: str) -> tuple[int, int] | None:
 def _ports(path: "Path", names: tuple[str, ...]) -> tuple[int, int] | None:
     from howdah import tomlfile  # noqa: PLC0415
     from howdah.remote.hostfile import HostFile  # noqa: PLC0415
-    from howdah.site import patterns  # noqa: PLC0415
 
     for pattern, host in tomlfile.load(path, HostFile, _SEE).host.items():
-        if any(patterns.fits(pattern, name) for name in names):
+        if any(host_fits(pattern, name) for name in names):
             return host.range()
     return None

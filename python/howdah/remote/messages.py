@@ -60,7 +60,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FarJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What a near end asks a far end for, of which the far end's host decides."""
+    """What a near end asks a far end for, of which each host decides (crates/site)."""
 
     direction: Literal["push", "pull"]
     sources: list[bytes]
@@ -72,7 +72,7 @@ class FarJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FarAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """What a far end has moved when its copy has ended, well or not."""
+    """What an end has moved when its copy has ended, well or not (crates/site)."""
 
     bytes: int
     files: int

@@ -24,8 +24,8 @@ import time
 from collections import namedtuple
 
 from howdah import LAB_LINK_VARIABLE, HowdahError
+from howdah._native import Policy
 from howdah.remote import far_command
-from howdah.site import policy
 from howdah.text import printable
 
 KEEP_S = 300
@@ -115,7 +115,7 @@ class Login:
         given_name = host.rpartition("@")[2]
         self.names = (given_name, self.config.get("hostname", given_name))
         """The name as it was given, and the name or address that ssh connects to."""
-        policy.in_force().check_far_end(self.names[1])
+        Policy().check_far_end(self.names[1])
         self.data_address = _direct_address(self.config)
         self.sockets = _sockets(self.config) if _is_told_apart(self.ssh) else None
         """The beginning of the names of sockets that logins and far ends are kept behind; None: none is."""
@@ -318,7 +318,7 @@ def keep_s() -> int:
     text = os.environ.get("HOWDAH_SSH_KEEP_S", str(KEEP_S))
     if not text.isdecimal():
         raise HowdahError(f"HOWDAH_SSH_KEEP_S is {text!r}; give whole seconds, 0 to keep no connection")
-    return int(text) if policy.in_force().keep_logins else 0
+    return int(text) if Policy().keep_logins else 0
 
 
 def _status(pidfd: int) -> int:

@@ -12,23 +12,20 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
 from howdah import HowdahError, interrupt
-from howdah._native import format_duration
+from howdah._native import CopyLog, Policy, Quota, Refused, format_duration
 from howdah.archive import Archive
 from howdah.remote import standby
 from howdah.remote.endpoints import Route
 from howdah.remote.far import CANCEL_S, TICK_S, ConnectionLost, StaleLogin, hello
 from howdah.remote.lab_link import link_of_a_lab
-from howdah.remote.messages import FarHello, Job, Progress
+from howdah.remote.messages import FarAccount, FarHello, FarJob, Job, Progress
 from howdah.remote.ssh import Login
 from howdah.remote.standby import FarSession, take
-from howdah.site import policy
-from howdah.site.audit import Copy, Result
-from howdah.site.quota import Quota
 from howdah.text import printable
 from howdah.transfer.again import Earlier, Patience
 from howdah.transfer.detour import Detour
@@ -45,6 +42,8 @@ from howdah.values.verification import Verification
 
 if TYPE_CHECKING:
     from howdah.transfer.rereading import Rereading
+
+Result = Literal["complete", "incomplete", "refused", "failed", "interrupted"]
 
 
 class Done(NamedTuple):
@@ -87,7 +86,7 @@ class _Run:
         """The latest session as it was last seen."""
         self.moved_s: float | None = None
         """When it moved its last byte."""
-        self.policy: policy.Policy | None = None
+        self.policy: Policy | None = None
         self.quota: Quota | None = None
         self.moved: Progress | None = None
         """The sum of all sessions when it was looked at last."""
@@ -102,19 +101,19 @@ class _Run:
         measures = request.dry_run or request.from_memory
         return self.started_s is not None and not measures and request.patience_s > 0.0
 
-    def logged(self) -> Copy:
+    def logged(self) -> CopyLog:
         """The copy as the log of this host has it."""
-        route, decided = self.request.route, self.plan
-        return Copy(
-            "near",
-            route.host,
-            sends=route.direction == "push",
-            sources=route.sources,
-            destination=route.destination,
-            encrypted=self.request.encrypt if decided is None else decided.encrypt,
-            dry_run=self.request.dry_run,
-            record=self.id,
+        request, decided = self.request, self.plan
+        job = FarJob(
+            direction=request.route.direction,
+            sources=request.route.sources,
+            destination=request.route.destination,
+            from_memory=request.from_memory,
+            memory_bytes=request.memory_bytes,
+            dry_run=request.dry_run,
+            encrypt=request.encrypt if decided is None else decided.encrypt,
         )
+        return CopyLog(msgspec.json.encode(job), os.fsencode(request.route.host), self.id)
 
     def log(self, outcome: Result, error: str | None) -> None:
         """Logs the outcome. Raises Refused where the policy requires that and no log takes it."""
@@ -122,14 +121,18 @@ class _Run:
             moved = self.outcome.bytes, self.outcome.files
         else:
             moved = (self.moved.bytes_done, self.moved.files_done) if self.moved else (0, 0)
+        account = FarAccount(
+            bytes=moved[0],
+            files=moved[1],
+            digest_sum=self.outcome.digest_sum if self.outcome else None,
+            error=None if error is None else printable(os.fsencode(error)),
+            cancelled=outcome == "interrupted",
+        )
         self.logged().end(
             self.policy,
             outcome,
-            error,
-            bytes_moved=moved[0],
-            files=moved[1],
+            msgspec.json.encode(account),
             elapsed_s=time.monotonic() - self.began_s,
-            digest_sum=self.outcome.digest_sum if self.outcome else None,
             digests=self.digests if self.digests is not None and self._digests() else None,
         )
 
@@ -188,7 +191,7 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
             error, exit_code, outcome = _left_out(run.outcome), 1, "incomplete"
     except HowdahError as problem:
         error, exit_code = str(problem), 1
-        outcome = "refused" if isinstance(problem, policy.Refused) else "failed"
+        outcome = "refused" if isinstance(problem, Refused) else "failed"
     except interrupt.STOPS as stop:
         error, flags, stopped = str(stop) or "interrupted by SIGINT", ["interrupted"], stop
         outcome = "interrupted"
@@ -197,7 +200,7 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
         display.close()
     try:
         run.log(outcome, error)
-    except policy.Refused as problem:
+    except Refused as problem:
         error, exit_code = error or str(problem), exit_code or 1
     made = run.record(error, flags)
     if run.plan is None or request.dry_run:
@@ -227,7 +230,7 @@ def plan_only(request: Request, far: FarHello) -> Plan:
 def _transfer(run: _Run, display: Display, archive: Archive) -> None:
     """Carries the request out, in as many sessions as it takes."""
     request = run.request
-    run.policy = policy.in_force()
+    run.policy = Policy()
     run.policy.check_plaintext(encrypt=request.encrypt)
     handed = plan.load(request.plan_file) if request.plan_file else request.plan
     patience = Patience(request.patience_s)

@@ -21,7 +21,7 @@ use crate::streams::stream::StreamError;
 
 use super::error::unusable;
 use super::identity::{Identity, Pinned};
-use super::record::{HEADER_BYTES, MAX_BODY_BYTES, TrafficKey};
+use super::record::{HEADER_BYTES, MAX_BODY_BYTES, TRAILER_BYTES, TrafficKey};
 use super::stream::{Rekey, TlsStream};
 
 /// What both ends say they speak (RFC 7301).
@@ -318,16 +318,25 @@ fn say_why<C: Connection>(connection: &mut C, link: &mut Link) {
     let mut alert = Vec::new();
     loop {
         let UnbufferedStatus { discard, state } = connection.process(&mut link.incoming);
+        let at = alert.len();
         let encoded = match state {
             Ok(ConnectionState::EncodeTlsData(mut data)) => encode(&mut data, &mut alert).is_ok(),
             _ => false,
         };
         link.incoming.drain(..discard);
-        if !encoded {
+        // A connection that has said why is not asked again: it would judge the same record again.
+        if !encoded || is_alert(&alert[at..]) {
             break;
         }
     }
     let _ = link.send(&alert);
+}
+
+/// Whether a record is an alert, in clear or encrypted: no other message is of two bytes (RFC 8446 §5.2, §6).
+fn is_alert(record: &[u8]) -> bool {
+    const ALERT: u8 = 21;
+    const SEALED_BYTES: usize = HEADER_BYTES + 2 + TRAILER_BYTES;
+    record.first() == Some(&ALERT) || record.len() == SEALED_BYTES
 }
 
 fn explained(error: &rustls::Error) -> String {

@@ -1,10 +1,13 @@
-//! The log of this host: journald's own socket, or else the syslog socket; one datagram a line. The twin of
-//! `python/howdah/site/log.py`, which names the sources.
+//! The log of this host: journald's own socket, or else the syslog socket; one datagram a line.
+//!
+//! The C library's syslog() is not taken: it drops a line silently that no log takes, and a policy may require that
+//! one does. References: systemd's Native Journal Protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL); RFC 3164 §4.1, as
+//! syslog(3) writes it to /dev/log.
 
 use std::fmt::Write;
 use std::io;
 use std::os::unix::net::UnixDatagram;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const IDENTIFIER: &str = "howdah";
@@ -15,30 +18,46 @@ const PRIVATE: u8 = 10;
 /// A log that has stopped reading must not hold a copy.
 const SEND: Duration = Duration::from_secs(2);
 
-/// Writes one line, with its fields where the log takes any. Neither has control characters in it.
-///
-/// # Errors
-/// When no log takes it.
-pub fn write(line: &str, severity: u8, fields: &[(&str, String)]) -> io::Result<()> {
-    let process = std::process::id();
-    let mut journal = format!(
-        "MESSAGE={line}\nPRIORITY={severity}\nSYSLOG_FACILITY={PRIVATE}\n\
-         SYSLOG_IDENTIFIER={IDENTIFIER}\nSYSLOG_PID={process}\n"
-    );
-    for (key, value) in fields {
-        let _ = writeln!(journal, "{key}={value}");
-    }
-    send(JOURNAL, &journal).or_else(|_| {
-        let facility = PRIVATE << 3 | severity;
-        let stamp = stamp(SystemTime::now());
-        send(
-            SYSLOG,
-            &format!("<{facility}>{stamp} {IDENTIFIER}[{process}]: {line}"),
-        )
-    })
+/// Where the log listens.
+#[derive(Debug, Clone)]
+pub struct Log {
+    pub journal: PathBuf,
+    pub syslog: PathBuf,
 }
 
-fn send(path: impl AsRef<Path>, datagram: &str) -> io::Result<()> {
+impl Log {
+    pub fn of_this_host() -> Self {
+        Self {
+            journal: JOURNAL.into(),
+            syslog: SYSLOG.into(),
+        }
+    }
+
+    /// Writes one line, with its fields where the log takes any. Neither has control characters in it.
+    ///
+    /// # Errors
+    /// When no log takes it.
+    pub fn write(&self, line: &str, severity: u8, fields: &[(&str, &str)]) -> io::Result<()> {
+        let process = std::process::id();
+        let mut journal = format!(
+            "MESSAGE={line}\nPRIORITY={severity}\nSYSLOG_FACILITY={PRIVATE}\n\
+             SYSLOG_IDENTIFIER={IDENTIFIER}\nSYSLOG_PID={process}\n"
+        );
+        for (key, value) in fields {
+            let _ = writeln!(journal, "{key}={value}");
+        }
+        send(&self.journal, &journal).or_else(|_| {
+            let facility = PRIVATE << 3 | severity;
+            let stamp = stamp(SystemTime::now());
+            send(
+                &self.syslog,
+                &format!("<{facility}>{stamp} {IDENTIFIER}[{process}]: {line}"),
+            )
+        })
+    }
+}
+
+fn send(path: &Path, datagram: &str) -> io::Result<()> {
     let sender = UnixDatagram::unbound()?;
     sender.set_write_timeout(Some(SEND))?;
     sender.send_to(datagram.as_bytes(), path).map(drop)
@@ -67,18 +86,6 @@ fn stamp(now: SystemTime) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_datagram_arrives_whole_and_a_log_that_is_not_there_is_an_error() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = folder.path().join("log");
-        assert!(send(&at, "nobody").is_err());
-        let log = UnixDatagram::bind(&at).unwrap();
-        send(&at, "copy {}").unwrap();
-        let mut buffer = [0; 100];
-        let length = log.recv(&mut buffer).unwrap();
-        assert_eq!(&buffer[..length], b"copy {}");
-    }
 
     #[test]
     fn the_stamp_has_the_form_of_syslog() {

@@ -1,5 +1,8 @@
-//! The bytes that one copy, and the copies of a user in a day, may move at this end. The twin of
-//! `python/howdah/site/quota.py`, which keeps the same file.
+//! Quotas: the bytes that one copy, and the copies of a user in a day, may move at this end.
+//!
+//! What counts is payload that has arrived at the receiver; what is skipped counts for nothing. A day is one of
+//! UTC. The bytes of a day are kept in a file of the user's, so they bind whoever cannot write to it otherwise: a
+//! login with a forced command. For others they are a guard against mistakes; a file system's quota binds them.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -10,8 +13,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use howdah_units::Bytes;
 use rustix::fs::{FlockOperation, flock};
 
-use crate::policy::{Places, Policy, nodename, plain};
-use crate::user;
+use crate::policy::nodename;
+use crate::{Error, Policy, plain, user};
 
 const DAY_S: u64 = 86_400;
 /// `2026-11-25 00000000000000000000` and the end of the line.
@@ -21,19 +24,20 @@ const LINE_BYTES: usize = 32;
 pub struct Quota {
     copy: Option<(u64, String)>,
     day: Option<(u64, String)>,
+    /// The file of the bytes of a day; without, the user's own.
     file: Option<PathBuf>,
     counted: u64,
 }
 
 impl Quota {
     /// By the limits of a policy.
-    pub fn new(policy: &Policy, places: &Places) -> Self {
+    pub fn new(policy: &Policy) -> Self {
         Self {
             copy: policy
                 .copy_bytes
                 .map(|most| (most, policy.by("quota.copy"))),
             day: policy.day_bytes.map(|most| (most, policy.by("quota.day"))),
-            file: places.day.clone(),
+            file: None,
             counted: 0,
         }
     }
@@ -42,7 +46,7 @@ impl Quota {
     ///
     /// # Errors
     /// Why it may not begin.
-    pub fn begin(&mut self, known: Option<u64>) -> Result<(), String> {
+    pub fn begin(&mut self, known: Option<u64>) -> Result<(), Error> {
         // What needs a single byte is refused when none is left.
         self.moved(0, known.unwrap_or(1))
     }
@@ -51,22 +55,22 @@ impl Quota {
     ///
     /// # Errors
     /// Why it may not go on.
-    pub fn moved(&mut self, moved: u64, known: u64) -> Result<(), String> {
+    pub fn moved(&mut self, moved: u64, known: u64) -> Result<(), Error> {
         let used = self.count(moved)?;
         if let Some((most, by)) = &self.day
             && used.saturating_add(known.saturating_sub(moved)) > *most
         {
             let most = Bytes(*most);
-            return Err(format!(
+            return Err(Error::Refused(format!(
                 "this copy moves more than is left of {most:.3}, the most that is allowed in a day by {by}; copy \
                  less, or go on after midnight UTC"
-            ));
+            )));
         }
         match &self.copy {
-            Some((most, by)) if known > *most => Err(format!(
+            Some((most, by)) if known > *most => Err(Error::Refused(format!(
                 "this copy moves more than {:.3}, the most that is allowed by {by}; copy less at once",
                 Bytes(*most)
-            )),
+            ))),
             _ => Ok(()),
         }
     }
@@ -75,15 +79,16 @@ impl Quota {
     ///
     /// # Errors
     /// When they cannot be counted.
-    pub fn count(&mut self, moved: u64) -> Result<u64, String> {
+    pub fn count(&mut self, moved: u64) -> Result<u64, Error> {
         if self.day.is_none() {
             return Ok(0);
         }
         let path = match &self.file {
             Some(path) => path.clone(),
-            None => day_file()?,
+            None => day_file().map_err(Error::Broken)?,
         };
-        let used = add(&path, &today(), moved.saturating_sub(self.counted))?;
+        let more = moved.saturating_sub(self.counted);
+        let used = add(&path, &today(), more).map_err(Error::Broken)?;
         self.counted = self.counted.max(moved);
         Ok(used)
     }
@@ -94,9 +99,10 @@ fn day_file() -> Result<PathBuf, String> {
     let number = rustix::process::geteuid().as_raw();
     // Not by HOME, which a user sets for one command.
     let user = user::of(number).ok_or_else(|| {
+        let (nobody, mend) = user::NOBODY;
         format!(
-            "cannot count bytes for the policy of this host: its /etc/passwd has no user of number {number}, and a \
-             far end that was brought asks nothing else; install howdah on it, or have the key quota.day left out"
+            "cannot count bytes for the policy of this host: {nobody} of number {number}{mend}, or have the key \
+             quota.day left out"
         )
     })?;
     Ok(user.home.join(".local/state/howdah/quota").join(nodename()))
@@ -202,6 +208,7 @@ fn date(days: u64) -> String {
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn dates_are_those_of_the_calendar() {
@@ -243,26 +250,98 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_copy_ends_at_the_first_byte_that_is_too_many() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut quota = Quota {
-            copy: Some((100, "the policy".to_owned())),
-            day: Some((150, "the policy".to_owned())),
-            file: Some(folder.path().join("host")),
+    /// A quota, with its file below a folder.
+    fn limited(folder: &Path, copy: Option<u64>, day: Option<u64>) -> Quota {
+        let by = |most| (most, "the policy of host dtn1".to_owned());
+        Quota {
+            copy: copy.map(by),
+            day: day.map(by),
+            file: Some(folder.join("state/quota/host")),
             counted: 0,
-        };
+        }
+    }
+
+    fn refusal(answer: Result<(), Error>) -> String {
+        match answer {
+            Err(Error::Refused(why)) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn one_copy_moves_no_more_than_it_may_and_without_a_quota_nothing_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut free = limited(folder.path(), None, None);
+        free.begin(Some(1 << 60)).unwrap();
+        free.moved(1 << 60, 1 << 60).unwrap();
+        assert_eq!(free.count(1 << 60), Ok(0));
+        let mut quota = limited(folder.path(), Some(100), None);
         quota.begin(None).unwrap();
-        quota.moved(40, 100).unwrap();
+        quota.begin(Some(100)).unwrap();
+        quota.moved(100, 100).unwrap();
+        for why in [
+            quota.begin(Some(101)),
+            quota.moved(0, 101),
+            quota.moved(101, 101),
+        ] {
+            let why = refusal(why);
+            assert!(why.starts_with(
+                "this copy moves more than 100 B, the most that is allowed by the policy"
+            ));
+        }
+        assert!(!folder.path().join("state").exists());
+    }
+
+    #[test]
+    fn copies_of_a_day_count_together_and_each_byte_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let [mut first, mut second] = [(); 2].map(|()| limited(folder.path(), None, Some(100)));
+        first.begin(None).unwrap();
+        for moved in [10, 20, 20, 40] {
+            first.moved(moved, moved).unwrap();
+        }
+        second.begin(Some(60)).unwrap();
         assert!(
-            quota
-                .moved(50, 101)
-                .unwrap_err()
-                .contains("more than 100 B, the most")
+            refusal(second.begin(Some(61)))
+                .contains("more than is left of 100 B, the most that is allowed in a day")
         );
-        quota.copy = None;
-        assert!(quota.moved(60, 151).unwrap_err().contains("left of 150 B"));
-        assert_eq!(quota.count(70), Ok(70));
-        assert_eq!(quota.count(70), Ok(70));
+        second.moved(50, 50).unwrap();
+        assert_eq!(second.count(50), Ok(90));
+        // Both go on at once: the one that comes too late is ended.
+        first.moved(50, 50).unwrap();
+        refusal(second.moved(51, 51));
+        // What needs a single byte is refused when none is left.
+        refusal(limited(folder.path(), None, Some(100)).begin(None));
+    }
+
+    #[test]
+    fn the_file_is_its_users_alone_and_a_place_that_takes_none_stops_the_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut quota = limited(folder.path(), None, Some(100));
+        quota.count(1).unwrap();
+        let file = folder.path().join("state/quota/host");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
+        fs::remove_dir_all(folder.path().join("state")).unwrap();
+        fs::write(folder.path().join("state"), "a file").unwrap();
+        let why = quota.begin(None).unwrap_err().to_string();
+        assert!(
+            why.starts_with("cannot count bytes for the policy of this host in /"),
+            "{why}"
+        );
+        assert!(
+            why.ends_with("state/quota/host: Not a directory; make that place yours to write"),
+            "{why}"
+        );
+    }
+
+    #[test]
+    fn the_file_is_in_the_home_folder_that_the_host_names() {
+        // Not in the one that HOME names, which a user sets for one command.
+        let home = user::of(rustix::process::geteuid().as_raw()).unwrap().home;
+        assert_eq!(
+            day_file(),
+            Ok(home.join(".local/state/howdah/quota").join(nodename()))
+        );
     }
 }

@@ -1,13 +1,13 @@
-//! A file of policy: its keys, and how it tightens what is in force. The twin of `python/howdah/site/policyfile.py`.
-//! Errors are those of `python/howdah/tomlfile.py`: the file, the key, and what may stand there.
+//! A file of policy: its keys, and how it tightens what is in force. Errors have the form of those of
+//! `python/howdah/tomlfile.py`: the file, the key, and what may stand there.
 
-use std::net::IpAddr;
 use std::path::Path;
 
 use howdah_units::Bytes;
 use toml::{Table, Value};
 
-use super::{Policy, SEE};
+use super::{Policy, Ports, SEE, in_words};
+use crate::check_pattern;
 
 /// Has a file bind beside what binds already.
 ///
@@ -150,55 +150,54 @@ fn size(value: &Value) -> Result<u64, String> {
         .map_err(|error| error.to_string())
 }
 
-fn asked_ports(value: &Value) -> Result<(u16, u16), String> {
+fn asked_ports(value: &Value) -> Result<Ports, String> {
     let text = value
         .as_str()
         .ok_or_else(|| expected("data.ports", "a text", value))?;
-    ports(text).ok_or_else(|| format!("data: {}", no_range(text)))
+    ports(text).map_err(|problem| format!("data: {problem}"))
 }
 
 /// The first and the last port of a range as `50000-50100`, or of one port.
-pub fn ports(text: &str) -> Option<(u16, u16)> {
+///
+/// # Errors
+/// In words, for what is no range.
+pub fn ports(text: &str) -> Result<Ports, String> {
     let (least, most) = text.split_once('-').unwrap_or((text, text));
     let number = |text: &str| {
         let digits =
             (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
         digits.then(|| text.parse::<u16>().ok()).flatten()
     };
-    let range = (number(least)?, number(most)?);
-    (0 < range.0 && range.0 <= range.1).then_some(range)
-}
-
-/// The words for a text that is no range.
-pub fn no_range(text: &str) -> String {
-    format!("ports '{text}' is no range of ports; give for example \"50000-50999\"")
+    number(least)
+        .zip(number(most))
+        .filter(|&(least, most)| 0 < least && least <= most)
+        .ok_or_else(|| {
+            format!("ports '{text}' is no range of ports; give for example \"50000-50999\"")
+        })
 }
 
 /// The ports that two ranges have in common.
-pub fn common(one: (u16, u16), other: (u16, u16)) -> Option<(u16, u16)> {
+pub fn common(one: Ports, other: Ports) -> Option<Ports> {
     let shared = (one.0.max(other.0), one.1.min(other.1));
     (shared.0 <= shared.1).then_some(shared)
 }
 
 /// The ports that both this file and those before it allow.
-fn both(policy: &Policy, (least, most): (u16, u16)) -> Result<(u16, u16), String> {
+fn both(policy: &Policy, ports: Ports) -> Result<Ports, String> {
     let Some(before) = policy.ports else {
-        return Ok((least, most));
+        return Ok(ports);
     };
-    common((least, most), before).ok_or_else(|| {
-        let by = policy
-            .set_by
-            .get("data.ports")
-            .unwrap_or(&policy.site)
-            .display();
+    common(ports, before).ok_or_else(|| {
+        let by = policy.set_by.get("data.ports");
         format!(
-            "data.ports: {least}-{most} has no port of {}-{}, which {by} allows; give ports of that range",
-            before.0, before.1
+            "data.ports: {} has no port of {}, which {} allows; give ports of that range",
+            in_words(ports),
+            in_words(before),
+            by.unwrap_or(&policy.places.site).display()
         )
     })
 }
 
-/// Patterns of hosts. They bind a near end; here they only have to be some.
 fn far_ends(value: &Value) -> Result<Vec<String>, String> {
     let list = value
         .as_array()
@@ -214,43 +213,8 @@ fn far_ends(value: &Value) -> Result<Vec<String>, String> {
         let text = value
             .as_str()
             .ok_or_else(|| expected(&place, "a text", value))?;
-        if text.is_empty() || text != text.trim() || text.contains('@') {
-            return Err(format!(
-                "ssh: '{text}' is no pattern of hosts; give for example *.example.org or 10.9.0.0/16"
-            ));
-        }
-        match text.split_once('/') {
-            Some((address, length)) if !is_network(address, length) => Err(format!(
-                "ssh: '{text}' is no network; give for example 10.9.0.0/16"
-            )),
-            _ => Ok(text.to_owned()),
-        }
+        check_pattern(text).map_err(|problem| format!("ssh: {problem}"))?;
+        Ok(text.to_owned())
     };
     list.iter().enumerate().map(pattern).collect()
-}
-
-/// Whether an address, and a length of its prefix or a mask, are a network without bits of a host.
-fn is_network(address: &str, length: &str) -> bool {
-    let address = address
-        .split_once('%')
-        .map_or(address, |(address, _)| address);
-    let bits = |address: IpAddr| match address {
-        IpAddr::V4(four) => (u128::from(u32::from(four)) << 96, 32),
-        IpAddr::V6(six) => (u128::from(six), 128),
-    };
-    let Ok((network, width)) = address.parse().map(bits) else {
-        return false;
-    };
-    let mask = |length: u32| u128::MAX.checked_shl(128 - length).unwrap_or(0);
-    let digits = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
-    let prefix = if digits {
-        length.parse().ok().filter(|&length: &u32| length <= width)
-    } else if let (32, Ok(IpAddr::V4(given))) = (width, length.parse()) {
-        let given = u128::from(u32::from(given)) << 96;
-        let wild = !given & mask(32);
-        (0..=32).find(|&length| mask(length) == given || mask(length) == wild)
-    } else {
-        None
-    };
-    prefix.is_some_and(|length| network & !mask(length) == 0)
 }

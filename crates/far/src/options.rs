@@ -1,0 +1,203 @@
+//! The words behind `serve`, and those that the client of a login for copies alone has asked its sshd for. The latter
+//! are compared and never run.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io::{IsTerminal, stdin};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use howdah_site::{Ports, ports};
+use howdah_wire::printable_within;
+
+const USE: &str = "serve is the far end of a copy and is started over ssh; use: howdah cp SRC… HOST:PATH. \
+    For a login of copies alone, in authorized_keys: howdah serve --root DIR [--read-only]";
+const ASKED_BYTES_MAX: usize = 200;
+
+/// What is served.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The folder that is served alone, if one is.
+    pub root: Option<OsString>,
+    /// Whether it is only read.
+    pub read_only: bool,
+    /// The range of data ports that is asked for.
+    pub ports: Option<Ports>,
+}
+
+impl Options {
+    /// Of the command line and, where sshd forces that, of what its client has asked for.
+    ///
+    /// # Errors
+    /// For words that are something else.
+    pub fn read(words: &[OsString]) -> Result<Self, String> {
+        let mut options = Self::of(words)?;
+        if options.read_only && options.root.is_none() {
+            return Err(
+                "--read-only is of a folder; give it with --root DIR, all files with --root /"
+                    .to_owned(),
+            );
+        }
+        if stdin().is_terminal() {
+            return Err(USE.to_owned());
+        }
+        let asked = match env::var_os("SSH_ORIGINAL_COMMAND") {
+            Some(asked) => asked_for(&asked)?,
+            None if options.root.is_some() && env::var_os("SSH_CONNECTION").is_some() => {
+                return Err(
+                    "this login is for copies alone, without a shell; use: howdah cp SRC… HOST:PATH"
+                        .to_owned(),
+                );
+            }
+            None => None,
+        };
+        // A forced command has options of its own, and the client of such a login may ask for a range, too.
+        options.ports = asked.or(options.ports);
+        Ok(options)
+    }
+
+    fn of(words: &[OsString]) -> Result<Self, String> {
+        let misused = || USE.to_owned();
+        let mut options = Self::default();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let word = word.as_bytes();
+            let (name, value) = match word.iter().position(|&byte| byte == b'=') {
+                Some(at) => (&word[..at], Some(&word[at + 1..])),
+                None => (word, None),
+            };
+            let given = value.filter(|value| !value.is_empty());
+            let mut value = || match value {
+                Some(_) => given.ok_or_else(misused),
+                None => words.next().map(|word| word.as_bytes()).ok_or_else(misused),
+            };
+            match name {
+                b"--root" if options.root.is_none() => {
+                    options.root = Some(OsString::from_vec(value()?.to_vec()));
+                }
+                b"--ports" if options.ports.is_none() => options.ports = Some(range(value()?)?),
+                b"--read-only" if word == name => options.read_only = true,
+                _ => return Err(misused()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn range(text: &[u8]) -> Result<Ports, String> {
+    ports(&String::from_utf8_lossy(text))
+}
+
+/// The range of data ports that the client of a login for copies asks for.
+fn asked_for(asked: &OsStr) -> Result<Option<Ports>, String> {
+    let words = shlex::bytes::split(asked.as_bytes()).unwrap_or_default();
+    let wanted = behind_howdah(&words);
+    match &wanted[..] {
+        [b"serve"] => Ok(None),
+        [b"serve", b"--ports", text] => range(text).map(Some),
+        _ => {
+            let shown = printable_within(asked.as_bytes(), ASKED_BYTES_MAX);
+            Err(format!(
+                "this login is for copies by howdah cp alone, it does not run: {shown}"
+            ))
+        }
+    }
+}
+
+/// The words behind howdah, `sh -c` around them or not: `python/howdah/remote/far_command.py` has both.
+fn behind_howdah(words: &[Vec<u8>]) -> Vec<&[u8]> {
+    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    match words[..] {
+        [b"sh", b"-c", _, b"howdah", role, ..] => {
+            let words = role.split(u8::is_ascii_whitespace);
+            words.filter(|word| !word.is_empty()).collect()
+        }
+        [b"sh", b"-c", ..] | [] => Vec::new(),
+        [_, ref rest @ ..] => rest.to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Result<Options, String> {
+        let words: Vec<OsString> = line
+            .split(' ')
+            .filter(|word| !word.is_empty())
+            .map(Into::into)
+            .collect();
+        Options::of(&words)
+    }
+
+    #[test]
+    fn options_are_taken_once_and_in_either_form() {
+        assert_eq!(of(""), Ok(Options::default()));
+        let whole = Options {
+            root: Some("/data".into()),
+            read_only: true,
+            ports: Some((5, 9)),
+        };
+        assert_eq!(of("--root /data --read-only --ports 5-9").unwrap(), whole);
+        assert_eq!(of("--ports=5-9 --read-only --root=/data").unwrap(), whole);
+        assert_eq!(of("--ports 7").unwrap().ports, Some((7, 7)));
+        for wrong in [
+            "now",
+            "--root",
+            "--root=",
+            "--ports",
+            "--ports 1 --ports 2",
+            "--root a --root b",
+            "--read-only=1",
+        ] {
+            assert_eq!(of(wrong), Err(USE.to_owned()), "{wrong}");
+        }
+        for wrong in ["--ports 5-4", "--ports=0", "--ports +5", "--ports 70000"] {
+            assert!(
+                of(wrong)
+                    .unwrap_err()
+                    .contains("is no range of ports; give for example")
+            );
+        }
+    }
+
+    #[test]
+    fn a_client_asks_for_copies_and_a_range_and_nothing_else() {
+        for (asked, wanted) in [
+            ("howdah serve", None),
+            ("'/opt/my howdah' serve", None),
+            ("howdah serve --ports 50-99", Some((50, 99))),
+            ("sh -c 'a; \"b\"' howdah 'serve'", None),
+            (
+                "sh -c 'a; \"b\"' howdah 'serve --ports 50-99' anew",
+                Some((50, 99)),
+            ),
+        ] {
+            assert_eq!(asked_for(asked.as_ref()), Ok(wanted), "{asked}");
+        }
+        assert!(
+            asked_for("howdah serve --ports 5-4".as_ref())
+                .unwrap_err()
+                .starts_with("ports '5-4' is no range")
+        );
+        for asked in [
+            "",
+            "true",
+            "howdah serve; touch x",
+            "howdah serve --root /",
+            "howdah serve --ports 1-2 --root /",
+            "$(touch x) serve",
+            "howdah respond",
+            "'unclosed",
+            "sh",
+            "sh -c",
+            "sh -c 'rm -r /' howdah",
+            "sh -c serve serve serve",
+        ] {
+            let said = asked_for(asked.as_ref()).unwrap_err();
+            assert_eq!(
+                said,
+                format!("this login is for copies by howdah cp alone, it does not run: {asked}")
+            );
+        }
+    }
+}

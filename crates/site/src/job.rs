@@ -1,0 +1,63 @@
+//! What a copy is asked to do, and what it has done: FarJob and FarAccount of `python/howdah/remote/messages.py`.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Deserializer, de};
+
+/// What the two ends of a copy have been asked for, of which each host decides for itself.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Job {
+    direction: Direction,
+    /// The paths at the sender.
+    #[serde(deserialize_with = "many")]
+    pub sources: Vec<Vec<u8>>,
+    /// The path at the receiver.
+    #[serde(deserialize_with = "one")]
+    pub destination: Vec<u8>,
+    /// The bytes to send from memory, where they are known.
+    pub memory_bytes: Option<u64>,
+    /// Whether nothing is copied.
+    pub dry_run: bool,
+    /// Whether the data streams are encrypted.
+    pub encrypt: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Direction {
+    Push,
+    Pull,
+}
+
+impl Job {
+    /// Whether the far end sends.
+    pub fn is_pull(&self) -> bool {
+        self.direction == Direction::Pull
+    }
+}
+
+/// What has moved when a copy has ended.
+#[derive(Debug, Default, Deserialize)]
+pub struct Account {
+    /// Payload that arrived.
+    pub bytes: u64,
+    /// Files in place.
+    pub files: u64,
+    /// The sum of the digests of its files, in hexadecimal.
+    pub digest_sum: Option<String>,
+    /// The reason why it ended early.
+    pub error: Option<String>,
+    /// Whether the near end stopped it.
+    pub cancelled: bool,
+}
+
+fn one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    STANDARD.decode(text).map_err(de::Error::custom)
+}
+
+fn many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Vec<u8>>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let decoded = texts.into_iter().map(|text| STANDARD.decode(text));
+    decoded.collect::<Result<_, _>>().map_err(de::Error::custom)
+}

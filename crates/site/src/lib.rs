@@ -1,0 +1,40 @@
+//! The rules that an administrator sets for all users of a host, and the trace that copies leave there: the policy,
+//! the bytes that are counted, and the line in the log. Both ends of a copy ask here, each on its own host.
+//!
+//! docs/policy.md has the keys of a policy and those of a line.
+
+mod audit;
+mod hosts;
+mod job;
+mod log;
+mod policy;
+mod quota;
+mod user;
+
+use std::io;
+
+pub use audit::{Copy, End, Outcome};
+pub use hosts::{check_pattern, fits};
+pub use job::{Account, Job};
+pub use policy::{Places, Policy, Ports, ports};
+pub use quota::Quota;
+
+/// What ends or forbids something, in one line for the user.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// A policy does not allow it.
+    #[error("{0}")]
+    Refused(String),
+    /// A policy cannot be kept to: its file, or what it needs of this host, is broken.
+    #[error("{0}")]
+    Broken(String),
+}
+
+/// An error without the number that Rust appends.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
