@@ -43,6 +43,7 @@ struct Line {
     uid: u32,
     user: Option<String>,
     peer: Option<String>,
+    other: Option<String>,
     sends: bool,
     sources: Vec<String>,
     sources_more: usize,
@@ -76,6 +77,7 @@ impl Copy {
                 uid: number,
                 user: user::of(number).map(|user| short(user.name.as_bytes())),
                 peer: peer.map(|peer| short(peer.as_bytes())),
+                other: job.other.as_deref().map(|other| short(other.as_bytes())),
                 sends: job.sends(),
                 sources: job
                     .sources
