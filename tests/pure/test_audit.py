@@ -118,6 +118,7 @@ def test_the_journal_gets_fields_and_one_line(journal: Listener, syslog: Listene
         "uid": os.getuid(),
         "user": line["user"],
         "peer": "me@dtn2",
+        "other": None,
         "sends": True,
         "sources": ["/data/run42"],
         "sources_more": 0,

@@ -28,6 +28,7 @@ class Oversight:
             destination=asked.destination,
             encrypted=asked.encrypt,
             dry_run=asked.dry_run,
+            other=asked.other,
         )
         # Read anew: a far end that was kept ready may be older than the file.
         self._policy: policy.Policy | None = None

@@ -38,6 +38,9 @@ class CopyLine(msgspec.Struct, frozen=True, kw_only=True):
     user: str | None
     peer: str | None
     """The other end: the host as ssh was told, or at the far end the address of the ssh client."""
+    other: str | None = None
+    """The other host of the data, where that is neither this one nor ``peer``: at the near end the host that
+    sends, at a far end the address of the other one."""
     sends: bool
     """Whether this host sends."""
     sources: list[str]
@@ -73,6 +76,7 @@ class Copy:
         encrypted: bool,
         dry_run: bool = False,
         record: str | None = None,
+        other: str | None = None,
     ) -> None:
         self._line = CopyLine(
             end=end,
@@ -80,6 +84,7 @@ class Copy:
             uid=os.getuid(),
             user=_user(os.getuid()),
             peer=None if peer is None else _short(peer.encode(errors="surrogateescape")),
+            other=None if other is None else _short(other.encode(errors="surrogateescape")),
             sends=sends,
             sources=[_short(name) for name in sources[:_NAMED]],
             sources_more=max(0, len(sources) - _NAMED),
