@@ -2,7 +2,8 @@
 
 import pytest
 
-from howdah.remote.meeting import ADDRESSES_MAX, addresses
+from howdah.remote.meeting import ADDRESSES_MAX, Connects, addresses, choose
+from howdah.remote.messages import PortTried
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,28 @@ def test_addresses_are_those_that_ssh_bears_out(
 
 def test_they_have_a_bound() -> None:
     assert len(addresses(None, [f"10.0.0.{last}" for last in range(1, 100)])) == ADDRESSES_MAX
+
+
+NO = PortTried(why_not="no answer")
+YES = PortTried(rtt_s=0.1)
+
+
+@pytest.mark.parametrize(
+    ("sender", "receiver", "after_s", "connects"),
+    [
+        (YES, None, 0.1, "sender"),
+        (YES, YES, 9.0, "sender"),
+        (None, YES, 0.1, None),
+        (None, YES, 2.0, "receiver"),
+        (NO, YES, 0.1, "receiver"),
+        (NO, None, 9.0, None),
+        (NO, NO, 9.0, None),
+        (None, None, 9.0, None),
+    ],
+)
+def test_the_end_that_sends_connects_unless_it_cannot_or_is_slow(
+    sender: PortTried | None, receiver: PortTried | None, after_s: float, connects: str | None
+) -> None:
+    known: dict[Connects, PortTried | None] = {"sender": sender, "receiver": receiver}
+    tried = {way: what for way, what in known.items() if what is not None}
+    assert choose(tried, after_s) == (None if connects is None else (connects, 0.1))

@@ -1,12 +1,15 @@
 """How the far ends of a copy between two other hosts reach one another: which connects, and where to.
 
 Each tries the data port of the other, both at once, while no job has been given. The one that sends connects
-if it can, else the one that receives. What a far end says of its own address counts only as far as ssh bears
-it out: ssh has connected from here to an address, and a far end that lies could name any other.
+if it can, else the one that receives (after RFC 8305). What a far end says of its own address counts only as
+far as ssh bears it out: ssh has connected from here to an address, and a far end that lies could name any
+other.
 """
 
 import ipaddress
 import socket
+import time
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -16,9 +19,12 @@ from howdah.remote.far import TICK_S, ConnectionLost
 from howdah.remote.messages import Between, FarHello, PortTried
 from howdah.remote.standby import FarSession
 
+_ALONE_S = 1.5
+"""The time that the sending end has to itself; a firewall that drops keeps it waiting for some seconds."""
 ADDRESSES_MAX = 8
 """The most addresses of one host that are tried (crates/wire/src/limits.rs)."""
 
+Connects = Literal["sender", "receiver"]
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -44,7 +50,7 @@ class FarEnd(NamedTuple):
         return [str(each) for each in found]
 
 
-_Way = tuple[FarEnd, FarEnd, Literal["sender", "receiver"]]
+_Way = tuple[FarEnd, FarEnd, Connects]
 _UNKNOWN = "0.0.0.0"  # noqa: S104, no address to listen at
 """The address of a far end that connects, where it is not known."""
 
@@ -58,22 +64,36 @@ def meet(sender: FarEnd, receiver: FarEnd) -> tuple[Between, float]:
     for one, other, _ in ways:
         if other.addresses:
             one.session.session.try_port(other.addresses, other.hello.port)
-    whys = []
-    for one, other, connects in ways:
-        tried = _tried(one) if other.addresses else PortTried(why_not="it has no address but loopback's")
-        if tried.rtt_s is not None:
-            between = Between(
-                sender=sender.name,
-                receiver=receiver.name,
-                connects=connects,
-                to=other.addresses,
-                from_=next(iter(one.addresses), _UNKNOWN),
-            )
-            return between, tried.rtt_s
-        whys.append(f"{one.name} to {other.name}: {tried.why_not}")
-    raise Apart(
-        f"{sender.name} and {receiver.name} cannot reach the data port of one another ({'; '.join(whys)})"
+    tried: dict[Connects, PortTried] = {}
+    began_s = time.monotonic()
+    while (chosen := choose(tried, time.monotonic() - began_s)) is None:
+        if len(tried) == len(ways):
+            whys = (f"{one.name} to {other.name}: {tried[way].why_not}" for one, other, way in ways)
+            both = f"{sender.name} and {receiver.name}"
+            raise Apart(f"{both} cannot reach the data port of one another ({'; '.join(whys)})")
+        for one, other, way in ways:
+            if way not in tried and (answer := _tried(one, other)) is not None:
+                tried[way] = answer
+    way, rtt_s = chosen
+    to, by = (receiver, sender) if way == "sender" else (sender, receiver)
+    between = Between(
+        sender=sender.name,
+        receiver=receiver.name,
+        connects=way,
+        to=to.addresses,
+        from_=next(iter(by.addresses), _UNKNOWN),
     )
+    return between, rtt_s
+
+
+def choose(tried: Mapping[Connects, PortTried], after_s: float) -> tuple[Connects, float] | None:
+    """Which end connects, and the round trip, by what is known ``after_s``; None: neither, or not yet."""
+    sender, receiver = tried.get("sender"), tried.get("receiver")
+    if sender is not None and sender.rtt_s is not None:
+        return "sender", sender.rtt_s
+    if receiver is not None and receiver.rtt_s is not None and (sender is not None or after_s > _ALONE_S):
+        return "receiver", receiver.rtt_s
+    return None
 
 
 def addresses(connected_to: str | None, told: list[str]) -> list[Address]:
@@ -112,16 +132,17 @@ def _resolved(name: str) -> list[str]:
         return []
 
 
-def _tried(one: FarEnd) -> PortTried:
+def _tried(one: FarEnd, other: FarEnd) -> PortTried | None:
+    """What came of the port of ``other``; None: nothing yet."""
+    if not other.addresses:
+        return PortTried(why_not="it has no address but loopback's")
     session, far = one.session.session, one.session.far
+    interrupt.check()
+    far.drain()
     try:
-        while (answer := session.port_tried(TICK_S)) is None:
-            interrupt.check()
-            far.drain()
-            if far.exit_status(0.0) is not None:
-                raise ConnectionLost(f"{one.name} has gone before it tried the data port")
-    except ConnectionLost:
-        raise
+        answer = session.port_tried(TICK_S / 10)
     except HowdahError as error:
         raise HowdahError(f"{one.name}: {error}") from None
-    return msgspec.json.decode(answer, type=PortTried)
+    if answer is None and far.exit_status(0.0) is not None:
+        raise ConnectionLost(f"{one.name} has gone before it tried the data port")
+    return None if answer is None else msgspec.json.decode(answer, type=PortTried)
