@@ -5,7 +5,7 @@ the Struct is named beside each function. Paths inside JSON are base64 of their 
 because a Linux name need not be UTF-8. Missing is null, never -1 or 0.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self, final
 
@@ -298,6 +298,21 @@ class Session:
 
     def start(self, job: bytes, plan: bytes) -> None:
         """Carries out a Job (remote/messages.py) by a Plan (plan.py) on threads of its own."""
+
+    def try_port(self, addresses: Sequence[str], port: int) -> None:
+        """Has the far end try the data port of another one, once and before a job; does not wait."""
+
+    def port_tried(self, timeout_s: float) -> bytes | None:
+        """PortTried (remote/messages.py), or None when it is not there yet after ``timeout_s``.
+
+        Raises HowdahError when the far end has gone.
+        """
+
+    def start_between(self, receiver: Session, job: bytes, plan: bytes) -> None:
+        """Carries out a Job in which this session's far end sends to that of ``receiver``.
+
+        From then on this session is of the whole copy; ``receiver`` has to live as long.
+        """
 
     def wait(self, timeout_s: float) -> bool:
         """True when the transfer has ended, well or not."""

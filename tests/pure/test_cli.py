@@ -37,6 +37,7 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
         (["-q", "--streams=2", "/etc/hostname", "--cc", "cubic", "far:/y"], "far"),
         (["--far-howdah", "/opt/howdah", "--", "/etc/hostname", "far:/y"], "far"),
         (["--memory", "1MiB", "far:"], "far"),
+        (["me@dtn1:x", "dtn2:y"], "me@dtn1"),
         (["a", "b"], None),
         (["--path", "guaranteed", "--class", "images", "/etc/hostname", "far:/y"], None),
     ],

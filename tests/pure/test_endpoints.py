@@ -85,10 +85,12 @@ def test_refusals_say_what_to_write(argument: str, says: str) -> None:
 
 
 def test_push_and_pull() -> None:
-    assert route(["a", "b", "far:d"], memory=False) == ("push", "far", [b"a", b"b"], b"d", True)
-    assert route(["far:a", "d"], memory=False) == ("pull", "far", [b"a"], b"d", False)
-    assert route(["far:a", "d/"], memory=False) == ("pull", "far", [b"a"], b"d/", True)
-    assert route(["far:"], memory=True) == ("push", "far", [], b"", False)
+    assert route(["a", "b", "far:d"], memory=False) == ("push", "far", [b"a", b"b"], b"d", True, None)
+    assert route(["far:a", "d"], memory=False) == ("pull", "far", [b"a"], b"d", False, None)
+    assert route(["far:a", "d/"], memory=False) == ("pull", "far", [b"a"], b"d/", True, None)
+    assert route(["far:"], memory=True) == ("push", "far", [], b"", False, None)
+    # From one far host to another.
+    assert route(["x:a", "x:b", "me@y:~/c"], memory=False) == ("push", "me@y", [b"a", b"b"], b"c", True, "x")
 
 
 @pytest.mark.parametrize(
@@ -96,8 +98,8 @@ def test_push_and_pull() -> None:
     [
         (["a"], False, "a source and a destination"),
         (["a", "b"], False, "cp -a"),
-        (["x:a", "y:b"], False, "both source and destination are remote"),
-        (["a", "x:b", "y:c"], False, "both source and destination are remote"),
+        (["x:a", "x:b"], False, "both source and destination are on x; copy there: ssh x cp -a"),
+        (["a", "x:b", "y:c"], False, "more than one host"),
         (["x:a", "y:b", "c"], False, "more than one host"),
         (["x:a", "b", "c"], False, "more than one host"),
         (["", "x:b"], False, "is empty"),

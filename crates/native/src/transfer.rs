@@ -1,5 +1,6 @@
 //! The data plane (crates/transfer).
 
+use std::net::IpAddr;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
@@ -28,6 +29,27 @@ impl Session {
 
     fn start(&self, py: Python<'_>, job: &[u8], plan: &[u8]) -> PyResult<()> {
         py.detach(|| self.0.start(job, plan)).map_err(raise)
+    }
+
+    fn try_port(&self, py: Python<'_>, addresses: Vec<IpAddr>, port: u16) -> PyResult<()> {
+        py.detach(|| self.0.try_port(addresses, port))
+            .map_err(raise)
+    }
+
+    fn port_tried(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<Vec<u8>>> {
+        let timeout = duration(timeout_s)?;
+        py.detach(|| self.0.port_tried(timeout)).map_err(raise)
+    }
+
+    fn start_between(
+        &self,
+        py: Python<'_>,
+        receiver: &Self,
+        job: &[u8],
+        plan: &[u8],
+    ) -> PyResult<()> {
+        py.detach(|| self.0.start_between(&receiver.0, job, plan))
+            .map_err(raise)
     }
 
     fn wait(&self, py: Python<'_>, timeout_s: f64) -> PyResult<bool> {

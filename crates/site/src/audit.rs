@@ -60,6 +60,7 @@ struct Line {
     uid: u32,
     user: Option<String>,
     peer: Option<String>,
+    other: Option<String>,
     sends: bool,
     sources: Vec<String>,
     sources_more: usize,
@@ -93,7 +94,9 @@ impl Copy {
             uid: number,
             user: user::of(number).map(|user| short(user.name.as_bytes())),
             peer: peer.map(short),
-            sends: job.is_pull() == (end == End::Far),
+            other: job.other.as_ref().map(|other| short(other.as_bytes())),
+            // A near end between two far ones sends nothing.
+            sends: job.is_pull() == (end == End::Far) && (end == End::Far || job.other.is_none()),
             sources: job
                 .sources
                 .iter()

@@ -20,6 +20,8 @@ pub struct Job {
     pub dry_run: bool,
     /// Whether the data streams are encrypted.
     pub encrypt: bool,
+    /// The host that the data goes to or comes from, where that is not the near end's.
+    pub other: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -605,5 +605,7 @@ fn job() -> Job {
             pacing_bps: None,
             block_bytes: 1 << 20,
         },
+        peer: None,
+        tells_digests: false,
     }
 }

@@ -5,11 +5,11 @@
 //! order, a near receiver steers and hears what came of it, and each end finishes or fails once.
 
 use crate::limits::{
-    MAX_MEMORY_NS, MAX_MESSAGE_TEXT_BYTES, MAX_NAMES, MAX_NAMES_OPEN, MAX_OFFERED_FILES,
-    MAX_OFFERS_OPEN, MAX_PATIENCE_NS, MAX_SAMPLE_NS, MAX_SOURCES, MAX_STEERINGS_OPEN, MAX_STREAMS,
-    MIN_SAMPLE_NS,
+    MAX_ADDRESSES, MAX_DIGESTS, MAX_MEMORY_NS, MAX_MESSAGE_TEXT_BYTES, MAX_NAMES, MAX_NAMES_OPEN,
+    MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_PATIENCE_NS, MAX_SAMPLE_NS, MAX_SOURCES,
+    MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_SAMPLE_NS,
 };
-use crate::message::{Direction, Job, Memory, Message, Names, Offer, Sample};
+use crate::message::{DataPort, Direction, Job, Memory, Message, Names, Offer, Peer, Sample, Way};
 use crate::span::check_found;
 use crate::steer::{Steered, check_control};
 
@@ -43,6 +43,11 @@ pub struct Conversation {
     /// Whether names of a list may come, or go.
     named: bool,
     names_open: usize,
+    /// Whether a port was to be tried, and
+    tried: bool,
+    /// what came of it is still to be said.
+    try_open: bool,
+    tells_digests: bool,
     ended: bool,
 }
 
@@ -62,6 +67,9 @@ impl Conversation {
             taken: Vec::new(),
             named: false,
             names_open: 0,
+            tried: false,
+            try_open: false,
+            tells_digests: false,
             ended: false,
         }
     }
@@ -81,6 +89,7 @@ impl Conversation {
             Message::Names(_) => self.names_open += 1,
             Message::NamesTaken => self.names_open = self.names_open.saturating_sub(1),
             Message::Steered(_) => self.steers_open = self.steers_open.saturating_sub(1),
+            Message::TryPort(_) => self.try_open = true,
             _ => {}
         }
     }
@@ -118,12 +127,18 @@ impl Conversation {
                     return Ok(());
                 }
                 Message::Job(_) => return Err(ProtocolError("a second job")),
+                Message::TryPort(port) if self.job.is_none() && !self.tried => {
+                    self.tried = true;
+                    return check_port(port);
+                }
                 Message::Cancel => return Ok(()),
                 _ => {}
             }
         }
-        if let Message::Warning(_) = message {
-            return Ok(());
+        match message {
+            Message::Warning(_) => return Ok(()),
+            Message::PortTried(_) if std::mem::take(&mut self.try_open) => return Ok(()),
+            _ => {}
         }
         let Some(direction) = self.job else {
             return Err(ProtocolError("a message before the job"));
@@ -140,6 +155,12 @@ impl Conversation {
                 Ok(())
             }
             (true, Message::LeftOut(_)) if self.side == Side::Near => Ok(()),
+            (true, Message::Digests(digests)) if self.tells_digests && self.side == Side::Near => {
+                match digests.len() <= MAX_DIGESTS {
+                    true => Ok(()),
+                    false => Err(ProtocolError("too many digests at once")),
+                }
+            }
             (true, Message::Steered(steered)) if self.side == Side::Near => {
                 self.hear_steered(steered)
             }
@@ -242,6 +263,7 @@ impl Conversation {
         self.job = Some(job.direction);
         self.streams = job.plan.streams;
         self.named = job.named && job.direction == Direction::Pull;
+        self.tells_digests = job.tells_digests;
     }
 }
 
@@ -250,6 +272,7 @@ fn text(message: &Message) -> Option<&str> {
     match message {
         Message::Warning(text) | Message::LeftOut(text) | Message::Failed(text) => Some(text),
         Message::Steered(Steered { taken, .. }) => taken.as_ref().err().map(String::as_str),
+        Message::PortTried(tried) => tried.as_ref().err().map(String::as_str),
         _ => None,
     }
 }
@@ -279,13 +302,28 @@ fn check_job(job: &Job) -> Result<(), ProtocolError> {
     if job.patience_ns > MAX_PATIENCE_NS {
         return Err(ProtocolError("patience for more than a day"));
     }
+    match &job.peer {
+        Some(Peer {
+            way: Way::Connect { to, .. },
+            ..
+        }) => check_port(to),
+        _ => Ok(()),
+    }
+}
+
+fn check_port(port: &DataPort) -> Result<(), ProtocolError> {
+    if port.port == 0 || !(1..=MAX_ADDRESSES).contains(&port.addresses.len()) {
+        return Err(ProtocolError("a data port that cannot be"));
+    }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Answer, Hello, Named, OfferedFile, Progress, Scanned, StreamPlan};
+    use crate::message::{
+        Answer, FileDigest, Hello, Named, OfferedFile, Progress, Scanned, StreamPlan,
+    };
     use crate::path::TreePath;
     use crate::span::{Checked, Found, Span};
     use crate::steer::Steering;
@@ -321,7 +359,16 @@ mod tests {
                 pacing_bps: None,
                 block_bytes: 1 << 22,
             },
+            peer: None,
+            tells_digests: false,
         }))
+    }
+
+    fn data_port(addresses: usize, port: u16) -> DataPort {
+        DataPort {
+            addresses: vec![[192, 0, 2, 7].into(); addresses],
+            port,
+        }
     }
 
     fn offer(first: u64, files: usize) -> Message {
@@ -395,6 +442,87 @@ mod tests {
     fn a_greeting_and_a_job_come_once() {
         assert!(far(Direction::Push).hear(&hello()).is_err());
         assert!(far(Direction::Push).hear(&job(Direction::Push)).is_err());
+    }
+
+    #[test]
+    fn a_port_is_tried_once_before_the_job_and_answered_once() {
+        let ask = |addresses, port| Message::TryPort(data_port(addresses, port));
+        let mut end = Conversation::new(Side::Far);
+        assert!(end.hear(&ask(1, 50_000)).is_err(), "before the greeting");
+        let mut end = Conversation::new(Side::Far);
+        end.hear(&hello()).unwrap();
+        end.hear(&ask(MAX_ADDRESSES, 50_000)).unwrap();
+        assert!(end.hear(&ask(1, 50_000)).is_err(), "twice");
+        for wrong in [ask(0, 1), ask(MAX_ADDRESSES + 1, 1), ask(1, 0)] {
+            let mut end = Conversation::new(Side::Far);
+            end.hear(&hello()).unwrap();
+            assert!(end.hear(&wrong).is_err());
+        }
+        assert!(
+            far(Direction::Pull).hear(&ask(1, 1)).is_err(),
+            "after the job"
+        );
+        let tried = Message::PortTried(Ok(1));
+        assert!(near(Direction::Push).hear(&tried).is_err(), "not asked");
+        let mut end = Conversation::new(Side::Near);
+        end.greeted = true;
+        end.say(&ask(1, 1));
+        assert!(end.hear(&ask(1, 1)).is_err(), "only a near end asks");
+        end.hear(&tried).unwrap();
+        assert!(end.hear(&tried).is_err(), "twice");
+        end.say(&ask(1, 1));
+        let long = Message::PortTried(Err("x".repeat(MAX_MESSAGE_TEXT_BYTES + 1)));
+        assert!(end.hear(&long).is_err());
+    }
+
+    #[test]
+    fn a_job_between_two_far_ends_says_where_to_connect() {
+        let Message::Job(mut job) = job(Direction::Pull) else {
+            unreachable!()
+        };
+        let mut hears = |way| {
+            let key = Vec::new();
+            job.peer = Some(Peer { key, way });
+            let mut far = Conversation::new(Side::Far);
+            far.hear(&hello()).unwrap();
+            far.hear(&Message::Job(job.clone()))
+        };
+        let connect = |addresses, port| Way::Connect {
+            to: data_port(addresses, port),
+            token: [0; 32],
+        };
+        hears(Way::Accept {
+            from: [192, 0, 2, 7].into(),
+        })
+        .unwrap();
+        hears(connect(1, 1)).unwrap();
+        assert!(hears(connect(0, 1)).is_err() && hears(connect(1, 0)).is_err());
+    }
+
+    #[test]
+    fn a_far_sender_says_digests_where_it_was_asked_to() {
+        let digest = FileDigest {
+            source: 0,
+            path: TreePath::default(),
+            blake3: [0; 32],
+        };
+        let digests = |count| Message::Digests(vec![digest.clone(); count]);
+        for (direction, asked) in [
+            (Direction::Pull, false),
+            (Direction::Push, true),
+            (Direction::Pull, true),
+        ] {
+            let Message::Job(mut job) = job(direction) else {
+                unreachable!()
+            };
+            job.tells_digests = asked;
+            let mut end = near(direction);
+            end.say(&Message::Job(job));
+            let right = direction == Direction::Pull && asked;
+            assert_eq!(end.hear(&digests(MAX_DIGESTS)).is_ok(), right);
+            assert!(end.hear(&digests(MAX_DIGESTS + 1)).is_err());
+        }
+        assert!(far(Direction::Push).hear(&digests(1)).is_err());
     }
 
     #[test]

@@ -18,8 +18,9 @@ mod verdict;
 pub use conversation::{Conversation, ProtocolError, Side};
 pub use frame::{FrameError, FrameReader, encode, preamble};
 pub use message::{
-    Answer, DigestSum, Direction, FarHello, Finished, Hello, Job, LimitedBy, Memory, Message,
-    Named, Names, Offer, OfferedFile, Progress, Sample, Scanned, StreamPlan, StreamSummary,
+    Answer, DataPort, DigestSum, Direction, FarHello, FileDigest, Finished, Hello, Job, LimitedBy,
+    Memory, Message, Named, Names, Offer, OfferedFile, Peer, Progress, Sample, Scanned, StreamPlan,
+    StreamSummary, Way,
 };
 pub use path::{LinkTarget, PathError, TreePath};
 pub use piece::{

@@ -32,6 +32,10 @@ pub const MAX_SPANS: usize = 8192;
 pub const MAX_NAMES: usize = 512;
 /// Most messages of names that the sender has not taken.
 pub const MAX_NAMES_OPEN: usize = 8;
+/// Most addresses of one data port.
+pub const MAX_ADDRESSES: usize = 8;
+/// Most digests in one [`crate::Message::Digests`].
+pub const MAX_DIGESTS: usize = 512;
 /// Most sources in one job.
 pub const MAX_SOURCES: usize = 4096;
 /// Most files being put together from pieces at one time.

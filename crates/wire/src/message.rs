@@ -1,5 +1,7 @@
 //! What the two ends say on the control channel.
 
+use std::net::IpAddr;
+
 use howdah_filter::Filters;
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +60,12 @@ pub enum Message {
     Names(Names),
     /// sender (far) → receiver: one [`Message::Names`] is dealt with, so there is room for another.
     NamesTaken,
+    /// near → far, before the job: whether the data port of another far end can be reached from there.
+    TryPort(DataPort),
+    /// far → near: the round trip to it in nanoseconds, or why it cannot be reached.
+    PortTried(Result<u64, String>),
+    /// sender (far) → near: digests of files that are sent, of a job that asks for them.
+    Digests(Vec<FileDigest>),
 }
 
 /// What the near end says first.
@@ -129,6 +137,56 @@ pub struct Job {
     pub patience_ns: u64,
     /// How the data streams are set up.
     pub plan: StreamPlan,
+    /// Another far end that the data goes to or comes from in place of the near end.
+    pub peer: Option<Peer>,
+    /// Whether a far sender says the digest of each file, see [`Message::Digests`].
+    pub tells_digests: bool,
+}
+
+/// Where a far end takes data streams.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataPort {
+    /// Its addresses, best first; 1 to [`crate::limits::MAX_ADDRESSES`].
+    pub addresses: Vec<IpAddr>,
+    /// The port.
+    pub port: u16,
+}
+
+/// Another far end, which has the same job with the other direction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// Public key that it will prove on encrypted data streams.
+    pub key: Vec<u8>,
+    /// How the data streams come to be.
+    pub way: Way,
+}
+
+/// Which of two far ends connects to the other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Way {
+    /// The one that reads this.
+    Connect {
+        /// Where to.
+        to: DataPort,
+        /// What each data stream shows there.
+        token: [u8; 32],
+    },
+    /// The other one.
+    Accept {
+        /// The address of its host.
+        from: IpAddr,
+    },
+}
+
+/// The digest of one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileDigest {
+    /// Index of the source it belongs to.
+    pub source: u16,
+    /// Its path below that source.
+    pub path: TreePath,
+    /// BLAKE3 of its content.
+    pub blake3: [u8; 32],
 }
 
 /// How much goes from memory to memory.
@@ -224,6 +282,8 @@ pub struct Progress {
     pub bytes: u64,
     /// Files in place.
     pub files: u64,
+    /// What the receiver had from a copy that was cut, compared and the same, in bytes.
+    pub resumed: u64,
     /// Data streams open.
     pub streams: u16,
     /// Pieces that the receiver has taken of each data stream, on all its connections.

@@ -120,7 +120,8 @@ def link_in_words(link: LinkSpec) -> str:
 def _place(record: Record) -> _Place:
     kept = record.environment.link
     if kept is None:
-        return _Place(record.host, _measured_rtt_s(record), False, None, None)
+        host = record.host if record.origin is None else f"{record.origin} to {record.host}"
+        return _Place(host, _measured_rtt_s(record), False, None, None)
     try:
         link = msgspec.convert(kept, LinkSpec)
     except msgspec.ValidationError:

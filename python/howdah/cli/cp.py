@@ -91,12 +91,12 @@ def _filter(names: str, text: str, *, rare: bool = True) -> Option:
 COMMANDS = (
     Command(
         "cp",
-        "Copy files and folders to or from another host.",
+        "Copy files and folders to or from another host, or from one to another.",
         run="cp.start",
         spelt=True,
         rows={
             "What is copied": [
-                Argument("SRC... DST", "One side is [user@]host:path.", key="names", many=True),
+                Argument("SRC... DST", "One side, or both, is [user@]host:path.", key="names", many=True),
                 Option(
                     "--memory SIZE|TIME",
                     "Send so much, or for so long, from memory to memory; DST is HOST:",
@@ -184,6 +184,7 @@ COMMANDS = (
 howdah cp run42/ dtn2:/archive/                            the folder run42 into /archive
 howdah cp run42/. dtn2:/archive/42/                        what is in run42 into /archive/42, made if missing
 howdah cp me@dtn2:a.h5 me@dtn2:b.h5 .                      two files from there to here
+howdah cp dtn1:run42/ dtn2:/archive/                       straight from dtn1 to dtn2
 howdah cp 'me@[2001:db8::7]:/d' /data                      an IPv6 address
 howdah cp --memory 10s dtn2:                               memory to memory: what the path carries, no disk
 howdah cp --path dedicated big dtn2:/d                     by what was measured on this path (howdah sweep)

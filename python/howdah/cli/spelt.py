@@ -80,6 +80,7 @@ ROWS = (
         "-a, --archive", NOTED, "owners, groups and devices are not kept; all else of it is done anyway"
     ),
     Spelling("-z, --compress", NOTED, "nothing is compressed"),
+    Spelling("-3", NOTED, "the data goes straight from one host to the other, not through this one"),
     Spelling("--compress-level NUMBER", NOTED, "nothing is compressed"),
     Spelling(
         "--partial-dir FOLDER",
@@ -162,7 +163,6 @@ ROWS = (
         "give the patterns with --exclude; scp's -C has no like, nothing is compressed",
     ),
     Spelling("-J, --omit-link-times", REFUSED, "times of links are kept; scp's -J HOST is: -e 'ssh -J HOST'"),
-    Spelling("-3", REFUSED, "scp's way through this host; copy from each host in a command of its own"),
 )
 
 

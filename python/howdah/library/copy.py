@@ -90,9 +90,9 @@ def copy(
 ) -> Record:
     """Copies files and folders to or from another host, as ``howdah cp`` does, and returns the record.
 
-    One of ``src`` and ``dst`` is remote. The far end is started over the user's ssh; the far host
-    has howdah, or is brought it with ``bring``. The record is in the archive when this returns; that of a
-    dry run is not kept.
+    One of ``src`` and ``dst`` is remote, or both: then the data goes from one host to the other. The far end
+    is started over the user's ssh; the far host has howdah, or is brought it with ``bring``. The record is in
+    the archive when this returns; that of a dry run is not kept.
 
     Args:
         src: what to copy; several, or a ``Memory``, which measures the path without a disk.
@@ -206,6 +206,11 @@ def plan_for(
         request = copy_request(
             names, [], path=path, traffic_class=traffic_class, encrypt=encrypt, dry_run=True
         )
+    if request.route.origin is not None:
+        raise HowdahError(
+            "a plan between two other hosts is made when they have met; "
+            "copy with dry_run=True, and the record has it"
+        )
     return plan_only(request, greet(request.route.host, far_howdah))
 
 
@@ -250,6 +255,11 @@ def copy_request(
     if (filters or files_from is not None) and memory is not None:
         raise HowdahError("--memory moves no files, so there is nothing to leave out or to list")
     way = route(list(names), memory=memory is not None)
+    if way.origin is not None and path != "shared":
+        raise HowdahError(
+            f"--path {path} is of paths from and to this host, and this copy is between two others; "
+            "leave it out"
+        )
     if files_from is not None:
         if len(way.sources) != 1:
             raise HowdahError("--files-from takes one source, the folder that its names are in")

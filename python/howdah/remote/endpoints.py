@@ -19,8 +19,14 @@ _SCHEMES = ("ssh", "scp", "sftp", "rsync", "ftp", "gsiftp", "http", "https", "fi
 Endpoint = namedtuple("Endpoint", ["host", "path"])
 Endpoint.__doc__ = "``host``: what ssh is given, or None for this host; ``path``: raw bytes."
 
-Route = namedtuple("Route", ["direction", "host", "sources", "destination", "destination_is_folder"])
-Route.__doc__ = "``direction``: push or pull; the rest as in Job (messages.py)."
+Route = namedtuple(
+    "Route",
+    ["direction", "host", "sources", "destination", "destination_is_folder", "origin"],
+    defaults=[None],
+)
+Route.__doc__ = """``direction``: push or pull; the rest as in Job (messages.py).
+
+``origin``: the host that sends, in a push from one far host to another; None: this one."""
 
 
 def parse(argument: str) -> Endpoint:
@@ -65,22 +71,22 @@ def route(arguments: list[str], *, memory: bool) -> Route:
     *sources, destination = [parse(argument) for argument in arguments]
     if "" in arguments:
         raise HowdahError("a name is empty; write . for the folder you are in")
-    hosts = {source.host for source in sources}
+    hosts, origin = {source.host for source in sources}, None
+    if len(hosts) > 1:
+        raise HowdahError("the sources are on more than one host; copy from each in a command of its own")
     if destination.host is not None:
-        if hosts != {None}:
+        direction, host, origin = "push", destination.host, sources[0].host
+        if host == origin:
             raise HowdahError(
-                "both source and destination are remote; run howdah cp on one of the two hosts: "
-                f"ssh {next(host for host in hosts if host)} howdah cp …"
+                f"both source and destination are on {host}; copy there: ssh {host} cp -a SRC… DST"
             )
-        direction, host = "push", destination.host
     elif hosts == {None}:
         raise HowdahError("both source and destination are on this host; use: cp -a")
-    elif len(hosts) > 1:
-        raise HowdahError("the sources are on more than one host; copy from each in a command of its own")
     else:
         direction, host = "pull", sources[0].host
     is_folder = len(sources) > 1 or destination.path.endswith(b"/")
-    return Route(direction, host, [source.path for source in sources], destination.path, is_folder)
+    paths = [source.path for source in sources]
+    return Route(direction, host, paths, destination.path, is_folder, origin)
 
 
 def _memory_route(arguments: list[str]) -> Route:

@@ -27,6 +27,28 @@ class FarHello(msgspec.Struct, frozen=True, kw_only=True):
     """The least RTT that the far kernel saw on the ssh connection; null when ssh came through a pipe."""
 
 
+class PortTried(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of the data port of another far end, tried from one."""
+
+    rtt_s: float | None = None
+    """The round trip to it; null: it cannot be reached."""
+    why_not: str | None = None
+
+
+class Between(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """What there is to a copy between two far ends. This host sends no data."""
+
+    sender: str
+    """The host that sends, as its user calls it."""
+    receiver: str
+    connects: Literal["sender", "receiver"]
+    """Which of them connects to the other."""
+    to: list[str]
+    """The addresses that it connects to, 1 to 8."""
+    from_: str
+    """The address that it connects from."""
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The files to copy. Destinations mean what they mean to ``cp -r``."""
 
@@ -57,6 +79,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The seconds between two samples of a stream, 0.01 to 10."""
     patience_s: float = 300.0
     """The seconds for which both ends wait for a path that is out, 0 to 86,400."""
+    between: Between | None = None
+    """The two far ends, where this host is a third one; ``direction`` is then push."""
 
 
 class FarJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +93,8 @@ class FarJob(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int | None = None
     dry_run: bool
     encrypt: bool
+    other: str | None = None
+    """The address of the host that the data goes to or comes from, where that is not the near end's."""
 
 
 class FarAccount(msgspec.Struct, frozen=True, kw_only=True):

@@ -233,6 +233,8 @@ class FarProcess:
 
     def __init__(self, login: Login, pipes: Pipes) -> None:
         self.login = login
+        self.mark = "far end"
+        """The beginning of each line that it writes to standard error."""
         self.read_fd, self.write_fd, self._stderr_fd, self.pidfd = pipes
         self._errors = StandardError()
         self._status: int | None = None
@@ -256,9 +258,9 @@ class FarProcess:
             self._errors.add(piece)
 
     def new_stderr(self, *, to_end: bool = False) -> str:
-        """The new lines of it, each marked as the far end's; after ``to_end`` no more are shown."""
+        """The new lines of it, each with the mark; after ``to_end`` no more are shown."""
         self.drain()
-        return "".join(f"far end: {line}\n" for line in self._errors.lines(to_end=to_end))
+        return "".join(f"{self.mark}: {line}\n" for line in self._errors.lines(to_end=to_end))
 
     def stderr(self) -> str:
         """The new lines of it, to the end and without the mark, for ``explain``."""

@@ -106,9 +106,10 @@ def begin(
     patience_s: "Callable[[], float]",
     ports: "Callable[[], Ports | None]",
 ) -> None:
-    """Starts ssh if these names (SRC… DST) lead to one far host."""
+    """Starts ssh if these names (SRC… DST) lead to a far host; of two to the one that sends."""
     try:
-        host = endpoints.route(names, memory=memory).host
+        way = endpoints.route(names, memory=memory)
+        host = way.origin or way.host
         with interrupt.Held():
             _begun.append(FarSession(host, far_howdah, patience_s(), ports=ports()))
     except HowdahError:

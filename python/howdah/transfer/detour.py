@@ -28,10 +28,13 @@ class Detour:
     def begin(self, started: FarSession, far: FarHello, bytes_total: int | None) -> int | None:
         """The port of this host's loopback that the data plane may dial in this session; None: no detour.
 
-        None has a copy without streams, or one that the path itself is measured by or holds to a share.
+        None has a copy without streams, one between two far ends, or one that the path itself is measured by
+        or holds to a share.
         """
         request = self._request
         if request.dry_run or request.path == "guaranteed" or request.sweep is not None:
+            return None
+        if request.route.origin is not None:
             return None
         own = OWN if bytes_total is None or bytes_total >= _WORTH_LOGINS_BYTES else 0
         self._tunnel = Tunnel(started.far.login, far.addresses[0], far.port, request.patience_s, own=own)

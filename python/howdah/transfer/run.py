@@ -6,7 +6,6 @@ of the path is in its service (``howdah.transfer.service``).
 
 import os
 import signal
-import stat
 import sys
 import time
 from collections.abc import Callable
@@ -19,17 +18,16 @@ import msgspec
 from howdah import HowdahError, interrupt
 from howdah._native import CopyLog, Policy, Quota, Refused, format_duration
 from howdah.archive import Archive
-from howdah.remote import standby
-from howdah.remote.endpoints import Route
-from howdah.remote.far import CANCEL_S, TICK_S, ConnectionLost, StaleLogin, hello
+from howdah.remote.far import TICK_S, ConnectionLost, StaleLogin
 from howdah.remote.lab_link import link_of_a_lab
 from howdah.remote.messages import FarAccount, FarHello, FarJob, Job, Progress
 from howdah.remote.ssh import Login
-from howdah.remote.standby import FarSession, take
 from howdah.text import printable
+from howdah.transfer import sources
 from howdah.transfer.again import Earlier, Patience
 from howdah.transfer.detour import Detour
 from howdah.transfer.display import Display
+from howdah.transfer.ends import FarEnds, Greeted
 from howdah.transfer.pilot import Pilot, Schedule
 from howdah.transfer.request import Request
 from howdah.transfer.service import Service, Underway, service
@@ -70,6 +68,7 @@ class _Run:
         self.id = record.new_id(self.started_at)
         self.digests: Path | None = None
         self.far: FarHello | None = None
+        self.origin: FarHello | None = None
         self.plan: Plan | None = None
         self.outcome: Outcome | None = None
         self.verification: Verification | None = None
@@ -77,7 +76,7 @@ class _Run:
         self.link_stats: dict[str, Any] | None = None
         self.near_cpu_busy_fraction: float | None = None
         self.close_account: Callable[[], dict[str, Any] | None] | None = None
-        self.login: Login | None = None
+        self.logins: list[Login] = []
         self.detour = Detour(request)
         self.earlier = Earlier()
         self.started_s: float | None = None
@@ -112,6 +111,7 @@ class _Run:
             memory_bytes=request.memory_bytes,
             dry_run=request.dry_run,
             encrypt=request.encrypt if decided is None else decided.encrypt,
+            other=request.route.origin,
         )
         return CopyLog(msgspec.json.encode(job), os.fsencode(request.route.host), self.id)
 
@@ -144,7 +144,12 @@ class _Run:
             started_at=self.started_at,
             command=self.request.command,
             host=self.request.route.host.rpartition("@")[2],
-            environment=record.environment(near, self.far.limits if self.far else None),
+            origin=self.request.route.origin and self.request.route.origin.rpartition("@")[2],
+            environment=record.environment(
+                near,
+                self.far.limits if self.far else None,
+                self.origin.limits if self.origin else None,
+            ),
             connect_s=self.connect_s,
             rtt_s=self.far.rtt_s if self.far else None,
             plan=self.plan,
@@ -180,7 +185,7 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
     error, flags, exit_code, stopped = None, [], 0, None
     outcome: Result = "complete"
     try:
-        _check_sources(request.route)
+        sources.check(request.route)
         after = _after(request)
         with run.service:
             _transfer(run, display, archive)
@@ -224,7 +229,7 @@ def _after(request: Request) -> "Rereading | None":
 def plan_only(request: Request, far: FarHello) -> Plan:
     """The plan that the request would be carried out by, and nothing is done. Raises HowdahError for none."""
     with service(request) as kind:
-        return _plan(request, kind, _path(request, far))
+        return _plan(request, kind, _path(request, Greeted(far)))
 
 
 def _transfer(run: _Run, display: Display, archive: Archive) -> None:
@@ -249,8 +254,8 @@ def _transfer(run: _Run, display: Display, archive: Archive) -> None:
             try:
                 _pause(run, display, patience, str(lost))
             except BaseException:
-                if run.login is not None:
-                    run.login.end()
+                for login in run.logins:
+                    login.end()
                 raise
             if run.last is not None:
                 run.earlier.add(run.last, time.monotonic() - ended_s)
@@ -282,36 +287,31 @@ def _session(run: _Run, display: Display, archive: Archive, handed: Plan | None)
     """One session with one far end. Raises ConnectionLost where another one may go on."""
     request = run.request
     again = run.started_s is not None
-    started, finished, keep_login = None, False, False
+    ends, finished, keep_login = None, False, False
     run.last = run.moved_s = None
     try:
         with interrupt.Held():
             # A password is asked for where somebody can see that it is.
-            asks = not again or sys.stderr.isatty()
-            started = take(
-                request.route.host, request.far_howdah, request.patience_s, asks=asks, ports=request.ports
-            )
-            run.login = started.far.login
+            ends = FarEnds(request, asks=not again or sys.stderr.isatty())
+            ends.begin()
             # Before the first data, and while ssh connects.
             run.close_account = run.close_account or link_of_a_lab()
-        underway = _greeted(run, started, display, archive, handed)
+        underway = _greeted(run, ends, display, archive, handed)
         own_digests = run.digests
         if again and run.digests is not None:
             own_digests = run.digests.with_suffix(".again")
-        detour_port = run.detour.begin(started, underway.far, underway.path.bytes_total)
+        detour_port = run.detour.begin(ends.only, underway.far, underway.path.bytes_total)
         job = _job(request, underway, own_digests, detour_port)
         processors = record.ProcessorTime.now()
         began_s = time.monotonic()
-        started.session.start(msgspec.json.encode(job), msgspec.json.encode(underway.plan))
+        ends.start(job, underway.plan)
         run.started_s = run.started_s or began_s
         try:
-            _watch(
-                run, started, display, run.service.pilot(underway, request.pilot or Schedule(underway.plan))
-            )
-            outcome = msgspec.json.decode(_result(started), type=Outcome)
+            _watch(run, ends, display, run.service.pilot(underway, request.pilot or Schedule(underway.plan)))
+            outcome = msgspec.json.decode(_result(ends), type=Outcome)
         except ConnectionLost:
             # Where what ssh carried has failed and not ssh, the login is as good as before.
-            keep_login = run.goes_on and started.far.login.is_kept()
+            keep_login = run.goes_on and all(login.is_kept() for login in ends.logins)
             raise
         finally:
             _join_digests(run.digests, own_digests)
@@ -319,37 +319,34 @@ def _session(run: _Run, display: Display, archive: Archive, handed: Plan | None)
         run.near_cpu_busy_fraction = processors.busy_fraction()
         run.link_stats = run.close_account()
         finished = True
-        standby.release(started)
-        if request.keeps_far_end:
-            standby.leave(started.far.login, request.far_howdah, started.ports)
+        ends.release()
     except HowdahError as error:
         raise run.detour.explained(error) from None
     finally:
         run.detour.close()
-        if started is not None and not finished:
-            started.session.cancel()
-            started.session.wait(CANCEL_S)
-            started.far.end(keep_login=keep_login)
-            started.far.close()
+        if ends is not None:
+            run.logins = ends.logins
+            if not finished:
+                ends.end(keep_login=keep_login)
 
 
-def _greeted(
-    run: _Run, started: FarSession, display: Display, archive: Archive, handed: Plan | None
-) -> Underway:
+def _greeted(run: _Run, ends: FarEnds, display: Display, archive: Archive, handed: Plan | None) -> Underway:
     """Hears the far end's hello; makes the plan, unless this is a later session, which has it."""
     request, kind = run.request, run.service
-    data_address = started.far.login.data_address
+    data_address = ends.data_address
     if run.plan is None:
         kind.prepare(data_address)
-    far = hello(started, display.far_says, request.agree)
-    path = _path(request, far)
+    greeted = ends.greet(display)
+    far, path = greeted.far, _path(request, greeted)
     if run.plan is None:
-        run.far = far
+        run.far, run.origin = greeted
         run.connect_s = request.before_s + time.monotonic() - run.began_s
         run.plan = _plan(request, kind, path, handed)
         _begin_at_site(run, path)
         display.planned(run.plan, far)
-        if not request.dry_run and not request.from_memory:
+        # From another host they would come over a path that may be slow, so only where they are asked for.
+        wanted = request.route.origin is None or request.verify or request.manifest is not None
+        if wanted and not request.dry_run and not request.from_memory:
             run.digests = archive.new_digests(run.id)
     return Underway(run.plan, path, far, data_address)
 
@@ -359,17 +356,17 @@ def _begin_at_site(run: _Run, path: KnownPath) -> None:
     if run.policy is None or run.plan is None:
         return
     run.policy.check_plaintext(encrypt=run.plan.encrypt)
-    if not run.request.dry_run:
+    if not run.request.dry_run and run.request.route.origin is None:
         run.quota = Quota(run.policy)
         run.quota.begin(path.bytes_total)
     run.logged().begin(run.policy)
 
 
-def _result(started: FarSession) -> bytes:
+def _result(ends: FarEnds) -> bytes:
     try:
-        return started.session.result()
+        return ends.session.result()
     except HowdahError as error:
-        if started.session.lost_connection():
+        if ends.session.lost_connection():
             raise ConnectionLost(str(error)) from None
         raise
 
@@ -395,22 +392,22 @@ def _left_out(outcome: Outcome) -> str:
     return f"{what} could not be read and left out{which}; all else is there"
 
 
-def _watch(run: _Run, started: FarSession, display: Display, pilot: Pilot) -> None:
+def _watch(run: _Run, ends: FarEnds, display: Display, pilot: Pilot) -> None:
     """Shows and steers the transfer until its session ends."""
-    host = started.far.login.host.rpartition("@")[2]
-    while not started.session.wait(TICK_S):
+    host = " or ".join(login.host.rpartition("@")[2] for login in ends.logins)
+    while not ends.session.wait(TICK_S):
         interrupt.check()
-        now = _progress(run, started)
+        now = _progress(run, ends)
         _show(run, display, now)
         if now.unanswered_s is not None:
             left_s = max(0.0, run.request.patience_s - now.unanswered_s)
             silent = f"no answer from {host} for {_clock(now.unanswered_s)}"
             display.waiting(f"{silent}; trying again for another {_clock(left_s)}")
-        display.far_says(started.far.new_stderr())
+        display.far_says(ends.new_stderr())
         if (steering := run.detour.steering(now, display, pilot, run.plan)) is not None:
-            started.session.steer(msgspec.json.encode(steering))
-    _show(run, display, _progress(run, started))
-    display.far_says(started.far.new_stderr(to_end=True))
+            ends.session.steer(msgspec.json.encode(steering))
+    _show(run, display, _progress(run, ends))
+    display.far_says(ends.new_stderr(to_end=True))
 
 
 def _show(run: _Run, display: Display, now: Progress) -> None:
@@ -428,9 +425,9 @@ def _known_bytes(request: Request, now: Progress) -> int:
     return now.bytes_done
 
 
-def _progress(run: _Run, started: FarSession) -> Progress:
+def _progress(run: _Run, ends: FarEnds) -> Progress:
     """The progress of this session, noted for what may come after it."""
-    now = msgspec.json.decode(started.session.progress(), type=Progress)
+    now = msgspec.json.decode(ends.session.progress(), type=Progress)
     if now.bytes_done > (run.last.bytes_done if run.last else 0):
         run.moved_s = time.monotonic()
     run.last = now
@@ -453,28 +450,31 @@ def _plan(request: Request, kind: Service, path: KnownPath, handed: Plan | None 
     # Only here: a copy whose control is there already does not load it.
     from howdah.transfer import congestion  # noqa: PLC0415
 
-    sender = congestion.Sender(path.sender, None if request.route.direction == "push" else request.route.host)
+    route = request.route
+    sender = congestion.Sender(path.sender, route.origin if route.direction == "push" else route.host)
     decided = congestion.scheduled(decided, sender, dry_run=request.dry_run)
     if chosen is None:
         return congestion.brought(decided, sender, dry_run=request.dry_run)
     return congestion.given(decided, chosen, sender, dry_run=request.dry_run)
 
 
-def _path(request: Request, far: FarHello) -> KnownPath:
-    near = HostLimits.here()
-    pushed = request.route.direction == "push"
+def _path(request: Request, greeted: Greeted) -> KnownPath:
+    (far, origin), route = greeted, request.route
+    near = HostLimits.here() if origin is None else origin.limits
+    pushed = route.direction == "push"
     ends = (near, far.limits) if pushed else (far.limits, near)
+    source = "the far kernel, on the ssh connection" if origin is None else f"{route.origin} to {route.host}"
     return KnownPath(
         sender=ends[0],
         receiver=ends[1],
         rtt_s=far.rtt_s,
-        rtt_source="unknown" if far.rtt_s is None else "the far kernel, on the ssh connection",
+        rtt_source="unknown" if far.rtt_s is None else source,
         kind=request.path,
-        bytes_total=request.memory_bytes if request.from_memory else _size(request.route),
+        bytes_total=request.memory_bytes if request.from_memory else sources.size(request.route),
         encrypt=request.encrypt,
         host=request.route.host.rpartition("@")[2],
         link=record.lab_link(),
-        programs_loadable=pushed and near.privileged,
+        programs_loadable=pushed and origin is None and near.privileged,
     )
 
 
@@ -499,27 +499,3 @@ def _job(request: Request, underway: Underway, digests: Path | None, detour_port
         sample_every_s=request.sample_every_s,
         patience_s=request.patience_s,
     )
-
-
-def _check_sources(route: Route) -> None:
-    """Says at once, before ssh has connected, that a source on this host is not there."""
-    if route.direction == "push":
-        for source in route.sources:
-            _looked_at(source)
-
-
-def _size(route: Route) -> int | None:
-    """Bytes to move when that is known without looking far: plain files on this host."""
-    if route.direction == "pull":
-        return None
-    found = [_looked_at(source) for source in route.sources]
-    return sum(each.st_size for each in found) if all(stat.S_ISREG(each.st_mode) for each in found) else None
-
-
-def _looked_at(source: bytes) -> os.stat_result:
-    try:
-        return os.lstat(source)
-    except OSError as error:
-        raise HowdahError(
-            f"cannot read {printable(source)}: {error.strerror}; check the name and its permissions"
-        ) from None

@@ -15,6 +15,7 @@ Record
     command    the command line as it was given
     version    howdah's, at the near end
     host       the far host as the command named it, without a user; null where there was none
+    origin     the host that sent to ``host``, where that was another far host; else null
     environment  Environment
     filters    the rules that said what was copied, in their order; empty without any
     connect_s  from the start of the command until the far end had answered, before the outcome's time
@@ -125,6 +126,8 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
 
     near: HostLimits
     far: HostLimits | None = None
+    origin: HostLimits | None = None
+    """The limits of the host that sent, where that was neither."""
     near_sysctls: dict[str, str] = {}
     link: dict[str, Any] | None = None
     """The LinkSpec of the lab it ran in; null outside a lab."""
@@ -199,6 +202,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     command: list[str]
     version: str = __version__
     host: str | None = None
+    origin: str | None = None
     environment: Environment
     filters: list[str] = []
     """The rules that said what was copied, those of files among them, in their order."""
@@ -266,7 +270,7 @@ def printable_command(arguments: Sequence[str]) -> list[str]:
     return [os.fsencode(argument).decode(errors="backslashreplace") for argument in arguments]
 
 
-def environment(near: HostLimits, far: HostLimits | None) -> Environment:
+def environment(near: HostLimits, far: HostLimits | None, origin: HostLimits | None = None) -> Environment:
     """This host's environment as it is now, the link included when a lab runs us."""
     sysctls = {}
     for name in _SYSCTLS_KEPT:
@@ -274,7 +278,7 @@ def environment(near: HostLimits, far: HostLimits | None) -> Environment:
             sysctls[name.replace("/", ".")] = " ".join((_SYSCTLS / name).read_text().split())
         except OSError:
             continue
-    return Environment(near=near, far=far, near_sysctls=sysctls, link=lab_link())
+    return Environment(near=near, far=far, origin=origin, near_sysctls=sysctls, link=lab_link())
 
 
 def dumps(record: Record) -> bytes:

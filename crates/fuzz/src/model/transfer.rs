@@ -330,6 +330,8 @@ impl Transfer {
                 pacing_bps: None,
                 block_bytes: MIN_BLOCK_BYTES,
             },
+            peer: None,
+            tells_digests: false,
         }
     }
 

@@ -2,13 +2,14 @@
 
 use howdah_filter::Filters;
 use howdah_wire::limits::{
-    MAX_NAMES, MAX_NAMES_OPEN, MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_STEERINGS_OPEN, MAX_STREAMS,
-    MIN_BLOCK_BYTES,
+    MAX_ADDRESSES, MAX_DIGESTS, MAX_NAMES, MAX_NAMES_OPEN, MAX_OFFERED_FILES, MAX_OFFERS_OPEN,
+    MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_BLOCK_BYTES,
 };
 use howdah_wire::{
-    Answer, Checked, Conversation, Direction, FarHello, Finished, Found, FrameError, FrameReader,
-    Hello, Job, LimitedBy, Memory, Message, Named, Names, Offer, OfferedFile, Progress, Sample,
-    Scanned, Side, Span, Steered, Steering, StreamPlan, StreamSummary, TreePath, encode, preamble,
+    Answer, Checked, Conversation, DataPort, Direction, FarHello, FileDigest, Finished, Found,
+    FrameError, FrameReader, Hello, Job, LimitedBy, Memory, Message, Named, Names, Offer,
+    OfferedFile, Peer, Progress, Sample, Scanned, Side, Span, Steered, Steering, StreamPlan,
+    StreamSummary, TreePath, Way, encode, preamble,
 };
 
 use crate::input::Input;
@@ -22,7 +23,20 @@ const MEMORY_AT_ONCE: usize = 2 << 20;
 
 /// Any message, drawn from an input.
 pub fn message(input: &mut Input<'_>) -> Message {
-    match input.below(20) {
+    match input.below(23) {
+        20 => Message::TryPort(data_port(input)),
+        21 => Message::PortTried(match input.byte() & 1 {
+            0 => Ok(number(input)),
+            _ => Err(text(input)),
+        }),
+        22 => Message::Digests(vec![
+            FileDigest {
+                source: input.u16(),
+                path: path(input),
+                blake3: [input.byte(); 32],
+            };
+            count(input)
+        ]),
         18 => Message::Names(Names {
             names: (0..input.below(4))
                 .map(|_| Named {
@@ -68,6 +82,7 @@ pub fn message(input: &mut Input<'_>) -> Message {
         7 => Message::Progress(Progress {
             bytes: number(input),
             files: number(input),
+            resumed: number(input),
             streams: input.u16(),
             taken: vec![number(input); input.below(MAX_STREAMS + 2)],
             current: option(input, path),
@@ -154,6 +169,30 @@ fn job(input: &mut Input<'_>) -> Job {
             pacing_bps: option(input, number),
             block_bytes: number(input),
         },
+        peer: option(input, peer),
+        tells_digests: input.byte() & 1 != 0,
+    }
+}
+
+fn peer(input: &mut Input<'_>) -> Peer {
+    Peer {
+        key: small(input),
+        way: match input.byte() & 1 {
+            0 => Way::Connect {
+                to: data_port(input),
+                token: [input.byte(); 32],
+            },
+            _ => Way::Accept {
+                from: [input.byte(); 4].into(),
+            },
+        },
+    }
+}
+
+fn data_port(input: &mut Input<'_>) -> DataPort {
+    DataPort {
+        addresses: vec![[input.byte(); 16].into(); input.below(MAX_ADDRESSES + 2)],
+        port: input.u16(),
     }
 }
 
@@ -232,7 +271,7 @@ fn seed_messages() -> Vec<Message> {
             .collect();
         message(&mut Input::new(&bytes))
     };
-    (0..17).map(drawn).collect()
+    (0..23).map(drawn).collect()
 }
 
 pub mod frames {
@@ -339,6 +378,9 @@ pub mod conversation {
         answered: u64,
         steerings: u64,
         names: usize,
+        /// Ports to be tried of which nothing has come yet; at a far end, all of them.
+        tries: u64,
+        tells_digests: bool,
         taken: Vec<u64>,
         over: bool,
     }
@@ -384,6 +426,7 @@ pub mod conversation {
                     side == Side::Near && self.jobs > 0 && self.names < MAX_NAMES_OPEN
                 }
                 Message::NamesTaken => side == Side::Far && self.names > 0,
+                Message::TryPort(_) => side == Side::Near && self.jobs == 0,
                 Message::Offer(_) | Message::Steer(_) => self.jobs > 0,
                 _ => true,
             }
@@ -398,12 +441,14 @@ pub mod conversation {
                 Message::Steered(_) => self.steerings -= 1,
                 Message::Names(_) => self.names += 1,
                 Message::NamesTaken => self.names -= 1,
+                Message::TryPort(_) => self.tries = 1,
                 _ => {}
             }
         }
 
         fn begin(&mut self, job: &Job) {
             self.jobs += 1;
+            self.tells_digests = job.tells_digests && job.direction == Direction::Pull;
             self.streams = job.plan.streams.into();
         }
 
@@ -419,7 +464,11 @@ pub mod conversation {
             assert!(self.greeted != greets || fails, "one greeting, and first");
             let before_the_job = matches!(
                 message,
-                Message::Job(_) | Message::Cancel | Message::Warning(_)
+                Message::Job(_)
+                    | Message::Cancel
+                    | Message::Warning(_)
+                    | Message::TryPort(_)
+                    | Message::PortTried(_)
             );
             assert!(self.jobs > 0 || before_the_job || greets || fails);
             match message {
@@ -435,6 +484,13 @@ pub mod conversation {
                     assert!(side == Side::Far && self.jobs == 0);
                     assert!((1..=MAX_STREAMS).contains(&job.plan.streams.into()));
                     assert_eq!(job.memory.is_some(), job.sources.is_empty());
+                    if let Some(Peer {
+                        way: Way::Connect { to, .. },
+                        ..
+                    }) = &job.peer
+                    {
+                        assert!(to.port > 0 && (1..=MAX_ADDRESSES).contains(&to.addresses.len()));
+                    }
                     self.begin(job);
                 }
                 Message::Accept { .. } => {
@@ -504,6 +560,19 @@ pub mod conversation {
                     assert!(side == Side::Near && self.names > 0);
                     self.names -= 1;
                 }
+                Message::TryPort(port) => {
+                    self.tries += 1;
+                    assert!(side == Side::Far && self.jobs == 0 && self.tries == 1);
+                    assert!(port.port > 0 && (1..=MAX_ADDRESSES).contains(&port.addresses.len()));
+                }
+                Message::PortTried(_) => {
+                    assert!(side == Side::Near && self.tries > 0);
+                    self.tries -= 1;
+                }
+                Message::Digests(digests) => {
+                    assert!(side == Side::Near && self.tells_digests);
+                    assert!(digests.len() <= MAX_DIGESTS);
+                }
                 Message::Finished(_) | Message::Failed(_) => self.over = true,
                 Message::Warning(_) | Message::Scanned(_) | Message::Alive => {}
             }
@@ -515,7 +584,8 @@ pub mod conversation {
         let hello = |kind| vec![1, kind, 1, b'0', 0];
         let job = |heard, direction, streams| {
             vec![
-                heard, 2, direction, 1, b's', 1, 1, b'd', 0, 0, 0, 1, 0, 0, 0, streams, 0, 0, 9,
+                heard, 2, direction, 1, b's', 1, 1, b'd', 0, 0, 0, 1, 0, 0, 0, streams, 0, 0, 9, 0,
+                1,
             ]
         };
         let far_hello = vec![1, 1, 1, b'0', 0, 7, 0, 1, b'a', 1, 1, 0];
@@ -546,7 +616,7 @@ pub mod conversation {
                 far_hello,
                 job(0, 0, 2),
                 vec![1, 3, 0, 1],
-                vec![1, 7, 1, 1, 2, 0, 3, 2, 0],
+                vec![1, 7, 1, 1, 0, 2, 0, 3, 2, 0],
                 finished,
             ]
             .concat(),

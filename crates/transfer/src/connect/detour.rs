@@ -153,7 +153,7 @@ fn is_closed(found: &Result<TcpStream, Error>) -> bool {
 }
 
 /// What came of the straight way, without what to do about it.
-fn why(error: &Error) -> String {
+pub(crate) fn why(error: &Error) -> String {
     match error {
         Error::Connect { to, source } => format!("{to}: {}", crate::error::plain(source)),
         Error::Unanswered { to, .. } => format!("{to}: no answer"),

@@ -5,5 +5,6 @@ pub mod connections;
 pub mod detour;
 pub mod dial;
 pub mod handshakes;
+pub mod peer;
 pub mod pending;
 pub mod setup;

@@ -8,11 +8,15 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Mutex;
 
 use howdah_digest::write_line;
-use howdah_wire::{DigestSum, TreePath};
+use howdah_wire::{DigestSum, FileDigest, Message, TreePath};
 
 use crate::end::abort::lock;
 use crate::end::naming::Naming;
 use crate::error::plain;
+use crate::session::control::Control;
+
+/// Digests that go to the near end in one message.
+const TOLD_AT_ONCE: usize = 64;
 
 /// The digest of one file, of what this end itself read or wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +56,7 @@ pub struct Digests {
 #[derive(Debug)]
 enum Sink {
     Nowhere,
+    Near(Control, Vec<FileDigest>),
     File(BufWriter<File>),
     Failed(String),
 }
@@ -60,6 +65,11 @@ impl Digests {
     /// Nobody wants them.
     pub fn nowhere() -> Self {
         Self::to(Sink::Nowhere)
+    }
+
+    /// They go to the near end, which reads them as fast as it can and is waited for.
+    pub fn to_near(control: Control) -> Self {
+        Self::to(Sink::Near(control, Vec::new()))
     }
 
     /// They go to the file at `path`, a line each, as b3sum(1) prints and checks them.
@@ -98,6 +108,17 @@ impl Digests {
                 digests.for_each(drop);
                 Ok(())
             }
+            Sink::Near(control, told) => {
+                told.extend(digests.map(|digest| FileDigest {
+                    source: digest.source,
+                    path: digest.path,
+                    blake3: digest.blake3,
+                }));
+                if told.len() >= TOLD_AT_ONCE {
+                    tell(control, told);
+                }
+                Ok(())
+            }
             Sink::File(file) => digests.into_iter().try_for_each(|digest| {
                 let name = naming().name(digest.source, &digest.path);
                 write_line(
@@ -110,6 +131,11 @@ impl Digests {
         if let Err(error) = written {
             *sink = Sink::Failed(plain(&error));
         }
+    }
+
+    /// Takes what other ends say that all come to, where none were added here.
+    pub fn take_for_all(&self, sum: DigestSum) {
+        *lock(&self.sum) = sum;
     }
 
     /// What all that were added come to.
@@ -132,8 +158,19 @@ impl Digests {
         match &mut *lock(&self.sink) {
             Sink::File(file) => file.flush().err().map(|error| plain(&error)),
             Sink::Failed(why) => Some(why.clone()),
-            _ => None,
+            Sink::Near(control, told) => {
+                tell(control, told);
+                None
+            }
+            Sink::Nowhere => None,
         }
+    }
+}
+
+fn tell(control: &Control, told: &mut Vec<FileDigest>) {
+    while !told.is_empty() {
+        let rest = told.split_off(told.len().min(TOLD_AT_ONCE));
+        control.say(Message::Digests(std::mem::replace(told, rest)));
     }
 }
 

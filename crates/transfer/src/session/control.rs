@@ -51,7 +51,7 @@ pub enum Event {
 }
 
 /// The writing half; clones write to the same channel.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Control {
     outgoing: Arc<Outgoing>,
 }

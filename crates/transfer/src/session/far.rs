@@ -7,24 +7,26 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use howdah_tcp::{Bound, HostLimits, ssh_rtt};
-use howdah_wire::{Direction, FarHello, Hello, Job, Message, Sample, Side};
+use howdah_wire::{DataPort, Direction, FarHello, Hello, Job, Message, Peer, Sample, Side, Way};
 
+use crate::connect::peer;
 use crate::connect::pending::PendingPeers;
 use crate::connect::setup::{StreamSetup, reserve};
 use crate::end::abort::Abort;
 use crate::end::context::{Board, Context};
 use crate::end::digests::Digests;
 use crate::error::TransferError;
-use crate::session::control::{Channel, Event, MAX_EVENTS};
+use crate::session::control::{Channel, Control, Event, MAX_EVENTS};
 use crate::session::liveness::FAR_PATIENCE;
 use crate::session::memory::MemoryMark;
 use crate::session::near::say_why;
 use crate::session::site::Site;
 use crate::session::{receiver, sender};
-use crate::tls::{Acceptor, Identity};
+use crate::tls::{Acceptor, Connector, Identity};
 use crate::tree::reach::Reach;
 use crate::tree::source::Sources;
 use crate::tree::target::{Targets, expand_home};
@@ -74,8 +76,9 @@ impl FarEnd {
         let mut channel = Channel::open(Side::Far, read, write, Some(signals), events.clone())
             .map_err(|error| TransferError::Here(format!("control channel: {error}")))?;
         let outcome = self.answer(&channel, events, &inbox, reach);
+        // Of a near end that could not be heard it closes the connection, which is what was lost.
         if let Err(error) = &outcome
-            && *error != TransferError::Cancelled
+            && !matches!(error, TransferError::Cancelled | TransferError::Silent(_))
         {
             say_why(&channel.control(), error);
         }
@@ -92,8 +95,10 @@ impl FarEnd {
     ) -> Result<(), TransferError> {
         let token = self.hello.token;
         let greeting = Message::FarHello(Box::new(self.hello));
-        channel.control().say(greeting);
-        let Some((hello, job, listener)) = wait_for_job(inbox, self.bound)? else {
+        let control = channel.control();
+        control.say(greeting);
+        let try_port = |port| try_port(&control, reach, port);
+        let Some((hello, job, listener)) = wait_for_job(inbox, self.bound, try_port)? else {
             return Ok(());
         };
         if job.direction == Direction::Push
@@ -101,17 +106,39 @@ impl FarEnd {
         {
             return Err(refusal);
         }
-        let tls = if job.encrypt {
-            Some(Acceptor::new(&self.identity, &hello.key)?)
-        } else {
-            None
+        let (key, from) = match &job.peer {
+            None => (&hello.key, self.client),
+            Some(Peer { key, way }) => match way {
+                Way::Accept { from } => (key, from.to_canonical()),
+                Way::Connect { .. } => (key, self.client),
+            },
+        };
+        let stream_setup = match &job.peer {
+            Some(Peer {
+                way: Way::Connect { to, token },
+                ..
+            }) => {
+                if let Some(refusal) = reach.forbids_connecting() {
+                    return Err(refusal);
+                }
+                let tls = job.encrypt.then(|| Connector::new(&self.identity, key));
+                StreamSetup::Connect {
+                    addresses: peer::sockets(to),
+                    detour: None,
+                    token: *token,
+                    tls: tls.transpose()?,
+                }
+            }
+            _ => {
+                let tls = job.encrypt.then(|| Acceptor::new(&self.identity, key));
+                StreamSetup::Accept {
+                    listener,
+                    pending: PendingPeers::new(token, from),
+                    tls: tls.transpose()?,
+                }
+            }
         };
         self.site.accept(&job)?;
-        let stream_setup = StreamSetup::Accept {
-            listener,
-            pending: PendingPeers::new(token, self.client),
-            tls,
-        };
         carry_out(channel, events, inbox, stream_setup, job, &self.site, reach)
     }
 }
@@ -178,10 +205,30 @@ impl SshRoute {
     }
 }
 
+/// Has a thread try the port of another far end, and say what came of it.
+fn try_port(control: &Control, reach: &Reach, port: DataPort) -> Result<(), TransferError> {
+    if let Some(refusal) = reach.forbids_connecting() {
+        control.say(Message::PortTried(Err(refusal.to_string())));
+        return Ok(());
+    }
+    let control = control.clone();
+    let spawned = thread::Builder::new()
+        .name("howdah-try".into())
+        .spawn(move || {
+            let tried = peer::round_trip(&port);
+            let tried = tried.map(|rtt| u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX));
+            control.say(Message::PortTried(tried));
+        });
+    spawned
+        .map(drop)
+        .map_err(|error| TransferError::Here(format!("cannot start a thread: {error}")))
+}
+
 /// The greeting, the job, and the port opened in between; `None` when the near end leaves without a job.
 fn wait_for_job(
     inbox: &Receiver<Event>,
     bound: Bound,
+    try_port: impl Fn(DataPort) -> Result<(), TransferError>,
 ) -> Result<Option<(Hello, Job, TcpListener)>, TransferError> {
     let (mut greeting, mut listener, mut bound) = (None, None, Some(bound));
     let deadline = Instant::now() + JOB_WITHIN;
@@ -206,6 +253,7 @@ fn wait_for_job(
                 }
                 greeting = Some(hello);
             }
+            Event::Message(Message::TryPort(port)) => try_port(port)?,
             Event::Message(Message::Job(job)) => {
                 let begun = greeting.zip(listener);
                 return Ok(begun.map(|(hello, listener)| (hello, *job, listener)));
@@ -231,8 +279,12 @@ fn carry_out(
 ) -> Result<(), TransferError> {
     let mark = MemoryMark::now();
     let abort = Arc::new(Abort::default());
-    let board = Arc::new(Board::new(Digests::nowhere()));
     let control = channel.control();
+    let digests = match job.tells_digests && job.direction == Direction::Pull {
+        true => Digests::to_near(control.clone()),
+        false => Digests::nowhere(),
+    };
+    let board = Arc::new(Board::new(digests));
     let context = Context::new(
         Side::Far,
         job,

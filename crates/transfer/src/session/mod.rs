@@ -1,12 +1,15 @@
 //! One session, from the greeting to the account: the control channel and the thread that runs each end.
 //!
-//! `near` and `far` are the two ends, `sender` and `receiver` the two roles; either end may have either. What
+//! `near` and `far` are the two ends, `sender` and `receiver` the two roles; either end may have either, and
+//! `between` is a near end that has neither, because two far ends have them. `job` reads what is asked for. What
 //! comes is read, bounded and judged by `control`, `inbox`, `reachability` and `liveness`, and what leaves waits in
 //! `outgoing`.
 
+pub mod between;
 pub mod control;
 pub mod far;
 pub mod inbox;
+pub mod job;
 pub mod listing;
 pub mod liveness;
 pub mod memory;

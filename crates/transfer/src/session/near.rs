@@ -8,13 +8,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use howdah_wire::limits::{
-    MAX_MEMORY_NS, MAX_PATIENCE_NS, MAX_SAMPLE_NS, MAX_SOURCES, MAX_STREAMS, MAX_TEXT_BYTES,
-    MIN_SAMPLE_NS,
-};
-use howdah_wire::{
-    Direction, FarHello, Hello, Job, Memory, Message, Sample, Side, encode, printable_within,
-};
+use howdah_wire::limits::MAX_TEXT_BYTES;
+use howdah_wire::{Direction, FarHello, Hello, Job, Message, Sample, Side, printable_within};
 
 use crate::connect::detour::Detour;
 use crate::connect::setup::{SETUP_TIMEOUT, StreamSetup};
@@ -23,9 +18,10 @@ use crate::end::context::{Board, Context};
 use crate::end::digests::Digests;
 use crate::error::TransferError;
 use crate::session::control::{Channel, Control, Event, MAX_EVENTS};
+use crate::session::job::{self, Asked};
 use crate::session::liveness::NEAR_PATIENCE;
 use crate::session::memory::MemoryMark;
-use crate::session::report::{self, Account, Asked};
+use crate::session::report::{self, Account};
 use crate::session::steer::Wish;
 use crate::session::{receiver, sender};
 use crate::streams::sample::Trace;
@@ -37,33 +33,98 @@ use crate::tree::target::Targets;
 
 /// The near end of one transfer, speaking to [`crate::serve`] over two descriptors.
 pub struct Session {
-    events: SyncSender<Event>,
+    pub(super) events: SyncSender<Event>,
     identity: Arc<Identity>,
-    patience: Duration,
-    setup: Mutex<Setup>,
-    shared: Arc<Shared>,
+    pub(super) patience: Duration,
+    pub(super) setup: Mutex<Setup>,
+    pub(super) shared: Arc<Shared>,
 }
 
 /// What there is before the transfer runs.
-struct Setup {
-    channel: Option<Channel>,
+pub(super) struct Setup {
+    pub(super) channel: Option<Channel>,
     inbox: Option<Receiver<Event>>,
     hello: Option<FarHello>,
-    thread: Option<JoinHandle<()>>,
+    pub(super) thread: Option<JoinHandle<()>>,
+}
+
+/// A far end that has said hello and has no job yet.
+pub(super) struct Greeted {
+    pub(super) hello: FarHello,
+    pub(super) channel: Channel,
+    pub(super) inbox: Receiver<Event>,
 }
 
 /// What the thread of the transfer and its owner share.
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+pub(super) struct Shared {
+    pub(super) state: Mutex<State>,
     changed: Condvar,
-    abort: Arc<Abort>,
+    pub(super) abort: Arc<Abort>,
 }
 
 #[derive(Default)]
-struct State {
-    running: Option<(Job, Arc<Board>)>,
+pub(super) struct State {
+    pub(super) running: Option<(Job, Arc<Board>)>,
     ended: Option<(Instant, Result<Vec<u8>, TransferError>)>,
+}
+
+impl Setup {
+    /// Takes out what a job needs.
+    pub(super) fn greeted(&mut self) -> Result<Greeted, TransferError> {
+        let Self {
+            hello,
+            channel,
+            inbox,
+            ..
+        } = self;
+        match (hello.take(), channel.take(), inbox.take()) {
+            (Some(hello), Some(channel), Some(inbox)) => Ok(Greeted {
+                hello,
+                channel,
+                inbox,
+            }),
+            _ => Err(TransferError::Here(
+                "the session is not ready for a job".to_owned(),
+            )),
+        }
+    }
+
+    /// Waits for a message that `take` takes; `None` when none has come by the deadline.
+    pub(super) fn heard<T>(
+        &self,
+        deadline: Instant,
+        take: impl Fn(Message) -> Option<T>,
+    ) -> Result<Option<T>, TransferError> {
+        let Some(inbox) = &self.inbox else {
+            return Err(TransferError::Cancelled);
+        };
+        loop {
+            match inbox.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(Event::Message(Message::Failed(text))) => {
+                    return Err(TransferError::There(printable_within(
+                        text.as_bytes(),
+                        MAX_TEXT_BYTES,
+                    )));
+                }
+                Ok(Event::Message(message)) => {
+                    if let Some(taken) = take(message) {
+                        return Ok(Some(taken));
+                    }
+                }
+                Ok(Event::Stop(error) | Event::Failed(error) | Event::Closed(Some(error))) => {
+                    return Err(error);
+                }
+                Ok(Event::Closed(None)) | Err(RecvTimeoutError::Disconnected) => {
+                    return Err(TransferError::Here(
+                        "the far end has gone before it said anything".to_owned(),
+                    ));
+                }
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) => return Ok(None),
+            }
+        }
+    }
 }
 
 impl Session {
@@ -109,31 +170,10 @@ impl Session {
     pub fn hello(&self, timeout: Duration) -> Result<Option<Vec<u8>>, TransferError> {
         let mut setup = lock(&self.setup);
         if setup.hello.is_none() {
-            let Some(inbox) = &setup.inbox else {
-                return Err(TransferError::Cancelled);
-            };
-            let deadline = Instant::now() + timeout;
-            setup.hello = loop {
-                match inbox.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                    Ok(Event::Message(Message::FarHello(hello))) => break Some(*hello),
-                    Ok(Event::Message(Message::Failed(text))) => {
-                        return Err(TransferError::There(printable_within(
-                            text.as_bytes(),
-                            MAX_TEXT_BYTES,
-                        )));
-                    }
-                    Ok(Event::Stop(error) | Event::Failed(error) | Event::Closed(Some(error))) => {
-                        return Err(error);
-                    }
-                    Ok(Event::Closed(None)) | Err(RecvTimeoutError::Disconnected) => {
-                        return Err(TransferError::Here(
-                            "the far end has gone before it said anything".to_owned(),
-                        ));
-                    }
-                    Ok(_) => {}
-                    Err(RecvTimeoutError::Timeout) => return Ok(None),
-                }
-            };
+            setup.hello = setup.heard(Instant::now() + timeout, |message| match message {
+                Message::FarHello(hello) => Some(*hello),
+                _ => None,
+            })?;
         }
         setup.hello.as_ref().map(report::far_hello).transpose()
     }
@@ -149,18 +189,16 @@ impl Session {
             detour_port,
             digests,
             names,
-        } = report::read_job(job, plan)?;
-        check(&job)?;
+            ..
+        } = job::read(job, plan)?;
+        job::check(&job)?;
         let list = names.map(|names| names.open()).transpose()?;
         let mut setup = lock(&self.setup);
-        let hello = setup.hello.take();
-        let (Some(hello), Some(channel), Some(inbox)) =
-            (hello, setup.channel.take(), setup.inbox.take())
-        else {
-            return Err(TransferError::Here(
-                "the session is not ready for a job".to_owned(),
-            ));
-        };
+        let Greeted {
+            hello,
+            channel,
+            inbox,
+        } = setup.greeted()?;
         let digests = digests.map_or_else(Digests::nowhere, |path| Digests::to_file(&path));
         let board = Arc::new(Board::new(digests));
         lock(&self.shared.state).running = Some((job.clone(), Arc::clone(&board)));
@@ -280,66 +318,12 @@ impl Drop for Session {
 }
 
 impl Shared {
-    fn end(&self, outcome: Result<Vec<u8>, TransferError>) {
+    pub(super) fn end(&self, outcome: Result<Vec<u8>, TransferError>) {
         lock(&self.state)
             .ended
             .get_or_insert((Instant::now(), outcome));
         self.changed.notify_all();
     }
-}
-
-fn check(job: &Job) -> Result<(), TransferError> {
-    let streams = usize::from(job.plan.streams);
-    if streams == 0 || streams > MAX_STREAMS {
-        return Err(TransferError::Here(format!(
-            "{streams} streams: use 1 to {MAX_STREAMS}"
-        )));
-    }
-    let sources = job.sources.len();
-    // A job that no frame holds would never arrive.
-    if sources > MAX_SOURCES || encode(&Message::Job(Box::new(job.clone()))).is_err() {
-        return Err(TransferError::Here(format!(
-            "{sources} sources are too many for one copy; name up to {MAX_SOURCES}, or a folder \
-             they are in"
-        )));
-    }
-    if job.memory.is_none() && job.sources.is_empty() {
-        return Err(TransferError::Here("no source to copy".to_owned()));
-    }
-    if job.memory.is_some() && (job.dry_run || !job.sources.is_empty()) {
-        return Err(TransferError::Here(
-            "memory to memory moves no files".to_owned(),
-        ));
-    }
-    if let Some(Memory::Time(ns)) = job.memory
-        && !(1..=MAX_MEMORY_NS).contains(&ns)
-    {
-        return Err(TransferError::Here(format!(
-            "memory to memory for {} s: use more than 0 and at most {} s",
-            seconds(ns),
-            seconds(MAX_MEMORY_NS)
-        )));
-    }
-    if !(MIN_SAMPLE_NS..=MAX_SAMPLE_NS).contains(&job.sample_every_ns) {
-        return Err(TransferError::Here(format!(
-            "a sample every {} s: use {} to {} s",
-            seconds(job.sample_every_ns),
-            seconds(MIN_SAMPLE_NS),
-            seconds(MAX_SAMPLE_NS)
-        )));
-    }
-    if job.patience_ns > MAX_PATIENCE_NS {
-        return Err(TransferError::Here(format!(
-            "patience for {} s: use 0 to {} s",
-            seconds(job.patience_ns),
-            seconds(MAX_PATIENCE_NS)
-        )));
-    }
-    Ok(())
-}
-
-fn seconds(ns: u64) -> f64 {
-    Duration::from_nanos(ns).as_secs_f64()
 }
 
 /// The thread of one transfer.

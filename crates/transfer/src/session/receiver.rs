@@ -367,6 +367,7 @@ impl Run<'_> {
         let progress = Progress {
             bytes: board.bytes.load(Ordering::Relaxed),
             files: board.files.load(Ordering::Relaxed),
+            resumed: board.resumed_bytes.load(Ordering::Relaxed),
             streams,
             taken: self.context.connections.all_taken(),
             current,

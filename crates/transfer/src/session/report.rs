@@ -1,19 +1,16 @@
 //! What a session tells the outside, as JSON. Paths are base64 because a name need not be UTF-8.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
-use std::fs::File;
-use std::os::unix::ffi::OsStrExt;
+use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use howdah_filter::Filters;
 use howdah_wire::limits::MAX_CONTROL_BYTES;
 use howdah_wire::{
-    Direction, FarHello, Job, LimitedBy, Memory, Sample, StreamPlan, StreamSummary, Totals,
-    printable, printable_within,
+    Direction, FarHello, Job, LimitedBy, Memory, Sample, StreamSummary, Totals, Way, printable,
+    printable_within,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -24,11 +21,10 @@ use crate::error::TransferError;
 use crate::session::listing::{Beyond, Listing};
 use crate::session::steer::Change;
 use crate::streams::sample::Trace;
-use crate::tree::names::NamesFile;
 
 /// Bytes that are base64 in JSON.
 #[derive(Debug, Clone)]
-struct Base64(Vec<u8>);
+pub struct Base64(pub Vec<u8>);
 
 impl Serialize for Base64 {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -46,147 +42,6 @@ impl<'de> Deserialize<'de> for Base64 {
     }
 }
 
-#[derive(Deserialize)]
-struct JobJson {
-    direction: Direction,
-    sources: Vec<Base64>,
-    destination: Base64,
-    destination_is_folder: bool,
-    #[serde(default)]
-    filters: Vec<Base64>,
-    names: Option<Base64>,
-    #[serde(default)]
-    names_nul_separated: bool,
-    memory_bytes: Option<u64>,
-    memory_s: Option<f64>,
-    dry_run: bool,
-    encrypt: bool,
-    #[serde(default = "yes")]
-    sync: bool,
-    data_address: Option<String>,
-    detour_port: Option<u16>,
-    digests: Option<Base64>,
-    sample_every_s: f64,
-    #[serde(default = "usual_patience_s")]
-    patience_s: f64,
-}
-
-fn yes() -> bool {
-    true
-}
-
-/// What is waited for a path that is out unless the user says otherwise: five minutes.
-fn usual_patience_s() -> f64 {
-    300.0
-}
-
-/// A job as Python asks for it.
-pub struct Asked {
-    /// What both ends carry out.
-    pub job: Job,
-    /// The address that data streams shall go to.
-    pub data_address: Option<String>,
-    /// The port of this host's loopback from which a detour leads to the far end's.
-    pub detour_port: Option<u16>,
-    /// The file that the digests shall go to.
-    pub digests: Option<Vec<u8>>,
-    /// The list of what is moved.
-    pub names: Option<NamesPath>,
-}
-
-/// Where a list of names is.
-pub struct NamesPath {
-    path: Vec<u8>,
-    nul_separated: bool,
-}
-
-impl NamesPath {
-    /// Opens it.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn open(&self) -> Result<NamesFile, TransferError> {
-        let file = File::open(OsStr::from_bytes(&self.path));
-        let file = file.map_err(|error| TransferError::path("read", &self.path, error))?;
-        Ok(NamesFile::new(file, self.nul_separated))
-    }
-}
-
-#[derive(Deserialize)]
-struct PlanJson {
-    congestion_control: Option<String>,
-    streams: u16,
-    buffer_bytes: Option<u64>,
-    pacing_bps: Option<u64>,
-    block_bytes: u64,
-}
-
-/// Reads a Job and a Plan.
-///
-/// # Errors
-/// When one of them is not what it should be.
-pub fn read_job(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
-    let wrong =
-        |what: &str, error: serde_json::Error| TransferError::Here(format!("{what}: {error}"));
-    let job: JobJson = serde_json::from_slice(job).map_err(|error| wrong("job", error))?;
-    let plan: PlanJson = serde_json::from_slice(plan).map_err(|error| wrong("plan", error))?;
-    let plan = StreamPlan {
-        congestion_control: plan.congestion_control,
-        streams: plan.streams,
-        buffer_bytes: plan.buffer_bytes,
-        pacing_bps: plan.pacing_bps,
-        block_bytes: plan.block_bytes,
-    };
-    let memory = match (job.memory_bytes, job.memory_s) {
-        (Some(_), Some(_)) => {
-            return Err(TransferError::Here(
-                "memory to memory takes a size or a time, not both".to_owned(),
-            ));
-        }
-        (Some(bytes), None) => Some(Memory::Bytes(bytes)),
-        (None, Some(seconds)) => Some(Memory::Time(nanoseconds(seconds)?)),
-        (None, None) => None,
-    };
-    let wire = Job {
-        direction: job.direction,
-        sources: job.sources.into_iter().map(|path| path.0).collect(),
-        destination: job.destination.0,
-        destination_is_folder: job.destination_is_folder,
-        filters: filters(job.filters)?,
-        named: job.names.is_some(),
-        memory,
-        dry_run: job.dry_run,
-        encrypt: job.encrypt,
-        sync: job.sync,
-        fresh: false,
-        sample_every_ns: nanoseconds(job.sample_every_s)?,
-        patience_ns: nanoseconds(job.patience_s)?,
-        plan,
-    };
-    Ok(Asked {
-        job: wire,
-        data_address: job.data_address,
-        detour_port: job.detour_port,
-        digests: job.digests.map(|path| path.0),
-        names: job.names.map(|path| NamesPath {
-            path: path.0,
-            nul_separated: job.names_nul_separated,
-        }),
-    })
-}
-
-fn filters(rules: Vec<Base64>) -> Result<Filters, TransferError> {
-    let rules: Vec<_> = rules.into_iter().map(|rule| rule.0).collect();
-    Filters::try_from(rules).map_err(|error| TransferError::Here(error.to_string()))
-}
-
-fn nanoseconds(seconds: f64) -> Result<u64, TransferError> {
-    Duration::try_from_secs_f64(seconds)
-        .ok()
-        .and_then(|time| u64::try_from(time.as_nanos()).ok())
-        .ok_or_else(|| TransferError::Here(format!("{seconds} s is no time")))
-}
-
 /// A job as FarJob, JSON, for those who decide whether the far end carries it out.
 pub fn far_job(job: &Job) -> Vec<u8> {
     #[derive(Serialize)]
@@ -198,6 +53,7 @@ pub fn far_job(job: &Job) -> Vec<u8> {
         memory_bytes: Option<u64>,
         dry_run: bool,
         encrypt: bool,
+        other: Option<IpAddr>,
     }
     let made = serde_json::to_vec(&Json {
         direction: job.direction,
@@ -210,6 +66,10 @@ pub fn far_job(job: &Job) -> Vec<u8> {
         },
         dry_run: job.dry_run,
         encrypt: job.encrypt,
+        other: job.peer.as_ref().and_then(|peer| match &peer.way {
+            Way::Connect { to, .. } => to.addresses.first().copied(),
+            Way::Accept { from } => Some(*from),
+        }),
     });
     made.expect("a job is JSON")
 }
@@ -548,6 +408,7 @@ fn sample(sample: &Sample) -> SampleJson {
     }
 }
 
-fn to_json(value: &impl Serialize) -> Vec<u8> {
+/// A value as JSON.
+pub fn to_json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }

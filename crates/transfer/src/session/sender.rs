@@ -236,6 +236,7 @@ impl Run<'_> {
         sum.add(&self.sending.queue.passed());
         if self.context.job.direction == Direction::Pull {
             let peak_memory_bytes = mark.peak_growth_bytes();
+            self.context.board.digests.finish();
             let account = Finished {
                 totals: sum,
                 digests: self.context.board.digests.sum(),

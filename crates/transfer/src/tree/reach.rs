@@ -38,6 +38,14 @@ impl Reach {
             .then(|| TransferError::Here(words.to_owned()))
     }
 
+    /// Why this end connects to no other far end; `None` where it may.
+    pub(crate) fn forbids_connecting(&self) -> Option<TransferError> {
+        let words = "this login is for copies alone and connects to no other host";
+        self.folder
+            .is_some()
+            .then(|| TransferError::Here(words.to_owned()))
+    }
+
     /// The home folder to which `~` leads, given the far user's.
     pub(crate) fn home<'a>(&self, own: Option<&'a [u8]>) -> Option<&'a [u8]> {
         match self.folder {

@@ -273,6 +273,8 @@ mod tests {
                 pacing_bps: None,
                 block_bytes: 1,
             },
+            peer: None,
+            tells_digests: false,
         }
     }
 

@@ -1,0 +1,128 @@
+"""A file copied from one far host to another, started on a third behind 1 Mb/s: ``make bench-between``.
+
+Beside it, in turns, the same copy started on the host that sends. docs/remote-to-remote.md says how it works.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bench.peers import work
+from bench.report import Row, Target, publish
+from howdah import lab
+from howdah.lab import Lab, lan
+from howdah.values.record import Record
+
+RATE_BPS, RTT_NS = 10_000_000_000, 100_000_000
+THIRD_BPS = 1_000_000
+FILE_BYTES = 4 << 30
+ROUNDS = 5
+SHARE = 0.95
+"""Of a direct copy, that which is started elsewhere has to reach (the issue's words)."""
+_PROGRAM = Path(sys.executable).parent / "howdah"
+_NAMES = {"third": "near", "direct": "dtn1"}
+"""The host on which each copy is started."""
+
+
+def behind_a_slow_line(star: Lab, host: str) -> None:
+    """Gives a host a line of THIRD_BPS each way. What comes in is sent through a device of its own."""
+    shape = ["root", "tbf", "rate", f"{THIRD_BPS}bit", "burst", "3000", "limit", "60000"]
+    redirect = "action mirred egress redirect dev line0"
+    commands = [
+        ["ip", "link", "add", "line0", "type", "ifb"],
+        ["ip", "link", "set", "line0", "up"],
+        ["tc", "qdisc", "add", "dev", "line0", *shape],
+        ["tc", "qdisc", "replace", "dev", lan.DEVICE, *shape],
+        ["tc", "qdisc", "add", "dev", lan.DEVICE, "ingress"],
+        [*f"tc filter add dev {lan.DEVICE} parent ffff: matchall".split(), *redirect.split()],
+    ]
+    for command in commands:
+        star.run(host, command, check=True)
+
+
+def copied(star: Lab, start: str, source: Path, scratch: Path) -> dict[str, Any]:
+    """One copy, on the clock from the start of the command to its end."""
+    there = source.parent / f"there-{time.monotonic_ns()}"
+    of = f"dtn1:{source}" if start == "third" else str(source)
+    env = {**os.environ, "XDG_DATA_HOME": str(scratch / "data")}
+    argv = [_PROGRAM, "cp", "--json", of, f"dtn2:{there}"]
+    began_s = time.monotonic()
+    done = star.run(_NAMES[start], argv, env=env, capture_output=True, timeout=600)
+    wall_s = time.monotonic() - began_s
+    if done.returncode:
+        raise SystemExit(f"{start}: {done.stderr.decode(errors='replace')}")
+    same = subprocess.run(["cmp", "--silent", source, there], check=False).returncode == 0
+    there.unlink()
+    record = msgspec.json.decode(done.stdout, type=Record)
+    if not same or record.outcome is None:
+        raise SystemExit(f"{start}: what has arrived is not what was sent")
+    return {
+        "start": start,
+        "wall_s": wall_s,
+        "bytes": record.outcome.bytes,
+        "goodput_bps": record.outcome.bytes * 8 / wall_s,
+        "moving_bps": record.outcome.moving_bps,
+        "setup_s": record.outcome.setup_s,
+        "connect_s": record.connect_s,
+        "streams": len(record.outcome.streams),
+        "rtt_s": record.rtt_s,
+    }
+
+
+def measure(size_bytes: int, rounds: int) -> list[dict[str, Any]]:
+    """The copies of each round; those before the first only make logins, which are kept."""
+    link = lab.symmetric(RATE_BPS, RTT_NS)
+    hosts = lab.dumbbell(["near", "dtn1"], ["dtn2"])
+    runs = []
+    with work.scratch(2 * size_bytes + (1 << 28), 1 << 28) as scratch:
+        file = work.one_file(scratch / work.LARGE / "file", size_bytes).source
+        small = work.one_file(scratch / work.LARGE / "small", 1 << 20).source
+        with lab.started(link, hosts, sshd=True) as star:
+            behind_a_slow_line(star, "near")
+            for start in _NAMES:
+                copied(star, start, small, scratch)
+            for number in range(rounds):
+                for start in sorted(_NAMES, reverse=number % 2 == 1):
+                    # The next far end is on its way to being ready, and disturbs the copy after it.
+                    time.sleep(3.0)
+                    runs.append({"round": number, **copied(star, start, file, scratch)})
+                    print(f"{runs[-1]['start']:6} {runs[-1]['goodput_bps'] / 1e9:6.2f} Gb/s", flush=True)
+    return runs
+
+
+def rows_of(runs: list[dict[str, Any]]) -> list[Row]:
+    """The table of the runs."""
+
+    def middle(start: str, key: str) -> float:
+        return statistics.median(run[key] for run in runs if run["start"] == start)
+
+    rows = []
+    for start, what in (("direct", "started on the sending host"), ("third", "started on a third, 1 Mb/s")):
+        rows.append(Row(f"{what}: over the whole command", middle(start, "goodput_bps") / 1e9, "Gb/s"))
+        rows.append(Row(f"{what}: while data moved", middle(start, "moving_bps") / 1e9, "Gb/s"))
+        rows.append(Row(f"{what}: before data moved", middle(start, "setup_s"), "s"))
+    share = middle("third", "goodput_bps") / middle("direct", "goodput_bps")
+    rows.append(Row("the second of the first, over the whole command", share, "", Target.at_least(SHARE)))
+    return rows
+
+
+def main() -> int:
+    """Runs the bench; returns its exit code."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bytes", type=int, default=FILE_BYTES, help="of the file; another keeps no record")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    given = parser.parse_args()
+    runs = measure(given.bytes, given.rounds)
+    whole = (given.bytes, given.rounds) == (FILE_BYTES, ROUNDS)
+    return 0 if publish("between", rows_of(runs), runs, keep=whole) or not whole else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

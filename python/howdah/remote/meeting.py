@@ -1,0 +1,148 @@
+"""How the far ends of a copy between two other hosts reach one another: which connects, and where to.
+
+Each tries the data port of the other, both at once, while no job has been given. The one that sends connects
+if it can, else the one that receives (after RFC 8305). What a far end says of its own address counts only as
+far as ssh bears it out: ssh has connected from here to an address, and a far end that lies could name any
+other.
+"""
+
+import ipaddress
+import socket
+import time
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from howdah import HowdahError, interrupt
+from howdah.remote.far import TICK_S, ConnectionLost
+from howdah.remote.messages import Between, FarHello, PortTried
+from howdah.remote.standby import FarSession
+
+_ALONE_S = 1.5
+"""The time that the sending end has to itself; a firewall that drops keeps it waiting for some seconds."""
+ADDRESSES_MAX = 8
+"""The most addresses of one host that are tried (crates/wire/src/limits.rs)."""
+
+Connects = Literal["sender", "receiver"]
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class Apart(HowdahError):
+    """Two far ends that cannot reach one another."""
+
+
+class FarEnd(NamedTuple):
+    """A far end that has said hello."""
+
+    session: FarSession
+    hello: FarHello
+
+    @property
+    def name(self) -> str:
+        """The host as its user calls it."""
+        return self.session.far.login.host.rpartition("@")[2]
+
+    @property
+    def addresses(self) -> list[str]:
+        """The addresses by which another host may reach it."""
+        found = addresses(self.session.far.login.data_address, self.hello.addresses)
+        return [str(each) for each in found]
+
+
+_Way = tuple[FarEnd, FarEnd, Connects]
+_UNKNOWN = "0.0.0.0"  # noqa: S104, no address to listen at
+"""The address of a far end that connects, where it is not known."""
+
+
+def meet(sender: FarEnd, receiver: FarEnd) -> tuple[Between, float]:
+    """Which of the two connects to the other, and the round trip between them in seconds.
+
+    Raises Apart with both reasons where neither can, and HowdahError where a far end fails.
+    """
+    ways: tuple[_Way, _Way] = ((sender, receiver, "sender"), (receiver, sender, "receiver"))
+    for one, other, _ in ways:
+        if other.addresses:
+            one.session.session.try_port(other.addresses, other.hello.port)
+    tried: dict[Connects, PortTried] = {}
+    began_s = time.monotonic()
+    while (chosen := choose(tried, time.monotonic() - began_s)) is None:
+        if len(tried) == len(ways):
+            whys = (f"{one.name} to {other.name}: {tried[way].why_not}" for one, other, way in ways)
+            both = f"{sender.name} and {receiver.name}"
+            raise Apart(f"{both} cannot reach the data port of one another ({'; '.join(whys)})")
+        for one, other, way in ways:
+            if way not in tried and (answer := _tried(one, other)) is not None:
+                tried[way] = answer
+    way, rtt_s = chosen
+    to, by = (receiver, sender) if way == "sender" else (sender, receiver)
+    between = Between(
+        sender=sender.name,
+        receiver=receiver.name,
+        connects=way,
+        to=to.addresses,
+        from_=next(iter(by.addresses), _UNKNOWN),
+    )
+    return between, rtt_s
+
+
+def choose(tried: Mapping[Connects, PortTried], after_s: float) -> tuple[Connects, float] | None:
+    """Which end connects, and the round trip, by what is known ``after_s``; None: neither, or not yet."""
+    sender, receiver = tried.get("sender"), tried.get("receiver")
+    if sender is not None and sender.rtt_s is not None:
+        return "sender", sender.rtt_s
+    if receiver is not None and receiver.rtt_s is not None and (sender is not None or after_s > _ALONE_S):
+        return "receiver", receiver.rtt_s
+    return None
+
+
+def addresses(connected_to: str | None, told: list[str]) -> list[Address]:
+    """The addresses by which another host may reach a far end, best first.
+
+    ``connected_to`` is the name or address that ssh connects to, None where it goes through another host, and
+    ``told`` what the far end says. Of a name all addresses count that it has here, and the one that ssh took
+    is the first; what is only told counts where there is no other.
+    """
+    own = _usable(told)
+    named = _usable(_resolved(connected_to)) if connected_to is not None else []
+    found = [each for each in own if each in named] + [each for each in named if each not in own]
+    return (found or own)[:ADDRESSES_MAX]
+
+
+def _usable(texts: list[str]) -> list[Address]:
+    """Those that mean the same on another host."""
+    found: list[Address] = []
+    for text in texts:
+        try:
+            address = ipaddress.ip_address(text)
+        except ValueError:
+            continue
+        if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+            address = address.ipv4_mapped
+        if not (address.is_loopback or address.is_link_local or address.is_unspecified or address in found):
+            found.append(address)
+    return found
+
+
+def _resolved(name: str) -> list[str]:
+    try:
+        return [str(each[4][0]) for each in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)]
+    except OSError:
+        # ssh may have a name of its own for it.
+        return []
+
+
+def _tried(one: FarEnd, other: FarEnd) -> PortTried | None:
+    """What came of the port of ``other``; None: nothing yet."""
+    if not other.addresses:
+        return PortTried(why_not="it has no address but loopback's")
+    session, far = one.session.session, one.session.far
+    interrupt.check()
+    far.drain()
+    try:
+        answer = session.port_tried(TICK_S / 10)
+    except HowdahError as error:
+        raise HowdahError(f"{one.name}: {error}") from None
+    if answer is None and far.exit_status(0.0) is not None:
+        raise ConnectionLost(f"{one.name} has gone before it tried the data port")
+    return None if answer is None else msgspec.json.decode(answer, type=PortTried)

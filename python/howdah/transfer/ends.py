@@ -1,0 +1,147 @@
+"""The far ends of one session of a copy: one, or the two that its data goes between."""
+
+import shlex
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from howdah import HowdahError, _native, interrupt
+from howdah.remote import standby
+from howdah.remote.far import CANCEL_S, hello
+from howdah.remote.messages import Between, FarHello, Job
+from howdah.remote.standby import FarSession, take
+from howdah.text import printable
+from howdah.transfer.display import Display
+from howdah.transfer.request import Request
+from howdah.values.plan import Plan
+
+if TYPE_CHECKING:
+    from howdah.remote.ssh import Login
+
+_ON_THE_WAY = "on-the-way"
+
+
+class Greeted(NamedTuple):
+    """The far ends, as they have said hello."""
+
+    far: FarHello
+    """The far end; of two the one that receives, at the round trip between them, and without an address, for
+    this host sends it no data."""
+    origin: FarHello | None = None
+    """The far end that sends, of two."""
+
+
+class FarEnds:
+    """The far ends of a session, from their start to their end."""
+
+    def __init__(self, request: Request, *, asks: bool) -> None:
+        """Those of one session; none is started yet. ``asks``: ssh may ask the user."""
+        route = request.route
+        self._request, self._asks = request, asks
+        self._hosts = [route.host] if route.origin is None else [route.origin, route.host]
+        self._started: list[FarSession] = []
+        self._between: Between | None = None
+
+    def begin(self) -> None:
+        """Takes the far ends that wait, or starts them. Raises HowdahError when ssh cannot be started.
+
+        Where somebody sits at the terminal, whom both may ask for a password, the second one waits until the
+        first has said hello.
+        """
+        self._take()
+        if not (self._asks and sys.stdin.isatty()):
+            self._take_all()
+
+    @property
+    def session(self) -> _native.Session:
+        """What the copy is seen and steered by."""
+        return self._started[0].session
+
+    @property
+    def only(self) -> FarSession:
+        """The far end where there is one; of two the one that sends."""
+        return self._started[0]
+
+    @property
+    def logins(self) -> "list[Login]":
+        """The logins of those that have been started."""
+        return [each.far.login for each in self._started]
+
+    @property
+    def data_address(self) -> str | None:
+        """The name or address that data of this host goes to; None: it sends none, or not straight."""
+        return None if len(self._hosts) > 1 else self.only.far.login.data_address
+
+    def greet(self, display: Display) -> Greeted:
+        """Waits for the hello of each, and has two find one another.
+
+        Raises HowdahError with the cause when no hello will come, or where they cannot reach one another.
+        """
+        request = self._request
+        first = hello(self.only, display.far_says, request.agree)
+        if len(self._hosts) == 1:
+            return Greeted(first)
+        # Of the other copies none loads it.
+        from howdah.remote import meeting  # noqa: PLC0415
+
+        self._take_all()
+        second = hello(self._started[1], display.far_says, request.agree)
+        ends = [meeting.FarEnd(*each) for each in zip(self._started, (first, second), strict=True)]
+        try:
+            self._between, rtt_s = meeting.meet(*ends)
+        except meeting.Apart as error:
+            raise HowdahError(f"{error}; {self._instead()}") from None
+        return Greeted(msgspec.structs.replace(second, rtt_s=rtt_s, addresses=[]), first)
+
+    def start(self, job: Job, plan: Plan) -> None:
+        """Gives the far ends their job."""
+        job = msgspec.structs.replace(job, between=self._between)
+        words = msgspec.json.encode(job), msgspec.json.encode(plan)
+        if self._between is None:
+            self.session.start(*words)
+        else:
+            self.session.start_between(self._started[1].session, *words)
+
+    def new_stderr(self, *, to_end: bool = False) -> str:
+        """The new lines of what they have written to standard error."""
+        return "".join(each.far.new_stderr(to_end=to_end) for each in self._started)
+
+    def release(self) -> None:
+        """Leaves far ends that end by themselves, and has others wait for the next copy."""
+        for each in self._started:
+            standby.release(each)
+            if self._request.keeps_far_end:
+                standby.leave(each.far.login, self._request.far_howdah, each.ports)
+
+    def end(self, *, keep_login: bool) -> None:
+        """Ends what has not ended well."""
+        for each in self._started:
+            each.session.cancel()
+        for each in self._started:
+            each.session.wait(CANCEL_S)
+            each.far.end(keep_login=keep_login)
+            each.far.close()
+
+    def _take_all(self) -> None:
+        while len(self._started) < len(self._hosts):
+            self._take()
+
+    def _take(self) -> None:
+        request, host = self._request, self._hosts[len(self._started)]
+        with interrupt.Held():
+            self._started.append(
+                take(host, request.far_howdah, request.patience_s, asks=self._asks, ports=request.ports)
+            )
+            if len(self._hosts) > 1:
+                self._started[-1].far.mark = host.rpartition("@")[2]
+
+    def _instead(self) -> str:
+        """What to do where the two hosts cannot reach one another."""
+        route = self._request.route
+        sources = shlex.join(f"{route.origin}:{printable(source)}" for source in route.sources)
+        target = shlex.quote(f"{route.host}:{printable(route.destination)}")
+        return (
+            f"open a range of ports on one of them and give it with --ports, or copy through this host: "
+            f"howdah cp {sources} {_ON_THE_WAY}/ && howdah cp {_ON_THE_WAY}/* {target}"
+        )
