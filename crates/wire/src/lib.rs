@@ -11,6 +11,7 @@ mod message;
 mod path;
 mod piece;
 mod printable;
+mod removal;
 mod span;
 mod steer;
 mod verdict;
@@ -27,6 +28,7 @@ pub use piece::{
     StreamHello, StreamTally, TAKEN_BYTES, Totals,
 };
 pub use printable::{printable, printable_within};
+pub use removal::{Content, Delete, Extraneous, Held, NameHash, Removal};
 pub use span::{Checked, Found, Span};
 pub use steer::{Steered, Steering};
 pub use verdict::{Arrivals, Verdict};

@@ -32,6 +32,10 @@ pub const MAX_SPANS: usize = 8192;
 pub const MAX_NAMES: usize = 512;
 /// Most messages of names that the sender has not taken.
 pub const MAX_NAMES_OPEN: usize = 8;
+/// Most names in one [`crate::Content`].
+pub const MAX_CONTENT_NAMES: usize = 2048;
+/// Most things in one [`crate::Message::Extraneous`].
+pub const MAX_EXTRANEOUS: usize = 512;
 /// Most sources in one job.
 pub const MAX_SOURCES: usize = 4096;
 /// Most files being put together from pieces at one time.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::TreePath;
 use crate::piece::Totals;
+use crate::removal::{Content, Delete, Extraneous, Removal};
 use crate::span::{Checked, Found};
 use crate::steer::{Steered, Steering};
 
@@ -58,6 +59,15 @@ pub enum Message {
     Names(Names),
     /// sender (far) → receiver: one [`Message::Names`] is dealt with, so there is room for another.
     NamesTaken,
+    /// sender → receiver, of a job that removes: what is in a folder of a source.
+    Content(Content),
+    /// sender → receiver, of such a job: it has sent all that it will.
+    AllSent {
+        /// Whether it could read all of its sources.
+        whole: bool,
+    },
+    /// receiver (far) → sender, of a dry run of such a job: what it would remove.
+    Extraneous(Vec<Extraneous>),
 }
 
 /// What the near end says first.
@@ -113,6 +123,8 @@ pub struct Job {
     pub filters: Filters,
     /// Whether only names of a list of the near end are moved, see [`Message::Names`].
     pub named: bool,
+    /// What is removed at the receiver that is not at the sender; nothing without.
+    pub delete: Option<Delete>,
     /// What to move from memory to memory instead of files.
     pub memory: Option<Memory>,
     /// Only say what would be done.
@@ -230,6 +242,10 @@ pub struct Progress {
     pub taken: Vec<u64>,
     /// A file being moved now.
     pub current: Option<TreePath>,
+    /// Names at the target that were looked at for whether they are to be removed.
+    pub looked_at: u64,
+    /// Of those, how many were removed.
+    pub removed: u64,
 }
 
 /// What limits a stream at the moment.
@@ -285,6 +301,8 @@ pub struct Finished {
     pub totals: Totals,
     /// The sum of the digests of all its files, which is zero without any. Both ends must have the same.
     pub digests: DigestSum,
+    /// Receiver, of a job that removes: what came of that.
+    pub removal: Option<Removal>,
     /// Growth of the resident memory at its peak, in bytes; absent where it cannot be read.
     pub peak_memory_bytes: Option<u64>,
     /// Its sockets, by index of the stream.

@@ -12,8 +12,8 @@ use base64::engine::general_purpose::STANDARD;
 use howdah_filter::Filters;
 use howdah_wire::limits::MAX_CONTROL_BYTES;
 use howdah_wire::{
-    Direction, FarHello, Job, LimitedBy, Memory, Sample, StreamPlan, StreamSummary, Totals,
-    printable, printable_within,
+    Delete, Direction, FarHello, Held, Job, LimitedBy, Memory, Removal, Sample, StreamPlan,
+    StreamSummary, Totals, printable, printable_within,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -21,7 +21,7 @@ use crate::end::abort::lock;
 use crate::end::context::Board;
 use crate::end::naming::Naming;
 use crate::error::TransferError;
-use crate::session::listing::{Beyond, Listing};
+use crate::session::listing::{Action, Beyond, Listing};
 use crate::session::steer::Change;
 use crate::streams::sample::Trace;
 use crate::tree::names::NamesFile;
@@ -57,6 +57,11 @@ struct JobJson {
     names: Option<Base64>,
     #[serde(default)]
     names_nul_separated: bool,
+    #[serde(default)]
+    delete: bool,
+    #[serde(default)]
+    delete_excluded: bool,
+    max_delete: Option<u64>,
     memory_bytes: Option<u64>,
     memory_s: Option<f64>,
     dry_run: bool,
@@ -154,6 +159,10 @@ pub fn read_job(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
         destination_is_folder: job.destination_is_folder,
         filters: filters(job.filters)?,
         named: job.names.is_some(),
+        delete: job.delete.then_some(Delete {
+            excluded: job.delete_excluded,
+            most: job.max_delete,
+        }),
         memory,
         dry_run: job.dry_run,
         encrypt: job.encrypt,
@@ -196,6 +205,7 @@ pub fn far_job(job: &Job) -> Vec<u8> {
         destination: Base64,
         from_memory: bool,
         memory_bytes: Option<u64>,
+        delete: bool,
         dry_run: bool,
         encrypt: bool,
     }
@@ -208,6 +218,7 @@ pub fn far_job(job: &Job) -> Vec<u8> {
             Some(Memory::Bytes(bytes)) => Some(bytes),
             _ => None,
         },
+        delete: job.delete.is_some(),
         dry_run: job.dry_run,
         encrypt: job.encrypt,
     });
@@ -217,6 +228,7 @@ pub fn far_job(job: &Job) -> Vec<u8> {
 /// What a far end has moved as FarAccount, JSON.
 pub fn far_account(
     moved: Totals,
+    removed: u64,
     digest_sum: Option<String>,
     failure: Option<&TransferError>,
 ) -> Vec<u8> {
@@ -224,6 +236,7 @@ pub fn far_account(
     struct Json {
         bytes: u64,
         files: u64,
+        removed: u64,
         digest_sum: Option<String>,
         error: Option<String>,
         cancelled: bool,
@@ -231,6 +244,7 @@ pub fn far_account(
     let made = serde_json::to_vec(&Json {
         bytes: moved.bytes,
         files: moved.files,
+        removed,
         digest_sum,
         error: failure.map(ToString::to_string),
         cancelled: failure == Some(&TransferError::Cancelled),
@@ -302,6 +316,7 @@ pub fn progress(
         files_skipped: u64,
         bytes_skipped: u64,
         bytes_resumed: u64,
+        removed: u64,
         streams: u16,
         connections_replaced: u64,
         unanswered_s: Option<f64>,
@@ -342,6 +357,7 @@ pub fn progress(
         files_skipped: notes.skipped.files,
         bytes_skipped: notes.skipped.bytes,
         bytes_resumed,
+        removed: board.removed.load(Ordering::Relaxed),
         streams: notes.streams,
         connections_replaced: notes.replaced,
         unanswered_s: notes.ridden.out_for.map(|time| time.as_secs_f64()),
@@ -386,6 +402,8 @@ pub struct Account {
     pub far_peak_memory_bytes: Option<u64>,
     /// Dry run: what it would do.
     pub listed: Listing,
+    /// What became of what the sender has not, of a job that removes it.
+    pub removal: Option<Removal>,
 }
 
 #[derive(Serialize)]
@@ -423,6 +441,14 @@ struct ActionJson {
 }
 
 #[derive(Serialize)]
+struct RemovalJson {
+    extraneous: u64,
+    removed: u64,
+    failed: u64,
+    held: Option<Held>,
+}
+
+#[derive(Serialize)]
 struct OutcomeJson<'a> {
     direction: Direction,
     bytes: u64,
@@ -432,6 +458,7 @@ struct OutcomeJson<'a> {
     files_skipped: u64,
     bytes_skipped: u64,
     bytes_resumed: u64,
+    removal: Option<RemovalJson>,
     elapsed_s: f64,
     setup_s: Option<f64>,
     moving_s: Option<f64>,
@@ -469,10 +496,21 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         .enumerate()
         .map(|(index, sent)| stream(sent, account.receiver_streams.get(index)))
         .collect();
-    let listed = account.listed.kept().iter().map(|file| ActionJson {
-        path: Base64(naming.name(file.source, &file.path)),
-        size: file.size,
-        action: if file.needed { "copy" } else { "skip" },
+    let listed = account.listed.kept().iter().map(|file| {
+        let mut path = naming.name(file.source, &file.path);
+        let action = match file.action {
+            Action::Copy => "copy",
+            Action::Skip => "skip",
+            Action::Remove { folder } => {
+                path.extend(folder.then_some(b'/'));
+                "remove"
+            }
+        };
+        ActionJson {
+            path: Base64(path),
+            size: file.size,
+            action,
+        }
     });
     let in_use = account.sender_streams.first();
     to_json(&OutcomeJson {
@@ -484,6 +522,12 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         files_skipped: notes.skipped.files,
         bytes_skipped: notes.skipped.bytes,
         bytes_resumed: board.resumed_bytes.load(Ordering::Relaxed),
+        removal: account.removal.map(|came_to| RemovalJson {
+            extraneous: came_to.extraneous,
+            removed: came_to.removed,
+            failed: came_to.failed,
+            held: came_to.held,
+        }),
         elapsed_s: since_start(account.ended),
         setup_s: first.map(|&first| since_start(first)),
         moving_s: first.map(|&first| account.verified.duration_since(first).as_secs_f64()),

@@ -69,7 +69,11 @@ impl Placement {
     ///
     /// # Errors
     /// When the peer names a source that the job has not.
-    fn relative(&self, source: u16, path: &TreePath) -> Result<(&Target, Vec<u8>), TransferError> {
+    pub(super) fn relative(
+        &self,
+        source: u16,
+        path: &TreePath,
+    ) -> Result<(&Target, Vec<u8>), TransferError> {
         let target = self.targets.get(usize::from(source)).ok_or_else(|| {
             TransferError::Here("the other end broke the protocol: no such source".to_owned())
         })?;
@@ -114,6 +118,27 @@ impl Placement {
     pub fn note_named(&self, destination: &Destination) -> Result<(), TransferError> {
         self.unflushed
             .note(&destination.folder, &destination.display)
+    }
+
+    /// Notes that names in a folder have changed, so that [`Self::finish`] puts them on stable storage.
+    ///
+    /// # Errors
+    /// When it cannot be asked what it is.
+    pub fn note_changed(&self, folder: &Arc<OwnedFd>, display: &[u8]) -> Result<(), TransferError> {
+        self.unflushed.note(folder, display)
+    }
+
+    /// Puts all names that were noted on stable storage, until `stop` says so.
+    ///
+    /// # Errors
+    /// When the storage fails; [`TransferError::Cancelled`] when it was stopped.
+    pub fn flush_names(&self, stop: impl Fn() -> bool) -> Result<(), TransferError> {
+        self.unflushed.flush(stop)
+    }
+
+    /// The folder in which a source lands; `None` where there is none, also because a dry run has not made it.
+    pub fn folder_of(&self, source: u16) -> Option<&Arc<OwnedFd>> {
+        self.targets.get(usize::from(source))?.folder.as_ref()
     }
 
     /// The destination of an entry; folders above it that are missing are made.
@@ -239,14 +264,13 @@ impl Placement {
         self.note_named(&destination)
     }
 
-    /// Gives the folders their attributes, the innermost first, and puts all names on stable storage
+    /// Gives the folders their attributes, the innermost first, when no name in them changes any more, and puts all names on stable storage
     /// if `sync` says so, until `stop` does.
     ///
     /// # Errors
     /// When a folder cannot be changed or the storage fails; [`TransferError::Cancelled`] when it was
     /// stopped.
     pub fn finish(&self, sync: bool, stop: impl Fn() -> bool) -> Result<(), TransferError> {
-        self.remove_marks()?;
         let folders = std::mem::take(&mut *lock(&self.folders));
         folders.each(|folder| {
             if stop() {
@@ -262,7 +286,10 @@ impl Placement {
     }
 
     /// Removes the marks of folders that are complete, before they get their own times.
-    fn remove_marks(&self) -> Result<(), TransferError> {
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    pub fn remove_marks(&self) -> Result<(), TransferError> {
         for target in &self.targets {
             let (Some(folder), Some(source)) = (&target.folder, &target.renamed) else {
                 continue;
@@ -388,7 +415,7 @@ fn link_beside(folder: &OwnedFd, name: &[u8], link: &LinkTarget) -> Result<Vec<u
 }
 
 /// The folder an entry is in, empty for the target's own, and its last name.
-fn parent_and_name(relative: &[u8]) -> (&[u8], &[u8]) {
+pub(super) fn parent_and_name(relative: &[u8]) -> (&[u8], &[u8]) {
     match relative.iter().rposition(|&byte| byte == b'/') {
         Some(slash) => (&relative[..slash], &relative[slash + 1..]),
         None => (b"", relative),

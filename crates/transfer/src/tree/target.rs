@@ -70,6 +70,11 @@ impl Targets {
             .map(|source| base_name(source))
             .collect::<Result<Vec<_>, _>>()?;
         check_distinct(&names)?;
+        if job.delete.is_some() && names.len() > 1 && names.contains(&BaseName::Contents) {
+            let words = "of several sources none can be SRC/. where what is in no source is removed; \
+                         copy them one after the other";
+            return Err(TransferError::Here(words.to_owned()));
+        }
         let must_be_folder = job.destination_is_folder || names.len() > 1;
         let (folder, folder_path, fixed_name) = match reach.stat(destination) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
@@ -259,6 +264,7 @@ mod tests {
             destination_is_folder: folder,
             filters: Filters::default(),
             named: false,
+            delete: None,
             memory: None,
             dry_run,
             encrypt: true,
