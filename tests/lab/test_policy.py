@@ -96,7 +96,7 @@ def test_a_broken_policy_stops_either_end(
     cp: Copier, near: Site, far: Site, source: Path, tmp_path: Path
 ) -> None:
     far.says("[data]\nplain = false")
-    broken = "/etc/howdah/policy.toml: data: unknown key plain; known are plaintext, ports"
+    broken = "/etc/howdah/policy.toml: data: unknown key plain; known are plaintext, delete, ports"
     assert f"howdah: far: {broken}" in refused(cp, source, f"far:{tmp_path}/dst", far=far)
     near.says("[data]\nplain = false")
     assert f"howdah: {broken}" in refused(cp, source, f"far:{tmp_path}/dst", near=near)

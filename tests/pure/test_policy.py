@@ -23,6 +23,7 @@ DEFAULTS = {
     "keep_logins": True,
     "far_ends": (),
     "plaintext": True,
+    "delete": True,
     "ports": None,
     "load_programs": True,
     "copy_bytes": None,
@@ -90,6 +91,7 @@ def test_files_that_say_nothing_forbid_nothing(files: Files) -> None:
             (("*.example.org", "10.9.0.0/16"),),
         ),
         ("[data]\nplaintext = false", "plaintext", False),
+        ("[data]\ndelete = false", "delete", False),
         ('[data]\nports = "50000-50100"', "ports", (50000, 50100)),
         ('[data]\nports = "50000"', "ports", (50000, 50000)),
         ("[programs]\nload = false", "load_programs", False),
@@ -117,6 +119,7 @@ keep_logins = false
 far_ends = ["*.example.org"]
 [data]
 plaintext = false
+delete = false
 ports = "50000-50100"
 [programs]
 load = false
@@ -170,9 +173,11 @@ def test_ranges_of_ports_meet(files: Files) -> None:
 def test_refusals_name_the_policy_and_the_key(files: Files) -> None:
     found = files.say(STRICT)
     found.check_plaintext(encrypt=True)
+    found.check_delete(delete=False)
     host = os.uname().nodename
     for check, words in (
         (lambda: found.check_plaintext(encrypt=False), "data.plaintext); leave out --plaintext"),
+        (lambda: found.check_delete(delete=True), "data.delete); leave out --delete"),
         (found.check_programs, "programs.load); ask this host's administrator"),
         (lambda: found.check_far_end("evil.example.com"), "ssh.far_ends); ask this host's administrator"),
     ):

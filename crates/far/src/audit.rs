@@ -51,6 +51,7 @@ struct Line {
     dry_run: bool,
     bytes: u64,
     files: u64,
+    removed: u64,
     elapsed_s: Option<f64>,
     digest_sum: Option<String>,
     digests_sha256: Option<String>,
@@ -89,6 +90,7 @@ impl Copy {
                 dry_run: job.dry_run,
                 bytes: 0,
                 files: 0,
+                removed: 0,
                 elapsed_s: None,
                 digest_sum: None,
                 digests_sha256: None,
@@ -125,6 +127,7 @@ impl Copy {
             error: error.map(|error| printable_within(error.as_bytes(), NAME_BYTES_MAX)),
             bytes: account.bytes,
             files: account.files,
+            removed: account.removed,
             elapsed_s: Some((elapsed_s * 1e3).round() / 1e3),
             digest_sum: account.digest_sum.clone(),
             ..self.line.clone()

@@ -25,6 +25,8 @@ pub struct Job {
     #[serde(deserialize_with = "one")]
     pub destination: Vec<u8>,
     memory_bytes: Option<u64>,
+    #[serde(default)]
+    delete: bool,
     /// Whether nothing is copied.
     pub dry_run: bool,
     /// Whether the data streams are encrypted.
@@ -45,6 +47,9 @@ pub struct Account {
     pub bytes: u64,
     /// Files in place.
     pub files: u64,
+    /// What was removed at the receiver.
+    #[serde(default)]
+    pub removed: u64,
     /// The sum of the digests of its files, in hexadecimal.
     pub digest_sum: Option<String>,
     error: Option<String>,
@@ -88,6 +93,7 @@ impl Oversight {
 
     fn begin(&self, job: &Job, copy: &Copy, policy: &Policy) -> Result<Quota, String> {
         policy.check_plaintext(job.encrypt)?;
+        policy.check_delete(job.delete && !job.sends() && !job.dry_run)?;
         let mut quota = Quota::new(policy, &self.places);
         if !job.dry_run {
             quota.begin(job.memory_bytes)?;

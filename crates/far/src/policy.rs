@@ -54,6 +54,7 @@ pub struct Policy {
     keep_logins: bool,
     far_ends: Vec<Vec<String>>,
     plaintext: bool,
+    delete: bool,
     /// The ports of which one is opened for data streams; without, the kernel chooses.
     pub ports: Option<(u16, u16)>,
     load_programs: bool,
@@ -72,6 +73,7 @@ impl Policy {
             keep_logins: true,
             far_ends: Vec::new(),
             plaintext: true,
+            delete: true,
             ports: None,
             load_programs: true,
             copy_bytes: None,
@@ -106,6 +108,20 @@ impl Policy {
         ))
     }
 
+    /// Refuses a copy to this host that may remove nothing here.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn check_delete(&self, delete: bool) -> Result<(), String> {
+        if !delete || self.delete {
+            return Ok(());
+        }
+        let by = self.by("data.delete");
+        Err(format!(
+            "removing what is not at the source is forbidden by {by}; leave out --delete"
+        ))
+    }
+
     /// The ports for data streams that a near end gets, which has asked for a range or not.
     ///
     /// # Errors
@@ -130,6 +146,7 @@ impl Policy {
             "keep_logins": self.keep_logins,
             "far_ends": self.far_ends,
             "plaintext": self.plaintext,
+            "delete": self.delete,
             "ports": self.ports,
             "load_programs": self.load_programs,
             "copy_bytes": self.copy_bytes,

@@ -34,6 +34,8 @@ class Oversight:
         try:
             self._policy = policy.in_force()
             self._policy.check_plaintext(encrypt=asked.encrypt)
+            receives = asked.direction == "push"
+            self._policy.check_delete(delete=receives and asked.delete and not asked.dry_run)
             self._quota = Quota(self._policy)
             if not asked.dry_run:
                 self._quota.begin(asked.memory_bytes)
@@ -72,6 +74,7 @@ class Oversight:
             error,
             bytes_moved=done.bytes,
             files=done.files,
+            removed=done.removed,
             elapsed_s=elapsed_s,
             digest_sum=done.digest_sum,
         )

@@ -50,6 +50,8 @@ class CopyLine(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int = 0
     """The payload that arrived."""
     files: int = 0
+    removed: int = 0
+    """Files, folders and links that were removed at the receiver."""
     elapsed_s: float | None = None
     digest_sum: str | None = None
     """The sum of the digests of all files of the session; the line of the other end has the same."""
@@ -106,6 +108,7 @@ class Copy:
         bytes_moved: int,
         files: int,
         elapsed_s: float,
+        removed: int = 0,
         digest_sum: str | None = None,
         digests: Path | None = None,
     ) -> None:
@@ -119,6 +122,7 @@ class Copy:
             error=None if error is None else _short(error.encode(errors="surrogateescape")),
             bytes=bytes_moved,
             files=files,
+            removed=removed,
             elapsed_s=round(elapsed_s, 3),
             digest_sum=digest_sum,
             digests_sha256=None if digests is None else _sha256(digests),

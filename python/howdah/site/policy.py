@@ -38,6 +38,8 @@ class Policy:
     """Patterns of hosts. Each list has to have one that fits a far end."""
     plaintext: bool = True
     """Whether data streams may be plaintext."""
+    delete: bool = True
+    """Whether a copy to this host may remove what its source has not."""
     ports: "tuple[int, int] | None" = None
     """The ports of which this host, as a far end, opens one for data streams; null: the kernel chooses."""
     load_programs: bool = True
@@ -63,6 +65,12 @@ class Policy:
         if not encrypt and not self.plaintext:
             by = self.by("data.plaintext")
             raise Refused(f"plaintext data streams are forbidden by {by}; leave out --plaintext")
+
+    def check_delete(self, *, delete: bool) -> None:
+        """Raises Refused for a copy to this host that may remove nothing here."""
+        if delete and not self.delete:
+            by = self.by("data.delete")
+            raise Refused(f"removing what is not at the source is forbidden by {by}; leave out --delete")
 
     def check_programs(self) -> None:
         """Raises Refused where howdah may load no program into this kernel."""

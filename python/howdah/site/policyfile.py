@@ -33,6 +33,7 @@ class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[data]``: the data streams."""
 
     plaintext: bool = True
+    delete: bool = True
     ports: str | None = None
 
     def __post_init__(self) -> None:
@@ -81,6 +82,7 @@ def rules(policy: Policy) -> dict[str, str]:
         "ssh.keep_logins": policy.keep_logins,
         "ssh.far_ends": [" and ".join(map(str, map(list, policy.far_ends)))],
         "data.plaintext": policy.plaintext,
+        "data.delete": policy.delete,
         "data.ports": "-".join(map(str, policy.ports or ())),
         "programs.load": policy.load_programs,
         "quota.copy": f"{policy.copy_bytes}B",
@@ -106,6 +108,8 @@ def _stricter(policy: Policy, file: PolicyFile, path: str) -> Iterator[tuple[str
         yield "ssh.far_ends", "far_ends", (*policy.far_ends, tuple(file.ssh.far_ends))
     if policy.plaintext and not file.data.plaintext:
         yield "data.plaintext", "plaintext", False
+    if policy.delete and not file.data.delete:
+        yield "data.delete", "delete", False
     if (ports := file.data.range()) is not None and ports != policy.ports:
         yield "data.ports", "ports", _both(policy, ports, path)
     if policy.load_programs and not file.programs.load:
