@@ -21,7 +21,7 @@ from howdah.transfer.filters import Rule
 from howdah.transfer.filters import read as read_filters
 from howdah.transfer.names import listed
 from howdah.transfer.pilot import Pilot
-from howdah.transfer.request import FAIRNESS, Given, Request
+from howdah.transfer.request import FAIRNESS, Delete, Given, Request
 from howdah.transfer.run import plan_only, run
 from howdah.values.plan import (
     BUFFER_BYTES_MAX,
@@ -49,6 +49,7 @@ __all__ = [
 
 PATIENCE_MOST_S = 86_400.0
 """A day."""
+_MOST = 2**63 - 1
 
 
 class Memory(NamedTuple):
@@ -78,6 +79,9 @@ def copy(
     filters: Sequence[Rule] = (),
     files_from: Name | None = None,
     from0: bool = False,
+    delete: bool = False,
+    delete_excluded: bool = False,
+    max_delete: int | None = None,
     listen: bool = True,
     fairness: float | None = None,
     pilot: Pilot | None = None,
@@ -113,6 +117,9 @@ def copy(
             an option and its value: ``("exclude-from", "FILE")`` (docs/leave-out.md).
         files_from: a file of names; of the only source, a folder, nothing else is copied (docs/leave-out.md).
         from0: names and rules in files are set apart by NUL bytes in place of lines.
+        delete: removes at the target what is not in the folders that are copied (docs/delete.md).
+        delete_excluded: so it does, also of what the filters leave out.
+        max_delete: where there is more to remove than so many files, folders and links, nothing is.
         listen: on a shared path, measures round trips and changes the streams beside others.
         fairness: what that aims at: 0, the copy's own rate; 1, what others lose; by default 0.5.
         pilot: changes the streams in its place: called every 0.1 s, it answers with a ``Steering`` or None.
@@ -160,6 +167,9 @@ def copy(
         filters=filters,
         files_from=files_from,
         from0=from0,
+        delete=delete,
+        delete_excluded=delete_excluded,
+        max_delete=max_delete,
         listen=listen and pilot is None,
         fairness=fairness,
         far_howdah=far_howdah,
@@ -229,6 +239,9 @@ def copy_request(
     filters: Sequence[Rule] = (),
     files_from: Name | None = None,
     from0: bool = False,
+    delete: bool = False,
+    delete_excluded: bool = False,
+    max_delete: int | None = None,
     listen: bool = True,
     fairness: float | None = None,
     far_howdah: str | None = None,
@@ -250,6 +263,9 @@ def copy_request(
     if (filters or files_from is not None) and memory is not None:
         raise HowdahError("--memory moves no files, so there is nothing to leave out or to list")
     way = route(list(names), memory=memory is not None)
+    removes = _delete(delete or delete_excluded, delete_excluded, max_delete)
+    if removes is not None:
+        _check_delete(way, memory is not None, files_from is not None)
     if files_from is not None:
         if len(way.sources) != 1:
             raise HowdahError("--files-from takes one source, the folder that its names are in")
@@ -271,6 +287,7 @@ def copy_request(
         memory_s=memory.for_s if memory else None,
         dry_run=dry_run,
         verify=verify,
+        delete=removes,
         manifest=None if manifest is None else Path(manifest),
         filters=read_filters(filters, nul_separated=from0) if filters else (),
         names=None if files_from is None else listed(files_from, nul_separated=from0),
@@ -325,6 +342,32 @@ class _Progress:
 
     def close(self) -> None:
         """Does nothing: nothing is open."""
+
+
+def _delete(delete: bool, excluded: bool, most: int | None) -> Delete | None:  # noqa: FBT001
+    """What is removed. Raises HowdahError for a bound that bounds nothing."""
+    if most is not None and not delete:
+        raise HowdahError(f"--max-delete {most} is the most that --delete removes; give that too")
+    if most is not None and not 0 <= most <= _MOST:
+        raise HowdahError(f"--max-delete {most} is not from 0 to {_MOST:,}")
+    return Delete(excluded, most) if delete else None
+
+
+def _check_delete(way: Route, from_memory: bool, listed: bool) -> None:  # noqa: FBT001
+    """Raises HowdahError where nothing says what is at the source."""
+    if from_memory:
+        raise HowdahError("--memory moves no files, so there is nothing for --delete")
+    if listed:
+        raise HowdahError(
+            "--files-from says what is copied and not what is in the source, so --delete would remove all else; "
+            "copy whole folders with --delete"
+        )
+    last_names = [source.rstrip(b"/").rpartition(b"/")[2] for source in way.sources]
+    if len(way.sources) > 1 and any(name in {b"", b"."} for name in last_names):
+        raise HowdahError(
+            "--delete takes several sources only where each is a folder of its own at the target; "
+            "copy SRC/. in a command of its own"
+        )
 
 
 def _several(src: Name | Sequence[Name]) -> Sequence[Name]:

@@ -37,7 +37,7 @@ from howdah.transfer.pilot import Pilot, Schedule
 from howdah.transfer.request import Request
 from howdah.transfer.service import Service, Underway, service
 from howdah.values import plan, record
-from howdah.values.outcome import Outcome
+from howdah.values.outcome import Outcome, Removal
 from howdah.values.path import Path as KnownPath
 from howdah.values.plan import Plan
 from howdah.values.record import HostLimits, Record
@@ -128,10 +128,16 @@ class _Run:
             error,
             bytes_moved=moved[0],
             files=moved[1],
+            removed=self._removed(),
             elapsed_s=time.monotonic() - self.began_s,
             digest_sum=self.outcome.digest_sum if self.outcome else None,
             digests=self.digests if self.digests is not None and self._digests() else None,
         )
+
+    def _removed(self) -> int:
+        if self.outcome is not None:
+            return self.outcome.removal.removed if self.outcome.removal else 0
+        return self.moved.removed if self.moved else 0
 
     def record(self, error: str | None, flags: list[str]) -> Record:
         near = HostLimits.here()
@@ -184,8 +190,8 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
         if after is not None and run.outcome is not None:
             run.verification = after.reread(run.digests, run.outcome, display)
             after.check(run.verification)
-        if run.outcome is not None and run.outcome.left_out:
-            error, exit_code, outcome = _left_out(run.outcome), 1, "incomplete"
+        if run.outcome is not None and (short := _incomplete(request, run.outcome)) is not None:
+            error, exit_code, outcome = short, 1, "incomplete"
     except HowdahError as problem:
         error, exit_code = str(problem), 1
         outcome = "refused" if isinstance(problem, policy.Refused) else "failed"
@@ -229,6 +235,8 @@ def _transfer(run: _Run, display: Display, archive: Archive) -> None:
     request = run.request
     run.policy = policy.in_force()
     run.policy.check_plaintext(encrypt=request.encrypt)
+    receives = request.route.direction == "pull"
+    run.policy.check_delete(delete=receives and request.delete is not None and not request.dry_run)
     handed = plan.load(request.plan_file) if request.plan_file else request.plan
     patience = Patience(request.patience_s)
     while True:
@@ -384,6 +392,29 @@ def _join_digests(all_digests: Path | None, own: Path | None) -> None:
     own.unlink()
 
 
+def _incomplete(request: Request, outcome: Outcome) -> str | None:
+    """What was not done of what was asked for; None: nothing."""
+    parts = [_left_out(outcome)] if outcome.left_out else []
+    if outcome.removal is not None:
+        parts += _not_removed(request, outcome.removal)
+    return "; ".join(parts) or None
+
+
+def _not_removed(request: Request, removal: Removal) -> list[str]:
+    if removal.held == "left-out":
+        return ["nothing was removed, because what could not be read may be what is there"]
+    if removal.held == "too-many":
+        most = request.delete.most if request.delete else None
+        return [
+            f"{removal.extraneous:,} files, folders and links of the target are not at the source, which is more "
+            f"than --max-delete {most}, so none was removed; see which by --dry-run, or allow more"
+        ]
+    if removal.failed:
+        what = "1 file or folder" if removal.failed == 1 else f"{removal.failed:,} files or folders"
+        return [f"{what} of the target could not be removed; the warnings say why"]
+    return []
+
+
 def _left_out(outcome: Outcome) -> str:
     named = len(outcome.left_out)
     count = named + outcome.left_out_more
@@ -483,6 +514,9 @@ def _job(request: Request, underway: Underway, digests: Path | None, detour_port
         destination=route.destination,
         destination_is_folder=route.destination_is_folder,
         filters=list(request.filters),
+        delete=request.delete is not None,
+        delete_excluded=request.delete is not None and request.delete.excluded,
+        max_delete=request.delete.most if request.delete else None,
         names=request.names.path if request.names else None,
         names_nul_separated=request.names is not None and request.names.nul_separated,
         memory_bytes=request.memory_bytes,
