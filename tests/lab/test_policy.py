@@ -104,6 +104,21 @@ def test_a_broken_policy_stops_either_end(
 
 
 @pytest.mark.parametrize("pull", [False, True])
+def test_the_end_that_receives_refuses_to_remove_anything(
+    cp: Copier, both: dict[str, Site], source: Path, tmp_path: Path, pull: bool
+) -> None:
+    there = tmp_path / "dst"
+    there.mkdir()
+    (there / "old").touch()
+    names = (f"far:{source}/.", there) if pull else (f"{source}/.", f"far:{there}")
+    both["near" if pull else "far"].says("[data]\ndelete = false")
+    said = refused(cp, "--delete", *names, **both)
+    assert "removing what is not at the source is forbidden by the policy of host " in said
+    assert "(/etc/howdah/policy.toml, data.delete); leave out --delete" in said
+    assert [path.name for path in there.iterdir()] == ["old"]
+
+
+@pytest.mark.parametrize("pull", [False, True])
 @pytest.mark.parametrize("end", ["near", "far"])
 def test_a_copy_above_its_quota_is_ended(
     cp: Copier, both: dict[str, Site], tmp_path: Path, end: str, pull: bool

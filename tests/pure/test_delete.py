@@ -11,15 +11,15 @@ from howdah.cli.table import read
 from howdah.library.copy import Memory, copy_request
 from howdah.remote.messages import Progress
 from howdah.transfer.again import Earlier
+from howdah.transfer.incomplete import in_words
 from howdah.transfer.request import Delete, Request
-from howdah.transfer.run import _incomplete
 from howdah.values.outcome import FileAction, FilesBeyond, Removal
 from howdah.words.copy import summary
 
 
 def asked(*words: str) -> Request:
     values = read(app.howdah("cp").named()["cp"], list(words), {})
-    del values["json"], values["quiet"]
+    del values["json"], values["quiet"], values["rsh"]
     return request(**values)
 
 
@@ -64,7 +64,7 @@ def test_what_was_not_removed_is_an_error_in_words() -> None:
     def said(removal: Removal | None, **more: object) -> str | None:
         outcome = finished(removal=removal, **more).outcome
         assert outcome is not None
-        return _incomplete(bounded, outcome)
+        return in_words(bounded, outcome)
 
     assert said(None) is None
     assert said(came_to(12_000)) is None
@@ -99,9 +99,9 @@ def test_a_dry_run_lists_what_would_go() -> None:
         finished(dry_run_plan=actions, dry_run_beyond=beyond, removal=came_to(0)), None
     ).splitlines()
     assert lines[-5:-1] == [
-        "copy       1.00 kB  new",
-        "remove              old/",
-        "remove              old/x",
+        "copy      1.00 kB  new",
+        "remove             old/",
+        "remove             old/x",
         "… and 6 files more, not listed",
     ]
     assert lines[-1].startswith("Would copy 1 file, 1.00 kB")

@@ -21,7 +21,7 @@ use howdah_transfer::tls::{Connector, Identity};
 use howdah_transfer::{TransferError, serve};
 use howdah_wire::{
     Attributes, Connection, Content, Delete, Direction, FarHello, FilePiece, FrameReader, Hello,
-    Job, LinkTarget, Memory, Message, Piece, Removal, Steering, StreamHello, StreamPlan,
+    Job, LinkTarget, Memory, Message, Piece, Removal, Skip, Steering, StreamHello, StreamPlan,
     TAKEN_BYTES, Totals, TreePath, Verdict, encode, preamble,
 };
 
@@ -651,6 +651,7 @@ fn job() -> Job {
         destination_is_folder: true,
         filters: Filters::default(),
         named: false,
+        skip: Skip::default(),
         delete: None,
         memory: None,
         dry_run: false,

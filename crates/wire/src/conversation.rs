@@ -338,7 +338,7 @@ fn check_job(job: &Job) -> Result<(), ProtocolError> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::message::{Answer, Hello, Named, OfferedFile, Progress, Scanned, StreamPlan};
+    use crate::message::{Answer, Hello, Named, OfferedFile, Progress, Scanned, Skip, StreamPlan};
     use crate::span::{Checked, Found, Span};
     use crate::steer::Steering;
     use howdah_filter::Filters;
@@ -359,6 +359,7 @@ pub(crate) mod tests {
             destination_is_folder: false,
             filters: Filters::default(),
             named: false,
+            skip: Skip::default(),
             delete: None,
             memory: None,
             dry_run: false,

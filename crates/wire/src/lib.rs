@@ -20,7 +20,8 @@ pub use conversation::{Conversation, ProtocolError, Side};
 pub use frame::{FrameError, FrameReader, encode, preamble};
 pub use message::{
     Answer, DigestSum, Direction, FarHello, Finished, Hello, Job, LimitedBy, Memory, Message,
-    Named, Names, Offer, OfferedFile, Progress, Sample, Scanned, StreamPlan, StreamSummary,
+    Named, Names, Offer, OfferedFile, Progress, Same, Sample, Scanned, Skip, StreamPlan,
+    StreamSummary,
 };
 pub use path::{LinkTarget, PathError, TreePath};
 pub use piece::{

@@ -123,6 +123,8 @@ pub struct Job {
     pub filters: Filters,
     /// Whether only names of a list of the near end are moved, see [`Message::Names`].
     pub named: bool,
+    /// Which of the files that might be at the receiver are sent.
+    pub skip: Skip,
     /// What is removed at the receiver that is not at the sender; nothing without.
     pub delete: Option<Delete>,
     /// What to move from memory to memory instead of files.
@@ -141,6 +143,33 @@ pub struct Job {
     pub patience_ns: u64,
     /// How the data streams are set up.
     pub plan: StreamPlan,
+}
+
+/// What of the sources is not sent for what is at the receiver. By default that is a file that is there with the same
+/// size and time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skip {
+    /// What is not there: no name is made.
+    pub missing: bool,
+    /// What is there, whatever it is; folders are entered all the same.
+    pub there: bool,
+    /// A file that is newer there.
+    pub newer: bool,
+    /// A file that is the same by this.
+    pub same: Same,
+}
+
+/// What two files have in common that are the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Same {
+    /// Size and modification time.
+    #[default]
+    SizeAndTime,
+    /// The size.
+    Size,
+    /// Nothing says so, and each is sent.
+    Nothing,
 }
 
 /// How much goes from memory to memory.

@@ -135,11 +135,21 @@ COMMANDS = (
                     rare=True,
                 ),
             ],
+            "What is skipped": [
+                Option("--existing", "Send only what is at the target already.", rare=True),
+                Option("--ignore-existing", "Send only what is not at the target.", rare=True),
+                Option("-u, --update", "Send no file that is newer at the target.", rare=True),
+                Option("--size-only", "Send no file of the same size, whatever its time.", rare=True),
+                Option("-I, --ignore-times", "Send files of the same size and time too.", rare=True),
+            ],
             "What is removed at the target": [
                 Option("--delete", "Remove there what is not in the folders that are copied.", rare=True),
                 Option("--delete-excluded", "So too what is left out.", rare=True),
                 Option(
-                    "--max-delete N", "Remove nothing where it would be more than so many.", kind=int, rare=True
+                    "--max-delete N",
+                    "Remove nothing where it would be more than so many.",
+                    kind=int,
+                    rare=True,
                 ),
             ],
             "Who else is on the path": [

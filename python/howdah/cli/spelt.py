@@ -55,6 +55,12 @@ ROWS = (
     Spelling("-F", SAME, "rules in the .rsync-filter of each folder, but not of those above the sources"),
     Spelling("--files-from FILE", SAME, "copies what FILE names in the only source"),
     Spelling("-0, --from0", SAME, "names and rules in files are set apart by NUL bytes"),
+    Spelling("--existing", SAME, "sends only what is at the target already (docs/skip.md)"),
+    Spelling("--ignore-existing", SAME, "sends only what is not at the target"),
+    Spelling("-u, --update", SAME, "sends no file that is newer at the target"),
+    Spelling("--size-only", SAME, "sends no file of the same size"),
+    Spelling("-I, --ignore-times", SAME, "sends files of the same size and time too"),
+    Spelling("--ignore-non-existing", NOTED, "is --existing", gives="--existing"),
     Spelling("--delete", SAME, "removes what is not at the source, when all has arrived (docs/delete.md)"),
     Spelling("--delete-excluded", SAME, "the same, also of what is left out"),
     Spelling("--max-delete N", SAME, "where there is more to remove nothing is, and rsync removes so many"),
@@ -97,9 +103,7 @@ ROWS = (
         NOTED,
         "what has arrived of a file lies beside its target, as .NAME.howdah-part",
     ),
-    Spelling(
-        "--ignore-errors", REFUSED, "nothing is removed where not all of the sources could be read"
-    ),
+    Spelling("--ignore-errors", REFUSED, "nothing is removed where not all of the sources could be read"),
     Spelling("--force", REFUSED, "a folder is in the way of a file: remove it, and run the command again"),
     Spelling(
         "-c, --checksum",
@@ -107,9 +111,6 @@ ROWS = (
         f"{_LATER}; what is there is told by size and time; compare contents with: howdah verify; "
         "scp's -c CIPHER is: -e 'ssh -c CIPHER'",
     ),
-    Spelling("-u, --update", REFUSED, f"{_LATER}; a file of another size or time is replaced"),
-    Spelling("--size-only, --ignore-times, -I", REFUSED, f"{_LATER}; what is there is told by size and time"),
-    Spelling("--existing, --ignore-existing", REFUSED, f"{_LATER}; what is there is told by size and time"),
     Spelling("--modify-window SECONDS", REFUSED, f"{_LATER}; what is there is told by size and time"),
     Spelling("--min-size SIZE", REFUSED, _SIZES),
     Spelling("--max-size SIZE", REFUSED, _SIZES),

@@ -14,7 +14,7 @@ from howdah.ports import PORT_MAX
 from howdah.remote.bringing import Agree, Offer
 from howdah.remote.endpoints import Route, parse, route
 from howdah.remote.far import greet
-from howdah.remote.messages import FarHello, Progress
+from howdah.remote.messages import FarHello, Progress, Skip
 from howdah.remote.ssh import PATIENCE_S
 from howdah.transfer.display import Display
 from howdah.transfer.filters import Rule
@@ -79,6 +79,11 @@ def copy(
     filters: Sequence[Rule] = (),
     files_from: Name | None = None,
     from0: bool = False,
+    existing: bool = False,
+    ignore_existing: bool = False,
+    update: bool = False,
+    size_only: bool = False,
+    ignore_times: bool = False,
     delete: bool = False,
     delete_excluded: bool = False,
     max_delete: int | None = None,
@@ -117,6 +122,11 @@ def copy(
             an option and its value: ``("exclude-from", "FILE")`` (docs/leave-out.md).
         files_from: a file of names; of the only source, a folder, nothing else is copied (docs/leave-out.md).
         from0: names and rules in files are set apart by NUL bytes in place of lines.
+        existing: what is not at the target is skipped: no name is made there (docs/skip.md).
+        ignore_existing: what is at the target is skipped, whatever it is.
+        update: a file that is newer at the target is skipped.
+        size_only: a file of the same size at the target is skipped, whatever its time.
+        ignore_times: no file is skipped for its size and time.
         delete: removes at the target what is not in the folders that are copied (docs/delete.md).
         delete_excluded: so it does, also of what the filters leave out.
         max_delete: where there is more to remove than so many files, folders and links, nothing is.
@@ -167,6 +177,11 @@ def copy(
         filters=filters,
         files_from=files_from,
         from0=from0,
+        existing=existing,
+        ignore_existing=ignore_existing,
+        update=update,
+        size_only=size_only,
+        ignore_times=ignore_times,
         delete=delete,
         delete_excluded=delete_excluded,
         max_delete=max_delete,
@@ -239,6 +254,11 @@ def copy_request(
     filters: Sequence[Rule] = (),
     files_from: Name | None = None,
     from0: bool = False,
+    existing: bool = False,
+    ignore_existing: bool = False,
+    update: bool = False,
+    size_only: bool = False,
+    ignore_times: bool = False,
     delete: bool = False,
     delete_excluded: bool = False,
     max_delete: int | None = None,
@@ -287,6 +307,7 @@ def copy_request(
         memory_s=memory.for_s if memory else None,
         dry_run=dry_run,
         verify=verify,
+        skip=_skip(existing, ignore_existing, update, size_only, ignore_times, files=memory is None),
         delete=removes,
         manifest=None if manifest is None else Path(manifest),
         filters=read_filters(filters, nul_separated=from0) if filters else (),
@@ -344,7 +365,30 @@ class _Progress:
         """Does nothing: nothing is open."""
 
 
-def _delete(delete: bool, excluded: bool, most: int | None) -> Delete | None:  # noqa: FBT001
+def _skip(
+    existing: bool,
+    ignore_existing: bool,
+    update: bool,
+    size_only: bool,
+    ignore_times: bool,
+    *,
+    files: bool,
+) -> Skip:
+    """What is skipped. Raises HowdahError for what cannot be."""
+    if size_only and ignore_times:
+        raise HowdahError("--size-only skips what --ignore-times sends; leave one of them out")
+    made = Skip(
+        missing=existing,
+        there=ignore_existing,
+        newer=update,
+        same="size" if size_only else "nothing" if ignore_times else "size-and-time",
+    )
+    if not files and made != Skip():
+        raise HowdahError("--memory moves no files, so there is nothing to skip")
+    return made
+
+
+def _delete(delete: bool, excluded: bool, most: int | None) -> Delete | None:
     """What is removed. Raises HowdahError for a bound that bounds nothing."""
     if most is not None and not delete:
         raise HowdahError(f"--max-delete {most} is the most that --delete removes; give that too")
@@ -353,13 +397,13 @@ def _delete(delete: bool, excluded: bool, most: int | None) -> Delete | None:  #
     return Delete(excluded, most) if delete else None
 
 
-def _check_delete(way: Route, from_memory: bool, listed: bool) -> None:  # noqa: FBT001
+def _check_delete(way: Route, from_memory: bool, listed: bool) -> None:
     """Raises HowdahError where nothing says what is at the source."""
     if from_memory:
         raise HowdahError("--memory moves no files, so there is nothing for --delete")
     if listed:
         raise HowdahError(
-            "--files-from says what is copied and not what is in the source, so --delete would remove all else; "
+            "--files-from does not say what else is in the source, so --delete would remove that too; "
             "copy whole folders with --delete"
         )
     last_names = [source.rstrip(b"/").rpartition(b"/")[2] for source in way.sources]

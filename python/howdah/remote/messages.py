@@ -27,6 +27,19 @@ class FarHello(msgspec.Struct, frozen=True, kw_only=True):
     """The least RTT that the far kernel saw on the ssh connection; null when ssh came through a pipe."""
 
 
+class Skip(msgspec.Struct, frozen=True, kw_only=True):
+    """What is not sent for what is at the receiver; by default a file of the same size and time there."""
+
+    missing: bool = False
+    """What is not there: no name is made."""
+    there: bool = False
+    """What is there, whatever it is; folders are entered all the same."""
+    newer: bool = False
+    """A file that is newer there."""
+    same: Literal["size-and-time", "size", "nothing"] = "size-and-time"
+    """What tells a file that is the same."""
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The files to copy. Destinations mean what they mean to ``cp -r``."""
 
@@ -39,6 +52,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     names: bytes | None = None
     """The file that lists what is copied below the only source; null: all is."""
     names_nul_separated: bool = False
+    skip: Skip = Skip()
     delete: bool = False
     """Whether what is not at the sender is removed at the receiver."""
     delete_excluded: bool = False

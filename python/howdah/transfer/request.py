@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from howdah.remote.bringing import Agree
 from howdah.remote.endpoints import Route
-from howdah.remote.messages import SAMPLE_EVERY_S
+from howdah.remote.messages import SAMPLE_EVERY_S, Skip
 from howdah.remote.ssh import PATIENCE_S
 from howdah.transfer.names import NamesList
 from howdah.transfer.pilot import Pilot
@@ -51,6 +51,8 @@ class Request(NamedTuple):
     """The rules that say what of the sources is copied, a text each (crates/filter)."""
     names: NamesList | None = None
     """The list of what is copied below the only source; None: all."""
+    skip: Skip = Skip()
+    """What is not sent for what is at the target."""
     delete: Delete | None = None
     """What is removed at the target; None: nothing."""
     manifest: Path | None = None

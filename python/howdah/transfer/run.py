@@ -30,6 +30,7 @@ from howdah.site import policy
 from howdah.site.audit import Copy, Result
 from howdah.site.quota import Quota
 from howdah.text import printable
+from howdah.transfer import incomplete
 from howdah.transfer.again import Earlier, Patience
 from howdah.transfer.detour import Detour
 from howdah.transfer.display import Display
@@ -37,7 +38,7 @@ from howdah.transfer.pilot import Pilot, Schedule
 from howdah.transfer.request import Request
 from howdah.transfer.service import Service, Underway, service
 from howdah.values import plan, record
-from howdah.values.outcome import Outcome, Removal
+from howdah.values.outcome import Outcome
 from howdah.values.path import Path as KnownPath
 from howdah.values.plan import Plan
 from howdah.values.record import HostLimits, Record
@@ -190,7 +191,7 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
         if after is not None and run.outcome is not None:
             run.verification = after.reread(run.digests, run.outcome, display)
             after.check(run.verification)
-        if run.outcome is not None and (short := _incomplete(request, run.outcome)) is not None:
+        if run.outcome is not None and (short := incomplete.in_words(request, run.outcome)) is not None:
             error, exit_code, outcome = short, 1, "incomplete"
     except HowdahError as problem:
         error, exit_code = str(problem), 1
@@ -392,37 +393,6 @@ def _join_digests(all_digests: Path | None, own: Path | None) -> None:
     own.unlink()
 
 
-def _incomplete(request: Request, outcome: Outcome) -> str | None:
-    """What was not done of what was asked for; None: nothing."""
-    parts = [_left_out(outcome)] if outcome.left_out else []
-    if outcome.removal is not None:
-        parts += _not_removed(request, outcome.removal)
-    return "; ".join(parts) or None
-
-
-def _not_removed(request: Request, removal: Removal) -> list[str]:
-    if removal.held == "left-out":
-        return ["nothing was removed, because what could not be read may be what is there"]
-    if removal.held == "too-many":
-        most = request.delete.most if request.delete else None
-        return [
-            f"{removal.extraneous:,} files, folders and links of the target are not at the source, which is more "
-            f"than --max-delete {most}, so none was removed; see which by --dry-run, or allow more"
-        ]
-    if removal.failed:
-        what = "1 file or folder" if removal.failed == 1 else f"{removal.failed:,} files or folders"
-        return [f"{what} of the target could not be removed; the warnings say why"]
-    return []
-
-
-def _left_out(outcome: Outcome) -> str:
-    named = len(outcome.left_out)
-    count = named + outcome.left_out_more
-    what = "1 file or folder" if count == 1 else f"{count:,} files or folders"
-    which = f" (the first {named:,} are named)" if outcome.left_out_more else ""
-    return f"{what} could not be read and left out{which}; all else is there"
-
-
 def _watch(run: _Run, started: FarSession, display: Display, pilot: Pilot) -> None:
     """Shows and steers the transfer until its session ends."""
     host = started.far.login.host.rpartition("@")[2]
@@ -514,6 +484,7 @@ def _job(request: Request, underway: Underway, digests: Path | None, detour_port
         destination=route.destination,
         destination_is_folder=route.destination_is_folder,
         filters=list(request.filters),
+        skip=request.skip,
         delete=request.delete is not None,
         delete_excluded=request.delete is not None and request.delete.excluded,
         max_delete=request.delete.most if request.delete else None,

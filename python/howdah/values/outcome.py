@@ -74,7 +74,7 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     """How many could not be looked into or removed; a warning names each."""
     held: Literal["left-out", "too-many"] | None = None
-    """The reason why none was removed: not all of the sources could be read, or there were more than allowed."""
+    """The reason why none was removed: not all of the sources could be read, or there were too many."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +104,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     links: int
     files_skipped: int
     bytes_skipped: int
+    skips_as_asked: bool = False
+    """Whether options said what is skipped, and not size and time alone."""
     bytes_resumed: int = 0
     """The bytes that the receiver had from an interrupted copy: compared at both ends, and not sent again."""
     removal: Removal | None = None

@@ -74,9 +74,8 @@ def _moved(outcome: Outcome, target: str | None) -> list[str]:
     counts = [(outcome.files, "file"), (outcome.folders, "folder"), (outcome.links, "link")]
     parts = [count(number, noun) for number, noun in counts if number]
     if outcome.files_skipped:
-        parts.append(
-            f"{outcome.files_skipped:,} skipped, there already ({format_bytes(outcome.bytes_skipped)})"
-        )
+        why = "" if outcome.skips_as_asked else ", there already"
+        parts.append(f"{outcome.files_skipped:,} skipped{why} ({format_bytes(outcome.bytes_skipped)})")
     if parts:
         lines.append(", ".join(parts))
     if outcome.removal is not None and outcome.dry_run_plan is None:

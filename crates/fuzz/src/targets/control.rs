@@ -8,7 +8,7 @@ use howdah_wire::limits::{
 use howdah_wire::{
     Answer, Checked, Content, Conversation, Delete, Direction, Extraneous, FarHello, Finished,
     Found, FrameError, FrameReader, Held, Hello, Job, LimitedBy, Memory, Message, Named, Names,
-    Offer, OfferedFile, Progress, Removal, Sample, Scanned, Side, Span, Steered, Steering,
+    Offer, OfferedFile, Progress, Removal, Sample, Scanned, Side, Skip, Span, Steered, Steering,
     StreamPlan, StreamSummary, TreePath, encode, preamble,
 };
 
@@ -160,6 +160,10 @@ fn job(input: &mut Input<'_>) -> Job {
         destination_is_folder: input.byte() & 1 != 0,
         filters: filters(input),
         named: input.byte() & 1 != 0,
+        skip: Skip {
+            missing: input.byte() & 1 != 0,
+            ..Skip::default()
+        },
         delete: option(input, |input| Delete {
             excluded: input.byte() & 1 != 0,
             most: option(input, number),
@@ -567,7 +571,7 @@ pub mod conversation {
     pub fn seeds() -> Vec<Vec<u8>> {
         // Side, then for each message: 1 to hear it or 0 to say it, its kind, its choices.
         let hello = |kind| vec![1, kind, 1, b'0', 0];
-        let begin = |heard, direction| vec![heard, 2, direction, 1, b's', 1, 1, b'd', 0, 0, 0];
+        let begin = |heard, direction| vec![heard, 2, direction, 1, b's', 1, 1, b'd', 0, 0, 0, 0];
         let end = |streams| vec![0, 0, 1, 0, 0, 0, streams, 0, 0, 9];
         let job =
             |heard, direction, streams| [begin(heard, direction), vec![0], end(streams)].concat();

@@ -69,7 +69,7 @@ pub fn run(
 ) -> Result<Received, TransferError> {
     let job = &context.job;
     let receiving = Arc::new(Receiving::new(
-        Placement::new(targets.each),
+        Placement::new(targets.each).skipping(job.skip),
         job.plan.streams,
         job.sync,
     ));

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use howdah_filter::Filters;
 use howdah_wire::limits::MAX_CONTROL_BYTES;
 use howdah_wire::{
-    Delete, Direction, FarHello, Held, Job, LimitedBy, Memory, Removal, Sample, StreamPlan,
+    Delete, Direction, FarHello, Held, Job, LimitedBy, Memory, Removal, Sample, Skip, StreamPlan,
     StreamSummary, Totals, printable, printable_within,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -57,6 +57,8 @@ struct JobJson {
     names: Option<Base64>,
     #[serde(default)]
     names_nul_separated: bool,
+    #[serde(default)]
+    skip: Skip,
     #[serde(default)]
     delete: bool,
     #[serde(default)]
@@ -159,6 +161,7 @@ pub fn read_job(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
         destination_is_folder: job.destination_is_folder,
         filters: filters(job.filters)?,
         named: job.names.is_some(),
+        skip: job.skip,
         delete: job.delete.then_some(Delete {
             excluded: job.delete_excluded,
             most: job.max_delete,
@@ -457,6 +460,7 @@ struct OutcomeJson<'a> {
     links: u64,
     files_skipped: u64,
     bytes_skipped: u64,
+    skips_as_asked: bool,
     bytes_resumed: u64,
     removal: Option<RemovalJson>,
     elapsed_s: f64,
@@ -521,6 +525,7 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         links: account.totals.links,
         files_skipped: notes.skipped.files,
         bytes_skipped: notes.skipped.bytes,
+        skips_as_asked: job.skip != Skip::default(),
         bytes_resumed: board.resumed_bytes.load(Ordering::Relaxed),
         removal: account.removal.map(|came_to| RemovalJson {
             extraneous: came_to.extraneous,

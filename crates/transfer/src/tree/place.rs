@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use howdah_wire::limits::MIN_BLOCK_BYTES;
-use howdah_wire::{Attributes, LinkTarget, OfferedFile, Span, TreePath, printable};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use howdah_wire::{Attributes, LinkTarget, OfferedFile, Same, Skip, Span, TreePath, printable};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::end::abort::lock;
@@ -42,6 +42,7 @@ pub struct Placement {
     unflushed: durable::Unflushed,
     /// Whether it was said that no file can be gone on with.
     without_parts: AtomicBool,
+    skip: Skip,
 }
 
 /// What the receiver needs of a file that was offered.
@@ -62,7 +63,15 @@ impl Placement {
             folders: Mutex::default(),
             unflushed: durable::Unflushed::default(),
             without_parts: AtomicBool::new(false),
+            skip: Skip::default(),
         }
+    }
+
+    /// The same, where other things are skipped than usual.
+    #[must_use]
+    pub fn skipping(mut self, skip: Skip) -> Self {
+        self.skip = skip;
+        self
     }
 
     /// The path of an entry relative to the folder its target is in.
@@ -85,7 +94,7 @@ impl Placement {
         Ok((target, relative))
     }
 
-    /// What must be sent of a file: nothing if it is there with the same size and time. A part that is of
+    /// What must be sent of a file: nothing if it is skipped for what is there or is not. A part that is of
     /// no use any more is removed, unless `only_look`.
     ///
     /// # Errors
@@ -93,17 +102,18 @@ impl Placement {
     pub fn needs(&self, file: &OfferedFile, only_look: bool) -> Result<Need, TransferError> {
         let (target, relative) = self.relative(file.source, &file.path)?;
         let Some(folder) = &target.folder else {
-            return Ok(Need::AllBut(Vec::new()));
+            return Ok(match self.skip.missing {
+                true => Need::Nothing,
+                false => Need::AllBut(Vec::new()),
+            });
         };
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::openat2(folder, relative.as_slice(), flags, Mode::empty(), INSIDE);
-        let Ok(stat) = opened.and_then(rustix::fs::fstat) else {
-            return Ok(Need::AllBut(found(folder, &relative, file, only_look)));
+        let skipped = match opened.and_then(rustix::fs::fstat) {
+            Ok(stat) => is_skipped(self.skip, file, &stat),
+            Err(_) => self.skip.missing,
         };
-        let same_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
-            && u64::try_from(stat.st_size) == Ok(file.size);
-        let needed = !(same_file && same_time(file.mtime_ns, mtime_ns(&stat)));
-        if needed {
+        if !skipped {
             return Ok(Need::AllBut(found(folder, &relative, file, only_look)));
         }
         // Nobody knows whether who wrote it has put it on stable storage.
@@ -219,6 +229,9 @@ impl Placement {
         attributes: Attributes,
     ) -> Result<(), TransferError> {
         let (target, relative) = self.relative(source, path)?;
+        if self.skip.missing && !is_there(target, &relative) {
+            return Ok(());
+        }
         self.folder(source, target, &relative)?;
         let (false, Some(destination)) = (relative.is_empty(), &target.folder) else {
             return Ok(());
@@ -246,6 +259,14 @@ impl Placement {
         link: &LinkTarget,
         mtime_ns: i64,
     ) -> Result<(), TransferError> {
+        let Skip { missing, there, .. } = self.skip;
+        if missing || there {
+            let (target, relative) = self.relative(source, path)?;
+            let is_there = is_there(target, &relative);
+            if is_there && there || !is_there && missing {
+                return Ok(());
+            }
+        }
         let destination = self.destination(source, path)?;
         let failed = |error: Errno| TransferError::path("make link", &destination.display, error);
         let (folder, name) = (&destination.folder, destination.name.as_slice());
@@ -361,6 +382,38 @@ impl Placement {
         open.insert(key, Arc::clone(&folder));
         Ok(folder)
     }
+}
+
+/// Whether a file is skipped for what is there.
+fn is_skipped(skip: Skip, file: &OfferedFile, there: &Stat) -> bool {
+    if skip.there {
+        return true;
+    }
+    if FileType::from_raw_mode(there.st_mode) != FileType::RegularFile {
+        return false;
+    }
+    let kept_ns = mtime_ns(there);
+    let same_time = same_time(file.mtime_ns, kept_ns);
+    if skip.newer && !same_time && kept_ns > file.mtime_ns {
+        return true;
+    }
+    let same_size = u64::try_from(there.st_size) == Ok(file.size);
+    match skip.same {
+        Same::SizeAndTime => same_size && same_time,
+        Same::Size => same_size,
+        Same::Nothing => false,
+    }
+}
+
+/// Whether something has a name below a target; what is behind a symbolic link is not.
+fn is_there(target: &Target, relative: &[u8]) -> bool {
+    let path = if relative.is_empty() { b"." } else { relative };
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = target
+        .folder
+        .as_ref()
+        .map(|folder| rustix::fs::openat2(folder, path, flags, Mode::empty(), INSIDE));
+    matches!(opened, Some(Ok(_)))
 }
 
 /// What an earlier copy may have left of a file that is needed. What it has left of another state of the

@@ -127,7 +127,8 @@ impl Targets {
         }
         Ok(Self {
             each,
-            fresh,
+            // Where nothing new is made, what is not there is a question of its own.
+            fresh: fresh && !job.skip.missing,
             into_folder: fixed_name.is_none(),
         })
     }
@@ -248,7 +249,7 @@ fn split(path: &[u8]) -> Result<(Vec<u8>, Vec<u8>), TransferError> {
 mod tests {
     use super::*;
     use howdah_filter::Filters;
-    use howdah_wire::{Direction, StreamPlan};
+    use howdah_wire::{Direction, Skip, StreamPlan};
     use std::fs;
     use std::os::unix::ffi::OsStrExt;
     use std::path::Path;
@@ -264,6 +265,7 @@ mod tests {
             destination_is_folder: folder,
             filters: Filters::default(),
             named: false,
+            skip: Skip::default(),
             delete: None,
             memory: None,
             dry_run,
