@@ -356,6 +356,9 @@ class Policy:
     def check_plaintext(self, *, encrypt: bool) -> None:
         """Raises Refused for data streams that may not be plaintext."""
 
+    def check_delete(self, *, delete: bool) -> None:
+        """Raises Refused for a copy to this host that may remove nothing here."""
+
     def check_programs(self) -> None:
         """Raises Refused where howdah may load no program into this kernel."""
 

@@ -282,3 +282,30 @@ def test_what_a_list_names_is_copied_and_nothing_else(cp: Copier, source: Path, 
         assert done.returncode == 1
         assert "/missing: no such file or folder" in done.stderr
     assert tree(tmp_path / "pushed") == tree(tmp_path / "pulled") == expected
+
+
+def test_what_the_source_has_not_is_removed_at_either_end(cp: Copier, source: Path, tmp_path: Path) -> None:
+    for copy, target in (
+        ([f"{source}/.", f"far:{tmp_path}/pushed/"], tmp_path / "pushed"),
+        ([f"far:{source}/.", tmp_path / "pulled/"], tmp_path / "pulled"),
+    ):
+        cp.good(*copy)
+        (target / "old folder/deep").mkdir(parents=True)
+        for name in ("old folder/deep/x", "deep/extra", "kept.o"):
+            (target / name).write_text("old")
+        (target / "old link").symlink_to(source)
+        option = ["--delete", "--exclude", "*.o"]
+        dry = cp(*option, "-n", *copy)
+        assert dry.returncode == 0, dry.stderr
+        assert "\nremove             old folder/deep/x\n" in dry.stdout
+        assert dry.stdout.endswith("; remove 5.\n")
+        bounded = cp(*option, "--max-delete", "4", *copy)
+        assert bounded.returncode == 1
+        assert "howdah: 5 files, folders and links of the target are not at the source" in bounded.stderr
+        assert (target / "deep/extra").exists()
+        done = cp.good(*option, *copy)
+        assert done.outcome is not None and done.outcome.removal is not None
+        assert (done.outcome.removal.removed, done.outcome.removal.failed) == (5, 0)
+        assert tree(target) == tree(source) | {b"kept.o": tree(target)[b"kept.o"]}
+        assert cp.good("--delete-excluded", "--exclude", "*.o", *copy).outcome.removal.removed == 1
+        assert tree(target) == tree(source)

@@ -96,11 +96,26 @@ def test_a_broken_policy_stops_either_end(
     cp: Copier, near: Site, far: Site, source: Path, tmp_path: Path
 ) -> None:
     far.says("[data]\nplain = false")
-    broken = "/etc/howdah/policy.toml: data: unknown key plain; known are plaintext, ports"
+    broken = "/etc/howdah/policy.toml: data: unknown key plain; known are plaintext, delete, ports"
     assert f"howdah: far: {broken}" in refused(cp, source, f"far:{tmp_path}/dst", far=far)
     near.says("[data]\nplain = false")
     assert f"howdah: {broken}" in refused(cp, source, f"far:{tmp_path}/dst", near=near)
     assert not (tmp_path / "dst").exists()
+
+
+@pytest.mark.parametrize("pull", [False, True])
+def test_the_end_that_receives_refuses_to_remove_anything(
+    cp: Copier, both: dict[str, Site], source: Path, tmp_path: Path, pull: bool
+) -> None:
+    there = tmp_path / "dst"
+    there.mkdir()
+    (there / "old").touch()
+    names = (f"far:{source}/.", there) if pull else (f"{source}/.", f"far:{there}")
+    both["near" if pull else "far"].says("[data]\ndelete = false")
+    said = refused(cp, "--delete", *names, **both)
+    assert "removing what is not at the source is forbidden by the policy of host " in said
+    assert "(/etc/howdah/policy.toml, data.delete); leave out --delete" in said
+    assert [path.name for path in there.iterdir()] == ["old"]
 
 
 @pytest.mark.parametrize("pull", [False, True])

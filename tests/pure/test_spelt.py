@@ -63,9 +63,17 @@ RSYNC_AND_SCP = [
     ("-avW --no-owner --no-group --human-readable src/ far:dst/", {}),
     ("-aq --append-verify src/ far:dst/", {"quiet": True}),
     ("-a --partial-dir .parts src/ far:dst/", {}),
-    ("-avz --delete src/ far:dst/", "--delete: not built yet; nothing is removed at the target"),
+    ("-avz --delete src/ far:dst/", {"delete": True}),
+    ("-avz --del src/ far:dst/", {"delete": True}),
+    ("-av --delete-after --max-delete=100 src/ far:dst/", {"delete": True, "max_delete": 100}),
+    (
+        "-avn --delete --delete-excluded src/ far:dst/",
+        {"delete": True, "delete_excluded": True, "dry_run": True},
+    ),
     ("-aHAX src/ far:dst/", "-H: .*; -A: .*; -X: not built yet; extended attributes are not kept$"),
-    ("-avu src/ far:dst/", "-u: not built yet; a file of another size or time is replaced"),
+    ("-avu src/ far:dst/", {"update": True}),
+    ("-avI --ignore-existing src/ far:dst/", {"ignore_times": True, "ignore_existing": True}),
+    ("-a --size-only --ignore-non-existing src/ far:dst/", {"size_only": True, "existing": True}),
     ("-avc src/ far:dst/", "-c: .*compare contents with: howdah verify"),
     ("-av --bwlimit=1000 src/ far:dst/", "--bwlimit: --pace RATE bounds each stream; .*--pace 8Mbit"),
     ("-av --bwlimit 1000 src/ far:dst/", "--bwlimit: --pace RATE"),
@@ -160,11 +168,12 @@ def test_a_note_is_said_once_and_not_to_the_quiet() -> None:
 
 
 def test_what_is_refused_is_one_line_and_says_where_the_table_is(capsys: pytest.CaptureFixture[str]) -> None:
-    assert app.main(["cp", "-av", "--delete", "a", "far:"]) == 2
+    assert app.main(["cp", "-av", "--inplace", "a", "far:"]) == 2
     out, err = capsys.readouterr()
     assert (out, err) == (
         "",
-        "howdah: --delete: not built yet; nothing is removed at the target; see: howdah help rsync\n",
+        "howdah: --inplace: a file gets its name when it is whole; one that was cut goes on anyway; "
+        "see: howdah help rsync\n",
     )
 
 

@@ -57,6 +57,7 @@ impl Oversight {
 
     fn begin(&self, job: &Job, copy: &Copy, policy: &Policy) -> Result<Quota, Error> {
         policy.check_plaintext(job.encrypt)?;
+        policy.check_delete(job.delete && !job.is_pull() && !job.dry_run)?;
         let mut quota = Quota::new(policy);
         if !job.dry_run {
             quota.begin(job.memory_bytes)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::line::{Line, Style};
-use crate::rule::{Merge, Rule, Side};
+use crate::rule::{Merge, Rule, Side, Sides};
 use crate::{FilterError, MAX_RULES, MAX_TEXT_BYTES};
 
 /// What gives the text of a file of that name in the folder, if there is one.
@@ -33,6 +33,15 @@ enum Entry {
 #[derive(Debug, Clone, Default)]
 pub struct Folder(Vec<Option<Arc<Local>>>);
 
+/// What is asked of names at the target that are not at the source.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Removal {
+    /// Rules that name no end protect nothing, so what they leave out is removed too.
+    pub excluded: bool,
+    /// The folder that the name is in goes away: perishable rules protect nothing in it.
+    pub perishes: bool,
+}
+
 /// The rules of one filter file.
 #[derive(Debug)]
 struct Local {
@@ -44,6 +53,11 @@ struct Local {
 }
 
 impl Filters {
+    /// Whether folders are asked for filter files of their own.
+    pub fn read_folders(&self) -> bool {
+        !self.per_folder.is_empty()
+    }
+
     /// Whether there is no rule.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -122,6 +136,17 @@ impl Filters {
             .is_some_and(|rule| !rule.include)
     }
 
+    /// Whether the rules protect a path at the target from removal, which is in `folder`.
+    pub fn protect(&self, removal: Removal, folder: &Folder, path: &[u8], is_folder: bool) -> bool {
+        let counts = |rule: &Rule| {
+            rule.sides.has(Side::Receiver)
+                && !(removal.excluded && rule.sides == Sides::Unsaid)
+                && !(removal.perishes && rule.perishable)
+        };
+        self.decides(&counts, folder, path, is_folder)
+            .is_some_and(|rule| !rule.include)
+    }
+
     /// The rule that decides on a path; `None` where none matches.
     pub fn first<'a>(
         &'a self,
@@ -130,8 +155,18 @@ impl Filters {
         path: &[u8],
         is_folder: bool,
     ) -> Option<&'a Rule> {
-        let of =
-            |base: &[u8], rule: &Rule| rule.sides.has(side) && rule.is_of(path, is_folder, base);
+        self.decides(&|rule| rule.sides.has(side), folder, path, is_folder)
+    }
+
+    /// The first rule that counts and matches a path.
+    fn decides<'a>(
+        &'a self,
+        counts: &dyn Fn(&Rule) -> bool,
+        folder: &'a Folder,
+        path: &[u8],
+        is_folder: bool,
+    ) -> Option<&'a Rule> {
+        let of = |base: &[u8], rule: &Rule| counts(rule) && rule.is_of(path, is_folder, base);
         self.entries.iter().find_map(|entry| match entry {
             Entry::Rule(rule) => of(b"", rule).then_some(rule),
             Entry::PerFolder(number) => {

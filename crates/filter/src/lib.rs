@@ -17,7 +17,7 @@ mod pattern;
 mod rule;
 
 pub use expand::{Given, Open, Option, expand};
-pub use filters::{EnterError, Filters, Folder, OpenInFolder};
+pub use filters::{EnterError, Filters, Folder, OpenInFolder, Removal};
 pub use glob::matches;
 pub use line::{Line, Style};
 pub use pattern::Pattern;

@@ -151,7 +151,7 @@ impl Style {
                 include: prefix.include,
                 negated: prefix.negated,
                 perishable,
-                sides: sides.unwrap_or(Sides::Both),
+                sides: sides.unwrap_or(Sides::Unsaid),
                 pattern: Pattern::new(pattern),
             }));
         };

@@ -14,7 +14,9 @@ pub enum Side {
 /// The ends at which a rule counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sides {
-    /// At both.
+    /// At both, because it names none.
+    Unsaid,
+    /// At both, by name.
     Both,
     /// At one.
     Only(Side),
@@ -23,12 +25,16 @@ pub enum Sides {
 impl Sides {
     /// Whether it counts at one end.
     pub fn has(self, side: Side) -> bool {
-        self == Self::Both || self == Self::Only(side)
+        match self {
+            Self::Unsaid | Self::Both => true,
+            Self::Only(one) => one == side,
+        }
     }
 
     fn letters(self) -> &'static [u8] {
         match self {
-            Self::Both => b"",
+            Self::Unsaid => b"",
+            Self::Both => b"rs",
             Self::Only(Side::Sender) => b"s",
             Self::Only(Side::Receiver) => b"r",
         }
@@ -57,7 +63,7 @@ impl Rule {
             include: false,
             negated: false,
             perishable: false,
-            sides: Sides::Both,
+            sides: Sides::Unsaid,
             pattern: Pattern::new(pattern),
         }
     }
@@ -110,10 +116,8 @@ impl Merge {
         ];
         let given = flags.into_iter().filter(|(given, _)| *given);
         text.extend(given.map(|(_, letter)| letter));
-        match style.sides {
-            Some(Sides::Both) => text.extend(b"rs"),
-            Some(one) => text.extend(one.letters()),
-            None => {}
+        if let Some(sides) = style.sides {
+            text.extend(sides.letters());
         }
         text.push(b' ');
         text.extend(&self.name);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use howdah_filter::{
-    Filters, Folder, Given, Line, MAX_RULES, Option as By, Pattern, Side, Style, expand,
+    Filters, Folder, Given, Line, MAX_RULES, Option as By, Pattern, Removal, Side, Style, expand,
 };
 use proptest::prelude::*;
 
@@ -42,7 +42,7 @@ fn every_way_to_write_a_rule_is_read() {
         ("show a", "+s a"),
         ("protect a", "-r a"),
         ("R a", "+r a"),
-        ("-rs a", "- a"),
+        ("-rs a", "-rs a"),
         ("+  a ", "+  a "),
         ("dir-merge,n- .f", ":-n .f"),
         (":+w .f", ":+w .f"),
@@ -164,6 +164,34 @@ fn the_first_match_decides_and_each_end_has_its_rules() {
     assert!(leave_out(Side::Sender, "d.o", true));
     assert!(!leave_out(Side::Receiver, "d.o", true));
     assert!(!leave_out(Side::Sender, "d", true));
+}
+
+#[test]
+fn what_is_left_out_is_protected_unless_that_goes_too() {
+    let rules = list(&["-s sent", "-r kept", "-rs both", "-p perishes", "- out"]);
+    let protects = |removal: Removal, name: &str| {
+        rules.protect(removal, &Folder::default(), name.as_bytes(), false)
+    };
+    let usual = Removal::default();
+    let excluded = Removal {
+        excluded: true,
+        ..usual
+    };
+    let perishes = Removal {
+        perishes: true,
+        ..usual
+    };
+    for (name, expected) in [
+        ("sent", [false, false, false]),
+        ("kept", [true, true, true]),
+        ("both", [true, true, true]),
+        ("perishes", [true, false, false]),
+        ("out", [true, false, true]),
+        ("other", [false, false, false]),
+    ] {
+        let made = [usual, excluded, perishes].map(|removal| protects(removal, name));
+        assert_eq!(made, expected, "{name}");
+    }
 }
 
 #[test]

@@ -40,6 +40,11 @@ impl Policy {
         self.0.check_plaintext(encrypt).map_err(refuse)
     }
 
+    #[pyo3(signature = (*, delete))]
+    fn check_delete(&self, delete: bool) -> PyResult<()> {
+        self.0.check_delete(delete).map_err(refuse)
+    }
+
     fn check_programs(&self) -> PyResult<()> {
         self.0.check_programs().map_err(refuse)
     }

@@ -16,6 +16,9 @@ pub struct Job {
     pub destination: Vec<u8>,
     /// The bytes to send from memory, where they are known.
     pub memory_bytes: Option<u64>,
+    /// Whether the receiver removes what the sender has not.
+    #[serde(default)]
+    pub delete: bool,
     /// Whether nothing is copied.
     pub dry_run: bool,
     /// Whether the data streams are encrypted.
@@ -45,6 +48,9 @@ pub struct Account {
     pub bytes: u64,
     /// Files in place.
     pub files: u64,
+    /// What was removed at the receiver.
+    #[serde(default)]
+    pub removed: u64,
     /// The sum of the digests of its files, in hexadecimal.
     pub digest_sum: Option<String>,
     /// The reason why it ended early.

@@ -75,6 +75,7 @@ pub struct Policy {
     /// Patterns of hosts. Each list has to have one that fits a far end.
     far_ends: Vec<Vec<String>>,
     plaintext: bool,
+    delete: bool,
     /// The ports of which this host, as a far end, opens one for data streams; without, the kernel chooses.
     ports: Option<Ports>,
     load_programs: bool,
@@ -98,6 +99,7 @@ impl Policy {
             keep_logins: true,
             far_ends: Vec::new(),
             plaintext: true,
+            delete: true,
             ports: None,
             load_programs: true,
             copy_bytes: None,
@@ -161,6 +163,17 @@ impl Policy {
         self.check(self.far_ends.iter().all(fit), || {
             let by = self.by("ssh.far_ends");
             format!("{host} is no far end that is allowed by {by}; {SEE}")
+        })
+    }
+
+    /// Refuses a copy to this host that may remove nothing here.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn check_delete(&self, delete: bool) -> Result<(), Error> {
+        self.check(!delete || self.delete, || {
+            let by = self.by("data.delete");
+            format!("removing what is not at the source is forbidden by {by}; leave out --delete")
         })
     }
 

@@ -3,6 +3,7 @@
 mod listing;
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -19,9 +20,9 @@ use howdah_transfer::stream::Stream;
 use howdah_transfer::tls::{Connector, Identity};
 use howdah_transfer::{TransferError, serve};
 use howdah_wire::{
-    Attributes, Connection, Direction, FarHello, FilePiece, FrameReader, Hello, Job, LinkTarget,
-    Memory, Message, Piece, Steering, StreamHello, StreamPlan, TAKEN_BYTES, Totals, TreePath,
-    Verdict, encode, preamble,
+    Attributes, Connection, Content, Delete, Direction, FarHello, FilePiece, FrameReader, Hello,
+    Job, LinkTarget, Memory, Message, Piece, Removal, Skip, Steering, StreamHello, StreamPlan,
+    TAKEN_BYTES, Totals, TreePath, Verdict, encode, preamble,
 };
 
 use listing::names;
@@ -575,6 +576,65 @@ fn a_sender_is_steered_to_nothing_that_the_plan_or_a_kernel_has_not() {
     }
 }
 
+/// A job that removes what the source has not, of a folder to which these pieces come and that has no names.
+fn removal_by(pieces: &[u8], pushed: Totals, folders: &[&str]) -> (tempfile::TempDir, Removal) {
+    let mut liar = Liar::begin_job(None, |job| {
+        // In a new folder nothing would be looked for.
+        let target = Path::new(OsStr::from_bytes(&job.destination)).join("src");
+        fs::create_dir(target).unwrap();
+        job.delete = Some(Delete {
+            excluded: false,
+            most: None,
+        });
+    });
+    fs::create_dir(liar.base.path().join("outside")).unwrap();
+    fs::write(liar.base.path().join("outside/precious"), b"precious").unwrap();
+    let mut stream = liar.stream(liar.hello.token);
+    stream.write_all(pieces).unwrap();
+    stream.write_all(&header(Piece::End(pushed))).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    for folder in folders {
+        liar.say(&Message::Content(Content {
+            source: 0,
+            folder: tree_path(folder),
+            names: Vec::new(),
+            complete: true,
+        }));
+    }
+    liar.say(&Message::AllSent { whole: true });
+    let finished = loop {
+        match hear(&mut liar.control, &mut liar.frames) {
+            Some(Message::Finished(finished)) => break finished,
+            Some(Message::Failed(why)) => panic!("{why}"),
+            None => panic!("the far end has gone"),
+            Some(_) => {}
+        }
+    };
+    liar.far.join().unwrap().unwrap();
+    (liar.base, finished.removal.unwrap())
+}
+
+#[test]
+fn a_link_does_not_lead_a_removal_outside() {
+    for points_to in ["../../outside", "/", ".."] {
+        let link = Piece::Link {
+            source: 0,
+            path: tree_path("way"),
+            target: LinkTarget::try_from(points_to.as_bytes().to_vec()).unwrap(),
+            mtime_ns: 0,
+        };
+        let pushed = Totals {
+            links: 1,
+            ..Totals::default()
+        };
+        let (base, removal) = removal_by(&header(link), pushed, &["way", "way/outside", "other"]);
+        assert_eq!(removal, Removal::default());
+        for name in ["victim", "outside/precious"] {
+            assert_eq!(fs::read(base.path().join(name)).unwrap(), b"precious");
+        }
+    }
+}
+
 fn steering() -> Steering {
     Steering {
         congestion_control: Some("reno".to_owned()),
@@ -591,6 +651,8 @@ fn job() -> Job {
         destination_is_folder: true,
         filters: Filters::default(),
         named: false,
+        skip: Skip::default(),
+        delete: None,
         memory: None,
         dry_run: false,
         encrypt: false,

@@ -15,8 +15,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use howdah_transfer::Session;
 use howdah_wire::{
-    Answer, Checked, FarHello, Finished, FrameReader, Message, Offer, OfferedFile, Progress,
-    Sample, Scanned, Span, Steered, Totals, TreePath, encode, preamble,
+    Answer, Checked, Content, Extraneous, FarHello, Finished, FrameReader, Message, Offer,
+    OfferedFile, Progress, Removal, Sample, Scanned, Span, Steered, Totals, TreePath, encode,
+    preamble,
 };
 use serde_json::{Value, json};
 
@@ -332,7 +333,28 @@ fn what_has_no_place_in_the_conversation_is_named() {
         span: Span { offset: 0, len: 1 },
         same: true,
     });
+    let content = Message::Content(Content {
+        source: 0,
+        folder: TreePath::default(),
+        names: Vec::new(),
+        complete: true,
+    });
+    let extraneous = Message::Extraneous(vec![Extraneous {
+        source: 0,
+        path: TreePath::default(),
+        folder: true,
+    }]);
+    let removed = Message::Finished(Box::new(Finished {
+        removal: Some(Removal::default()),
+        ..Finished::default()
+    }));
     let pushed: Vec<(Vec<Message>, &str)> = vec![
+        (vec![accept(true), extraneous], "was not asked for"),
+        (
+            vec![accept(true), removed.clone()],
+            "another job's removals",
+        ),
+        (vec![accept(true), content.clone()], "not its to send"),
         (vec![accept(false), checked.clone()], "was not asked for"),
         (vec![accept(true), checked.clone()], "not its to send"),
         (vec![accept(false), accept(false)], "not its to send"),
@@ -369,6 +391,10 @@ fn what_has_no_place_in_the_conversation_is_named() {
         (vec![Message::Failed("x".repeat(70_000))], "too long"),
     ];
     let pulled: Vec<(Vec<Message>, &str)> = vec![
+        // What is at the near end goes by the near end's wish alone.
+        (vec![content], "was not asked for"),
+        (vec![Message::AllSent { whole: true }], "out of place"),
+        (vec![removed], "has removed something"),
         (vec![accept(true)], "not its to send"),
         (vec![answer(0, 1)], "not its to send"),
         (vec![checked], "not its to send"),
@@ -399,6 +425,60 @@ fn what_has_no_place_in_the_conversation_is_named() {
             assert!(error.contains(expected), "{expected}: {error}");
         }
     }
+}
+
+#[test]
+fn one_that_tells_of_folders_without_end_holds_nobody_and_removes_nothing() {
+    let deleting = |base: &Path| {
+        let target = base.join("target");
+        fs::create_dir(&target).unwrap();
+        fs::write(target.join("precious"), "x").unwrap();
+        let mut job = pull(base);
+        job["sources"] = json!([STANDARD.encode("/far/.")]);
+        job["delete"] = json!(true);
+        job
+    };
+    let content = |number: u64, complete| {
+        Message::Content(Content {
+            source: 0,
+            folder: TreePath::default(),
+            names: vec![number.to_le_bytes(); 2048],
+            complete,
+        })
+    };
+    let base = tempfile::tempdir().unwrap();
+    let speech = move |number| (number < 4_000).then(|| content(number, false));
+    let error = lied_to(&deleting(base.path()), Vec::new(), speech);
+    is_named(&error, "has sent nothing");
+    assert!(base.path().join("target/precious").exists());
+    let base = tempfile::tempdir().unwrap();
+    let first = vec![content(0, true), Message::AllSent { whole: true }];
+    let error = lied_to(&deleting(base.path()), first, alive);
+    is_named(&error, "has sent nothing");
+    assert!(base.path().join("target/precious").exists());
+}
+
+#[test]
+fn one_that_removes_without_end_is_named() {
+    let deleting = |base: &Path| {
+        let mut job = push(base);
+        job["delete"] = json!(true);
+        job
+    };
+    let speech = |number| {
+        thread::sleep(Duration::from_millis(1));
+        Some(Message::Progress(Progress {
+            removed: number,
+            looked_at: 1 << 40,
+            ..Progress::default()
+        }))
+    };
+    // It has taken nothing yet, so there is nothing that it could clean.
+    let error = lie(deleting, Vec::new(), speech);
+    is_named(&error, "has not said whether it takes the copy");
+    let finished = Message::Finished(Box::default());
+    let error = lie(deleting, vec![accept(true), finished], alive);
+    assert!(error.contains("another job's removals"), "{error}");
 }
 
 #[test]

@@ -10,6 +10,8 @@ use crate::limits::{
     MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_SAMPLE_NS,
 };
 use crate::message::{DataPort, Direction, Job, Memory, Message, Names, Offer, Peer, Sample, Way};
+use crate::path::TreePath;
+use crate::removal::check_extraneous;
 use crate::span::check_found;
 use crate::steer::{Steered, check_control};
 
@@ -48,7 +50,19 @@ pub struct Conversation {
     /// what came of it is still to be said.
     try_open: bool,
     tells_digests: bool,
+    /// What the job removes is told; `None` if it removes nothing.
+    removing: Option<Removing>,
     ended: bool,
+}
+
+/// How far a job that removes has come.
+#[derive(Debug, Default)]
+struct Removing {
+    sources: usize,
+    dry_run: bool,
+    /// The folder of which more names come.
+    open: Option<(u16, TreePath)>,
+    all_sent: bool,
 }
 
 impl Conversation {
@@ -70,6 +84,7 @@ impl Conversation {
             tried: false,
             try_open: false,
             tells_digests: false,
+            removing: None,
             ended: false,
         }
     }
@@ -164,9 +179,27 @@ impl Conversation {
             (true, Message::Steered(steered)) if self.side == Side::Near => {
                 self.hear_steered(steered)
             }
-            (true, Message::Finished(_)) if self.side == Side::Near => {
+            (true, Message::Content(content)) => match &mut self.removing {
+                Some(removing) if !removing.all_sent => content
+                    .check(removing.sources, &mut removing.open)
+                    .map_err(ProtocolError),
+                _ => Err(ProtocolError(
+                    "what is in a folder, which it was not asked for",
+                )),
+            },
+            (true, Message::AllSent { .. }) => match &mut self.removing {
+                Some(removing) if removing.open.is_none() && !removing.all_sent => {
+                    removing.all_sent = true;
+                    Ok(())
+                }
+                _ => Err(ProtocolError("that all is sent, out of place")),
+            },
+            (true, Message::Finished(finished)) if self.side == Side::Near => {
                 self.ended = true;
-                Ok(())
+                match finished.removal {
+                    None => Ok(()),
+                    Some(_) => Err(ProtocolError("a sender that has removed something")),
+                }
             }
             (false, Message::Accept { fresh, .. }) if self.side == Side::Near && !self.accepted => {
                 self.accepted = true;
@@ -203,9 +236,21 @@ impl Conversation {
                 self.names_open = left.ok_or(ProtocolError("names taken that were not sent"))?;
                 Ok(())
             }
-            (false, Message::Finished(_)) => {
+            (false, Message::Extraneous(found)) if self.side == Side::Near => {
+                match &self.removing {
+                    Some(Removing { dry_run: true, .. }) => {
+                        check_extraneous(found).map_err(ProtocolError)
+                    }
+                    _ => Err(ProtocolError("names to remove, which it was not asked for")),
+                }
+            }
+            (false, Message::Finished(finished)) => {
                 self.ended = true;
-                Ok(())
+                match (&finished.removal, &self.removing) {
+                    (Some(removal), Some(_)) => removal.check().map_err(ProtocolError),
+                    (None, None) => Ok(()),
+                    _ => Err(ProtocolError("an account of another job's removals")),
+                }
             }
             _ => Err(ProtocolError("a message that is not its to send")),
         }
@@ -264,6 +309,11 @@ impl Conversation {
         self.streams = job.plan.streams;
         self.named = job.named && job.direction == Direction::Pull;
         self.tells_digests = job.tells_digests;
+        self.removing = job.delete.map(|_| Removing {
+            sources: job.sources.len(),
+            dry_run: job.dry_run,
+            ..Removing::default()
+        });
     }
 }
 
@@ -290,6 +340,9 @@ fn check_job(job: &Job) -> Result<(), ProtocolError> {
     }
     if job.memory.is_some() && job.dry_run {
         return Err(ProtocolError("a dry run that moves no files"));
+    }
+    if job.delete.is_some() && (job.memory.is_some() || job.named) {
+        return Err(ProtocolError("removals beside what is no whole folder"));
     }
     if let Some(Memory::Time(ns)) = job.memory
         && !(1..=MAX_MEMORY_NS).contains(&ns)
@@ -319,25 +372,24 @@ fn check_port(port: &DataPort) -> Result<(), ProtocolError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::message::{
-        Answer, FileDigest, Hello, Named, OfferedFile, Progress, Scanned, StreamPlan,
+        Answer, FileDigest, Hello, Named, OfferedFile, Progress, Scanned, Skip, StreamPlan,
     };
-    use crate::path::TreePath;
     use crate::span::{Checked, Found, Span};
     use crate::steer::Steering;
     use howdah_filter::Filters;
     use proptest::prelude::*;
 
-    fn hello() -> Message {
+    pub fn hello() -> Message {
         Message::Hello(Hello {
             version: "0".into(),
             key: vec![],
         })
     }
 
-    fn job(direction: Direction) -> Message {
+    pub fn job(direction: Direction) -> Message {
         Message::Job(Box::new(Job {
             direction,
             sources: vec![b"a".to_vec()],
@@ -345,6 +397,8 @@ mod tests {
             destination_is_folder: false,
             filters: Filters::default(),
             named: false,
+            skip: Skip::default(),
+            delete: None,
             memory: None,
             dry_run: false,
             encrypt: true,
@@ -405,6 +459,20 @@ mod tests {
             at_ns: 1,
             taken: taken.map(str::to_owned).map_err(str::to_owned),
         })
+    }
+
+    pub fn near_with(job: Job) -> Conversation {
+        let mut near = Conversation::new(Side::Near);
+        near.greeted = true;
+        near.say(&Message::Job(Box::new(job)));
+        near
+    }
+
+    pub fn far_with(job: Job) -> Conversation {
+        let mut far = Conversation::new(Side::Far);
+        far.hear(&hello()).unwrap();
+        far.hear(&Message::Job(Box::new(job))).unwrap();
+        far
     }
 
     fn near(direction: Direction) -> Conversation {

@@ -11,6 +11,7 @@ mod message;
 mod path;
 mod piece;
 mod printable;
+mod removal;
 mod span;
 mod steer;
 mod verdict;
@@ -19,8 +20,8 @@ pub use conversation::{Conversation, ProtocolError, Side};
 pub use frame::{FrameError, FrameReader, encode, preamble};
 pub use message::{
     Answer, DataPort, DigestSum, Direction, FarHello, FileDigest, Finished, Hello, Job, LimitedBy,
-    Memory, Message, Named, Names, Offer, OfferedFile, Peer, Progress, Sample, Scanned, StreamPlan,
-    StreamSummary, Way,
+    Memory, Message, Named, Names, Offer, OfferedFile, Peer, Progress, Same, Sample, Scanned, Skip,
+    StreamPlan, StreamSummary, Way,
 };
 pub use path::{LinkTarget, PathError, TreePath};
 pub use piece::{
@@ -28,6 +29,7 @@ pub use piece::{
     StreamHello, StreamTally, TAKEN_BYTES, Totals,
 };
 pub use printable::{printable, printable_within};
+pub use removal::{Content, Delete, Extraneous, Held, NameHash, Removal};
 pub use span::{Checked, Found, Span};
 pub use steer::{Steered, Steering};
 pub use verdict::{Arrivals, Verdict};

@@ -36,6 +36,10 @@ pub const MAX_NAMES_OPEN: usize = 8;
 pub const MAX_ADDRESSES: usize = 8;
 /// Most digests in one [`crate::Message::Digests`].
 pub const MAX_DIGESTS: usize = 512;
+/// Most names in one [`crate::Content`].
+pub const MAX_CONTENT_NAMES: usize = 2048;
+/// Most things in one [`crate::Message::Extraneous`].
+pub const MAX_EXTRANEOUS: usize = 512;
 /// Most sources in one job.
 pub const MAX_SOURCES: usize = 4096;
 /// Most files being put together from pieces at one time.

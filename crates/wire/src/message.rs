@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::TreePath;
 use crate::piece::Totals;
+use crate::removal::{Content, Delete, Extraneous, Removal};
 use crate::span::{Checked, Found};
 use crate::steer::{Steered, Steering};
 
@@ -66,6 +67,15 @@ pub enum Message {
     PortTried(Result<u64, String>),
     /// sender (far) → near: digests of files that are sent, of a job that asks for them.
     Digests(Vec<FileDigest>),
+    /// sender → receiver, of a job that removes: what is in a folder of a source.
+    Content(Content),
+    /// sender → receiver, of such a job: it has sent all that it will.
+    AllSent {
+        /// Whether it could read all of its sources.
+        whole: bool,
+    },
+    /// receiver (far) → sender, of a dry run of such a job: what it would remove.
+    Extraneous(Vec<Extraneous>),
 }
 
 /// What the near end says first.
@@ -121,6 +131,10 @@ pub struct Job {
     pub filters: Filters,
     /// Whether only names of a list of the near end are moved, see [`Message::Names`].
     pub named: bool,
+    /// Which of the files that might be at the receiver are sent.
+    pub skip: Skip,
+    /// What is removed at the receiver that is not at the sender; nothing without.
+    pub delete: Option<Delete>,
     /// What to move from memory to memory instead of files.
     pub memory: Option<Memory>,
     /// Only say what would be done.
@@ -187,6 +201,33 @@ pub struct FileDigest {
     pub path: TreePath,
     /// BLAKE3 of its content.
     pub blake3: [u8; 32],
+}
+
+/// What of the sources is not sent for what is at the receiver. By default that is a file that is there with the same
+/// size and time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skip {
+    /// What is not there: no name is made.
+    pub missing: bool,
+    /// What is there, whatever it is; folders are entered all the same.
+    pub there: bool,
+    /// A file that is newer there.
+    pub newer: bool,
+    /// A file that is the same by this.
+    pub same: Same,
+}
+
+/// What two files have in common that are the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Same {
+    /// Size and modification time.
+    #[default]
+    SizeAndTime,
+    /// The size.
+    Size,
+    /// Nothing says so, and each is sent.
+    Nothing,
 }
 
 /// How much goes from memory to memory.
@@ -290,6 +331,10 @@ pub struct Progress {
     pub taken: Vec<u64>,
     /// A file being moved now.
     pub current: Option<TreePath>,
+    /// Names at the target that were looked at for whether they are to be removed.
+    pub looked_at: u64,
+    /// Of those, how many were removed.
+    pub removed: u64,
 }
 
 /// What limits a stream at the moment.
@@ -345,6 +390,8 @@ pub struct Finished {
     pub totals: Totals,
     /// The sum of the digests of all its files, which is zero without any. Both ends must have the same.
     pub digests: DigestSum,
+    /// Receiver, of a job that removes: what came of that.
+    pub removal: Option<Removal>,
     /// Growth of the resident memory at its peak, in bytes; absent where it cannot be read.
     pub peak_memory_bytes: Option<u64>,
     /// Its sockets, by index of the stream.

@@ -108,7 +108,7 @@ COMMANDS = (
                     "List what was moved with digests, of the kind that FILE ends in, as x.sha256.",
                     rare=True,
                 ),
-                Option("-n, --dry-run", "Print the plan and what would be copied; copy nothing."),
+                Option("-n, --dry-run", "Print the plan and what would be done; do nothing."),
             ],
             "What is left out": [
                 _filter("--exclude PATTERN", "Leave out what matches, as rsync does: '*.o'.", rare=False),
@@ -132,6 +132,23 @@ COMMANDS = (
                 Option(
                     "-0, --from0",
                     "Names and rules in files are set apart by NUL bytes, as by find -print0.",
+                    rare=True,
+                ),
+            ],
+            "What is skipped": [
+                Option("--existing", "Send only what is at the target already.", rare=True),
+                Option("--ignore-existing", "Send only what is not at the target.", rare=True),
+                Option("-u, --update", "Send no file that is newer at the target.", rare=True),
+                Option("--size-only", "Send no file of the same size, whatever its time.", rare=True),
+                Option("-I, --ignore-times", "Send files of the same size and time too.", rare=True),
+            ],
+            "What is removed at the target": [
+                Option("--delete", "Remove there what is not in the folders that are copied.", rare=True),
+                Option("--delete-excluded", "So too what is left out.", rare=True),
+                Option(
+                    "--max-delete N",
+                    "Remove nothing where it would be more than so many.",
+                    kind=int,
                     rare=True,
                 ),
             ],
@@ -192,6 +209,7 @@ howdah cp --path guaranteed --class images run42/ dtn2:/d  at the share that its
 howdah cp --verify run42/ dtn2:/d                          and read it again there, from the disk
 howdah cp --manifest 42.sha256 run42/ dtn2:/d              and list the SHA-256 of each file, for a catalogue
 howdah cp --exclude '*.o' run42/ dtn2:/d                    all but object files
+howdah cp --delete run42/. dtn2:/d/run42/                  and nothing there that is not in run42
 howdah cp --dry-run run42/ dtn2:/d                         the plan, its reasons, and what would be copied""",
         notes="""\
 Options of rsync and scp mean what they mean there, or a line says what to write: howdah help rsync.

@@ -24,7 +24,7 @@ SEE = "howdah help rsync"
 class Spelling:
     """An option of rsync or scp."""
 
-    def __init__(self, names: str, means: str, text: str) -> None:
+    def __init__(self, names: str, means: str, text: str, *, gives: str | None = None) -> None:
         words = names.replace(",", "").split()
         self.flags = tuple(word for word in words if word.startswith("-"))
         self.names = names
@@ -34,6 +34,8 @@ class Spelling:
         """One of the four above."""
         self.text = text
         """What is done here, or what to write."""
+        self.gives = gives
+        """The option of ``howdah cp`` that it is read as; null: none."""
 
 
 _OWNERS = "owners and groups are not kept; on the far host: chown -R"
@@ -53,6 +55,21 @@ ROWS = (
     Spelling("-F", SAME, "rules in the .rsync-filter of each folder, but not of those above the sources"),
     Spelling("--files-from FILE", SAME, "copies what FILE names in the only source"),
     Spelling("-0, --from0", SAME, "names and rules in files are set apart by NUL bytes"),
+    Spelling("--existing", SAME, "sends only what is at the target already (docs/skip.md)"),
+    Spelling("--ignore-existing", SAME, "sends only what is not at the target"),
+    Spelling("-u, --update", SAME, "sends no file that is newer at the target"),
+    Spelling("--size-only", SAME, "sends no file of the same size"),
+    Spelling("-I, --ignore-times", SAME, "sends files of the same size and time too"),
+    Spelling("--ignore-non-existing", NOTED, "is --existing", gives="--existing"),
+    Spelling("--delete", SAME, "removes what is not at the source, when all has arrived (docs/delete.md)"),
+    Spelling("--delete-excluded", SAME, "the same, also of what is left out"),
+    Spelling("--max-delete N", SAME, "where there is more to remove nothing is, and rsync removes so many"),
+    Spelling(
+        "--delete-before, --delete-during, --del, --delete-delay, --delete-after",
+        NOTED,
+        "is --delete, which removes when all has arrived",
+        gives="--delete",
+    ),
     Spelling("-r, --recursive", ANYWAY, "folders are copied with all that is in them"),
     Spelling("-l, --links", ANYWAY, "links are copied as links"),
     Spelling("-p, --perms", ANYWAY, "modes are kept, but for set-user-ID and set-group-ID; scp's -p too"),
@@ -87,24 +104,14 @@ ROWS = (
         NOTED,
         "what has arrived of a file lies beside its target, as .NAME.howdah-part",
     ),
-    Spelling("--delete", REFUSED, f"{_LATER}; nothing is removed at the target"),
-    Spelling(
-        "--delete-before, --delete-during, --del, --delete-delay, --delete-after",
-        REFUSED,
-        f"{_LATER}; nothing is removed at the target",
-    ),
-    Spelling(
-        "--delete-excluded, --max-delete NUMBER", REFUSED, f"{_LATER}; nothing is removed at the target"
-    ),
+    Spelling("--ignore-errors", REFUSED, "nothing is removed where not all of the sources could be read"),
+    Spelling("--force", REFUSED, "a folder is in the way of a file: remove it, and run the command again"),
     Spelling(
         "-c, --checksum",
         REFUSED,
         f"{_LATER}; what is there is told by size and time; compare contents with: howdah verify; "
         "scp's -c CIPHER is: -e 'ssh -c CIPHER'",
     ),
-    Spelling("-u, --update", REFUSED, f"{_LATER}; a file of another size or time is replaced"),
-    Spelling("--size-only, --ignore-times, -I", REFUSED, f"{_LATER}; what is there is told by size and time"),
-    Spelling("--existing, --ignore-existing", REFUSED, f"{_LATER}; what is there is told by size and time"),
     Spelling("--modify-window SECONDS", REFUSED, f"{_LATER}; what is there is told by size and time"),
     Spelling("--min-size SIZE", REFUSED, _SIZES),
     Spelling("--max-size SIZE", REFUSED, _SIZES),
@@ -250,6 +257,8 @@ class _Reading:
             self.left.pop()
         if row.means == NOTED and f"{flag}: {row.text}" not in self.notes:
             self.notes.append(f"{flag}: {row.text}")
+        if row.gives is not None:
+            self.words.append(row.gives)
         if row.means == REFUSED:
             self.refused.append(f"{flag}: {row.text}")
 

@@ -14,14 +14,14 @@ from howdah.ports import PORT_MAX
 from howdah.remote.bringing import Agree, Offer
 from howdah.remote.endpoints import Route, parse, route
 from howdah.remote.far import greet
-from howdah.remote.messages import FarHello, Progress
+from howdah.remote.messages import FarHello, Progress, Skip
 from howdah.remote.ssh import PATIENCE_S
 from howdah.transfer.display import Display
 from howdah.transfer.filters import Rule
 from howdah.transfer.filters import read as read_filters
 from howdah.transfer.names import listed
 from howdah.transfer.pilot import Pilot
-from howdah.transfer.request import FAIRNESS, Given, Request
+from howdah.transfer.request import FAIRNESS, Delete, Given, Request
 from howdah.transfer.run import plan_only, run
 from howdah.values.plan import (
     BUFFER_BYTES_MAX,
@@ -49,6 +49,7 @@ __all__ = [
 
 PATIENCE_MOST_S = 86_400.0
 """A day."""
+_MOST = 2**63 - 1
 
 
 class Memory(NamedTuple):
@@ -78,6 +79,14 @@ def copy(
     filters: Sequence[Rule] = (),
     files_from: Name | None = None,
     from0: bool = False,
+    existing: bool = False,
+    ignore_existing: bool = False,
+    update: bool = False,
+    size_only: bool = False,
+    ignore_times: bool = False,
+    delete: bool = False,
+    delete_excluded: bool = False,
+    max_delete: int | None = None,
     listen: bool = True,
     fairness: float | None = None,
     pilot: Pilot | None = None,
@@ -113,6 +122,14 @@ def copy(
             an option and its value: ``("exclude-from", "FILE")`` (docs/leave-out.md).
         files_from: a file of names; of the only source, a folder, nothing else is copied (docs/leave-out.md).
         from0: names and rules in files are set apart by NUL bytes in place of lines.
+        existing: what is not at the target is skipped: no name is made there (docs/skip.md).
+        ignore_existing: what is at the target is skipped, whatever it is.
+        update: a file that is newer at the target is skipped.
+        size_only: a file of the same size at the target is skipped, whatever its time.
+        ignore_times: no file is skipped for its size and time.
+        delete: removes at the target what is not in the folders that are copied (docs/delete.md).
+        delete_excluded: so it does, also of what the filters leave out.
+        max_delete: where there is more to remove than so many files, folders and links, nothing is.
         listen: on a shared path, measures round trips and changes the streams beside others.
         fairness: what that aims at: 0, the copy's own rate; 1, what others lose; by default 0.5.
         pilot: changes the streams in its place: called every 0.1 s, it answers with a ``Steering`` or None.
@@ -160,6 +177,14 @@ def copy(
         filters=filters,
         files_from=files_from,
         from0=from0,
+        existing=existing,
+        ignore_existing=ignore_existing,
+        update=update,
+        size_only=size_only,
+        ignore_times=ignore_times,
+        delete=delete,
+        delete_excluded=delete_excluded,
+        max_delete=max_delete,
         listen=listen and pilot is None,
         fairness=fairness,
         far_howdah=far_howdah,
@@ -234,6 +259,14 @@ def copy_request(
     filters: Sequence[Rule] = (),
     files_from: Name | None = None,
     from0: bool = False,
+    existing: bool = False,
+    ignore_existing: bool = False,
+    update: bool = False,
+    size_only: bool = False,
+    ignore_times: bool = False,
+    delete: bool = False,
+    delete_excluded: bool = False,
+    max_delete: int | None = None,
     listen: bool = True,
     fairness: float | None = None,
     far_howdah: str | None = None,
@@ -260,6 +293,9 @@ def copy_request(
             f"--path {path} is of paths from and to this host, and this copy is between two others; "
             "leave it out"
         )
+    removes = _delete(delete or delete_excluded, delete_excluded, max_delete)
+    if removes is not None:
+        _check_delete(way, memory is not None, files_from is not None)
     if files_from is not None:
         if len(way.sources) != 1:
             raise HowdahError("--files-from takes one source, the folder that its names are in")
@@ -281,6 +317,8 @@ def copy_request(
         memory_s=memory.for_s if memory else None,
         dry_run=dry_run,
         verify=verify,
+        skip=_skip(existing, ignore_existing, update, size_only, ignore_times, files=memory is None),
+        delete=removes,
         manifest=None if manifest is None else Path(manifest),
         filters=read_filters(filters, nul_separated=from0) if filters else (),
         names=None if files_from is None else listed(files_from, nul_separated=from0),
@@ -335,6 +373,59 @@ class _Progress:
 
     def close(self) -> None:
         """Does nothing: nothing is open."""
+
+
+def _skip(
+    existing: bool,
+    ignore_existing: bool,
+    update: bool,
+    size_only: bool,
+    ignore_times: bool,
+    *,
+    files: bool,
+) -> Skip:
+    """What is skipped. Raises HowdahError for what cannot be."""
+    if size_only and ignore_times:
+        raise HowdahError("--size-only skips what --ignore-times sends; leave one of them out")
+    made = Skip(
+        missing=existing,
+        there=ignore_existing,
+        newer=update,
+        same="size" if size_only else "nothing" if ignore_times else "size-and-time",
+    )
+    if not files and made != Skip():
+        raise HowdahError("--memory moves no files, so there is nothing to skip")
+    return made
+
+
+def _delete(delete: bool, excluded: bool, most: int | None) -> Delete | None:
+    """What is removed. Raises HowdahError for a bound that bounds nothing."""
+    if most is not None and not delete:
+        raise HowdahError(f"--max-delete {most} is the most that --delete removes; give that too")
+    if most is not None and not 0 <= most <= _MOST:
+        raise HowdahError(f"--max-delete {most} is not from 0 to {_MOST:,}")
+    return Delete(excluded, most) if delete else None
+
+
+def _check_delete(way: Route, from_memory: bool, listed: bool) -> None:
+    """Raises HowdahError where nothing says what is at the source, or nobody removes it."""
+    if way.origin is not None:
+        raise HowdahError(
+            "a copy between two far hosts removes nothing; leave out --delete, or start it on one of them"
+        )
+    if from_memory:
+        raise HowdahError("--memory moves no files, so there is nothing for --delete")
+    if listed:
+        raise HowdahError(
+            "--files-from does not say what else is in the source, so --delete would remove that too; "
+            "copy whole folders with --delete"
+        )
+    last_names = [source.rstrip(b"/").rpartition(b"/")[2] for source in way.sources]
+    if len(way.sources) > 1 and any(name in {b"", b"."} for name in last_names):
+        raise HowdahError(
+            "--delete takes several sources only where each is a folder of its own at the target; "
+            "copy SRC/. in a command of its own"
+        )
 
 
 def _several(src: Name | Sequence[Name]) -> Sequence[Name]:

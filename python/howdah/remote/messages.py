@@ -49,6 +49,19 @@ class Between(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"
     """The address that it connects from."""
 
 
+class Skip(msgspec.Struct, frozen=True, kw_only=True):
+    """What is not sent for what is at the receiver; by default a file of the same size and time there."""
+
+    missing: bool = False
+    """What is not there: no name is made."""
+    there: bool = False
+    """What is there, whatever it is; folders are entered all the same."""
+    newer: bool = False
+    """A file that is newer there."""
+    same: Literal["size-and-time", "size", "nothing"] = "size-and-time"
+    """What tells a file that is the same."""
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The files to copy. Destinations mean what they mean to ``cp -r``."""
 
@@ -61,6 +74,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     names: bytes | None = None
     """The file that lists what is copied below the only source; null: all is."""
     names_nul_separated: bool = False
+    skip: Skip = Skip()
+    delete: bool = False
+    """Whether what is not at the sender is removed at the receiver."""
+    delete_excluded: bool = False
+    """Whether that is also of what the filters leave out at both ends."""
+    max_delete: int | None = None
+    """The most that is removed; where there is more, nothing is. Null: all is."""
     memory_bytes: int | None = None
     """The bytes to send from memory to memory, with files at neither end."""
     memory_s: float | None = None
@@ -91,6 +111,8 @@ class FarJob(msgspec.Struct, frozen=True, kw_only=True):
     destination: bytes
     from_memory: bool
     memory_bytes: int | None = None
+    delete: bool = False
+    """Whether the receiver removes what is not at the sender."""
     dry_run: bool
     encrypt: bool
     other: str | None = None
@@ -102,6 +124,8 @@ class FarAccount(msgspec.Struct, frozen=True, kw_only=True):
 
     bytes: int
     files: int
+    removed: int = 0
+    """Files, folders and links that were removed at the receiver."""
     digest_sum: str | None = None
     """The sum of the digests of its files, in hexadecimal; null where there are none."""
     error: str | None = None
@@ -139,6 +163,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     bytes_skipped: int
     bytes_resumed: int = 0
     """What was there from an interrupted copy and is the same; ``bytes_total`` is without it."""
+    removed: int = 0
+    """Files, folders and links that were removed at the receiver."""
     streams: int
     """Streams that are open now."""
     connections_replaced: int = 0

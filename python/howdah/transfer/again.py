@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from howdah.remote.messages import Progress
-from howdah.values.outcome import Outcome
+from howdah.values.outcome import Outcome, Removal
 
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 10.0
@@ -82,6 +82,7 @@ class Earlier:
         self.restarts = 0
         self._there = _There()
         self._bytes = self._files = self._replaced = self._outages = self._retransmissions = 0
+        self._removed = 0
         self._most = _Own(0, 0)
         self._outage_s = 0.0
 
@@ -93,6 +94,7 @@ class Earlier:
         self.restarts += 1
         self._bytes += last.bytes_done
         self._files += last.files_done
+        self._removed += last.removed
         unseen = 1.0 + _UNSEEN_S / max(last.elapsed_s, _UNSEEN_S)
         files, moved = self._most
         self._most = _Own(
@@ -116,6 +118,7 @@ class Earlier:
             files_done=self._files + now.files_done,
             files_total=None if now.files_total is None else self._files + now.files_total,
             **there._asdict(),
+            removed=self._removed + now.removed,
             connections_replaced=self._replaced + now.connections_replaced,
             outages=self._outages + now.outages,
             outage_s=self._outage_s + now.outage_s,
@@ -136,6 +139,7 @@ class Earlier:
             bytes=own.bytes + last.bytes,
             files=own.files + last.files,
             **there._asdict(),
+            removal=self._all_removed(last.removal),
             elapsed_s=before_s + last.elapsed_s,
             moving_s=moving_s,
             connections_replaced=self._replaced + last.connections_replaced,
@@ -145,6 +149,13 @@ class Earlier:
             samples=samples,
             changes=[msgspec.structs.replace(each, t_s=each.t_s + before_s) for each in last.changes],
         )
+
+    def _all_removed(self, last: Removal | None) -> Removal | None:
+        """What the last session removed, and those before it."""
+        if last is None or not self._removed:
+            return last
+        extraneous, removed = last.extraneous + self._removed, last.removed + self._removed
+        return msgspec.structs.replace(last, extraneous=extraneous, removed=removed)
 
     def _found(self, found: _There) -> tuple[_There, _Own]:
         """Parts what a session has found into what was there before the copy, and what the copy moved."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from howdah.remote.bringing import Agree
 from howdah.remote.endpoints import Route
-from howdah.remote.messages import SAMPLE_EVERY_S
+from howdah.remote.messages import SAMPLE_EVERY_S, Skip
 from howdah.remote.ssh import PATIENCE_S
 from howdah.transfer.names import NamesList
 from howdah.transfer.pilot import Pilot
@@ -28,6 +28,15 @@ class Given(NamedTuple):
     words: str
 
 
+class Delete(NamedTuple):
+    """What a copy removes at the target: what is not at the source."""
+
+    excluded: bool = False
+    """Whether that is also of what the filters leave out at both ends."""
+    most: int | None = None
+    """The most that is removed; where there is more, nothing is. None: all is."""
+
+
 class Request(NamedTuple):
     """A copy as it was asked for."""
 
@@ -42,6 +51,10 @@ class Request(NamedTuple):
     """The rules that say what of the sources is copied, a text each (crates/filter)."""
     names: NamesList | None = None
     """The list of what is copied below the only source; None: all."""
+    skip: Skip = Skip()
+    """What is not sent for what is at the target."""
+    delete: Delete | None = None
+    """What is removed at the target; None: nothing."""
     manifest: Path | None = None
     """A new file for the digests of what was moved, of the algorithm that its name ends in."""
     encrypt: bool = True

@@ -23,7 +23,7 @@ from howdah.remote.lab_link import link_of_a_lab
 from howdah.remote.messages import FarAccount, FarHello, FarJob, Job, Progress
 from howdah.remote.ssh import Login
 from howdah.text import printable
-from howdah.transfer import sources
+from howdah.transfer import incomplete, sources
 from howdah.transfer.again import Earlier, Patience
 from howdah.transfer.detour import Detour
 from howdah.transfer.display import Display
@@ -109,6 +109,7 @@ class _Run:
             destination=request.route.destination,
             from_memory=request.from_memory,
             memory_bytes=request.memory_bytes,
+            delete=request.delete is not None,
             dry_run=request.dry_run,
             encrypt=request.encrypt if decided is None else decided.encrypt,
             other=request.route.origin,
@@ -124,6 +125,7 @@ class _Run:
         account = FarAccount(
             bytes=moved[0],
             files=moved[1],
+            removed=self._removed(),
             digest_sum=self.outcome.digest_sum if self.outcome else None,
             error=None if error is None else printable(os.fsencode(error)),
             cancelled=outcome == "interrupted",
@@ -135,6 +137,11 @@ class _Run:
             elapsed_s=time.monotonic() - self.began_s,
             digests=self.digests if self.digests is not None and self._digests() else None,
         )
+
+    def _removed(self) -> int:
+        if self.outcome is not None:
+            return self.outcome.removal.removed if self.outcome.removal else 0
+        return self.moved.removed if self.moved else 0
 
     def record(self, error: str | None, flags: list[str]) -> Record:
         near = HostLimits.here()
@@ -192,8 +199,8 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
         if after is not None and run.outcome is not None:
             run.verification = after.reread(run.digests, run.outcome, display)
             after.check(run.verification)
-        if run.outcome is not None and run.outcome.left_out:
-            error, exit_code, outcome = _left_out(run.outcome), 1, "incomplete"
+        if run.outcome is not None and (short := incomplete.in_words(request, run.outcome)) is not None:
+            error, exit_code, outcome = short, 1, "incomplete"
     except HowdahError as problem:
         error, exit_code = str(problem), 1
         outcome = "refused" if isinstance(problem, Refused) else "failed"
@@ -237,6 +244,8 @@ def _transfer(run: _Run, display: Display, archive: Archive) -> None:
     request = run.request
     run.policy = Policy()
     run.policy.check_plaintext(encrypt=request.encrypt)
+    receives = request.route.direction == "pull"
+    run.policy.check_delete(delete=receives and request.delete is not None and not request.dry_run)
     handed = plan.load(request.plan_file) if request.plan_file else request.plan
     patience = Patience(request.patience_s)
     while True:
@@ -384,14 +393,6 @@ def _join_digests(all_digests: Path | None, own: Path | None) -> None:
     own.unlink()
 
 
-def _left_out(outcome: Outcome) -> str:
-    named = len(outcome.left_out)
-    count = named + outcome.left_out_more
-    what = "1 file or folder" if count == 1 else f"{count:,} files or folders"
-    which = f" (the first {named:,} are named)" if outcome.left_out_more else ""
-    return f"{what} could not be read and left out{which}; all else is there"
-
-
 def _watch(run: _Run, ends: FarEnds, display: Display, pilot: Pilot) -> None:
     """Shows and steers the transfer until its session ends."""
     host = " or ".join(login.host.rpartition("@")[2] for login in ends.logins)
@@ -486,6 +487,10 @@ def _job(request: Request, underway: Underway, digests: Path | None, detour_port
         destination=route.destination,
         destination_is_folder=route.destination_is_folder,
         filters=list(request.filters),
+        skip=request.skip,
+        delete=request.delete is not None,
+        delete_excluded=request.delete is not None and request.delete.excluded,
+        max_delete=request.delete.most if request.delete else None,
         names=request.names.path if request.names else None,
         names_nul_separated=request.names is not None and request.names.nul_separated,
         memory_bytes=request.memory_bytes,

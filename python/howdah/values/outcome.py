@@ -47,8 +47,9 @@ class FileAction(msgspec.Struct, frozen=True, kw_only=True):
     path: bytes
     """Relative to the destination, raw (base64 in JSON)."""
     size: int
-    """Bytes."""
-    action: Literal["copy", "skip"]
+    """Bytes; 0 of what is removed."""
+    action: Literal["copy", "skip", "remove"]
+    """A folder that is removed has a slash at the end of its path, and comes behind what is in it."""
 
 
 class FilesBeyond(msgspec.Struct, frozen=True):
@@ -60,6 +61,20 @@ class FilesBeyond(msgspec.Struct, frozen=True):
     """Their sizes."""
     skip: int
     """Files that are at the receiver already."""
+    remove: int = 0
+    """Files, folders and links that would be removed at the receiver."""
+
+
+class Removal(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of files, folders and links at the receiver that are not at the sender."""
+
+    extraneous: int
+    """How many were found."""
+    removed: int
+    failed: int
+    """How many could not be looked into or removed; a warning names each."""
+    held: Literal["left-out", "too-many"] | None = None
+    """The reason why none was removed: not all of the sources could be read, or there were too many."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,8 +104,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     links: int
     files_skipped: int
     bytes_skipped: int
+    skips_as_asked: bool = False
+    """Whether options said what is skipped, and not size and time alone."""
     bytes_resumed: int = 0
     """The bytes that the receiver had from an interrupted copy: compared at both ends, and not sent again."""
+    removal: Removal | None = None
+    """What came of ``--delete``; null without it."""
     elapsed_s: float
     """Whole session, from its start."""
     setup_s: float | None = None

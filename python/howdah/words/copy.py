@@ -9,7 +9,7 @@ import msgspec
 from howdah import document
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.text import count, printable
-from howdah.values.outcome import FilesBeyond, Outcome
+from howdah.values.outcome import FileAction, FilesBeyond, Outcome
 from howdah.values.record import Record, Shared
 from howdah.words.comparison import comparison
 from howdah.words.copy_progress import change_in_words
@@ -74,11 +74,12 @@ def _moved(outcome: Outcome, target: str | None) -> list[str]:
     counts = [(outcome.files, "file"), (outcome.folders, "folder"), (outcome.links, "link")]
     parts = [count(number, noun) for number, noun in counts if number]
     if outcome.files_skipped:
-        parts.append(
-            f"{outcome.files_skipped:,} skipped, there already ({format_bytes(outcome.bytes_skipped)})"
-        )
+        why = "" if outcome.skips_as_asked else ", there already"
+        parts.append(f"{outcome.files_skipped:,} skipped{why} ({format_bytes(outcome.bytes_skipped)})")
     if parts:
         lines.append(", ".join(parts))
+    if outcome.removal is not None and outcome.dry_run_plan is None:
+        lines.append(f"Removed at the target: {outcome.removal.removed:,}, which were not at the source")
     if target is not None:
         lines.append(f"To {target}")
     if outcome.bytes_resumed:
@@ -153,18 +154,24 @@ def _shared(share: Shared | None) -> list[str]:
 def _would(outcome: Outcome, target: str | None) -> list[str]:
     actions = sorted(outcome.dry_run_plan or [], key=lambda action: action.path)
     beyond = outcome.dry_run_beyond or FilesBeyond(copy=0, copy_bytes=0, skip=0)
-    lines = [
-        f"{action.action:4}  {format_bytes(action.size):>9}  {printable(action.path)}" for action in actions
-    ]
+    width = 4 if outcome.removal is None else 6
+    lines = [f"{action.action:{width}}  {_size(action):>9}  {printable(action.path)}" for action in actions]
     copied = [action.size for action in actions if action.action == "copy"]
-    skip = len(actions) - len(copied) + beyond.skip
-    if beyond.copy + beyond.skip:
-        lines.append(f"… and {count(beyond.copy + beyond.skip, 'file')} more, not listed")
+    remove = sum(action.action == "remove" for action in actions)
+    skip = len(actions) - len(copied) - remove + beyond.skip
+    if beyond.copy + beyond.skip + beyond.remove:
+        more = count(beyond.copy + beyond.skip + beyond.remove, "file")
+        lines.append(f"… and {more} more, not listed")
     files, size = len(copied) + beyond.copy, sum(copied) + beyond.copy_bytes
     parts = [f"Would copy {count(files, 'file')}", format_bytes(size)]
     parts += [count(outcome.links, "link")] if outcome.links else []
     where = f", to {target}" if target else ""
-    return [*lines, f"{', '.join(parts)}{where}; skip {skip:,}."]
+    removes = "" if outcome.removal is None else f"; remove {remove + beyond.remove:,}"
+    return [*lines, f"{', '.join(parts)}{where}; skip {skip:,}{removes}."]
+
+
+def _size(action: FileAction) -> str:
+    return "" if action.action == "remove" else format_bytes(action.size)
 
 
 def line(record: Record) -> str:

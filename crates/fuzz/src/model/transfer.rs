@@ -316,6 +316,8 @@ impl Transfer {
             destination_is_folder: false,
             filters: Filters::default(),
             named: false,
+            skip: howdah_wire::Skip::default(),
+            delete: None,
             memory: None,
             dry_run: false,
             encrypt: true,

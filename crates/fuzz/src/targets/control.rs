@@ -2,14 +2,14 @@
 
 use howdah_filter::Filters;
 use howdah_wire::limits::{
-    MAX_ADDRESSES, MAX_DIGESTS, MAX_NAMES, MAX_NAMES_OPEN, MAX_OFFERED_FILES, MAX_OFFERS_OPEN,
-    MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_BLOCK_BYTES,
+    MAX_ADDRESSES, MAX_CONTENT_NAMES, MAX_DIGESTS, MAX_EXTRANEOUS, MAX_NAMES, MAX_NAMES_OPEN,
+    MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_BLOCK_BYTES,
 };
 use howdah_wire::{
-    Answer, Checked, Conversation, DataPort, Direction, FarHello, FileDigest, Finished, Found,
-    FrameError, FrameReader, Hello, Job, LimitedBy, Memory, Message, Named, Names, Offer,
-    OfferedFile, Peer, Progress, Sample, Scanned, Side, Span, Steered, Steering, StreamPlan,
-    StreamSummary, TreePath, Way, encode, preamble,
+    Answer, Checked, Content, Conversation, DataPort, Delete, Direction, Extraneous, FarHello,
+    FileDigest, Finished, Found, FrameError, FrameReader, Held, Hello, Job, LimitedBy, Memory,
+    Message, Named, Names, Offer, OfferedFile, Peer, Progress, Removal, Sample, Scanned, Side,
+    Skip, Span, Steered, Steering, StreamPlan, StreamSummary, TreePath, Way, encode, preamble,
 };
 
 use crate::input::Input;
@@ -23,7 +23,7 @@ const MEMORY_AT_ONCE: usize = 2 << 20;
 
 /// Any message, drawn from an input.
 pub fn message(input: &mut Input<'_>) -> Message {
-    match input.below(23) {
+    match input.below(26) {
         20 => Message::TryPort(data_port(input)),
         21 => Message::PortTried(match input.byte() & 1 {
             0 => Ok(number(input)),
@@ -34,6 +34,23 @@ pub fn message(input: &mut Input<'_>) -> Message {
                 source: input.u16(),
                 path: path(input),
                 blake3: [input.byte(); 32],
+            };
+            count(input)
+        ]),
+        23 => Message::Content(Content {
+            source: u16::from(input.byte()),
+            folder: path(input),
+            names: vec![[input.byte(); 8]; input.below(4)],
+            complete: input.byte() & 1 != 0,
+        }),
+        24 => Message::AllSent {
+            whole: input.byte() & 1 != 0,
+        },
+        25 => Message::Extraneous(vec![
+            Extraneous {
+                source: input.u16(),
+                path: path(input),
+                folder: input.byte() & 1 != 0,
             };
             count(input)
         ]),
@@ -86,6 +103,8 @@ pub fn message(input: &mut Input<'_>) -> Message {
             streams: input.u16(),
             taken: vec![number(input); input.below(MAX_STREAMS + 2)],
             current: option(input, path),
+            looked_at: number(input),
+            removed: number(input),
         }),
         8 => Message::Samples(vec![sample(input); input.below(MAX_STREAMS + 2)]),
         9 => Message::Warning(text(input)),
@@ -94,6 +113,12 @@ pub fn message(input: &mut Input<'_>) -> Message {
         12 => Message::Finished(Box::new(Finished {
             peak_memory_bytes: option(input, |input| input.u64()),
             streams: vec![StreamSummary::default(); input.below(4)],
+            removal: option(input, |input| Removal {
+                extraneous: number(input),
+                removed: number(input),
+                failed: number(input),
+                held: option(input, |_| Held::LeftOut),
+            }),
             ..Finished::default()
         })),
         13 => Message::Failed(text(input)),
@@ -149,6 +174,14 @@ fn job(input: &mut Input<'_>) -> Job {
         destination_is_folder: input.byte() & 1 != 0,
         filters: filters(input),
         named: input.byte() & 1 != 0,
+        skip: Skip {
+            missing: input.byte() & 1 != 0,
+            ..Skip::default()
+        },
+        delete: option(input, |input| Delete {
+            excluded: input.byte() & 1 != 0,
+            most: option(input, number),
+        }),
         memory: option(input, |input| match input.byte() & 1 {
             0 => Memory::Bytes(number(input)),
             _ => Memory::Time(number(input)),
@@ -381,6 +414,9 @@ pub mod conversation {
         /// Ports to be tried of which nothing has come yet; at a far end, all of them.
         tries: u64,
         tells_digests: bool,
+        removes: bool,
+        dry_run: bool,
+        all_sent: u32,
         taken: Vec<u64>,
         over: bool,
     }
@@ -450,6 +486,8 @@ pub mod conversation {
             self.jobs += 1;
             self.tells_digests = job.tells_digests && job.direction == Direction::Pull;
             self.streams = job.plan.streams.into();
+            self.removes = job.delete.is_some();
+            self.dry_run = job.dry_run;
         }
 
         /// What was taken for right.
@@ -491,6 +529,7 @@ pub mod conversation {
                     {
                         assert!(to.port > 0 && (1..=MAX_ADDRESSES).contains(&to.addresses.len()));
                     }
+                    assert!(job.delete.is_none() || job.memory.is_none() && !job.named);
                     self.begin(job);
                 }
                 Message::Accept { .. } => {
@@ -573,7 +612,25 @@ pub mod conversation {
                     assert!(side == Side::Near && self.tells_digests);
                     assert!(digests.len() <= MAX_DIGESTS);
                 }
-                Message::Finished(_) | Message::Failed(_) => self.over = true,
+                Message::Content(content) => {
+                    assert!(self.removes && self.all_sent == 0);
+                    assert!(content.names.len() <= MAX_CONTENT_NAMES);
+                }
+                Message::AllSent { .. } => {
+                    self.all_sent += 1;
+                    assert!(self.removes && self.all_sent == 1);
+                }
+                Message::Extraneous(found) => {
+                    assert!(side == Side::Near && self.removes && self.dry_run);
+                    assert!((1..=MAX_EXTRANEOUS).contains(&found.len()));
+                }
+                Message::Finished(finished) => {
+                    let removal = finished.removal;
+                    assert!(removal.is_none() || self.removes);
+                    assert!(removal.is_none_or(|one| one.removed <= one.extraneous));
+                    self.over = true;
+                }
+                Message::Failed(_) => self.over = true,
                 Message::Warning(_) | Message::Scanned(_) | Message::Alive => {}
             }
         }
@@ -582,16 +639,15 @@ pub mod conversation {
     pub fn seeds() -> Vec<Vec<u8>> {
         // Side, then for each message: 1 to hear it or 0 to say it, its kind, its choices.
         let hello = |kind| vec![1, kind, 1, b'0', 0];
-        let job = |heard, direction, streams| {
-            vec![
-                heard, 2, direction, 1, b's', 1, 1, b'd', 0, 0, 0, 1, 0, 0, 0, streams, 0, 0, 9, 0,
-                1,
-            ]
-        };
+        let begin = |heard, direction| vec![heard, 2, direction, 1, b's', 1, 1, b'd', 0, 0, 0, 0];
+        let end = |streams| vec![0, 0, 1, 0, 0, 0, streams, 0, 0, 9, 0, 1];
+        let job =
+            |heard, direction, streams| [begin(heard, direction), vec![0], end(streams)].concat();
+        let deletes = |heard| [begin(heard, 0), vec![1, 0, 0], end(2)].concat();
         let far_hello = vec![1, 1, 1, b'0', 0, 7, 0, 1, b'a', 1, 1, 0];
         let offer = vec![1, 4, 0, 0, 0, 1, b'f', 5, 0, 0, 0, 0, 0, 0, 0, 0, 3];
         let answer = |heard| vec![heard, 5, 0, 1, 3];
-        let finished = vec![1, 12, 0, 0];
+        let finished = vec![1, 12, 0, 0, 0];
         vec![
             [
                 vec![1],
@@ -616,8 +672,24 @@ pub mod conversation {
                 far_hello,
                 job(0, 0, 2),
                 vec![1, 3, 0, 1],
-                vec![1, 7, 1, 1, 0, 2, 0, 3, 2, 0],
+                vec![1, 7, 1, 1, 2, 0, 3, 2, 0, 0, 0],
                 finished,
+            ]
+            .concat(),
+            [
+                vec![1],
+                hello(0),
+                deletes(1),
+                vec![1, 20, 0, 1, b'f', 7, 2, 0],
+                vec![1, 20, 0, 1, b'f', 7, 2, 1],
+                vec![1, 21, 1],
+            ]
+            .concat(),
+            [
+                vec![0, 1, 1, 1, b'0', 0, 7, 0, 1, b'a', 1, 1, 0],
+                deletes(0),
+                vec![1, 3, 0, 1],
+                vec![1, 12, 0, 0, 1, 3, 2, 0, 0],
             ]
             .concat(),
             [

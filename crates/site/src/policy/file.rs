@@ -56,9 +56,12 @@ fn take(policy: &mut Policy, path: &Path, whole: &Table) -> Result<(), String> {
         policy.far_ends.push(far_ends(value)?);
         set.push("ssh.far_ends");
     }
-    let data = table(whole, "data", &["plaintext", "ports"])?;
+    let data = table(whole, "data", &["plaintext", "delete", "ports"])?;
     if !flag(data, "data", "plaintext")? && std::mem::take(&mut policy.plaintext) {
         set.push("data.plaintext");
+    }
+    if !flag(data, "data", "delete")? && std::mem::take(&mut policy.delete) {
+        set.push("data.delete");
     }
     if let Some(value) = data.and_then(|data| data.get("ports")) {
         let ports = asked_ports(value)?;

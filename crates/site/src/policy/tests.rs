@@ -4,10 +4,11 @@ use super::*;
 use std::os::unix::fs::PermissionsExt;
 
 const STRICT: &str = "audit = \"required\"\n[ssh]\nkeep_logins = false\nfar_ends = [\"*.example.org\"]\n\
-    [data]\nplaintext = false\nports = \"50000-50100\"\n[programs]\nload = false\n\
+    [data]\nplaintext = false\ndelete = false\nports = \"50000-50100\"\n\
+    [programs]\nload = false\n\
     [quota]\ncopy = \"1GB\"\nday = \"2GB\"\n";
 const LOOSE: &str = "audit = \"on\"\n[ssh]\nkeep_logins = true\nfar_ends = [\"*\"]\n\
-    [data]\nplaintext = true\nports = \"1-65535\"\n[programs]\nload = true\n\
+    [data]\nplaintext = true\ndelete = true\nports = \"1-65535\"\n[programs]\nload = true\n\
     [quota]\ncopy = \"1TB\"\nday = \"2TB\"\n";
 
 /// A site's policy and a user's, which say nothing yet.
@@ -76,6 +77,7 @@ fn each_key_binds_in_either_file_and_what_is_shown_could_stand_in_one() {
         "[ssh]\nkeep_logins = false",
         "[ssh]\nfar_ends = [\"*.example.org\", \"10.9.0.0/16\", \"2001:db8::/32\"]",
         "[data]\nplaintext = false",
+        "[data]\ndelete = false",
         "[data]\nports = \"50000-50100\"",
         "[data]\nports = \"50000\"",
         "[programs]\nload = false",
@@ -161,6 +163,7 @@ fn refusals_name_the_policy_and_the_key() {
     let files = Files::new();
     let found = files.say(STRICT, "").unwrap();
     found.check_plaintext(true).unwrap();
+    found.check_delete(false).unwrap();
     let by = format!(
         "the policy of host {} ({}, ",
         nodename(),
@@ -171,6 +174,7 @@ fn refusals_name_the_policy_and_the_key() {
             found.check_plaintext(false),
             "data.plaintext); leave out --plaintext",
         ),
+        (found.check_delete(true), "data.delete); leave out --delete"),
         (
             found.check_programs(),
             "programs.load); ask this host's administrator, or see docs/policy.md",

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
@@ -199,6 +199,7 @@ impl Context {
 
     /// Has the user know why something of the sources is not sent.
     pub fn leave_out(&self, why: String) {
+        self.board.left_out.store(true, Ordering::Release);
         match self.side {
             Side::Near => lock(&self.board.notes).left_out.add(why),
             Side::Far => self.control.say(Message::LeftOut(why)),
@@ -221,6 +222,12 @@ pub struct Board {
     pub files: AtomicU64,
     /// Pieces that have come whole, of files, folders and links.
     pub pieces: AtomicU64,
+    /// Whether something of the sources is not sent because of an error; known to the sender.
+    pub left_out: AtomicBool,
+    /// Names at the target that were looked at for whether they are to be removed.
+    pub looked_at: AtomicU64,
+    /// Of those, how many were removed.
+    pub removed: AtomicU64,
     /// Digests of the files that are complete.
     pub digests: Digests,
     /// What changes less often.
@@ -272,6 +279,9 @@ impl Board {
             resumed_bytes: AtomicU64::new(0),
             files: AtomicU64::new(0),
             pieces: AtomicU64::new(0),
+            left_out: AtomicBool::new(false),
+            looked_at: AtomicU64::new(0),
+            removed: AtomicU64::new(0),
             digests,
             notes: Mutex::default(),
         }

@@ -26,7 +26,7 @@ use crate::end::digests::{Digest, Digests};
 use crate::error::TransferError;
 use crate::session::control::{Channel, Control, Event, MAX_EVENTS};
 use crate::session::job::{self, Asked, Between, Connects};
-use crate::session::listing::Listing;
+use crate::session::listing::{Action, Listing};
 use crate::session::liveness::{Liveness, Owed};
 use crate::session::memory::MemoryMark;
 use crate::session::names;
@@ -106,10 +106,12 @@ impl Session {
         } = job::read(job, plan)?;
         job::check(&job)?;
         let can_be = |between: &Between| {
-            job.memory.is_none() && (1..=MAX_ADDRESSES).contains(&between.to.len())
+            job.memory.is_none()
+                && job.delete.is_none()
+                && (1..=MAX_ADDRESSES).contains(&between.to.len())
         };
         let Some(between) = between.filter(can_be) else {
-            let words = "a copy between two far ends is of files, and says which end connects, and where to";
+            let words = "a copy between two far ends is of files, removes nothing, and says which end connects, and where to";
             return Err(TransferError::Here(words.to_owned()));
         };
         let list = names.map(|names| names.open()).transpose()?;
@@ -503,7 +505,8 @@ impl Run<'_> {
                 notes.skipped.bytes = notes.skipped.bytes.saturating_add(file.size);
             }
             if self.context.job.dry_run {
-                self.listed.add(file.source, file.path, file.size, needed);
+                let action = Action::of(needed);
+                self.listed.add(file.source, file.path, file.size, action);
             }
         }
     }
@@ -613,6 +616,7 @@ impl Run<'_> {
             near_peak_memory_bytes: mark.peak_growth_bytes(),
             far_peak_memory_bytes: sent.peak_memory_bytes.max(received.peak_memory_bytes),
             listed: std::mem::take(&mut self.listed),
+            removal: None,
         }
     }
 

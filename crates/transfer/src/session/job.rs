@@ -10,7 +10,7 @@ use howdah_filter::Filters;
 use howdah_wire::limits::{
     MAX_MEMORY_NS, MAX_PATIENCE_NS, MAX_SAMPLE_NS, MAX_SOURCES, MAX_STREAMS, MIN_SAMPLE_NS,
 };
-use howdah_wire::{Direction, Job, Memory, Message, StreamPlan, encode};
+use howdah_wire::{Delete, Direction, Job, Memory, Message, Skip, StreamPlan, encode};
 use serde::Deserialize;
 
 use crate::error::TransferError;
@@ -28,6 +28,13 @@ struct JobJson {
     names: Option<Base64>,
     #[serde(default)]
     names_nul_separated: bool,
+    #[serde(default)]
+    skip: Skip,
+    #[serde(default)]
+    delete: bool,
+    #[serde(default)]
+    delete_excluded: bool,
+    max_delete: Option<u64>,
     memory_bytes: Option<u64>,
     memory_s: Option<f64>,
     dry_run: bool,
@@ -153,6 +160,11 @@ pub fn read(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
         destination_is_folder: job.destination_is_folder,
         filters: filters(job.filters)?,
         named: job.names.is_some(),
+        skip: job.skip,
+        delete: job.delete.then_some(Delete {
+            excluded: job.delete_excluded,
+            most: job.max_delete,
+        }),
         memory,
         dry_run: job.dry_run,
         encrypt: job.encrypt,

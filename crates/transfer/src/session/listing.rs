@@ -6,6 +6,30 @@ use serde::Serialize;
 /// What is kept, in bytes: some hundred thousand files.
 const MAX_BYTES: usize = 16 << 20;
 
+/// What is done with something of a dry run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// It is sent.
+    Copy,
+    /// It is there already.
+    Skip,
+    /// It is removed at the target.
+    Remove {
+        /// Whether it is a folder.
+        folder: bool,
+    },
+}
+
+impl Action {
+    /// What is done with a file that the receiver needs, or not.
+    pub fn of(needed: bool) -> Self {
+        match needed {
+            true => Self::Copy,
+            false => Self::Skip,
+        }
+    }
+}
+
 /// One file of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
@@ -15,8 +39,8 @@ pub struct Listed {
     pub path: TreePath,
     /// Its size in bytes.
     pub size: u64,
-    /// Whether it would be sent.
-    pub needed: bool,
+    /// What would be done with it.
+    pub action: Action,
 }
 
 /// Files of a dry run that were counted and not kept.
@@ -28,6 +52,8 @@ pub struct Beyond {
     pub copy_bytes: u64,
     /// Files that are there already.
     pub skip: u64,
+    /// What would be removed: files, folders and links.
+    pub remove: u64,
 }
 
 /// Files in the order in which they came; those that come when it is full are only counted.
@@ -41,16 +67,18 @@ pub struct Listing {
 
 impl Listing {
     /// Adds a file.
-    pub fn add(&mut self, source: u16, path: TreePath, size: u64, needed: bool) {
+    pub fn add(&mut self, source: u16, path: TreePath, size: u64, action: Action) {
         let bytes = self.bytes + path.as_bytes().len() + size_of::<Listed>();
         self.full |= bytes > MAX_BYTES;
         if self.full {
             let beyond = &mut self.beyond;
-            if needed {
-                beyond.copy += 1;
-                beyond.copy_bytes = beyond.copy_bytes.saturating_add(size);
-            } else {
-                beyond.skip += 1;
+            match action {
+                Action::Copy => {
+                    beyond.copy += 1;
+                    beyond.copy_bytes = beyond.copy_bytes.saturating_add(size);
+                }
+                Action::Skip => beyond.skip += 1,
+                Action::Remove { .. } => beyond.remove += 1,
             }
             return;
         }
@@ -59,7 +87,7 @@ impl Listing {
             source,
             path,
             size,
-            needed,
+            action,
         });
     }
 
@@ -84,7 +112,7 @@ mod tests {
         let path =
             |number: u64| TreePath::try_from(format!("folder/{number}").into_bytes()).unwrap();
         for number in 0..2_000_000 {
-            listing.add(0, path(number), 3, number % 4 > 0);
+            listing.add(0, path(number), 3, Action::of(number % 4 > 0));
         }
         let kept = listing.kept().len() as u64;
         assert!((100_000..2_000_000).contains(&kept), "{kept}");

@@ -18,6 +18,7 @@ pub mod near;
 pub mod outgoing;
 pub mod reachability;
 pub mod receiver;
+pub mod removing;
 pub mod report;
 pub mod sender;
 pub mod site;

@@ -387,6 +387,7 @@ impl Near {
                     near_peak_memory_bytes: mark.peak_growth_bytes(),
                     far_peak_memory_bytes: sent.peer.peak_memory_bytes,
                     listed: sent.listed,
+                    removal: sent.peer.removal,
                 }
             }
             Here::Targets(targets) => {
@@ -411,6 +412,7 @@ impl Near {
                     near_peak_memory_bytes: mark.peak_growth_bytes(),
                     far_peak_memory_bytes: peer.peak_memory_bytes,
                     listed: got.listed,
+                    removal: got.removal,
                 }
             }
         };
@@ -421,11 +423,10 @@ impl Near {
     fn open(&self, job: &mut Job) -> Result<(StreamSetup, Here), TransferError> {
         let stream_setup = self.stream_setup(job)?;
         let here = match job.direction {
-            Direction::Push => Here::Sources(Sources::open(
-                &job.sources,
-                job.filters.clone(),
-                &Reach::default(),
-            )?),
+            Direction::Push => {
+                let sources = Sources::open(&job.sources, job.filters.clone(), &Reach::default())?;
+                Here::Sources(sources.noting_content(job.delete.is_some()))
+            }
             Direction::Pull => {
                 let targets = Targets::of(job, &job.destination, &Reach::default())?;
                 job.fresh = targets.fresh;

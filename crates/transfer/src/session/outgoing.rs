@@ -2,8 +2,8 @@
 //!
 //! A state (how far the scan is, how much has arrived, how the sockets are) is worth nothing once a
 //! newer one is there, so the newer one takes its place. Offers, answers and changes are bounded by
-//! what may be open at a time (`howdah_wire::Conversation`). Lines for the user, and what came of
-//! comparisons, and digests come from threads that can wait, and they wait while too many are queued.
+//! what may be open at a time (`howdah_wire::Conversation`). Lines for the user, what came of comparisons, digests
+//! and names in folders come from threads that can wait, and they wait while too many are queued.
 
 use std::collections::VecDeque;
 use std::mem::discriminant;
@@ -111,7 +111,12 @@ impl Outgoing {
 fn is_line(message: &Message) -> bool {
     matches!(
         message,
-        Message::Warning(_) | Message::LeftOut(_) | Message::Checked(_) | Message::Digests(_)
+        Message::Warning(_)
+            | Message::LeftOut(_)
+            | Message::Checked(_)
+            | Message::Digests(_)
+            | Message::Content(_)
+            | Message::Extraneous(_)
     )
 }
 

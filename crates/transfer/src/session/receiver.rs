@@ -1,15 +1,15 @@
 //! The receiving end, near or far: answer offers, receive, and say when all is in place.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use howdah_wire::limits::{MAX_SPANS, MAX_STEERINGS_OPEN};
 use howdah_wire::{
-    Answer, Direction, Finished, Found, Memory, Message, Progress, Sample, Side, StreamSummary,
-    Totals,
+    Answer, Direction, Finished, Found, Memory, Message, Progress, Removal, Sample, Side,
+    StreamSummary, Totals,
 };
 
 use crate::connect::setup::{StreamSetup, Work};
@@ -18,10 +18,11 @@ use crate::end::context::Context;
 use crate::error::TransferError;
 use crate::session::control::Event;
 use crate::session::inbox::{Inbox, Input};
-use crate::session::listing::Listing;
+use crate::session::listing::{Action, Listing};
 use crate::session::liveness::{Liveness, Owed};
 use crate::session::memory::MemoryMark;
 use crate::session::names;
+use crate::session::removing::Removing;
 use crate::session::sender::note_samples;
 use crate::session::steer::Wish;
 use crate::streams::receive::Receiving;
@@ -48,6 +49,8 @@ pub struct Received {
     pub peer: Option<Finished>,
     /// Dry run: what it would do.
     pub listed: Listing,
+    /// What came of removing what the sender has not, of a job that asks for it.
+    pub removal: Option<Removal>,
 }
 
 /// Carries out the receiving end of a job; a near end has the list of names if there is one. `sampled` takes samples as the sender reports them.
@@ -66,7 +69,7 @@ pub fn run(
 ) -> Result<Received, TransferError> {
     let job = &context.job;
     let receiving = Arc::new(Receiving::new(
-        Placement::new(targets.each),
+        Placement::new(targets.each).skipping(job.skip),
         job.plan.streams,
         job.sync,
     ));
@@ -109,7 +112,9 @@ pub fn run(
         refuse_offers: targets.fresh && !job.dry_run,
         wishes: VecDeque::new(),
         peer: None,
-        listed: Listing::default(),
+        listed: Arc::default(),
+        removing: job.delete.map(|_| Arc::default()),
+        finishing: false,
         liveness: Liveness::new(context.side, context.patience, Instant::now()),
         offered: 0,
         look_at: Instant::now(),
@@ -137,7 +142,11 @@ struct Run<'a> {
     /// What the sender was asked for and has not answered.
     wishes: VecDeque<Wish>,
     peer: Option<Finished>,
-    listed: Listing,
+    listed: Arc<Mutex<Listing>>,
+    /// Of a job that removes what the sender has not.
+    removing: Option<Arc<Removing>>,
+    /// All has come, and this end brings it to its end.
+    finishing: bool,
     reported: Progress,
     liveness: Liveness,
     /// Files that were offered.
@@ -148,18 +157,16 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn until_finished(&mut self, mark: MemoryMark) -> Result<Received, TransferError> {
-        if self.context.job.dry_run {
-            self.step_until(|run| run.all_offered)?;
-        } else {
-            self.step_until(|run| run.context.connections.left() == 0)?;
-            // On a thread of its own, because millions of folders take a while and this one listens.
-            let receiving = Arc::clone(&self.receiving);
-            self.context.spawn("howdah-finish", move |context| {
-                receiving.finish(|| context.abort.stopping())?;
-                let _ = context.events.send(Event::InPlace);
-                Ok(())
-            })?;
-            self.step_until(|run| run.in_place)?;
+        let dry_run = self.context.job.dry_run;
+        self.step_until(|run| match dry_run {
+            true => run.all_offered,
+            false => run.context.connections.left() == 0,
+        })?;
+        if let Some(removing) = self.removing.clone() {
+            self.step_until(|_| removing.is_all_sent())?;
+        }
+        if !dry_run || self.removing.is_some() {
+            self.finish()?;
         }
         let verified = Instant::now();
         self.context.abort.settle();
@@ -179,6 +186,7 @@ impl Run<'_> {
         let finished = Finished {
             totals: sum,
             digests: self.context.board.digests.sum(),
+            removal: self.removal(),
             peak_memory_bytes,
             streams: streams.clone(),
         };
@@ -191,7 +199,7 @@ impl Run<'_> {
         if let Some(peer) = &self.peer {
             self.context.compare_digests(peer)?;
         }
-        let listed = std::mem::take(&mut self.listed);
+        let listed = std::mem::take(&mut *lock(&self.listed));
         sum.take_away(&self.receiving.given_up());
         sum.files += self.receiving.resumed().files;
         if self.context.job.dry_run
@@ -207,7 +215,36 @@ impl Run<'_> {
             verified,
             peer: self.peer.take(),
             listed,
+            removal: self.removal(),
         })
+    }
+
+    /// Brings what has come to its end, on a thread of its own, because millions of folders take a while and this one
+    /// listens.
+    fn finish(&mut self) -> Result<(), TransferError> {
+        self.finishing = true;
+        let (receiving, listed) = (Arc::clone(&self.receiving), Arc::clone(&self.listed));
+        let removing = self.removing.clone();
+        self.context.spawn("howdah-finish", move |context| {
+            let stop = || context.abort.stopping();
+            let dry_run = context.job.dry_run;
+            if !dry_run {
+                receiving.all_named(stop)?;
+            }
+            if let Some(removing) = removing {
+                removing.carry_out(context, receiving.placement(), &listed)?;
+            }
+            if !dry_run {
+                receiving.finish(stop)?;
+            }
+            let _ = context.events.send(Event::InPlace);
+            Ok(())
+        })?;
+        self.step_until(|run| run.in_place)
+    }
+
+    fn removal(&self) -> Option<Removal> {
+        self.removing.as_ref()?.came_to()
     }
 
     /// Handles what comes, and tells how far this end is, until `reached`.
@@ -289,7 +326,8 @@ impl Run<'_> {
                 drop(notes);
                 if self.context.job.dry_run && self.context.side == Side::Near {
                     for (file, &needed) in offer.files.into_iter().zip(&needed) {
-                        self.listed.add(file.source, file.path, file.size, needed);
+                        let action = Action::of(needed);
+                        lock(&self.listed).add(file.source, file.path, file.size, action);
                     }
                 }
                 self.context.control.say(Message::Answer(Answer {
@@ -315,6 +353,17 @@ impl Run<'_> {
                 }
             }
             Message::NamesTaken => drop(self.names_taken.send(())),
+            // What was new a moment ago has nothing in it that the sender has not.
+            Message::Content(content) if !self.refuse_offers => {
+                if let Some(removing) = &self.removing {
+                    removing.note(&content, self.receiving.placement())?;
+                }
+            }
+            Message::AllSent { whole } => {
+                if let Some(removing) = &self.removing {
+                    removing.all_sent(whole);
+                }
+            }
             Message::Finished(finished) => self.peer = Some(*finished),
             _ => {}
         }
@@ -343,7 +392,9 @@ impl Run<'_> {
         if self.in_place {
             return Owed::Step("has not sent its account");
         }
-        let finishing = self.context.connections.left() == 0 && !self.context.job.dry_run;
+        let all_come = self.context.connections.left() == 0 && !self.context.job.dry_run;
+        let told = self.removing.as_ref().is_none_or(|one| one.is_all_sent());
+        let finishing = self.finishing || all_come && told;
         let unread = self
             .context
             .abort
@@ -371,6 +422,8 @@ impl Run<'_> {
             streams,
             taken: self.context.connections.all_taken(),
             current,
+            looked_at: board.looked_at.load(Ordering::Relaxed),
+            removed: board.removed.load(Ordering::Relaxed),
         };
         if progress != self.reported {
             self.context

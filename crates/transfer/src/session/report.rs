@@ -9,8 +9,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use howdah_wire::limits::MAX_CONTROL_BYTES;
 use howdah_wire::{
-    Direction, FarHello, Job, LimitedBy, Memory, Sample, StreamSummary, Totals, Way, printable,
-    printable_within,
+    Direction, FarHello, Held, Job, LimitedBy, Memory, Removal, Sample, Skip, StreamSummary,
+    Totals, Way, printable, printable_within,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -18,7 +18,7 @@ use crate::end::abort::lock;
 use crate::end::context::Board;
 use crate::end::naming::Naming;
 use crate::error::TransferError;
-use crate::session::listing::{Beyond, Listing};
+use crate::session::listing::{Action, Beyond, Listing};
 use crate::session::steer::Change;
 use crate::streams::sample::Trace;
 
@@ -51,6 +51,7 @@ pub fn far_job(job: &Job) -> Vec<u8> {
         destination: Base64,
         from_memory: bool,
         memory_bytes: Option<u64>,
+        delete: bool,
         dry_run: bool,
         encrypt: bool,
         other: Option<IpAddr>,
@@ -64,6 +65,7 @@ pub fn far_job(job: &Job) -> Vec<u8> {
             Some(Memory::Bytes(bytes)) => Some(bytes),
             _ => None,
         },
+        delete: job.delete.is_some(),
         dry_run: job.dry_run,
         encrypt: job.encrypt,
         other: job.peer.as_ref().and_then(|peer| match &peer.way {
@@ -77,6 +79,7 @@ pub fn far_job(job: &Job) -> Vec<u8> {
 /// What a far end has moved as FarAccount, JSON.
 pub fn far_account(
     moved: Totals,
+    removed: u64,
     digest_sum: Option<String>,
     failure: Option<&TransferError>,
 ) -> Vec<u8> {
@@ -84,6 +87,7 @@ pub fn far_account(
     struct Json {
         bytes: u64,
         files: u64,
+        removed: u64,
         digest_sum: Option<String>,
         error: Option<String>,
         cancelled: bool,
@@ -91,6 +95,7 @@ pub fn far_account(
     let made = serde_json::to_vec(&Json {
         bytes: moved.bytes,
         files: moved.files,
+        removed,
         digest_sum,
         error: failure.map(ToString::to_string),
         cancelled: failure == Some(&TransferError::Cancelled),
@@ -162,6 +167,7 @@ pub fn progress(
         files_skipped: u64,
         bytes_skipped: u64,
         bytes_resumed: u64,
+        removed: u64,
         streams: u16,
         connections_replaced: u64,
         unanswered_s: Option<f64>,
@@ -202,6 +208,7 @@ pub fn progress(
         files_skipped: notes.skipped.files,
         bytes_skipped: notes.skipped.bytes,
         bytes_resumed,
+        removed: board.removed.load(Ordering::Relaxed),
         streams: notes.streams,
         connections_replaced: notes.replaced,
         unanswered_s: notes.ridden.out_for.map(|time| time.as_secs_f64()),
@@ -246,6 +253,8 @@ pub struct Account {
     pub far_peak_memory_bytes: Option<u64>,
     /// Dry run: what it would do.
     pub listed: Listing,
+    /// What became of what the sender has not, of a job that removes it.
+    pub removal: Option<Removal>,
 }
 
 #[derive(Serialize)]
@@ -283,6 +292,14 @@ struct ActionJson {
 }
 
 #[derive(Serialize)]
+struct RemovalJson {
+    extraneous: u64,
+    removed: u64,
+    failed: u64,
+    held: Option<Held>,
+}
+
+#[derive(Serialize)]
 struct OutcomeJson<'a> {
     direction: Direction,
     bytes: u64,
@@ -291,7 +308,9 @@ struct OutcomeJson<'a> {
     links: u64,
     files_skipped: u64,
     bytes_skipped: u64,
+    skips_as_asked: bool,
     bytes_resumed: u64,
+    removal: Option<RemovalJson>,
     elapsed_s: f64,
     setup_s: Option<f64>,
     moving_s: Option<f64>,
@@ -329,10 +348,21 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         .enumerate()
         .map(|(index, sent)| stream(sent, account.receiver_streams.get(index)))
         .collect();
-    let listed = account.listed.kept().iter().map(|file| ActionJson {
-        path: Base64(naming.name(file.source, &file.path)),
-        size: file.size,
-        action: if file.needed { "copy" } else { "skip" },
+    let listed = account.listed.kept().iter().map(|file| {
+        let mut path = naming.name(file.source, &file.path);
+        let action = match file.action {
+            Action::Copy => "copy",
+            Action::Skip => "skip",
+            Action::Remove { folder } => {
+                path.extend(folder.then_some(b'/'));
+                "remove"
+            }
+        };
+        ActionJson {
+            path: Base64(path),
+            size: file.size,
+            action,
+        }
     });
     let in_use = account.sender_streams.first();
     to_json(&OutcomeJson {
@@ -343,7 +373,14 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         links: account.totals.links,
         files_skipped: notes.skipped.files,
         bytes_skipped: notes.skipped.bytes,
+        skips_as_asked: job.skip != Skip::default(),
         bytes_resumed: board.resumed_bytes.load(Ordering::Relaxed),
+        removal: account.removal.map(|came_to| RemovalJson {
+            extraneous: came_to.extraneous,
+            removed: came_to.removed,
+            failed: came_to.failed,
+            held: came_to.held,
+        }),
         elapsed_s: since_start(account.ended),
         setup_s: first.map(|&first| since_start(first)),
         moving_s: first.map(|&first| account.verified.duration_since(first).as_secs_f64()),

@@ -46,6 +46,9 @@ pub struct Sent {
     pub listed: Listing,
 }
 
+/// For so long at the most what a receiver says of its removals keeps a copy alive: nothing shows whether it is true.
+const REMOVALS_WITHIN: Duration = Duration::from_secs(86_400);
+
 /// Carries out the sending end of a job, of which a near end brings the list of names if there is one. `sampled` takes
 /// the samples of each instant.
 ///
@@ -99,6 +102,8 @@ pub fn run(
         liveness: Liveness::new(context.side, context.patience, Instant::now()),
         placed: 0,
         compared: 0,
+        cleaned: 0,
+        told_all_sent: None,
         sampler: Sampler::new(context.board.started),
         sampled,
         finished: None,
@@ -122,6 +127,7 @@ fn scan(
             }
             Found::Special(line) => context.warn(line),
             Found::Unreadable(why) => context.leave_out(why),
+            Found::Content(content) => context.control.say(Message::Content(content)),
         }
         Ok(())
     };
@@ -153,6 +159,10 @@ struct Run<'a> {
     placed: u64,
     /// Parts that the receiver has compared.
     compared: u64,
+    /// Names that the receiver has looked at or removed, by its account.
+    cleaned: u64,
+    /// When it was told that all is sent, of a job that removes.
+    told_all_sent: Option<Instant>,
     sampler: Sampler,
     sampled: &'a mut dyn FnMut(Vec<Sample>),
     finished: Option<Finished>,
@@ -187,6 +197,7 @@ impl Run<'_> {
                 reported = Some(scanned);
                 scanned_at = now;
             }
+            self.tell_all_sent(scanned.complete);
             {
                 let mut notes = lock(&self.context.board.notes);
                 notes.scanned = scanned;
@@ -240,6 +251,7 @@ impl Run<'_> {
             let account = Finished {
                 totals: sum,
                 digests: self.context.board.digests.sum(),
+                removal: None,
                 peak_memory_bytes,
                 streams: streams.clone(),
             };
@@ -257,6 +269,16 @@ impl Run<'_> {
             finished,
             listed,
         })
+    }
+
+    /// Says once that no more comes, to a receiver that then removes what was not told of.
+    fn tell_all_sent(&mut self, scan_complete: bool) {
+        let asked = self.context.job.delete.is_some() && self.told_all_sent.is_none();
+        if asked && scan_complete && self.all_sent() {
+            let whole = !self.context.board.left_out.load(Ordering::Acquire);
+            self.context.control.say(Message::AllSent { whole });
+            self.told_all_sent = Some(Instant::now());
+        }
     }
 
     fn sample(&mut self, keep: bool) {
@@ -287,6 +309,7 @@ impl Run<'_> {
             Message::Warning(text) => lock(&self.context.board.notes).warnings.add(text),
             // There is room: more at once would break the protocol.
             Message::Names(names) => drop(self.names.try_send(names)),
+            Message::Extraneous(found) => queue.list_extraneous(found),
             Message::Finished(finished) => self.finished = Some(*finished),
             Message::Steer(steering) => {
                 let steered = self.steer(&steering);
@@ -321,6 +344,7 @@ impl Run<'_> {
             .wrapping_add(answered)
             .wrapping_add(self.placed)
             .wrapping_add(self.compared)
+            .wrapping_add(self.cleaned)
             .wrapping_add(u64::from(queue.accepted()))
             .wrapping_add(u64::from(self.finished.is_some()))
     }
@@ -356,7 +380,12 @@ impl Run<'_> {
         self.placed = self
             .placed
             .max(progress.files.min(self.sending.queue.taken()));
+        let within = |told: Instant| told.elapsed() < REMOVALS_WITHIN;
+        if self.told_all_sent.is_some_and(within) {
+            self.cleaned = progress.looked_at.wrapping_add(progress.removed);
+        }
         let board = &self.context.board;
+        board.removed.store(progress.removed, Ordering::Relaxed);
         board.bytes.store(progress.bytes, Ordering::Relaxed);
         board.files.store(progress.files, Ordering::Relaxed);
         (0..)

@@ -93,8 +93,10 @@ impl Site {
                 files: board.files.load(Ordering::Relaxed),
                 ..Totals::default()
             });
+            let removed = board.removed.load(Ordering::Relaxed);
             let answer = overseer.ended(&far_account(
                 moved,
+                removed,
                 board.digests.sum_in_hex(),
                 outcome.err(),
             ));

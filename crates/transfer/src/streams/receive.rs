@@ -144,19 +144,27 @@ impl Receiving {
         })
     }
 
-    /// Ends the job when all streams have ended: nothing may be missing, and all is on stable
-    /// storage. Returns early when `stop` says so.
+    /// Waits when all streams have ended until all files have their names: nothing may be missing. Returns early when
+    /// `stop` says so.
     ///
     /// # Errors
-    /// When files are incomplete, a folder refuses its attributes, or the storage fails.
-    pub fn finish(&self, stop: impl Fn() -> bool) -> Result<(), TransferError> {
+    /// When files are incomplete, or the storage fails.
+    pub fn all_named(&self, stop: impl Fn() -> bool) -> Result<(), TransferError> {
         if let Some(file) = lock(&self.open).values().next() {
             return Err(TransferError::Here(format!(
                 "the other end broke the protocol: {} is incomplete",
                 printable(&file.display)
             )));
         }
-        self.committer.finish(&stop)?;
+        self.committer.finish(stop)?;
+        self.placement.remove_marks()
+    }
+
+    /// Ends the job when no name changes any more: all is on stable storage. Returns early when `stop` says so.
+    ///
+    /// # Errors
+    /// When a folder refuses its attributes, or the storage fails.
+    pub fn finish(&self, stop: impl Fn() -> bool) -> Result<(), TransferError> {
         self.placement.finish(self.sync, stop)
     }
 

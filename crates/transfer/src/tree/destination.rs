@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use howdah_wire::{Attributes, printable};
-use rustix::fs::{AtFlags, FileType, Mode, Stat, Timespec, Timestamps};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use crate::error::TransferError;
-use crate::tree::source::special;
+use crate::tree::source::{INSIDE, special};
 
 /// A name in an open folder.
 #[derive(Debug, Clone)]
@@ -37,6 +37,13 @@ impl Destination {
         rustix::fs::renameat(folder, beside, folder, name)
             .map_err(|error| TransferError::path("write", &self.display, error))
     }
+}
+
+/// Opens a folder in another one, not through a symbolic link.
+pub(crate) fn open_folder(folder: impl AsFd, path: &[u8]) -> Result<OwnedFd, Errno> {
+    let path = if path.is_empty() { b"." } else { path };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat2(folder, path, flags, Mode::empty(), INSIDE)
 }
 
 /// Refuses to put anything in the place of a device, a FIFO or a socket.
@@ -76,6 +83,9 @@ pub(crate) fn times(mtime_ns: i64) -> Timestamps {
     }
 }
 
+/// What stands between a name and what makes it a [`temporary_name`].
+const TEMPORARY: &[u8] = b".howdah-";
+
 /// A name beside `name` that no file of a user has, nor of another copy: process numbers come
 /// again, and on other hosts.
 pub(crate) fn temporary_name(name: &[u8]) -> Vec<u8> {
@@ -83,6 +93,28 @@ pub(crate) fn temporary_name(name: &[u8]) -> Vec<u8> {
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     let (process, now) = (std::process::id(), since_1970.as_nanos());
-    let unique = format!(".howdah-{process:x}-{now:x}-{count:x}");
-    [b".", &name[..name.len().min(200)], unique.as_bytes()].concat()
+    let unique = format!("{process:x}-{now:x}-{count:x}");
+    [
+        b".",
+        &name[..name.len().min(200)],
+        TEMPORARY,
+        unique.as_bytes(),
+    ]
+    .concat()
+}
+
+/// Whether a name is a [`temporary_name`].
+pub(crate) fn is_temporary_name(name: &[u8]) -> bool {
+    let Some(at) = name
+        .windows(TEMPORARY.len())
+        .rposition(|some| some == TEMPORARY)
+    else {
+        return false;
+    };
+    let numbers: Vec<_> = name[at + TEMPORARY.len()..]
+        .split(|&byte| byte == b'-')
+        .collect();
+    let hexadecimal =
+        |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
+    name.starts_with(b".") && numbers.len() == 3 && numbers.into_iter().all(hexadecimal)
 }

@@ -24,6 +24,7 @@ fn found(root: &Path, rules: &[&str], names: &[(&str, bool)]) -> Vec<String> {
             Found::Special(line) | Found::Unreadable(line) => {
                 line.replace(&root.display().to_string(), "")
             }
+            Found::Content(_) => unreachable!("it was not asked for"),
         });
         Ok(())
     };

@@ -5,10 +5,12 @@
 //! put anything at that name: only a regular file of this user with no other name is taken.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use crate::tree::destination::is_temporary_name;
 use crate::tree::source::{INSIDE, special};
 
 /// What its name ends with.
@@ -17,6 +19,8 @@ const SUFFIX: &[u8] = b".howdah-part";
 const MAX_NAME_BYTES: usize = howdah_wire::limits::MAX_NAME_BYTES;
 /// Only its owner may look into it until it is complete.
 pub(crate) const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// What has not changed for so long and has no lock belongs to no copy any more.
+const IDLE: Duration = Duration::from_secs(3600);
 /// How often another copy may take the name away between two looks at it.
 const ATTEMPTS: usize = 8;
 
@@ -127,6 +131,33 @@ pub fn remove(folder: impl AsFd, name: &[u8]) -> bool {
         Ok(Some(_locked)) => rustix::fs::unlinkat(folder, name, AtFlags::empty()).is_ok(),
         Err(_) => false,
     }
+}
+
+/// Whether what was found under a name may be what a copy is writing at this moment.
+pub fn in_use(folder: impl AsFd, name: &[u8], found: &Stat) -> bool {
+    let part = is_part_name(name);
+    if !part && !is_temporary_name(name) {
+        return false;
+    }
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile if part => {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let opened = rustix::fs::openat2(folder, name, flags, Mode::empty(), INSIDE);
+            let shared = FlockOperation::NonBlockingLockShared;
+            opened
+                .and_then(|file| rustix::fs::flock(file, shared))
+                .is_err()
+        }
+        // Nothing locks these, but whoever writes them changes them.
+        FileType::RegularFile | FileType::Symlink => changed_lately(found),
+        _ => false,
+    }
+}
+
+fn changed_lately(found: &Stat) -> bool {
+    let changed = Duration::from_secs(u64::try_from(found.st_ctime).unwrap_or(0));
+    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    now.saturating_sub(changed) < IDLE
 }
 
 /// Locks a file until all its descriptors are closed.

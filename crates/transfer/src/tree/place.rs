@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use howdah_wire::limits::MIN_BLOCK_BYTES;
-use howdah_wire::{Attributes, LinkTarget, OfferedFile, Span, TreePath, printable};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use howdah_wire::{Attributes, LinkTarget, OfferedFile, Same, Skip, Span, TreePath, printable};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::end::abort::lock;
@@ -42,6 +42,7 @@ pub struct Placement {
     unflushed: durable::Unflushed,
     /// Whether it was said that no file can be gone on with.
     without_parts: AtomicBool,
+    skip: Skip,
 }
 
 /// What the receiver needs of a file that was offered.
@@ -62,14 +63,26 @@ impl Placement {
             folders: Mutex::default(),
             unflushed: durable::Unflushed::default(),
             without_parts: AtomicBool::new(false),
+            skip: Skip::default(),
         }
+    }
+
+    /// The same, where other things are skipped than usual.
+    #[must_use]
+    pub fn skipping(mut self, skip: Skip) -> Self {
+        self.skip = skip;
+        self
     }
 
     /// The path of an entry relative to the folder its target is in.
     ///
     /// # Errors
     /// When the peer names a source that the job has not.
-    fn relative(&self, source: u16, path: &TreePath) -> Result<(&Target, Vec<u8>), TransferError> {
+    pub(super) fn relative(
+        &self,
+        source: u16,
+        path: &TreePath,
+    ) -> Result<(&Target, Vec<u8>), TransferError> {
         let target = self.targets.get(usize::from(source)).ok_or_else(|| {
             TransferError::Here("the other end broke the protocol: no such source".to_owned())
         })?;
@@ -81,7 +94,7 @@ impl Placement {
         Ok((target, relative))
     }
 
-    /// What must be sent of a file: nothing if it is there with the same size and time. A part that is of
+    /// What must be sent of a file: nothing if it is skipped for what is there or is not. A part that is of
     /// no use any more is removed, unless `only_look`.
     ///
     /// # Errors
@@ -89,17 +102,18 @@ impl Placement {
     pub fn needs(&self, file: &OfferedFile, only_look: bool) -> Result<Need, TransferError> {
         let (target, relative) = self.relative(file.source, &file.path)?;
         let Some(folder) = &target.folder else {
-            return Ok(Need::AllBut(Vec::new()));
+            return Ok(match self.skip.missing {
+                true => Need::Nothing,
+                false => Need::AllBut(Vec::new()),
+            });
         };
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::openat2(folder, relative.as_slice(), flags, Mode::empty(), INSIDE);
-        let Ok(stat) = opened.and_then(rustix::fs::fstat) else {
-            return Ok(Need::AllBut(found(folder, &relative, file, only_look)));
+        let skipped = match opened.and_then(rustix::fs::fstat) {
+            Ok(stat) => is_skipped(self.skip, file, &stat),
+            Err(_) => self.skip.missing,
         };
-        let same_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
-            && u64::try_from(stat.st_size) == Ok(file.size);
-        let needed = !(same_file && same_time(file.mtime_ns, mtime_ns(&stat)));
-        if needed {
+        if !skipped {
             return Ok(Need::AllBut(found(folder, &relative, file, only_look)));
         }
         // Nobody knows whether who wrote it has put it on stable storage.
@@ -114,6 +128,27 @@ impl Placement {
     pub fn note_named(&self, destination: &Destination) -> Result<(), TransferError> {
         self.unflushed
             .note(&destination.folder, &destination.display)
+    }
+
+    /// Notes that names in a folder have changed, so that [`Self::finish`] puts them on stable storage.
+    ///
+    /// # Errors
+    /// When it cannot be asked what it is.
+    pub fn note_changed(&self, folder: &Arc<OwnedFd>, display: &[u8]) -> Result<(), TransferError> {
+        self.unflushed.note(folder, display)
+    }
+
+    /// Puts all names that were noted on stable storage, until `stop` says so.
+    ///
+    /// # Errors
+    /// When the storage fails; [`TransferError::Cancelled`] when it was stopped.
+    pub fn flush_names(&self, stop: impl Fn() -> bool) -> Result<(), TransferError> {
+        self.unflushed.flush(stop)
+    }
+
+    /// The folder in which a source lands; `None` where there is none, also because a dry run has not made it.
+    pub fn folder_of(&self, source: u16) -> Option<&Arc<OwnedFd>> {
+        self.targets.get(usize::from(source))?.folder.as_ref()
     }
 
     /// The destination of an entry; folders above it that are missing are made.
@@ -194,6 +229,9 @@ impl Placement {
         attributes: Attributes,
     ) -> Result<(), TransferError> {
         let (target, relative) = self.relative(source, path)?;
+        if self.skip.missing && !is_there(target, &relative) {
+            return Ok(());
+        }
         self.folder(source, target, &relative)?;
         let (false, Some(destination)) = (relative.is_empty(), &target.folder) else {
             return Ok(());
@@ -221,6 +259,14 @@ impl Placement {
         link: &LinkTarget,
         mtime_ns: i64,
     ) -> Result<(), TransferError> {
+        let Skip { missing, there, .. } = self.skip;
+        if missing || there {
+            let (target, relative) = self.relative(source, path)?;
+            let is_there = is_there(target, &relative);
+            if is_there && there || !is_there && missing {
+                return Ok(());
+            }
+        }
         let destination = self.destination(source, path)?;
         let failed = |error: Errno| TransferError::path("make link", &destination.display, error);
         let (folder, name) = (&destination.folder, destination.name.as_slice());
@@ -239,14 +285,13 @@ impl Placement {
         self.note_named(&destination)
     }
 
-    /// Gives the folders their attributes, the innermost first, and puts all names on stable storage
+    /// Gives the folders their attributes, the innermost first, when no name in them changes any more, and puts all names on stable storage
     /// if `sync` says so, until `stop` does.
     ///
     /// # Errors
     /// When a folder cannot be changed or the storage fails; [`TransferError::Cancelled`] when it was
     /// stopped.
     pub fn finish(&self, sync: bool, stop: impl Fn() -> bool) -> Result<(), TransferError> {
-        self.remove_marks()?;
         let folders = std::mem::take(&mut *lock(&self.folders));
         folders.each(|folder| {
             if stop() {
@@ -262,7 +307,10 @@ impl Placement {
     }
 
     /// Removes the marks of folders that are complete, before they get their own times.
-    fn remove_marks(&self) -> Result<(), TransferError> {
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    pub fn remove_marks(&self) -> Result<(), TransferError> {
         for target in &self.targets {
             let (Some(folder), Some(source)) = (&target.folder, &target.renamed) else {
                 continue;
@@ -336,6 +384,38 @@ impl Placement {
     }
 }
 
+/// Whether a file is skipped for what is there.
+fn is_skipped(skip: Skip, file: &OfferedFile, there: &Stat) -> bool {
+    if skip.there {
+        return true;
+    }
+    if FileType::from_raw_mode(there.st_mode) != FileType::RegularFile {
+        return false;
+    }
+    let kept_ns = mtime_ns(there);
+    let same_time = same_time(file.mtime_ns, kept_ns);
+    if skip.newer && !same_time && kept_ns > file.mtime_ns {
+        return true;
+    }
+    let same_size = u64::try_from(there.st_size) == Ok(file.size);
+    match skip.same {
+        Same::SizeAndTime => same_size && same_time,
+        Same::Size => same_size,
+        Same::Nothing => false,
+    }
+}
+
+/// Whether something has a name below a target; what is behind a symbolic link is not.
+fn is_there(target: &Target, relative: &[u8]) -> bool {
+    let path = if relative.is_empty() { b"." } else { relative };
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = target
+        .folder
+        .as_ref()
+        .map(|folder| rustix::fs::openat2(folder, path, flags, Mode::empty(), INSIDE));
+    matches!(opened, Some(Ok(_)))
+}
+
 /// What an earlier copy may have left of a file that is needed. What it has left of another state of the
 /// file, or nothing that is worth a comparison, is removed.
 fn found(folder: &OwnedFd, relative: &[u8], file: &OfferedFile, only_look: bool) -> Vec<Span> {
@@ -388,7 +468,7 @@ fn link_beside(folder: &OwnedFd, name: &[u8], link: &LinkTarget) -> Result<Vec<u
 }
 
 /// The folder an entry is in, empty for the target's own, and its last name.
-fn parent_and_name(relative: &[u8]) -> (&[u8], &[u8]) {
+pub(super) fn parent_and_name(relative: &[u8]) -> (&[u8], &[u8]) {
     match relative.iter().rposition(|&byte| byte == b'/') {
         Some(slash) => (&relative[..slash], &relative[slash + 1..]),
         None => (b"", relative),

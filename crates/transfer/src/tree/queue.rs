@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 
 use howdah_wire::limits::{MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_PIECE_BYTES, MIN_BLOCK_BYTES};
 use howdah_wire::{
-    Answer, Checked, Checksum, Memory, Offer, OfferedFile, ProtocolError, Scanned, Span, Totals,
+    Answer, Checked, Checksum, Extraneous, Memory, Offer, OfferedFile, ProtocolError, Scanned,
+    Span, Totals,
 };
 
 use crate::end::abort::{Abort, lock};
 use crate::error::TransferError;
-use crate::session::listing::Listing;
+use crate::session::listing::{Action, Listing};
 use crate::tree::assembly::Assembly;
 use crate::tree::slicing::Slicing;
 use crate::tree::source::{Entry, Kind, SourceFile};
@@ -313,7 +314,8 @@ impl Queue {
                     Kind::File { size, .. } => size,
                     _ => 0,
                 };
-                state.listed.add(entry.source, entry.path, size, needed);
+                let action = Action::of(needed);
+                state.listed.add(entry.source, entry.path, size, action);
             } else if needed {
                 if !can_be_of(&there, &entry) {
                     return Err(ProtocolError("it has more of a file than there is"));
@@ -392,6 +394,19 @@ impl Queue {
     /// Files, folders and links that streams have taken.
     pub fn taken(&self) -> u64 {
         lock(&self.state).next_number
+    }
+
+    /// Dry run: notes what the receiver would remove.
+    pub fn list_extraneous(&self, found: Vec<Extraneous>) {
+        let listed = &mut lock(&self.state).listed;
+        for Extraneous {
+            source,
+            path,
+            folder,
+        } in found
+        {
+            listed.add(source, path, 0, Action::Remove { folder });
+        }
     }
 
     /// Dry run: each file with whether it would be sent.

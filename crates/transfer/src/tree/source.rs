@@ -5,12 +5,13 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use howdah_filter::{Filters, Folder, Side};
-use howdah_wire::{Attributes, LinkTarget, PathError, TreePath, printable};
+use howdah_wire::{Attributes, Content, LinkTarget, PathError, TreePath, printable};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::TransferError;
+use crate::tree::content::Noting;
 use crate::tree::filter_file;
 use crate::tree::part::is_part_name;
 use crate::tree::reach::Reach;
@@ -63,6 +64,8 @@ pub enum Found {
     Special(String),
     /// Something that cannot be read; a line that says why.
     Unreadable(String),
+    /// Names in a folder, of sources that note them.
+    Content(Content),
 }
 
 impl Found {
@@ -159,6 +162,7 @@ fn stamp(stat: &Stat) -> (u64, i64, i64, i64) {
 pub struct Sources {
     opened: Vec<Source>,
     filters: Filters,
+    notes_content: bool,
 }
 
 #[derive(Debug)]
@@ -181,7 +185,19 @@ impl Sources {
             .iter()
             .map(|path| Source::open(path, reach))
             .collect::<Result<_, _>>()?;
-        Ok(Self { opened, filters })
+        Ok(Self {
+            opened,
+            filters,
+            notes_content: false,
+        })
+    }
+
+    /// The same sources; of each folder that is scanned the names that the filters leave in it are handed out, if
+    /// `notes` says so: also of what is not sent.
+    #[must_use]
+    pub fn noting_content(mut self, notes: bool) -> Self {
+        self.notes_content = notes;
+        self
     }
 
     /// The path of an entry as its user would write it.
@@ -318,31 +334,56 @@ impl Sources {
             &self.display(source, folder),
         )?;
         let names = Dir::read_from(&descriptor).map_err(failed)?;
-        for name in names {
+        let mut noting = self.notes_content.then(|| Noting::new(source, folder));
+        let listed = names.into_iter().try_for_each(|name| {
             let name = name.map_err(failed)?;
             let name = name.file_name().to_bytes();
-            if matches!(name, b"." | b"..") {
-                continue;
-            }
-            if let Some(left) = self.left_by_a_copy(source, folder, name) {
-                found(left, &rules)?;
-                continue;
-            }
-            let here = match self.look(source, folder, &descriptor, name) {
-                Ok(Some(here)) => here,
-                // Deleted since its folder was read.
-                Ok(None) => continue,
-                Err(TransferError::Unreadable(why)) => Found::Unreadable(why),
-                Err(error) => return Err(error),
-            };
-            if let Ok(path) = folder.join(name)
-                && self.leaves_out(source, &rules, &path, here.is_folder())
-            {
-                continue;
-            }
-            found(here, &rules)?;
+            let noting = noting.as_mut();
+            self.list_one(source, folder, &descriptor, &rules, name, noting, found)
+        });
+        if let (Some(noting), Ok(()) | Err(TransferError::Unreadable(_))) = (noting, &listed) {
+            found(Found::Content(noting.rest()), &rules)?;
         }
-        Ok(())
+        listed
+    }
+
+    /// Hands out what is under a name in an open folder.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "they are what there is of one folder"
+    )]
+    fn list_one(
+        &self,
+        source: u16,
+        folder: &TreePath,
+        descriptor: &OwnedFd,
+        rules: &Folder,
+        name: &[u8],
+        noting: Option<&mut Noting>,
+        found: &mut dyn FnMut(Found, &Folder) -> Result<(), TransferError>,
+    ) -> Result<(), TransferError> {
+        if matches!(name, b"." | b"..") {
+            return Ok(());
+        }
+        if let Some(left) = self.left_by_a_copy(source, folder, name) {
+            return found(left, rules);
+        }
+        let here = match self.look(source, folder, descriptor, name) {
+            Ok(Some(here)) => here,
+            // Deleted since its folder was read.
+            Ok(None) => return Ok(()),
+            Err(TransferError::Unreadable(why)) => Found::Unreadable(why),
+            Err(error) => return Err(error),
+        };
+        if let Ok(path) = folder.join(name)
+            && self.leaves_out(source, rules, &path, here.is_folder())
+        {
+            return Ok(());
+        }
+        if let Some(full) = noting.and_then(|noting| noting.add(name)) {
+            found(Found::Content(full), rules)?;
+        }
+        found(here, rules)
     }
 
     /// Opens a folder below a source.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::tree::content::name_hash;
 use rustix::fs::CWD;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -50,6 +51,7 @@ fn a_scan_finds_everything_and_follows_nothing() {
                 }
                 Found::Special(line) => warnings.push(line),
                 Found::Unreadable(why) => panic!("{why}"),
+                Found::Content(_) => unreachable!("it was not asked for"),
             }
             Ok(())
         })
@@ -102,6 +104,7 @@ fn scanned(rules: &[&str], root: &Path) -> Result<Vec<String>, TransferError> {
         found.push(match here {
             Found::Entry(entry) => String::from_utf8(entry.path.as_bytes().to_vec()).unwrap(),
             Found::Special(line) | Found::Unreadable(line) => line,
+            Found::Content(_) => unreachable!("it was not asked for"),
         });
         Ok(())
     })?;
@@ -155,4 +158,44 @@ fn a_filter_file_counts_below_its_folder_and_is_a_file() {
         refused.contains("a/b/.rules: it is a symbolic link"),
         "{refused}"
     );
+}
+
+#[test]
+fn names_in_folders_are_noted_but_for_those_that_the_filters_leave_out() {
+    let base = tempfile::tempdir().unwrap();
+    let root = base.path().join("src");
+    fs::create_dir_all(root.join("sub/empty")).unwrap();
+    for name in ["a", "b.o", "sub/c"] {
+        fs::write(root.join(name), b"x").unwrap();
+    }
+    rustix::fs::mknodat(CWD, root.join("fifo"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+    let filters = Filters::try_from(vec![b"- *.o".to_vec()]).unwrap();
+    let sources = [root.as_os_str().as_bytes().to_vec()];
+    let sources = Sources::open(&sources, filters, &Reach::default()).unwrap();
+    let mut noted = BTreeMap::new();
+    let scanned = sources.noting_content(true).scan(&mut |here| {
+        if let Found::Content(content) = here {
+            assert!(content.complete);
+            let mut names = content.names;
+            names.sort_unstable();
+            noted.insert(content.folder.as_bytes().to_vec(), names);
+        }
+        Ok(())
+    });
+    scanned.unwrap();
+    let hashes = |names: &[&str]| {
+        let mut hashes: Vec<_> = names
+            .iter()
+            .map(|name| name_hash(name.as_bytes()))
+            .collect();
+        hashes.sort_unstable();
+        hashes
+    };
+    let expected = [
+        ("", hashes(&["a", "fifo", "sub"])),
+        ("sub", hashes(&["c", "empty"])),
+        ("sub/empty", hashes(&[])),
+    ];
+    let expected = expected.map(|(folder, names)| (folder.as_bytes().to_vec(), names));
+    assert_eq!(noted, BTreeMap::from(expected));
 }

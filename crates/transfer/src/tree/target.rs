@@ -70,6 +70,11 @@ impl Targets {
             .map(|source| base_name(source))
             .collect::<Result<Vec<_>, _>>()?;
         check_distinct(&names)?;
+        if job.delete.is_some() && names.len() > 1 && names.contains(&BaseName::Contents) {
+            let words = "of several sources none can be SRC/. where what is in no source is removed; \
+                         copy them one after the other";
+            return Err(TransferError::Here(words.to_owned()));
+        }
         let must_be_folder = job.destination_is_folder || names.len() > 1;
         let (folder, folder_path, fixed_name) = match reach.stat(destination) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
@@ -122,7 +127,8 @@ impl Targets {
         }
         Ok(Self {
             each,
-            fresh,
+            // Where nothing new is made, what is not there is a question of its own.
+            fresh: fresh && !job.skip.missing,
             into_folder: fixed_name.is_none(),
         })
     }
@@ -243,7 +249,7 @@ fn split(path: &[u8]) -> Result<(Vec<u8>, Vec<u8>), TransferError> {
 mod tests {
     use super::*;
     use howdah_filter::Filters;
-    use howdah_wire::{Direction, StreamPlan};
+    use howdah_wire::{Direction, Skip, StreamPlan};
     use std::fs;
     use std::os::unix::ffi::OsStrExt;
     use std::path::Path;
@@ -259,6 +265,8 @@ mod tests {
             destination_is_folder: folder,
             filters: Filters::default(),
             named: false,
+            skip: Skip::default(),
+            delete: None,
             memory: None,
             dry_run,
             encrypt: true,

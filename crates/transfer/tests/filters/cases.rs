@@ -393,6 +393,32 @@ impl Case {
         }
     }
 
+    /// Puts at a target what another case has, but for what would be in the way.
+    pub fn clutter(&self, other: &Self, target: &Path) {
+        fs::create_dir(target).unwrap();
+        let named = self.sources.iter().any(|source| source == "root");
+        let place = |path: &str| match (named, path.strip_prefix("root/")) {
+            (false, Some(inside)) => inside.to_owned(),
+            (false, None) => String::new(),
+            (true, _) => path.to_owned(),
+        };
+        for (path, content) in &other.tree {
+            let there = self.tree.get(path);
+            // A folder in the place of a file, or the other way round, is no question of what is removed.
+            let other_kind = there.is_some_and(|there| there.is_none() != content.is_none());
+            let path = target.join(place(path));
+            let has_folder = path.parent().is_some_and(Path::is_dir);
+            if other_kind || !has_folder || path.symlink_metadata().is_ok() {
+                continue;
+            }
+            match content {
+                None => fs::create_dir(path).unwrap(),
+                Some(text) if text.starts_with("->") => symlink(&text[2..], path).unwrap(),
+                Some(text) => fs::write(path, text).unwrap(),
+            }
+        }
+    }
+
     /// What would be copied without rules.
     pub fn content(&self) -> Vec<&str> {
         let whole = |path: &&str| {

@@ -14,7 +14,7 @@ use std::{env, fs};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use howdah_filter::{Filters, Given, expand};
-use serde_json::json;
+use serde_json::{Value, json};
 
 mod cases;
 #[path = "../ends/mod.rs"]
@@ -25,6 +25,8 @@ use cases::{Case, MISTAKES};
 use ends::{Ends, push};
 
 const CASES: u64 = 150;
+/// One case of so many is copied with removals too.
+const REMOVAL_CASES_OF: u64 = 3;
 
 /// What is below a folder: the paths and what each is. Nothing where there is no folder.
 fn tree(root: &Path) -> BTreeMap<String, char> {
@@ -50,11 +52,11 @@ fn tree(root: &Path) -> BTreeMap<String, char> {
     found
 }
 
-/// What rsync makes of a case, or its refusal.
-fn by_rsync(case: &Case, base: &Path) -> Result<BTreeMap<String, char>, String> {
+/// What rsync makes of a case with these options, or its refusal.
+fn by_rsync(case: &Case, base: &Path, options: &[&str]) -> Result<BTreeMap<String, char>, String> {
     let target = base.join("rsync");
     let mut command = Command::new("rsync");
-    command.arg("-a").current_dir(base);
+    command.arg("-a").args(options).current_dir(base);
     for (by, text) in &case.rules {
         command.arg(OsStr::from_bytes(&[by.flag(), text.as_bytes()].concat()));
     }
@@ -92,6 +94,7 @@ fn by_howdah(
     filters: Filters,
     base: &Path,
     target: &str,
+    change: &dyn Fn(&mut Value),
 ) -> Result<BTreeMap<String, char>, String> {
     let target = base.join(target);
     let sources: Vec<_> = case
@@ -115,18 +118,25 @@ fn by_howdah(
         .iter()
         .map(|text| json!(STANDARD.encode(text)))
         .collect();
+    change(&mut job);
     Ends::run_with(&job, &json!({"streams": 1}))?;
     Ok(tree(&target))
 }
 
-#[test]
-fn howdah_leaves_out_what_rsync_leaves_out() {
-    let cases = env::var("HOWDAH_FILTER_CASES").map_or(CASES, |text| text.parse().unwrap());
+/// How many cases there are; `None` without rsync.
+fn cases() -> Option<u64> {
     if Command::new("rsync").arg("--version").output().is_err() {
         assert!(env::var_os("CI").is_none(), "rsync is missing");
         eprintln!("skipped: rsync is missing");
-        return;
+        return None;
     }
+    let cases = env::var("HOWDAH_FILTER_CASES").map(|text| text.parse().unwrap());
+    Some(cases.unwrap_or(CASES))
+}
+
+#[test]
+fn howdah_leaves_out_what_rsync_leaves_out() {
+    let Some(cases) = cases() else { return };
     let (mut left_out, mut taken_back, mut local, mut refused) = (0, 0, 0, 0);
     let (mut mistakes, mut found) = ([0_u64; MISTAKES.len()], [0_u64; MISTAKES.len()]);
     let mut wrong: Vec<String> = Vec::new();
@@ -135,8 +145,9 @@ fn howdah_leaves_out_what_rsync_leaves_out() {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path();
         case.make(base);
-        let expected = by_rsync(&case, base);
-        let made = rules(&case, base).and_then(|filters| by_howdah(&case, filters, base, "howdah"));
+        let expected = by_rsync(&case, base, &[]);
+        let made = rules(&case, base)
+            .and_then(|filters| by_howdah(&case, filters, base, "howdah", &|_| {}));
         match (&expected, &made) {
             (Ok(expected), Ok(made)) if expected == made => {}
             (Err(_), Err(_)) => refused += 1,
@@ -161,7 +172,7 @@ fn howdah_leaves_out_what_rsync_leaves_out() {
                     continue;
                 };
                 let target = format!("mistake-{at}");
-                let made = by_howdah(&changed, filters, base, &target);
+                let made = by_howdah(&changed, filters, base, &target, &|_| {});
                 found[at] += u64::from(made.as_ref() != Ok(expected));
             }
         }
@@ -188,4 +199,68 @@ fn howdah_leaves_out_what_rsync_leaves_out() {
     );
     let found: u64 = found.iter().sum();
     assert!(found > 0, "no mistake made on purpose shows: {counted}");
+}
+
+#[test]
+fn howdah_removes_what_rsync_removes() {
+    let Some(cases) = cases() else { return };
+    let cases = cases / REMOVAL_CASES_OF;
+    let (mut removed, mut protected, mut found) = (0, 0, 0);
+    let mut wrong: Vec<String> = Vec::new();
+    for number in 0..cases {
+        let case = Case::new(number);
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path();
+        case.make(base);
+        for target in ["rsync", "howdah", "mistake"] {
+            case.clutter(&Case::new(number + cases), &base.join(target));
+        }
+        let there = tree(&base.join("howdah"));
+        let excluded = number % 2 == 0;
+        // Filter files of the source are at the target before anything is removed, as they are for howdah.
+        let mut options = vec!["--delete-after"];
+        options.extend(excluded.then_some("--delete-excluded"));
+        let expected = by_rsync(&case, base, &options);
+        let run = |target: &str, excluded: bool| {
+            let filters = rules(&case, base)?;
+            by_howdah(&case, filters, base, target, &|job| {
+                job["delete"] = json!(true);
+                job["delete_excluded"] = json!(excluded);
+            })
+        };
+        let made = run("howdah", excluded);
+        match (&expected, &made) {
+            (Ok(expected), Ok(made)) if expected == made => {}
+            (Err(_), Err(_)) => {}
+            _ => wrong.push(format!(
+                "case {number}, excluded {excluded}: {case:?}\nthere {there:?}\nrsync {expected:?}\nhowdah {made:?}\n"
+            )),
+        }
+        let Ok(made) = made else { continue };
+        removed += u64::from(there.keys().any(|path| !made.contains_key(path)));
+        let copied = tree(&base.join("root"));
+        protected += u64::from(
+            there
+                .keys()
+                .any(|path| made.contains_key(path) && !copied.contains_key(path)),
+        );
+        // What is left out is removed where it should not be, or the other way round.
+        found += u64::from(number % 10 == 0 && run("mistake", !excluded) != Ok(made));
+    }
+    for each in wrong.iter().take(5) {
+        eprintln!("{each}");
+    }
+    let counted = json!({
+        "cases": cases,
+        "wrong": wrong.len(),
+        "removed": removed,
+        "protected": protected,
+        "mistakes_found": found,
+    });
+    println!("removals: {counted}");
+    assert!(wrong.is_empty(), "{} of {cases} cases differ", wrong.len());
+    assert!(
+        removed * 3 > cases && protected * 3 > cases && found > 0,
+        "{counted}"
+    );
 }

@@ -1,0 +1,83 @@
+//! The names in the folders of a source, as the sender tells them and the receiver keeps them.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use howdah_wire::limits::MAX_CONTENT_NAMES;
+use howdah_wire::{Content, NameHash, TreePath};
+
+use crate::error::TransferError;
+use crate::tree::spool::Spool;
+
+/// What a name is told by.
+pub fn name_hash(name: &[u8]) -> NameHash {
+    let mut hash = NameHash::default();
+    let len = hash.len();
+    hash.copy_from_slice(&blake3::hash(name).as_bytes()[..len]);
+    hash
+}
+
+/// The names of one folder that is being scanned, on their way into messages.
+pub struct Noting {
+    source: u16,
+    folder: TreePath,
+    names: Vec<NameHash>,
+}
+
+impl Noting {
+    /// No name of this folder yet.
+    pub fn new(source: u16, folder: &TreePath) -> Self {
+        Self {
+            source,
+            folder: folder.clone(),
+            names: Vec::new(),
+        }
+    }
+
+    /// Adds a name; a message when it is full.
+    pub fn add(&mut self, name: &[u8]) -> Option<Content> {
+        self.names.push(name_hash(name));
+        (self.names.len() >= MAX_CONTENT_NAMES).then(|| self.message(false))
+    }
+
+    /// The message behind the last name.
+    pub fn rest(mut self) -> Content {
+        self.message(true)
+    }
+
+    fn message(&mut self, complete: bool) -> Content {
+        Content {
+            source: self.source,
+            folder: self.folder.clone(),
+            names: std::mem::take(&mut self.names),
+            complete,
+        }
+    }
+}
+
+/// The names of all folders of all sources, until they are held against the target.
+#[derive(Debug, Default)]
+pub struct Contents {
+    spool: Spool<Content>,
+}
+
+impl Contents {
+    /// Adds names of a folder; what is too much for memory goes to a nameless file in `folder`.
+    ///
+    /// # Errors
+    /// When that file cannot be made or written.
+    pub fn add(&mut self, content: &Content, folder: impl AsFd) -> io::Result<()> {
+        self.spool.add(content, folder)
+    }
+
+    /// Hands them out, in the order in which they came.
+    ///
+    /// # Errors
+    /// Of `take`, and when they cannot be read back.
+    pub fn each(
+        &self,
+        take: &mut dyn FnMut(Content) -> Result<(), TransferError>,
+    ) -> Result<(), TransferError> {
+        self.spool.each(take)
+    }
+}

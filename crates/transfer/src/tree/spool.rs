@@ -1,0 +1,143 @@
+//! What one end has to remember of millions of things: records in the order in which they came. What exceeds a small
+//! buffer goes to a file without a name, at the destination.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom};
+use rustix::io::Errno;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{TransferError, plain};
+use crate::tree::destination::temporary_name;
+
+/// What is kept in memory, in bytes, but for the last record.
+pub const BUFFER_BYTES: usize = 1 << 20;
+
+/// Records of one kind.
+#[derive(Debug)]
+pub struct Spool<T> {
+    buffer: Vec<u8>,
+    file: Option<OwnedFd>,
+    kind: PhantomData<fn(T) -> T>,
+}
+
+impl<T> Default for Spool<T> {
+    fn default() -> Self {
+        Self {
+            buffer: Vec::new(),
+            file: None,
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<T: Serialize + DeserializeOwned> Spool<T> {
+    /// Adds one; what exceeds the buffer goes to a nameless file in `folder`.
+    ///
+    /// # Errors
+    /// When that file cannot be made or written.
+    pub fn add(&mut self, record: &T, folder: impl AsFd) -> io::Result<()> {
+        let record = postcard::to_stdvec(record).map_err(io::Error::other)?;
+        let len = u32::try_from(record.len()).map_err(io::Error::other)?;
+        self.buffer.extend_from_slice(&len.to_le_bytes());
+        self.buffer.extend_from_slice(&record);
+        if self.buffer.len() >= BUFFER_BYTES {
+            let file = match self.file.take() {
+                Some(file) => file,
+                None => nameless(folder)?,
+            };
+            write_all(&file, &self.buffer)?;
+            self.file = Some(file);
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// Hands out each, in their order.
+    ///
+    /// # Errors
+    /// Of `take`, and when the nameless file cannot be read.
+    pub fn each(
+        &self,
+        take: &mut dyn FnMut(T) -> Result<(), TransferError>,
+    ) -> Result<(), TransferError> {
+        if let Some(file) = &self.file {
+            rustix::fs::seek(file, SeekFrom::Start(0))
+                .map_err(|error| unreadable(&error.into()))?;
+            let file = file.try_clone().map_err(|error| unreadable(&error))?;
+            records(&mut BufReader::new(File::from(file)), take)?;
+        }
+        records(&mut self.buffer.as_slice(), take)
+    }
+
+    #[cfg(test)]
+    pub(super) fn in_memory_bytes(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    #[cfg(test)]
+    pub(super) fn in_file(&self) -> bool {
+        self.file.is_some()
+    }
+}
+
+fn records<T: DeserializeOwned>(
+    from: &mut impl Read,
+    take: &mut dyn FnMut(T) -> Result<(), TransferError>,
+) -> Result<(), TransferError> {
+    let mut record = Vec::new();
+    while let Some(next) = next(from, &mut record).map_err(|error| unreadable(&error))? {
+        take(next)?;
+    }
+    Ok(())
+}
+
+fn next<T: DeserializeOwned>(from: &mut impl Read, record: &mut Vec<u8>) -> io::Result<Option<T>> {
+    let mut len = [0; 4];
+    match from.read_exact(&mut len) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        other => other?,
+    }
+    record.resize(u32::from_le_bytes(len) as usize, 0);
+    from.read_exact(record)?;
+    postcard::from_bytes(record)
+        .map(Some)
+        .map_err(io::Error::other)
+}
+
+fn unreadable(error: &io::Error) -> TransferError {
+    TransferError::Here(format!(
+        "cannot read back what was noted of folders: {}",
+        plain(error)
+    ))
+}
+
+/// A file in a folder that has no name, or no longer, so that it ends with this process.
+fn nameless(folder: impl AsFd) -> io::Result<OwnedFd> {
+    let mode = Mode::RUSR | Mode::WUSR;
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    match rustix::fs::openat(&folder, ".", flags, mode) {
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
+            let name = temporary_name(b"folders");
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+            let file = rustix::fs::openat(&folder, name.as_slice(), flags, mode)?;
+            rustix::fs::unlinkat(&folder, name.as_slice(), AtFlags::empty())?;
+            Ok(file)
+        }
+        other => Ok(other?),
+    }
+}
+
+fn write_all(file: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match rustix::io::write(file, bytes) {
+            Err(Errno::INTR) => {}
+            other => bytes = &bytes[other?..],
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,35 @@
+"""What a copy that came to its end has not done of what it was asked for."""
+
+from howdah.transfer.request import Request
+from howdah.values.outcome import Outcome, Removal
+
+
+def in_words(request: Request, outcome: Outcome) -> str | None:
+    """What was not done of what was asked for; None: nothing."""
+    parts = [_left_out(outcome)] if outcome.left_out else []
+    if outcome.removal is not None:
+        parts += _not_removed(request, outcome.removal)
+    return "; ".join(parts) or None
+
+
+def _not_removed(request: Request, removal: Removal) -> list[str]:
+    if removal.held == "left-out":
+        return ["nothing was removed, because what could not be read may be what is there"]
+    if removal.held == "too-many":
+        most = request.delete.most if request.delete else None
+        return [
+            f"{removal.extraneous:,} files, folders and links of the target are not at the source, which is "
+            f"more than --max-delete {most}, so none was removed; see which by --dry-run, or allow more"
+        ]
+    if removal.failed:
+        what = "1 file or folder" if removal.failed == 1 else f"{removal.failed:,} files or folders"
+        return [f"{what} of the target could not be removed; the warnings say why"]
+    return []
+
+
+def _left_out(outcome: Outcome) -> str:
+    named = len(outcome.left_out)
+    count = named + outcome.left_out_more
+    what = "1 file or folder" if count == 1 else f"{count:,} files or folders"
+    which = f" (the first {named:,} are named)" if outcome.left_out_more else ""
+    return f"{what} could not be read and left out{which}; all else is there"
