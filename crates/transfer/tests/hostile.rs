@@ -19,9 +19,9 @@ use howdah_transfer::stream::Stream;
 use howdah_transfer::tls::{Connector, Identity};
 use howdah_transfer::{TransferError, serve};
 use howdah_wire::{
-    Attributes, Connection, Direction, FarHello, FilePiece, FrameReader, Hello, Job, LinkTarget,
-    Memory, Message, Piece, Steering, StreamHello, StreamPlan, TAKEN_BYTES, Totals, TreePath,
-    Verdict, encode, preamble,
+    Attributes, Connection, Direction, FarHello, FilePiece, FrameReader, Hello, Job, Keep,
+    LinkTarget, Memory, Message, Piece, Steering, StreamHello, StreamPlan, TAKEN_BYTES, Totals,
+    TreePath, Verdict, encode, preamble,
 };
 
 use listing::names;
@@ -591,6 +591,7 @@ fn job() -> Job {
         destination_is_folder: true,
         filters: Filters::default(),
         named: false,
+        keep: Keep::default(),
         memory: None,
         dry_run: false,
         encrypt: false,

@@ -139,7 +139,7 @@ impl Conversation {
                 }
                 Ok(())
             }
-            (true, Message::LeftOut(_)) if self.side == Side::Near => Ok(()),
+            (_, Message::LeftOut(_)) if self.side == Side::Near => Ok(()),
             (true, Message::Steered(steered)) if self.side == Side::Near => {
                 self.hear_steered(steered)
             }
@@ -285,6 +285,7 @@ fn check_job(job: &Job) -> Result<(), ProtocolError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keep::Keep;
     use crate::message::{Answer, Hello, Named, OfferedFile, Progress, Scanned, StreamPlan};
     use crate::path::TreePath;
     use crate::span::{Checked, Found, Span};
@@ -307,6 +308,7 @@ mod tests {
             destination_is_folder: false,
             filters: Filters::default(),
             named: false,
+            keep: Keep::default(),
             memory: None,
             dry_run: false,
             encrypt: true,

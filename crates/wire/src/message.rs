@@ -3,6 +3,7 @@
 use howdah_filter::Filters;
 use serde::{Deserialize, Serialize};
 
+use crate::keep::Keep;
 use crate::path::TreePath;
 use crate::piece::Totals;
 use crate::span::{Checked, Found};
@@ -41,7 +42,8 @@ pub enum Message {
     Warning(String),
     /// Nothing to say, but still there.
     Alive,
-    /// sender (far) → receiver: a file or folder that cannot be read is not sent, and why.
+    /// far → near: a file or folder that cannot be read is not sent, or one that came is not kept as was
+    /// asked, and why.
     LeftOut(String),
     /// receiver → sender: everything has arrived, is verified and in place.
     /// sender (far) → receiver: its side of the account, in answer.
@@ -113,6 +115,8 @@ pub struct Job {
     pub filters: Filters,
     /// Whether only names of a list of the near end are moved, see [`Message::Names`].
     pub named: bool,
+    /// What is kept of files beside names, contents, times and modes.
+    pub keep: Keep,
     /// What to move from memory to memory instead of files.
     pub memory: Option<Memory>,
     /// Only say what would be done.

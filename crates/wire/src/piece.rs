@@ -205,6 +205,22 @@ pub enum Piece {
         /// Its modification time, in nanoseconds since 1970.
         mtime_ns: i64,
     },
+    /// Another name of a file. The receiver gives it when all files have theirs, and only if the first name is of a
+    /// file of that size and time.
+    HardLink {
+        /// Index of the source that the name belongs to.
+        source: u16,
+        /// Its path below that source.
+        path: TreePath,
+        /// Index of the source that the file's first name belongs to.
+        first_source: u16,
+        /// The path of the first name below that source.
+        first: TreePath,
+        /// Size of the file in bytes.
+        size: u64,
+        /// Its modification time, in nanoseconds since 1970.
+        mtime_ns: i64,
+    },
     /// Payload of a memory-to-memory transfer. It is nobody's and has no checksum, so that hashing is
     /// not what is measured.
     Memory {
@@ -261,7 +277,7 @@ impl Piece {
             Self::There(file) => file.is_sound() && !file.is_whole(),
             Self::Memory { len } => (1..=MAX_PIECE_BYTES).contains(len),
             Self::Folder { attributes, .. } => attributes.mode <= MAX_MODE,
-            Self::Link { .. } | Self::End(_) => true,
+            Self::Link { .. } | Self::HardLink { .. } | Self::End(_) => true,
         };
         if sound {
             Ok(piece)
@@ -280,7 +296,7 @@ pub struct Totals {
     pub files: u64,
     /// Folders.
     pub folders: u64,
-    /// Symbolic links.
+    /// Symbolic links, and names of files beside their first.
     pub links: u64,
 }
 
@@ -322,7 +338,7 @@ impl Totals {
                 folders: 1,
                 ..Self::default()
             },
-            Piece::Link { .. } => Self {
+            Piece::Link { .. } | Piece::HardLink { .. } => Self {
                 links: 1,
                 ..Self::default()
             },

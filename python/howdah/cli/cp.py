@@ -88,6 +88,12 @@ def _filter(names: str, text: str, *, rare: bool = True) -> Option:
     return Option(names, text, key="filters", many=True, kind=lambda value: (by, value), rare=rare)
 
 
+def _keep(names: str, text: str) -> Option:
+    """An option that says what is kept of files; the last that says it counts."""
+    word = names.split()[-1].lstrip("-").replace("-", "_")
+    return Option(names, text, key="keep", many=True, kind=lambda _: word, rare=True)
+
+
 COMMANDS = (
     Command(
         "cp",
@@ -134,6 +140,10 @@ COMMANDS = (
                     "Names and rules in files are set apart by NUL bytes, as by find -print0.",
                     rare=True,
                 ),
+            ],
+            "What is kept": [
+                _keep("-H, --hard-links", "Names of one file stay names of one file."),
+                _keep("-S, --sparse", "Runs of zeros become holes."),
             ],
             "Who else is on the path": [
                 Option("--path KIND", "The kind of path: shared, dedicated or guaranteed. Default: shared."),

@@ -53,6 +53,8 @@ ROWS = (
     Spelling("-F", SAME, "rules in the .rsync-filter of each folder, but not of those above the sources"),
     Spelling("--files-from FILE", SAME, "copies what FILE names in the only source"),
     Spelling("-0, --from0", SAME, "names and rules in files are set apart by NUL bytes"),
+    Spelling("-H, --hard-links", SAME, "names of one file stay names of one file (docs/keep.md)"),
+    Spelling("-S, --sparse", SAME, "runs of zeros become holes"),
     Spelling("-r, --recursive", ANYWAY, "folders are copied with all that is in them"),
     Spelling("-l, --links", ANYWAY, "links are copied as links"),
     Spelling("-p, --perms", ANYWAY, "modes are kept, but for set-user-ID and set-group-ID; scp's -p too"),
@@ -118,10 +120,8 @@ ROWS = (
     Spelling(
         "--mkpath", REFUSED, "one folder is made where its name ends in /; more on the far host: mkdir -p"
     ),
-    Spelling("-H, --hard-links", REFUSED, f"{_LATER}; a second hard link arrives as a file of its own"),
     Spelling("-A, --acls", REFUSED, f"{_LATER}; access lists are not kept"),
     Spelling("-X, --xattrs", REFUSED, f"{_LATER}; extended attributes are not kept"),
-    Spelling("-S, --sparse", REFUSED, f"{_LATER}; holes arrive as zeros"),
     Spelling("-o, --owner", REFUSED, f"{_OWNERS}; scp's -o OPTION is: -e 'ssh -o OPTION'"),
     Spelling("-g, --group", REFUSED, _OWNERS),
     Spelling("--numeric-ids", REFUSED, _OWNERS),

@@ -14,11 +14,12 @@ from howdah.ports import PORT_MAX
 from howdah.remote.bringing import Agree, Offer
 from howdah.remote.endpoints import Route, parse, route
 from howdah.remote.far import greet
-from howdah.remote.messages import FarHello, Progress
+from howdah.remote.messages import FarHello, Keep, Progress
 from howdah.remote.ssh import PATIENCE_S
 from howdah.transfer.display import Display
 from howdah.transfer.filters import Rule
 from howdah.transfer.filters import read as read_filters
+from howdah.transfer.keep import read as read_keep
 from howdah.transfer.names import listed
 from howdah.transfer.pilot import Pilot
 from howdah.transfer.request import FAIRNESS, Given, Request
@@ -78,6 +79,7 @@ def copy(
     filters: Sequence[Rule] = (),
     files_from: Name | None = None,
     from0: bool = False,
+    keep: Sequence[str] = (),
     listen: bool = True,
     fairness: float | None = None,
     pilot: Pilot | None = None,
@@ -113,6 +115,7 @@ def copy(
             an option and its value: ``("exclude-from", "FILE")`` (docs/leave-out.md).
         files_from: a file of names; of the only source, a folder, nothing else is copied (docs/leave-out.md).
         from0: names and rules in files are set apart by NUL bytes in place of lines.
+        keep: what is kept of files beside content, mode and time: ``["hard_links", "sparse"]`` (docs/keep.md).
         listen: on a shared path, measures round trips and changes the streams beside others.
         fairness: what that aims at: 0, the copy's own rate; 1, what others lose; by default 0.5.
         pilot: changes the streams in its place: called every 0.1 s, it answers with a ``Steering`` or None.
@@ -160,6 +163,7 @@ def copy(
         filters=filters,
         files_from=files_from,
         from0=from0,
+        keep=keep,
         listen=listen and pilot is None,
         fairness=fairness,
         far_howdah=far_howdah,
@@ -229,6 +233,7 @@ def copy_request(
     filters: Sequence[Rule] = (),
     files_from: Name | None = None,
     from0: bool = False,
+    keep: Sequence[str] = (),
     listen: bool = True,
     fairness: float | None = None,
     far_howdah: str | None = None,
@@ -249,6 +254,8 @@ def copy_request(
         raise HowdahError(f"{what}, so there is nothing for {'--verify' if verify else '--manifest'}")
     if (filters or files_from is not None) and memory is not None:
         raise HowdahError("--memory moves no files, so there is nothing to leave out or to list")
+    if keep and memory is not None:
+        raise HowdahError("--memory moves no files, so there is nothing to keep of them")
     way = route(list(names), memory=memory is not None)
     if files_from is not None:
         if len(way.sources) != 1:
@@ -273,6 +280,7 @@ def copy_request(
         verify=verify,
         manifest=None if manifest is None else Path(manifest),
         filters=read_filters(filters, nul_separated=from0) if filters else (),
+        keep=read_keep(keep) if keep else Keep(),
         names=None if files_from is None else listed(files_from, nul_separated=from0),
         encrypt=encrypt,
         sync=sync,

@@ -27,6 +27,15 @@ class FarHello(msgspec.Struct, frozen=True, kw_only=True):
     """The least RTT that the far kernel saw on the ssh connection; null when ssh came through a pipe."""
 
 
+class Keep(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of files beside names, contents, times and modes."""
+
+    hard_links: bool = False
+    """Whether names of one file stay names of one file."""
+    sparse: bool = False
+    """Whether runs of zeros become holes."""
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The files to copy. Destinations mean what they mean to ``cp -r``."""
 
@@ -39,6 +48,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     names: bytes | None = None
     """The file that lists what is copied below the only source; null: all is."""
     names_nul_separated: bool = False
+    keep: Keep = Keep()
     memory_bytes: int | None = None
     """The bytes to send from memory to memory, with files at neither end."""
     memory_s: float | None = None

@@ -389,7 +389,7 @@ def _left_out(outcome: Outcome) -> str:
     count = named + outcome.left_out_more
     what = "1 file or folder" if count == 1 else f"{count:,} files or folders"
     which = f" (the first {named:,} are named)" if outcome.left_out_more else ""
-    return f"{what} could not be read and left out{which}; all else is there"
+    return f"{what} could not be read, or kept as asked{which}; all else is there"
 
 
 def _watch(run: _Run, started: FarSession, display: Display, pilot: Pilot) -> None:
@@ -483,6 +483,7 @@ def _job(request: Request, underway: Underway, digests: Path | None, detour_port
         destination=route.destination,
         destination_is_folder=route.destination_is_folder,
         filters=list(request.filters),
+        keep=request.keep,
         names=request.names.path if request.names else None,
         names_nul_separated=request.names is not None and request.names.nul_separated,
         memory_bytes=request.memory_bytes,

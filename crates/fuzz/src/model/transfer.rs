@@ -4,8 +4,8 @@
 use howdah_filter::Filters;
 use howdah_wire::limits::{MIN_BLOCK_BYTES, MIN_SAMPLE_NS};
 use howdah_wire::{
-    Answer, Connection, Direction, FarHello, Finished, Hello, Job, Message, Offer, OfferedFile,
-    Progress, Side, Steered, Steering, StreamHello, StreamPlan, TreePath,
+    Answer, Connection, Direction, FarHello, Finished, Hello, Job, Keep, Message, Offer,
+    OfferedFile, Progress, Side, Steered, Steering, StreamHello, StreamPlan, TreePath,
 };
 
 use super::Fault;
@@ -316,6 +316,7 @@ impl Transfer {
             destination_is_folder: false,
             filters: Filters::default(),
             named: false,
+            keep: Keep::default(),
             memory: None,
             dry_run: false,
             encrypt: true,

@@ -7,8 +7,9 @@ use howdah_wire::limits::{
 };
 use howdah_wire::{
     Answer, Checked, Conversation, Direction, FarHello, Finished, Found, FrameError, FrameReader,
-    Hello, Job, LimitedBy, Memory, Message, Named, Names, Offer, OfferedFile, Progress, Sample,
-    Scanned, Side, Span, Steered, Steering, StreamPlan, StreamSummary, TreePath, encode, preamble,
+    Hello, Job, Keep, LimitedBy, Memory, Message, Named, Names, Offer, OfferedFile, Progress,
+    Sample, Scanned, Side, Span, Steered, Steering, StreamPlan, StreamSummary, TreePath, encode,
+    preamble,
 };
 
 use crate::input::Input;
@@ -134,6 +135,10 @@ fn job(input: &mut Input<'_>) -> Job {
         destination_is_folder: input.byte() & 1 != 0,
         filters: filters(input),
         named: input.byte() & 1 != 0,
+        keep: Keep {
+            hard_links: input.byte() & 1 != 0,
+            sparse: input.byte() & 1 != 0,
+        },
         memory: option(input, |input| match input.byte() & 1 {
             0 => Memory::Bytes(number(input)),
             _ => Memory::Time(number(input)),

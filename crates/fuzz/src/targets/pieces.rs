@@ -111,6 +111,10 @@ pub mod headers {
                 assert!((1..MAX_PATH_BYTES).contains(&target.len()) && !target.contains(&0));
                 assert_inside(path);
             }
+            Piece::HardLink { path, first, .. } => {
+                assert_inside(path);
+                assert_inside(first);
+            }
             Piece::Memory { len } => assert!((1..=MAX_PIECE_BYTES).contains(len)),
             Piece::End(_) => {}
         }
@@ -131,8 +135,16 @@ pub mod headers {
             },
             Piece::Link {
                 source: 1,
-                path,
+                path: path.clone(),
                 target,
+                mtime_ns: 5,
+            },
+            Piece::HardLink {
+                source: 1,
+                path: path.clone(),
+                first_source: 0,
+                first: path,
+                size: 10,
                 mtime_ns: 5,
             },
             Piece::File(file(b"f", 10, 0, 10)),

@@ -66,7 +66,7 @@ pub fn run(
 ) -> Result<Received, TransferError> {
     let job = &context.job;
     let receiving = Arc::new(Receiving::new(
-        Placement::new(targets.each),
+        Placement::new(targets.each).keeping(job.keep),
         job.plan.streams,
         job.sync,
     ));
@@ -155,7 +155,7 @@ impl Run<'_> {
             // On a thread of its own, because millions of folders take a while and this one listens.
             let receiving = Arc::clone(&self.receiving);
             self.context.spawn("howdah-finish", move |context| {
-                receiving.finish(|| context.abort.stopping())?;
+                receiving.finish(context)?;
                 let _ = context.events.send(Event::InPlace);
                 Ok(())
             })?;

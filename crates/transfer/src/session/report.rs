@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use howdah_filter::Filters;
 use howdah_wire::limits::MAX_CONTROL_BYTES;
 use howdah_wire::{
-    Direction, FarHello, Job, LimitedBy, Memory, Sample, StreamPlan, StreamSummary, Totals,
+    Direction, FarHello, Job, Keep, LimitedBy, Memory, Sample, StreamPlan, StreamSummary, Totals,
     printable, printable_within,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -57,6 +57,8 @@ struct JobJson {
     names: Option<Base64>,
     #[serde(default)]
     names_nul_separated: bool,
+    #[serde(default)]
+    keep: Keep,
     memory_bytes: Option<u64>,
     memory_s: Option<f64>,
     dry_run: bool,
@@ -154,6 +156,7 @@ pub fn read_job(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
         destination_is_folder: job.destination_is_folder,
         filters: filters(job.filters)?,
         named: job.names.is_some(),
+        keep: job.keep,
         memory,
         dry_run: job.dry_run,
         encrypt: job.encrypt,

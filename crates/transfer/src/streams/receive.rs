@@ -20,6 +20,7 @@ use crate::streams::stream::{Stream, StreamError};
 use crate::tree::assembly::Assembly;
 use crate::tree::commit::{Committer, Complete};
 use crate::tree::draft::Draft;
+use crate::tree::other_names::OtherName;
 use crate::tree::place::Placement;
 use crate::tree::write_behind::WriteBehind;
 
@@ -145,18 +146,21 @@ impl Receiving {
     }
 
     /// Ends the job when all streams have ended: nothing may be missing, and all is on stable
-    /// storage. Returns early when `stop` says so.
+    /// storage. Returns early when this end stops.
     ///
     /// # Errors
     /// When files are incomplete, a folder refuses its attributes, or the storage fails.
-    pub fn finish(&self, stop: impl Fn() -> bool) -> Result<(), TransferError> {
+    pub fn finish(&self, context: &Context) -> Result<(), TransferError> {
+        let stop = || context.abort.stopping();
         if let Some(file) = lock(&self.open).values().next() {
             return Err(TransferError::Here(format!(
                 "the other end broke the protocol: {} is incomplete",
                 printable(&file.display)
             )));
         }
-        self.committer.finish(&stop)?;
+        self.committer.finish(stop)?;
+        self.placement
+            .give_other_names(stop, |why| context.leave_out(why))?;
         self.placement.finish(self.sync, stop)
     }
 
@@ -292,6 +296,21 @@ impl Receiver<'_> {
                 target,
                 mtime_ns,
             } => placement.link(source, &path, &target, mtime_ns),
+            Piece::HardLink {
+                source,
+                path,
+                first_source,
+                first,
+                size,
+                mtime_ns,
+            } => placement.note_other_name(&OtherName {
+                source,
+                path,
+                first_source,
+                first,
+                size,
+                mtime_ns,
+            }),
             Piece::Memory { len } => self.receive_memory(len),
             Piece::End(_) => Ok(()),
         }

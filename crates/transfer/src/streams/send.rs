@@ -348,7 +348,22 @@ impl Sender<'_> {
                 target,
                 mtime_ns,
             })),
-            Kind::File { size, attributes } => {
+            Kind::HardLink {
+                first_source,
+                first,
+                size,
+                mtime_ns,
+            } => self.send(Sent::Header(Piece::HardLink {
+                source,
+                path,
+                first_source,
+                first,
+                size,
+                mtime_ns,
+            })),
+            Kind::File {
+                size, attributes, ..
+            } => {
                 let Some(opened) = self.open(source, &path, size, attributes.mtime_ns)? else {
                     return Ok(());
                 };

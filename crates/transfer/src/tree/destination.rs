@@ -1,13 +1,13 @@
 //! A name in an open folder, and what any file, folder or link gets there: attributes, or another
 //! name until it is complete.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use howdah_wire::{Attributes, printable};
-use rustix::fs::{AtFlags, FileType, Mode, Stat, Timespec, Timestamps};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use crate::error::TransferError;
@@ -36,6 +36,18 @@ impl Destination {
         }
         rustix::fs::renameat(folder, beside, folder, name)
             .map_err(|error| TransferError::path("write", &self.display, error))
+    }
+}
+
+/// Gives an open file a name. Linux before 6.10 lets only the privileged do that by descriptor, others through
+/// `/proc` (open(2), `O_TMPFILE`).
+pub(crate) fn link_open(file: &OwnedFd, folder: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
+    match rustix::fs::linkat(file, "", folder, name, AtFlags::EMPTY_PATH) {
+        Err(Errno::NOENT | Errno::PERM) => {
+            let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+            rustix::fs::linkat(CWD, path, folder, name, AtFlags::SYMLINK_FOLLOW)
+        }
+        other => other,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Trees of files: found and read at the sender (`source`, `queue`), put in place and on stable storage at
-//! the receiver (`target`, `place`, `draft`, `commit`, `durable`). What a copy that was cut has left is found
+//! the receiver (`target`, `place`, `draft`, `commit`, `durable`). A file's other names are told by its number at
+//! the sender (`first_names`) and given last at the receiver (`other_names`). What a copy that was cut has left is found
 //! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name, `filter_file`
 //! reads what else a folder is to be without, and `names` a list of what is to be sent, which `listed` finds.
 
@@ -9,10 +10,13 @@ pub mod destination;
 pub mod draft;
 pub mod durable;
 pub mod filter_file;
+pub mod first_names;
 pub mod folders;
+pub mod holes;
 pub mod journal;
 pub mod listed;
 pub mod names;
+pub mod other_names;
 pub mod part;
 pub mod place;
 pub mod queue;
@@ -20,6 +24,10 @@ pub mod reach;
 pub mod slicing;
 pub mod source;
 pub mod spans;
+pub mod spool;
 pub mod target;
 pub mod unfinished;
 pub mod write_behind;
+
+#[cfg(test)]
+mod keep_tests;

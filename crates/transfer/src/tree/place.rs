@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use howdah_wire::limits::MIN_BLOCK_BYTES;
-use howdah_wire::{Attributes, LinkTarget, OfferedFile, Span, TreePath, printable};
+use howdah_wire::{Attributes, Keep, LinkTarget, OfferedFile, Span, TreePath, printable};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -21,8 +21,10 @@ use crate::tree::draft::Draft;
 use crate::tree::durable;
 use crate::tree::folders::{Folder, Folders};
 use crate::tree::journal::Journal;
+use crate::tree::other_names::OtherName;
 use crate::tree::part::{self, Unusable, part_name};
 use crate::tree::source::{INSIDE, mtime_ns};
+use crate::tree::spool::Spool;
 use crate::tree::target::Target;
 use crate::tree::unfinished;
 
@@ -36,8 +38,10 @@ type OpenFolders = HashMap<(u16, Vec<u8>), Arc<OwnedFd>>;
 #[derive(Debug)]
 pub struct Placement {
     targets: Vec<Target>,
+    pub(super) keep: Keep,
     open: Mutex<OpenFolders>,
     folders: Mutex<Folders>,
+    pub(super) other_names: Mutex<Spool<OtherName>>,
     /// Where names have changed that are not on stable storage yet.
     unflushed: durable::Unflushed,
     /// Whether it was said that no file can be gone on with.
@@ -58,18 +62,30 @@ impl Placement {
     pub fn new(targets: Vec<Target>) -> Self {
         Self {
             targets,
+            keep: Keep::default(),
             open: Mutex::default(),
             folders: Mutex::default(),
+            other_names: Mutex::default(),
             unflushed: durable::Unflushed::default(),
             without_parts: AtomicBool::new(false),
         }
+    }
+
+    /// The same, where more is kept of files.
+    #[must_use]
+    pub fn keeping(self, keep: Keep) -> Self {
+        Self { keep, ..self }
     }
 
     /// The path of an entry relative to the folder its target is in.
     ///
     /// # Errors
     /// When the peer names a source that the job has not.
-    fn relative(&self, source: u16, path: &TreePath) -> Result<(&Target, Vec<u8>), TransferError> {
+    pub(super) fn relative(
+        &self,
+        source: u16,
+        path: &TreePath,
+    ) -> Result<(&Target, Vec<u8>), TransferError> {
         let target = self.targets.get(usize::from(source)).ok_or_else(|| {
             TransferError::Here("the other end broke the protocol: no such source".to_owned())
         })?;
@@ -143,7 +159,7 @@ impl Placement {
     /// # Errors
     /// When it cannot be made.
     pub fn draft(&self, source: u16, path: &TreePath, size: u64) -> Result<Draft, TransferError> {
-        Draft::create(self.destination(source, path)?, size)
+        Draft::create(self.destination(source, path)?, size, self.keep.sparse)
     }
 
     /// Starts a file that comes in parts, or goes on with what an earlier copy has left of it; says why, if
@@ -159,10 +175,11 @@ impl Placement {
         mtime_ns: i64,
     ) -> Result<(Draft, Option<String>), TransferError> {
         let destination = self.destination(source, path)?;
-        let (unusable, destination) = match Draft::in_parts(destination, size, mtime_ns)? {
-            Ok(draft) => return Ok((draft, None)),
-            Err(unusable) => unusable,
-        };
+        let (unusable, destination) =
+            match Draft::in_parts(destination, size, mtime_ns, self.keep.sparse)? {
+                Ok(draft) => return Ok((draft, None)),
+                Err(unusable) => unusable,
+            };
         let (shown, part) = (
             printable(&destination.display),
             printable(&part_name(&destination.name)),
@@ -179,7 +196,7 @@ impl Placement {
             Unusable::Failed(_) if self.without_parts.swap(true, Ordering::Relaxed) => None,
             Unusable::Failed(error) => Some(because(&plain(&error.into()))),
         };
-        Ok((Draft::create(destination, size)?, why))
+        Ok((Draft::create(destination, size, self.keep.sparse)?, why))
     }
 
     /// Makes a folder. Its attributes are set by [`Self::finish`], when nothing in it changes any
@@ -334,6 +351,13 @@ impl Placement {
         open.insert(key, Arc::clone(&folder));
         Ok(folder)
     }
+}
+
+/// A peer sends what this copy's user has not asked for.
+pub(super) fn not_asked_for(what: &str) -> TransferError {
+    TransferError::Here(format!(
+        "the other end broke the protocol: {what} that was not asked for"
+    ))
 }
 
 /// What an earlier copy may have left of a file that is needed. What it has left of another state of the

@@ -64,7 +64,7 @@ fn where_no_file_can_be_unnamed_it_lies_beside_until_it_is_complete() {
     let placement = placement(folder.path(), None);
     let begin = |content: &[u8]| {
         let destination = placement.destination(0, &path("file")).unwrap();
-        let draft = Draft::create_beside(destination, content.len() as u64).unwrap();
+        let draft = Draft::create_beside(destination, content.len() as u64, false).unwrap();
         draft.write_at(&mut [IoSlice::new(content)], 0).unwrap();
         draft
     };

@@ -237,7 +237,9 @@ impl Queue {
             (Mode::Fresh, _) => state.make_ready(entry, Vec::new()),
             (_, Kind::File { .. }) => state.pending.push_back(entry),
             (_, Kind::Folder(_)) if self.dry_run => state.passed.folders += 1,
-            (_, Kind::Link { .. }) if self.dry_run => state.passed.links += 1,
+            (_, Kind::Link { .. } | Kind::HardLink { .. }) if self.dry_run => {
+                state.passed.links += 1;
+            }
             _ => state.make_ready(entry, Vec::new()),
         }
         self.changed.notify_one();
@@ -584,7 +586,9 @@ impl State {
         let count = unoffered.min(MAX_OFFERED_FILES);
         let files = self.pending.range(self.offered..self.offered + count);
         let files = files.filter_map(|entry| match entry.kind {
-            Kind::File { size, attributes } => Some(OfferedFile {
+            Kind::File {
+                size, attributes, ..
+            } => Some(OfferedFile {
                 source: entry.source,
                 path: entry.path.clone(),
                 size,

@@ -13,7 +13,11 @@ fn file(name: u64, size: u64) -> Entry {
     Entry {
         source: 0,
         path,
-        kind: Kind::File { size, attributes },
+        kind: Kind::File {
+            size,
+            attributes,
+            inode: None,
+        },
     }
 }
 

@@ -42,6 +42,19 @@ pub enum Kind {
         size: u64,
         /// Its mode and modification time.
         attributes: Attributes,
+        /// What tells its other names, if it has any.
+        inode: Option<Inode>,
+    },
+    /// Another name of a file that was found before.
+    HardLink {
+        /// Index of the source that the first name belongs to.
+        first_source: u16,
+        /// The first name, below that source.
+        first: TreePath,
+        /// The file's size in bytes.
+        size: u64,
+        /// Its modification time, in nanoseconds since 1970.
+        mtime_ns: i64,
     },
     /// A folder.
     Folder(Attributes),
@@ -52,6 +65,15 @@ pub enum Kind {
         /// Its modification time, in nanoseconds since 1970.
         mtime_ns: i64,
     },
+}
+
+/// A file of more than one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inode {
+    /// Device and number, as stat(2) says them.
+    pub number: (u64, u64),
+    /// How many names it has.
+    pub names: u64,
 }
 
 /// What a scan comes upon.
@@ -260,6 +282,7 @@ impl Sources {
                 let kind = Kind::File {
                     size: size(stat),
                     attributes: attributes(stat),
+                    inode: inode(stat),
                 };
                 found(Found::Entry(Entry { source, path, kind }))?;
                 continue;
@@ -447,6 +470,7 @@ impl Sources {
             FileType::RegularFile => Kind::File {
                 size: size(&stat),
                 attributes: attributes(&stat),
+                inode: inode(&stat),
             },
             FileType::Directory => Kind::Folder(attributes(&stat)),
             FileType::Symlink => {
@@ -522,6 +546,15 @@ pub(crate) fn special(kind: FileType) -> &'static str {
 
 fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+/// What tells a file that has other names too.
+fn inode(stat: &Stat) -> Option<Inode> {
+    let names = u64::from(stat.st_nlink);
+    (names > 1).then_some(Inode {
+        number: (stat.st_dev, stat.st_ino),
+        names,
+    })
 }
 
 /// Permission bits without set-user-ID and set-group-ID, which mean nothing under another owner.

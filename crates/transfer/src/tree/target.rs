@@ -243,7 +243,7 @@ fn split(path: &[u8]) -> Result<(Vec<u8>, Vec<u8>), TransferError> {
 mod tests {
     use super::*;
     use howdah_filter::Filters;
-    use howdah_wire::{Direction, StreamPlan};
+    use howdah_wire::{Direction, Keep, StreamPlan};
     use std::fs;
     use std::os::unix::ffi::OsStrExt;
     use std::path::Path;
@@ -259,6 +259,7 @@ mod tests {
             destination_is_folder: folder,
             filters: Filters::default(),
             named: false,
+            keep: Keep::default(),
             memory: None,
             dry_run,
             encrypt: true,
