@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
-use howdah_confine::harden;
+use howdah_confine::{Reaches, harden};
 use howdah_transfer::{FarEnd, Reach, Site};
 
 use crate::overseer::Oversight;
@@ -89,7 +89,7 @@ fn serve(asked: Option<(u16, u16)>) -> Result<(), String> {
         overseer: Some(Arc::new(Oversight::new(places))),
     };
     let prepared = FarEnd::prepare(site).map_err(|error| error.to_string())?;
-    harden().map_err(|error| error.to_string())?;
+    harden(Reaches::AllFiles).map_err(|error| error.to_string())?;
     let (read, write) = standard_streams();
     prepared
         .serve(read, write, &Reach::default())

@@ -4,7 +4,7 @@ use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use howdah_confine::{Rights, Standing, harden, only_beneath};
+use howdah_confine::{Reaches, Rights, Standing, harden, only_beneath};
 use howdah_transfer::{Overseer, Reach, Site};
 use pyo3::prelude::*;
 
@@ -88,7 +88,11 @@ impl FarEnd {
     }
 
     fn harden(&self) -> PyResult<bool> {
-        Ok(harden().map_err(raise)? == Standing::Enforced)
+        let reaches = match &*lock(&self.landlock) {
+            Some(_) => Reaches::OneFolder,
+            None => Reaches::AllFiles,
+        };
+        Ok(harden(reaches).map_err(raise)? == Standing::Enforced)
     }
 
     fn confine(&self, root_fd: RawFd, read_only: bool) -> PyResult<(Option<u32>, bool)> {

@@ -201,6 +201,7 @@ fn piece(path: &str, size: u64, offset: u64, len: u64) -> FilePiece {
         attributes: Attributes {
             mode: 0o644,
             mtime_ns: 0,
+            owner: None,
         },
         size,
         offset,
@@ -309,6 +310,7 @@ fn a_link_does_not_lead_the_next_file_outside() {
         path: tree_path("way"),
         target,
         mtime_ns: 0,
+        owner: None,
     };
     let reason = liar.lie(&[header(link), file("way/victim", b"evil")].concat());
     assert!(reason.contains("src/way"), "{reason}");

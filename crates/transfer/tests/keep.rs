@@ -3,9 +3,15 @@
 #[allow(dead_code, reason = "other tests need the rest of it")]
 mod ends;
 
-use std::fs::{self, File};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::env;
+use std::ffi::CString;
+use std::fs::{self, File, Permissions};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, lchown, symlink};
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 
 use ends::{Ends, content, job};
 use serde_json::{Value, json};
@@ -98,4 +104,187 @@ fn runs_of_zeros_become_holes() {
         assert_eq!(kept_bytes("zeros"), 0);
         assert!(kept_bytes("data") >= 300_000);
     }
+}
+
+/// What rsync would do with these options, a line each.
+fn rsync_would_do(options: &str, source: &Path, target: &Path) -> String {
+    let with_slash = |path: &Path| format!("{}/", path.display());
+    let done = Command::new("rsync")
+        .args([options, "--checksum"])
+        .args([with_slash(source), with_slash(target)])
+        .output()
+        .expect("rsync is there");
+    assert!(done.status.success(), "{done:?}");
+    String::from_utf8_lossy(&done.stdout).into_owned()
+}
+
+fn mode(path: &Path, bits: u32) {
+    fs::set_permissions(path, Permissions::from_mode(bits)).unwrap();
+}
+
+/// Modes, times, hard links, holes, FIFOs, as any user can make them.
+fn ordinary_tree(source: &Path) {
+    fs::create_dir_all(source.join("closed/in")).unwrap();
+    fs::create_dir(source.join("empty")).unwrap();
+    for (name, bits) in [("plain", 0o644), ("program", 0o755), ("secret", 0o400)] {
+        fs::write(source.join(name), name).unwrap();
+        mode(&source.join(name), bits);
+    }
+    fs::write(source.join("closed/in/big"), content(3 * MIB)).unwrap();
+    fs::hard_link(source.join("closed/in/big"), source.join("again")).unwrap();
+    let holed = File::create(source.join("holed")).unwrap();
+    holed.set_len(5 * MIB as u64).unwrap();
+    holed.write_all_at(b"data", 4 * MIB as u64).unwrap();
+    symlink("plain", source.join("link")).unwrap();
+    UnixListener::bind(source.join("socket")).unwrap();
+    let fifo = CString::new(source.join("fifo").as_os_str().as_bytes()).unwrap();
+    // SAFETY: the path ends with a null byte and outlives the call.
+    assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o622) }, 0);
+    mode(&source.join("fifo"), 0o622);
+    mode(&source.join("empty"), 0o1777);
+    mode(&source.join("closed/in"), 0o500);
+    mode(&source.join("closed"), 0o555);
+}
+
+/// Owners, set-user-ID, set-group-ID and devices on top.
+fn tree_of_root(source: &Path) {
+    ordinary_tree(source);
+    for (name, user, group, bits) in [
+        ("setuid", 1, 7, 0o4755),
+        ("setgid", 4711, 1, 0o2711),
+        ("shared", 1, 4712, 0o2770),
+    ] {
+        let path = source.join(name);
+        match name {
+            "shared" => fs::create_dir(&path).unwrap(),
+            _ => fs::write(&path, name).unwrap(),
+        }
+        chown(&path, Some(user), Some(group)).unwrap();
+        mode(&path, bits);
+    }
+    lchown(source.join("link"), Some(4713), Some(2)).unwrap();
+    lchown(source.join("socket"), Some(1), Some(1)).unwrap();
+    for (name, kind, number) in [
+        ("null", libc::S_IFCHR, libc::makedev(1, 3)),
+        ("disk", libc::S_IFBLK, libc::makedev(7, 99)),
+    ] {
+        let path = CString::new(source.join(name).as_os_str().as_bytes()).unwrap();
+        // SAFETY: the path ends with a null byte and outlives the call.
+        assert_eq!(
+            unsafe { libc::mknod(path.as_ptr(), kind | 0o640, number) },
+            0
+        );
+        lchown(source.join(name), Some(0), Some(6)).unwrap();
+    }
+}
+
+fn all() -> Value {
+    json!({
+        "hard_links": true, "sparse": true, "owner": true, "group": true, "devices": true, "specials": true,
+        "top": true,
+    })
+}
+
+/// Copies a tree both ways with all that is kept, and again when its target has other owners and modes: each time
+/// rsync finds nothing to do.
+fn rsync_finds_nothing_to_do(make: fn(&Path), spoil: fn(&Path)) {
+    for direction in ["push", "pull"] {
+        let base = tempfile::tempdir().unwrap();
+        let (source, target) = (base.path().join("src"), base.path().join("dst"));
+        fs::create_dir(&source).unwrap();
+        fs::create_dir(&target).unwrap();
+        make(&source);
+        assert!(rsync_would_do("-aHSni", &source, &target).lines().count() > 10);
+        let job = keeping(direction, &source, &target, all());
+        let outcome = Ends::run(&job).unwrap();
+        assert_eq!(outcome["left_out"], json!([]), "{direction}");
+        assert_eq!(
+            rsync_would_do("-aHSni", &source, &target),
+            "",
+            "{direction}"
+        );
+        spoil(&target);
+        let spoilt = rsync_would_do("-aHSni", &source, &target);
+        assert!(spoilt.lines().count() >= 2, "{spoilt}");
+        let outcome = Ends::run(&job).unwrap();
+        assert_eq!(outcome["bytes"], 0, "nothing is sent again");
+        assert_eq!(
+            rsync_would_do("-aHSni", &source, &target),
+            "",
+            "{direction}"
+        );
+    }
+}
+
+fn spoil_modes(target: &Path) {
+    mode(&target.join("plain"), 0o600);
+    mode(&target.join("program"), 0o700);
+    mode(&target.join("empty"), 0o700);
+}
+
+fn spoil_all(target: &Path) {
+    spoil_modes(target);
+    chown(target.join("plain"), Some(9), Some(9)).unwrap();
+    chown(target.join("setuid"), Some(0), Some(0)).unwrap();
+    chown(target.join("shared"), Some(9), Some(9)).unwrap();
+    chown(target.join("disk"), Some(9), Some(9)).unwrap();
+}
+
+/// Says to a process of this program that it is to try as the user that it is.
+const ORDINARY: &str = "HOWDAH_KEEP_ORDINARY";
+
+#[test]
+fn rsync_finds_nothing_to_do_after_root() {
+    if rustix::process::geteuid().is_root() {
+        rsync_finds_nothing_to_do(tree_of_root, spoil_all);
+    }
+}
+
+#[test]
+fn rsync_finds_nothing_to_do_after_an_ordinary_user() {
+    let ordinary = || rsync_finds_nothing_to_do(ordinary_tree, spoil_modes);
+    if env::var_os(ORDINARY).is_some() || !rustix::process::geteuid().is_root() {
+        return ordinary();
+    }
+    let base = tempfile::tempdir().unwrap();
+    mode(base.path(), 0o777);
+    let program = base.path().join("program");
+    fs::copy(env::current_exe().unwrap(), &program).unwrap();
+    mode(&program, 0o755);
+    let mut again = Command::new(&program);
+    again
+        .args([
+            "--exact",
+            "rsync_finds_nothing_to_do_after_an_ordinary_user",
+        ])
+        .env(ORDINARY, "1")
+        .env("TMPDIR", base.path())
+        .current_dir(base.path());
+    let done = again.uid(65_534).gid(65_534).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+fn what_was_not_asked_for_is_not_kept() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let base = tempfile::tempdir().unwrap();
+    let (source, target) = (base.path().join("src"), base.path().join("dst"));
+    fs::create_dir(&source).unwrap();
+    tree_of_root(&source);
+    let outcome = Ends::run(&keeping("push", &source, &target, json!({}))).unwrap();
+    assert_eq!(outcome["warnings"].as_array().unwrap().len(), 4);
+    for (name, bits) in [("setuid", 0o755), ("setgid", 0o711), ("shared", 0o770)] {
+        let meta = fs::metadata(target.join(name)).unwrap();
+        assert_eq!((meta.mode() & 0o7777, meta.uid(), meta.gid()), (bits, 0, 0));
+    }
+    let group = base.path().join("group");
+    Ends::run(&keeping("push", &source, &group, json!({"group": true}))).unwrap();
+    let meta = fs::metadata(group.join("setuid")).unwrap();
+    assert_eq!(
+        (meta.mode() & 0o7777, meta.uid(), meta.gid()),
+        (0o755, 0, 7)
+    );
 }

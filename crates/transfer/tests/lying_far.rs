@@ -282,6 +282,8 @@ fn a_dry_run_of_a_listing_without_end_costs_little_memory() {
                     .unwrap(),
                 size: 1,
                 mtime_ns: 0,
+                mode: 0o644,
+                owner: None,
             };
             Message::Offer(Offer {
                 first: number * 512,
@@ -311,6 +313,8 @@ fn what_has_no_place_in_the_conversation_is_named() {
         path: TreePath::default(),
         size: 1,
         mtime_ns: 0,
+        mode: 0o644,
+        owner: None,
     };
     let offer = |first, files| Message::Offer(Offer { first, files });
     let sample = Sample {
@@ -346,10 +350,6 @@ fn what_has_no_place_in_the_conversation_is_named() {
         ),
         (
             vec![accept(true), Message::Samples(Vec::new())],
-            "not its to send",
-        ),
-        (
-            vec![accept(true), Message::LeftOut(String::new())],
             "not its to send",
         ),
         (vec![accept(true), Message::Cancel], "not its to send"),

@@ -9,7 +9,7 @@ use crate::limits::{
     MAX_OFFERS_OPEN, MAX_PATIENCE_NS, MAX_SAMPLE_NS, MAX_SOURCES, MAX_STEERINGS_OPEN, MAX_STREAMS,
     MIN_SAMPLE_NS,
 };
-use crate::message::{Direction, Job, Memory, Message, Names, Offer, Sample};
+use crate::message::{Direction, Job, Memory, Message, Names, Offer, OfferedFile, Sample};
 use crate::span::check_found;
 use crate::steer::{Steered, check_control};
 
@@ -197,6 +197,10 @@ impl Conversation {
         if offer.files.is_empty() || offer.files.len() > MAX_OFFERED_FILES {
             return Err(ProtocolError("an offer of no or too many files"));
         }
+        let sound = |file: &OfferedFile| file.attributes().is_sound();
+        if !offer.files.iter().all(sound) {
+            return Err(ProtocolError("an offer of a file that cannot be"));
+        }
         let open = self.offered - self.answered;
         if open > (MAX_OFFERED_FILES * MAX_OFFERS_OPEN) as u64 {
             return Err(ProtocolError("too many offers at once"));
@@ -286,7 +290,7 @@ fn check_job(job: &Job) -> Result<(), ProtocolError> {
 mod tests {
     use super::*;
     use crate::keep::Keep;
-    use crate::message::{Answer, Hello, Named, OfferedFile, Progress, Scanned, StreamPlan};
+    use crate::message::{Answer, Hello, Named, Progress, Scanned, StreamPlan};
     use crate::path::TreePath;
     use crate::span::{Checked, Found, Span};
     use crate::steer::Steering;
@@ -332,6 +336,8 @@ mod tests {
             path: TreePath::default(),
             size: 1,
             mtime_ns: 0,
+            mode: 0o644,
+            owner: None,
         };
         Message::Offer(Offer {
             first,

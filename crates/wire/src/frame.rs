@@ -168,6 +168,8 @@ mod tests {
                 path,
                 size,
                 mtime_ns,
+                mode: 0o644,
+                owner: None,
             },
         );
         prop_oneof![
@@ -237,6 +239,8 @@ mod tests {
             path,
             size,
             mtime_ns: i64::MIN,
+            mode: 0o644,
+            owner: None,
         };
         let first = u64::MAX;
         let files = vec![file; MAX_OFFERED_FILES];

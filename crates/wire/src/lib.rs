@@ -18,7 +18,7 @@ mod verdict;
 
 pub use conversation::{Conversation, ProtocolError, Side};
 pub use frame::{FrameError, FrameReader, encode, preamble};
-pub use keep::Keep;
+pub use keep::{Account, Keep, Owner, Special};
 pub use message::{
     Answer, DigestSum, Direction, FarHello, Finished, Hello, Job, LimitedBy, Memory, Message,
     Named, Names, Offer, OfferedFile, Progress, Sample, Scanned, StreamPlan, StreamSummary,

@@ -1,11 +1,13 @@
 //! What the two ends say on the control channel.
 
+use std::sync::Arc;
+
 use howdah_filter::Filters;
 use serde::{Deserialize, Serialize};
 
-use crate::keep::Keep;
+use crate::keep::{Keep, Owner};
 use crate::path::TreePath;
-use crate::piece::Totals;
+use crate::piece::{Attributes, Totals};
 use crate::span::{Checked, Found};
 use crate::steer::{Steered, Steering};
 
@@ -179,6 +181,21 @@ pub struct OfferedFile {
     pub size: u64,
     /// Its modification time, in nanoseconds since 1970.
     pub mtime_ns: i64,
+    /// Its mode; what is there gets it.
+    pub mode: u32,
+    /// To whom it belongs, if that is kept.
+    pub owner: Option<Arc<Owner>>,
+}
+
+impl OfferedFile {
+    /// What the file is to have beside its content.
+    pub fn attributes(&self) -> Attributes {
+        Attributes {
+            mode: self.mode,
+            mtime_ns: self.mtime_ns,
+            owner: self.owner.clone(),
+        }
+    }
 }
 
 /// Answers one offer, in the order of the offers.

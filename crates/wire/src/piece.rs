@@ -6,10 +6,12 @@
 //! look at the content.
 
 use std::iter::Sum;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::frame::postcard_bytes;
+use crate::keep::{Owner, Special};
 use crate::limits::{MAX_HEADER_BYTES, MAX_PIECE_BYTES, MAX_STREAMS, MIN_BLOCK_BYTES};
 use crate::path::{LinkTarget, TreePath};
 use crate::span::Span;
@@ -110,12 +112,21 @@ impl StreamHello {
 }
 
 /// What a file or folder keeps beside its content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attributes {
     /// Permission bits.
     pub mode: u32,
     /// Modification time, in nanoseconds since 1970.
     pub mtime_ns: i64,
+    /// To whom it belongs, if that is kept.
+    pub owner: Option<Arc<Owner>>,
+}
+
+impl Attributes {
+    /// Whether they can be those of a file.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.mode <= MAX_MODE && self.owner.as_ref().is_none_or(|owner| owner.is_sound())
+    }
 }
 
 /// A part of a file, or all of it. Its payload, a [`crate::Verdict`] and a [`Checksum`] follow it.
@@ -171,7 +182,7 @@ impl FilePiece {
         };
         let last = end == self.size;
         let subtree = self.len >= MIN_BLOCK_BYTES && self.len.is_power_of_two();
-        self.attributes.mode <= MAX_MODE
+        self.attributes.is_sound()
             && self.len <= MAX_PIECE_BYTES
             && end <= self.size
             && (self.is_whole() || self.len > 0 && (subtree || last))
@@ -204,6 +215,21 @@ pub enum Piece {
         target: LinkTarget,
         /// Its modification time, in nanoseconds since 1970.
         mtime_ns: i64,
+        /// To whom it belongs, if that is kept.
+        owner: Option<Arc<Owner>>,
+    },
+    /// A device, a FIFO or a socket.
+    Special {
+        /// Index of the source it belongs to.
+        source: u16,
+        /// Its path below that source.
+        path: TreePath,
+        /// Its attributes.
+        attributes: Attributes,
+        /// What it is.
+        kind: Special,
+        /// The major and the minor number of a device.
+        device: (u32, u32),
     },
     /// Another name of a file. The receiver gives it when all files have theirs, and only if the first name is of a
     /// file of that size and time.
@@ -276,8 +302,11 @@ impl Piece {
             Self::File(file) => file.is_sound(),
             Self::There(file) => file.is_sound() && !file.is_whole(),
             Self::Memory { len } => (1..=MAX_PIECE_BYTES).contains(len),
-            Self::Folder { attributes, .. } => attributes.mode <= MAX_MODE,
-            Self::Link { .. } | Self::HardLink { .. } | Self::End(_) => true,
+            Self::Folder { attributes, .. } | Self::Special { attributes, .. } => {
+                attributes.is_sound()
+            }
+            Self::Link { owner, .. } => owner.as_ref().is_none_or(|owner| owner.is_sound()),
+            Self::HardLink { .. } | Self::End(_) => true,
         };
         if sound {
             Ok(piece)
@@ -296,7 +325,7 @@ pub struct Totals {
     pub files: u64,
     /// Folders.
     pub folders: u64,
-    /// Symbolic links, and names of files beside their first.
+    /// Symbolic links, names of files beside their first, and special files.
     pub links: u64,
 }
 
@@ -338,7 +367,7 @@ impl Totals {
                 folders: 1,
                 ..Self::default()
             },
-            Piece::Link { .. } | Piece::HardLink { .. } => Self {
+            Piece::Link { .. } | Piece::HardLink { .. } | Piece::Special { .. } => Self {
                 links: 1,
                 ..Self::default()
             },
@@ -403,6 +432,7 @@ mod tests {
             attributes: Attributes {
                 mode: 0o644,
                 mtime_ns: -1,
+                owner: None,
             },
             size,
             offset,

@@ -155,6 +155,7 @@ mod tests {
             attributes: Attributes {
                 mode: 0o600,
                 mtime_ns: 0,
+                owner: None,
             },
             size,
             offset,

@@ -34,6 +34,18 @@ class Keep(msgspec.Struct, frozen=True, kw_only=True):
     """Whether names of one file stay names of one file."""
     sparse: bool = False
     """Whether runs of zeros become holes."""
+    owner: bool = False
+    """Whether files keep their users, where the receiver is root."""
+    group: bool = False
+    """Whether files keep their groups, where the receiver is root or in the group."""
+    numeric_ids: bool = False
+    """Whether users and groups are told by number in place of name."""
+    devices: bool = False
+    """Whether devices are made, where the receiver is root."""
+    specials: bool = False
+    """Whether FIFOs and sockets are made."""
+    top: bool = False
+    """Whether ``SRC/.`` gives what is kept of it to the folder that takes its content."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,12 +7,16 @@ import msgspec
 from howdah import HowdahError
 from howdah.remote.messages import Keep
 
-WORDS = Keep.__struct_fields__
+_SETS = {
+    "archive": ("owner", "group", "devices", "specials", "top"),
+    "D": ("devices", "specials"),
+}
+WORDS = (*_SETS, *Keep.__struct_fields__)
 """The words there are. With ``no_`` before it a word takes back what one before it says."""
 
 
 def read(words: Sequence[str]) -> Keep:
-    """What ``words`` say in their order, of which the last counts: ``["hard_links", "no_sparse"]``.
+    """What ``words`` say in their order, of which the last counts: ``["archive", "no_owner"]``.
 
     Raises HowdahError for a word that is none.
     """
@@ -21,5 +25,5 @@ def read(words: Sequence[str]) -> Keep:
         name = word.removeprefix("no_")
         if name not in WORDS:
             raise HowdahError(f"keep {word} is unknown; it is one of {', '.join(WORDS)}, or no_ before one")
-        kept[name] = name == word
+        kept |= dict.fromkeys(_SETS.get(name, (name,)), name == word)
     return msgspec.convert(kept, Keep)

@@ -15,6 +15,7 @@ type Fault = String;
 const ATTRIBUTES: Attributes = Attributes {
     mode: 0o755,
     mtime_ns: 1,
+    owner: None,
 };
 
 /// What stands for the BLAKE3 value of a piece of `content`.

@@ -145,6 +145,7 @@ impl Sender {
                 attributes: Attributes {
                     mode: 0o600,
                     mtime_ns: file.cast_signed(),
+                    owner: None,
                 },
                 size: source.size,
                 offset,

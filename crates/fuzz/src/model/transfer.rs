@@ -363,6 +363,8 @@ impl Transfer {
             path: file.path.clone(),
             size: file.size,
             mtime_ns: 0,
+            mode: 0o644,
+            owner: None,
         };
         let files = self.sender.files[first..self.offered]
             .iter()

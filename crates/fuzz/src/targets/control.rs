@@ -1,15 +1,17 @@
 //! The control channel: frames, messages, and who may say what when.
 
 use howdah_filter::Filters;
+use std::sync::Arc;
+
 use howdah_wire::limits::{
     MAX_NAMES, MAX_NAMES_OPEN, MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_STEERINGS_OPEN, MAX_STREAMS,
     MIN_BLOCK_BYTES,
 };
 use howdah_wire::{
-    Answer, Checked, Conversation, Direction, FarHello, Finished, Found, FrameError, FrameReader,
-    Hello, Job, Keep, LimitedBy, Memory, Message, Named, Names, Offer, OfferedFile, Progress,
-    Sample, Scanned, Side, Span, Steered, Steering, StreamPlan, StreamSummary, TreePath, encode,
-    preamble,
+    Account, Answer, Checked, Conversation, Direction, FarHello, Finished, Found, FrameError,
+    FrameReader, Hello, Job, Keep, LimitedBy, Memory, Message, Named, Names, Offer, OfferedFile,
+    Owner, Progress, Sample, Scanned, Side, Span, Steered, Steering, StreamPlan, StreamSummary,
+    TreePath, encode, preamble,
 };
 
 use crate::input::Input;
@@ -138,6 +140,8 @@ fn job(input: &mut Input<'_>) -> Job {
         keep: Keep {
             hard_links: input.byte() & 1 != 0,
             sparse: input.byte() & 1 != 0,
+            owner: input.byte() & 1 != 0,
+            ..Keep::default()
         },
         memory: option(input, |input| match input.byte() & 1 {
             0 => Memory::Bytes(number(input)),
@@ -174,6 +178,17 @@ fn file(input: &mut Input<'_>) -> OfferedFile {
         path: path(input),
         size: number(input),
         mtime_ns: input.u64().cast_signed(),
+        mode: number(input) as u32 & 0o17777,
+        owner: option(input, |input| {
+            let mut account = || Account {
+                number: input.byte().into(),
+                name: option(input, text),
+            };
+            Arc::new(Owner {
+                user: account(),
+                group: account(),
+            })
+        }),
     }
 }
 

@@ -5,7 +5,7 @@ use howdah_wire::limits::{
 };
 use howdah_wire::{
     Arrivals, Attributes, Connection, FilePiece, HEADER_LENGTH_BYTES, LinkTarget, Piece,
-    PieceError, StreamHello, StreamTally, Totals, TreePath, Verdict,
+    PieceError, Special, StreamHello, StreamTally, Totals, TreePath, Verdict,
 };
 
 use crate::input::Input;
@@ -19,6 +19,7 @@ fn file(path: &[u8], size: u64, offset: u64, len: u64) -> FilePiece {
         attributes: Attributes {
             mode: 0o644,
             mtime_ns: -1,
+            owner: None,
         },
         size,
         offset,
@@ -111,6 +112,12 @@ pub mod headers {
                 assert!((1..MAX_PATH_BYTES).contains(&target.len()) && !target.contains(&0));
                 assert_inside(path);
             }
+            Piece::Special {
+                path, attributes, ..
+            } => {
+                assert!(attributes.mode <= 0o7777);
+                assert_inside(path);
+            }
             Piece::HardLink { path, first, .. } => {
                 assert_inside(path);
                 assert_inside(first);
@@ -124,6 +131,7 @@ pub mod headers {
         let attributes = Attributes {
             mode: 0o755,
             mtime_ns: 1,
+            owner: None,
         };
         let path = TreePath::try_from(b"a/b".to_vec()).unwrap_or_default();
         let target = LinkTarget::try_from(b"../x".to_vec()).expect("a target");
@@ -131,13 +139,21 @@ pub mod headers {
             Piece::Folder {
                 source: 0,
                 path: path.clone(),
-                attributes,
+                attributes: attributes.clone(),
             },
             Piece::Link {
                 source: 1,
                 path: path.clone(),
                 target,
                 mtime_ns: 5,
+                owner: None,
+            },
+            Piece::Special {
+                source: 1,
+                path: path.clone(),
+                attributes: attributes.clone(),
+                kind: Special::BlockDevice,
+                device: (8, 1),
             },
             Piece::HardLink {
                 source: 1,

@@ -265,6 +265,7 @@ fn carry_out(
                 .map(|source| expand_home(source, home))
                 .collect();
             Sources::open(&sources, job.filters.clone(), reach).and_then(|sources| {
+                let sources = sources.keeping(job.keep);
                 sender::run(&context, inbox, stream_setup, sources, None, mark, report)
                     .map(|sent| sent.arrived)
             })

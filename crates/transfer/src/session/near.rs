@@ -437,11 +437,11 @@ impl Near {
     fn open(&self, job: &mut Job) -> Result<(StreamSetup, Here), TransferError> {
         let stream_setup = self.stream_setup(job)?;
         let here = match job.direction {
-            Direction::Push => Here::Sources(Sources::open(
-                &job.sources,
-                job.filters.clone(),
-                &Reach::default(),
-            )?),
+            Direction::Push => {
+                let reach = Reach::default();
+                let sources = Sources::open(&job.sources, job.filters.clone(), &reach)?;
+                Here::Sources(sources.keeping(job.keep))
+            }
             Direction::Pull => {
                 let targets = Targets::of(job, &job.destination, &Reach::default())?;
                 job.fresh = targets.fresh;

@@ -66,7 +66,7 @@ pub fn run(
 ) -> Result<Received, TransferError> {
     let job = &context.job;
     let receiving = Arc::new(Receiving::new(
-        Placement::new(targets.each).keeping(job.keep),
+        Placement::new(targets.each).keeping(job.keep, targets.confined),
         job.plan.streams,
         job.sync,
     ));
@@ -267,7 +267,8 @@ impl Run<'_> {
                 let mut left = MAX_SPANS;
                 for (index, file) in (0u16..).zip(&offer.files) {
                     let placement = self.receiving.placement();
-                    let need = placement.needs(file, self.context.job.dry_run)?;
+                    let not_kept = |why| self.context.leave_out(why);
+                    let need = placement.needs(file, self.context.job.dry_run, not_kept)?;
                     needed.push(need != Need::Nothing);
                     if let Need::AllBut(spans) = need
                         && (1..=left).contains(&spans.len())

@@ -20,8 +20,10 @@ use crate::streams::stream::{Stream, StreamError};
 use crate::tree::assembly::Assembly;
 use crate::tree::commit::{Committer, Complete};
 use crate::tree::draft::Draft;
+use crate::tree::metadata::NotKept;
 use crate::tree::other_names::OtherName;
 use crate::tree::place::Placement;
+use crate::tree::special_files::Made;
 use crate::tree::write_behind::WriteBehind;
 
 /// Parts that payload usually comes in.
@@ -159,9 +161,9 @@ impl Receiving {
             )));
         }
         self.committer.finish(stop)?;
-        self.placement
-            .give_other_names(stop, |why| context.leave_out(why))?;
-        self.placement.finish(self.sync, stop)
+        let not_kept = |why| context.leave_out(why);
+        self.placement.give_other_names(stop, not_kept)?;
+        self.placement.finish(self.sync, stop, not_kept)
     }
 
     /// Whether complete files are being put on stable storage.
@@ -295,7 +297,27 @@ impl Receiver<'_> {
                 path,
                 target,
                 mtime_ns,
-            } => placement.link(source, &path, &target, mtime_ns),
+                owner,
+            } => {
+                let owner = owner.as_deref();
+                let not_kept = placement.link(source, &path, &target, mtime_ns, owner)?;
+                self.not_kept(not_kept);
+                Ok(())
+            }
+            Piece::Special {
+                source,
+                path,
+                attributes,
+                kind,
+                device,
+            } => {
+                match placement.make_special(source, &path, &attributes, kind, device)? {
+                    Made::Yes => {}
+                    Made::LeftOut(why) => self.context.warn(why),
+                    Made::Failed(why) => self.context.leave_out(why),
+                }
+                Ok(())
+            }
             Piece::HardLink {
                 source,
                 path,
@@ -521,6 +543,11 @@ impl Receiver<'_> {
         }
     }
 
+    /// Has the user know what of a file could not be kept.
+    fn not_kept(&self, why: NotKept) {
+        why.into_iter().for_each(|why| self.context.leave_out(why));
+    }
+
     /// Hands a file on of which nothing is missing; it is named when it is on stable storage.
     fn complete(
         &self,
@@ -528,7 +555,8 @@ impl Receiver<'_> {
         piece: FilePiece,
         blake3: Checksum,
     ) -> Result<(), TransferError> {
-        draft.complete(piece.attributes)?;
+        let metadata = self.receiving.placement.metadata();
+        self.not_kept(draft.complete(&piece.attributes, metadata)?);
         let file = Complete {
             draft,
             piece,

@@ -342,11 +342,27 @@ impl Sender<'_> {
                 path,
                 attributes,
             })),
-            Kind::Link { target, mtime_ns } => self.send(Sent::Header(Piece::Link {
+            Kind::Link {
+                target,
+                mtime_ns,
+                owner,
+            } => self.send(Sent::Header(Piece::Link {
                 source,
                 path,
                 target,
                 mtime_ns,
+                owner,
+            })),
+            Kind::Special {
+                attributes,
+                kind,
+                device,
+            } => self.send(Sent::Header(Piece::Special {
+                source,
+                path,
+                attributes,
+                kind,
+                device,
             })),
             Kind::HardLink {
                 first_source,

@@ -29,10 +29,11 @@ impl Sender<'_> {
     ) -> Result<(), TransferError> {
         let Entry { source, path, kind } = &file.entry;
         let attributes = match kind {
-            Kind::File { attributes, .. } => *attributes,
+            Kind::File { attributes, .. } => attributes.clone(),
             _ => Attributes {
                 mode: 0,
                 mtime_ns: 0,
+                owner: None,
             },
         };
         let piece = FilePiece {

@@ -1,13 +1,13 @@
-//! A name in an open folder, and what any file, folder or link gets there: attributes, or another
-//! name until it is complete.
+//! A name in an open folder, and what any file, folder or link gets there: times, or another name
+//! until it is complete.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use howdah_wire::{Attributes, printable};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, Stat, Timespec, Timestamps};
+use howdah_wire::printable;
+use rustix::fs::{AtFlags, CWD, FileType, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use crate::error::TransferError;
@@ -61,16 +61,6 @@ pub(crate) fn refuse_special(there: &Stat, path: &[u8]) -> Result<(), TransferEr
             special(kind)
         ))),
     }
-}
-
-/// Permission bits that a receiver grants: set-user-ID and set-group-ID would let a peer plant a
-/// program that runs as the receiving user.
-const GRANTED_MODE: u32 = 0o1777;
-
-/// Sets mode and modification time; set-user-ID and set-group-ID are never set, whoever asks.
-pub(crate) fn set_attributes(file: impl AsFd, attributes: Attributes) -> Result<(), Errno> {
-    rustix::fs::fchmod(&file, Mode::from_raw_mode(attributes.mode & GRANTED_MODE))?;
-    rustix::fs::futimens(&file, &times(attributes.mtime_ns))
 }
 
 pub(crate) fn times(mtime_ns: i64) -> Timestamps {

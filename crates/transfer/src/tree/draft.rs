@@ -15,10 +15,11 @@ use rustix::io::Errno;
 
 use crate::end::abort::lock;
 use crate::error::TransferError;
-use crate::tree::destination::{Destination, link_open, set_attributes, temporary_name};
+use crate::tree::destination::{Destination, link_open, temporary_name};
 use crate::tree::durable::lost;
 use crate::tree::holes::{self, Run};
 use crate::tree::journal::Journal;
+use crate::tree::metadata::{Metadata, NotKept};
 use crate::tree::part::{self, PRIVATE, Unusable, part_name};
 use crate::tree::source::INSIDE;
 
@@ -251,16 +252,22 @@ impl Draft {
         self.worth_keeping.store(false, Ordering::Relaxed);
     }
 
-    /// Gives the complete file its attributes.
+    /// Gives the complete file its attributes; what of them could not be kept, in words.
     ///
     /// # Errors
     /// When they are refused.
-    pub fn complete(&self, attributes: Attributes) -> Result<(), TransferError> {
+    pub fn complete(
+        &self,
+        attributes: &Attributes,
+        metadata: &Metadata,
+    ) -> Result<NotKept, TransferError> {
         if let Some(journal) = &self.journal {
             rustix::fs::ftruncate(&self.file, lock(journal).size())
                 .map_err(|error| self.failed(error))?;
         }
-        set_attributes(&self.file, attributes).map_err(|error| self.failed(error))
+        metadata
+            .give(&self.file, attributes, &self.destination.display)
+            .map_err(|error| self.failed(error))
     }
 
     /// The file itself.

@@ -26,7 +26,7 @@ impl FirstNames {
     pub fn link(&mut self, entry: Entry) -> Entry {
         let Kind::File {
             size,
-            attributes,
+            ref attributes,
             inode: Some(inode),
         } = entry.kind
         else {
@@ -72,6 +72,7 @@ mod tests {
                 attributes: Attributes {
                     mode: 0o644,
                     mtime_ns: 7,
+                    owner: None,
                 },
                 inode: Some(Inode {
                     number: (1, 2),

@@ -95,7 +95,11 @@ mod tests {
         Folder {
             source: 3,
             path: TreePath::try_from(path.into_bytes()).unwrap(),
-            attributes: Attributes { mode, mtime_ns: 7 },
+            attributes: Attributes {
+                mode,
+                mtime_ns: 7,
+                owner: None,
+            },
         }
     }
 

@@ -17,6 +17,7 @@ use crate::tree::target::Target;
 const ATTRIBUTES: Attributes = Attributes {
     mode: 0o640,
     mtime_ns: 1_234_567_890_123_456_789,
+    owner: None,
 };
 
 fn placement(folder: &Path, keep: Keep) -> Placement {
@@ -27,7 +28,7 @@ fn placement(folder: &Path, keep: Keep) -> Placement {
         name: None,
         renamed: None,
     }])
-    .keeping(keep)
+    .keeping(keep, false)
 }
 
 fn path(text: &str) -> TreePath {
@@ -55,7 +56,7 @@ fn a_name_whose_file_is_not_there_fails_alone() {
     let placement = placement(folder.path(), keep);
     let draft = placement.draft(0, &path("first"), 3).unwrap();
     draft.write_at(&mut [IoSlice::new(b"abc")], 0).unwrap();
-    draft.complete(ATTRIBUTES).unwrap();
+    draft.complete(&ATTRIBUTES, placement.metadata()).unwrap();
     draft.give_name().unwrap();
     fs::write(folder.path().join("taken"), b"old").unwrap();
     fs::create_dir(folder.path().join("folder")).unwrap();
@@ -112,7 +113,7 @@ fn zeros_take_the_place_of_what_was_there_before_them() {
     };
     write(&[7; 60_000], 10_000);
     write(&[0; 40_001], 20_001);
-    draft.complete(ATTRIBUTES).unwrap();
+    draft.complete(&ATTRIBUTES, placement.metadata()).unwrap();
     draft.give_name().unwrap();
     let mut expected = vec![0; 100_000];
     expected[10_000..20_001].fill(7);

@@ -37,7 +37,7 @@ impl Placement {
     /// # Errors
     /// When the user asked for no hard links, the peer names a source that the job has not, or it cannot be kept.
     pub fn note_other_name(&self, name: &OtherName) -> Result<(), TransferError> {
-        if !self.keep.hard_links {
+        if !self.metadata.keep.hard_links {
             return Err(not_asked_for("a hard link"));
         }
         self.relative(name.first_source, &name.first)?;

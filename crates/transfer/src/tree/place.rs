@@ -10,17 +10,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use howdah_wire::limits::MIN_BLOCK_BYTES;
-use howdah_wire::{Attributes, Keep, LinkTarget, OfferedFile, Span, TreePath, printable};
+use howdah_wire::{Attributes, Keep, LinkTarget, OfferedFile, Owner, Span, TreePath, printable};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::end::abort::lock;
 use crate::error::{TransferError, plain};
-use crate::tree::destination::{Destination, set_attributes, temporary_name, times};
+use crate::tree::destination::{Destination, temporary_name, times};
 use crate::tree::draft::Draft;
 use crate::tree::durable;
 use crate::tree::folders::{Folder, Folders};
 use crate::tree::journal::Journal;
+use crate::tree::metadata::{Metadata, NotKept};
 use crate::tree::other_names::OtherName;
 use crate::tree::part::{self, Unusable, part_name};
 use crate::tree::source::{INSIDE, mtime_ns};
@@ -38,7 +39,7 @@ type OpenFolders = HashMap<(u16, Vec<u8>), Arc<OwnedFd>>;
 #[derive(Debug)]
 pub struct Placement {
     targets: Vec<Target>,
-    pub(super) keep: Keep,
+    pub(super) metadata: Metadata,
     open: Mutex<OpenFolders>,
     folders: Mutex<Folders>,
     pub(super) other_names: Mutex<Spool<OtherName>>,
@@ -62,7 +63,7 @@ impl Placement {
     pub fn new(targets: Vec<Target>) -> Self {
         Self {
             targets,
-            keep: Keep::default(),
+            metadata: Metadata::new(Keep::default(), false),
             open: Mutex::default(),
             folders: Mutex::default(),
             other_names: Mutex::default(),
@@ -71,10 +72,18 @@ impl Placement {
         }
     }
 
-    /// The same, where more is kept of files.
+    /// The same, where more is kept of files, as far as a process can that is confined to a folder or not.
     #[must_use]
-    pub fn keeping(self, keep: Keep) -> Self {
-        Self { keep, ..self }
+    pub fn keeping(self, keep: Keep, confined: bool) -> Self {
+        Self {
+            metadata: Metadata::new(keep, confined),
+            ..self
+        }
+    }
+
+    /// What files get.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
     }
 
     /// The path of an entry relative to the folder its target is in.
@@ -97,12 +106,18 @@ impl Placement {
         Ok((target, relative))
     }
 
-    /// What must be sent of a file: nothing if it is there with the same size and time. A part that is of
-    /// no use any more is removed, unless `only_look`.
+    /// What must be sent of a file: nothing if it is there with the same size and time. Then it gets its owner and
+    /// mode, and `not_kept` is told why one of them cannot be. A part that is of no use any more is removed. If
+    /// `only_look`, nothing changes.
     ///
     /// # Errors
     /// When the peer names a source that the job has not.
-    pub fn needs(&self, file: &OfferedFile, only_look: bool) -> Result<Need, TransferError> {
+    pub fn needs(
+        &self,
+        file: &OfferedFile,
+        only_look: bool,
+        not_kept: impl FnOnce(String),
+    ) -> Result<Need, TransferError> {
         let (target, relative) = self.relative(file.source, &file.path)?;
         let Some(folder) = &target.folder else {
             return Ok(Need::AllBut(Vec::new()));
@@ -117,6 +132,23 @@ impl Placement {
         let needed = !(same_file && same_time(file.mtime_ns, mtime_ns(&stat)));
         if needed {
             return Ok(Need::AllBut(found(folder, &relative, file, only_look)));
+        }
+        let attributes = file.attributes();
+        if !only_look && self.metadata.lacks(&stat, &attributes) {
+            let display = target.display(&relative);
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let name = relative.as_slice();
+            let why = match rustix::fs::openat2(folder, name, flags, Mode::empty(), INSIDE) {
+                Ok(open) => self.metadata.mend(open, &stat, &attributes, &display),
+                Err(error) => Some(format!(
+                    "cannot set owner and mode of {}: {}",
+                    printable(&display),
+                    plain(&error.into())
+                )),
+            };
+            if let Some(why) = why {
+                not_kept(why);
+            }
         }
         // Nobody knows whether who wrote it has put it on stable storage.
         self.unflushed.note_system(folder, &target.folder_path)?;
@@ -159,7 +191,11 @@ impl Placement {
     /// # Errors
     /// When it cannot be made.
     pub fn draft(&self, source: u16, path: &TreePath, size: u64) -> Result<Draft, TransferError> {
-        Draft::create(self.destination(source, path)?, size, self.keep.sparse)
+        Draft::create(
+            self.destination(source, path)?,
+            size,
+            self.metadata.keep.sparse,
+        )
     }
 
     /// Starts a file that comes in parts, or goes on with what an earlier copy has left of it; says why, if
@@ -176,7 +212,7 @@ impl Placement {
     ) -> Result<(Draft, Option<String>), TransferError> {
         let destination = self.destination(source, path)?;
         let (unusable, destination) =
-            match Draft::in_parts(destination, size, mtime_ns, self.keep.sparse)? {
+            match Draft::in_parts(destination, size, mtime_ns, self.metadata.keep.sparse)? {
                 Ok(draft) => return Ok((draft, None)),
                 Err(unusable) => unusable,
             };
@@ -196,7 +232,10 @@ impl Placement {
             Unusable::Failed(_) if self.without_parts.swap(true, Ordering::Relaxed) => None,
             Unusable::Failed(error) => Some(because(&plain(&error.into()))),
         };
-        Ok((Draft::create(destination, size, self.keep.sparse)?, why))
+        Ok((
+            Draft::create(destination, size, self.metadata.keep.sparse)?,
+            why,
+        ))
     }
 
     /// Makes a folder. Its attributes are set by [`Self::finish`], when nothing in it changes any
@@ -212,7 +251,8 @@ impl Placement {
     ) -> Result<(), TransferError> {
         let (target, relative) = self.relative(source, path)?;
         self.folder(source, target, &relative)?;
-        let (false, Some(destination)) = (relative.is_empty(), &target.folder) else {
+        let left_alone = relative.is_empty() && !self.metadata.keep.top;
+        let (false, Some(destination)) = (left_alone, &target.folder) else {
             return Ok(());
         };
         let folder = Folder {
@@ -227,7 +267,7 @@ impl Placement {
             })
     }
 
-    /// Makes a symbolic link; one that is there already is replaced.
+    /// Makes a symbolic link; one that is there already is replaced. What of it could not be kept, in words.
     ///
     /// # Errors
     /// When it cannot be made, or a folder has its name.
@@ -237,7 +277,8 @@ impl Placement {
         path: &TreePath,
         link: &LinkTarget,
         mtime_ns: i64,
-    ) -> Result<(), TransferError> {
+        owner: Option<&Owner>,
+    ) -> Result<NotKept, TransferError> {
         let destination = self.destination(source, path)?;
         let failed = |error: Errno| TransferError::path("make link", &destination.display, error);
         let (folder, name) = (&destination.folder, destination.name.as_slice());
@@ -253,23 +294,35 @@ impl Placement {
         }
         rustix::fs::utimensat(folder, name, &times(mtime_ns), AtFlags::SYMLINK_NOFOLLOW)
             .map_err(failed)?;
-        self.note_named(&destination)
+        self.note_named(&destination)?;
+        Ok(owner.and_then(|owner| {
+            let display = &destination.display;
+            self.metadata
+                .give_owner_by_name(folder, name, owner, display)
+        }))
     }
 
     /// Gives the folders their attributes, the innermost first, and puts all names on stable storage
-    /// if `sync` says so, until `stop` does.
+    /// if `sync` says so, until `stop` does. `not_kept` is told what of them cannot be kept, and why.
     ///
     /// # Errors
     /// When a folder cannot be changed or the storage fails; [`TransferError::Cancelled`] when it was
     /// stopped.
-    pub fn finish(&self, sync: bool, stop: impl Fn() -> bool) -> Result<(), TransferError> {
+    pub fn finish(
+        &self,
+        sync: bool,
+        stop: impl Fn() -> bool,
+        not_kept: impl Fn(String),
+    ) -> Result<(), TransferError> {
         self.remove_marks()?;
         let folders = std::mem::take(&mut *lock(&self.folders));
         folders.each(|folder| {
             if stop() {
                 return Err(TransferError::Cancelled);
             }
-            self.set_attributes_of(&folder)
+            let why = self.set_attributes_of(&folder)?;
+            why.into_iter().for_each(&not_kept);
+            Ok(())
         })?;
         if sync {
             self.unflushed.flush(stop)
@@ -295,13 +348,16 @@ impl Placement {
         Ok(())
     }
 
-    fn set_attributes_of(&self, folder: &Folder) -> Result<(), TransferError> {
+    fn set_attributes_of(&self, folder: &Folder) -> Result<NotKept, TransferError> {
         let (target, relative) = self.relative(folder.source, &folder.path)?;
         let display = target.display(&relative);
         let open = self.folder(folder.source, target, &relative)?;
-        set_attributes(&open, folder.attributes)
+        let not_kept = self
+            .metadata
+            .give(&open, &folder.attributes, &display)
             .map_err(|error| TransferError::path("set mode and time of", &display, error))?;
-        self.unflushed.note(&open, &display)
+        self.unflushed.note(&open, &display)?;
+        Ok(not_kept)
     }
 
     /// An open folder below a target's, made together with those above it if it is missing.

@@ -237,7 +237,9 @@ impl Queue {
             (Mode::Fresh, _) => state.make_ready(entry, Vec::new()),
             (_, Kind::File { .. }) => state.pending.push_back(entry),
             (_, Kind::Folder(_)) if self.dry_run => state.passed.folders += 1,
-            (_, Kind::Link { .. } | Kind::HardLink { .. }) if self.dry_run => {
+            (_, Kind::Link { .. } | Kind::HardLink { .. } | Kind::Special { .. })
+                if self.dry_run =>
+            {
                 state.passed.links += 1;
             }
             _ => state.make_ready(entry, Vec::new()),
@@ -587,12 +589,16 @@ impl State {
         let files = self.pending.range(self.offered..self.offered + count);
         let files = files.filter_map(|entry| match entry.kind {
             Kind::File {
-                size, attributes, ..
+                size,
+                ref attributes,
+                ..
             } => Some(OfferedFile {
                 source: entry.source,
                 path: entry.path.clone(),
                 size,
                 mtime_ns: attributes.mtime_ns,
+                mode: attributes.mode,
+                owner: attributes.owner.clone(),
             }),
             _ => None,
         });

@@ -9,6 +9,7 @@ fn file(name: u64, size: u64) -> Entry {
     let attributes = Attributes {
         mode: 0o644,
         mtime_ns: 0,
+        owner: None,
     };
     Entry {
         source: 0,

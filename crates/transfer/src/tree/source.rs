@@ -1,17 +1,19 @@
 //! What is to be sent: the sources a user named, opened once, and the tree below each.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
 use howdah_filter::{Filters, Folder, Side};
-use howdah_wire::{Attributes, LinkTarget, PathError, TreePath, printable};
+use howdah_wire::{Attributes, Keep, LinkTarget, Owner, PathError, Special, TreePath, printable};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::TransferError;
 use crate::tree::filter_file;
+use crate::tree::owners::Senders;
 use crate::tree::part::is_part_name;
 use crate::tree::reach::Reach;
 use crate::tree::unfinished::MARK;
@@ -64,6 +66,17 @@ pub enum Kind {
         target: LinkTarget,
         /// Its modification time, in nanoseconds since 1970.
         mtime_ns: i64,
+        /// To whom it belongs, if that is kept.
+        owner: Option<Arc<Owner>>,
+    },
+    /// A device, a FIFO or a socket.
+    Special {
+        /// Its mode and modification time.
+        attributes: Attributes,
+        /// What it is.
+        kind: Special,
+        /// The major and the minor number of a device.
+        device: (u32, u32),
     },
 }
 
@@ -181,6 +194,8 @@ fn stamp(stat: &Stat) -> (u64, i64, i64, i64) {
 pub struct Sources {
     opened: Vec<Source>,
     filters: Filters,
+    keep: Keep,
+    owners: Senders,
 }
 
 #[derive(Debug)]
@@ -203,7 +218,54 @@ impl Sources {
             .iter()
             .map(|path| Source::open(path, reach))
             .collect::<Result<_, _>>()?;
-        Ok(Self { opened, filters })
+        Ok(Self {
+            opened,
+            filters,
+            keep: Keep::default(),
+            owners: Senders::default(),
+        })
+    }
+
+    /// The same, where more is kept of files.
+    #[must_use]
+    pub fn keeping(self, keep: Keep) -> Self {
+        Self {
+            keep,
+            owners: Senders::new(keep),
+            ..self
+        }
+    }
+
+    /// What a file or folder keeps beside its content.
+    pub(super) fn attributes(&self, stat: &Stat) -> Attributes {
+        Attributes {
+            mode: stat.st_mode & 0o7777,
+            mtime_ns: mtime_ns(stat),
+            owner: self.owners.of(stat),
+        }
+    }
+
+    /// A special file that is kept; `None` where it is not.
+    fn special(&self, stat: &Stat) -> Option<Kind> {
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Fifo => Special::Fifo,
+            FileType::Socket => Special::Socket,
+            FileType::CharacterDevice => Special::CharacterDevice,
+            FileType::BlockDevice => Special::BlockDevice,
+            _ => return None,
+        };
+        let kept = match kind.is_device() {
+            true => self.keep.devices,
+            false => self.keep.specials,
+        };
+        kept.then(|| Kind::Special {
+            attributes: self.attributes(stat),
+            kind,
+            device: (
+                rustix::fs::major(stat.st_rdev),
+                rustix::fs::minor(stat.st_rdev),
+            ),
+        })
     }
 
     /// The path of an entry as its user would write it.
@@ -281,7 +343,7 @@ impl Sources {
             if !is_folder {
                 let kind = Kind::File {
                     size: size(stat),
-                    attributes: attributes(stat),
+                    attributes: self.attributes(stat),
                     inode: inode(stat),
                 };
                 found(Found::Entry(Entry { source, path, kind }))?;
@@ -290,7 +352,7 @@ impl Sources {
             found(Found::Entry(Entry {
                 source,
                 path: path.clone(),
-                kind: Kind::Folder(attributes(stat)),
+                kind: Kind::Folder(self.attributes(stat)),
             }))?;
             let mut folders = vec![(path, above)];
             while let Some((folder, above)) = folders.pop() {
@@ -469,10 +531,10 @@ impl Sources {
         let kind = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Kind::File {
                 size: size(&stat),
-                attributes: attributes(&stat),
+                attributes: self.attributes(&stat),
                 inode: inode(&stat),
             },
-            FileType::Directory => Kind::Folder(attributes(&stat)),
+            FileType::Directory => Kind::Folder(self.attributes(&stat)),
             FileType::Symlink => {
                 let target = match rustix::fs::readlinkat(descriptor, name, Vec::new()) {
                     Err(Errno::NOENT) => return Ok(None),
@@ -480,14 +542,18 @@ impl Sources {
                 };
                 Kind::Link {
                     target: LinkTarget::try_from(target.into_bytes()).map_err(refused)?,
-                    mtime_ns: attributes(&stat).mtime_ns,
+                    mtime_ns: mtime_ns(&stat),
+                    owner: self.owners.of(&stat),
                 }
             }
-            other => {
-                let path = printable(&self.display(source, &path));
-                let line = format!("left out {path}: {}", special(other));
-                return Ok(Some(Found::Special(line)));
-            }
+            other => match self.special(&stat) {
+                Some(kind) => kind,
+                None => {
+                    let path = printable(&self.display(source, &path));
+                    let line = format!("left out {path}: {}", special(other));
+                    return Ok(Some(Found::Special(line)));
+                }
+            },
         };
         Ok(Some(Found::Entry(Entry { source, path, kind })))
     }
@@ -555,14 +621,6 @@ fn inode(stat: &Stat) -> Option<Inode> {
         number: (stat.st_dev, stat.st_ino),
         names,
     })
-}
-
-/// Permission bits without set-user-ID and set-group-ID, which mean nothing under another owner.
-pub(super) fn attributes(stat: &Stat) -> Attributes {
-    Attributes {
-        mode: stat.st_mode & 0o1777,
-        mtime_ns: mtime_ns(stat),
-    }
 }
 
 /// Modification time in nanoseconds since 1970; times beyond 1677–2262 are moved to its ends.

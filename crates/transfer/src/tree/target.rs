@@ -39,6 +39,8 @@ pub struct Targets {
     pub fresh: bool,
     /// Whether the destination is a folder that sources land in by their names.
     pub into_folder: bool,
+    /// Whether the near end reaches one folder alone.
+    pub confined: bool,
 }
 
 impl Targets {
@@ -52,6 +54,7 @@ impl Targets {
                 each: Vec::new(),
                 fresh: true,
                 into_folder: false,
+                confined: false,
             }),
             None => Self::resolve(job, destination, reach),
         }
@@ -124,6 +127,7 @@ impl Targets {
             each,
             fresh,
             into_folder: fixed_name.is_none(),
+            confined: reach.is_confined(),
         })
     }
 }
