@@ -5,6 +5,7 @@
 //! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name, `filter_file`
 //! reads what else a folder is to be without, and `names` a list of what is to be sent, which `listed` finds.
 
+pub mod accounts;
 pub mod assembly;
 pub mod commit;
 pub mod destination;

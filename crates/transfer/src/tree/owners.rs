@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use howdah_wire::limits::MAX_ACCOUNT_BYTES;
 use howdah_wire::{Account, Keep, Owner};
-use nix::unistd::{Gid, Group, Uid, User};
+use nix::unistd::Gid;
 use rustix::fs::Stat;
 
 use crate::end::abort::lock;
+use crate::tree::accounts::{group_name, group_number, user_name, user_number};
 
 /// Answers that are remembered, at most, of each kind.
 const MAX_KNOWN: usize = 4096;
@@ -79,16 +80,6 @@ impl Senders {
     }
 }
 
-fn user_name(number: u32) -> Option<String> {
-    let user = User::from_uid(Uid::from_raw(number)).ok().flatten();
-    user.map(|user| user.name)
-}
-
-fn group_name(number: u32) -> Option<String> {
-    let group = Group::from_gid(Gid::from_raw(number)).ok().flatten();
-    group.map(|group| group.name)
-}
-
 /// The owners that a receiver gives files.
 #[derive(Debug, Default)]
 pub struct Receivers {
@@ -133,16 +124,6 @@ impl Receivers {
         let group = group.filter(|group| self.privileged || self.groups.contains(group));
         (user, group)
     }
-}
-
-fn user_number(name: &str) -> Option<u32> {
-    let user = User::from_name(name).ok().flatten();
-    user.map(|user| user.uid.as_raw())
-}
-
-fn group_number(name: &str) -> Option<u32> {
-    let group = Group::from_name(name).ok().flatten();
-    group.map(|group| group.gid.as_raw())
 }
 
 fn own_groups() -> Vec<u32> {
