@@ -1,8 +1,9 @@
-"""What is kept of files, over real ssh and a far end that has given up what a far end gives up: beside rsync."""
+"""What is kept of files, over real ssh and by a far end that is confined as far ends are: beside rsync."""
 
 import os
 import socket
 import stat
+import struct
 import subprocess
 from pathlib import Path
 
@@ -11,7 +12,14 @@ from copying import Copier
 
 pytestmark = pytest.mark.lab
 
-OPTIONS = "-aHS"
+OPTIONS = "-aHAXS"
+
+
+def access_list(user: int) -> bytes:
+    """What ``setfacl -m u:USER:rwx`` makes of mode 750 (linux/posix_acl_xattr.h)."""
+    none = 0xFFFFFFFF
+    entries = [(0x01, 7, none), (0x02, 7, user), (0x04, 5, none), (0x10, 7, none), (0x20, 0, none)]
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
 
 
 @pytest.fixture
@@ -30,6 +38,12 @@ def source(tmp_path: Path) -> Path:
         (top / name).write_text(name)
         os.chown(top / name, user, group)
         (top / name).chmod(mode)
+    os.setxattr(top / "plain", "user.origin", b"run 42")
+    os.setxattr(top / "plain", "trusted.told", b"root")
+    # May bind to low ports (linux/capability.h, revision 2).
+    os.setxattr(top / "setgid", "security.capability", struct.pack("<5I", 0x02000000, 1 << 10, 0, 0, 0))
+    os.setxattr(top / "big", "system.posix_acl_access", access_list(4711))
+    os.setxattr(top / "deep", "system.posix_acl_default", access_list(4711))
     os.chown(top / "deep", 4712, 1)
     (top / "deep").chmod(0o2770)
     (top / "link").symlink_to("plain")
@@ -57,9 +71,7 @@ def left_to_do(source: Path, target: Path) -> str:
 @pytest.mark.parametrize("direction", ["push", "pull"])
 def test_rsync_finds_nothing_to_do(cp: Copier, source: Path, tmp_path: Path, direction: str) -> None:
     target = tmp_path / "dst"
-    names = (
-        (f"{source}/.", f"far:{target}/") if direction == "push" else (f"far:{source}/.", f"{target}/")
-    )
+    names = (f"{source}/.", f"far:{target}/") if direction == "push" else (f"far:{source}/.", f"{target}/")
     target.mkdir()
     assert left_to_do(source, target)
     record = cp.good(OPTIONS, *names)
@@ -70,6 +82,7 @@ def test_rsync_finds_nothing_to_do(cp: Copier, source: Path, tmp_path: Path, dir
     # What is there and skipped gets its owner and mode again.
     os.chown(target / "setuid", 0, 0)
     (target / "plain").chmod(0o600)
+    os.setxattr(target / "plain", "user.origin", b"another")
     assert left_to_do(source, target)
     assert cp.good(OPTIONS, *names).outcome.bytes == 0
     assert left_to_do(source, target) == ""

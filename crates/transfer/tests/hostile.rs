@@ -202,6 +202,7 @@ fn piece(path: &str, size: u64, offset: u64, len: u64) -> FilePiece {
             mode: 0o644,
             mtime_ns: 0,
             owner: None,
+            xattrs: None,
         },
         size,
         offset,

@@ -122,7 +122,30 @@ fn mode(path: &Path, bits: u32) {
     fs::set_permissions(path, Permissions::from_mode(bits)).unwrap();
 }
 
-/// Modes, times, hard links, holes, FIFOs, as any user can make them.
+fn attribute(path: &Path, name: &str, value: &[u8]) {
+    let file = File::open(path).unwrap();
+    rustix::fs::fsetxattr(&file, name, value, rustix::fs::XattrFlags::empty()).unwrap();
+}
+
+/// An access list that gives a user more than others, as `setfacl -m u:NUMBER:rwx` makes it (linux/posix_acl_xattr.h).
+fn access_list(user: u32) -> Vec<u8> {
+    let mut bytes = 2_u32.to_le_bytes().to_vec();
+    let none = u32::MAX;
+    for (tag, may, id) in [
+        (0x01_u16, 7_u16, none),
+        (0x02, 7, user),
+        (0x04, 5, none),
+        (0x10, 7, none),
+        (0x20, 0, none),
+    ] {
+        bytes.extend(tag.to_le_bytes());
+        bytes.extend(may.to_le_bytes());
+        bytes.extend(id.to_le_bytes());
+    }
+    bytes
+}
+
+/// Modes, times, attributes, access lists, hard links, holes, FIFOs, as any user can make them.
 fn ordinary_tree(source: &Path) {
     fs::create_dir_all(source.join("closed/in")).unwrap();
     fs::create_dir(source.join("empty")).unwrap();
@@ -130,7 +153,21 @@ fn ordinary_tree(source: &Path) {
         fs::write(source.join(name), name).unwrap();
         mode(&source.join(name), bits);
     }
+    attribute(&source.join("plain"), "user.plain", b"value");
+    attribute(&source.join("plain"), "user.empty", b"");
+    attribute(
+        &source.join("program"),
+        "system.posix_acl_access",
+        &access_list(4711),
+    );
+    attribute(
+        &source.join("empty"),
+        "system.posix_acl_default",
+        &access_list(4711),
+    );
+    attribute(&source.join("closed"), "user.folder", &[7; 2000]);
     fs::write(source.join("closed/in/big"), content(3 * MIB)).unwrap();
+    attribute(&source.join("closed/in/big"), "user.big", &[0, 255]);
     fs::hard_link(source.join("closed/in/big"), source.join("again")).unwrap();
     let holed = File::create(source.join("holed")).unwrap();
     holed.set_len(5 * MIB as u64).unwrap();
@@ -162,6 +199,10 @@ fn tree_of_root(source: &Path) {
         chown(&path, Some(user), Some(group)).unwrap();
         mode(&path, bits);
     }
+    attribute(&source.join("plain"), "trusted.told", b"root");
+    // May bind to low ports (linux/capability.h, revision 2).
+    let capability = [0, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    attribute(&source.join("setgid"), "security.capability", &capability);
     lchown(source.join("link"), Some(4713), Some(2)).unwrap();
     lchown(source.join("socket"), Some(1), Some(1)).unwrap();
     for (name, kind, number) in [
@@ -181,7 +222,7 @@ fn tree_of_root(source: &Path) {
 fn all() -> Value {
     json!({
         "hard_links": true, "sparse": true, "owner": true, "group": true, "devices": true, "specials": true,
-        "top": true,
+        "top": true, "xattrs": true, "acls": true,
     })
 }
 
@@ -194,22 +235,22 @@ fn rsync_finds_nothing_to_do(make: fn(&Path), spoil: fn(&Path)) {
         fs::create_dir(&source).unwrap();
         fs::create_dir(&target).unwrap();
         make(&source);
-        assert!(rsync_would_do("-aHSni", &source, &target).lines().count() > 10);
+        assert!(rsync_would_do("-aHAXSni", &source, &target).lines().count() > 10);
         let job = keeping(direction, &source, &target, all());
         let outcome = Ends::run(&job).unwrap();
         assert_eq!(outcome["left_out"], json!([]), "{direction}");
         assert_eq!(
-            rsync_would_do("-aHSni", &source, &target),
+            rsync_would_do("-aHAXSni", &source, &target),
             "",
             "{direction}"
         );
         spoil(&target);
-        let spoilt = rsync_would_do("-aHSni", &source, &target);
+        let spoilt = rsync_would_do("-aHAXSni", &source, &target);
         assert!(spoilt.lines().count() >= 2, "{spoilt}");
         let outcome = Ends::run(&job).unwrap();
         assert_eq!(outcome["bytes"], 0, "nothing is sent again");
         assert_eq!(
-            rsync_would_do("-aHSni", &source, &target),
+            rsync_would_do("-aHAXSni", &source, &target),
             "",
             "{direction}"
         );
@@ -220,6 +261,10 @@ fn spoil_modes(target: &Path) {
     mode(&target.join("plain"), 0o600);
     mode(&target.join("program"), 0o700);
     mode(&target.join("empty"), 0o700);
+    attribute(&target.join("plain"), "user.plain", b"another");
+    attribute(&target.join("plain"), "user.surplus", b"1");
+    let program = File::open(target.join("program")).unwrap();
+    rustix::fs::fremovexattr(&program, "system.posix_acl_access").unwrap();
 }
 
 fn spoil_all(target: &Path) {

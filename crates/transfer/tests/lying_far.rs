@@ -284,6 +284,7 @@ fn a_dry_run_of_a_listing_without_end_costs_little_memory() {
                 mtime_ns: 0,
                 mode: 0o644,
                 owner: None,
+                xattrs: None,
             };
             Message::Offer(Offer {
                 first: number * 512,
@@ -306,6 +307,7 @@ fn what_has_no_place_in_the_conversation_is_named() {
             first,
             needed: vec![true; needed],
             found: Vec::new(),
+            other_xattrs: Vec::new(),
         })
     };
     let file = OfferedFile {
@@ -315,6 +317,7 @@ fn what_has_no_place_in_the_conversation_is_named() {
         mtime_ns: 0,
         mode: 0o644,
         owner: None,
+        xattrs: None,
     };
     let offer = |first, files| Message::Offer(Offer { first, files });
     let sample = Sample {

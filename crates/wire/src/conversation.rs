@@ -161,6 +161,11 @@ impl Conversation {
                     return Err(ProtocolError("an answer to what was not offered"));
                 }
                 check_found(&answer.needed, &answer.found).map_err(ProtocolError)?;
+                let there = |&index: &u16| answer.needed.get(usize::from(index)) == Some(&false);
+                let others = &answer.other_xattrs;
+                if !others.iter().all(there) || !others.is_sorted_by(|one, next| one < next) {
+                    return Err(ProtocolError("attributes of what was not offered"));
+                }
                 self.answered += answers;
                 Ok(())
             }
@@ -338,6 +343,7 @@ mod tests {
             mtime_ns: 0,
             mode: 0o644,
             owner: None,
+            xattrs: None,
         };
         Message::Offer(Offer {
             first,
@@ -350,6 +356,7 @@ mod tests {
             first,
             needed: vec![true; files],
             found: Vec::new(),
+            other_xattrs: Vec::new(),
         })
     }
 
@@ -443,6 +450,7 @@ mod tests {
                 first: 0,
                 needed: vec![true],
                 found: vec![Found { index: 0, spans }],
+                other_xattrs: Vec::new(),
             })
         };
         let span = |len| Span { offset: 0, len };
@@ -468,6 +476,29 @@ mod tests {
         })
         .unwrap();
         assert!(push.hear(&checked).is_err());
+    }
+
+    #[test]
+    fn attributes_are_asked_for_of_files_that_are_there_and_offered_as_they_can_be() {
+        let heard = |other_xattrs: Vec<u16>| {
+            let mut push = near(Direction::Push);
+            push.say(&offer(0, 3));
+            push.hear(&Message::Answer(Answer {
+                first: 0,
+                needed: vec![false, true, false],
+                found: Vec::new(),
+                other_xattrs,
+            }))
+        };
+        heard(vec![0, 2]).unwrap();
+        for wrong in [vec![1], vec![3], vec![2, 0], vec![0, 0]] {
+            assert!(heard(wrong).is_err());
+        }
+        let Message::Offer(mut offer) = offer(0, 1) else {
+            panic!("it is one");
+        };
+        offer.files[0].mode = 0o10_000;
+        assert!(far(Direction::Push).hear(&Message::Offer(offer)).is_err());
     }
 
     #[test]

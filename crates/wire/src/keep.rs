@@ -22,6 +22,10 @@ pub struct Keep {
     pub devices: bool,
     /// FIFOs and sockets are made.
     pub specials: bool,
+    /// Extended attributes are kept, those that only root can change where the receiver is root.
+    pub xattrs: bool,
+    /// Access lists are kept.
+    pub acls: bool,
     /// A folder of which only the content is copied gives what is kept of it to the folder that takes the content.
     pub top: bool,
 }

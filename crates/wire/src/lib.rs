@@ -15,6 +15,7 @@ mod printable;
 mod span;
 mod steer;
 mod verdict;
+mod xattrs;
 
 pub use conversation::{Conversation, ProtocolError, Side};
 pub use frame::{FrameError, FrameReader, encode, preamble};
@@ -32,6 +33,7 @@ pub use printable::{printable, printable_within};
 pub use span::{Checked, Found, Span};
 pub use steer::{Steered, Steering};
 pub use verdict::{Arrivals, Verdict};
+pub use xattrs::{Xattr, Xattrs};
 
 /// Both ends must speak the same version; it changes with every change of a message or a piece.
 pub const PROTOCOL_VERSION: u32 = 10;

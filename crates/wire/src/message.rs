@@ -185,6 +185,8 @@ pub struct OfferedFile {
     pub mode: u32,
     /// To whom it belongs, if that is kept.
     pub owner: Option<Arc<Owner>>,
+    /// What tells its extended attributes, if they are kept.
+    pub xattrs: Option<u64>,
 }
 
 impl OfferedFile {
@@ -194,6 +196,7 @@ impl OfferedFile {
             mode: self.mode,
             mtime_ns: self.mtime_ns,
             owner: self.owner.clone(),
+            xattrs: None,
         }
     }
 }
@@ -207,6 +210,8 @@ pub struct Answer {
     pub needed: Vec<bool>,
     /// What the receiver may have of needed files, in their order.
     pub found: Vec<Found>,
+    /// Which of the others have other extended attributes there, in their order.
+    pub other_xattrs: Vec<u16>,
 }
 
 /// Names of a list.

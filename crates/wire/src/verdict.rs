@@ -156,6 +156,7 @@ mod tests {
                 mode: 0o600,
                 mtime_ns: 0,
                 owner: None,
+                xattrs: None,
             },
             size,
             offset,

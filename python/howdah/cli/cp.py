@@ -90,7 +90,7 @@ def _filter(names: str, text: str, *, rare: bool = True) -> Option:
 
 def _keep(names: str, text: str) -> Option:
     """An option that says what is kept of files; the last that says it counts."""
-    word = names.split()[-1].lstrip("-").replace("-", "_")
+    word = names.rsplit(maxsplit=1)[-1].lstrip("-").replace("-", "_")
     return Option(names, text, key="keep", many=True, kind=lambda _: word, rare=True)
 
 
@@ -142,7 +142,10 @@ COMMANDS = (
                 ),
             ],
             "What is kept": [
-                _keep("-a, --archive", "The same as -ogD, and DST itself becomes as SRC/. is; all else of rsync's -a is kept anyway."),
+                _keep(
+                    "-a, --archive",
+                    "The same as -ogD; with SRC/. DST itself becomes as SRC is. All else is kept anyway.",
+                ),
                 _keep("-o, --owner", "Files keep their users, where the receiver is root."),
                 _keep("-g, --group", "Files keep their groups, where the receiver is root or in the group."),
                 _keep("--numeric-ids", "Users and groups are told by number, not by name."),
@@ -151,6 +154,10 @@ COMMANDS = (
                 _keep("--specials", "FIFOs and sockets are made."),
                 _keep("-H, --hard-links", "Names of one file stay names of one file."),
                 _keep("-S, --sparse", "Runs of zeros become holes."),
+                _keep("-A, --acls", "Access lists are kept, with users and groups by number."),
+                _keep(
+                    "-X, --xattrs", "Extended attributes are kept; those of root where the receiver is root."
+                ),
                 _keep("--no-o, --no-owner", "Users are not kept, as behind -a."),
                 _keep("--no-g, --no-group", "Groups are not kept."),
                 _keep("--no-D", "Devices, FIFOs and sockets are left out."),

@@ -52,8 +52,14 @@ ROWS = (
     Spelling("-F", SAME, "rules in the .rsync-filter of each folder, but not of those above the sources"),
     Spelling("--files-from FILE", SAME, "copies what FILE names in the only source"),
     Spelling("-0, --from0", SAME, "names and rules in files are set apart by NUL bytes"),
-    Spelling("-a, --archive", SAME, "owners, groups, devices and FIFOs, as far as the receiver can (docs/keep.md)"),
-    Spelling("-o, --owner", SAME, "users are kept, where the receiver is root; scp's -o OPTION is: -e 'ssh -o OPTION'"),
+    Spelling(
+        "-a, --archive", SAME, "owners, groups, devices and FIFOs, as far as the receiver can (docs/keep.md)"
+    ),
+    Spelling(
+        "-o, --owner",
+        SAME,
+        "users are kept, where the receiver is root; scp's -o OPTION is: -e 'ssh -o OPTION'",
+    ),
     Spelling("-g, --group", SAME, "groups are kept, where the receiver is root or in the group"),
     Spelling("--numeric-ids", SAME, "users and groups are told by number"),
     Spelling("-D", SAME, "--devices --specials"),
@@ -61,6 +67,8 @@ ROWS = (
     Spelling("--specials", SAME, "FIFOs and sockets are made"),
     Spelling("-H, --hard-links", SAME, "names of one file stay names of one file (docs/keep.md)"),
     Spelling("-S, --sparse", SAME, "runs of zeros become holes"),
+    Spelling("-A, --acls", SAME, "access lists are kept, with users and groups by number"),
+    Spelling("-X, --xattrs", SAME, "extended attributes are kept; those of root where the receiver is root"),
     Spelling("--no-o, --no-owner", SAME, "users are not kept, as behind -a"),
     Spelling("--no-g, --no-group", SAME, "groups are not kept"),
     Spelling("--no-D", SAME, "devices, FIFOs and sockets are left out, with a warning"),
@@ -68,7 +76,11 @@ ROWS = (
     Spelling("--no-specials", SAME, "FIFOs and sockets are left out"),
     Spelling("-r, --recursive", ANYWAY, "folders are copied with all that is in them"),
     Spelling("-l, --links", ANYWAY, "links are copied as links"),
-    Spelling("-p, --perms", ANYWAY, "modes are kept; set-user-ID and set-group-ID with -o as root alone; scp's -p too"),
+    Spelling(
+        "-p, --perms",
+        ANYWAY,
+        "modes are kept; set-user-ID and set-group-ID with -o as root alone; scp's -p too",
+    ),
     Spelling("-E, --executability", ANYWAY, "modes are kept"),
     Spelling("-t, --times", ANYWAY, "times of modification are kept"),
     Spelling("-v, --verbose", ANYWAY, "the display says what is done, and the summary what was"),
@@ -124,9 +136,9 @@ ROWS = (
     Spelling(
         "--mkpath", REFUSED, "one folder is made where its name ends in /; more on the far host: mkdir -p"
     ),
-    Spelling("-A, --acls", REFUSED, f"{_LATER}; access lists are not kept"),
-    Spelling("-X, --xattrs", REFUSED, f"{_LATER}; extended attributes are not kept"),
-    Spelling("--chown USER:GROUP", REFUSED, "owners are those of the sender with -og; on the far host: chown -R"),
+    Spelling(
+        "--chown USER:GROUP", REFUSED, "owners are those of the sender with -og; on the far host: chown -R"
+    ),
     Spelling("--chmod MODES", REFUSED, "modes are kept as they are; on the far host: chmod -R"),
     Spelling("--no-perms, --no-p", REFUSED, f"{_LATER}; modes are kept"),
     Spelling("--no-times, --no-t", REFUSED, f"{_LATER}; what is there is told by size and time"),
@@ -257,7 +269,7 @@ class _Reading:
             self.refused.append(f"{flag}: {row.text}")
 
     def _ssh_option(self, letters: str) -> str | None:
-        """The option that scp's ``-o`` has here; rsync's has none. A word that is the name of a file is none."""
+        """The option that scp's ``-o`` has here; rsync's has none. The name of a file is none."""
         if letters or not self.left:
             return letters if "=" in letters else None
         word = self.left[-1]

@@ -115,7 +115,7 @@ def copy(
             an option and its value: ``("exclude-from", "FILE")`` (docs/leave-out.md).
         files_from: a file of names; of the only source, a folder, nothing else is copied (docs/leave-out.md).
         from0: names and rules in files are set apart by NUL bytes in place of lines.
-        keep: what is kept of files beside content, mode and time: ``["hard_links", "sparse"]`` (docs/keep.md).
+        keep: what is kept of files beside content, mode and time: ``["archive", "xattrs"]`` (docs/keep.md).
         listen: on a shared path, measures round trips and changes the streams beside others.
         fairness: what that aims at: 0, the copy's own rate; 1, what others lose; by default 0.5.
         pilot: changes the streams in its place: called every 0.1 s, it answers with a ``Steering`` or None.

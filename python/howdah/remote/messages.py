@@ -44,6 +44,10 @@ class Keep(msgspec.Struct, frozen=True, kw_only=True):
     """Whether devices are made, where the receiver is root."""
     specials: bool = False
     """Whether FIFOs and sockets are made."""
+    xattrs: bool = False
+    """Whether extended attributes are kept."""
+    acls: bool = False
+    """Whether access lists are kept."""
     top: bool = False
     """Whether ``SRC/.`` gives what is kept of it to the folder that takes its content."""
 

@@ -16,6 +16,7 @@ const ATTRIBUTES: Attributes = Attributes {
     mode: 0o755,
     mtime_ns: 1,
     owner: None,
+    xattrs: None,
 };
 
 /// What stands for the BLAKE3 value of a piece of `content`.

@@ -146,6 +146,7 @@ impl Sender {
                     mode: 0o600,
                     mtime_ns: file.cast_signed(),
                     owner: None,
+                    xattrs: None,
                 },
                 size: source.size,
                 offset,

@@ -264,6 +264,7 @@ impl Transfer {
                         first: offer.first,
                         needed,
                         found: Vec::new(),
+                        other_xattrs: Vec::new(),
                     }),
                 );
             }
@@ -365,6 +366,7 @@ impl Transfer {
             mtime_ns: 0,
             mode: 0o644,
             owner: None,
+            xattrs: None,
         };
         let files = self.sender.files[first..self.offered]
             .iter()

@@ -62,6 +62,7 @@ pub fn message(input: &mut Input<'_>) -> Message {
             first: number(input),
             needed: vec![input.byte() & 1 != 0; count(input)],
             found: (0..input.below(4)).map(|_| found(input)).collect(),
+            other_xattrs: (0..input.below(4)).map(|_| input.u16()).collect(),
         }),
         6 => Message::Scanned(Scanned {
             files: number(input),
@@ -189,6 +190,7 @@ fn file(input: &mut Input<'_>) -> OfferedFile {
                 group: account(),
             })
         }),
+        xattrs: option(input, number),
     }
 }
 

@@ -263,13 +263,16 @@ impl Run<'_> {
             Message::Offer(offer) if !self.refuse_offers => {
                 self.offered += offer.files.len() as u64;
                 let mut needed = Vec::with_capacity(offer.files.len());
-                let mut found = Vec::new();
+                let (mut found, mut other_xattrs) = (Vec::new(), Vec::new());
                 let mut left = MAX_SPANS;
                 for (index, file) in (0u16..).zip(&offer.files) {
                     let placement = self.receiving.placement();
                     let not_kept = |why| self.context.leave_out(why);
                     let need = placement.needs(file, self.context.job.dry_run, not_kept)?;
-                    needed.push(need != Need::Nothing);
+                    needed.push(matches!(need, Need::AllBut(_)));
+                    if need == Need::Xattrs {
+                        other_xattrs.push(index);
+                    }
                     if let Need::AllBut(spans) = need
                         && (1..=left).contains(&spans.len())
                     {
@@ -297,6 +300,7 @@ impl Run<'_> {
                     first: offer.first,
                     needed,
                     found,
+                    other_xattrs,
                 }));
             }
             Message::Scanned(scanned) => {

@@ -304,6 +304,15 @@ impl Receiver<'_> {
                 self.not_kept(not_kept);
                 Ok(())
             }
+            Piece::Attributes {
+                source,
+                path,
+                size,
+                attributes,
+            } => {
+                self.not_kept(placement.give_attributes(source, &path, size, &attributes)?);
+                Ok(())
+            }
             Piece::Special {
                 source,
                 path,

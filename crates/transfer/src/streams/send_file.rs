@@ -34,9 +34,10 @@ impl Sender<'_> {
                 mode: 0,
                 mtime_ns: 0,
                 owner: None,
+                xattrs: None,
             },
         };
-        let piece = FilePiece {
+        let mut piece = FilePiece {
             file: file.number,
             source: *source,
             path: path.clone(),
@@ -51,6 +52,7 @@ impl Sender<'_> {
             }
             return Ok(());
         };
+        piece.attributes.xattrs = lock(&file.reading).xattrs.clone();
         lock(&self.context.board.notes).current = Some((*source, path.clone()));
         self.send_file(piece, Some(file), opened, there)
     }
@@ -138,12 +140,17 @@ impl Sender<'_> {
             opened,
             begun,
             compared_bytes,
+            xattrs,
             ..
         } = &mut *lock(&file.reading);
         let mtime_ns = piece.attributes.mtime_ns;
         if let Opened::NotYet = opened {
             *opened = match self.open(file.entry.source, &file.entry.path, file.size, mtime_ns)? {
-                Some(descriptor) => Opened::Yes(Arc::new(descriptor)),
+                Some(descriptor) => {
+                    let (source, path) = (file.entry.source, &file.entry.path);
+                    *xattrs = self.xattrs(source, path, descriptor.descriptor());
+                    Opened::Yes(Arc::new(descriptor))
+                }
                 None => Opened::Unreadable,
             };
         }

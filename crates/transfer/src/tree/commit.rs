@@ -218,6 +218,7 @@ mod tests {
                     mode: 0o600,
                     mtime_ns: 0,
                     owner: None,
+                    xattrs: None,
                 },
                 size: 4 << 20,
                 offset: 0,

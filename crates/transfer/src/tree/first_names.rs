@@ -28,6 +28,7 @@ impl FirstNames {
             size,
             ref attributes,
             inode: Some(inode),
+            ..
         } = entry.kind
         else {
             return entry;
@@ -73,7 +74,9 @@ mod tests {
                     mode: 0o644,
                     mtime_ns: 7,
                     owner: None,
+                    xattrs: None,
                 },
+                xattrs: None,
                 inode: Some(Inode {
                     number: (1, 2),
                     names,

@@ -99,6 +99,7 @@ mod tests {
                 mode,
                 mtime_ns: 7,
                 owner: None,
+                xattrs: None,
             },
         }
     }

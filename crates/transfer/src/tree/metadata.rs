@@ -1,15 +1,17 @@
-//! What a file, folder or link gets at the receiver beside its content: owner, mode and time, in this order, because a
-//! change of the owner takes bits of the mode away (chown(2)).
+//! What a file, folder or link gets at the receiver beside its content: owner, extended attributes, mode and time, in
+//! this order: a change of the owner takes rights of programs and bits of the mode away (chown(2)), and an access list changes
+//! the mode.
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use howdah_wire::{Attributes, Keep, Owner, printable};
+use howdah_wire::{Attributes, Keep, Owner, Xattrs, printable};
 use rustix::fs::{AtFlags, Gid, Mode, Stat, Uid};
 use rustix::io::Errno;
 
 use crate::error::plain;
 use crate::tree::destination::times;
 use crate::tree::owners::Receivers;
+use crate::tree::xattrs::{self, Scope};
 
 /// Permission bits that a receiver grants whoever asks.
 const GRANTED_MODE: u32 = 0o1777;
@@ -72,9 +74,47 @@ impl Metadata {
             Some(_) => GRANTED_MODE,
             None => self.granted(),
         };
+        if let Some(xattrs) = &attributes.xattrs {
+            let with_security = granted & SET_ID_MODE != 0;
+            let why = self.give_xattrs(&file, attributes, xattrs, with_security, display);
+            not_kept = not_kept.or(why);
+        }
         rustix::fs::fchmod(&file, Mode::from_raw_mode(attributes.mode & granted))?;
         rustix::fs::futimens(&file, &times(attributes.mtime_ns))?;
         Ok(not_kept)
+    }
+
+    /// Gives extended attributes, which the owner's right to write is needed for.
+    fn give_xattrs(
+        &self,
+        file: impl AsFd,
+        attributes: &Attributes,
+        xattrs: &Xattrs,
+        with_security: bool,
+        display: &[u8],
+    ) -> NotKept {
+        let scope = self.scope();
+        if scope.is_empty() {
+            return None;
+        }
+        let give = || xattrs::give(&file, xattrs, scope, with_security);
+        let given = match give() {
+            Err((_, Errno::ACCESS)) => {
+                let mode = attributes.mode & 0o700 | 0o600;
+                let _ = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode));
+                give()
+            }
+            other => other,
+        };
+        given.err().map(|error| xattrs::refused(display, error))
+    }
+
+    /// Which extended attributes are kept.
+    pub fn scope(&self) -> Scope {
+        Scope {
+            keep: self.keep,
+            privileged: self.privileged,
+        }
     }
 
     fn give_owner(&self, file: impl AsFd, owner: &Owner, display: &[u8]) -> NotKept {

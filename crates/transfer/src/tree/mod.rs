@@ -1,7 +1,7 @@
 //! Trees of files: found and read at the sender (`source`, `queue`), put in place and on stable storage at
 //! the receiver (`target`, `place`, `draft`, `commit`, `durable`). A file's other names are told by its number at
 //! the sender (`first_names`) and given last at the receiver (`other_names`). What else is kept of files is given in `metadata`, with the
-//! names of `owners`, and `special_files`. What a copy that was cut has left is found
+//! names of `owners`, `xattrs`, and `special_files`. What a copy that was cut has left is found
 //! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name, `filter_file`
 //! reads what else a folder is to be without, and `names` a list of what is to be sent, which `listed` finds.
 
@@ -33,6 +33,7 @@ pub mod spool;
 pub mod target;
 pub mod unfinished;
 pub mod write_behind;
+pub mod xattrs;
 
 #[cfg(test)]
 mod keep_tests;

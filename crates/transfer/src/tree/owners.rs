@@ -156,6 +156,8 @@ mod tests {
         devices: false,
         specials: false,
         top: false,
+        xattrs: false,
+        acls: false,
     };
 
     #[test]

@@ -13,6 +13,7 @@ const ATTRIBUTES: Attributes = Attributes {
     mode: 0o640,
     mtime_ns: 1_234_567_890_123_456_789,
     owner: None,
+    xattrs: None,
 };
 
 fn placement(folder: &Path, name: Option<&str>) -> Placement {
@@ -118,6 +119,7 @@ fn offered(name: &str, size: u64, mtime_ns: i64) -> OfferedFile {
         mtime_ns,
         mode: ATTRIBUTES.mode,
         owner: None,
+        xattrs: None,
     }
 }
 

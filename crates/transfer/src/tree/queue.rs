@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use howdah_wire::limits::{MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_PIECE_BYTES, MIN_BLOCK_BYTES};
 use howdah_wire::{
     Answer, Checked, Checksum, Memory, Offer, OfferedFile, ProtocolError, Scanned, Span, Totals,
+    Xattrs,
 };
 
 use crate::end::abort::{Abort, lock};
@@ -60,6 +61,8 @@ pub struct Reading {
     pub resumed: Totals,
     /// The digests of its pieces that were sent.
     pub digests: Assembly,
+    /// Its extended attributes, once it is open.
+    pub xattrs: Option<Arc<Xattrs>>,
 }
 
 impl Reading {
@@ -71,6 +74,7 @@ impl Reading {
             compared_bytes: 0,
             resumed: Totals::default(),
             digests: Assembly::new(size),
+            xattrs: None,
         }
     }
 }
@@ -299,6 +303,7 @@ impl Queue {
         let mut state = lock(&self.state);
         state.offers_open = state.offers_open.saturating_sub(1);
         let mut found = answer.found.into_iter().peekable();
+        let mut other_xattrs = answer.other_xattrs.into_iter().peekable();
         for (index, needed) in answer.needed.into_iter().enumerate() {
             let Some(entry) = state.pending.pop_front() else {
                 break;
@@ -323,6 +328,15 @@ impl Queue {
                     return Err(ProtocolError("it has more of a file than there is"));
                 }
                 state.make_ready(entry, there);
+            } else if other_xattrs
+                .next_if(|other| usize::from(*other) == index)
+                .is_some()
+                && let Kind::File {
+                    size, attributes, ..
+                } = entry.kind
+            {
+                let kind = Kind::Attributes { size, attributes };
+                state.make_ready(Entry { kind, ..entry }, Vec::new());
             }
         }
         self.changed.notify_all();
@@ -591,6 +605,7 @@ impl State {
             Kind::File {
                 size,
                 ref attributes,
+                xattrs,
                 ..
             } => Some(OfferedFile {
                 source: entry.source,
@@ -599,6 +614,7 @@ impl State {
                 mtime_ns: attributes.mtime_ns,
                 mode: attributes.mode,
                 owner: attributes.owner.clone(),
+                xattrs,
             }),
             _ => None,
         });

@@ -10,6 +10,7 @@ fn file(name: u64, size: u64) -> Entry {
         mode: 0o644,
         mtime_ns: 0,
         owner: None,
+        xattrs: None,
     };
     Entry {
         source: 0,
@@ -18,6 +19,7 @@ fn file(name: u64, size: u64) -> Entry {
             size,
             attributes,
             inode: None,
+            xattrs: None,
         },
     }
 }
@@ -67,6 +69,7 @@ fn only_what_is_needed_is_handed_out() {
         first: offer.first,
         needed: vec![true, false, false, true],
         found: Vec::new(),
+        other_xattrs: Vec::new(),
     };
     queue.answer(answer).unwrap();
     let Some(Block::Pack(pack)) = queue.try_next(0) else {
@@ -94,6 +97,7 @@ fn resuming(size: u64, there: Vec<Span>) -> Result<Queue, ProtocolError> {
             index: 0,
             spans: there,
         }],
+        other_xattrs: Vec::new(),
     })?;
     Ok(queue)
 }

@@ -6,17 +6,21 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use howdah_filter::{Filters, Folder, Side};
-use howdah_wire::{Attributes, Keep, LinkTarget, Owner, PathError, Special, TreePath, printable};
+use howdah_wire::limits::MAX_XATTRS_BYTES;
+use howdah_wire::{
+    Attributes, Keep, LinkTarget, Owner, PathError, Special, TreePath, Xattrs, printable,
+};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::error::TransferError;
+use crate::error::{TransferError, plain};
 use crate::tree::filter_file;
 use crate::tree::owners::Senders;
 use crate::tree::part::is_part_name;
 use crate::tree::reach::Reach;
 use crate::tree::unfinished::MARK;
+use crate::tree::xattrs::{self, Of, Scope};
 
 /// Below a source, or a destination, nothing but what is in it is opened, whatever becomes of its
 /// names meanwhile.
@@ -46,6 +50,15 @@ pub enum Kind {
         attributes: Attributes,
         /// What tells its other names, if it has any.
         inode: Option<Inode>,
+        /// What tells its extended attributes, if they are kept and can be read.
+        xattrs: Option<u64>,
+    },
+    /// A file that the receiver has, but for its extended attributes.
+    Attributes {
+        /// Its size in bytes.
+        size: u64,
+        /// Its mode, modification time and owner.
+        attributes: Attributes,
     },
     /// Another name of a file that was found before.
     HardLink {
@@ -242,7 +255,48 @@ impl Sources {
             mode: stat.st_mode & 0o7777,
             mtime_ns: mtime_ns(stat),
             owner: self.owners.of(stat),
+            xattrs: None,
         }
+    }
+
+    fn scope(&self) -> Scope {
+        Scope {
+            keep: self.keep,
+            privileged: rustix::process::geteuid().is_root(),
+        }
+    }
+
+    /// What tells the extended attributes of a file, if they are kept and can be read.
+    fn xattrs_digest(&self, of: Of<'_>) -> Option<u64> {
+        let scope = self.scope();
+        if scope.is_empty() {
+            return None;
+        }
+        xattrs::read(of, scope)
+            .ok()
+            .flatten()
+            .map(|all| xattrs::digest(&all))
+    }
+
+    /// The extended attributes of an open file or folder, if they are kept; `not_kept` is told why they cannot be.
+    pub(crate) fn xattrs(
+        &self,
+        file: &OwnedFd,
+        display: impl FnOnce() -> Vec<u8>,
+        not_kept: impl FnOnce(String),
+    ) -> Option<Arc<Xattrs>> {
+        let scope = self.scope();
+        if scope.is_empty() {
+            return None;
+        }
+        let why = match xattrs::read(Of::Open(file.as_fd()), scope) {
+            Ok(Some(all)) => return Some(Arc::new(all)),
+            Ok(None) => format!("they take more than {MAX_XATTRS_BYTES} bytes"),
+            Err(error) => plain(&error.into()),
+        };
+        let path = printable(&display());
+        not_kept(format!("cannot keep the attributes of {path}: {why}"));
+        None
     }
 
     /// A special file that is kept; `None` where it is not.
@@ -333,7 +387,7 @@ impl Sources {
         &self,
         found: &mut dyn FnMut(Found) -> Result<(), TransferError>,
     ) -> Result<(), TransferError> {
-        for (source, Source { stat, .. }) in (0u16..).zip(&self.opened) {
+        for (source, Source { stat, root, .. }) in (0u16..).zip(&self.opened) {
             let path = TreePath::default();
             let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
             let above = Folder::default();
@@ -345,6 +399,7 @@ impl Sources {
                     size: size(stat),
                     attributes: self.attributes(stat),
                     inode: inode(stat),
+                    xattrs: self.xattrs_digest(Of::Open(root.as_fd())),
                 };
                 found(Found::Entry(Entry { source, path, kind }))?;
                 continue;
@@ -431,7 +486,7 @@ impl Sources {
     }
 
     /// Opens a folder below a source.
-    pub(super) fn open_folder(
+    pub(crate) fn open_folder(
         &self,
         source: u16,
         folder: &TreePath,
@@ -533,6 +588,7 @@ impl Sources {
                 size: size(&stat),
                 attributes: self.attributes(&stat),
                 inode: inode(&stat),
+                xattrs: self.xattrs_digest(Of::Named(descriptor.as_fd(), name)),
             },
             FileType::Directory => Kind::Folder(self.attributes(&stat)),
             FileType::Symlink => {
