@@ -14,7 +14,8 @@ use crate::streams::kept::{Read, Sent, SentFile};
 use crate::streams::send::Sender;
 use crate::streams::stream::{CHUNK_BYTES, Stream};
 use crate::tree::queue::{BigFile, Opened, Reading};
-use crate::tree::source::{BECAME_SHORTER, Entry, Kind, SourceFile};
+use crate::tree::source::{Entry, Kind};
+use crate::tree::source_file::{BECAME_SHORTER, SourceFile};
 
 /// From this length on payload starts in a record of its own and at the start of a send, so that
 /// the receiver hashes and writes aligned chunks.

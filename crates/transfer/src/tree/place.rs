@@ -5,7 +5,7 @@
 //! then.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -28,7 +28,6 @@ use crate::tree::source::{INSIDE, mtime_ns};
 use crate::tree::spool::Spool;
 use crate::tree::target::Target;
 use crate::tree::unfinished;
-use crate::tree::xattrs::{self, Of};
 
 /// Folders kept open, so that files of one folder do not look it up again.
 const MAX_OPEN_FOLDERS: usize = 128;
@@ -137,22 +136,8 @@ impl Placement {
         if needed {
             return Ok(Need::AllBut(found(folder, &relative, file, only_look)));
         }
-        let attributes = file.attributes();
-        if !only_look && self.metadata.lacks(&stat, &attributes) {
-            let display = target.display(&relative);
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let name = relative.as_slice();
-            let why = match rustix::fs::openat2(folder, name, flags, Mode::empty(), INSIDE) {
-                Ok(open) => self.metadata.mend(open, &stat, &attributes, &display),
-                Err(error) => Some(format!(
-                    "cannot set owner and mode of {}: {}",
-                    printable(&display),
-                    plain(&error.into())
-                )),
-            };
-            if let Some(why) = why {
-                not_kept(why);
-            }
+        if !only_look && let Some(why) = self.mend(target, &relative, &stat, &file.attributes()) {
+            not_kept(why);
         }
         // Nobody knows whether who wrote it has put it on stable storage.
         self.unflushed.note_system(folder, &target.folder_path)?;
@@ -160,54 +145,6 @@ impl Placement {
             true => Ok(Need::Nothing),
             false => Ok(Need::Xattrs),
         }
-    }
-
-    /// Whether a file has these extended attributes, as far as they are kept. One that cannot be read is let be.
-    fn has_xattrs(&self, there: &OwnedFd, wanted: Option<u64>) -> bool {
-        let scope = self.metadata.scope();
-        let Some(wanted) = wanted.filter(|_| !scope.is_empty()) else {
-            return true;
-        };
-        let read = xattrs::read(Of::Path(there.as_fd()), scope);
-        read.is_ok_and(|all| all.is_none_or(|all| xattrs::digest(&all) == wanted))
-    }
-
-    /// Gives a file that was not sent what it is to have; what of that could not be kept, in words.
-    ///
-    /// # Errors
-    /// When the user asked for no extended attributes, or the peer names a source that the job has not.
-    pub fn give_attributes(
-        &self,
-        source: u16,
-        path: &TreePath,
-        size: u64,
-        attributes: &Attributes,
-    ) -> Result<NotKept, TransferError> {
-        if self.metadata.scope().is_empty() {
-            return Err(not_asked_for("attributes"));
-        }
-        let (target, relative) = self.relative(source, path)?;
-        let Some(folder) = &target.folder else {
-            return Ok(None);
-        };
-        let display = target.display(&relative);
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let name = relative.as_slice();
-        let given =
-            rustix::fs::openat2(folder, name, flags, Mode::empty(), INSIDE).and_then(|file| {
-                let stat = rustix::fs::fstat(&file)?;
-                let is_it = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
-                    && u64::try_from(stat.st_size) == Ok(size)
-                    && same_time(attributes.mtime_ns, mtime_ns(&stat));
-                match is_it {
-                    true => self.metadata.give(&file, attributes, &display),
-                    false => Err(Errno::STALE),
-                }
-            });
-        Ok(given.unwrap_or_else(|error| {
-            let (path, why) = (printable(&display), plain(&error.into()));
-            Some(format!("cannot set the attributes of {path}: {why}"))
-        }))
     }
 
     /// Notes that an entry has a new name, so that [`Self::finish`] puts it on stable storage.

@@ -18,7 +18,8 @@ use crate::error::TransferError;
 use crate::session::listing::Listing;
 use crate::tree::assembly::Assembly;
 use crate::tree::slicing::Slicing;
-use crate::tree::source::{Entry, Kind, SourceFile};
+use crate::tree::source::{Entry, Kind};
+use crate::tree::source_file::SourceFile;
 
 /// Entries that may wait; the scan waits beyond that. Some 20 MB.
 pub(crate) const MAX_WAITING: usize = 128 * 1024;

@@ -2,25 +2,22 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, SystemTime};
 
 use howdah_filter::{Filters, Folder, Side};
-use howdah_wire::limits::MAX_XATTRS_BYTES;
-use howdah_wire::{
-    Attributes, Keep, LinkTarget, Owner, PathError, Special, TreePath, Xattrs, printable,
-};
+use howdah_wire::{Attributes, Keep, LinkTarget, Owner, PathError, Special, TreePath, printable};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::error::{TransferError, plain};
+use crate::error::TransferError;
 use crate::tree::filter_file;
 use crate::tree::owners::Senders;
 use crate::tree::part::is_part_name;
 use crate::tree::reach::Reach;
+use crate::tree::source_file::SourceFile;
+use crate::tree::source_kept::inode;
 use crate::tree::unfinished::MARK;
-use crate::tree::xattrs::{self, Of, Scope};
+use crate::tree::xattrs::Of;
 
 /// Below a source, or a destination, nothing but what is in it is opened, whatever becomes of its
 /// names meanwhile.
@@ -153,62 +150,13 @@ pub fn base_name(path: &[u8]) -> Result<BaseName, TransferError> {
     }
 }
 
-/// Why a file that has lost bytes is not sent.
-pub(crate) const BECAME_SHORTER: &str = "it became shorter while it was read";
-/// Two writes within one tick of the kernel's clock may leave the same time of change. Where time
-/// stamps are coarse a tick has at most 10 ms (`CONFIG_HZ=100`).
-const TICK: Duration = Duration::from_millis(20);
-
-/// A file that is open for reading, and its state when it was opened.
-#[derive(Debug)]
-pub struct SourceFile {
-    descriptor: OwnedFd,
-    opened: Stat,
-}
-
-impl SourceFile {
-    /// The file itself.
-    pub fn descriptor(&self) -> &OwnedFd {
-        &self.descriptor
-    }
-
-    /// What has become of the file since it was opened, if it has changed: what was read may then be
-    /// of no one moment. A program that writes through a mapping shows only when the kernel writes
-    /// its pages back.
-    pub fn changed(&self) -> Option<&'static str> {
-        match rustix::fs::fstat(&self.descriptor) {
-            Ok(now) if stamp(&now) == stamp(&self.opened) => None,
-            Ok(now) if size(&now) < size(&self.opened) => Some(BECAME_SHORTER),
-            _ => Some("it changed while it was read; run the same command again"),
-        }
-    }
-
-    /// Waits until a later write must leave another time of change than the one at opening.
-    fn let_the_clock_tick(&self) {
-        let changed = Duration::new(
-            u64::try_from(self.opened.st_ctime).unwrap_or(0),
-            u32::try_from(self.opened.st_ctime_nsec).unwrap_or(0),
-        );
-        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        if let Some(age) = now.checked_sub(changed) {
-            thread::sleep(TICK.saturating_sub(age));
-        }
-    }
-}
-
-/// What tells two states of a file apart: size, time of modification and time of change.
-fn stamp(stat: &Stat) -> (u64, i64, i64, i64) {
-    let changed_ns = i64::try_from(stat.st_ctime_nsec).unwrap_or(0);
-    (size(stat), mtime_ns(stat), stat.st_ctime, changed_ns)
-}
-
 /// The sources of a job, opened.
 #[derive(Debug)]
 pub struct Sources {
     opened: Vec<Source>,
     filters: Filters,
-    keep: Keep,
-    owners: Senders,
+    pub(super) keep: Keep,
+    pub(super) owners: Senders,
 }
 
 #[derive(Debug)]
@@ -247,79 +195,6 @@ impl Sources {
             owners: Senders::new(keep),
             ..self
         }
-    }
-
-    /// What a file or folder keeps beside its content.
-    pub(super) fn attributes(&self, stat: &Stat) -> Attributes {
-        Attributes {
-            mode: stat.st_mode & 0o7777,
-            mtime_ns: mtime_ns(stat),
-            owner: self.owners.of(stat),
-            xattrs: None,
-        }
-    }
-
-    fn scope(&self) -> Scope {
-        Scope {
-            keep: self.keep,
-            privileged: rustix::process::geteuid().is_root(),
-        }
-    }
-
-    /// What tells the extended attributes of a file, if they are kept and can be read.
-    fn xattrs_digest(&self, of: Of<'_>) -> Option<u64> {
-        let scope = self.scope();
-        if scope.is_empty() {
-            return None;
-        }
-        xattrs::read(of, scope)
-            .ok()
-            .flatten()
-            .map(|all| xattrs::digest(&all))
-    }
-
-    /// The extended attributes of an open file or folder, if they are kept; `not_kept` is told why they cannot be.
-    pub(crate) fn xattrs(
-        &self,
-        file: &OwnedFd,
-        display: impl FnOnce() -> Vec<u8>,
-        not_kept: impl FnOnce(String),
-    ) -> Option<Arc<Xattrs>> {
-        let scope = self.scope();
-        if scope.is_empty() {
-            return None;
-        }
-        let why = match xattrs::read(Of::Open(file.as_fd()), scope) {
-            Ok(Some(all)) => return Some(Arc::new(all)),
-            Ok(None) => format!("they take more than {MAX_XATTRS_BYTES} bytes"),
-            Err(error) => plain(&error.into()),
-        };
-        let path = printable(&display());
-        not_kept(format!("cannot keep the attributes of {path}: {why}"));
-        None
-    }
-
-    /// A special file that is kept; `None` where it is not.
-    fn special(&self, stat: &Stat) -> Option<Kind> {
-        let kind = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Fifo => Special::Fifo,
-            FileType::Socket => Special::Socket,
-            FileType::CharacterDevice => Special::CharacterDevice,
-            FileType::BlockDevice => Special::BlockDevice,
-            _ => return None,
-        };
-        let kept = match kind.is_device() {
-            true => self.keep.devices,
-            false => self.keep.specials,
-        };
-        kept.then(|| Kind::Special {
-            attributes: self.attributes(stat),
-            kind,
-            device: (
-                rustix::fs::major(stat.st_rdev),
-                rustix::fs::minor(stat.st_rdev),
-            ),
-        })
     }
 
     /// The path of an entry as its user would write it.
@@ -666,17 +541,8 @@ pub(crate) fn special(kind: FileType) -> &'static str {
     }
 }
 
-fn size(stat: &Stat) -> u64 {
+pub(super) fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
-}
-
-/// What tells a file that has other names too.
-fn inode(stat: &Stat) -> Option<Inode> {
-    let names = u64::from(stat.st_nlink);
-    (names > 1).then_some(Inode {
-        number: (stat.st_dev, stat.st_ino),
-        names,
-    })
 }
 
 /// Modification time in nanoseconds since 1970; times beyond 1677–2262 are moved to its ends.
