@@ -12,8 +12,10 @@ use crate::tree::queue::BigFile;
 
 /// Pieces kept of all streams together; of one at least [`LEAST`]. Some 20 MB.
 const MOST: usize = 128 * 1024;
-/// What extended attributes of the pieces of a stream take, at most, but for the last one, in bytes.
-const XATTR_BYTES: usize = 1 << 20;
+/// What extended attributes of the pieces kept take, of all streams together and of one at least, but for the last
+/// ones, in bytes.
+const MOST_XATTR_BYTES: usize = 64 << 20;
+const LEAST_XATTR_BYTES: usize = 1 << 20;
 /// Pieces that a stream may have on the way however many streams there are.
 const LEAST: usize = 1024;
 
@@ -84,6 +86,7 @@ pub struct Kept {
     state: Mutex<State>,
     changed: Condvar,
     most: usize,
+    most_xattr_bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -105,6 +108,8 @@ impl Kept {
             state: Mutex::default(),
             changed: Condvar::new(),
             most: (MOST / usize::from(streams.max(1))).max(LEAST),
+            most_xattr_bytes: (MOST_XATTR_BYTES / usize::from(streams.max(1)))
+                .max(LEAST_XATTR_BYTES),
         }
     }
 
@@ -160,7 +165,7 @@ impl Kept {
     /// Whether there is room for one more.
     pub fn has_room(&self) -> bool {
         let state = lock(&self.state);
-        state.pieces.len() < self.most && state.xattr_bytes < XATTR_BYTES
+        state.pieces.len() < self.most && state.xattr_bytes < self.most_xattr_bytes
     }
 
     /// Whether the end was sent.
