@@ -53,7 +53,7 @@ def source(tmp_path: Path) -> Path:
     (top / "fifo").chmod(0o622)
     os.mknod(top / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
     with socket.socket(socket.AF_UNIX) as named:
-        named.bind(str(top / "deep" / "socket"))
+        named.bind(str(top / "socket"))
     return top
 
 

@@ -133,7 +133,7 @@ def test_h_alone_asks_for_help_and_among_others_is_rsyncs() -> None:
     with pytest.raises(HelpWanted) as wanted:
         taken("--help-all")
     assert wanted.value.everything
-    assert taken("-ah a far:") == {"names": ["a", "far:"]}
+    assert taken("-ah a far:") == {"keep": ["archive"], "names": ["a", "far:"]}
 
 
 def test_values_and_names_are_left_as_they_are() -> None:
