@@ -88,6 +88,10 @@ impl Sources {
 
 /// What tells a file that has other names too.
 pub(super) fn inode(stat: &Stat) -> Option<Inode> {
+    #[allow(
+        clippy::useless_conversion,
+        reason = "it has 32 bits on other architectures"
+    )]
     let names = u64::from(stat.st_nlink);
     (names > 1).then_some(Inode {
         number: (stat.st_dev, stat.st_ino),
