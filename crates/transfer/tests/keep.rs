@@ -176,7 +176,8 @@ fn ordinary_tree(source: &Path) {
     UnixListener::bind(source.join("socket")).unwrap();
     let fifo = CString::new(source.join("fifo").as_os_str().as_bytes()).unwrap();
     // SAFETY: the path ends with a null byte and outlives the call.
-    assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o622) }, 0);
+    let made = unsafe { libc::mkfifo(fifo.as_ptr(), 0o622) };
+    assert_eq!(made, 0);
     mode(&source.join("fifo"), 0o622);
     mode(&source.join("empty"), 0o1777);
     mode(&source.join("closed/in"), 0o500);
@@ -211,10 +212,8 @@ fn tree_of_root(source: &Path) {
     ] {
         let path = CString::new(source.join(name).as_os_str().as_bytes()).unwrap();
         // SAFETY: the path ends with a null byte and outlives the call.
-        assert_eq!(
-            unsafe { libc::mknod(path.as_ptr(), kind | 0o640, number) },
-            0
-        );
+        let made = unsafe { libc::mknod(path.as_ptr(), kind | 0o640, number) };
+        assert_eq!(made, 0);
         lchown(source.join(name), Some(0), Some(6)).unwrap();
     }
 }
