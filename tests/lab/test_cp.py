@@ -119,7 +119,7 @@ def test_the_options_of_rsync_are_taken_and_a_slash_is_explained(
     said = f"note: {source}/ is the folder itself, with or without the slash; what is in it is {source}/.\n"
     assert dry.stdout.endswith(said)
     assert done.stdout.endswith(said)
-    assert done.stderr.splitlines()[0].startswith("howdah: note: -a: owners, groups and devices are not kept")
+    assert done.stderr.splitlines()[0].startswith("howdah: note: -z: nothing is compressed")
     back = cp("-n", f"far:{there}/src", tmp_path / "back")
     assert f", 3 links, to {tmp_path}/back; skip 0." in back.stdout
 

@@ -137,7 +137,7 @@ def test_no_permission_to_read(cp: Copier, source: Path, tmp_path: Path) -> None
         f"no permission to read folder {source}/closed",
         f"no permission to read {source}/file-3",
     }
-    assert record.error == "2 files or folders could not be read and left out; all else is there"
+    assert record.error == "2 files or folders could not be read, or kept as asked; all else is there"
     assert sorted(done.stderr.splitlines()) == sorted(f"howdah: {line}" for line in [*said, record.error])
     there = tree(source)
     del there[b"file-3"]

@@ -43,43 +43,56 @@ def test_the_table_is_true_of_the_options_there_are() -> None:
 NAMES = {"names": ["src/", "far:dst/"]}
 RSYNC_AND_SCP = [
     ("-r src/ far:dst/", {}),
-    ("-a src/ far:dst/", {}),
-    ("-av src/ far:dst/", {}),
-    ("-avz src/ far:dst/", {}),
-    ("-avzP src/ far:dst/", {}),
-    ("-avP src/ far:dst/", {}),
-    ("-avh --progress src/ far:dst/", {}),
-    ("-avhP src/ far:dst/", {}),
-    ("-ah --info=progress2 src/ far:dst/", {}),
-    ("-avn src/ far:dst/", {"dry_run": True}),
-    ("-av --dry-run src/ far:dst/", {"dry_run": True}),
+    ("-a src/ far:dst/", {"keep": ["archive"]}),
+    ("-av src/ far:dst/", {"keep": ["archive"]}),
+    ("-avz src/ far:dst/", {"keep": ["archive"]}),
+    ("-avzP src/ far:dst/", {"keep": ["archive"]}),
+    ("-avP src/ far:dst/", {"keep": ["archive"]}),
+    ("-avh --progress src/ far:dst/", {"keep": ["archive"]}),
+    ("-avhP src/ far:dst/", {"keep": ["archive"]}),
+    ("-ah --info=progress2 src/ far:dst/", {"keep": ["archive"]}),
+    ("-avn src/ far:dst/", {"keep": ["archive"], "dry_run": True}),
+    ("-av --dry-run src/ far:dst/", {"keep": ["archive"], "dry_run": True}),
     ("-rtv src/ far:dst/", {}),
     ("-rlpt src/ far:dst/", {}),
-    ("-avz -e ssh src/ far:dst/", {"rsh": "ssh"}),
-    ("-avz -e 'ssh -p 2222' src/ far:dst/", {"rsh": "ssh -p 2222"}),
-    ("-avze 'ssh -p 2222 -J jump' src/ far:dst/", {"rsh": "ssh -p 2222 -J jump"}),
-    ("-av --rsh='ssh -i key' src/ far:dst/", {"rsh": "ssh -i key"}),
-    ("--archive --verbose --compress --partial --progress --stats src/ far:dst/", {}),
-    ("-avW --no-owner --no-group --human-readable src/ far:dst/", {}),
-    ("-aq --append-verify src/ far:dst/", {"quiet": True}),
-    ("-a --partial-dir .parts src/ far:dst/", {}),
-    ("-avz --delete src/ far:dst/", {"delete": True}),
-    ("-avz --del src/ far:dst/", {"delete": True}),
-    ("-av --delete-after --max-delete=100 src/ far:dst/", {"delete": True, "max_delete": 100}),
+    ("-avz -e ssh src/ far:dst/", {"keep": ["archive"], "rsh": "ssh"}),
+    ("-avz -e 'ssh -p 2222' src/ far:dst/", {"keep": ["archive"], "rsh": "ssh -p 2222"}),
+    ("-avze 'ssh -p 2222 -J jump' src/ far:dst/", {"keep": ["archive"], "rsh": "ssh -p 2222 -J jump"}),
+    ("-av --rsh='ssh -i key' src/ far:dst/", {"keep": ["archive"], "rsh": "ssh -i key"}),
+    ("--archive --verbose --compress --partial --progress --stats src/ far:dst/", {"keep": ["archive"]}),
+    (
+        "-avW --no-owner --no-group --human-readable src/ far:dst/",
+        {"keep": ["archive", "no_owner", "no_group"]},
+    ),
+    ("-aq --append-verify src/ far:dst/", {"keep": ["archive"], "quiet": True}),
+    ("-a --partial-dir .parts src/ far:dst/", {"keep": ["archive"]}),
+    ("-aHAXS src/ far:dst/", {"keep": ["archive", "hard_links", "acls", "xattrs", "sparse"]}),
+    ("-a --no-perms src/ far:dst/", "--no-perms: not built yet; modes are kept"),
+    ("-avz --delete src/ far:dst/", {"keep": ["archive"], "delete": True}),
+    ("-avz --del src/ far:dst/", {"keep": ["archive"], "delete": True}),
+    (
+        "-av --delete-after --max-delete=100 src/ far:dst/",
+        {"keep": ["archive"], "delete": True, "max_delete": 100},
+    ),
     (
         "-avn --delete --delete-excluded src/ far:dst/",
-        {"delete": True, "delete_excluded": True, "dry_run": True},
+        {"keep": ["archive"], "delete": True, "delete_excluded": True, "dry_run": True},
     ),
-    ("-aHAX src/ far:dst/", "-H: .*; -A: .*; -X: not built yet; extended attributes are not kept$"),
-    ("-avu src/ far:dst/", {"update": True}),
-    ("-avI --ignore-existing src/ far:dst/", {"ignore_times": True, "ignore_existing": True}),
-    ("-a --size-only --ignore-non-existing src/ far:dst/", {"size_only": True, "existing": True}),
+    ("-avu src/ far:dst/", {"keep": ["archive"], "update": True}),
+    (
+        "-avI --ignore-existing src/ far:dst/",
+        {"keep": ["archive"], "ignore_times": True, "ignore_existing": True},
+    ),
+    (
+        "-a --size-only --ignore-non-existing src/ far:dst/",
+        {"keep": ["archive"], "size_only": True, "existing": True},
+    ),
     ("-avc src/ far:dst/", "-c: .*compare contents with: howdah verify"),
     ("-av --bwlimit=1000 src/ far:dst/", "--bwlimit: --pace RATE bounds each stream; .*--pace 8Mbit"),
     ("-av --bwlimit 1000 src/ far:dst/", "--bwlimit: --pace RATE"),
     ("-av --remove-source-files src/ far:dst/", "--remove-source-files: nothing is removed"),
-    ("-av --files-from=list src/ far:dst/", {"files_from": "list"}),
-    ("-av --exclude '*.o' src/ far:dst/", {"filters": [("exclude", "*.o")]}),
+    ("-av --files-from=list src/ far:dst/", {"keep": ["archive"], "files_from": "list"}),
+    ("-av --exclude '*.o' src/ far:dst/", {"keep": ["archive"], "filters": [("exclude", "*.o")]}),
     ("-av --rsync-path='sudo rsync' src/ far:dst/", "--rsync-path: use --far-howdah PATH"),
     ("-av --timeout=60 src/ far:dst/", "--timeout: use --patience"),
     ("-avi src/ far:dst/", "-i: use --dry-run"),
@@ -90,7 +103,10 @@ RSYNC_AND_SCP = [
     ("-rp src/ far:dst/", {}),
     ("-r -q src/ far:dst/", {"quiet": True}),
     ("-i key -r src/ far:dst/", "-i: .*scp's -i KEY is: -e 'ssh -i KEY'"),
-    ("-o Port=22 -r src/ far:dst/", "-o: .*scp's -o OPTION is: -e 'ssh -o OPTION'"),
+    ("-o Port=22 -r src/ far:dst/", "-o Port=22: give it to ssh, as -e 'ssh -o Port=22'"),
+    ("-oPort=22 -r src/ far:dst/", "-o Port=22: give it to ssh"),
+    ("-rog src/ far:dst/", {"keep": ["owner", "group"]}),
+    ("-aD --no-devices src/ far:dst/", {"keep": ["archive", "D", "no_devices"]}),
     ("-J jump -r src/ far:dst/", "-J: .*scp's -J HOST is: -e 'ssh -J HOST'"),
     ("-l 1000 -r src/ far:dst/", "-l 1000: use --streams 1 --pace 1000kbit"),
     ("-rC src/ far:dst/", "-C: .*scp's -C has no like, nothing is compressed"),
@@ -134,7 +150,7 @@ def test_h_alone_asks_for_help_and_among_others_is_rsyncs() -> None:
     with pytest.raises(HelpWanted) as wanted:
         taken("--help-all")
     assert wanted.value.everything
-    assert taken("-ah a far:") == {"names": ["a", "far:"]}
+    assert taken("-ah a far:") == {"keep": ["archive"], "names": ["a", "far:"]}
 
 
 def test_values_and_names_are_left_as_they_are() -> None:
@@ -153,11 +169,10 @@ def test_a_line_without_them_stays_as_it_is(words: list[str]) -> None:
 
 
 def test_a_note_is_said_once_and_not_to_the_quiet() -> None:
-    _, notes = ours(["-az", "--archive", "-z", "a", "far:"], OPTIONS)
-    assert [note.partition(":")[0] for note in notes] == ["-a", "-z", "--archive"]
+    _, notes = ours(["-az", "--compress", "-z", "a", "far:"], OPTIONS)
+    assert [note.partition(":")[0] for note in notes] == ["-z", "--compress"]
     loud = howdah("cp", "-az", "/no/such", "far:", HOWDAH_SSH="false")
     assert loud.stderr.splitlines()[:-1] == [
-        "howdah: note: -a: owners, groups and devices are not kept; all else of it is done anyway",
         "howdah: note: -z: nothing is compressed",
     ]
     quiet = howdah("cp", "-azq", "/no/such", "far:", HOWDAH_SSH="false")

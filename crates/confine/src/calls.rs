@@ -12,7 +12,7 @@ use seccompiler::{
     SeccompRule, TargetArch, apply_filter_all_threads,
 };
 
-use crate::{Error, Standing};
+use crate::{Error, Reaches, Standing};
 
 /// Calls that are denied whatever their arguments are.
 const DENIED: &[c_long] = &[
@@ -41,11 +41,7 @@ const DENIED: &[c_long] = &[
     libc::SYS_open_by_handle_at,
     libc::SYS_unshare,
     libc::SYS_setns,
-    // Owners, modes and attributes by path, which landlock does not control. Those of open files remain.
-    libc::SYS_fchmodat,
-    FCHMODAT2,
-    libc::SYS_fchown,
-    libc::SYS_fchownat,
+    // Attributes by path, which landlock does not control. Those of open files remain.
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
     SETXATTRAT,
@@ -53,7 +49,6 @@ const DENIED: &[c_long] = &[
     libc::SYS_lremovexattr,
     REMOVEXATTRAT,
     FILE_SETATTR,
-    libc::SYS_mknodat,
     // The kernel itself.
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
@@ -87,6 +82,15 @@ const DENIED: &[c_long] = &[
     libc::SYS_personality,
 ];
 
+/// Owners and modes by path, which landlock does not control either, and files that are no data. Who reaches all files
+/// of its user makes these calls for symbolic links and special files, which cannot be opened.
+const DENIED_IN_A_FOLDER: &[c_long] = &[
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fchownat,
+    libc::SYS_mknodat,
+];
+
 /// The older forms of these that this architecture has as well.
 #[cfg(target_arch = "x86_64")]
 const DENIED_OLDER: &[c_long] = &[
@@ -113,11 +117,11 @@ const OPEN_TREE_ATTR: c_long = 467;
 const FILE_SETATTR: c_long = 469;
 
 /// Denies them all threads of this process; [`Standing::NotOffered`] where kernel or architecture cannot.
-pub fn deny() -> Result<Standing, Error> {
+pub fn deny(reaches: Reaches) -> Result<Standing, Error> {
     let Ok(architecture) = TargetArch::try_from(std::env::consts::ARCH) else {
         return Ok(Standing::NotOffered);
     };
-    for program in programs(architecture)? {
+    for program in programs(architecture, reaches)? {
         match apply_filter_all_threads(&program) {
             // The kernel was built without filters, or a sandbox around this process takes none.
             Err(seccompiler::Error::Seccomp(_)) => return Ok(Standing::NotOffered),
@@ -128,10 +132,15 @@ pub fn deny() -> Result<Standing, Error> {
 }
 
 /// The filters. The kernel asks all of them and takes the strictest answer.
-fn programs(architecture: TargetArch) -> Result<Vec<BpfProgram>, Error> {
+fn programs(architecture: TargetArch, reaches: Reaches) -> Result<Vec<BpfProgram>, Error> {
+    let in_a_folder = match reaches {
+        Reaches::AllFiles => &[],
+        Reaches::OneFolder => DENIED_IN_A_FOLDER,
+    };
     let mut denied: BTreeMap<i64, Vec<SeccompRule>> = DENIED
         .iter()
         .chain(DENIED_OLDER)
+        .chain(in_a_folder)
         .map(|&call| (call, Vec::new()))
         .collect();
     // New threads are needed, new processes and namespaces are not. A new thread cannot have a new user

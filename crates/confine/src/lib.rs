@@ -21,14 +21,23 @@ pub enum Standing {
     NotOffered,
 }
 
+/// Which files a process reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reaches {
+    /// All that its user does.
+    AllFiles,
+    /// Those of one folder: landlock holds it there, as far as it can.
+    OneFolder,
+}
+
 /// Keeps this process out of core dumps and away from debuggers, gives up privileges by `execve`, and denies
 /// all its threads the system calls that a data mover never makes. Says whether these are denied.
 ///
 /// # Errors
 /// When the kernel refuses what it offers.
-pub fn harden() -> Result<Standing, Error> {
+pub fn harden(reaches: Reaches) -> Result<Standing, Error> {
     memory::keep_out_of_dumps()?;
     rustix::thread::set_no_new_privs(true)
         .map_err(|error| Error::refused("no_new_privs", error))?;
-    calls::deny()
+    calls::deny(reaches)
 }

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use howdah_confine::{Landlock, Rights, Standing, harden, only_beneath};
+use howdah_confine::{Landlock, Reaches, Rights, Standing, harden, only_beneath};
 use howdah_site::{Places, Policy, Ports};
 use howdah_transfer::{FarEnd, Overseer, Reach, Site};
 use howdah_wire::printable;
@@ -53,7 +53,7 @@ fn everywhere(asked: Option<Ports>) -> Result<u8, String> {
     let places = Places::of_this_host();
     let ports = ports(&places, asked)?;
     let far = prepare(ports, Arc::new(Oversight::new(places, None)))?;
-    harden().map_err(|error| error.to_string())?;
+    harden(Reaches::AllFiles).map_err(|error| error.to_string())?;
     Ok(answer(far, &Reach::default()))
 }
 
@@ -73,7 +73,7 @@ fn below(root: &Path, read_only: bool, asked: Option<Ports>) -> Result<u8, Strin
         false => Rights::ReadAndWrite,
     };
     let landlock = only_beneath(&folder, rights).map_err(|error| error.to_string())?;
-    let seccomp = harden().map_err(|error| error.to_string())?;
+    let seccomp = harden(Reaches::OneFolder).map_err(|error| error.to_string())?;
     eprintln!("{}", in_words(read_only, &landlock, seccomp));
     Ok(answer(far, &Reach::beneath(folder, read_only)))
 }

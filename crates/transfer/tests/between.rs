@@ -398,6 +398,9 @@ fn a_sender_that_lies_of_what_it_has_is_told_so() {
         path: TreePath::try_from(b"x".to_vec()).unwrap(),
         size: 1,
         mtime_ns: 0,
+        mode: 0o644,
+        owner: None,
+        xattrs: None,
     };
     let offer = |first| {
         Message::Offer(Offer {

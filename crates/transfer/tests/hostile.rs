@@ -21,8 +21,8 @@ use howdah_transfer::tls::{Connector, Identity};
 use howdah_transfer::{TransferError, serve};
 use howdah_wire::{
     Attributes, Connection, Content, Delete, Direction, FarHello, FilePiece, FrameReader, Hello,
-    Job, LinkTarget, Memory, Message, Piece, Removal, Skip, Steering, StreamHello, StreamPlan,
-    TAKEN_BYTES, Totals, TreePath, Verdict, encode, preamble,
+    Job, Keep, LinkTarget, Memory, Message, Piece, Removal, Skip, Steering, StreamHello,
+    StreamPlan, TAKEN_BYTES, Totals, TreePath, Verdict, encode, preamble,
 };
 
 use listing::names;
@@ -202,6 +202,8 @@ fn piece(path: &str, size: u64, offset: u64, len: u64) -> FilePiece {
         attributes: Attributes {
             mode: 0o644,
             mtime_ns: 0,
+            owner: None,
+            xattrs: None,
         },
         size,
         offset,
@@ -310,6 +312,7 @@ fn a_link_does_not_lead_the_next_file_outside() {
         path: tree_path("way"),
         target,
         mtime_ns: 0,
+        owner: None,
     };
     let reason = liar.lie(&[header(link), file("way/victim", b"evil")].concat());
     assert!(reason.contains("src/way"), "{reason}");
@@ -622,6 +625,7 @@ fn a_link_does_not_lead_a_removal_outside() {
             path: tree_path("way"),
             target: LinkTarget::try_from(points_to.as_bytes().to_vec()).unwrap(),
             mtime_ns: 0,
+            owner: None,
         };
         let pushed = Totals {
             links: 1,
@@ -653,6 +657,7 @@ fn job() -> Job {
         named: false,
         skip: Skip::default(),
         delete: None,
+        keep: Keep::default(),
         memory: None,
         dry_run: false,
         encrypt: false,

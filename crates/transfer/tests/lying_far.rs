@@ -283,6 +283,9 @@ fn a_dry_run_of_a_listing_without_end_costs_little_memory() {
                     .unwrap(),
                 size: 1,
                 mtime_ns: 0,
+                mode: 0o644,
+                owner: None,
+                xattrs: None,
             };
             Message::Offer(Offer {
                 first: number * 512,
@@ -305,6 +308,7 @@ fn what_has_no_place_in_the_conversation_is_named() {
             first,
             needed: vec![true; needed],
             found: Vec::new(),
+            other_xattrs: Vec::new(),
         })
     };
     let file = OfferedFile {
@@ -312,6 +316,9 @@ fn what_has_no_place_in_the_conversation_is_named() {
         path: TreePath::default(),
         size: 1,
         mtime_ns: 0,
+        mode: 0o644,
+        owner: None,
+        xattrs: None,
     };
     let offer = |first, files| Message::Offer(Offer { first, files });
     let sample = Sample {
@@ -368,10 +375,6 @@ fn what_has_no_place_in_the_conversation_is_named() {
         ),
         (
             vec![accept(true), Message::Samples(Vec::new())],
-            "not its to send",
-        ),
-        (
-            vec![accept(true), Message::LeftOut(String::new())],
             "not its to send",
         ),
         (vec![accept(true), Message::Cancel], "not its to send"),

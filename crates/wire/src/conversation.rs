@@ -9,7 +9,9 @@ use crate::limits::{
     MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_PATIENCE_NS, MAX_SAMPLE_NS, MAX_SOURCES,
     MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_SAMPLE_NS,
 };
-use crate::message::{DataPort, Direction, Job, Memory, Message, Names, Offer, Peer, Sample, Way};
+use crate::message::{
+    DataPort, Direction, Job, Memory, Message, Names, Offer, OfferedFile, Peer, Sample, Way,
+};
 use crate::path::TreePath;
 use crate::removal::check_extraneous;
 use crate::span::check_found;
@@ -169,7 +171,7 @@ impl Conversation {
                 }
                 Ok(())
             }
-            (true, Message::LeftOut(_)) if self.side == Side::Near => Ok(()),
+            (_, Message::LeftOut(_)) if self.side == Side::Near => Ok(()),
             (true, Message::Digests(digests)) if self.tells_digests && self.side == Side::Near => {
                 match digests.len() <= MAX_DIGESTS {
                     true => Ok(()),
@@ -215,6 +217,11 @@ impl Conversation {
                     return Err(ProtocolError("an answer to what was not offered"));
                 }
                 check_found(&answer.needed, &answer.found).map_err(ProtocolError)?;
+                let there = |&index: &u16| answer.needed.get(usize::from(index)) == Some(&false);
+                let others = &answer.other_xattrs;
+                if !others.iter().all(there) || !others.is_sorted_by(|one, next| one < next) {
+                    return Err(ProtocolError("attributes of what was not offered"));
+                }
                 self.answered += answers;
                 Ok(())
             }
@@ -262,6 +269,10 @@ impl Conversation {
         }
         if offer.files.is_empty() || offer.files.len() > MAX_OFFERED_FILES {
             return Err(ProtocolError("an offer of no or too many files"));
+        }
+        let sound = |file: &OfferedFile| file.attributes().is_sound();
+        if !offer.files.iter().all(sound) {
+            return Err(ProtocolError("an offer of a file that cannot be"));
         }
         let open = self.offered - self.answered;
         if open > (MAX_OFFERED_FILES * MAX_OFFERS_OPEN) as u64 {
@@ -374,9 +385,8 @@ fn check_port(port: &DataPort) -> Result<(), ProtocolError> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::message::{
-        Answer, FileDigest, Hello, Named, OfferedFile, Progress, Scanned, Skip, StreamPlan,
-    };
+    use crate::keep::Keep;
+    use crate::message::{Answer, FileDigest, Hello, Named, Progress, Scanned, Skip, StreamPlan};
     use crate::span::{Checked, Found, Span};
     use crate::steer::Steering;
     use howdah_filter::Filters;
@@ -399,6 +409,7 @@ pub(crate) mod tests {
             named: false,
             skip: Skip::default(),
             delete: None,
+            keep: Keep::default(),
             memory: None,
             dry_run: false,
             encrypt: true,
@@ -431,6 +442,9 @@ pub(crate) mod tests {
             path: TreePath::default(),
             size: 1,
             mtime_ns: 0,
+            mode: 0o644,
+            owner: None,
+            xattrs: None,
         };
         Message::Offer(Offer {
             first,
@@ -443,6 +457,7 @@ pub(crate) mod tests {
             first,
             needed: vec![true; files],
             found: Vec::new(),
+            other_xattrs: Vec::new(),
         })
     }
 
@@ -631,6 +646,7 @@ pub(crate) mod tests {
                 first: 0,
                 needed: vec![true],
                 found: vec![Found { index: 0, spans }],
+                other_xattrs: Vec::new(),
             })
         };
         let span = |len| Span { offset: 0, len };
@@ -656,6 +672,29 @@ pub(crate) mod tests {
         })
         .unwrap();
         assert!(push.hear(&checked).is_err());
+    }
+
+    #[test]
+    fn attributes_are_asked_for_of_files_that_are_there_and_offered_as_they_can_be() {
+        let heard = |other_xattrs: Vec<u16>| {
+            let mut push = near(Direction::Push);
+            push.say(&offer(0, 3));
+            push.hear(&Message::Answer(Answer {
+                first: 0,
+                needed: vec![false, true, false],
+                found: Vec::new(),
+                other_xattrs,
+            }))
+        };
+        heard(vec![0, 2]).unwrap();
+        for wrong in [vec![1], vec![3], vec![2, 0], vec![0, 0]] {
+            assert!(heard(wrong).is_err());
+        }
+        let Message::Offer(mut offer) = offer(0, 1) else {
+            panic!("it is one");
+        };
+        offer.files[0].mode = 0o10_000;
+        assert!(far(Direction::Push).hear(&Message::Offer(offer)).is_err());
     }
 
     #[test]

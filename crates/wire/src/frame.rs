@@ -168,6 +168,9 @@ mod tests {
                 path,
                 size,
                 mtime_ns,
+                mode: 0o644,
+                owner: None,
+                xattrs: None,
             },
         );
         prop_oneof![
@@ -186,6 +189,7 @@ mod tests {
                     first,
                     needed,
                     found,
+                    other_xattrs: Vec::new(),
                 })),
             (any::<u64>(), span(), any::<bool>())
                 .prop_map(|(file, span, same)| Message::Checked(Checked { file, span, same })),
@@ -237,6 +241,9 @@ mod tests {
             path,
             size,
             mtime_ns: i64::MIN,
+            mode: 0o644,
+            owner: None,
+            xattrs: None,
         };
         let first = u64::MAX;
         let files = vec![file; MAX_OFFERED_FILES];

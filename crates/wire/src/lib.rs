@@ -6,6 +6,7 @@
 
 mod conversation;
 mod frame;
+mod keep;
 pub mod limits;
 mod message;
 mod path;
@@ -15,9 +16,11 @@ mod removal;
 mod span;
 mod steer;
 mod verdict;
+mod xattrs;
 
 pub use conversation::{Conversation, ProtocolError, Side};
 pub use frame::{FrameError, FrameReader, encode, preamble};
+pub use keep::{Account, Keep, Owner, Special};
 pub use message::{
     Answer, DataPort, DigestSum, Direction, FarHello, FileDigest, Finished, Hello, Job, LimitedBy,
     Memory, Message, Named, Names, Offer, OfferedFile, Peer, Progress, Same, Sample, Scanned, Skip,
@@ -33,6 +36,7 @@ pub use removal::{Content, Delete, Extraneous, Held, NameHash, Removal};
 pub use span::{Checked, Found, Span};
 pub use steer::{Steered, Steering};
 pub use verdict::{Arrivals, Verdict};
+pub use xattrs::{Xattr, Xattrs};
 
 /// Both ends must speak the same version; it changes with every change of a message or a piece.
 pub const PROTOCOL_VERSION: u32 = 10;

@@ -7,8 +7,13 @@ pub const MAX_FRAME_BYTES: usize = 3 << 20;
 pub const MAX_PATH_BYTES: usize = 4096;
 /// Longest name of one folder or file, in bytes (Linux `NAME_MAX`).
 pub const MAX_NAME_BYTES: usize = 255;
-/// Longest header of a piece: a symbolic link's path and target and a few numbers.
-pub const MAX_HEADER_BYTES: usize = 2 * MAX_PATH_BYTES + 128;
+/// Longest name of a user or a group, in bytes (Linux `LOGIN_NAME_MAX` without its NUL).
+pub const MAX_ACCOUNT_BYTES: usize = 255;
+/// Most that the extended attributes of a file take together, in bytes.
+pub const MAX_XATTRS_BYTES: usize = 48 << 10;
+/// Longest header of a piece: a symbolic link's path and target, two names, extended attributes, and a few numbers.
+pub const MAX_HEADER_BYTES: usize =
+    2 * (MAX_PATH_BYTES + MAX_ACCOUNT_BYTES) + MAX_XATTRS_BYTES + 128;
 /// Most data streams of one transfer.
 pub const MAX_STREAMS: usize = 128;
 /// Longest name of a congestion control, in bytes (Linux `TCP_CA_NAME_MAX` without its NUL).

@@ -1,12 +1,14 @@
 //! What the two ends say on the control channel.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use howdah_filter::Filters;
 use serde::{Deserialize, Serialize};
 
+use crate::keep::{Keep, Owner};
 use crate::path::TreePath;
-use crate::piece::Totals;
+use crate::piece::{Attributes, Totals};
 use crate::removal::{Content, Delete, Extraneous, Removal};
 use crate::span::{Checked, Found};
 use crate::steer::{Steered, Steering};
@@ -44,7 +46,8 @@ pub enum Message {
     Warning(String),
     /// Nothing to say, but still there.
     Alive,
-    /// sender (far) → receiver: a file or folder that cannot be read is not sent, and why.
+    /// far → near: a file or folder that cannot be read is not sent, or one that came is not kept as was
+    /// asked, and why.
     LeftOut(String),
     /// receiver → sender: everything has arrived, is verified and in place.
     /// sender (far) → receiver: its side of the account, in answer.
@@ -135,6 +138,8 @@ pub struct Job {
     pub skip: Skip,
     /// What is removed at the receiver that is not at the sender; nothing without.
     pub delete: Option<Delete>,
+    /// What is kept of files beside names, contents, times and modes.
+    pub keep: Keep,
     /// What to move from memory to memory instead of files.
     pub memory: Option<Memory>,
     /// Only say what would be done.
@@ -274,6 +279,24 @@ pub struct OfferedFile {
     pub size: u64,
     /// Its modification time, in nanoseconds since 1970.
     pub mtime_ns: i64,
+    /// Its mode; what is there gets it.
+    pub mode: u32,
+    /// To whom it belongs, if that is kept.
+    pub owner: Option<Arc<Owner>>,
+    /// What tells its extended attributes, if they are kept.
+    pub xattrs: Option<u64>,
+}
+
+impl OfferedFile {
+    /// What the file is to have beside its content.
+    pub fn attributes(&self) -> Attributes {
+        Attributes {
+            mode: self.mode,
+            mtime_ns: self.mtime_ns,
+            owner: self.owner.clone(),
+            xattrs: None,
+        }
+    }
 }
 
 /// Answers one offer, in the order of the offers.
@@ -285,6 +308,8 @@ pub struct Answer {
     pub needed: Vec<bool>,
     /// What the receiver may have of needed files, in their order.
     pub found: Vec<Found>,
+    /// Which of the others have other extended attributes there, in their order.
+    pub other_xattrs: Vec<u16>,
 }
 
 /// Names of a list.

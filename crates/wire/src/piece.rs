@@ -6,13 +6,16 @@
 //! look at the content.
 
 use std::iter::Sum;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::frame::postcard_bytes;
+use crate::keep::{Owner, Special};
 use crate::limits::{MAX_HEADER_BYTES, MAX_PIECE_BYTES, MAX_STREAMS, MIN_BLOCK_BYTES};
 use crate::path::{LinkTarget, TreePath};
 use crate::span::Span;
+use crate::xattrs::Xattrs;
 
 /// Length of the length that precedes a header, little-endian, in bytes.
 pub const HEADER_LENGTH_BYTES: usize = 2;
@@ -110,12 +113,25 @@ impl StreamHello {
 }
 
 /// What a file or folder keeps beside its content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attributes {
     /// Permission bits.
     pub mode: u32,
     /// Modification time, in nanoseconds since 1970.
     pub mtime_ns: i64,
+    /// To whom it belongs, if that is kept.
+    pub owner: Option<Arc<Owner>>,
+    /// Its extended attributes, if they are kept and can be read.
+    pub xattrs: Option<Arc<Xattrs>>,
+}
+
+impl Attributes {
+    /// Whether they can be those of a file.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.mode <= MAX_MODE
+            && self.owner.as_ref().is_none_or(|owner| owner.is_sound())
+            && self.xattrs.as_ref().is_none_or(|xattrs| xattrs.is_sound())
+    }
 }
 
 /// A part of a file, or all of it. Its payload, a [`crate::Verdict`] and a [`Checksum`] follow it.
@@ -171,7 +187,7 @@ impl FilePiece {
         };
         let last = end == self.size;
         let subtree = self.len >= MIN_BLOCK_BYTES && self.len.is_power_of_two();
-        self.attributes.mode <= MAX_MODE
+        self.attributes.is_sound()
             && self.len <= MAX_PIECE_BYTES
             && end <= self.size
             && (self.is_whole() || self.len > 0 && (subtree || last))
@@ -202,6 +218,48 @@ pub enum Piece {
         path: TreePath,
         /// Where it points.
         target: LinkTarget,
+        /// Its modification time, in nanoseconds since 1970.
+        mtime_ns: i64,
+        /// To whom it belongs, if that is kept.
+        owner: Option<Arc<Owner>>,
+    },
+    /// What a file gets that is there, of this size and time, and is not sent.
+    Attributes {
+        /// Index of the source it belongs to.
+        source: u16,
+        /// Its path below that source.
+        path: TreePath,
+        /// Its size in bytes.
+        size: u64,
+        /// Its attributes.
+        attributes: Attributes,
+    },
+    /// A device, a FIFO or a socket.
+    Special {
+        /// Index of the source it belongs to.
+        source: u16,
+        /// Its path below that source.
+        path: TreePath,
+        /// Its attributes.
+        attributes: Attributes,
+        /// What it is.
+        kind: Special,
+        /// The major and the minor number of a device.
+        device: (u32, u32),
+    },
+    /// Another name of a file. The receiver gives it when all files have theirs, and only if the first name is of a
+    /// file of that size and time.
+    HardLink {
+        /// Index of the source that the name belongs to.
+        source: u16,
+        /// Its path below that source.
+        path: TreePath,
+        /// Index of the source that the file's first name belongs to.
+        first_source: u16,
+        /// The path of the first name below that source.
+        first: TreePath,
+        /// Size of the file in bytes.
+        size: u64,
         /// Its modification time, in nanoseconds since 1970.
         mtime_ns: i64,
     },
@@ -260,8 +318,11 @@ impl Piece {
             Self::File(file) => file.is_sound(),
             Self::There(file) => file.is_sound() && !file.is_whole(),
             Self::Memory { len } => (1..=MAX_PIECE_BYTES).contains(len),
-            Self::Folder { attributes, .. } => attributes.mode <= MAX_MODE,
-            Self::Link { .. } | Self::End(_) => true,
+            Self::Folder { attributes, .. }
+            | Self::Special { attributes, .. }
+            | Self::Attributes { attributes, .. } => attributes.is_sound(),
+            Self::Link { owner, .. } => owner.as_ref().is_none_or(|owner| owner.is_sound()),
+            Self::HardLink { .. } | Self::End(_) => true,
         };
         if sound {
             Ok(piece)
@@ -280,7 +341,7 @@ pub struct Totals {
     pub files: u64,
     /// Folders.
     pub folders: u64,
-    /// Symbolic links.
+    /// Symbolic links, names of files beside their first, and special files.
     pub links: u64,
 }
 
@@ -322,11 +383,11 @@ impl Totals {
                 folders: 1,
                 ..Self::default()
             },
-            Piece::Link { .. } => Self {
+            Piece::Link { .. } | Piece::HardLink { .. } | Piece::Special { .. } => Self {
                 links: 1,
                 ..Self::default()
             },
-            Piece::End(_) | Piece::There(_) => Self::default(),
+            Piece::End(_) | Piece::There(_) | Piece::Attributes { .. } => Self::default(),
         };
         self.add(&one);
     }
@@ -375,6 +436,9 @@ impl StreamTally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keep::Account;
+    use crate::limits::{MAX_ACCOUNT_BYTES, MAX_XATTRS_BYTES};
+    use crate::xattrs::Xattr;
     use proptest::prelude::*;
 
     const MIB: u64 = 1 << 20;
@@ -387,6 +451,8 @@ mod tests {
             attributes: Attributes {
                 mode: 0o644,
                 mtime_ns: -1,
+                owner: None,
+                xattrs: None,
             },
             size,
             offset,
@@ -455,6 +521,44 @@ mod tests {
         tally.accept(&piece).unwrap();
         tally.accept(&Piece::End(Totals::default())).unwrap();
         assert_eq!(tally.accept(&piece), Err(PieceError::Tally));
+    }
+
+    #[test]
+    fn owners_and_attributes_have_bounds() {
+        let folder = |number: u32, name: &str, xattrs: Option<Xattrs>| {
+            let account = |number| Account {
+                number,
+                name: Some(name.to_owned()),
+            };
+            Piece::Folder {
+                source: 0,
+                path: TreePath::default(),
+                attributes: Attributes {
+                    mode: 0o755,
+                    mtime_ns: 0,
+                    owner: Some(Arc::new(Owner {
+                        user: account(7),
+                        group: account(number),
+                    })),
+                    xattrs: xattrs.map(Arc::new),
+                },
+            }
+        };
+        let most = Xattrs::new(vec![Xattr {
+            name: b"user.x".to_vec(),
+            value: vec![7; MAX_XATTRS_BYTES - 14],
+        }]);
+        let longest = "x".repeat(MAX_ACCOUNT_BYTES);
+        let fits = folder(8, &longest, Some(most.unwrap()));
+        assert_eq!(decode(&encoded(&fits)), Ok(fits));
+        for wrong in [
+            folder(u32::MAX, "me", None),
+            folder(8, "", None),
+            folder(8, "a\0b", None),
+            folder(8, &"x".repeat(MAX_ACCOUNT_BYTES + 1), None),
+        ] {
+            assert_eq!(decode(&encoded(&wrong)), Err(PieceError::Malformed));
+        }
     }
 
     #[test]

@@ -155,6 +155,8 @@ mod tests {
             attributes: Attributes {
                 mode: 0o600,
                 mtime_ns: 0,
+                owner: None,
+                xattrs: None,
             },
             size,
             offset,

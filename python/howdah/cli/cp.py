@@ -88,6 +88,12 @@ def _filter(names: str, text: str, *, rare: bool = True) -> Option:
     return Option(names, text, key="filters", many=True, kind=lambda value: (by, value), rare=rare)
 
 
+def _keep(names: str, text: str) -> Option:
+    """An option that says what is kept of files; the last that says it counts."""
+    word = names.rsplit(maxsplit=1)[-1].lstrip("-").replace("-", "_")
+    return Option(names, text, key="keep", many=True, kind=lambda _: word, rare=True)
+
+
 COMMANDS = (
     Command(
         "cp",
@@ -151,6 +157,29 @@ COMMANDS = (
                     kind=int,
                     rare=True,
                 ),
+            ],
+            "What is kept": [
+                _keep(
+                    "-a, --archive",
+                    "The same as -ogD; with SRC/. DST itself becomes as SRC is. All else is kept anyway.",
+                ),
+                _keep("-o, --owner", "Files keep their users, where the receiver is root."),
+                _keep("-g, --group", "Files keep their groups, where the receiver is root or in the group."),
+                _keep("--numeric-ids", "Users and groups are told by number, not by name."),
+                _keep("-D", "The same as --devices --specials."),
+                _keep("--devices", "Devices are made, where the receiver is root."),
+                _keep("--specials", "FIFOs and sockets are made."),
+                _keep("-H, --hard-links", "Names of one file stay names of one file."),
+                _keep("-S, --sparse", "Runs of zeros become holes."),
+                _keep("-A, --acls", "Access lists are kept, with users and groups by number."),
+                _keep(
+                    "-X, --xattrs", "Extended attributes are kept; those of root where the receiver is root."
+                ),
+                _keep("--no-o, --no-owner", "Users are not kept, as behind -a."),
+                _keep("--no-g, --no-group", "Groups are not kept."),
+                _keep("--no-D", "Devices, FIFOs and sockets are left out."),
+                _keep("--no-devices", "Devices are left out."),
+                _keep("--no-specials", "FIFOs and sockets are left out."),
             ],
             "Who else is on the path": [
                 Option("--path KIND", "The kind of path: shared, dedicated or guaranteed. Default: shared."),

@@ -38,7 +38,6 @@ class Spelling:
         """The option of ``howdah cp`` that it is read as; null: none."""
 
 
-_OWNERS = "owners and groups are not kept; on the far host: chown -R"
 _LATER = "not built yet"
 _SIZES = "give the names by --files-from, as find -size prints them"
 _LINKS = f"{_LATER}; links are copied as links"
@@ -70,9 +69,35 @@ ROWS = (
         "is --delete, which removes when all has arrived",
         gives="--delete",
     ),
+    Spelling(
+        "-a, --archive", SAME, "owners, groups, devices and FIFOs, as far as the receiver can (docs/keep.md)"
+    ),
+    Spelling(
+        "-o, --owner",
+        SAME,
+        "users are kept, where the receiver is root; scp's -o OPTION is: -e 'ssh -o OPTION'",
+    ),
+    Spelling("-g, --group", SAME, "groups are kept, where the receiver is root or in the group"),
+    Spelling("--numeric-ids", SAME, "users and groups are told by number"),
+    Spelling("-D", SAME, "--devices --specials"),
+    Spelling("--devices", SAME, "devices are made, where the receiver is root"),
+    Spelling("--specials", SAME, "FIFOs and sockets are made"),
+    Spelling("-H, --hard-links", SAME, "names of one file stay names of one file (docs/keep.md)"),
+    Spelling("-S, --sparse", SAME, "runs of zeros become holes"),
+    Spelling("-A, --acls", SAME, "access lists are kept, with users and groups by number"),
+    Spelling("-X, --xattrs", SAME, "extended attributes are kept; those of root where the receiver is root"),
+    Spelling("--no-o, --no-owner", SAME, "users are not kept, as behind -a"),
+    Spelling("--no-g, --no-group", SAME, "groups are not kept"),
+    Spelling("--no-D", SAME, "devices, FIFOs and sockets are left out, with a warning"),
+    Spelling("--no-devices", SAME, "devices are left out"),
+    Spelling("--no-specials", SAME, "FIFOs and sockets are left out"),
     Spelling("-r, --recursive", ANYWAY, "folders are copied with all that is in them"),
     Spelling("-l, --links", ANYWAY, "links are copied as links"),
-    Spelling("-p, --perms", ANYWAY, "modes are kept, but for set-user-ID and set-group-ID; scp's -p too"),
+    Spelling(
+        "-p, --perms",
+        ANYWAY,
+        "modes are kept; set-user-ID and set-group-ID with -o as root alone; scp's -p too",
+    ),
     Spelling("-E, --executability", ANYWAY, "modes are kept"),
     Spelling("-t, --times", ANYWAY, "times of modification are kept"),
     Spelling("-v, --verbose", ANYWAY, "the display says what is done, and the summary what was"),
@@ -88,14 +113,7 @@ ROWS = (
     Spelling("--fsync", ANYWAY, "all is on stable storage at the end"),
     Spelling("-s, --secluded-args", ANYWAY, "no shell sees the names"),
     Spelling("--protect-args", ANYWAY, "no shell sees the names"),
-    Spelling("--no-owner", ANYWAY, "owners are not kept"),
-    Spelling("--no-group", ANYWAY, "groups are not kept"),
-    Spelling("--no-o, --no-g", ANYWAY, "owners and groups are not kept"),
-    Spelling("--no-D, --no-devices, --no-specials", ANYWAY, "devices and FIFOs are left out"),
     Spelling("-P", ANYWAY, "--partial --progress; -P 2222 is the port, as in scp"),
-    Spelling(
-        "-a, --archive", NOTED, "owners, groups and devices are not kept; all else of it is done anyway"
-    ),
     Spelling("-z, --compress", NOTED, "nothing is compressed"),
     Spelling("-3", NOTED, "the data goes straight from one host to the other, not through this one"),
     Spelling("--compress-level NUMBER", NOTED, "nothing is compressed"),
@@ -126,16 +144,10 @@ ROWS = (
     Spelling(
         "--mkpath", REFUSED, "one folder is made where its name ends in /; more on the far host: mkdir -p"
     ),
-    Spelling("-H, --hard-links", REFUSED, f"{_LATER}; a second hard link arrives as a file of its own"),
-    Spelling("-A, --acls", REFUSED, f"{_LATER}; access lists are not kept"),
-    Spelling("-X, --xattrs", REFUSED, f"{_LATER}; extended attributes are not kept"),
-    Spelling("-S, --sparse", REFUSED, f"{_LATER}; holes arrive as zeros"),
-    Spelling("-o, --owner", REFUSED, f"{_OWNERS}; scp's -o OPTION is: -e 'ssh -o OPTION'"),
-    Spelling("-g, --group", REFUSED, _OWNERS),
-    Spelling("--numeric-ids", REFUSED, _OWNERS),
-    Spelling("--chown USER:GROUP", REFUSED, _OWNERS),
+    Spelling(
+        "--chown USER:GROUP", REFUSED, "owners are those of the sender with -og; on the far host: chown -R"
+    ),
     Spelling("--chmod MODES", REFUSED, "modes are kept as they are; on the far host: chmod -R"),
-    Spelling("-D, --devices, --specials", REFUSED, "devices and FIFOs are left out, with a warning"),
     Spelling("--no-perms, --no-p", REFUSED, f"{_LATER}; modes are kept"),
     Spelling("--no-times, --no-t", REFUSED, f"{_LATER}; what is there is told by size and time"),
     Spelling("-O, --omit-dir-times", REFUSED, f"{_LATER}; times of folders are kept"),
@@ -230,6 +242,9 @@ class _Reading:
             option = self.options.get(flag)
             if flag == "-h" and not alone:
                 continue
+            if flag == "-o" and (value := self._ssh_option(letters)):
+                self.refused.append(f"-o {value}: give it to ssh, as -e 'ssh -o {value}'")
+                return
             if option is not None and option.metavar is not None:
                 self._leave(f"{flag}{letters}", option, has_value=bool(letters))
                 return
@@ -261,6 +276,13 @@ class _Reading:
             self.words.append(row.gives)
         if row.means == REFUSED:
             self.refused.append(f"{flag}: {row.text}")
+
+    def _ssh_option(self, letters: str) -> str | None:
+        """The option that scp's ``-o`` has here; rsync's has none. The name of a file is none."""
+        if letters or not self.left:
+            return letters if "=" in letters else None
+        word = self.left[-1]
+        return self.left.pop() if "=" in word and not os.path.lexists(word) else None
 
     def _number(self, letters: str) -> str | None:
         """The number that scp's option has here. A word that is the name of a file is none."""

@@ -14,11 +14,12 @@ from howdah.ports import PORT_MAX
 from howdah.remote.bringing import Agree, Offer
 from howdah.remote.endpoints import Route, parse, route
 from howdah.remote.far import greet
-from howdah.remote.messages import FarHello, Progress, Skip
+from howdah.remote.messages import FarHello, Keep, Progress, Skip
 from howdah.remote.ssh import PATIENCE_S
 from howdah.transfer.display import Display
 from howdah.transfer.filters import Rule
 from howdah.transfer.filters import read as read_filters
+from howdah.transfer.keep import read as read_keep
 from howdah.transfer.names import listed
 from howdah.transfer.pilot import Pilot
 from howdah.transfer.request import FAIRNESS, Delete, Given, Request
@@ -87,6 +88,7 @@ def copy(
     delete: bool = False,
     delete_excluded: bool = False,
     max_delete: int | None = None,
+    keep: Sequence[str] = (),
     listen: bool = True,
     fairness: float | None = None,
     pilot: Pilot | None = None,
@@ -130,6 +132,7 @@ def copy(
         delete: removes at the target what is not in the folders that are copied (docs/delete.md).
         delete_excluded: so it does, also of what the filters leave out.
         max_delete: where there is more to remove than so many files, folders and links, nothing is.
+        keep: what is kept of files beside content, mode and time: ``["archive", "xattrs"]`` (docs/keep.md).
         listen: on a shared path, measures round trips and changes the streams beside others.
         fairness: what that aims at: 0, the copy's own rate; 1, what others lose; by default 0.5.
         pilot: changes the streams in its place: called every 0.1 s, it answers with a ``Steering`` or None.
@@ -185,6 +188,7 @@ def copy(
         delete=delete,
         delete_excluded=delete_excluded,
         max_delete=max_delete,
+        keep=keep,
         listen=listen and pilot is None,
         fairness=fairness,
         far_howdah=far_howdah,
@@ -267,6 +271,7 @@ def copy_request(
     delete: bool = False,
     delete_excluded: bool = False,
     max_delete: int | None = None,
+    keep: Sequence[str] = (),
     listen: bool = True,
     fairness: float | None = None,
     far_howdah: str | None = None,
@@ -287,6 +292,8 @@ def copy_request(
         raise HowdahError(f"{what}, so there is nothing for {'--verify' if verify else '--manifest'}")
     if (filters or files_from is not None) and memory is not None:
         raise HowdahError("--memory moves no files, so there is nothing to leave out or to list")
+    if keep and memory is not None:
+        raise HowdahError("--memory moves no files, so there is nothing to keep of them")
     way = route(list(names), memory=memory is not None)
     if way.origin is not None and path != "shared":
         raise HowdahError(
@@ -321,6 +328,7 @@ def copy_request(
         delete=removes,
         manifest=None if manifest is None else Path(manifest),
         filters=read_filters(filters, nul_separated=from0) if filters else (),
+        keep=read_keep(keep) if keep else Keep(),
         names=None if files_from is None else listed(files_from, nul_separated=from0),
         encrypt=encrypt,
         sync=sync,

@@ -62,6 +62,31 @@ class Skip(msgspec.Struct, frozen=True, kw_only=True):
     """What tells a file that is the same."""
 
 
+class Keep(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of files beside names, contents, times and modes."""
+
+    hard_links: bool = False
+    """Whether names of one file stay names of one file."""
+    sparse: bool = False
+    """Whether runs of zeros become holes."""
+    owner: bool = False
+    """Whether files keep their users, where the receiver is root."""
+    group: bool = False
+    """Whether files keep their groups, where the receiver is root or in the group."""
+    numeric_ids: bool = False
+    """Whether users and groups are told by number in place of name."""
+    devices: bool = False
+    """Whether devices are made, where the receiver is root."""
+    specials: bool = False
+    """Whether FIFOs and sockets are made."""
+    xattrs: bool = False
+    """Whether extended attributes are kept."""
+    acls: bool = False
+    """Whether access lists are kept."""
+    top: bool = False
+    """Whether ``SRC/.`` gives what is kept of it to the folder that takes its content."""
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The files to copy. Destinations mean what they mean to ``cp -r``."""
 
@@ -81,6 +106,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Whether that is also of what the filters leave out at both ends."""
     max_delete: int | None = None
     """The most that is removed; where there is more, nothing is. Null: all is."""
+    keep: Keep = Keep()
     memory_bytes: int | None = None
     """The bytes to send from memory to memory, with files at neither end."""
     memory_s: float | None = None

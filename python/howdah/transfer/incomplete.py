@@ -32,4 +32,4 @@ def _left_out(outcome: Outcome) -> str:
     count = named + outcome.left_out_more
     what = "1 file or folder" if count == 1 else f"{count:,} files or folders"
     which = f" (the first {named:,} are named)" if outcome.left_out_more else ""
-    return f"{what} could not be read and left out{which}; all else is there"
+    return f"{what} could not be read, or kept as asked{which}; all else is there"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from howdah.remote.bringing import Agree
 from howdah.remote.endpoints import Route
-from howdah.remote.messages import SAMPLE_EVERY_S, Skip
+from howdah.remote.messages import SAMPLE_EVERY_S, Keep, Skip
 from howdah.remote.ssh import PATIENCE_S
 from howdah.transfer.names import NamesList
 from howdah.transfer.pilot import Pilot
@@ -49,6 +49,7 @@ class Request(NamedTuple):
     """Whether each file is read again from the target's disk."""
     filters: tuple[bytes, ...] = ()
     """The rules that say what of the sources is copied, a text each (crates/filter)."""
+    keep: Keep = Keep()
     names: NamesList | None = None
     """The list of what is copied below the only source; None: all."""
     skip: Skip = Skip()

@@ -491,6 +491,7 @@ def _job(request: Request, underway: Underway, digests: Path | None, detour_port
         delete=request.delete is not None,
         delete_excluded=request.delete is not None and request.delete.excluded,
         max_delete=request.delete.most if request.delete else None,
+        keep=request.keep,
         names=request.names.path if request.names else None,
         names_nul_separated=request.names is not None and request.names.nul_separated,
         memory_bytes=request.memory_bytes,

@@ -20,7 +20,7 @@ use std::process::{Command, ExitCode, Output};
 use std::sync::mpsc;
 use std::thread;
 
-use howdah_confine::{Rights, Standing, harden, only_beneath};
+use howdah_confine::{Reaches, Rights, Standing, harden, only_beneath};
 use privilege::tests;
 
 /// Says which case a process is to try.
@@ -119,7 +119,7 @@ fn try_programs() {
         gone.recv().unwrap();
         Command::new("/bin/true").status()
     });
-    assert_eq!(harden().unwrap(), Standing::Enforced);
+    assert_eq!(harden(Reaches::OneFolder).unwrap(), Standing::Enforced);
     say("program", Command::new("/bin/true").status());
     go.send(()).unwrap();
     say("program, thread of before", before.join().unwrap());
@@ -181,7 +181,7 @@ fn a_hardened_process_makes_no_call_that_a_data_mover_never_makes() {
 }
 
 fn try_calls() {
-    harden().unwrap();
+    harden(Reaches::OneFolder).unwrap();
     for (name, number, arguments) in CALLS {
         say(name, call(number, arguments));
     }
@@ -207,7 +207,7 @@ fn modes_change_by_open_files_alone() {
 
 fn try_modes(base: &Path) {
     let file = File::open(base.join("inside/file")).unwrap();
-    harden().unwrap();
+    harden(Reaches::OneFolder).unwrap();
     let mode = |bits| fs::Permissions::from_mode(bits);
     say("open file", file.set_permissions(mode(0o640)));
     say(
@@ -225,6 +225,35 @@ fn try_modes(base: &Path) {
     say("path, followed", checked(changed.into()));
 }
 
+fn who_reaches_all_files_changes_owners_and_modes_by_name_and_makes_special_files() {
+    let came = World::new().tried("names");
+    let mut expected = all(&["mode", "owner", "FIFO"], "done");
+    expected.insert("attribute".to_owned(), "EPERM".to_owned());
+    assert_eq!(came, expected);
+}
+
+fn try_names(base: &Path) {
+    harden(Reaches::AllFiles).unwrap();
+    let name =
+        |name: &str| CString::new(base.join(name).into_os_string().into_encoded_bytes()).unwrap();
+    let (file, fifo) = (name("inside/file"), name("inside/fifo"));
+    // SAFETY: the paths end with a null byte and outlive the calls.
+    unsafe {
+        let (here, own) = (libc::AT_FDCWD, libc::geteuid());
+        let mode = libc::fchmodat(here, file.as_ptr(), 0o600, 0);
+        say("mode", checked(mode.into()));
+        let flags = libc::AT_SYMLINK_NOFOLLOW;
+        let owner = libc::fchownat(here, file.as_ptr(), own, libc::getegid(), flags);
+        say("owner", checked(owner.into()));
+        let made = libc::mknodat(here, fifo.as_ptr(), libc::S_IFIFO | 0o600, 0);
+        say("FIFO", checked(made.into()));
+        let value = [1_u8];
+        let (attribute, value) = (c"user.x".as_ptr(), value.as_ptr().cast());
+        let set = libc::setxattr(file.as_ptr(), attribute, value, 1, 0);
+        say("attribute", checked(set.into()));
+    }
+}
+
 fn a_hardened_process_leaves_no_core_and_shows_its_memory_to_nobody() {
     let world = World::new();
     let died = world.run("abort");
@@ -237,7 +266,7 @@ fn a_hardened_process_leaves_no_core_and_shows_its_memory_to_nobody() {
 }
 
 fn try_abort() {
-    harden().unwrap();
+    harden(Reaches::OneFolder).unwrap();
     let core = rustix::process::getrlimit(rustix::process::Resource::Core);
     println!("core limit: {:?} {:?}", core.current, core.maximum);
     // SAFETY: it takes no pointer.
@@ -445,6 +474,7 @@ fn main() -> ExitCode {
             "programs" => try_programs(),
             "calls" => try_calls(),
             "modes" => try_modes(&base),
+            "names" => try_names(&base),
             "abort" => try_abort(),
             "reading" => try_reading(&base),
             "writing" => try_writing(&base),
@@ -460,6 +490,7 @@ fn main() -> ExitCode {
         a_hardened_process_starts_no_program_and_still_starts_threads,
         a_hardened_process_makes_no_call_that_a_data_mover_never_makes,
         modes_change_by_open_files_alone,
+        who_reaches_all_files_changes_owners_and_modes_by_name_and_makes_special_files,
         a_hardened_process_leaves_no_core_and_shows_its_memory_to_nobody,
         a_process_with_threads_is_not_confined_by_half,
     ];

@@ -15,6 +15,8 @@ type Fault = String;
 const ATTRIBUTES: Attributes = Attributes {
     mode: 0o755,
     mtime_ns: 1,
+    owner: None,
+    xattrs: None,
 };
 
 /// What stands for the BLAKE3 value of a piece of `content`.

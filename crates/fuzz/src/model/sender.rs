@@ -145,6 +145,8 @@ impl Sender {
                 attributes: Attributes {
                     mode: 0o600,
                     mtime_ns: file.cast_signed(),
+                    owner: None,
+                    xattrs: None,
                 },
                 size: source.size,
                 offset,

@@ -4,8 +4,8 @@
 use howdah_filter::Filters;
 use howdah_wire::limits::{MIN_BLOCK_BYTES, MIN_SAMPLE_NS};
 use howdah_wire::{
-    Answer, Connection, Direction, FarHello, Finished, Hello, Job, Message, Offer, OfferedFile,
-    Progress, Side, Steered, Steering, StreamHello, StreamPlan, TreePath,
+    Answer, Connection, Direction, FarHello, Finished, Hello, Job, Keep, Message, Offer,
+    OfferedFile, Progress, Side, Steered, Steering, StreamHello, StreamPlan, TreePath,
 };
 
 use super::Fault;
@@ -264,6 +264,7 @@ impl Transfer {
                         first: offer.first,
                         needed,
                         found: Vec::new(),
+                        other_xattrs: Vec::new(),
                     }),
                 );
             }
@@ -318,6 +319,7 @@ impl Transfer {
             named: false,
             skip: howdah_wire::Skip::default(),
             delete: None,
+            keep: Keep::default(),
             memory: None,
             dry_run: false,
             encrypt: true,
@@ -366,6 +368,9 @@ impl Transfer {
             path: file.path.clone(),
             size: file.size,
             mtime_ns: 0,
+            mode: 0o644,
+            owner: None,
+            xattrs: None,
         };
         let files = self.sender.files[first..self.offered]
             .iter()

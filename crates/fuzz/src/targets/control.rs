@@ -1,15 +1,18 @@
 //! The control channel: frames, messages, and who may say what when.
 
 use howdah_filter::Filters;
+use std::sync::Arc;
+
 use howdah_wire::limits::{
     MAX_ADDRESSES, MAX_CONTENT_NAMES, MAX_DIGESTS, MAX_EXTRANEOUS, MAX_NAMES, MAX_NAMES_OPEN,
     MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_BLOCK_BYTES,
 };
 use howdah_wire::{
-    Answer, Checked, Content, Conversation, DataPort, Delete, Direction, Extraneous, FarHello,
-    FileDigest, Finished, Found, FrameError, FrameReader, Held, Hello, Job, LimitedBy, Memory,
-    Message, Named, Names, Offer, OfferedFile, Peer, Progress, Removal, Sample, Scanned, Side,
-    Skip, Span, Steered, Steering, StreamPlan, StreamSummary, TreePath, Way, encode, preamble,
+    Account, Answer, Checked, Content, Conversation, DataPort, Delete, Direction, Extraneous,
+    FarHello, FileDigest, Finished, Found, FrameError, FrameReader, Held, Hello, Job, Keep,
+    LimitedBy, Memory, Message, Named, Names, Offer, OfferedFile, Owner, Peer, Progress, Removal,
+    Sample, Scanned, Side, Skip, Span, Steered, Steering, StreamPlan, StreamSummary, TreePath, Way,
+    encode, preamble,
 };
 
 use crate::input::Input;
@@ -90,6 +93,7 @@ pub fn message(input: &mut Input<'_>) -> Message {
             first: number(input),
             needed: vec![input.byte() & 1 != 0; count(input)],
             found: (0..input.below(4)).map(|_| found(input)).collect(),
+            other_xattrs: (0..input.below(4)).map(|_| input.u16()).collect(),
         }),
         6 => Message::Scanned(Scanned {
             files: number(input),
@@ -182,6 +186,12 @@ fn job(input: &mut Input<'_>) -> Job {
             excluded: input.byte() & 1 != 0,
             most: option(input, number),
         }),
+        keep: Keep {
+            hard_links: input.byte() & 1 != 0,
+            sparse: input.byte() & 1 != 0,
+            owner: input.byte() & 1 != 0,
+            ..Keep::default()
+        },
         memory: option(input, |input| match input.byte() & 1 {
             0 => Memory::Bytes(number(input)),
             _ => Memory::Time(number(input)),
@@ -241,6 +251,18 @@ fn file(input: &mut Input<'_>) -> OfferedFile {
         path: path(input),
         size: number(input),
         mtime_ns: input.u64().cast_signed(),
+        mode: number(input) as u32 & 0o17777,
+        owner: option(input, |input| {
+            let mut account = || Account {
+                number: input.byte().into(),
+                name: option(input, text),
+            };
+            Arc::new(Owner {
+                user: account(),
+                group: account(),
+            })
+        }),
+        xattrs: option(input, number),
     }
 }
 

@@ -1,11 +1,14 @@
 //! Data streams: greetings, headers of pieces, what has come of a file, paths.
 
+use std::sync::Arc;
+
 use howdah_wire::limits::{
-    MAX_HEADER_BYTES, MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_PIECE_BYTES, MAX_STREAMS, MIN_BLOCK_BYTES,
+    MAX_HEADER_BYTES, MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_PIECE_BYTES, MAX_STREAMS,
+    MAX_XATTRS_BYTES, MIN_BLOCK_BYTES,
 };
 use howdah_wire::{
-    Arrivals, Attributes, Connection, FilePiece, HEADER_LENGTH_BYTES, LinkTarget, Piece,
-    PieceError, StreamHello, StreamTally, Totals, TreePath, Verdict,
+    Account, Arrivals, Attributes, Connection, FilePiece, HEADER_LENGTH_BYTES, LinkTarget, Owner,
+    Piece, PieceError, Special, StreamHello, StreamTally, Totals, TreePath, Verdict, Xattr, Xattrs,
 };
 
 use crate::input::Input;
@@ -19,6 +22,8 @@ fn file(path: &[u8], size: u64, offset: u64, len: u64) -> FilePiece {
         attributes: Attributes {
             mode: 0o644,
             mtime_ns: -1,
+            owner: None,
+            xattrs: None,
         },
         size,
         offset,
@@ -63,7 +68,7 @@ pub mod headers {
                 return;
             };
             rest = behind;
-            let Ok(piece) = within(64 << 10, || Piece::decode(header)) else {
+            let Ok(piece) = within(4 << 20, || Piece::decode(header)) else {
                 return;
             };
             assert_sound(&piece);
@@ -111,15 +116,44 @@ pub mod headers {
                 assert!((1..MAX_PATH_BYTES).contains(&target.len()) && !target.contains(&0));
                 assert_inside(path);
             }
+            Piece::Special {
+                path, attributes, ..
+            }
+            | Piece::Attributes {
+                path, attributes, ..
+            } => {
+                if let Some(xattrs) = &attributes.xattrs {
+                    assert!(xattrs.bytes() <= MAX_XATTRS_BYTES);
+                }
+                assert!(attributes.mode <= 0o7777);
+                assert_inside(path);
+            }
+            Piece::HardLink { path, first, .. } => {
+                assert_inside(path);
+                assert_inside(first);
+            }
             Piece::Memory { len } => assert!((1..=MAX_PIECE_BYTES).contains(len)),
             Piece::End(_) => {}
         }
+    }
+
+    fn owner(name: &str) -> Arc<Owner> {
+        let account = || Account {
+            number: 1000,
+            name: Some(name.to_owned()),
+        };
+        Arc::new(Owner {
+            user: account(),
+            group: account(),
+        })
     }
 
     pub fn seeds() -> Vec<Vec<u8>> {
         let attributes = Attributes {
             mode: 0o755,
             mtime_ns: 1,
+            owner: None,
+            xattrs: None,
         };
         let path = TreePath::try_from(b"a/b".to_vec()).unwrap_or_default();
         let target = LinkTarget::try_from(b"../x".to_vec()).expect("a target");
@@ -127,12 +161,42 @@ pub mod headers {
             Piece::Folder {
                 source: 0,
                 path: path.clone(),
-                attributes,
+                attributes: attributes.clone(),
             },
             Piece::Link {
                 source: 1,
-                path,
+                path: path.clone(),
                 target,
+                mtime_ns: 5,
+                owner: None,
+            },
+            Piece::Attributes {
+                source: 1,
+                path: path.clone(),
+                size: 10,
+                attributes: Attributes {
+                    owner: Some(owner("me")),
+                    xattrs: Xattrs::new(vec![Xattr {
+                        name: b"user.x".to_vec(),
+                        value: b"y".to_vec(),
+                    }])
+                    .map(Arc::new),
+                    ..attributes.clone()
+                },
+            },
+            Piece::Special {
+                source: 1,
+                path: path.clone(),
+                attributes: attributes.clone(),
+                kind: Special::BlockDevice,
+                device: (8, 1),
+            },
+            Piece::HardLink {
+                source: 1,
+                path: path.clone(),
+                first_source: 0,
+                first: path,
+                size: 10,
                 mtime_ns: 5,
             },
             Piece::File(file(b"f", 10, 0, 10)),

@@ -400,10 +400,7 @@ impl Run<'_> {
                 self.trace.add(samples);
             }
             Message::Warning(text) => self.warn(End::Sender, &text),
-            Message::LeftOut(text) => {
-                let why = self.said(End::Sender, &text);
-                lock(&self.context.board.notes).left_out.add(why);
-            }
+            Message::LeftOut(text) => self.leave_out(End::Sender, &text),
             Message::Steered(mut steered) => {
                 if let Steered {
                     taken: Err(reason), ..
@@ -467,6 +464,7 @@ impl Run<'_> {
                 self.sender.say(Message::Progress(progress));
             }
             Message::Warning(text) => self.warn(End::Receiver, &text),
+            Message::LeftOut(text) => self.leave_out(End::Receiver, &text),
             Message::Finished(finished) => {
                 self.verified = Some(Instant::now());
                 self.sender.say(Message::Finished(finished.clone()));
@@ -475,6 +473,11 @@ impl Run<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    fn leave_out(&self, end: End, text: &str) {
+        let why = self.said(end, text);
+        lock(&self.context.board.notes).left_out.add(why);
     }
 
     /// Gives the sender its job, and the list of names if there is one.

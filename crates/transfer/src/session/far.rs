@@ -317,7 +317,9 @@ fn carry_out(
                 .map(|source| expand_home(source, home))
                 .collect();
             Sources::open(&sources, job.filters.clone(), reach).and_then(|sources| {
-                let sources = sources.noting_content(job.delete.is_some());
+                let sources = sources
+                    .keeping(job.keep)
+                    .noting_content(job.delete.is_some());
                 sender::run(&context, inbox, stream_setup, sources, None, mark, report)
                     .map(|sent| sent.arrived)
             })

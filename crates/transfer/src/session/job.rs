@@ -10,7 +10,7 @@ use howdah_filter::Filters;
 use howdah_wire::limits::{
     MAX_MEMORY_NS, MAX_PATIENCE_NS, MAX_SAMPLE_NS, MAX_SOURCES, MAX_STREAMS, MIN_SAMPLE_NS,
 };
-use howdah_wire::{Delete, Direction, Job, Memory, Message, Skip, StreamPlan, encode};
+use howdah_wire::{Delete, Direction, Job, Keep, Memory, Message, Skip, StreamPlan, encode};
 use serde::Deserialize;
 
 use crate::error::TransferError;
@@ -30,6 +30,8 @@ struct JobJson {
     names_nul_separated: bool,
     #[serde(default)]
     skip: Skip,
+    #[serde(default)]
+    keep: Keep,
     #[serde(default)]
     delete: bool,
     #[serde(default)]
@@ -161,6 +163,7 @@ pub fn read(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
         filters: filters(job.filters)?,
         named: job.names.is_some(),
         skip: job.skip,
+        keep: job.keep,
         delete: job.delete.then_some(Delete {
             excluded: job.delete_excluded,
             most: job.max_delete,

@@ -424,7 +424,9 @@ impl Near {
         let stream_setup = self.stream_setup(job)?;
         let here = match job.direction {
             Direction::Push => {
-                let sources = Sources::open(&job.sources, job.filters.clone(), &Reach::default())?;
+                let reach = Reach::default();
+                let sources = Sources::open(&job.sources, job.filters.clone(), &reach)?;
+                let sources = sources.keeping(job.keep);
                 Here::Sources(sources.noting_content(job.delete.is_some()))
             }
             Direction::Pull => {

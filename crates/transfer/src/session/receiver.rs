@@ -69,7 +69,9 @@ pub fn run(
 ) -> Result<Received, TransferError> {
     let job = &context.job;
     let receiving = Arc::new(Receiving::new(
-        Placement::new(targets.each).skipping(job.skip),
+        Placement::new(targets.each)
+            .skipping(job.skip)
+            .keeping(job.keep, targets.confined),
         job.plan.streams,
         job.sync,
     ));
@@ -226,16 +228,15 @@ impl Run<'_> {
         let (receiving, listed) = (Arc::clone(&self.receiving), Arc::clone(&self.listed));
         let removing = self.removing.clone();
         self.context.spawn("howdah-finish", move |context| {
-            let stop = || context.abort.stopping();
             let dry_run = context.job.dry_run;
             if !dry_run {
-                receiving.all_named(stop)?;
+                receiving.all_named(context)?;
             }
             if let Some(removing) = removing {
                 removing.carry_out(context, receiving.placement(), &listed)?;
             }
             if !dry_run {
-                receiving.finish(stop)?;
+                receiving.finish(context)?;
             }
             let _ = context.events.send(Event::InPlace);
             Ok(())
@@ -300,12 +301,16 @@ impl Run<'_> {
             Message::Offer(offer) if !self.refuse_offers => {
                 self.offered += offer.files.len() as u64;
                 let mut needed = Vec::with_capacity(offer.files.len());
-                let mut found = Vec::new();
+                let (mut found, mut other_xattrs) = (Vec::new(), Vec::new());
                 let mut left = MAX_SPANS;
                 for (index, file) in (0u16..).zip(&offer.files) {
                     let placement = self.receiving.placement();
-                    let need = placement.needs(file, self.context.job.dry_run)?;
-                    needed.push(need != Need::Nothing);
+                    let not_kept = |why| self.context.leave_out(why);
+                    let need = placement.needs(file, self.context.job.dry_run, not_kept)?;
+                    needed.push(matches!(need, Need::AllBut(_)));
+                    if need == Need::Xattrs {
+                        other_xattrs.push(index);
+                    }
                     if let Need::AllBut(spans) = need
                         && (1..=left).contains(&spans.len())
                     {
@@ -334,6 +339,7 @@ impl Run<'_> {
                     first: offer.first,
                     needed,
                     found,
+                    other_xattrs,
                 }));
             }
             Message::Scanned(scanned) => {

@@ -23,6 +23,7 @@ use crate::session::memory::MemoryMark;
 use crate::session::names::{Coming, Origin};
 use crate::streams::sample::Sampler;
 use crate::streams::send::Sending;
+use crate::tree::first_names::FirstNames;
 use crate::tree::names::NamesFile;
 use crate::tree::queue::Queue;
 use crate::tree::source::{Found, Sources};
@@ -119,10 +120,14 @@ fn scan(
 ) -> Result<(), TransferError> {
     let queue = &sending.queue;
     let offer = || queue.make_offers(|offer| context.control.say(Message::Offer(offer)));
+    let mut first_names = context.job.keep.hard_links.then(FirstNames::default);
     let mut take = |found| {
         match found {
             Found::Entry(entry) => {
-                queue.add(entry)?;
+                queue.add(match &mut first_names {
+                    Some(names) => names.link(entry),
+                    None => entry,
+                })?;
                 offer();
             }
             Found::Special(line) => context.warn(line),
@@ -307,6 +312,7 @@ impl Run<'_> {
             }
             Message::Progress(progress) => self.hear_progress(progress)?,
             Message::Warning(text) => lock(&self.context.board.notes).warnings.add(text),
+            Message::LeftOut(why) => lock(&self.context.board.notes).left_out.add(why),
             // There is room: more at once would break the protocol.
             Message::Names(names) => drop(self.names.try_send(names)),
             Message::Extraneous(found) => queue.list_extraneous(found),

@@ -12,6 +12,10 @@ use crate::tree::queue::BigFile;
 
 /// Pieces kept of all streams together; of one at least [`LEAST`]. Some 20 MB.
 const MOST: usize = 128 * 1024;
+/// What extended attributes of the pieces kept take, of all streams together and of one at least, but for the last
+/// ones, in bytes.
+const MOST_XATTR_BYTES: usize = 64 << 20;
+const LEAST_XATTR_BYTES: usize = 1 << 20;
 /// Pieces that a stream may have on the way however many streams there are.
 const LEAST: usize = 1024;
 
@@ -35,6 +39,23 @@ pub struct SentFile {
     pub read: Read,
     /// Whether it is only compared with what the receiver has.
     pub there: bool,
+}
+
+impl Sent {
+    /// What its extended attributes take, in bytes.
+    fn xattr_bytes(&self) -> usize {
+        let attributes = match self {
+            Self::File(file) => &file.piece.attributes,
+            Self::Header(
+                Piece::Folder { attributes, .. } | Piece::Attributes { attributes, .. },
+            ) => attributes,
+            Self::Header(_) => return 0,
+        };
+        attributes
+            .xattrs
+            .as_ref()
+            .map_or(0, |xattrs| xattrs.bytes())
+    }
 }
 
 impl SentFile {
@@ -65,6 +86,7 @@ pub struct Kept {
     state: Mutex<State>,
     changed: Condvar,
     most: usize,
+    most_xattr_bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -72,6 +94,8 @@ struct State {
     /// Pieces that the receiver has taken; the next one has this number.
     taken: u64,
     pieces: VecDeque<Sent>,
+    /// What their extended attributes take, in bytes.
+    xattr_bytes: usize,
     /// What all pieces so far count.
     totals: Totals,
     ended: bool,
@@ -84,6 +108,8 @@ impl Kept {
             state: Mutex::default(),
             changed: Condvar::new(),
             most: (MOST / usize::from(streams.max(1))).max(LEAST),
+            most_xattr_bytes: (MOST_XATTR_BYTES / usize::from(streams.max(1)))
+                .max(LEAST_XATTR_BYTES),
         }
     }
 
@@ -96,6 +122,7 @@ impl Kept {
             Sent::File(file) => state.totals.add(&file.piece.totals()),
         }
         state.ended |= matches!(sent, Sent::Header(Piece::End(_)));
+        state.xattr_bytes += sent.xattr_bytes();
         state.pieces.push_back(sent);
         state.taken + state.pieces.len() as u64 - 1
     }
@@ -122,6 +149,7 @@ impl Kept {
             return Err(PieceError::Tally);
         }
         let gone = state.pieces.drain(..gone).collect::<Vec<_>>();
+        state.xattr_bytes -= gone.iter().map(Sent::xattr_bytes).sum::<usize>();
         state.taken += gone.len() as u64;
         drop(state);
         self.changed.notify_all();
@@ -136,7 +164,8 @@ impl Kept {
 
     /// Whether there is room for one more.
     pub fn has_room(&self) -> bool {
-        lock(&self.state).pieces.len() < self.most
+        let state = lock(&self.state);
+        state.pieces.len() < self.most && state.xattr_bytes < self.most_xattr_bytes
     }
 
     /// Whether the end was sent.

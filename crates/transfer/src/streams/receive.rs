@@ -20,7 +20,10 @@ use crate::streams::stream::{Stream, StreamError};
 use crate::tree::assembly::Assembly;
 use crate::tree::commit::{Committer, Complete};
 use crate::tree::draft::Draft;
+use crate::tree::metadata::NotKept;
+use crate::tree::other_names::OtherName;
 use crate::tree::place::Placement;
+use crate::tree::special_files::Made;
 use crate::tree::write_behind::WriteBehind;
 
 /// Parts that payload usually comes in.
@@ -144,12 +147,13 @@ impl Receiving {
         })
     }
 
-    /// Waits when all streams have ended until all files have their names: nothing may be missing. Returns early when
-    /// `stop` says so.
+    /// Waits when all streams have ended until all files have all their names: nothing may be missing. Returns early
+    /// when this end stops.
     ///
     /// # Errors
     /// When files are incomplete, or the storage fails.
-    pub fn all_named(&self, stop: impl Fn() -> bool) -> Result<(), TransferError> {
+    pub fn all_named(&self, context: &Context) -> Result<(), TransferError> {
+        let stop = || context.abort.stopping();
         if let Some(file) = lock(&self.open).values().next() {
             return Err(TransferError::Here(format!(
                 "the other end broke the protocol: {} is incomplete",
@@ -157,15 +161,19 @@ impl Receiving {
             )));
         }
         self.committer.finish(stop)?;
+        let not_kept = |why| context.leave_out(why);
+        self.placement.give_other_names(stop, not_kept)?;
         self.placement.remove_marks()
     }
 
-    /// Ends the job when no name changes any more: all is on stable storage. Returns early when `stop` says so.
+    /// Ends the job when no name changes any more: all is on stable storage. Returns early when this end stops.
     ///
     /// # Errors
     /// When a folder refuses its attributes, or the storage fails.
-    pub fn finish(&self, stop: impl Fn() -> bool) -> Result<(), TransferError> {
-        self.placement.finish(self.sync, stop)
+    pub fn finish(&self, context: &Context) -> Result<(), TransferError> {
+        let stop = || context.abort.stopping();
+        let not_kept = |why| context.leave_out(why);
+        self.placement.finish(self.sync, stop, not_kept)
     }
 
     /// Whether complete files are being put on stable storage.
@@ -299,7 +307,51 @@ impl Receiver<'_> {
                 path,
                 target,
                 mtime_ns,
-            } => placement.link(source, &path, &target, mtime_ns),
+                owner,
+            } => {
+                let owner = owner.as_deref();
+                let not_kept = placement.link(source, &path, &target, mtime_ns, owner)?;
+                self.not_kept(not_kept);
+                Ok(())
+            }
+            Piece::Attributes {
+                source,
+                path,
+                size,
+                attributes,
+            } => {
+                self.not_kept(placement.give_attributes(source, &path, size, &attributes)?);
+                Ok(())
+            }
+            Piece::Special {
+                source,
+                path,
+                attributes,
+                kind,
+                device,
+            } => {
+                match placement.make_special(source, &path, &attributes, kind, device)? {
+                    Made::Yes => {}
+                    Made::LeftOut(why) => self.context.warn(why),
+                    Made::Failed(why) => self.context.leave_out(why),
+                }
+                Ok(())
+            }
+            Piece::HardLink {
+                source,
+                path,
+                first_source,
+                first,
+                size,
+                mtime_ns,
+            } => placement.note_other_name(&OtherName {
+                source,
+                path,
+                first_source,
+                first,
+                size,
+                mtime_ns,
+            }),
             Piece::Memory { len } => self.receive_memory(len),
             Piece::End(_) => Ok(()),
         }
@@ -510,6 +562,11 @@ impl Receiver<'_> {
         }
     }
 
+    /// Has the user know what of a file could not be kept.
+    fn not_kept(&self, why: NotKept) {
+        why.into_iter().for_each(|why| self.context.leave_out(why));
+    }
+
     /// Hands a file on of which nothing is missing; it is named when it is on stable storage.
     fn complete(
         &self,
@@ -517,7 +574,8 @@ impl Receiver<'_> {
         piece: FilePiece,
         blake3: Checksum,
     ) -> Result<(), TransferError> {
-        draft.complete(piece.attributes)?;
+        let metadata = self.receiving.placement.metadata();
+        self.not_kept(draft.complete(&piece.attributes, metadata)?);
         let file = Complete {
             draft,
             piece,

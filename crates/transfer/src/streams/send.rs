@@ -1,11 +1,13 @@
 //! The work of one sending stream: take the next block, put it on the wire.
 
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use howdah_wire::{
-    Checked, Checksum, Connection, FilePiece, Piece, PieceError, ProtocolError, TAKEN_BYTES, Totals,
+    Checked, Checksum, Connection, FilePiece, Piece, PieceError, ProtocolError, TAKEN_BYTES,
+    Totals, TreePath, Xattrs,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -337,21 +339,79 @@ impl Sender<'_> {
     fn send_entry(&mut self, number: u64, entry: Entry) -> Result<(), TransferError> {
         let Entry { source, path, kind } = entry;
         match kind {
-            Kind::Folder(attributes) => self.send(Sent::Header(Piece::Folder {
-                source,
-                path,
-                attributes,
-            })),
-            Kind::Link { target, mtime_ns } => self.send(Sent::Header(Piece::Link {
+            Kind::Folder(mut attributes) => {
+                let sources = &self.sending.sources;
+                if context_keeps(self.context)
+                    && let Ok(folder) = sources.open_folder(source, &path)
+                {
+                    attributes.xattrs = self.xattrs(source, &path, &folder);
+                }
+                self.send(Sent::Header(Piece::Folder {
+                    source,
+                    path,
+                    attributes,
+                }))
+            }
+            Kind::Attributes {
+                size,
+                mut attributes,
+            } => {
+                let opened = self.open(source, &path, size, attributes.mtime_ns)?;
+                if let Some(opened) = opened {
+                    attributes.xattrs = self.xattrs(source, &path, opened.descriptor());
+                    self.send(Sent::Header(Piece::Attributes {
+                        source,
+                        path,
+                        size,
+                        attributes,
+                    }))?;
+                }
+                Ok(())
+            }
+            Kind::Link {
+                target,
+                mtime_ns,
+                owner,
+            } => self.send(Sent::Header(Piece::Link {
                 source,
                 path,
                 target,
                 mtime_ns,
+                owner,
             })),
-            Kind::File { size, attributes } => {
+            Kind::Special {
+                attributes,
+                kind,
+                device,
+            } => self.send(Sent::Header(Piece::Special {
+                source,
+                path,
+                attributes,
+                kind,
+                device,
+            })),
+            Kind::HardLink {
+                first_source,
+                first,
+                size,
+                mtime_ns,
+            } => self.send(Sent::Header(Piece::HardLink {
+                source,
+                path,
+                first_source,
+                first,
+                size,
+                mtime_ns,
+            })),
+            Kind::File {
+                size,
+                mut attributes,
+                ..
+            } => {
                 let Some(opened) = self.open(source, &path, size, attributes.mtime_ns)? else {
                     return Ok(());
                 };
+                attributes.xattrs = self.xattrs(source, &path, opened.descriptor());
                 let piece = FilePiece {
                     file: number,
                     source,
@@ -366,6 +426,18 @@ impl Sender<'_> {
         }
     }
 
+    /// The extended attributes of an open file or folder, if they are kept.
+    pub(super) fn xattrs(
+        &self,
+        source: u16,
+        path: &TreePath,
+        file: &OwnedFd,
+    ) -> Option<Arc<Xattrs>> {
+        let sources = &self.sending.sources;
+        let display = || sources.display(source, path);
+        sources.xattrs(file, display, |why| self.context.leave_out(why))
+    }
+
     fn put_memory(&mut self, len: u64) -> Result<(), TransferError> {
         let pattern = pattern();
         let mut left = len;
@@ -376,6 +448,11 @@ impl Sender<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether folders are opened for what is kept of them.
+fn context_keeps(context: &Context) -> bool {
+    context.job.keep.xattrs || context.job.keep.acls
 }
 
 /// Whether the other end sends nothing more on a connection, or it is broken.

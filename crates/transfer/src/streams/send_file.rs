@@ -14,7 +14,8 @@ use crate::streams::kept::{Read, Sent, SentFile};
 use crate::streams::send::Sender;
 use crate::streams::stream::{CHUNK_BYTES, Stream};
 use crate::tree::queue::{BigFile, Opened, Reading};
-use crate::tree::source::{BECAME_SHORTER, Entry, Kind, SourceFile};
+use crate::tree::source::{Entry, Kind};
+use crate::tree::source_file::{BECAME_SHORTER, SourceFile};
 
 /// From this length on payload starts in a record of its own and at the start of a send, so that
 /// the receiver hashes and writes aligned chunks.
@@ -29,13 +30,15 @@ impl Sender<'_> {
     ) -> Result<(), TransferError> {
         let Entry { source, path, kind } = &file.entry;
         let attributes = match kind {
-            Kind::File { attributes, .. } => *attributes,
+            Kind::File { attributes, .. } => attributes.clone(),
             _ => Attributes {
                 mode: 0,
                 mtime_ns: 0,
+                owner: None,
+                xattrs: None,
             },
         };
-        let piece = FilePiece {
+        let mut piece = FilePiece {
             file: file.number,
             source: *source,
             path: path.clone(),
@@ -50,6 +53,7 @@ impl Sender<'_> {
             }
             return Ok(());
         };
+        piece.attributes.xattrs = lock(&file.reading).xattrs.clone();
         lock(&self.context.board.notes).current = Some((*source, path.clone()));
         self.send_file(piece, Some(file), opened, there)
     }
@@ -137,12 +141,17 @@ impl Sender<'_> {
             opened,
             begun,
             compared_bytes,
+            xattrs,
             ..
         } = &mut *lock(&file.reading);
         let mtime_ns = piece.attributes.mtime_ns;
         if let Opened::NotYet = opened {
             *opened = match self.open(file.entry.source, &file.entry.path, file.size, mtime_ns)? {
-                Some(descriptor) => Opened::Yes(Arc::new(descriptor)),
+                Some(descriptor) => {
+                    let (source, path) = (file.entry.source, &file.entry.path);
+                    *xattrs = self.xattrs(source, path, descriptor.descriptor());
+                    Opened::Yes(Arc::new(descriptor))
+                }
                 None => Opened::Unreadable,
             };
         }

@@ -217,6 +217,8 @@ mod tests {
                 attributes: Attributes {
                     mode: 0o600,
                     mtime_ns: 0,
+                    owner: None,
+                    xattrs: None,
                 },
                 size: 4 << 20,
                 offset: 0,

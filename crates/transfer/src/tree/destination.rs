@@ -1,13 +1,13 @@
-//! A name in an open folder, and what any file, folder or link gets there: attributes, or another
-//! name until it is complete.
+//! A name in an open folder, and what any file, folder or link gets there: times, or another name
+//! until it is complete.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use howdah_wire::{Attributes, printable};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
+use howdah_wire::printable;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use crate::error::TransferError;
@@ -46,6 +46,18 @@ pub(crate) fn open_folder(folder: impl AsFd, path: &[u8]) -> Result<OwnedFd, Err
     rustix::fs::openat2(folder, path, flags, Mode::empty(), INSIDE)
 }
 
+/// Gives an open file a name. Linux before 6.10 lets only the privileged do that by descriptor, others through
+/// `/proc` (open(2), `O_TMPFILE`).
+pub(crate) fn link_open(file: &OwnedFd, folder: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
+    match rustix::fs::linkat(file, "", folder, name, AtFlags::EMPTY_PATH) {
+        Err(Errno::NOENT | Errno::PERM) => {
+            let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+            rustix::fs::linkat(CWD, path, folder, name, AtFlags::SYMLINK_FOLLOW)
+        }
+        other => other,
+    }
+}
+
 /// Refuses to put anything in the place of a device, a FIFO or a socket.
 pub(crate) fn refuse_special(there: &Stat, path: &[u8]) -> Result<(), TransferError> {
     match FileType::from_raw_mode(there.st_mode) {
@@ -56,16 +68,6 @@ pub(crate) fn refuse_special(there: &Stat, path: &[u8]) -> Result<(), TransferEr
             special(kind)
         ))),
     }
-}
-
-/// Permission bits that a receiver grants: set-user-ID and set-group-ID would let a peer plant a
-/// program that runs as the receiving user.
-const GRANTED_MODE: u32 = 0o1777;
-
-/// Sets mode and modification time; set-user-ID and set-group-ID are never set, whoever asks.
-pub(crate) fn set_attributes(file: impl AsFd, attributes: Attributes) -> Result<(), Errno> {
-    rustix::fs::fchmod(&file, Mode::from_raw_mode(attributes.mode & GRANTED_MODE))?;
-    rustix::fs::futimens(&file, &times(attributes.mtime_ns))
 }
 
 pub(crate) fn times(mtime_ns: i64) -> Timestamps {

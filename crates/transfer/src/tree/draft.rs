@@ -4,7 +4,7 @@
 //! copy goes on with it. One that comes whole has no name, where the file system can do that.
 
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,9 +15,11 @@ use rustix::io::Errno;
 
 use crate::end::abort::lock;
 use crate::error::TransferError;
-use crate::tree::destination::{Destination, set_attributes, temporary_name};
+use crate::tree::destination::{Destination, link_open, temporary_name};
 use crate::tree::durable::lost;
+use crate::tree::holes::{self, Run};
 use crate::tree::journal::Journal;
+use crate::tree::metadata::{Metadata, NotKept};
 use crate::tree::part::{self, PRIVATE, Unusable, part_name};
 use crate::tree::source::INSIDE;
 
@@ -48,6 +50,8 @@ pub struct Draft {
     journal: Option<Mutex<Journal>>,
     /// Whether the next copy can go on with it.
     worth_keeping: AtomicBool,
+    /// Whether runs of zeros become holes.
+    sparse: bool,
 }
 
 impl Draft {
@@ -55,14 +59,18 @@ impl Draft {
     ///
     /// # Errors
     /// When there is no permission or no space for it.
-    pub(crate) fn create(destination: Destination, size: u64) -> Result<Self, TransferError> {
+    pub(crate) fn create(
+        destination: Destination,
+        size: u64,
+        sparse: bool,
+    ) -> Result<Self, TransferError> {
         let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
         match rustix::fs::openat(&destination.folder, ".", flags, PRIVATE) {
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
-                Self::create_beside(destination, size)
+                Self::create_beside(destination, size, sparse)
             }
             Err(error) => Err(TransferError::path("write", &destination.display, error)),
-            Ok(file) => Self::begin(destination, file, None, size, None),
+            Ok(file) => Self::begin(destination, file, None, size, None, sparse),
         }
     }
 
@@ -71,15 +79,16 @@ impl Draft {
     pub(crate) fn create_beside(
         destination: Destination,
         size: u64,
+        sparse: bool,
     ) -> Result<Self, TransferError> {
         let name = part_name(&destination.name);
         match part::open(&destination.folder, &name) {
             Ok((file, _)) => {
                 rustix::fs::ftruncate(&file, 0)
                     .map_err(|error| TransferError::path("write", &destination.display, error))?;
-                Self::begin(destination, file, Some(name), size, None)
+                Self::begin(destination, file, Some(name), size, None, sparse)
             }
-            Err(_) => Self::create_unique(destination, size),
+            Err(_) => Self::create_unique(destination, size, sparse),
         }
     }
 
@@ -93,6 +102,7 @@ impl Draft {
         destination: Destination,
         size: u64,
         mtime_ns: i64,
+        sparse: bool,
     ) -> Result<Result<Self, (Unusable, Destination)>, TransferError> {
         let name = part_name(&destination.name);
         let (file, was_there) = match part::open(&destination.folder, &name) {
@@ -108,17 +118,21 @@ impl Draft {
                 Journal::new(size, mtime_ns)
             }
         };
-        Self::begin(destination, file, Some(name), size, Some(journal)).map(Ok)
+        Self::begin(destination, file, Some(name), size, Some(journal), sparse).map(Ok)
     }
 
     /// The same with a name that nothing else has.
-    fn create_unique(destination: Destination, size: u64) -> Result<Self, TransferError> {
+    fn create_unique(
+        destination: Destination,
+        size: u64,
+        sparse: bool,
+    ) -> Result<Self, TransferError> {
         let name = temporary_name(&destination.name);
         let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let flags = new | OFlags::WRONLY | OFlags::CLOEXEC;
         match rustix::fs::openat2(&destination.folder, name.as_slice(), flags, PRIVATE, INSIDE) {
             Err(error) => Err(TransferError::path("write", &destination.display, error)),
-            Ok(file) => Self::begin(destination, file, Some(name), size, None),
+            Ok(file) => Self::begin(destination, file, Some(name), size, None, sparse),
         }
     }
 
@@ -128,6 +142,7 @@ impl Draft {
         beside: Option<Vec<u8>>,
         size: u64,
         journal: Option<Journal>,
+        sparse: bool,
     ) -> Result<Self, TransferError> {
         let worth_keeping = journal
             .as_ref()
@@ -139,8 +154,11 @@ impl Draft {
             turn: Mutex::new(()),
             journal: journal.map(Mutex::new),
             worth_keeping: AtomicBool::new(worth_keeping),
+            sparse,
         };
-        if size >= PREALLOCATE_BYTES {
+        if sparse {
+            draft.extend_to(size)?;
+        } else if size >= PREALLOCATE_BYTES {
             draft.reserve(size)?;
         }
         if let Some(journal) = &draft.journal {
@@ -159,12 +177,28 @@ impl Draft {
     ///
     /// # Errors
     /// When the file system refuses.
-    pub fn write_at(
-        &self,
-        mut parts: &mut [IoSlice<'_>],
-        mut offset: u64,
-    ) -> Result<(), TransferError> {
+    pub fn write_at(&self, parts: &mut [IoSlice<'_>], offset: u64) -> Result<(), TransferError> {
         let _turn = lock(&self.turn);
+        if self.sparse {
+            return holes::runs(parts, offset, |run| match run {
+                Run::Data(parts, offset) => self.write(parts, offset),
+                Run::Zeros(parts, span) => self.leave_hole(parts, span),
+            });
+        }
+        self.write(parts, offset)
+    }
+
+    /// Makes a hole of zeros. There may be something in their place, from a copy that was cut or a connection that
+    /// broke, so it is punched; where the file system cannot do that, zeros are written.
+    fn leave_hole(&self, parts: &mut [IoSlice<'_>], span: Span) -> Result<(), TransferError> {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(&self.file, flags, span.offset, span.len) {
+            Ok(()) => Ok(()),
+            Err(_) => self.write(parts, span.offset),
+        }
+    }
+
+    fn write(&self, mut parts: &mut [IoSlice<'_>], mut offset: u64) -> Result<(), TransferError> {
         while !parts.is_empty() {
             match rustix::io::pwritev(&self.file, parts, offset) {
                 Ok(0) => return Err(self.failed(Errno::NOSPC)),
@@ -218,16 +252,22 @@ impl Draft {
         self.worth_keeping.store(false, Ordering::Relaxed);
     }
 
-    /// Gives the complete file its attributes.
+    /// Gives the complete file its attributes; what of them could not be kept, in words.
     ///
     /// # Errors
     /// When they are refused.
-    pub fn complete(&self, attributes: Attributes) -> Result<(), TransferError> {
+    pub fn complete(
+        &self,
+        attributes: &Attributes,
+        metadata: &Metadata,
+    ) -> Result<NotKept, TransferError> {
         if let Some(journal) = &self.journal {
             rustix::fs::ftruncate(&self.file, lock(journal).size())
                 .map_err(|error| self.failed(error))?;
         }
-        set_attributes(&self.file, attributes).map_err(|error| self.failed(error))
+        metadata
+            .give(&self.file, attributes, &self.destination.display)
+            .map_err(|error| self.failed(error))
     }
 
     /// The file itself.
@@ -289,16 +329,16 @@ impl Draft {
         Ok(unique)
     }
 
-    /// Links the unnamed file. Linux before 6.10 lets only the privileged do that by descriptor,
-    /// others through `/proc` (open(2), `O_TMPFILE`).
+    /// Links the unnamed file.
     fn link(&self, name: &[u8]) -> Result<(), Errno> {
-        let folder = &self.destination.folder;
-        match rustix::fs::linkat(&self.file, "", folder, name, AtFlags::EMPTY_PATH) {
-            Err(Errno::NOENT | Errno::PERM) => {
-                let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-                rustix::fs::linkat(rustix::fs::CWD, path, folder, name, AtFlags::SYMLINK_FOLLOW)
-            }
-            other => other,
+        link_open(&self.file, &self.destination.folder, name)
+    }
+
+    /// Gives it that size, if it is smaller; what it grows by is a hole.
+    fn extend_to(&self, size: u64) -> Result<(), TransferError> {
+        match rustix::fs::fstat(&self.file) {
+            Ok(stat) if u64::try_from(stat.st_size).is_ok_and(|there| there >= size) => Ok(()),
+            _ => rustix::fs::ftruncate(&self.file, size).map_err(|error| self.failed(error)),
         }
     }
 
@@ -315,10 +355,7 @@ impl Draft {
         }
         if self.on_tmpfs() {
             // Where they fit into the file, tmpfs may then give huge pages (huge=within_size).
-            return match rustix::fs::fstat(&self.file) {
-                Ok(stat) if u64::try_from(stat.st_size).is_ok_and(|there| there >= size) => Ok(()),
-                _ => rustix::fs::ftruncate(&self.file, size).map_err(|error| self.failed(error)),
-            };
+            return self.extend_to(size);
         }
         match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, size) {
             Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => Err(self.failed(error)),
@@ -339,7 +376,7 @@ impl Draft {
 
     /// Whether [`Self::take_pages`] pays for a file of `size` bytes.
     pub fn wants_pages(&self, size: u64) -> bool {
-        size >= TAKE_PAGES_FROM_BYTES && self.on_tmpfs()
+        !self.sparse && size >= TAKE_PAGES_FROM_BYTES && self.on_tmpfs()
     }
 
     /// Takes a tmpfs file's pages ahead of its content, a few at a time, until `stop` says so. That

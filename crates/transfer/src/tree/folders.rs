@@ -52,10 +52,10 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// Adds one; what exceeds the buffer goes to a nameless file in `destination`.
+    /// Adds one; see [`Spool::add`].
     ///
     /// # Errors
-    /// When that file cannot be made or written.
+    /// As there.
     pub fn add(&mut self, folder: &Folder, destination: impl AsFd) -> io::Result<()> {
         if folder.closed_to_owner() {
             self.closed_depths.insert(folder.depth());
@@ -89,39 +89,19 @@ impl Folders {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::spool::BUFFER_BYTES;
     use std::fs;
 
     fn folder(path: String, mode: u32) -> Folder {
         Folder {
             source: 3,
             path: TreePath::try_from(path.into_bytes()).unwrap(),
-            attributes: Attributes { mode, mtime_ns: 7 },
+            attributes: Attributes {
+                mode,
+                mtime_ns: 7,
+                owner: None,
+                xattrs: None,
+            },
         }
-    }
-
-    #[test]
-    fn many_folders_take_little_memory_and_leave_nothing() {
-        let base = tempfile::tempdir().unwrap();
-        let destination = fs::File::open(base.path()).unwrap();
-        let mut folders = Folders::default();
-        let name = |number: u32| format!("{}/{number}", "x".repeat(200));
-        for number in 0..50_000 {
-            folders
-                .add(&folder(name(number), 0o755), &destination)
-                .unwrap();
-            assert!(folders.spool.in_memory_bytes() <= 4 * BUFFER_BYTES);
-        }
-        assert!(folders.spool.in_file());
-        let mut expected = 0;
-        let read = folders.each(|got| {
-            assert_eq!(got, folder(name(expected), 0o755));
-            expected += 1;
-            Ok(())
-        });
-        read.unwrap();
-        assert_eq!(expected, 50_000);
-        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
     }
 
     #[test]

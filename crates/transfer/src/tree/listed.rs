@@ -7,7 +7,7 @@ use howdah_filter::Folder;
 use howdah_wire::{Named, TreePath};
 
 use crate::error::TransferError;
-use crate::tree::source::{Entry, Found, Kind, Sources, attributes};
+use crate::tree::source::{Entry, Found, Kind, Sources};
 
 type Take<'a> = dyn FnMut(Found) -> Result<(), TransferError> + 'a;
 type Next<'a> = dyn FnMut() -> Result<Option<Vec<Named>>, TransferError> + 'a;
@@ -57,7 +57,7 @@ impl Sources {
         };
         let root = TreePath::default();
         search.seen.first(&root);
-        (search.found)(entry(root, Kind::Folder(attributes(stat))))?;
+        (search.found)(entry(root, Kind::Folder(self.attributes(stat))))?;
         while let Some(names) = next()? {
             for Named { path, content } in &names {
                 match search.look_for(path, *content) {

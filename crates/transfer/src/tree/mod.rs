@@ -1,9 +1,12 @@
 //! Trees of files: found and read at the sender (`source`, `queue`), put in place and on stable storage at
-//! the receiver (`target`, `place`, `draft`, `commit`, `durable`). What a copy that was cut has left is found
+//! the receiver (`target`, `place`, `draft`, `commit`, `durable`). A file's other names are told by its number at
+//! the sender (`first_names`) and given last at the receiver (`other_names`). What else is kept of files is given in `metadata`, with the
+//! names of `owners`, `xattrs`, and `special_files`. What a copy that was cut has left is found
 //! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name, `filter_file`
 //! reads what else a folder is to be without, and `names` a list of what is to be sent, which `listed` finds. What the
 //! target has and the source has not is found by `content` and `extraneous`, and taken away by `removal`.
 
+pub mod accounts;
 pub mod assembly;
 pub mod commit;
 pub mod content;
@@ -12,19 +15,32 @@ pub mod draft;
 pub mod durable;
 pub mod extraneous;
 pub mod filter_file;
+pub mod first_names;
 pub mod folders;
+pub mod holes;
 pub mod journal;
 pub mod listed;
+pub mod metadata;
 pub mod names;
+pub mod other_names;
+pub mod owners;
 pub mod part;
 pub mod place;
 pub mod queue;
 pub mod reach;
 pub mod removal;
+pub mod skipped;
 pub mod slicing;
 pub mod source;
+pub mod source_file;
+pub mod source_kept;
 pub mod spans;
+pub mod special_files;
 pub mod spool;
 pub mod target;
 pub mod unfinished;
 pub mod write_behind;
+pub mod xattrs;
+
+#[cfg(test)]
+mod keep_tests;

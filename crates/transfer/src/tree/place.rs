@@ -10,19 +10,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use howdah_wire::limits::MIN_BLOCK_BYTES;
-use howdah_wire::{Attributes, LinkTarget, OfferedFile, Same, Skip, Span, TreePath, printable};
+use howdah_wire::{
+    Attributes, Keep, LinkTarget, OfferedFile, Owner, Same, Skip, Span, TreePath, printable,
+};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::end::abort::lock;
 use crate::error::{TransferError, plain};
-use crate::tree::destination::{Destination, set_attributes, temporary_name, times};
+use crate::tree::destination::{Destination, temporary_name, times};
 use crate::tree::draft::Draft;
 use crate::tree::durable;
 use crate::tree::folders::{Folder, Folders};
 use crate::tree::journal::Journal;
+use crate::tree::metadata::{Metadata, NotKept};
+use crate::tree::other_names::OtherName;
 use crate::tree::part::{self, Unusable, part_name};
 use crate::tree::source::{INSIDE, mtime_ns};
+use crate::tree::spool::Spool;
 use crate::tree::target::Target;
 use crate::tree::unfinished;
 
@@ -36,8 +41,10 @@ type OpenFolders = HashMap<(u16, Vec<u8>), Arc<OwnedFd>>;
 #[derive(Debug)]
 pub struct Placement {
     targets: Vec<Target>,
+    pub(super) metadata: Metadata,
     open: Mutex<OpenFolders>,
     folders: Mutex<Folders>,
+    pub(super) other_names: Mutex<Spool<OtherName>>,
     /// Where names have changed that are not on stable storage yet.
     unflushed: durable::Unflushed,
     /// Whether it was said that no file can be gone on with.
@@ -50,6 +57,8 @@ pub struct Placement {
 pub enum Need {
     /// Nothing: it is there.
     Nothing,
+    /// Its extended attributes: all else is there.
+    Xattrs,
     /// All of it but for what may be there, which is worth a comparison.
     AllBut(Vec<Span>),
 }
@@ -59,8 +68,10 @@ impl Placement {
     pub fn new(targets: Vec<Target>) -> Self {
         Self {
             targets,
+            metadata: Metadata::new(Keep::default(), false),
             open: Mutex::default(),
             folders: Mutex::default(),
+            other_names: Mutex::default(),
             unflushed: durable::Unflushed::default(),
             without_parts: AtomicBool::new(false),
             skip: Skip::default(),
@@ -72,6 +83,20 @@ impl Placement {
     pub fn skipping(mut self, skip: Skip) -> Self {
         self.skip = skip;
         self
+    }
+
+    /// The same, where more is kept of files, as far as a process can that is confined to a folder or not.
+    #[must_use]
+    pub fn keeping(self, keep: Keep, confined: bool) -> Self {
+        Self {
+            metadata: Metadata::new(keep, confined),
+            ..self
+        }
+    }
+
+    /// What files get.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
     }
 
     /// The path of an entry relative to the folder its target is in.
@@ -94,12 +119,18 @@ impl Placement {
         Ok((target, relative))
     }
 
-    /// What must be sent of a file: nothing if it is skipped for what is there or is not. A part that is of
-    /// no use any more is removed, unless `only_look`.
+    /// What must be sent of a file: nothing if it is skipped for what is there or is not. One that is the same gets
+    /// its owner and mode, and `not_kept` is told why one of them cannot be. A part that is of no use any more is
+    /// removed. If `only_look`, nothing changes.
     ///
     /// # Errors
     /// When the peer names a source that the job has not.
-    pub fn needs(&self, file: &OfferedFile, only_look: bool) -> Result<Need, TransferError> {
+    pub fn needs(
+        &self,
+        file: &OfferedFile,
+        only_look: bool,
+        not_kept: impl FnOnce(String),
+    ) -> Result<Need, TransferError> {
         let (target, relative) = self.relative(file.source, &file.path)?;
         let Some(folder) = &target.folder else {
             return Ok(match self.skip.missing {
@@ -109,16 +140,44 @@ impl Placement {
         };
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::openat2(folder, relative.as_slice(), flags, Mode::empty(), INSIDE);
-        let skipped = match opened.and_then(rustix::fs::fstat) {
-            Ok(stat) => is_skipped(self.skip, file, &stat),
-            Err(_) => self.skip.missing,
+        let looked = opened.and_then(|there| Ok((rustix::fs::fstat(&there)?, there)));
+        let skipped = match &looked {
+            Ok((stat, _)) => skipped(self.skip, file, stat),
+            Err(_) => self.skip.missing.then_some(Skipped::Untouched),
         };
-        if !skipped {
+        let Some(skipped) = skipped else {
             return Ok(Need::AllBut(found(folder, &relative, file, only_look)));
+        };
+        let mut need = Need::Nothing;
+        if let (Skipped::Same, Ok((stat, there))) = (skipped, &looked) {
+            if !only_look && let Some(why) = self.mend(target, &relative, stat, &file.attributes())
+            {
+                not_kept(why);
+            }
+            let same_time = same_time(file.mtime_ns, mtime_ns(stat));
+            if same_time && !self.has_xattrs(there, file.xattrs) {
+                need = Need::Xattrs;
+            }
         }
         // Nobody knows whether who wrote it has put it on stable storage.
         self.unflushed.note_system(folder, &target.folder_path)?;
-        Ok(Need::Nothing)
+        Ok(need)
+    }
+
+    /// Whether an entry that is no file is left as it is, or is not made, for what is at its name.
+    ///
+    /// # Errors
+    /// When the peer names a source that the job has not.
+    pub(super) fn passes_over(&self, source: u16, path: &TreePath) -> Result<bool, TransferError> {
+        let Skip { missing, there, .. } = self.skip;
+        if !missing && !there {
+            return Ok(false);
+        }
+        let (target, relative) = self.relative(source, path)?;
+        Ok(match is_there(target, &relative) {
+            true => there,
+            false => missing,
+        })
     }
 
     /// Notes that an entry has a new name, so that [`Self::finish`] puts it on stable storage.
@@ -178,7 +237,11 @@ impl Placement {
     /// # Errors
     /// When it cannot be made.
     pub fn draft(&self, source: u16, path: &TreePath, size: u64) -> Result<Draft, TransferError> {
-        Draft::create(self.destination(source, path)?, size)
+        Draft::create(
+            self.destination(source, path)?,
+            size,
+            self.metadata.keep.sparse,
+        )
     }
 
     /// Starts a file that comes in parts, or goes on with what an earlier copy has left of it; says why, if
@@ -194,10 +257,11 @@ impl Placement {
         mtime_ns: i64,
     ) -> Result<(Draft, Option<String>), TransferError> {
         let destination = self.destination(source, path)?;
-        let (unusable, destination) = match Draft::in_parts(destination, size, mtime_ns)? {
-            Ok(draft) => return Ok((draft, None)),
-            Err(unusable) => unusable,
-        };
+        let (unusable, destination) =
+            match Draft::in_parts(destination, size, mtime_ns, self.metadata.keep.sparse)? {
+                Ok(draft) => return Ok((draft, None)),
+                Err(unusable) => unusable,
+            };
         let (shown, part) = (
             printable(&destination.display),
             printable(&part_name(&destination.name)),
@@ -214,7 +278,10 @@ impl Placement {
             Unusable::Failed(_) if self.without_parts.swap(true, Ordering::Relaxed) => None,
             Unusable::Failed(error) => Some(because(&plain(&error.into()))),
         };
-        Ok((Draft::create(destination, size)?, why))
+        Ok((
+            Draft::create(destination, size, self.metadata.keep.sparse)?,
+            why,
+        ))
     }
 
     /// Makes a folder. Its attributes are set by [`Self::finish`], when nothing in it changes any
@@ -233,7 +300,8 @@ impl Placement {
             return Ok(());
         }
         self.folder(source, target, &relative)?;
-        let (false, Some(destination)) = (relative.is_empty(), &target.folder) else {
+        let left_alone = relative.is_empty() && !self.metadata.keep.top;
+        let (false, Some(destination)) = (left_alone, &target.folder) else {
             return Ok(());
         };
         let folder = Folder {
@@ -248,7 +316,7 @@ impl Placement {
             })
     }
 
-    /// Makes a symbolic link; one that is there already is replaced.
+    /// Makes a symbolic link; one that is there already is replaced. What of it could not be kept, in words.
     ///
     /// # Errors
     /// When it cannot be made, or a folder has its name.
@@ -258,14 +326,10 @@ impl Placement {
         path: &TreePath,
         link: &LinkTarget,
         mtime_ns: i64,
-    ) -> Result<(), TransferError> {
-        let Skip { missing, there, .. } = self.skip;
-        if missing || there {
-            let (target, relative) = self.relative(source, path)?;
-            let is_there = is_there(target, &relative);
-            if is_there && there || !is_there && missing {
-                return Ok(());
-            }
+        owner: Option<&Owner>,
+    ) -> Result<NotKept, TransferError> {
+        if self.passes_over(source, path)? {
+            return Ok(None);
         }
         let destination = self.destination(source, path)?;
         let failed = |error: Errno| TransferError::path("make link", &destination.display, error);
@@ -282,22 +346,35 @@ impl Placement {
         }
         rustix::fs::utimensat(folder, name, &times(mtime_ns), AtFlags::SYMLINK_NOFOLLOW)
             .map_err(failed)?;
-        self.note_named(&destination)
+        self.note_named(&destination)?;
+        Ok(owner.and_then(|owner| {
+            let display = &destination.display;
+            self.metadata
+                .give_owner_by_name(folder, name, owner, display)
+        }))
     }
 
-    /// Gives the folders their attributes, the innermost first, when no name in them changes any more, and puts all names on stable storage
-    /// if `sync` says so, until `stop` does.
+    /// Gives the folders their attributes, the innermost first, when no name in them changes any more, and puts all
+    /// names on stable storage if `sync` says so, until `stop` does. `not_kept` is told what of them cannot be kept, and
+    /// why.
     ///
     /// # Errors
     /// When a folder cannot be changed or the storage fails; [`TransferError::Cancelled`] when it was
     /// stopped.
-    pub fn finish(&self, sync: bool, stop: impl Fn() -> bool) -> Result<(), TransferError> {
+    pub fn finish(
+        &self,
+        sync: bool,
+        stop: impl Fn() -> bool,
+        not_kept: impl Fn(String),
+    ) -> Result<(), TransferError> {
         let folders = std::mem::take(&mut *lock(&self.folders));
         folders.each(|folder| {
             if stop() {
                 return Err(TransferError::Cancelled);
             }
-            self.set_attributes_of(&folder)
+            let why = self.set_attributes_of(&folder)?;
+            why.into_iter().for_each(&not_kept);
+            Ok(())
         })?;
         if sync {
             self.unflushed.flush(stop)
@@ -326,13 +403,16 @@ impl Placement {
         Ok(())
     }
 
-    fn set_attributes_of(&self, folder: &Folder) -> Result<(), TransferError> {
+    fn set_attributes_of(&self, folder: &Folder) -> Result<NotKept, TransferError> {
         let (target, relative) = self.relative(folder.source, &folder.path)?;
         let display = target.display(&relative);
         let open = self.folder(folder.source, target, &relative)?;
-        set_attributes(&open, folder.attributes)
+        let not_kept = self
+            .metadata
+            .give(&open, &folder.attributes, &display)
             .map_err(|error| TransferError::path("set mode and time of", &display, error))?;
-        self.unflushed.note(&open, &display)
+        self.unflushed.note(&open, &display)?;
+        Ok(not_kept)
     }
 
     /// An open folder below a target's, made together with those above it if it is missing.
@@ -384,25 +464,35 @@ impl Placement {
     }
 }
 
-/// Whether a file is skipped for what is there.
-fn is_skipped(skip: Skip, file: &OfferedFile, there: &Stat) -> bool {
+/// How a file is skipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Skipped {
+    /// It may be another one, and stays as it is.
+    Untouched,
+    /// It is the same.
+    Same,
+}
+
+/// How a file is skipped for what is there, if it is.
+fn skipped(skip: Skip, file: &OfferedFile, there: &Stat) -> Option<Skipped> {
     if skip.there {
-        return true;
+        return Some(Skipped::Untouched);
     }
     if FileType::from_raw_mode(there.st_mode) != FileType::RegularFile {
-        return false;
+        return None;
     }
     let kept_ns = mtime_ns(there);
     let same_time = same_time(file.mtime_ns, kept_ns);
     if skip.newer && !same_time && kept_ns > file.mtime_ns {
-        return true;
+        return Some(Skipped::Untouched);
     }
     let same_size = u64::try_from(there.st_size) == Ok(file.size);
-    match skip.same {
+    let same = match skip.same {
         Same::SizeAndTime => same_size && same_time,
         Same::Size => same_size,
         Same::Nothing => false,
-    }
+    };
+    same.then_some(Skipped::Same)
 }
 
 /// Whether something has a name below a target; what is behind a symbolic link is not.
@@ -414,6 +504,13 @@ fn is_there(target: &Target, relative: &[u8]) -> bool {
         .as_ref()
         .map(|folder| rustix::fs::openat2(folder, path, flags, Mode::empty(), INSIDE));
     matches!(opened, Some(Ok(_)))
+}
+
+/// A peer sends what this copy's user has not asked for.
+pub(super) fn not_asked_for(what: &str) -> TransferError {
+    TransferError::Here(format!(
+        "the other end broke the protocol: {what} that was not asked for"
+    ))
 }
 
 /// What an earlier copy may have left of a file that is needed. What it has left of another state of the

@@ -12,6 +12,8 @@ use listing::names;
 const ATTRIBUTES: Attributes = Attributes {
     mode: 0o640,
     mtime_ns: 1_234_567_890_123_456_789,
+    owner: None,
+    xattrs: None,
 };
 
 fn placement(folder: &Path, name: Option<&str>) -> Placement {
@@ -31,7 +33,7 @@ fn path(text: &str) -> TreePath {
 fn write(placement: &Placement, name: &str, content: &[u8]) -> Result<(), TransferError> {
     let draft = placement.draft(0, &path(name), content.len() as u64)?;
     draft.write_at(&mut [IoSlice::new(content)], 0)?;
-    draft.complete(ATTRIBUTES)?;
+    draft.complete(&ATTRIBUTES, placement.metadata())?;
     draft.give_name()
 }
 
@@ -64,7 +66,7 @@ fn where_no_file_can_be_unnamed_it_lies_beside_until_it_is_complete() {
     let placement = placement(folder.path(), None);
     let begin = |content: &[u8]| {
         let destination = placement.destination(0, &path("file")).unwrap();
-        let draft = Draft::create_beside(destination, content.len() as u64).unwrap();
+        let draft = Draft::create_beside(destination, content.len() as u64, false).unwrap();
         draft.write_at(&mut [IoSlice::new(content)], 0).unwrap();
         draft
     };
@@ -82,7 +84,7 @@ fn where_no_file_can_be_unnamed_it_lies_beside_until_it_is_complete() {
     assert!(names(folder.path()).is_empty());
     for content in [b"first".as_slice(), b"second"] {
         let (draft, other) = (begin(content), begin(b"other"));
-        draft.complete(ATTRIBUTES).unwrap();
+        draft.complete(&ATTRIBUTES, placement.metadata()).unwrap();
         draft.give_name().unwrap();
         assert_eq!(fs::read(folder.path().join("file")).unwrap(), content);
         drop((draft, other));
@@ -115,6 +117,9 @@ fn offered(name: &str, size: u64, mtime_ns: i64) -> OfferedFile {
         path: path(name),
         size,
         mtime_ns,
+        mode: ATTRIBUTES.mode,
+        owner: None,
+        xattrs: None,
     }
 }
 
@@ -123,7 +128,7 @@ fn what_was_verified_outlives_its_draft_until_the_file_is_complete() {
     let folder = tempfile::tempdir().unwrap();
     let placement = placement(folder.path(), None);
     let file = offered("file", 300_000, ATTRIBUTES.mtime_ns);
-    let found = |file: &OfferedFile, only_look| placement.needs(file, only_look).unwrap();
+    let found = |file: &OfferedFile, only_look| placement.needs(file, only_look, drop).unwrap();
     let none = Need::AllBut(Vec::new());
     let (draft, content, span) = begun(&placement);
     assert_eq!(names(folder.path()), [".file.howdah-part"]);
@@ -144,7 +149,7 @@ fn what_was_verified_outlives_its_draft_until_the_file_is_complete() {
     let value = blake3::Hasher::new().update(part).finalize_non_root();
     assert_eq!(draft.value_of(span), Some(value));
     draft.write_at(&mut [IoSlice::new(&content)], 0).unwrap();
-    draft.complete(ATTRIBUTES).unwrap();
+    draft.complete(&ATTRIBUTES, placement.metadata()).unwrap();
     drop(draft);
     let whole = Span {
         offset: 0,
@@ -152,7 +157,7 @@ fn what_was_verified_outlives_its_draft_until_the_file_is_complete() {
     };
     assert_eq!(found(&file, false), Need::AllBut(vec![whole]));
     let (draft, ..) = begun(&placement);
-    draft.complete(ATTRIBUTES).unwrap();
+    draft.complete(&ATTRIBUTES, placement.metadata()).unwrap();
     draft.give_name().unwrap();
     drop(draft);
     assert_eq!(names(folder.path()), ["file"]);
@@ -172,7 +177,7 @@ fn a_part_of_another_state_of_the_file_is_begun_anew_or_removed() {
         let (draft, _, span) = begun(&placement);
         draft.note(span);
         drop(draft);
-        let need = placement.needs(&offered("file", size, mtime_ns), false);
+        let need = placement.needs(&offered("file", size, mtime_ns), false, drop);
         assert_eq!(need.unwrap(), Need::AllBut(Vec::new()));
         assert!(names(folder.path()).is_empty(), "{size} {mtime_ns}");
     }
@@ -213,7 +218,7 @@ fn a_file_whose_part_cannot_be_used_is_written_without_one_and_says_why() {
     );
     draft.write_at(&mut [IoSlice::new(b"hello")], 0).unwrap();
     assert_eq!(draft.value_of(Span { offset: 0, len: 5 }), None);
-    draft.complete(ATTRIBUTES).unwrap();
+    draft.complete(&ATTRIBUTES, placement.metadata()).unwrap();
     draft.give_name().unwrap();
     assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"hello");
     assert_eq!(fs::read(folder.path().join("victim")).unwrap(), b"precious");
@@ -237,7 +242,7 @@ fn what_has_taken_the_name_of_a_part_does_not_become_the_file() {
         folder.path().join(".file.howdah-part"),
     )
     .unwrap();
-    draft.complete(ATTRIBUTES).unwrap();
+    draft.complete(&ATTRIBUTES, placement.metadata()).unwrap();
     let error = draft.give_name().unwrap_err().to_string();
     assert_eq!(error, "cannot write dst/file: no such file or folder");
     drop(draft);
@@ -258,7 +263,7 @@ fn what_a_copy_that_was_cut_has_left_is_taken_over_by_files_and_links() {
     for leave in [leave_link, leave_file] {
         leave(&part);
         let target = LinkTarget::try_from(b"there".to_vec()).unwrap();
-        placement.link(0, &path("file"), &target, 5).unwrap();
+        placement.link(0, &path("file"), &target, 5, None).unwrap();
         assert_eq!(names(folder.path()), ["file"]);
     }
     // One that is being written is not touched.
@@ -285,10 +290,12 @@ fn folders_get_their_attributes_at_the_end() {
         .unwrap();
     for mode in [0o700, ATTRIBUTES.mode] {
         let attributes = Attributes { mode, ..ATTRIBUTES };
-        placement.make_folder(0, &path("sub"), attributes).unwrap();
+        placement
+            .make_folder(0, &path("sub"), attributes.clone())
+            .unwrap();
     }
     write(&placement, "sub/file", b"x").unwrap();
-    placement.finish(true, || false).unwrap();
+    placement.finish(true, || false, drop).unwrap();
     let root = fs::metadata(folder.path().join("root")).unwrap();
     let sub = fs::metadata(folder.path().join("root/sub")).unwrap();
     assert_eq!(root.permissions().mode() & 0o7777, 0o555);
@@ -300,8 +307,10 @@ fn folders_get_their_attributes_at_the_end() {
 fn who_stops_does_not_wait_for_the_folders() {
     let folder = tempfile::tempdir().unwrap();
     let placement = placement(folder.path(), Some("root"));
-    placement.make_folder(0, &path("sub"), ATTRIBUTES).unwrap();
-    let stopped = placement.finish(true, || true);
+    placement
+        .make_folder(0, &path("sub"), ATTRIBUTES.clone())
+        .unwrap();
+    let stopped = placement.finish(true, || true, drop);
     assert_eq!(stopped.unwrap_err(), TransferError::Cancelled);
     let sub = fs::metadata(folder.path().join("root/sub")).unwrap();
     assert_eq!(sub.permissions().mode() & 0o7777, 0o700);
@@ -321,14 +330,22 @@ fn nothing_is_written_through_a_symbolic_link() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("dst/way"), "{error}");
-    assert!(placement.make_folder(0, &path("way"), ATTRIBUTES).is_err());
     assert!(
         placement
-            .make_folder(0, &path("dangling/x"), ATTRIBUTES)
+            .make_folder(0, &path("way"), ATTRIBUTES.clone())
+            .is_err()
+    );
+    assert!(
+        placement
+            .make_folder(0, &path("dangling/x"), ATTRIBUTES.clone())
             .is_err()
     );
     let link = LinkTarget::try_from(b"/etc".to_vec()).unwrap();
-    assert!(placement.link(0, &path("way/link"), &link, 0).is_err());
+    assert!(
+        placement
+            .link(0, &path("way/link"), &link, 0, None)
+            .is_err()
+    );
 
     write(&placement, "file", b"mine").unwrap();
     write(&placement, "dangling", b"mine").unwrap();
@@ -354,7 +371,7 @@ fn a_link_sent_first_does_not_lead_the_next_file_outside() {
     let placement = placement(folder.path(), Some("root"));
     use std::os::unix::ffi::OsStrExt;
     let link = LinkTarget::try_from(outside.path().as_os_str().as_bytes().to_vec()).unwrap();
-    placement.link(0, &path("a"), &link, 0).unwrap();
+    placement.link(0, &path("a"), &link, 0, None).unwrap();
     assert!(write(&placement, "a/file", b"evil").is_err());
     assert!(names(outside.path()).is_empty());
 }
@@ -368,7 +385,7 @@ fn a_folder_is_never_replaced() {
     assert_eq!(error, "cannot write dst/name: a folder has that name");
     assert_eq!(names(folder.path()), ["name"]);
     let link = LinkTarget::try_from(b"x".to_vec()).unwrap();
-    assert!(placement.link(0, &path("name"), &link, 0).is_err());
+    assert!(placement.link(0, &path("name"), &link, 0, None).is_err());
     assert_eq!(names(folder.path()), ["name"]);
 }
 
@@ -382,7 +399,7 @@ fn a_special_file_is_never_replaced() {
     let error = write(&placement, "name", b"x").unwrap_err().to_string();
     assert_eq!(error, "cannot write dst/name: it is a FIFO");
     let link = LinkTarget::try_from(b"x".to_vec()).unwrap();
-    assert!(placement.link(0, &path("name"), &link, 0).is_err());
+    assert!(placement.link(0, &path("name"), &link, 0, None).is_err());
     assert_eq!(names(folder.path()), ["name"]);
     assert!(fs::metadata(&name).unwrap().file_type().is_fifo());
 }
@@ -399,7 +416,7 @@ fn what_is_there_with_the_same_size_and_time_is_not_needed() {
     let folder = tempfile::tempdir().unwrap();
     let placement = placement(folder.path(), Some("root"));
     write(&placement, "file", b"12345").unwrap();
-    let needs = |file: &OfferedFile| placement.needs(file, false).unwrap() != Need::Nothing;
+    let needs = |file: &OfferedFile| placement.needs(file, false, drop).unwrap() != Need::Nothing;
     assert!(!needs(&offered("file", 5, ATTRIBUTES.mtime_ns)));
     assert!(needs(&offered("file", 6, ATTRIBUTES.mtime_ns)));
     assert!(needs(&offered("file", 5, ATTRIBUTES.mtime_ns + 1)));
@@ -423,12 +440,14 @@ fn a_peer_cannot_plant_a_program_that_runs_as_the_receiver() {
         mode: 0o7755,
         ..ATTRIBUTES
     };
-    placement.make_folder(0, &path("sub"), attributes).unwrap();
+    placement
+        .make_folder(0, &path("sub"), attributes.clone())
+        .unwrap();
     let draft = placement.draft(0, &path("sub/file"), 1).unwrap();
     draft.write_at(&mut [IoSlice::new(b"x")], 0).unwrap();
-    draft.complete(attributes).unwrap();
+    draft.complete(&attributes, placement.metadata()).unwrap();
     draft.give_name().unwrap();
-    placement.finish(true, || false).unwrap();
+    placement.finish(true, || false, drop).unwrap();
     for name in ["root/sub", "root/sub/file"] {
         let mode = fs::metadata(folder.path().join(name)).unwrap().mode();
         assert_eq!(mode & 0o7777, 0o1755, "{name}");

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use howdah_wire::limits::{MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_PIECE_BYTES, MIN_BLOCK_BYTES};
 use howdah_wire::{
     Answer, Checked, Checksum, Extraneous, Memory, Offer, OfferedFile, ProtocolError, Scanned,
-    Span, Totals,
+    Span, Totals, Xattrs,
 };
 
 use crate::end::abort::{Abort, lock};
@@ -18,7 +18,8 @@ use crate::error::TransferError;
 use crate::session::listing::{Action, Listing};
 use crate::tree::assembly::Assembly;
 use crate::tree::slicing::Slicing;
-use crate::tree::source::{Entry, Kind, SourceFile};
+use crate::tree::source::{Entry, Kind};
+use crate::tree::source_file::SourceFile;
 
 /// Entries that may wait; the scan waits beyond that. Some 20 MB.
 pub(crate) const MAX_WAITING: usize = 128 * 1024;
@@ -61,6 +62,8 @@ pub struct Reading {
     pub resumed: Totals,
     /// The digests of its pieces that were sent.
     pub digests: Assembly,
+    /// Its extended attributes, once it is open.
+    pub xattrs: Option<Arc<Xattrs>>,
 }
 
 impl Reading {
@@ -72,6 +75,7 @@ impl Reading {
             compared_bytes: 0,
             resumed: Totals::default(),
             digests: Assembly::new(size),
+            xattrs: None,
         }
     }
 }
@@ -238,7 +242,11 @@ impl Queue {
             (Mode::Fresh, _) => state.make_ready(entry, Vec::new()),
             (_, Kind::File { .. }) => state.pending.push_back(entry),
             (_, Kind::Folder(_)) if self.dry_run => state.passed.folders += 1,
-            (_, Kind::Link { .. }) if self.dry_run => state.passed.links += 1,
+            (_, Kind::Link { .. } | Kind::HardLink { .. } | Kind::Special { .. })
+                if self.dry_run =>
+            {
+                state.passed.links += 1;
+            }
             _ => state.make_ready(entry, Vec::new()),
         }
         self.changed.notify_one();
@@ -296,6 +304,7 @@ impl Queue {
         let mut state = lock(&self.state);
         state.offers_open = state.offers_open.saturating_sub(1);
         let mut found = answer.found.into_iter().peekable();
+        let mut other_xattrs = answer.other_xattrs.into_iter().peekable();
         for (index, needed) in answer.needed.into_iter().enumerate() {
             let Some(entry) = state.pending.pop_front() else {
                 break;
@@ -321,6 +330,15 @@ impl Queue {
                     return Err(ProtocolError("it has more of a file than there is"));
                 }
                 state.make_ready(entry, there);
+            } else if other_xattrs
+                .next_if(|other| usize::from(*other) == index)
+                .is_some()
+                && let Kind::File {
+                    size, attributes, ..
+                } = entry.kind
+            {
+                let kind = Kind::Attributes { size, attributes };
+                state.make_ready(Entry { kind, ..entry }, Vec::new());
             }
         }
         self.changed.notify_all();
@@ -599,11 +617,19 @@ impl State {
         let count = unoffered.min(MAX_OFFERED_FILES);
         let files = self.pending.range(self.offered..self.offered + count);
         let files = files.filter_map(|entry| match entry.kind {
-            Kind::File { size, attributes } => Some(OfferedFile {
+            Kind::File {
+                size,
+                ref attributes,
+                xattrs,
+                ..
+            } => Some(OfferedFile {
                 source: entry.source,
                 path: entry.path.clone(),
                 size,
                 mtime_ns: attributes.mtime_ns,
+                mode: attributes.mode,
+                owner: attributes.owner.clone(),
+                xattrs,
             }),
             _ => None,
         });

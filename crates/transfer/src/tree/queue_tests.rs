@@ -9,11 +9,18 @@ fn file(name: u64, size: u64) -> Entry {
     let attributes = Attributes {
         mode: 0o644,
         mtime_ns: 0,
+        owner: None,
+        xattrs: None,
     };
     Entry {
         source: 0,
         path,
-        kind: Kind::File { size, attributes },
+        kind: Kind::File {
+            size,
+            attributes,
+            inode: None,
+            xattrs: None,
+        },
     }
 }
 
@@ -62,6 +69,7 @@ fn only_what_is_needed_is_handed_out() {
         first: offer.first,
         needed: vec![true, false, false, true],
         found: Vec::new(),
+        other_xattrs: Vec::new(),
     };
     queue.answer(answer).unwrap();
     let Some(Block::Pack(pack)) = queue.try_next(0) else {
@@ -89,6 +97,7 @@ fn resuming(size: u64, there: Vec<Span>) -> Result<Queue, ProtocolError> {
             index: 0,
             spans: there,
         }],
+        other_xattrs: Vec::new(),
     })?;
     Ok(queue)
 }

@@ -30,6 +30,11 @@ impl Reach {
         }
     }
 
+    /// Whether it is one folder alone.
+    pub(crate) fn is_confined(&self) -> bool {
+        self.folder.is_some()
+    }
+
     /// Why nothing may be written; `None` where it may.
     pub(crate) fn forbids_writing(&self) -> Option<TransferError> {
         let words = "this login may only read here, so nothing is copied to it; \

@@ -1,11 +1,12 @@
 //! What is to be sent: the sources a user named, opened once, and the tree below each.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::thread;
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
 
 use howdah_filter::{Filters, Folder, Side};
-use howdah_wire::{Attributes, Content, LinkTarget, PathError, TreePath, printable};
+use howdah_wire::{
+    Attributes, Content, Keep, LinkTarget, Owner, PathError, Special, TreePath, printable,
+};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -13,9 +14,13 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::error::TransferError;
 use crate::tree::content::Noting;
 use crate::tree::filter_file;
+use crate::tree::owners::Senders;
 use crate::tree::part::is_part_name;
 use crate::tree::reach::Reach;
+use crate::tree::source_file::SourceFile;
+use crate::tree::source_kept::inode;
 use crate::tree::unfinished::MARK;
+use crate::tree::xattrs::Of;
 
 /// Below a source, or a destination, nothing but what is in it is opened, whatever becomes of its
 /// names meanwhile.
@@ -43,6 +48,28 @@ pub enum Kind {
         size: u64,
         /// Its mode and modification time.
         attributes: Attributes,
+        /// What tells its other names, if it has any.
+        inode: Option<Inode>,
+        /// What tells its extended attributes, if they are kept and can be read.
+        xattrs: Option<u64>,
+    },
+    /// A file that the receiver has, but for its extended attributes.
+    Attributes {
+        /// Its size in bytes.
+        size: u64,
+        /// Its mode, modification time and owner.
+        attributes: Attributes,
+    },
+    /// Another name of a file that was found before.
+    HardLink {
+        /// Index of the source that the first name belongs to.
+        first_source: u16,
+        /// The first name, below that source.
+        first: TreePath,
+        /// The file's size in bytes.
+        size: u64,
+        /// Its modification time, in nanoseconds since 1970.
+        mtime_ns: i64,
     },
     /// A folder.
     Folder(Attributes),
@@ -52,7 +79,27 @@ pub enum Kind {
         target: LinkTarget,
         /// Its modification time, in nanoseconds since 1970.
         mtime_ns: i64,
+        /// To whom it belongs, if that is kept.
+        owner: Option<Arc<Owner>>,
     },
+    /// A device, a FIFO or a socket.
+    Special {
+        /// Its mode and modification time.
+        attributes: Attributes,
+        /// What it is.
+        kind: Special,
+        /// The major and the minor number of a device.
+        device: (u32, u32),
+    },
+}
+
+/// A file of more than one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inode {
+    /// Device and number, as stat(2) says them.
+    pub number: (u64, u64),
+    /// How many names it has.
+    pub names: u64,
 }
 
 /// What a scan comes upon.
@@ -108,61 +155,14 @@ pub fn base_name(path: &[u8]) -> Result<BaseName, TransferError> {
     }
 }
 
-/// Why a file that has lost bytes is not sent.
-pub(crate) const BECAME_SHORTER: &str = "it became shorter while it was read";
-/// Two writes within one tick of the kernel's clock may leave the same time of change. Where time
-/// stamps are coarse a tick has at most 10 ms (`CONFIG_HZ=100`).
-const TICK: Duration = Duration::from_millis(20);
-
-/// A file that is open for reading, and its state when it was opened.
-#[derive(Debug)]
-pub struct SourceFile {
-    descriptor: OwnedFd,
-    opened: Stat,
-}
-
-impl SourceFile {
-    /// The file itself.
-    pub fn descriptor(&self) -> &OwnedFd {
-        &self.descriptor
-    }
-
-    /// What has become of the file since it was opened, if it has changed: what was read may then be
-    /// of no one moment. A program that writes through a mapping shows only when the kernel writes
-    /// its pages back.
-    pub fn changed(&self) -> Option<&'static str> {
-        match rustix::fs::fstat(&self.descriptor) {
-            Ok(now) if stamp(&now) == stamp(&self.opened) => None,
-            Ok(now) if size(&now) < size(&self.opened) => Some(BECAME_SHORTER),
-            _ => Some("it changed while it was read; run the same command again"),
-        }
-    }
-
-    /// Waits until a later write must leave another time of change than the one at opening.
-    fn let_the_clock_tick(&self) {
-        let changed = Duration::new(
-            u64::try_from(self.opened.st_ctime).unwrap_or(0),
-            u32::try_from(self.opened.st_ctime_nsec).unwrap_or(0),
-        );
-        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        if let Some(age) = now.checked_sub(changed) {
-            thread::sleep(TICK.saturating_sub(age));
-        }
-    }
-}
-
-/// What tells two states of a file apart: size, time of modification and time of change.
-fn stamp(stat: &Stat) -> (u64, i64, i64, i64) {
-    let changed_ns = i64::try_from(stat.st_ctime_nsec).unwrap_or(0);
-    (size(stat), mtime_ns(stat), stat.st_ctime, changed_ns)
-}
-
 /// The sources of a job, opened.
 #[derive(Debug)]
 pub struct Sources {
     opened: Vec<Source>,
     filters: Filters,
     notes_content: bool,
+    pub(super) keep: Keep,
+    pub(super) owners: Senders,
 }
 
 #[derive(Debug)]
@@ -189,6 +189,8 @@ impl Sources {
             opened,
             filters,
             notes_content: false,
+            keep: Keep::default(),
+            owners: Senders::default(),
         })
     }
 
@@ -198,6 +200,16 @@ impl Sources {
     pub fn noting_content(mut self, notes: bool) -> Self {
         self.notes_content = notes;
         self
+    }
+
+    /// The same, where more is kept of files.
+    #[must_use]
+    pub fn keeping(self, keep: Keep) -> Self {
+        Self {
+            keep,
+            owners: Senders::new(keep),
+            ..self
+        }
     }
 
     /// The path of an entry as its user would write it.
@@ -265,7 +277,7 @@ impl Sources {
         &self,
         found: &mut dyn FnMut(Found) -> Result<(), TransferError>,
     ) -> Result<(), TransferError> {
-        for (source, Source { stat, .. }) in (0u16..).zip(&self.opened) {
+        for (source, Source { stat, root, .. }) in (0u16..).zip(&self.opened) {
             let path = TreePath::default();
             let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
             let above = Folder::default();
@@ -275,7 +287,9 @@ impl Sources {
             if !is_folder {
                 let kind = Kind::File {
                     size: size(stat),
-                    attributes: attributes(stat),
+                    attributes: self.attributes(stat),
+                    inode: inode(stat),
+                    xattrs: self.xattrs_digest(Of::Open(root.as_fd())),
                 };
                 found(Found::Entry(Entry { source, path, kind }))?;
                 continue;
@@ -283,7 +297,7 @@ impl Sources {
             found(Found::Entry(Entry {
                 source,
                 path: path.clone(),
-                kind: Kind::Folder(attributes(stat)),
+                kind: Kind::Folder(self.attributes(stat)),
             }))?;
             let mut folders = vec![(path, above)];
             while let Some((folder, above)) = folders.pop() {
@@ -387,7 +401,7 @@ impl Sources {
     }
 
     /// Opens a folder below a source.
-    pub(super) fn open_folder(
+    pub(crate) fn open_folder(
         &self,
         source: u16,
         folder: &TreePath,
@@ -487,9 +501,11 @@ impl Sources {
         let kind = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Kind::File {
                 size: size(&stat),
-                attributes: attributes(&stat),
+                attributes: self.attributes(&stat),
+                inode: inode(&stat),
+                xattrs: self.xattrs_digest(Of::Named(descriptor.as_fd(), name)),
             },
-            FileType::Directory => Kind::Folder(attributes(&stat)),
+            FileType::Directory => Kind::Folder(self.attributes(&stat)),
             FileType::Symlink => {
                 let target = match rustix::fs::readlinkat(descriptor, name, Vec::new()) {
                     Err(Errno::NOENT) => return Ok(None),
@@ -497,14 +513,18 @@ impl Sources {
                 };
                 Kind::Link {
                     target: LinkTarget::try_from(target.into_bytes()).map_err(refused)?,
-                    mtime_ns: attributes(&stat).mtime_ns,
+                    mtime_ns: mtime_ns(&stat),
+                    owner: self.owners.of(&stat),
                 }
             }
-            other => {
-                let path = printable(&self.display(source, &path));
-                let line = format!("left out {path}: {}", special(other));
-                return Ok(Some(Found::Special(line)));
-            }
+            other => match self.special(&stat) {
+                Some(kind) => kind,
+                None => {
+                    let path = printable(&self.display(source, &path));
+                    let line = format!("left out {path}: {}", special(other));
+                    return Ok(Some(Found::Special(line)));
+                }
+            },
         };
         Ok(Some(Found::Entry(Entry { source, path, kind })))
     }
@@ -561,16 +581,8 @@ pub(crate) fn special(kind: FileType) -> &'static str {
     }
 }
 
-fn size(stat: &Stat) -> u64 {
+pub(super) fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
-}
-
-/// Permission bits without set-user-ID and set-group-ID, which mean nothing under another owner.
-pub(super) fn attributes(stat: &Stat) -> Attributes {
-    Attributes {
-        mode: stat.st_mode & 0o1777,
-        mtime_ns: mtime_ns(stat),
-    }
 }
 
 /// Modification time in nanoseconds since 1970; times beyond 1677–2262 are moved to its ends.

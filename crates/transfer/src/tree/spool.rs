@@ -15,7 +15,7 @@ use crate::error::{TransferError, plain};
 use crate::tree::destination::temporary_name;
 
 /// What is kept in memory, in bytes, but for the last record.
-pub const BUFFER_BYTES: usize = 1 << 20;
+const BUFFER_BYTES: usize = 1 << 20;
 
 /// Records of one kind.
 #[derive(Debug)]
@@ -73,16 +73,6 @@ impl<T: Serialize + DeserializeOwned> Spool<T> {
         }
         records(&mut self.buffer.as_slice(), take)
     }
-
-    #[cfg(test)]
-    pub(super) fn in_memory_bytes(&self) -> usize {
-        self.buffer.capacity()
-    }
-
-    #[cfg(test)]
-    pub(super) fn in_file(&self) -> bool {
-        self.file.is_some()
-    }
 }
 
 fn records<T: DeserializeOwned>(
@@ -111,7 +101,7 @@ fn next<T: DeserializeOwned>(from: &mut impl Read, record: &mut Vec<u8>) -> io::
 
 fn unreadable(error: &io::Error) -> TransferError {
     TransferError::Here(format!(
-        "cannot read back what was noted of folders: {}",
+        "cannot read back what was noted for the end of the copy: {}",
         plain(error)
     ))
 }
@@ -122,7 +112,7 @@ fn nameless(folder: impl AsFd) -> io::Result<OwnedFd> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     match rustix::fs::openat(&folder, ".", flags, mode) {
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
-            let name = temporary_name(b"folders");
+            let name = temporary_name(b"spool");
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
             let file = rustix::fs::openat(&folder, name.as_slice(), flags, mode)?;
             rustix::fs::unlinkat(&folder, name.as_slice(), AtFlags::empty())?;
@@ -140,4 +130,32 @@ fn write_all(file: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn many_records_take_little_memory_and_leave_nothing() {
+        let base = tempfile::tempdir().unwrap();
+        let destination = fs::File::open(base.path()).unwrap();
+        let mut spool = Spool::default();
+        let record = |number: u32| format!("{}/{number}", "x".repeat(200));
+        for number in 0..50_000 {
+            spool.add(&record(number), &destination).unwrap();
+            assert!(spool.buffer.capacity() <= 4 * BUFFER_BYTES);
+        }
+        assert!(spool.file.is_some());
+        let mut expected = 0;
+        let read = spool.each(&mut |got| {
+            assert_eq!(got, record(expected));
+            expected += 1;
+            Ok(())
+        });
+        read.unwrap();
+        assert_eq!(expected, 50_000);
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
+    }
 }

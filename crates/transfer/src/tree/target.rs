@@ -39,6 +39,8 @@ pub struct Targets {
     pub fresh: bool,
     /// Whether the destination is a folder that sources land in by their names.
     pub into_folder: bool,
+    /// Whether the near end reaches one folder alone.
+    pub confined: bool,
 }
 
 impl Targets {
@@ -52,6 +54,7 @@ impl Targets {
                 each: Vec::new(),
                 fresh: true,
                 into_folder: false,
+                confined: false,
             }),
             None => Self::resolve(job, destination, reach),
         }
@@ -130,6 +133,7 @@ impl Targets {
             // Where nothing new is made, what is not there is a question of its own.
             fresh: fresh && !job.skip.missing,
             into_folder: fixed_name.is_none(),
+            confined: reach.is_confined(),
         })
     }
 }
@@ -249,7 +253,7 @@ fn split(path: &[u8]) -> Result<(Vec<u8>, Vec<u8>), TransferError> {
 mod tests {
     use super::*;
     use howdah_filter::Filters;
-    use howdah_wire::{Direction, Skip, StreamPlan};
+    use howdah_wire::{Direction, Keep, Skip, StreamPlan};
     use std::fs;
     use std::os::unix::ffi::OsStrExt;
     use std::path::Path;
@@ -267,6 +271,7 @@ mod tests {
             named: false,
             skip: Skip::default(),
             delete: None,
+            keep: Keep::default(),
             memory: None,
             dry_run,
             encrypt: true,

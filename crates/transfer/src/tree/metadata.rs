@@ -1,0 +1,195 @@
+//! What a file, folder or link gets at the receiver beside its content: owner, extended attributes, mode and time, in
+//! this order: a change of the owner takes rights of programs and bits of the mode away (chown(2)), and an access list changes
+//! the mode.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use howdah_wire::{Attributes, Keep, Owner, Xattrs, printable};
+use rustix::fs::{AtFlags, Gid, Mode, Stat, Uid};
+use rustix::io::Errno;
+
+use crate::error::plain;
+use crate::tree::destination::times;
+use crate::tree::owners::Receivers;
+use crate::tree::xattrs::{self, Scope};
+
+/// Permission bits that a receiver grants whoever asks.
+const GRANTED_MODE: u32 = 0o1777;
+/// Set-user-ID and set-group-ID. They would let a peer plant a program that runs as the receiving user, so they are
+/// granted where the user has asked that files belong to whom they belong at the sender, and that can be done.
+const SET_ID_MODE: u32 = 0o6000;
+
+/// What this receiver gives.
+#[derive(Debug)]
+pub struct Metadata {
+    /// What its user asks for.
+    pub keep: Keep,
+    /// Whether it acts as root.
+    pub privileged: bool,
+    /// Whether owners can be changed, and special files made, by name: a confined process cannot.
+    pub by_name: bool,
+    owners: Receivers,
+}
+
+/// What of a file could not be kept.
+pub type NotKept = Option<String>;
+
+impl Metadata {
+    /// What a user asks for, as far as this process can. One that is confined to a folder gives what an ordinary user's
+    /// can, because whoever has its login is not this host's root.
+    pub fn new(keep: Keep, confined: bool) -> Self {
+        let privileged = rustix::process::geteuid().is_root() && !confined;
+        Self {
+            keep,
+            privileged,
+            by_name: !confined,
+            owners: Receivers::new(keep, privileged),
+        }
+    }
+
+    /// The bits of a mode that are granted.
+    fn granted(&self) -> u32 {
+        match self.keep.owner && self.privileged {
+            true => GRANTED_MODE | SET_ID_MODE,
+            false => GRANTED_MODE,
+        }
+    }
+
+    /// Gives an open file what it is to have; what of it could not be kept, in words.
+    ///
+    /// # Errors
+    /// When mode or time are refused.
+    pub fn give(
+        &self,
+        file: impl AsFd,
+        attributes: &Attributes,
+        display: &[u8],
+    ) -> Result<NotKept, Errno> {
+        let mut not_kept = None;
+        if let Some(owner) = &attributes.owner {
+            not_kept = self.give_owner(&file, owner, display);
+        }
+        let granted = match not_kept {
+            // The mode would be another owner's.
+            Some(_) => GRANTED_MODE,
+            None => self.granted(),
+        };
+        if let Some(xattrs) = &attributes.xattrs {
+            let with_security = granted & SET_ID_MODE != 0;
+            let why = self.give_xattrs(&file, attributes, xattrs, with_security, display);
+            not_kept = not_kept.or(why);
+        }
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(attributes.mode & granted))?;
+        rustix::fs::futimens(&file, &times(attributes.mtime_ns))?;
+        Ok(not_kept)
+    }
+
+    /// Gives extended attributes, which the owner's right to write is needed for.
+    fn give_xattrs(
+        &self,
+        file: impl AsFd,
+        attributes: &Attributes,
+        xattrs: &Xattrs,
+        with_security: bool,
+        display: &[u8],
+    ) -> NotKept {
+        let scope = self.scope();
+        if scope.is_empty() {
+            return None;
+        }
+        let give = || xattrs::give(&file, xattrs, scope, with_security);
+        let given = match give() {
+            Err((_, Errno::ACCESS)) => {
+                let mode = attributes.mode & 0o700 | 0o600;
+                let _ = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode));
+                give()
+            }
+            other => other,
+        };
+        given.err().map(|error| xattrs::refused(display, error))
+    }
+
+    /// Which extended attributes are kept.
+    pub fn scope(&self) -> Scope {
+        Scope {
+            keep: self.keep,
+            privileged: self.privileged,
+        }
+    }
+
+    fn give_owner(&self, file: impl AsFd, owner: &Owner, display: &[u8]) -> NotKept {
+        let (user, group) = self.owners.of(owner);
+        let given = rustix::fs::fstat(&file).and_then(|stat| match missing(&stat, user, group) {
+            (None, None) => Ok(()),
+            (user, group) => rustix::fs::fchown(&file, user, group),
+        });
+        given.err().map(|error| owner_refused(display, error))
+    }
+
+    /// Gives a symbolic link, or a special file, its owner.
+    pub fn give_owner_by_name(
+        &self,
+        folder: &OwnedFd,
+        name: &[u8],
+        owner: &Owner,
+        display: &[u8],
+    ) -> NotKept {
+        let (user, group) = self.owners.of(owner);
+        if !self.by_name || (user, group) == (None, None) {
+            return None;
+        }
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let given = rustix::fs::statat(folder, name, flags).and_then(|stat| {
+            match missing(&stat, user, group) {
+                (None, None) => Ok(()),
+                (user, group) => rustix::fs::chownat(folder, name, user, group, flags),
+            }
+        });
+        given.err().map(|error| owner_refused(display, error))
+    }
+
+    /// Whether a file that is there already lacks something of this. Set-user-ID and set-group-ID that are not granted
+    /// stay as they are.
+    pub fn lacks(&self, there: &Stat, attributes: &Attributes) -> bool {
+        let differs = (there.st_mode ^ attributes.mode) & self.granted() != 0;
+        differs
+            || attributes.owner.as_ref().is_some_and(|owner| {
+                let (user, group) = self.owners.of(owner);
+                missing(there, user, group) != (None, None)
+            })
+    }
+
+    /// Gives a file that is there already, open, owner and mode; what could not be kept, in words.
+    pub fn mend(
+        &self,
+        file: impl AsFd,
+        there: &Stat,
+        attributes: &Attributes,
+        display: &[u8],
+    ) -> NotKept {
+        if let Some(owner) = &attributes.owner
+            && let Some(why) = self.give_owner(&file, owner, display)
+        {
+            return Some(why);
+        }
+        let granted = self.granted();
+        let mode = attributes.mode & granted | there.st_mode & 0o7777 & !granted;
+        let mended = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode));
+        mended.err().map(|error| {
+            let (path, why) = (printable(display), plain(&error.into()));
+            format!("cannot set the mode of {path}: {why}")
+        })
+    }
+}
+
+/// What of owner and group a file lacks.
+fn missing(there: &Stat, user: Option<u32>, group: Option<u32>) -> (Option<Uid>, Option<Gid>) {
+    let user = user.filter(|user| *user != there.st_uid);
+    let group = group.filter(|group| *group != there.st_gid);
+    (user.map(Uid::from_raw), group.map(Gid::from_raw))
+}
+
+fn owner_refused(display: &[u8], error: Errno) -> String {
+    let (path, why) = (printable(display), plain(&error.into()));
+    format!("cannot set the owner of {path}: {why}")
+}

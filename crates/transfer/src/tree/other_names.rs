@@ -1,0 +1,135 @@
+//! Other names of files, given when all files have their first ones: hard links.
+
+use std::os::fd::OwnedFd;
+
+use howdah_wire::{TreePath, printable};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::end::abort::lock;
+use crate::error::{TransferError, plain};
+use crate::tree::destination::{link_open, temporary_name};
+use crate::tree::part::{self, part_name};
+use crate::tree::place::{Placement, not_asked_for, same_time};
+use crate::tree::source::{INSIDE, mtime_ns};
+
+/// Another name of a file.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OtherName {
+    /// Index of the source that it belongs to.
+    pub source: u16,
+    /// Its path below that source.
+    pub path: TreePath,
+    /// Index of the source that the file's first name belongs to.
+    pub first_source: u16,
+    /// The path of the first name below that source.
+    pub first: TreePath,
+    /// The file's size in bytes.
+    pub size: u64,
+    /// Its modification time, in nanoseconds since 1970.
+    pub mtime_ns: i64,
+}
+
+impl Placement {
+    /// Keeps another name of a file until all files have their first ones.
+    ///
+    /// # Errors
+    /// When the user asked for no hard links, the peer names a source that the job has not, or it cannot be kept.
+    pub fn note_other_name(&self, name: &OtherName) -> Result<(), TransferError> {
+        if !self.metadata.keep.hard_links {
+            return Err(not_asked_for("a hard link"));
+        }
+        if self.passes_over(name.source, &name.path)? {
+            return Ok(());
+        }
+        self.relative(name.first_source, &name.first)?;
+        let (target, relative) = self.relative(name.source, &name.path)?;
+        let Some(folder) = &target.folder else {
+            return Ok(());
+        };
+        lock(&self.other_names)
+            .add(name, folder)
+            .map_err(|error| TransferError::path("link", &target.display(&relative), error))
+    }
+
+    /// Gives files their other names. `left_out` is told of each that cannot be given, and why; `stop` ends it early.
+    ///
+    /// # Errors
+    /// When what was kept cannot be read back; [`TransferError::Cancelled`] when it was stopped.
+    pub fn give_other_names(
+        &self,
+        stop: impl Fn() -> bool,
+        left_out: impl Fn(String),
+    ) -> Result<(), TransferError> {
+        let names = std::mem::take(&mut *lock(&self.other_names));
+        names.each(&mut |name| {
+            if stop() {
+                return Err(TransferError::Cancelled);
+            }
+            match self.give_other_name(&name) {
+                Err(TransferError::Here(why)) => left_out(why),
+                other => other?,
+            }
+            Ok(())
+        })
+    }
+
+    fn give_other_name(&self, name: &OtherName) -> Result<(), TransferError> {
+        let (target, first) = self.relative(name.first_source, &name.first)?;
+        let first_shown = printable(&target.display(&first));
+        let destination = self.destination(name.source, &name.path)?;
+        let refused = |why: &str| {
+            let shown = printable(&destination.display);
+            TransferError::Here(format!("cannot link {shown} to {first_shown}: {why}"))
+        };
+        let failed = |error: Errno| refused(&plain(&error.into()));
+        let Some(within) = &target.folder else {
+            return Ok(());
+        };
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat2(within, first.as_slice(), flags, Mode::empty(), INSIDE)
+            .map_err(failed)?;
+        let stat = rustix::fs::fstat(&file).map_err(failed)?;
+        if !is_of(name, &stat) {
+            return Err(refused("that is not the file that was sent"));
+        }
+        let (folder, own) = (&destination.folder, destination.name.as_slice());
+        if part::is_named(folder, own, &file).map_err(failed)? {
+            return Ok(());
+        }
+        match link_open(&file, folder, own) {
+            Err(Errno::EXIST) => {
+                let beside = link_beside(&file, folder, own).map_err(failed)?;
+                let replaced = destination.replace_by(&beside);
+                // Where both are names of one file already, a rename leaves both.
+                let _ = rustix::fs::unlinkat(folder, beside.as_slice(), AtFlags::empty());
+                replaced?;
+            }
+            other => other.map_err(failed)?,
+        }
+        self.note_named(&destination)
+    }
+}
+
+/// Whether this is the file that was sent under the first name.
+fn is_of(name: &OtherName, stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+        && u64::try_from(stat.st_size) == Ok(name.size)
+        && same_time(name.mtime_ns, mtime_ns(stat))
+}
+
+/// Links a file beside a name that is taken; its name there. What a copy that was cut has left there is removed.
+fn link_beside(file: &OwnedFd, folder: &OwnedFd, name: &[u8]) -> Result<Vec<u8>, Errno> {
+    let part = part_name(name);
+    // A part of two names is one that was cut here, before it took the place of the old file.
+    if part::is_named(folder, &part, file)? {
+        return Ok(part);
+    }
+    if part::remove(folder, &part) && link_open(file, folder, &part).is_ok() {
+        return Ok(part);
+    }
+    let unique = temporary_name(name);
+    link_open(file, folder, &unique)?;
+    Ok(unique)
+}

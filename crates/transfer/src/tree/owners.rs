@@ -1,0 +1,211 @@
+//! To whom files belong: users and groups by number and name, looked up in the host's own directories.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex};
+
+use howdah_wire::limits::MAX_ACCOUNT_BYTES;
+use howdah_wire::{Account, Keep, Owner};
+use nix::unistd::Gid;
+use rustix::fs::Stat;
+
+use crate::end::abort::lock;
+use crate::tree::accounts::{group_name, group_number, user_name, user_number};
+
+/// Answers that are remembered, at most, of each kind.
+const MAX_KNOWN: usize = 4096;
+
+/// Answers of directories, which may be asked over a network.
+#[derive(Debug)]
+struct Known<K, V>(Mutex<HashMap<K, V>>);
+
+impl<K, V> Default for Known<K, V> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Eq + Hash + Clone, V: Clone> Known<K, V> {
+    fn get(&self, key: &K, ask: impl FnOnce() -> V) -> V {
+        if let Some(answer) = lock(&self.0).get(key) {
+            return answer.clone();
+        }
+        let answer = ask();
+        let mut known = lock(&self.0);
+        if known.len() >= MAX_KNOWN {
+            known.clear();
+        }
+        known.insert(key.clone(), answer.clone());
+        answer
+    }
+}
+
+/// The owners of a sender's files.
+#[derive(Debug, Default)]
+pub struct Senders {
+    keep: Keep,
+    known: Known<(u32, u32), Arc<Owner>>,
+}
+
+impl Senders {
+    /// Those that are told as far as they are kept.
+    pub fn new(keep: Keep) -> Self {
+        Self {
+            keep,
+            known: Known::default(),
+        }
+    }
+
+    /// To whom a file belongs, if that is kept.
+    pub fn of(&self, stat: &Stat) -> Option<Arc<Owner>> {
+        if !self.keep.tells_owners() {
+            return None;
+        }
+        let (user, group) = (stat.st_uid, stat.st_gid);
+        let account = |number: u32, name: fn(u32) -> Option<String>| {
+            // Root is root everywhere, whatever it is called.
+            let told = number != 0 && !self.keep.numeric_ids;
+            let name = told.then(|| name(number)).flatten();
+            Account {
+                number,
+                name: name.filter(|name| (1..=MAX_ACCOUNT_BYTES).contains(&name.len())),
+            }
+        };
+        Some(self.known.get(&(user, group), || {
+            Arc::new(Owner {
+                user: account(user, user_name),
+                group: account(group, group_name),
+            })
+        }))
+    }
+}
+
+/// The owners that a receiver gives files.
+#[derive(Debug, Default)]
+pub struct Receivers {
+    keep: Keep,
+    /// Whether files can be given to anybody.
+    privileged: bool,
+    /// The groups to which files can be given otherwise.
+    groups: Vec<u32>,
+    users_known: Known<String, Option<u32>>,
+    groups_known: Known<String, Option<u32>>,
+}
+
+impl Receivers {
+    /// Those that are given as far as they are kept, and as this process can.
+    pub fn new(keep: Keep, privileged: bool) -> Self {
+        let groups = match keep.group && !privileged {
+            true => own_groups(),
+            false => Vec::new(),
+        };
+        Self {
+            keep,
+            privileged,
+            groups,
+            users_known: Known::default(),
+            groups_known: Known::default(),
+        }
+    }
+
+    /// The user and the group that a file gets, by number; absent where it keeps the one it has.
+    pub fn of(&self, owner: &Owner) -> (Option<u32>, Option<u32>) {
+        let number = |account: &Account, known: &Known<String, Option<u32>>, ask: fn(&str) -> _| {
+            let name = account.name.as_ref().filter(|_| !self.keep.numeric_ids);
+            let here = name.and_then(|name| known.get(name, || ask(name)));
+            here.unwrap_or(account.number)
+        };
+        let user = (self.keep.owner && self.privileged)
+            .then(|| number(&owner.user, &self.users_known, user_number));
+        let group = self
+            .keep
+            .group
+            .then(|| number(&owner.group, &self.groups_known, group_number));
+        let group = group.filter(|group| self.privileged || self.groups.contains(group));
+        (user, group)
+    }
+}
+
+fn own_groups() -> Vec<u32> {
+    let mut groups = nix::unistd::getgroups().unwrap_or_default();
+    groups.push(nix::unistd::getegid());
+    groups.into_iter().map(Gid::as_raw).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(user: (u32, Option<&str>), group: (u32, Option<&str>)) -> Owner {
+        let account = |(number, name): (u32, Option<&str>)| Account {
+            number,
+            name: name.map(str::to_owned),
+        };
+        Owner {
+            user: account(user),
+            group: account(group),
+        }
+    }
+
+    const ALL: Keep = Keep {
+        hard_links: false,
+        sparse: false,
+        owner: true,
+        group: true,
+        numeric_ids: false,
+        devices: false,
+        specials: false,
+        top: false,
+        xattrs: false,
+        acls: false,
+    };
+
+    #[test]
+    fn a_name_that_is_known_here_counts_and_the_number_otherwise() {
+        let told = owner(
+            (4711, Some("root")),
+            (4712, Some("no such group of any host")),
+        );
+        let all = Receivers::new(ALL, true);
+        assert_eq!(all.of(&told), (Some(0), Some(4712)));
+        let numbers = Keep {
+            numeric_ids: true,
+            ..ALL
+        };
+        let numbers = Receivers::new(numbers, true);
+        assert_eq!(numbers.of(&told), (Some(4711), Some(4712)));
+        let group = Keep {
+            owner: false,
+            ..ALL
+        };
+        assert_eq!(Receivers::new(group, true).of(&told), (None, Some(4712)));
+        assert_eq!(
+            Receivers::new(Keep::default(), true).of(&told),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn who_is_not_root_gives_files_to_own_groups_alone() {
+        let all = Receivers::new(ALL, false);
+        let own = nix::unistd::getegid().as_raw();
+        assert_eq!(all.of(&owner((4711, None), (own, None))), (None, Some(own)));
+        let strange = (0..).find(|group| !all.groups.contains(group)).unwrap();
+        assert_eq!(all.of(&owner((0, None), (strange, None))), (None, None));
+    }
+
+    #[test]
+    fn a_sender_tells_owners_if_they_are_kept_and_root_without_a_name() {
+        let file = tempfile::tempfile().unwrap();
+        let mut stat = rustix::fs::fstat(&file).unwrap();
+        assert_eq!(Senders::default().of(&stat), None);
+        (stat.st_uid, stat.st_gid) = (0, 0);
+        let root = Senders::new(ALL).of(&stat).unwrap();
+        assert_eq!(*root, owner((0, None), (0, None)));
+        // The user that Debian, Fedora and others have at this number.
+        (stat.st_uid, stat.st_gid) = (1, 4_000_000_000);
+        let other = Senders::new(ALL).of(&stat).unwrap();
+        assert_eq!(other.user.name, user_name(1));
+        assert_eq!(other.group, owner((0, None), (4_000_000_000, None)).group);
+    }
+}

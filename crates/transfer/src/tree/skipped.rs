@@ -1,0 +1,90 @@
+//! What a file gets that is there already and is not sent.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use howdah_wire::{Attributes, TreePath, printable};
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::error::{TransferError, plain};
+use crate::tree::metadata::NotKept;
+use crate::tree::place::{Placement, not_asked_for, same_time};
+use crate::tree::source::{INSIDE, mtime_ns};
+use crate::tree::target::Target;
+use crate::tree::xattrs::{self, Of};
+
+const TO_CHANGE: OFlags = OFlags::RDONLY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::CLOEXEC);
+
+impl Placement {
+    /// Gives a file that is there owner and mode where it lacks them; what could not be kept, in words.
+    pub(super) fn mend(
+        &self,
+        target: &Target,
+        relative: &[u8],
+        there: &Stat,
+        attributes: &Attributes,
+    ) -> NotKept {
+        let folder = target.folder.as_ref()?;
+        if !self.metadata.lacks(there, attributes) {
+            return None;
+        }
+        let display = target.display(relative);
+        match rustix::fs::openat2(folder, relative, TO_CHANGE, Mode::empty(), INSIDE) {
+            Ok(open) => self.metadata.mend(open, there, attributes, &display),
+            Err(error) => {
+                let (path, why) = (printable(&display), plain(&error.into()));
+                Some(format!("cannot set owner and mode of {path}: {why}"))
+            }
+        }
+    }
+
+    /// Whether a file has these extended attributes, as far as they are kept. One that cannot be read is let be.
+    pub(super) fn has_xattrs(&self, there: &OwnedFd, wanted: Option<u64>) -> bool {
+        let scope = self.metadata.scope();
+        let Some(wanted) = wanted.filter(|_| !scope.is_empty()) else {
+            return true;
+        };
+        let read = xattrs::read(Of::Path(there.as_fd()), scope);
+        read.is_ok_and(|all| all.is_none_or(|all| xattrs::digest(&all) == wanted))
+    }
+
+    /// Gives a file that was not sent what it is to have; what of that could not be kept, in words.
+    ///
+    /// # Errors
+    /// When the user asked for no extended attributes, or the peer names a source that the job has not.
+    pub fn give_attributes(
+        &self,
+        source: u16,
+        path: &TreePath,
+        size: u64,
+        attributes: &Attributes,
+    ) -> Result<NotKept, TransferError> {
+        if self.metadata.scope().is_empty() {
+            return Err(not_asked_for("attributes"));
+        }
+        let (target, relative) = self.relative(source, path)?;
+        let Some(folder) = &target.folder else {
+            return Ok(None);
+        };
+        let display = target.display(&relative);
+        let name = relative.as_slice();
+        let given =
+            rustix::fs::openat2(folder, name, TO_CHANGE, Mode::empty(), INSIDE).and_then(|file| {
+                let stat = rustix::fs::fstat(&file)?;
+                let is_it = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+                    && u64::try_from(stat.st_size) == Ok(size)
+                    && same_time(attributes.mtime_ns, mtime_ns(&stat));
+                match is_it {
+                    true => self.metadata.give(&file, attributes, &display),
+                    false => Err(Errno::STALE),
+                }
+            });
+        Ok(given.unwrap_or_else(|error| {
+            let (path, why) = (printable(&display), plain(&error.into()));
+            Some(format!("cannot set the attributes of {path}: {why}"))
+        }))
+    }
+}

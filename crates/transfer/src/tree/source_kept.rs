@@ -1,0 +1,100 @@
+//! What a sender tells of its files beside names and contents.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use howdah_wire::limits::MAX_XATTRS_BYTES;
+use howdah_wire::{Attributes, Special, Xattrs, printable};
+use rustix::fs::{FileType, Stat};
+
+use crate::error::plain;
+use crate::tree::source::{Inode, Kind, Sources, mtime_ns};
+use crate::tree::xattrs::{self, Of, Scope};
+
+impl Sources {
+    /// What a file or folder keeps beside its content.
+    pub(super) fn attributes(&self, stat: &Stat) -> Attributes {
+        Attributes {
+            mode: stat.st_mode & 0o7777,
+            mtime_ns: mtime_ns(stat),
+            owner: self.owners.of(stat),
+            xattrs: None,
+        }
+    }
+
+    fn scope(&self) -> Scope {
+        Scope {
+            keep: self.keep,
+            privileged: rustix::process::geteuid().is_root(),
+        }
+    }
+
+    /// What tells the extended attributes of a file, if they are kept and can be read.
+    pub(super) fn xattrs_digest(&self, of: Of<'_>) -> Option<u64> {
+        let scope = self.scope();
+        if scope.is_empty() {
+            return None;
+        }
+        xattrs::read(of, scope)
+            .ok()
+            .flatten()
+            .map(|all| xattrs::digest(&all))
+    }
+
+    /// The extended attributes of an open file or folder, if they are kept; `not_kept` is told why they cannot be.
+    pub(crate) fn xattrs(
+        &self,
+        file: &OwnedFd,
+        display: impl FnOnce() -> Vec<u8>,
+        not_kept: impl FnOnce(String),
+    ) -> Option<Arc<Xattrs>> {
+        let scope = self.scope();
+        if scope.is_empty() {
+            return None;
+        }
+        let why = match xattrs::read(Of::Open(file.as_fd()), scope) {
+            Ok(Some(all)) => return Some(Arc::new(all)),
+            Ok(None) => format!("they take more than {MAX_XATTRS_BYTES} bytes"),
+            Err(error) => plain(&error.into()),
+        };
+        let path = printable(&display());
+        not_kept(format!("cannot keep the attributes of {path}: {why}"));
+        None
+    }
+
+    /// A special file that is kept; `None` where it is not.
+    pub(super) fn special(&self, stat: &Stat) -> Option<Kind> {
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Fifo => Special::Fifo,
+            FileType::Socket => Special::Socket,
+            FileType::CharacterDevice => Special::CharacterDevice,
+            FileType::BlockDevice => Special::BlockDevice,
+            _ => return None,
+        };
+        let kept = match kind.is_device() {
+            true => self.keep.devices,
+            false => self.keep.specials,
+        };
+        kept.then(|| Kind::Special {
+            attributes: self.attributes(stat),
+            kind,
+            device: (
+                rustix::fs::major(stat.st_rdev),
+                rustix::fs::minor(stat.st_rdev),
+            ),
+        })
+    }
+}
+
+/// What tells a file that has other names too.
+pub(super) fn inode(stat: &Stat) -> Option<Inode> {
+    #[allow(
+        clippy::useless_conversion,
+        reason = "it has 32 bits on other architectures"
+    )]
+    let names = u64::from(stat.st_nlink);
+    (names > 1).then_some(Inode {
+        number: (stat.st_dev, stat.st_ino),
+        names,
+    })
+}

@@ -1,0 +1,148 @@
+//! Devices, FIFOs and sockets, made where the copy's user has asked for them.
+
+use howdah_wire::{Attributes, Special, TreePath, printable};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use std::os::fd::AsRawFd;
+
+use crate::error::{TransferError, plain};
+use crate::tree::destination::{Destination, temporary_name, times};
+use crate::tree::metadata::NotKept;
+use crate::tree::place::{Placement, not_asked_for};
+use crate::tree::source::{INSIDE, special};
+
+/// What came of making one.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Made {
+    /// It is there.
+    Yes,
+    /// Only root makes devices: it is left out, as in rsync, and that is no failure.
+    LeftOut(String),
+    /// It could not be made, or not with all that it is to have.
+    Failed(String),
+}
+
+/// The kind of file that it is, and the number of a device.
+fn node(kind: Special, (major, minor): (u32, u32)) -> (FileType, u64) {
+    match kind {
+        Special::Fifo => (FileType::Fifo, 0),
+        Special::Socket => (FileType::Socket, 0),
+        Special::CharacterDevice => (FileType::CharacterDevice, rustix::fs::makedev(major, minor)),
+        Special::BlockDevice => (FileType::BlockDevice, rustix::fs::makedev(major, minor)),
+    }
+}
+
+impl Placement {
+    /// Makes a device, a FIFO or a socket. A file or link of its name is replaced; another special file is not.
+    ///
+    /// # Errors
+    /// When its user has not asked for it, or the folder that it is in cannot be made.
+    pub fn make_special(
+        &self,
+        source: u16,
+        path: &TreePath,
+        attributes: &Attributes,
+        kind: Special,
+        device: (u32, u32),
+    ) -> Result<Made, TransferError> {
+        let metadata = &self.metadata;
+        let asked = match kind.is_device() {
+            true => metadata.keep.devices,
+            false => metadata.keep.specials,
+        };
+        if !asked {
+            return Err(not_asked_for("a special file"));
+        }
+        if self.passes_over(source, path)? {
+            return Ok(Made::Yes);
+        }
+        let destination = self.destination(source, path)?;
+        let shown = printable(&destination.display);
+        let (file_type, number) = node(kind, device);
+        if kind.is_device() && !metadata.privileged {
+            let what = special(file_type);
+            return Ok(Made::LeftOut(format!(
+                "left out {shown}: {what}, which root alone makes"
+            )));
+        }
+        if !metadata.by_name {
+            let what = special(file_type);
+            return Ok(Made::LeftOut(format!(
+                "left out {shown}: {what}, and this login makes none"
+            )));
+        }
+        let made = self.put_special(&destination, attributes, file_type, number);
+        Ok(match made {
+            Ok(None) => {
+                self.note_named(&destination)?;
+                Made::Yes
+            }
+            Ok(Some(why)) => Made::Failed(why),
+            Err(TransferError::Here(why)) => Made::Failed(why),
+            Err(error) => return Err(error),
+        })
+    }
+
+    fn put_special(
+        &self,
+        destination: &Destination,
+        attributes: &Attributes,
+        file_type: FileType,
+        number: u64,
+    ) -> Result<NotKept, TransferError> {
+        let (folder, name) = (&destination.folder, destination.name.as_slice());
+        let failed = |error: Errno| {
+            let (path, why) = (printable(&destination.display), plain(&error.into()));
+            TransferError::Here(format!("cannot make {path}: {why}"))
+        };
+        let there = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+        let is_there = there.is_ok_and(|stat| is_node(&stat, file_type, number));
+        if is_there {
+            return self
+                .give_special(destination, name, attributes)
+                .map_err(failed);
+        }
+        let beside = temporary_name(name);
+        let private = Mode::RUSR | Mode::WUSR;
+        rustix::fs::mknodat(folder, beside.as_slice(), file_type, private, number)
+            .map_err(failed)?;
+        let placed = self
+            .give_special(destination, &beside, attributes)
+            .map_err(failed)
+            .and_then(|not_kept| destination.replace_by(&beside).map(|()| not_kept));
+        if placed.is_err() {
+            let _ = rustix::fs::unlinkat(folder, beside.as_slice(), AtFlags::empty());
+        }
+        placed
+    }
+
+    /// Gives a special file owner, mode and time, and does not open it: that could wait for ever, or set a device going.
+    fn give_special(
+        &self,
+        destination: &Destination,
+        name: &[u8],
+        attributes: &Attributes,
+    ) -> Result<NotKept, Errno> {
+        let (folder, display) = (&destination.folder, &destination.display);
+        let mut not_kept = None;
+        if let Some(owner) = &attributes.owner {
+            not_kept = self
+                .metadata
+                .give_owner_by_name(folder, name, owner, display);
+        }
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat2(folder, name, flags, Mode::empty(), INSIDE)?;
+        let way = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let mode = Mode::from_raw_mode(attributes.mode & 0o777);
+        rustix::fs::chmodat(CWD, way.as_str(), mode, AtFlags::empty())?;
+        let times = times(attributes.mtime_ns);
+        rustix::fs::utimensat(folder, name, &times, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(not_kept)
+    }
+}
+
+fn is_node(stat: &Stat, file_type: FileType, number: u64) -> bool {
+    let is_device = matches!(file_type, FileType::CharacterDevice | FileType::BlockDevice);
+    FileType::from_raw_mode(stat.st_mode) == file_type && (!is_device || stat.st_rdev == number)
+}

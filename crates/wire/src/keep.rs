@@ -1,0 +1,93 @@
+//! What a copy keeps of files beside names, contents, times and modes: what its user asks for.
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::MAX_ACCOUNT_BYTES;
+
+/// What is kept. The near end's user asks for it, and the receiver applies nothing else, whatever the sender says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Keep {
+    /// Names of one file stay names of one file.
+    pub hard_links: bool,
+    /// Runs of zeros become holes.
+    pub sparse: bool,
+    /// Files belong to the user to whom they belong at the sender, where the receiver is root.
+    pub owner: bool,
+    /// Files belong to the group to which they belong at the sender, where the receiver is root or in it.
+    pub group: bool,
+    /// Users and groups are told by number and not by name.
+    pub numeric_ids: bool,
+    /// Devices are made, where the receiver is root.
+    pub devices: bool,
+    /// FIFOs and sockets are made.
+    pub specials: bool,
+    /// Extended attributes are kept, those that only root can change where the receiver is root.
+    pub xattrs: bool,
+    /// Access lists are kept.
+    pub acls: bool,
+    /// A folder of which only the content is copied gives what is kept of it to the folder that takes the content.
+    pub top: bool,
+}
+
+impl Keep {
+    /// Whether it is told to whom files belong.
+    pub fn tells_owners(&self) -> bool {
+        self.owner || self.group
+    }
+}
+
+/// To whom a file belongs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Owner {
+    /// The user.
+    pub user: Account,
+    /// The group.
+    pub group: Account,
+}
+
+/// A user or a group.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Account {
+    /// Its number at the sender.
+    pub number: u32,
+    /// Its name there, by which the receiver tells it if it knows one of that name. Number 0 has none.
+    pub name: Option<String>,
+}
+
+impl Owner {
+    /// Whether its names can be some.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.user.is_sound() && self.group.is_sound()
+    }
+}
+
+impl Account {
+    fn is_sound(&self) -> bool {
+        // The number that stands for none (chown(2)).
+        self.number != u32::MAX
+            && self.name.as_ref().is_none_or(|name| {
+                (1..=MAX_ACCOUNT_BYTES).contains(&name.len()) && !name.contains('\0')
+            })
+    }
+}
+
+/// A file that is no data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Special {
+    /// A pipe with a name.
+    Fifo,
+    /// A socket with a name.
+    Socket,
+    /// A device of characters.
+    CharacterDevice,
+    /// A device of blocks.
+    BlockDevice,
+}
+
+impl Special {
+    /// Whether it leads to a device.
+    pub fn is_device(self) -> bool {
+        matches!(self, Self::CharacterDevice | Self::BlockDevice)
+    }
+}

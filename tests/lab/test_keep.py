@@ -1,0 +1,96 @@
+"""What is kept of files, over real ssh and by a far end that is confined as far ends are: beside rsync."""
+
+import os
+import socket
+import stat
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+from copying import Copier
+
+pytestmark = pytest.mark.lab
+
+OPTIONS = "-aHAXS"
+
+
+def access_list(user: int) -> bytes:
+    """What ``setfacl -m u:USER:rwx`` makes of mode 750 (linux/posix_acl_xattr.h)."""
+    none = 0xFFFFFFFF
+    entries = [(0x01, 7, none), (0x02, 7, user), (0x04, 5, none), (0x10, 7, none), (0x20, 0, none)]
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A tree of root with one of everything that is kept."""
+    if os.geteuid() != 0:
+        pytest.skip("only root gives files to others")
+    top = tmp_path / "src"
+    (top / "deep" / "er").mkdir(parents=True)
+    (top / "plain").write_text("plain")
+    (top / "big").write_bytes(os.urandom(3_000_001))
+    os.link(top / "big", top / "deep" / "er" / "again")
+    with (top / "holed").open("wb") as holed:
+        holed.truncate(20 << 20)
+    for name, user, group, mode in (("setuid", 1, 7, 0o4755), ("setgid", 4711, 1, 0o2711)):
+        (top / name).write_text(name)
+        os.chown(top / name, user, group)
+        (top / name).chmod(mode)
+    os.setxattr(top / "plain", "user.origin", b"run 42")
+    os.setxattr(top / "plain", "trusted.told", b"root")
+    # May bind to low ports (linux/capability.h, revision 2).
+    os.setxattr(top / "setgid", "security.capability", struct.pack("<5I", 0x02000000, 1 << 10, 0, 0, 0))
+    os.setxattr(top / "big", "system.posix_acl_access", access_list(4711))
+    os.setxattr(top / "deep", "system.posix_acl_default", access_list(4711))
+    os.chown(top / "deep", 4712, 1)
+    (top / "deep").chmod(0o2770)
+    (top / "link").symlink_to("plain")
+    os.chown(top / "link", 1, 4713, follow_symlinks=False)
+    os.mkfifo(top / "fifo")
+    os.chown(top / "fifo", 1, 1)
+    (top / "fifo").chmod(0o622)
+    os.mknod(top / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    with socket.socket(socket.AF_UNIX) as named:
+        named.bind(str(top / "socket"))
+    return top
+
+
+def left_to_do(source: Path, target: Path) -> str:
+    """What rsync would do to make the target what the source is, a line each."""
+    done = subprocess.run(
+        ["rsync", f"{OPTIONS}ni", "--checksum", f"{source}/", f"{target}/"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+def test_rsync_finds_nothing_to_do(cp: Copier, source: Path, tmp_path: Path, direction: str) -> None:
+    target = tmp_path / "dst"
+    names = (f"{source}/.", f"far:{target}/") if direction == "push" else (f"far:{source}/.", f"{target}/")
+    target.mkdir()
+    assert left_to_do(source, target)
+    record = cp.good(OPTIONS, *names)
+    assert record.outcome is not None
+    assert (record.outcome.left_out, record.outcome.warnings) == ([], [])
+    assert left_to_do(source, target) == ""
+    assert (target / "holed").stat().st_blocks == 0
+    # What is there and skipped gets its owner and mode again.
+    os.chown(target / "setuid", 0, 0)
+    (target / "plain").chmod(0o600)
+    os.setxattr(target / "plain", "user.origin", b"another")
+    assert left_to_do(source, target)
+    assert cp.good(OPTIONS, *names).outcome.bytes == 0
+    assert left_to_do(source, target) == ""
+
+
+def test_without_options_nothing_of_it_is_kept(cp: Copier, source: Path, tmp_path: Path) -> None:
+    record = cp.good(f"{source}/.", f"far:{tmp_path}/dst/")
+    kept = (tmp_path / "dst" / "setuid").stat()
+    assert (kept.st_uid, kept.st_gid, kept.st_mode & 0o7777) == (0, 0, 0o755)
+    assert record.outcome is not None
+    assert len(record.outcome.warnings) == 3
