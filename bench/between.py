@@ -17,7 +17,7 @@ import msgspec
 from bench.peers import work
 from bench.report import Row, Target, publish
 from howdah import lab
-from howdah.lab import Lab, lan
+from howdah.lab import Lab, lan, topology
 from howdah.values.record import Record
 
 RATE_BPS, RTT_NS = 10_000_000_000, 100_000_000
@@ -32,19 +32,10 @@ _NAMES = {"third": "near", "direct": "dtn1"}
 
 
 def behind_a_slow_line(star: Lab, host: str) -> None:
-    """Gives a host a line of THIRD_BPS each way. What comes in is sent through a device of its own."""
+    """Gives a host on the left a line of THIRD_BPS each way: at its own end, and at the router's."""
     shape = ["root", "tbf", "rate", f"{THIRD_BPS}bit", "burst", "3000", "limit", "60000"]
-    redirect = "action mirred egress redirect dev line0"
-    commands = [
-        ["ip", "link", "add", "line0", "type", "ifb"],
-        ["ip", "link", "set", "line0", "up"],
-        ["tc", "qdisc", "add", "dev", "line0", *shape],
-        ["tc", "qdisc", "replace", "dev", lan.DEVICE, *shape],
-        ["tc", "qdisc", "add", "dev", lan.DEVICE, "ingress"],
-        [*f"tc filter add dev {lan.DEVICE} parent ffff: matchall".split(), *redirect.split()],
-    ]
-    for command in commands:
-        star.run(host, command, check=True)
+    for at, device in ((host, lan.DEVICE), (topology.ROUTERS["near"], host)):
+        star.run(at, ["tc", "qdisc", "replace", "dev", device, *shape], check=True)
 
 
 def copied(star: Lab, start: str, source: Path, scratch: Path) -> dict[str, Any]:
@@ -52,7 +43,7 @@ def copied(star: Lab, start: str, source: Path, scratch: Path) -> dict[str, Any]
     there = source.parent / f"there-{time.monotonic_ns()}"
     of = f"dtn1:{source}" if start == "third" else str(source)
     env = {**os.environ, "XDG_DATA_HOME": str(scratch / "data")}
-    argv = [_PROGRAM, "cp", "--json", of, f"dtn2:{there}"]
+    argv = [str(_PROGRAM), "cp", "--json", of, f"dtn2:{there}"]
     began_s = time.monotonic()
     done = star.run(_NAMES[start], argv, env=env, capture_output=True, timeout=600)
     wall_s = time.monotonic() - began_s
@@ -101,7 +92,7 @@ def rows_of(runs: list[dict[str, Any]]) -> list[Row]:
     """The table of the runs."""
 
     def middle(start: str, key: str) -> float:
-        return statistics.median(run[key] for run in runs if run["start"] == start)
+        return statistics.median(float(run[key]) for run in runs if run["start"] == start)
 
     rows = []
     for start, what in (("direct", "started on the sending host"), ("third", "started on a third, 1 Mb/s")):
