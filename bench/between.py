@@ -52,7 +52,7 @@ def copied(star: Lab, start: str, source: Path, scratch: Path) -> dict[str, Any]
     there = source.parent / f"there-{time.monotonic_ns()}"
     of = f"dtn1:{source}" if start == "third" else str(source)
     env = {**os.environ, "XDG_DATA_HOME": str(scratch / "data")}
-    argv = [_PROGRAM, "cp", "--json", of, f"dtn2:{there}"]
+    argv = [str(_PROGRAM), "cp", "--json", of, f"dtn2:{there}"]
     began_s = time.monotonic()
     done = star.run(_NAMES[start], argv, env=env, capture_output=True, timeout=600)
     wall_s = time.monotonic() - began_s
@@ -101,7 +101,7 @@ def rows_of(runs: list[dict[str, Any]]) -> list[Row]:
     """The table of the runs."""
 
     def middle(start: str, key: str) -> float:
-        return statistics.median(run[key] for run in runs if run["start"] == start)
+        return statistics.median(float(run[key]) for run in runs if run["start"] == start)
 
     rows = []
     for start, what in (("direct", "started on the sending host"), ("third", "started on a third, 1 Mb/s")):
