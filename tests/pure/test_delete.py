@@ -37,6 +37,7 @@ def test_nothing_is_removed_unless_it_is_asked_for() -> None:
         (["--max-delete", "5", "a", "dtn2:d"], "is the most that --delete removes; give that too"),
         (["--delete", "--max-delete", "-1", "a", "dtn2:d"], "--max-delete -1 is not from 0 to "),
         (["--delete", "--files-from", "/dev/null", "a", "dtn2:d"], "copy whole folders with --delete"),
+        (["--delete", "dtn1:a", "dtn2:d"], "leave out --delete, or start it on one of them"),
         (["--delete", "a/.", "b", "dtn2:d"], r"copy SRC/\. in a command of its own"),
         (["--delete", "dtn2:a/./", "dtn2:b", "d"], r"copy SRC/\. in a command of its own"),
         (["--delete", "dtn2:", "dtn2:b", "d"], r"copy SRC/\. in a command of its own"),

@@ -164,7 +164,7 @@ fn what_cannot_be_read_switches_removal_off() {
             fs::write(source.join("sub/c"), "other").unwrap();
             let path = source.join(closed);
             let mode = fs::metadata(&path).unwrap().permissions();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o0)).unwrap();
             let outcome = Ends::run(&deleting(direction, &source, &target)).unwrap();
             fs::set_permissions(&path, mode).unwrap();
             assert_eq!(
