@@ -263,6 +263,8 @@ def test_each_copy_leaves_the_line_that_an_installed_far_end_leaves(
         "dry_run": False,
         "bytes": 500_000,
         "files": 5,
+        "removed": 0,
+        "other": None,
         "digests_sha256": None,
         "record": None,
     }

@@ -1,5 +1,7 @@
 """Growth between losses, against integration of what it describes and against the reference models."""
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -62,7 +64,9 @@ def test_htcp_growth_is_the_integral_of_alpha(rtt_s: float, t_s: float) -> None:
         x = max(late_s - 1.0, 0.0)
         return max(1.0, scale * (1 + 10 * x + (x / 2) ** 2))
 
-    points = [p for p in (1.0, 2.0) if p < t_s]
+    # Where alpha grows beyond one its slope jumps, which quad has to be told.
+    grows_s = 1.0 + 2.0 * (math.sqrt(100.0 + max(0.0, 1.0 / scale - 1.0)) - 10.0)
+    points = [p for p in sorted({1.0, grows_s, 2.0}) if p < t_s]
     integral, _ = quad(alpha, 0, t_s, points=points or None, limit=200)
     assert htcp.growth_s(t_s, rtt_s) == pytest.approx(integral, rel=1e-6, abs=1e-9)
 
