@@ -286,6 +286,7 @@ mod tests {
         Account {
             bytes,
             files: 1,
+            removed: 2,
             digest_sum: Some("ab".to_owned()),
             ..Account::default()
         }
@@ -323,11 +324,34 @@ mod tests {
             json!({"schema": 1, "end": "near", "outcome": "complete", "error": null, "uid": number,
                 "user": user::of(number).unwrap().name, "peer": "me@dtn2", "sends": true, "sources": ["/data/run42"],
                 "sources_more": 0, "destination": "/archive", "encrypted": true, "dry_run": false, "bytes": 5,
-                "files": 1, "elapsed_s": 1.235, "digest_sum": "ab",
+                "files": 1, "removed": 2, "other": null, "elapsed_s": 1.235, "digest_sum": "ab",
                 // FIPS 180-4, the example of "abc".
                 "digests_sha256": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
                 "record": "20260501T000000-abcd"})
         );
+    }
+
+    #[test]
+    fn of_a_copy_between_two_far_hosts_each_line_names_the_other_one() {
+        let host = Host::new();
+        let journal = host.listens("journal");
+        for (end, direction, other, sends) in [
+            (End::Near, "push", "dtn1", false),
+            (End::Far, "push", "10.9.0.1", false),
+            (End::Far, "pull", "10.9.0.2", true),
+        ] {
+            let mut job = job();
+            job["direction"] = direction.into();
+            job["other"] = other.into();
+            host.copy(end, job, b"dtn2")
+                .begin(&host.policy(true))
+                .unwrap();
+            let line = of(fields(&next(&journal))["MESSAGE"].as_str().unwrap());
+            assert_eq!(
+                (&line["other"], &line["sends"]),
+                (&other.into(), &sends.into())
+            );
+        }
     }
 
     #[test]

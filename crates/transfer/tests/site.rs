@@ -138,7 +138,7 @@ fn what_has_moved_is_told_at_the_end() {
         assert_eq!(sum.as_str().map(str::len), Some(64), "as many digits");
         let accounts = limit.accounts.lock().unwrap();
         let expected = json!([{
-            "bytes": 3_000_000, "files": 1, "digest_sum": sum, "error": null, "cancelled": false,
+            "bytes": 3_000_000, "files": 1, "removed": 0, "digest_sum": sum, "error": null, "cancelled": false,
         }]);
         assert_eq!(Value::from(accounts.clone()), expected);
     }
