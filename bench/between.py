@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from bench import memory
 from bench.peers import work
 from bench.report import Row, Target, publish
 from howdah import lab
@@ -72,7 +73,8 @@ def measure(size_bytes: int, rounds: int) -> list[dict[str, Any]]:
     link = lab.symmetric(RATE_BPS, RTT_NS)
     hosts = lab.dumbbell(["near", "dtn1"], ["dtn2"])
     runs = []
-    with work.scratch(2 * size_bytes + (1 << 28), 1 << 28) as scratch:
+    # Memory of this machine that nothing has touched for a while comes slowly.
+    with memory.warm(), work.scratch(2 * size_bytes + (1 << 28), 1 << 28) as scratch:
         file = work.one_file(scratch / work.LARGE / "file", size_bytes).source
         small = work.one_file(scratch / work.LARGE / "small", 1 << 20).source
         with lab.started(link, hosts, sshd=True) as star:
