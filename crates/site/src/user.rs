@@ -24,40 +24,11 @@ pub const NOBODY: (&str, &str) = (
 /// The user of a number, by this host's own name service: the directory of a site, too; `None`: it names none.
 #[cfg(not(target_feature = "crt-static"))]
 pub fn of(number: u32) -> Option<User> {
-    use std::ffi::{CStr, OsStr};
-    use std::os::unix::ffi::OsStrExt;
-
-    let mut strings = vec![0; 1 << 10];
-    loop {
-        let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
-        let mut found = std::ptr::null_mut();
-        // SAFETY: all pointers are valid for the call, and the length is that of the buffer.
-        let status = unsafe {
-            libc::getpwuid_r(
-                number,
-                entry.as_mut_ptr(),
-                strings.as_mut_ptr(),
-                strings.len(),
-                &raw mut found,
-            )
-        };
-        if status == libc::ERANGE && strings.len() < 1 << 20 {
-            strings.resize(strings.len() * 4, 0);
-            continue;
-        }
-        if status != 0 || found.is_null() {
-            return None;
-        }
-        // SAFETY: the entry was found, so it is filled in, and its strings end in the buffer.
-        let (name, home) = unsafe {
-            let entry = entry.assume_init();
-            (CStr::from_ptr(entry.pw_name), CStr::from_ptr(entry.pw_dir))
-        };
-        return Some(User {
-            name: name.to_string_lossy().into_owned(),
-            home: OsStr::from_bytes(home.to_bytes()).into(),
-        });
-    }
+    let user = nix::unistd::User::from_uid(number.into()).ok()??;
+    Some(User {
+        name: user.name,
+        home: user.dir,
+    })
 }
 
 /// The user of a number, by `/etc/passwd`: a program without shared libraries cannot ask the directory of a site.
