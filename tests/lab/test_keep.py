@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from copying import Copier
+from requirement import missing
 
 pytestmark = pytest.mark.lab
 
@@ -26,7 +27,7 @@ def access_list(user: int) -> bytes:
 def source(tmp_path: Path) -> Path:
     """A tree of root with one of everything that is kept."""
     if os.geteuid() != 0:
-        pytest.skip("only root gives files to others")
+        missing("only root gives files to others; run as root")
     top = tmp_path / "src"
     (top / "deep" / "er").mkdir(parents=True)
     (top / "plain").write_text("plain")
