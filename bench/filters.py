@@ -3,12 +3,11 @@
 The test is ``crates/transfer/tests/filters``; docs/leave-out.md says what the rules mean.
 """
 
-import json
-import os
 import subprocess
 import sys
 from typing import Any
 
+from bench import counting
 from bench.report import Row, Target, publish
 
 CASES = 10_000
@@ -18,20 +17,7 @@ _TEST = "howdah_leaves_out_what_rsync_leaves_out"
 
 def measure(cases: int) -> dict[str, Any]:
     """What came of so many cases; the mistakes made on purpose, and how many of them were found."""
-    command = ["cargo", "test", "--release", "--locked", "-p", "howdah-transfer", "--test", "filters", "--"]
-    done = subprocess.run(
-        [*command, _TEST, "--exact", "--nocapture"],
-        env={**os.environ, "CI": "1", "HOWDAH_FILTER_CASES": str(cases)},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    said = [line.removeprefix(_SAYS) for line in done.stdout.splitlines() if line.startswith(_SAYS)]
-    if len(said) != 1:
-        print(done.stdout, file=sys.stderr)
-        raise SystemExit(f"the test ended with {done.returncode} before it had counted")
-    counted: dict[str, Any] = json.loads(said[0])
-    return counted
+    return counting.counted("filters", _TEST, _SAYS, "HOWDAH_FILTER_CASES", cases)
 
 
 def main() -> int:

@@ -3,12 +3,10 @@
 The test is ``crates/transfer/tests/power_cut/replay.rs``; docs/guarantees.md says what is excluded.
 """
 
-import json
-import os
-import subprocess
 import sys
 from typing import Any
 
+from bench import counting
 from bench.report import Row, Target, publish
 
 CUTS = 2_000
@@ -18,20 +16,7 @@ _TEST = "no_cut_leaves_what_the_guarantees_exclude"
 
 def measure(cuts: int) -> dict[str, Any]:
     """What so many cuts left; the events of the log, where the cuts were, and each finding in words."""
-    command = ["cargo", "test", "--release", "--locked", "-p", "howdah-transfer", "--test", "power_cut", "--"]
-    done = subprocess.run(
-        [*command, _TEST, "--exact", "--nocapture"],
-        env={**os.environ, "CI": "1", "HOWDAH_POWER_CUTS": str(cuts)},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    said = [line.removeprefix(_SAYS) for line in done.stdout.splitlines() if line.startswith(_SAYS)]
-    if len(said) != 1:
-        print(done.stdout, file=sys.stderr)
-        raise SystemExit(f"the test ended with {done.returncode} before it had counted")
-    counted: dict[str, Any] = json.loads(said[0])
-    return counted
+    return counting.counted("power_cut", _TEST, _SAYS, "HOWDAH_POWER_CUTS", cuts)
 
 
 def main() -> int:
