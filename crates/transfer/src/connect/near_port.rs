@@ -109,9 +109,15 @@ impl NearPort {
         true
     }
 
-    /// Takes the far end's answer.
+    /// Takes the far end's answer. What it has reached counts as this port if a connection has come to it: with a jump
+    /// host in between, it was a port of that one.
     fn tried(&self, reached: bool) {
-        lock(&self.state).reached.get_or_insert(reached);
+        let mut state = lock(&self.state);
+        let has_come = |listener: &TcpListener| {
+            listener.set_nonblocking(true).is_ok() && listener.accept().is_ok()
+        };
+        let reached = reached && state.listener.as_ref().is_some_and(has_come);
+        state.reached.get_or_insert(reached);
         self.changed.notify_all();
     }
 
