@@ -14,7 +14,7 @@ from requirement import missing
 
 from howdah.lab import mounts
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("nothing_kept")]
+pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.usefixtures("nothing_kept")]
 
 RULES = """\
 table inet wall {{
