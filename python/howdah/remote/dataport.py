@@ -17,8 +17,6 @@ from howdah.remote.standby import FarSession
 DRAWS = 3
 """The ports of a range that are tried, each as the far end draws it."""
 _WITHIN_S = 3.0
-_TRIED_S = 6.0
-"""A far end says within this time and two round trips whether it reaches a port (crates/transfer)."""
 _OPENS_WITHIN_S = 0.25
 """The far end opens its port when it has been greeted; until then it refuses."""
 _CARRIES_AFTER_S = 1.0
@@ -90,7 +88,7 @@ def _from_there(started: FarSession, far: str, hello: FarHello) -> bool:
     """Whether the far end reaches a port of this host, which is of the range that was asked for."""
     try:
         started.session.try_near(far, hello.port, started.ports)
-        answer = started.session.port_tried(_TRIED_S + 2 * (hello.rtt_s or 0.0))
+        answer = started.session.port_tried(_WITHIN_S + 2 * (hello.rtt_s or 0.0))
     except HowdahError:
         return False
     return answer is not None and msgspec.json.decode(answer, type=PortTried).why_not is None
