@@ -26,7 +26,8 @@ ifdef ARGS
 	$(RUN) -m pytest $(ARGS)
 else
 	$(RUN) -m pytest --numprocesses 2 --dist loadfile tests/pure
-	$(RUN) -m pytest tests/lab
+	$(RUN) -m pytest --numprocesses 2 --dist loadfile -m beside tests/lab
+	$(RUN) -m pytest -m 'not beside' tests/lab
 endif
 
 .PHONY: lint

@@ -302,6 +302,13 @@ class Session:
     def try_port(self, addresses: Sequence[str], port: int) -> None:
         """Has the far end try the data port of another one, once and before a job; does not wait."""
 
+    def try_near(self, address: str, port: int, ports: tuple[int, int] | None) -> None:
+        """Has the far end try a port of this host, once and before a job; does not wait.
+
+        The port is one of ``ports`` at the address that this host has towards ``address`` and ``port``.
+        Raises HowdahError where none can be opened.
+        """
+
     def port_tried(self, timeout_s: float) -> bytes | None:
         """PortTried (remote/messages.py), or None when it is not there yet after ``timeout_s``.
 
@@ -364,6 +371,12 @@ class Policy:
 
     def check_far_end(self, host: str) -> None:
         """Raises Refused for a far end, by the name or address that ssh connects to, that no pattern fits."""
+
+    def ports_of(self, asked: tuple[int, int] | None) -> tuple[int, int] | None:
+        """The ports of which this host opens one for data streams; None: the kernel chooses.
+
+        Raises Refused where none is in both the policy's range and the one that was asked for.
+        """
 
     def rules(self) -> dict[str, str]:
         """What is in force as lines of a file, and the file that set each. Defaults have none."""

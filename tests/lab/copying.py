@@ -99,6 +99,17 @@ class Copier:
     def kill_far_end(self, signal_name: str) -> None:
         self.lab.run("far", ["kill", f"-{signal_name}", str(self.far_end())], check=True)
 
+    def reset_all(self, host: str) -> int:
+        """Has the kernel of a host reset its data connections (ss --kill); how many there were."""
+        killed = self.lab.run(
+            host,
+            ["ss", "-HntK", "state", "established", "dport", "ne", "22", "and", "sport", "ne", "22"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return len(killed.stdout.splitlines())
+
 
 def tree(root: Path) -> dict[bytes, Node]:
     """Every name under ``root``: kind, permissions, time of change in ns, content or link target."""

@@ -16,7 +16,7 @@ from requirement import missing
 from howdah import lab
 from howdah.lab import Lab, mounts
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("nothing_kept")]
+pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.usefixtures("nothing_kept")]
 
 MS = 1_000_000
 SLOWLY = ("--streams", "2", "--pace", "20Mbit")

@@ -19,7 +19,7 @@ from howdah import __version__, lab
 from howdah.lab import Lab
 from howdah.remote.far_command import brought
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("nothing_kept")]
+pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.usefixtures("nothing_kept")]
 
 CACHE = "/home/.cache/howdah"
 

@@ -11,22 +11,10 @@ from copying import Copier, alive
 
 from howdah.values.record import Record
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.beside]
 
 TIMES = 3
 APART_S = 0.4
-
-
-def reset_all(cp: Copier, host: str) -> int:
-    """Has the kernel of a host reset its data connections (ss --kill); how many there were."""
-    killed = cp.lab.run(
-        host,
-        ["ss", "-HntK", "state", "established", "dport", "ne", "22", "and", "sport", "ne", "22"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return len(killed.stdout.splitlines())
 
 
 @pytest.mark.parametrize("host", ["near", "far"])
@@ -43,7 +31,7 @@ def test_connections_that_a_kernel_resets_are_replaced(
         reset = 0
         while reset < TIMES and process.poll() is None:
             time.sleep(APART_S)
-            reset += reset_all(cp, host) > 0
+            reset += cp.reset_all(host) > 0
         said, complained = process.communicate(timeout=60)
     assert process.returncode == 0, complained
     assert target.read_bytes() == source.read_bytes()

@@ -13,7 +13,7 @@ from copying import SLACK_S, STOP_S, Copier, alive, wait_until
 
 from howdah.lab.session import Process
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("nothing_kept")]
+pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.usefixtures("nothing_kept")]
 
 
 @pytest.fixture

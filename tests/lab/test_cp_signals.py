@@ -12,7 +12,7 @@ from howdah import lab
 from howdah.lab import Lab
 from howdah.lab.session import Process
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("nothing_kept")]
+pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.usefixtures("nothing_kept")]
 
 SMALL_FILES = 40
 LARGE_BYTES = 40_000_000

@@ -1,20 +1,21 @@
-"""Copies where a firewall keeps data streams from the far end's data port, and what the doctor says of it."""
+"""Copies where firewalls close the data port, or ports of both ends, and the doctor's findings."""
 
 import json
 import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from copying import Copier, tree
+from copying import Copier, alive, tree
 from requirement import missing
 
 from howdah.lab import mounts
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("nothing_kept")]
+pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.usefixtures("nothing_kept")]
 
 RULES = """\
 table inet wall {{
@@ -36,16 +37,18 @@ Wall = Callable[..., None]
 
 @pytest.fixture
 def wall(cp: Copier) -> Iterator[Wall]:
-    """Puts a firewall in front of the far host, which lets in ssh and these ports."""
+    """Puts a firewall in front of hosts, which lets in ssh and these ports."""
     if shutil.which("nft") is None:
         missing("no nft; install nftables")
 
-    def put(otherwise: str, *ports: str) -> None:
+    def put(otherwise: str, *ports: str, hosts: tuple[str, ...] = ("far", "near")) -> None:
         rules = RULES.format(open=", ".join([SSH, *ports]), otherwise=otherwise)
-        cp.lab.run("far", ["nft", "-f", "-"], input=rules, text=True, check=True)
+        for host in hosts:
+            cp.lab.run(host, ["nft", "-f", "-"], input=rules, text=True, check=True)
 
     yield put
-    cp.lab.run("far", ["nft", "flush", "ruleset"], check=True)
+    for host in ("far", "near"):
+        cp.lab.run(host, ["nft", "flush", "ruleset"], check=True)
 
 
 @pytest.fixture
@@ -86,6 +89,43 @@ def test_a_closed_port_is_gone_around_through_ssh_in_both_directions(
     assert pulled.outcome.connections_replaced == 0
     assert pulled.outcome.setup_s is not None
     assert pulled.outcome.setup_s < START_S
+
+
+@pytest.mark.parametrize("otherwise", ["drop", "reject with tcp reset"])
+def test_the_far_end_connects_where_only_its_port_is_closed(
+    cp: Copier, wall: Wall, source: Path, tmp_path: Path, otherwise: str
+) -> None:
+    wall(otherwise, hosts=("far",))
+    done = cp(f"{source}/.", f"far:{tmp_path}/there")
+    assert done.returncode == 0, done.stderr
+    assert tree(source) == tree(tmp_path / "there")
+    assert "howdah: the far end connects to this host, because its data port is closed (" in done.stderr
+    assert "The far end connected to this host, because its port was closed (" in done.stdout
+    pulled = cp.good("--plaintext", f"far:{tmp_path}/there/.", tmp_path / "back")
+    assert tree(source) == tree(tmp_path / "back")
+    assert pulled.outcome is not None
+    assert pulled.outcome.through_ssh is None
+    assert pulled.outcome.by_far_end is not None
+    assert CLOSED[otherwise] in pulled.outcome.by_far_end
+    assert pulled.outcome.setup_s is not None
+    assert pulled.outcome.setup_s < START_S
+
+
+def test_streams_of_the_far_end_that_break_are_replaced_by_it(cp: Copier, wall: Wall) -> None:
+    wall("drop", hosts=("far",))
+    argv = cp.argv("--json", "--quiet", "--memory", "300MB", "far:")
+    process = cp.lab.popen("near", argv, env=cp.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with alive(process):
+        resets = 0
+        # The first connections may be those by which the far end has tried the port.
+        while resets < 3 and process.poll() is None:
+            time.sleep(0.4)
+            resets += cp.reset_all("near") > 1
+        said, complained = process.communicate(timeout=60)
+    assert process.returncode == 0, complained
+    outcome = json.loads(said)["outcome"]
+    assert outcome["by_far_end"] is not None
+    assert outcome["connections_replaced"] >= 1
 
 
 def test_a_range_that_the_firewall_lets_in_is_used_straight(
@@ -161,3 +201,7 @@ def test_the_doctor_tries_the_data_port_and_says_what_to_ask_for(cp: Copier, wal
     assert closed["cost"].startswith("copies go through the ssh connection")
     assert closed["cost"].endswith("ports 50000-50999, and copy with --ports 50000-50999")
     assert doctor("--ports", ports)["state"] == "good"
+    cp.lab.run("near", ["nft", "flush", "ruleset"], check=True)
+    from_there = doctor()
+    assert from_there["state"] == "good"
+    assert from_there["found"].endswith("connects to this host, so copies go straight")

@@ -11,7 +11,7 @@ import pytest
 from copying import Copier
 from requirement import missing
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.beside]
 
 OPTIONS = "-aHAXS"
 

@@ -13,7 +13,7 @@ import pytest
 from copying import SLACK_S, STOP_S, Copier, alive, wait_until
 from sites import Site
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("nothing_kept")]
+pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.usefixtures("nothing_kept")]
 
 REQUIRED = 'audit = "required"\n'
 

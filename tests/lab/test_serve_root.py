@@ -16,7 +16,7 @@ from howdah import lab
 from howdah.lab import Lab, mounts
 from howdah.remote.far_command import brought
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("landlock", "nothing_kept")]
+pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.usefixtures("landlock", "nothing_kept")]
 
 HELD = "held by openat2, landlock "
 CONFINED = {"NoNewPrivs": "1", "Seccomp": "2", "core": "0/0"}

@@ -14,6 +14,12 @@ def test_an_open_port_is_good_and_named() -> None:
     assert found.found == "open: 198.51.100.7 answers at 50001, 50002, of 50000-50100"
 
 
+def test_a_closed_port_is_good_where_the_far_end_connects_to_this_host() -> None:
+    found = judge_port(CLOSED._replace(from_there=True))
+    assert (found.state, found.cost, found.commands) == ("good", None, [])
+    assert found.found.endswith("no answer, but 198.51.100.7 connects to this host, so copies go straight")
+
+
 @pytest.mark.parametrize(
     ("changed", "found", "cost"),
     [

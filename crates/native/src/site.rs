@@ -53,6 +53,11 @@ impl Policy {
         self.0.check_far_end(host).map_err(refuse)
     }
 
+    #[pyo3(signature = (asked))]
+    fn ports_of(&self, asked: Option<(u16, u16)>) -> PyResult<Option<(u16, u16)>> {
+        self.0.ports_of(asked).map_err(refuse)
+    }
+
     fn rules(&self) -> BTreeMap<String, OsString> {
         let rules = self.0.rules().into_iter();
         rules.map(|(line, file)| (line, file.into())).collect()

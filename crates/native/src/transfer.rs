@@ -1,6 +1,6 @@
 //! The data plane (crates/transfer).
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
@@ -34,6 +34,19 @@ impl Session {
     fn try_port(&self, py: Python<'_>, addresses: Vec<IpAddr>, port: u16) -> PyResult<()> {
         py.detach(|| self.0.try_port(addresses, port))
             .map_err(raise)
+    }
+
+    #[pyo3(signature = (address, port, ports))]
+    fn try_near(
+        &self,
+        py: Python<'_>,
+        address: IpAddr,
+        port: u16,
+        ports: Option<(u16, u16)>,
+    ) -> PyResult<()> {
+        let ports = ports.map(|(first, last)| first..=last);
+        let far = SocketAddr::new(address, port);
+        py.detach(|| self.0.try_near(far, ports)).map_err(raise)
     }
 
     fn port_tried(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<Vec<u8>>> {

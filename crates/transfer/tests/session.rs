@@ -1,6 +1,7 @@
 //! Both ends in one process, over a socket pair and loopback.
 
 mod broken;
+mod by_far;
 mod ends;
 mod steer;
 

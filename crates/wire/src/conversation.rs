@@ -47,14 +47,26 @@ pub struct Conversation {
     /// Whether names of a list may come, or go.
     named: bool,
     names_open: usize,
-    /// Whether a port was to be tried, and
+    /// Whether a port of another far end was to be tried.
     tried: bool,
-    /// what came of it is still to be said.
+    /// Whether the result of a try is still to be told.
     try_open: bool,
+    near_port: NearPort,
     tells_digests: bool,
     /// What the job removes is told; `None` if it removes nothing.
     removing: Option<Removing>,
     ended: bool,
+}
+
+/// How far the ends have come to data streams that the far end connects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NearPort {
+    /// The near end may ask once whether its port can be reached,
+    Untried,
+    /// and then, of a job that is not between two far ends, once for the streams.
+    Tried,
+    /// No more can be asked for.
+    Settled,
 }
 
 /// How far a job that removes has come.
@@ -85,6 +97,7 @@ impl Conversation {
             names_open: 0,
             tried: false,
             try_open: false,
+            near_port: NearPort::Untried,
             tells_digests: false,
             removing: None,
             ended: false,
@@ -106,7 +119,7 @@ impl Conversation {
             Message::Names(_) => self.names_open += 1,
             Message::NamesTaken => self.names_open = self.names_open.saturating_sub(1),
             Message::Steered(_) => self.steers_open = self.steers_open.saturating_sub(1),
-            Message::TryPort(_) => self.try_open = true,
+            Message::TryPort(_) | Message::TryNear(_) => self.try_open = true,
             _ => {}
         }
     }
@@ -147,6 +160,16 @@ impl Conversation {
                 Message::TryPort(port) if self.job.is_none() && !self.tried => {
                     self.tried = true;
                     return check_port(port);
+                }
+                Message::TryNear(port) if self.near_port == NearPort::Untried && *port != 0 => {
+                    self.near_port = NearPort::Tried;
+                    return Ok(());
+                }
+                Message::ConnectNear { .. }
+                    if self.job.is_some() && self.near_port == NearPort::Tried =>
+                {
+                    self.near_port = NearPort::Settled;
+                    return Ok(());
                 }
                 Message::Cancel => return Ok(()),
                 _ => {}
@@ -320,6 +343,9 @@ impl Conversation {
         self.streams = job.plan.streams;
         self.named = job.named && job.direction == Direction::Pull;
         self.tells_digests = job.tells_digests;
+        if job.peer.is_some() {
+            self.near_port = NearPort::Settled;
+        }
         self.removing = job.delete.map(|_| Removing {
             sources: job.sources.len(),
             dry_run: job.dry_run,
@@ -556,6 +582,42 @@ pub(crate) mod tests {
         end.say(&ask(1, 1));
         let long = Message::PortTried(Err("x".repeat(MAX_MESSAGE_TEXT_BYTES + 1)));
         assert!(end.hear(&long).is_err());
+    }
+
+    #[test]
+    fn streams_are_connected_to_the_near_end_once_its_port_was_tried() {
+        let connect = Message::ConnectNear { token: [0; 32] };
+        let mut end = Conversation::new(Side::Far);
+        end.hear(&hello()).unwrap();
+        end.hear(&Message::TryNear(1)).unwrap();
+        assert!(end.hear(&connect).is_err(), "before the job");
+        end.hear(&job(Direction::Push)).unwrap();
+        end.hear(&connect).unwrap();
+        let mut end = far(Direction::Push);
+        assert!(end.hear(&connect).is_err(), "before the try");
+        assert!(end.hear(&Message::TryNear(0)).is_err());
+        end.hear(&Message::TryNear(1)).unwrap();
+        assert!(end.hear(&Message::TryNear(1)).is_err(), "twice");
+        end.hear(&connect).unwrap();
+        assert!(end.hear(&connect).is_err(), "twice");
+        let Message::Job(mut between) = job(Direction::Pull) else {
+            unreachable!()
+        };
+        between.peer = Some(Peer {
+            key: Vec::new(),
+            way: Way::Accept {
+                from: [192, 0, 2, 7].into(),
+            },
+        });
+        let mut end = Conversation::new(Side::Far);
+        end.hear(&hello()).unwrap();
+        end.hear(&Message::Job(between)).unwrap();
+        assert!(end.hear(&Message::TryNear(1)).is_err(), "between far ends");
+        let mut end = near(Direction::Push);
+        assert!(end.hear(&connect).is_err() && end.hear(&Message::TryNear(1)).is_err());
+        end.say(&Message::TryNear(1));
+        end.hear(&Message::PortTried(Ok(1))).unwrap();
+        assert!(end.hear(&Message::PortTried(Ok(1))).is_err(), "twice");
     }
 
     #[test]

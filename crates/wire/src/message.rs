@@ -68,6 +68,13 @@ pub enum Message {
     TryPort(DataPort),
     /// far → near: the round trip to it in nanoseconds, or why it cannot be reached.
     PortTried(Result<u64, String>),
+    /// near → far: whether this port can be reached from there, at the address from which ssh came.
+    TryNear(u16),
+    /// near → far, after the job: connect the data streams to that port, since the far end's cannot be reached.
+    ConnectNear {
+        /// What each data stream shows there.
+        token: [u8; 32],
+    },
     /// sender (far) → near: digests of files that are sent, of a job that asks for them.
     Digests(Vec<FileDigest>),
     /// sender → receiver, of a job that removes: what is in a folder of a source.

@@ -15,7 +15,7 @@ def judge_port(tried: Tried) -> HostFinding:
     which = "its kernel chose it" if tried.ports is None else f"of {in_words(tried.ports)}"
     if not tried.closed:
         return HostFinding(WHAT, "good", f"open: {tried.far} answers at {answering}, {which}")
-    found = "; ".join(f"{tried.far}:{port}: {why}" for port, why in tried.closed.items())
+    found = "closed: " + "; ".join(f"{tried.far}:{port}: {why}" for port, why in tried.closed.items())
     if answering:
         found += f"; {answering} answers"
     ports = in_words(tried.ports or RANGE)
@@ -25,10 +25,14 @@ def judge_port(tried: Tried) -> HostFinding:
     )
     if tried.ports is None:
         ask += f", and copy with --ports {ports}"
+    if tried.from_there:
+        return HostFinding(
+            WHAT, "good", f"{found}, but {tried.far} connects to this host, so copies go straight"
+        )
     cost = (
         f"copies go through the ssh connection, which carries less; {ask}"
         if tried.through_ssh
         else f"no copy reaches it, and its sshd carries no data either; {ask}, or for AllowTcpForwarding yes"
     )
     commands = [f"nft insert rule inet filter input tcp dport {ports} accept"]
-    return HostFinding(WHAT, "gap", f"closed: {found}", cost, commands=commands)
+    return HostFinding(WHAT, "gap", found, cost, commands=commands)

@@ -1,4 +1,4 @@
-"""Whether the data port of a far host can be reached from here, tried without a copy."""
+"""Whether the data port of a far host can be reached from here, or one of this host from there."""
 
 import errno
 import os
@@ -6,9 +6,13 @@ import socket
 import time
 from typing import NamedTuple
 
+import msgspec
+
+from howdah import HowdahError
 from howdah.remote.far import greeted
-from howdah.remote.messages import FarHello
+from howdah.remote.messages import FarHello, PortTried
 from howdah.remote.ssh import Login, readable
+from howdah.remote.standby import FarSession
 
 DRAWS = 3
 """The ports of a range that are tried, each as the far end draws it."""
@@ -32,6 +36,8 @@ class Tried(NamedTuple):
     """What was heard of the ports that did not answer."""
     through_ssh: bool | None = None
     """Whether sshd there carries data instead; None: not tried."""
+    from_there: bool | None = None
+    """Whether the far end reaches a port of this host; None: not tried."""
 
 
 def try_ports(host: str, far_howdah: str | None, ports: tuple[int, int] | None) -> tuple[FarHello, Tried]:
@@ -54,8 +60,10 @@ def try_ports(host: str, far_howdah: str | None, ports: tuple[int, int] | None) 
             draws = 1 if started.ports is None else min(DRAWS, 1 + started.ports[1] - started.ports[0])
             tries += 1
             last = tries >= draws
+            near, far = _ends(address, hello.port)
             carries = _carries(login, hello) if last and closed else None
-            tried = Tried(*_ends(address, hello.port), started.ports, opened, closed, carries)
+            from_there = _from_there(started, far, hello) if last and closed else None
+            tried = Tried(near, far, started.ports, opened, closed, carries, from_there)
         if last:
             return hello, tried
 
@@ -74,6 +82,16 @@ def _closed(address: str, hello: FarHello) -> str | None:
             if error.errno != errno.ECONNREFUSED or time.monotonic() > until_s:
                 return error.strerror or "its name is not known here"
             time.sleep(0.01)
+
+
+def _from_there(started: FarSession, far: str, hello: FarHello) -> bool:
+    """Whether the far end reaches a port of this host, which is of the range that was asked for."""
+    try:
+        started.session.try_near(far, hello.port, started.ports)
+        answer = started.session.port_tried(_WITHIN_S + 2 * (hello.rtt_s or 0.0))
+    except HowdahError:
+        return False
+    return answer is not None and msgspec.json.decode(answer, type=PortTried).why_not is None
 
 
 def _ends(address: str, port: int) -> tuple[str | None, str]:

@@ -119,6 +119,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """An address to try before FarHello.addresses."""
     detour_port: int | None = None
     """A port of this host's loopback from which a detour leads to the far end's data port; null: none."""
+    near_ports: tuple[int, int] | None = None
+    """The ports of which this host opens one, where the far end connects to it; null: the kernel chooses."""
     digests: bytes | None = None
     """The file for the digests of what has been moved; null keeps none."""
     sample_every_s: float = SAMPLE_EVERY_S
@@ -214,3 +216,5 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """The result of the last steering that has taken effect or was refused; null before the first."""
     through_ssh: str | None = None
     """What came of the data port where the data goes through ssh; null where it does not."""
+    by_far_end: str | None = None
+    """What came of the data port where the far end connects to this host; null where it does not."""

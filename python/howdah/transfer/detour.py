@@ -1,4 +1,4 @@
-"""The way of a copy's data through ssh, where the far end's data port cannot be reached."""
+"""The way of a copy's data where the far end's data port cannot be reached."""
 
 from howdah import HowdahError
 from howdah.remote.messages import FarHello, Progress, Steering
@@ -23,6 +23,7 @@ class Detour:
         self._request = request
         self._tunnel: Tunnel | None = None
         self._why: str | None = None
+        self._by_far_end = False
         self._steered = False
 
     def begin(self, started: FarSession, far: FarHello, bytes_total: int | None) -> int | None:
@@ -52,6 +53,12 @@ class Detour:
         That the data goes there is said once, and what a pilot has changed until then is taken back. Raises
         HowdahError where ssh carries no data.
         """
+        if now.by_far_end is not None and not self._by_far_end:
+            self._by_far_end = True
+            display.far_says(
+                "howdah: the far end connects to this host, because its data port is closed "
+                f"({now.by_far_end})\n"
+            )
         if now.through_ssh is None:
             wanted = pilot(now)
             self._steered = self._steered or wanted is not None

@@ -310,7 +310,8 @@ def _session(run: _Run, display: Display, archive: Archive, handed: Plan | None)
         if again and run.digests is not None:
             own_digests = run.digests.with_suffix(".again")
         detour_port = run.detour.begin(ends.only, underway.far, underway.path.bytes_total)
-        job = _job(request, underway, own_digests, detour_port)
+        near_ports = _near_ports(run, ends) if detour_port is not None else None
+        job = _job(request, underway, own_digests, detour_port, near_ports)
         processors = record.ProcessorTime.now()
         began_s = time.monotonic()
         ends.start(job, underway.plan)
@@ -479,7 +480,27 @@ def _path(request: Request, greeted: Greeted) -> KnownPath:
     )
 
 
-def _job(request: Request, underway: Underway, digests: Path | None, detour_port: int | None) -> Job:
+def _near_ports(run: _Run, ends: FarEnds) -> tuple[int, int] | None:
+    """The ports of which this host opens one if the far end is to connect; None: any.
+
+    The range that was asked for is that of the far end. Where the policy of this host has another, it counts.
+    """
+    asked = ends.only.ports
+    if run.policy is None:
+        return asked
+    try:
+        return run.policy.ports_of(asked)
+    except Refused:
+        return run.policy.ports_of(None)
+
+
+def _job(
+    request: Request,
+    underway: Underway,
+    digests: Path | None,
+    detour_port: int | None,
+    near_ports: tuple[int, int] | None,
+) -> Job:
     route = request.route
     return Job(
         direction=route.direction,
@@ -501,6 +522,7 @@ def _job(request: Request, underway: Underway, digests: Path | None, detour_port
         sync=request.sync,
         data_address=underway.data_address,
         detour_port=detour_port,
+        near_ports=near_ports,
         digests=os.fsencode(digests) if digests else None,
         sample_every_s=request.sample_every_s,
         patience_s=request.patience_s,

@@ -128,6 +128,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The seconds that they took, together."""
     through_ssh: str | None = None
     """What came of the data port, where the data went through the ssh connection; null where it did not."""
+    by_far_end: str | None = None
+    """What came of the data port, where the far end connected to this host; null where it did not."""
     restarts: int = 0
     """The sessions begun again after the connection to the far end was lost. ``streams`` and ``samples`` are
     those of the last one; counts and times are of all. What a lost session moved counts as moved, once."""

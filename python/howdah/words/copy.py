@@ -87,6 +87,10 @@ def _moved(outcome: Outcome, target: str | None) -> list[str]:
         lines.append(f"resumed: {resumed} were there from an interrupted copy, compared and not sent again")
     if outcome.through_ssh is not None:
         lines.append(f"Through the ssh connection, because the data port was closed ({outcome.through_ssh})")
+    if outcome.by_far_end is not None:
+        lines.append(
+            f"The far end connected to this host, because its port was closed ({outcome.by_far_end})"
+        )
     lines += _ridden(outcome)
     return lines
 

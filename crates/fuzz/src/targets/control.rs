@@ -26,7 +26,11 @@ const MEMORY_AT_ONCE: usize = 2 << 20;
 
 /// Any message, drawn from an input.
 pub fn message(input: &mut Input<'_>) -> Message {
-    match input.below(26) {
+    match input.below(28) {
+        26 => Message::TryNear(input.u16()),
+        27 => Message::ConnectNear {
+            token: [input.byte(); 32],
+        },
         20 => Message::TryPort(data_port(input)),
         21 => Message::PortTried(match input.byte() & 1 {
             0 => Ok(number(input)),
@@ -435,6 +439,9 @@ pub mod conversation {
         names: usize,
         /// Ports to be tried of which nothing has come yet; at a far end, all of them.
         tries: u64,
+        near_tries: u64,
+        near_connects: u64,
+        between: bool,
         tells_digests: bool,
         removes: bool,
         dry_run: bool,
@@ -485,6 +492,7 @@ pub mod conversation {
                 }
                 Message::NamesTaken => side == Side::Far && self.names > 0,
                 Message::TryPort(_) => side == Side::Near && self.jobs == 0,
+                Message::TryNear(_) => side == Side::Near,
                 Message::Offer(_) | Message::Steer(_) => self.jobs > 0,
                 _ => true,
             }
@@ -499,7 +507,7 @@ pub mod conversation {
                 Message::Steered(_) => self.steerings -= 1,
                 Message::Names(_) => self.names += 1,
                 Message::NamesTaken => self.names -= 1,
-                Message::TryPort(_) => self.tries = 1,
+                Message::TryPort(_) | Message::TryNear(_) => self.tries = 1,
                 _ => {}
             }
         }
@@ -510,6 +518,7 @@ pub mod conversation {
             self.streams = job.plan.streams.into();
             self.removes = job.delete.is_some();
             self.dry_run = job.dry_run;
+            self.between = job.peer.is_some();
         }
 
         /// What was taken for right.
@@ -528,6 +537,7 @@ pub mod conversation {
                     | Message::Cancel
                     | Message::Warning(_)
                     | Message::TryPort(_)
+                    | Message::TryNear(_)
                     | Message::PortTried(_)
             );
             assert!(self.jobs > 0 || before_the_job || greets || fails);
@@ -629,6 +639,16 @@ pub mod conversation {
                 Message::PortTried(_) => {
                     assert!(side == Side::Near && self.tries > 0);
                     self.tries -= 1;
+                }
+                Message::TryNear(port) => {
+                    self.near_tries += 1;
+                    assert!(side == Side::Far && *port > 0);
+                    assert!(self.near_tries == 1 && !self.between);
+                }
+                Message::ConnectNear { .. } => {
+                    self.near_connects += 1;
+                    assert!(self.jobs == 1 && self.near_tries == 1 && self.near_connects == 1);
+                    assert!(!self.between);
                 }
                 Message::Digests(digests) => {
                     assert!(side == Side::Near && self.tells_digests);

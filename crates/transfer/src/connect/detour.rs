@@ -1,17 +1,19 @@
-//! The way of the data streams: straight to the far end's port, or a detour where a firewall is in between.
+//! The way of the data streams: straight to the far end's port, or another one where a firewall is in between.
 //!
 //! The straight way is tried first. When it has brought nothing for a moment the detour is begun beside it, so
-//! that it is ready when the straight way is given up (after RFC 8305). The first stream that knows decides for all.
+//! that it is ready when the straight way is given up (after RFC 8305), and the far end tries whether it reaches a
+//! port of this end. The first stream that knows decides for all.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use howdah_tcp::{Error, Patience, SocketPlan, connect_first};
 
+use crate::connect::near_port::NearPort;
 use crate::connect::setup::{NOTSENT_LOWAT_BYTES, TRY_AGAIN_AFTER};
 
 /// The straight way is alone for this long and one and a half round trips.
@@ -22,6 +24,8 @@ const REFUSED_FOR: Duration = Duration::from_millis(250);
 const GIVEN_UP_AFTER: Duration = Duration::from_millis(1250);
 /// The time between two SYNs.
 const ANOTHER_AFTER: Duration = Duration::from_millis(500);
+/// The far end's answer whether it reaches this end's port is waited for this long and two and a half round trips.
+const ANSWERED_WITHIN: Duration = Duration::from_millis(250);
 /// How long it takes at most to connect to a port of this host.
 const HERE_WITHIN: Duration = Duration::from_secs(5);
 
@@ -29,27 +33,56 @@ const HERE_WITHIN: Duration = Duration::from_secs(5);
 pub struct Detour {
     at: SocketAddr,
     round_trip: Duration,
-    /// Once it is known: why the detour is taken, or `None` for the straight way.
-    chosen: OnceLock<Option<String>>,
+    near_port: Option<Arc<NearPort>>,
+    /// Once it is known.
+    chosen: OnceLock<Chosen>,
+}
+
+/// The way that all streams of a session take.
+#[derive(Debug)]
+enum Chosen {
+    Straight,
+    /// What came of the straight way.
+    ThroughSsh(String),
+    ByFar(String),
+}
+
+/// What comes of a connection by the way that was chosen.
+#[derive(Debug)]
+pub enum Found<'a> {
+    /// The straight way; without a connection when it was chosen while this one was tried.
+    Straight(Option<TcpStream>),
+    /// The detour, and why.
+    ThroughSsh(TcpStream, &'a str),
+    /// The far end is to connect to this end's port, and why.
+    ByFar(&'a str),
 }
 
 impl Detour {
     /// A detour that begins at `at`, around a straight way with this round trip.
-    pub fn new(at: SocketAddr, round_trip: Duration) -> Self {
+    pub fn new(at: SocketAddr, round_trip: Duration, near_port: Option<Arc<NearPort>>) -> Self {
         Self {
             at,
             round_trip,
+            near_port,
             chosen: OnceLock::new(),
         }
     }
 
-    /// Why the detour is taken, if it is.
-    pub fn taken(&self) -> Option<&str> {
-        self.chosen.get()?.as_deref()
+    /// The port of this end that the far end may connect to instead.
+    pub fn near_port(&self) -> Option<Arc<NearPort>> {
+        self.near_port.clone()
     }
 
-    /// A connection by the way that all streams take; `None` when the straight way was chosen and this
-    /// connection has not been made yet.
+    /// Why the detour is taken, if it is.
+    pub fn taken(&self) -> Option<&str> {
+        match self.chosen.get()? {
+            Chosen::ThroughSsh(why) => Some(why),
+            Chosen::Straight | Chosen::ByFar(_) => None,
+        }
+    }
+
+    /// A connection by the way that all streams take.
     ///
     /// # Errors
     /// What the kernel refuses on either way.
@@ -58,7 +91,7 @@ impl Detour {
         straight: &[SocketAddr],
         plan: &SocketPlan,
         stop: &AtomicBool,
-    ) -> Result<Option<TcpStream>, Error> {
+    ) -> Result<Found<'_>, Error> {
         let began = Instant::now();
         let another_after = ANOTHER_AFTER.max(self.round_trip.mul_f64(1.5));
         let given_up = began + GIVEN_UP_AFTER + 2 * self.round_trip;
@@ -67,23 +100,45 @@ impl Detour {
         while self.chosen.get().is_none() {
             found = self.straight(straight, plan, stop, began, until);
             if is_closed(&found) && beside.is_none() {
+                if let Some(port) = &self.near_port {
+                    port.ask();
+                }
                 beside = Some(self.begin(stop)?);
             }
             let now = Instant::now();
-            if !matches!(found, Err(Error::Unanswered { .. })) || now >= given_up {
+            let reached = self
+                .near_port
+                .as_ref()
+                .is_some_and(|port| port.is_reached());
+            if !matches!(found, Err(Error::Unanswered { .. })) || now >= given_up || reached {
                 break;
             }
             until = given_up.min(now + another_after);
         }
-        let chosen = match &found {
-            Ok(_) => self.chosen.get_or_init(|| None),
-            Err(error) if is_closed(&found) => self.chosen.get_or_init(|| Some(why(error))),
-            Err(_) => return found.map(Some),
+        let chosen = match (self.chosen.get(), &found) {
+            (Some(chosen), _) => chosen,
+            (None, Ok(_)) => self.chosen.get_or_init(|| Chosen::Straight),
+            (None, Err(error)) if is_closed(&found) => {
+                let timeout = ANSWERED_WITHIN + self.round_trip.mul_f64(2.5);
+                let port = self.near_port.as_ref();
+                let by_far = port.is_some_and(|port| port.reached_within(timeout));
+                self.chosen.get_or_init(|| match by_far {
+                    true => Chosen::ByFar(why(error)),
+                    false => Chosen::ThroughSsh(why(error)),
+                })
+            }
+            (None, Err(_)) => return found.map(|socket| Found::Straight(Some(socket))),
         };
+        if !matches!(chosen, Chosen::ByFar(_))
+            && let Some(port) = &self.near_port
+        {
+            port.close();
+        }
         match (chosen, beside) {
-            (None, _) => Ok(found.ok()),
-            (Some(_), Some(begun)) => Ok(Some(begun)),
-            (Some(_), None) => self.begin(stop).map(Some),
+            (Chosen::Straight, _) => Ok(Found::Straight(found.ok())),
+            (Chosen::ThroughSsh(why), Some(begun)) => Ok(Found::ThroughSsh(begun, why)),
+            (Chosen::ThroughSsh(why), None) => Ok(Found::ThroughSsh(self.begin(stop)?, why)),
+            (Chosen::ByFar(why), _) => Ok(Found::ByFar(why)),
         }
     }
 
@@ -178,7 +233,12 @@ mod tests {
 
     fn reached(detour: &Detour, straight: &[SocketAddr]) -> Option<SocketAddr> {
         let connected = detour.connect(straight, &SocketPlan::default(), &GO_ON);
-        connected.unwrap().map(|socket| socket.peer_addr().unwrap())
+        let socket = match connected.unwrap() {
+            Found::Straight(socket) => socket,
+            Found::ThroughSsh(socket, _) => Some(socket),
+            Found::ByFar(why) => panic!("{why}"),
+        };
+        socket.map(|socket| socket.peer_addr().unwrap())
     }
 
     /// A port on which nobody listens.
@@ -211,7 +271,7 @@ mod tests {
         let (_far, straight) = listener();
         let (detours, at) = listener();
         detours.set_nonblocking(true).unwrap();
-        let detour = Detour::new(at, NONE);
+        let detour = Detour::new(at, NONE, None);
         assert_eq!(reached(&detour, &[straight]), Some(straight));
         assert_eq!(detour.taken(), None);
         // Those after it dial as ever.
@@ -223,7 +283,7 @@ mod tests {
     fn a_port_that_opens_a_moment_later_is_reached_straight() {
         let straight = closed();
         let (_detours, at) = listener();
-        let detour = Detour::new(at, NONE);
+        let detour = Detour::new(at, NONE, None);
         let opens = thread::spawn(move || {
             thread::sleep(REFUSED_FOR / 4);
             TcpListener::bind(straight).unwrap()
@@ -242,7 +302,7 @@ mod tests {
             (vec![], Duration::ZERO, "its address is not known here"),
         ] {
             let (_detours, at) = listener();
-            let detour = Detour::new(at, NONE);
+            let detour = Detour::new(at, NONE, None);
             let began = Instant::now();
             assert_eq!(reached(&detour, &straight), Some(at));
             let took = began.elapsed();
@@ -263,7 +323,7 @@ mod tests {
     fn one_stream_that_is_late_does_not_take_the_detour_when_others_went_straight() {
         let (_far, straight) = listener();
         let (_detours, at) = listener();
-        let detour = Detour::new(at, NONE);
+        let detour = Detour::new(at, NONE, None);
         assert_eq!(reached(&detour, &[straight]), Some(straight));
         let (_full, _dropping, dropped) = dropping();
         assert_eq!(reached(&detour, &[dropped]), None);

@@ -11,9 +11,9 @@ use howdah_wire::Connection;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
-use crate::connect::detour::Detour;
+use crate::connect::detour::{Detour, Found};
 use crate::connect::pending::stream_hello;
-use crate::connect::setup::{SETUP_TIMEOUT, TRY_AGAIN_AFTER, Work, duplicate, run};
+use crate::connect::setup::{SETUP_TIMEOUT, TRY_AGAIN_AFTER, Work, accept, duplicate, run};
 use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::error::TransferError;
@@ -55,7 +55,7 @@ pub fn keep_up(
     context: &Arc<Context>,
     dialling: &Dialling,
     stream: u16,
-    work: &Work,
+    work: &Arc<Work>,
 ) -> Result<(), TransferError> {
     let patience = Duration::from_nanos(context.job.patience_ns);
     let mut trouble = Trouble::new(patience, Instant::now());
@@ -170,24 +170,27 @@ fn attempt(
     context: &Arc<Context>,
     dialling: &Dialling,
     connection: Connection,
-    work: &Work,
+    work: &Arc<Work>,
     reached: &mut Reached,
 ) -> Result<(), TransferError> {
     let opened = connect(context, dialling, connection, reached);
     let again = connection.incarnation > 0;
     let detour = dialling.detour.as_ref().and_then(Detour::taken).is_some();
-    let mut stream = match opened {
+    let opened = match opened {
         // The first time it may be a firewall; later it is what broke the connection before.
         Err(TransferError::Stream(why)) if again || detour => {
             return Err(TransferError::Lost(why));
         }
         opened => opened?,
     };
+    let Some(mut stream) = opened else {
+        return by_far(context, dialling, work);
+    };
     if again {
         lock(&context.board.notes).replaced += 1;
     }
     let since = Instant::now();
-    let outcome = run(context, connection, &mut *stream, work);
+    let outcome = run(context, connection, &mut *stream, &**work);
     *reached = Reached::Far(since.elapsed());
     outcome
 }
@@ -197,9 +200,11 @@ fn connect(
     dialling: &Dialling,
     connection: Connection,
     reached: &mut Reached,
-) -> Result<Box<dyn Stream>, TransferError> {
+) -> Result<Option<Box<dyn Stream>>, TransferError> {
     let again = connection.incarnation > 0;
-    let socket = connect_to(context, dialling, again, reached)?;
+    let Some(socket) = connect_to(context, dialling, again, reached)? else {
+        return Ok(None);
+    };
     context.connections.claim(connection);
     context.abort.register(connection, duplicate(&socket)?);
     let greeting = stream_hello(&dialling.token, connection).encode();
@@ -207,25 +212,38 @@ fn connect(
         Some(tls) => {
             // It leaves with the first message of the handshake.
             send_with_more(&socket, &greeting)?;
-            Ok(Box::new(tls.connect(socket, SETUP_TIMEOUT)?))
+            Ok(Some(Box::new(tls.connect(socket, SETUP_TIMEOUT)?)))
         }
         None => {
             let mut stream = PlainStream::new(socket);
             stream.put(&greeting)?;
             stream.flush()?;
-            Ok(Box::new(stream))
+            Ok(Some(Box::new(stream)))
         }
     }
 }
 
-/// Connects. The far end opens its port when it has this end's greeting, which may be on its way
-/// still, so a port that is closed is tried again for a moment.
+/// Has the far end connect the streams, all of them; the first stream that comes here asks for it.
+fn by_far(
+    context: &Arc<Context>,
+    dialling: &Dialling,
+    work: &Arc<Work>,
+) -> Result<(), TransferError> {
+    let listening = context.near_port.get().and_then(|port| port.listening());
+    match listening {
+        Some(listening) => accept(context, listening, dialling.plan.clone(), Arc::clone(work)),
+        None => Ok(()),
+    }
+}
+
+/// Connects; `None` where the far end is to connect instead. The far end opens its port when it has this end's
+/// greeting, which may be on its way still, so a port that is closed is tried again for a moment.
 fn connect_to(
     context: &Context,
     dialling: &Dialling,
     again: bool,
     reached: &mut Reached,
-) -> Result<TcpStream, TransferError> {
+) -> Result<Option<TcpStream>, TransferError> {
     let Dialling {
         addresses, plan, ..
     } = dialling;
@@ -239,13 +257,23 @@ fn connect_to(
         let connected = detour.connect(addresses, plan, context.abort.flag());
         let connected =
             connected.map_err(|error| TransferError::Stream(format!("data stream: {error}")))?;
-        match detour.taken() {
-            Some(why) => lock(&context.board.notes).detour = Some(why.to_owned()),
-            None => context.path.heard(Instant::now()),
-        }
-        if let Some(socket) = connected {
-            *reached = Reached::Far(Duration::ZERO);
-            return Ok(socket);
+        match connected {
+            Found::Straight(None) => context.path.heard(Instant::now()),
+            Found::Straight(Some(socket)) => {
+                context.path.heard(Instant::now());
+                *reached = Reached::Far(Duration::ZERO);
+                return Ok(Some(socket));
+            }
+            Found::ThroughSsh(socket, why) => {
+                lock(&context.board.notes).detour = Some(why.to_owned());
+                *reached = Reached::Far(Duration::ZERO);
+                return Ok(Some(socket));
+            }
+            Found::ByFar(why) => {
+                lock(&context.board.notes).by_far = Some(why.to_owned());
+                context.path.heard(Instant::now());
+                return Ok(None);
+            }
         }
     }
     let until = Instant::now() + OPENS_WITHIN;
@@ -258,7 +286,7 @@ fn connect_to(
             Ok(socket) => {
                 *reached = Reached::Far(Duration::ZERO);
                 context.path.heard(Instant::now());
-                return Ok(socket);
+                return Ok(Some(socket));
             }
             Err(howdah_tcp::Error::Connect { source, .. })
                 if source.kind() == ErrorKind::ConnectionRefused

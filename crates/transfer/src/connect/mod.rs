@@ -5,6 +5,7 @@ pub mod connections;
 pub mod detour;
 pub mod dial;
 pub mod handshakes;
+pub mod near_port;
 pub mod peer;
 pub mod pending;
 pub mod setup;

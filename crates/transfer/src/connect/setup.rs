@@ -2,7 +2,7 @@
 //! belongs to the session.
 
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -16,8 +16,9 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 
 use crate::connect::detour::Detour;
-use crate::connect::dial::{Dialling, keep_up};
+use crate::connect::dial::Dialling;
 use crate::connect::handshakes::{Handshakes, PendingHandshake};
+use crate::connect::near_port::{Caller, Listening, dial_all};
 use crate::connect::pending::{PendingPeers, ProvenPeer};
 use crate::end::abort::lock;
 use crate::end::context::Context;
@@ -80,7 +81,17 @@ pub enum StreamSetup {
         pending: PendingPeers,
         /// Encryption, unless they are plaintext.
         tls: Option<Acceptor>,
+        /// Where this end may connect instead, if the near end asks for it.
+        near: Option<NearEnd>,
     },
+}
+
+/// A near end that the far end may connect to.
+pub struct NearEnd {
+    /// The address that ssh came from.
+    pub address: IpAddr,
+    /// Encryption, unless they are plaintext.
+    pub tls: Option<Connector>,
 }
 
 /// Reserves a port for the data streams of one session, of a range if there is one, at the address at which
@@ -164,31 +175,56 @@ impl StreamSetup {
                     tls,
                     plan,
                 });
-                for stream in 0..context.job.plan.streams {
-                    let (dialling, work) = (Arc::clone(&dialling), Arc::clone(&work));
-                    context.spawn("howdah-stream", move |context| {
-                        keep_up(context, &dialling, stream, &*work)
-                    })?;
-                }
+                dial_all(context, &dialling, &work)
             }
             Self::Accept {
                 listener,
                 pending,
                 tls,
+                near,
             } => {
-                let admission = Admission {
-                    plan,
+                *lock(&context.caller) = near.map(|near| Caller {
+                    near: near.address,
+                    port: None,
+                    tls: near.tls,
+                    plan: plan.clone(),
+                    work: Arc::clone(&work),
+                });
+                let listening = Listening {
+                    listener,
+                    pending,
                     tls,
-                    handshakes: Handshakes::default(),
-                    work,
                 };
-                context.spawn("howdah-accept", move |context| {
-                    accept_streams(context, &listener, pending, &Arc::new(admission))
-                })?;
+                accept(context, listening, plan, work)
             }
         }
-        Ok(())
     }
+}
+
+/// Takes the streams that connect to a port, as long as any may come.
+///
+/// # Errors
+/// When the system has no thread left. Everything later becomes an event.
+pub(crate) fn accept(
+    context: &Arc<Context>,
+    listening: Listening,
+    plan: SocketPlan,
+    work: Arc<Work>,
+) -> Result<(), TransferError> {
+    let Listening {
+        listener,
+        pending,
+        tls,
+    } = listening;
+    let admission = Admission {
+        plan,
+        tls,
+        handshakes: Handshakes::default(),
+        work,
+    };
+    context.spawn("howdah-accept", move |context| {
+        accept_streams(context, &listener, pending, &Arc::new(admission))
+    })
 }
 
 /// Does the work on a connection, when the one that its stream had before has ended.
@@ -358,6 +394,9 @@ impl Admission {
             return Err(
                 StreamError::Broken("a connection that is old or that the plan has not").into(),
             );
+        }
+        if connection.incarnation > 0 {
+            lock(&context.board.notes).replaced += 1;
         }
         context.abort.register(connection, duplicate);
         Ok(opened)

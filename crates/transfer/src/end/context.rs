@@ -12,6 +12,7 @@ use howdah_tcp::Info;
 use howdah_wire::{Connection, Finished, Job, Message, Scanned, Side, TreePath};
 
 use crate::connect::connections::Connections;
+use crate::connect::near_port::{Caller, NearPort};
 use crate::end::abort::{Abort, lock, stays_here};
 use crate::end::digests::{Digest, Digests};
 use crate::end::lines::Lines;
@@ -44,6 +45,10 @@ pub struct Context {
     pub tuning: Tuning,
     /// What its streams are on, and how far.
     pub connections: Connections,
+    /// At a near end, the port that the far end may connect to.
+    pub near_port: OnceLock<Arc<NearPort>>,
+    /// At a far end, what it needs to connect to the near end.
+    pub caller: Mutex<Option<Caller>>,
     naming: OnceLock<Naming>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -74,6 +79,8 @@ impl Context {
             abort,
             board,
             tuning: Tuning::default(),
+            near_port: OnceLock::new(),
+            caller: Mutex::default(),
             naming: OnceLock::new(),
             threads: Mutex::default(),
         })
@@ -253,6 +260,8 @@ pub struct Notes {
     pub ridden: Ridden,
     /// Why the data streams take the detour, if they do; known to the near end.
     pub detour: Option<String>,
+    /// Why the far end connects the data streams, if it does; known to the near end.
+    pub by_far: Option<String>,
     /// Segments sent again, all streams.
     pub retransmissions: u64,
     /// Mean round trip of the streams that carry something.

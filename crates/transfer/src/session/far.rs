@@ -15,7 +15,7 @@ use howdah_wire::{DataPort, Direction, FarHello, Hello, Job, Message, Peer, Samp
 
 use crate::connect::peer;
 use crate::connect::pending::PendingPeers;
-use crate::connect::setup::{StreamSetup, reserve};
+use crate::connect::setup::{NearEnd, StreamSetup, reserve};
 use crate::end::abort::Abort;
 use crate::end::context::{Board, Context};
 use crate::end::digests::Digests;
@@ -97,7 +97,7 @@ impl FarEnd {
         let greeting = Message::FarHello(Box::new(self.hello));
         let control = channel.control();
         control.say(greeting);
-        let try_port = |port| try_port(&control, reach, port);
+        let try_port = |asked| try_port(&control, reach, self.client, asked);
         let Some((hello, job, listener)) = wait_for_job(inbox, self.bound, try_port)? else {
             return Ok(());
         };
@@ -131,10 +131,22 @@ impl FarEnd {
             }
             _ => {
                 let tls = job.encrypt.then(|| Acceptor::new(&self.identity, key));
+                let near = match (&job.peer, reach.forbids_connecting()) {
+                    (None, None) => {
+                        let tls = job.encrypt.then(|| Connector::new(&self.identity, key));
+                        let tls = tls.transpose()?;
+                        Some(NearEnd {
+                            address: self.client,
+                            tls,
+                        })
+                    }
+                    _ => None,
+                };
                 StreamSetup::Accept {
                     listener,
                     pending: PendingPeers::new(token, from),
                     tls: tls.transpose()?,
+                    near,
                 }
             }
         };
@@ -205,12 +217,32 @@ impl SshRoute {
     }
 }
 
-/// Has a thread try the port of another far end, and say what came of it.
-fn try_port(control: &Control, reach: &Reach, port: DataPort) -> Result<(), TransferError> {
+/// The port that a near end asks to be tried before its job.
+enum Asked {
+    /// That of another far end.
+    Far(DataPort),
+    /// That of the near end itself.
+    Near(u16),
+}
+
+/// Has a thread try a port, and say what came of it.
+fn try_port(
+    control: &Control,
+    reach: &Reach,
+    client: IpAddr,
+    asked: Asked,
+) -> Result<(), TransferError> {
     if let Some(refusal) = reach.forbids_connecting() {
         control.say(Message::PortTried(Err(refusal.to_string())));
         return Ok(());
     }
+    let port = match asked {
+        Asked::Far(port) => port,
+        Asked::Near(port) => DataPort {
+            addresses: vec![client],
+            port,
+        },
+    };
     let control = control.clone();
     let spawned = thread::Builder::new()
         .name("howdah-try".into())
@@ -228,7 +260,7 @@ fn try_port(control: &Control, reach: &Reach, port: DataPort) -> Result<(), Tran
 fn wait_for_job(
     inbox: &Receiver<Event>,
     bound: Bound,
-    try_port: impl Fn(DataPort) -> Result<(), TransferError>,
+    try_port: impl Fn(Asked) -> Result<(), TransferError>,
 ) -> Result<Option<(Hello, Job, TcpListener)>, TransferError> {
     let (mut greeting, mut listener, mut bound) = (None, None, Some(bound));
     let deadline = Instant::now() + JOB_WITHIN;
@@ -253,7 +285,8 @@ fn wait_for_job(
                 }
                 greeting = Some(hello);
             }
-            Event::Message(Message::TryPort(port)) => try_port(port)?,
+            Event::Message(Message::TryPort(port)) => try_port(Asked::Far(port))?,
+            Event::Message(Message::TryNear(port)) => try_port(Asked::Near(port))?,
             Event::Message(Message::Job(job)) => {
                 let begun = greeting.zip(listener);
                 return Ok(begun.map(|(hello, listener)| (hello, *job, listener)));

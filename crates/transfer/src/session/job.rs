@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
@@ -45,6 +46,7 @@ struct JobJson {
     sync: bool,
     data_address: Option<String>,
     detour_port: Option<u16>,
+    near_ports: Option<(u16, u16)>,
     digests: Option<Base64>,
     sample_every_s: f64,
     #[serde(default = "usual_patience_s")]
@@ -94,6 +96,8 @@ pub struct Asked {
     pub data_address: Option<String>,
     /// The port of this host's loopback from which a detour leads to the far end's.
     pub detour_port: Option<u16>,
+    /// The ports of which this end opens one, if the far end is to connect; without, the kernel chooses.
+    pub near_ports: Option<RangeInclusive<u16>>,
     /// The file that the digests shall go to.
     pub digests: Option<Vec<u8>>,
     /// The list of what is moved.
@@ -183,6 +187,7 @@ pub fn read(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
         job: wire,
         data_address: job.data_address,
         detour_port: job.detour_port,
+        near_ports: job.near_ports.map(|(first, last)| first..=last),
         digests: job.digests.map(|path| path.0),
         names: job.names.map(|path| NamesPath {
             path: path.0,

@@ -1,6 +1,7 @@
 //! The near end of one transfer.
 
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
@@ -12,6 +13,7 @@ use howdah_wire::limits::MAX_TEXT_BYTES;
 use howdah_wire::{Direction, FarHello, Hello, Job, Message, Sample, Side, printable_within};
 
 use crate::connect::detour::Detour;
+use crate::connect::near_port::NearPort;
 use crate::connect::setup::{SETUP_TIMEOUT, StreamSetup};
 use crate::end::abort::{Abort, lock};
 use crate::end::context::{Board, Context};
@@ -25,7 +27,7 @@ use crate::session::report::{self, Account};
 use crate::session::steer::Wish;
 use crate::session::{receiver, sender};
 use crate::streams::sample::Trace;
-use crate::tls::{Connector, Identity};
+use crate::tls::{Acceptor, Connector, Identity};
 use crate::tree::names::NamesFile;
 use crate::tree::reach::Reach;
 use crate::tree::source::Sources;
@@ -45,6 +47,8 @@ pub(super) struct Setup {
     pub(super) channel: Option<Channel>,
     inbox: Option<Receiver<Event>>,
     hello: Option<FarHello>,
+    /// A port of this host that the far end was asked to try.
+    near_port: Option<NearPort>,
     pub(super) thread: Option<JoinHandle<()>>,
 }
 
@@ -145,6 +149,7 @@ impl Session {
             channel: Some(channel),
             inbox: Some(inbox),
             hello: None,
+            near_port: None,
             thread: None,
         };
         Ok(Self {
@@ -178,6 +183,29 @@ impl Session {
         setup.hello.as_ref().map(report::far_hello).transpose()
     }
 
+    /// Has the far end try a port of this host, of a range if there is one. Its address is the one that this host
+    /// has towards `far`. What comes of it is in [`Self::port_tried`].
+    ///
+    /// # Errors
+    /// When no port can be opened, or the session is over.
+    pub fn try_near(
+        &self,
+        far: SocketAddr,
+        ports: Option<RangeInclusive<u16>>,
+    ) -> Result<(), TransferError> {
+        let mut setup = lock(&self.setup);
+        let channel = setup.channel.as_ref().ok_or(TransferError::Cancelled)?;
+        let port = NearPort::towards(far, ports, None, channel.control());
+        let opened = port.filter(|port| port.ask());
+        if opened.is_none() {
+            return Err(TransferError::Here(format!(
+                "no port of this host can be opened towards {far}"
+            )));
+        }
+        setup.near_port = opened;
+        Ok(())
+    }
+
     /// Carries out a Job by a Plan, both JSON, on threads of its own.
     ///
     /// # Errors
@@ -187,6 +215,7 @@ impl Session {
             job,
             data_address,
             detour_port,
+            near_ports,
             digests,
             names,
             ..
@@ -212,6 +241,7 @@ impl Session {
             hello,
             data_address,
             detour_port,
+            near_ports,
             board,
             list: Mutex::new(list),
         };
@@ -337,6 +367,7 @@ struct Near {
     hello: FarHello,
     data_address: Option<String>,
     detour_port: Option<u16>,
+    near_ports: Option<RangeInclusive<u16>>,
     board: Arc<Board>,
     /// The list of what is moved, until it is read.
     list: Mutex<Option<NamesFile>>,
@@ -364,6 +395,14 @@ impl Near {
             .open(&mut job)
             .inspect_err(|error| say_why(&self.channel.control(), error))?;
         let context = self.begin(&job);
+        if let StreamSetup::Connect {
+            detour: Some(detour),
+            ..
+        } = &stream_setup
+            && let Some(port) = detour.near_port()
+        {
+            let _ = context.near_port.set(port);
+        }
         let list = lock(&self.list).take();
         let account = match here {
             Here::Sources(sources) => {
@@ -488,12 +527,14 @@ impl Near {
             );
         }
         let round_trip = Duration::from_nanos(self.hello.rtt_ns.unwrap_or_default());
-        let detour = self.detour_port.map(|port| {
-            Detour::new(
+        let detour = match self.detour_port {
+            Some(port) => Some(Detour::new(
                 (Ipv4Addr::LOCALHOST, port).into(),
                 round_trip.min(SETUP_TIMEOUT),
-            )
-        });
+                self.near_port(job, addresses.first())?,
+            )),
+            None => None,
+        };
         if addresses.is_empty() && detour.is_none() {
             return Err(TransferError::Here(format!(
                 "no address for the data streams in: {}; name one with --data-address",
@@ -506,6 +547,21 @@ impl Near {
             token: self.hello.token,
             tls,
         })
+    }
+
+    /// The port of this end that the far end may connect to, which has this address.
+    fn near_port(
+        &self,
+        job: &Job,
+        far: Option<&SocketAddr>,
+    ) -> Result<Option<Arc<NearPort>>, TransferError> {
+        let tls = job
+            .encrypt
+            .then(|| Acceptor::new(&self.identity, &self.hello.key));
+        let (tls, control) = (tls.transpose()?, self.channel.control());
+        let port =
+            far.and_then(|far| NearPort::towards(*far, self.near_ports.clone(), tls, control));
+        Ok(port.map(Arc::new))
     }
 }
 

@@ -12,6 +12,7 @@ use howdah_wire::{
     StreamSummary, Totals,
 };
 
+use crate::connect::near_port;
 use crate::connect::setup::{StreamSetup, Work};
 use crate::end::abort::lock;
 use crate::end::context::Context;
@@ -371,7 +372,7 @@ impl Run<'_> {
                 }
             }
             Message::Finished(finished) => self.peer = Some(*finished),
-            _ => {}
+            message => near_port::hear(self.context, &message)?,
         }
         Ok(())
     }

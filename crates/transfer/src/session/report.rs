@@ -180,6 +180,7 @@ pub fn progress(
         current: Option<String>,
         latest: Option<&'a Change>,
         through_ssh: Option<&'a str>,
+        by_far_end: Option<&'a str>,
     }
     let notes = lock(&board.notes);
     let bytes_done = board.bytes.load(Ordering::Relaxed);
@@ -224,6 +225,7 @@ pub fn progress(
             .map(|(_, path)| printable(path.as_bytes())),
         latest: notes.changes.latest(),
         through_ssh: notes.detour.as_deref(),
+        by_far_end: notes.by_far.as_deref(),
     })
 }
 
@@ -320,6 +322,7 @@ struct OutcomeJson<'a> {
     outages: u64,
     outage_s: f64,
     through_ssh: Option<&'a str>,
+    by_far_end: Option<&'a str>,
     digest_sum: Option<String>,
     congestion_control: Option<String>,
     streams: Vec<StreamJson>,
@@ -393,6 +396,7 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         outages: notes.ridden.outages,
         outage_s: notes.ridden.all.as_secs_f64(),
         through_ssh: notes.detour.as_deref(),
+        by_far_end: notes.by_far.as_deref(),
         digest_sum: board.digests.sum_in_hex(),
         congestion_control: in_use.and_then(control),
         streams,

@@ -11,6 +11,7 @@ use howdah_wire::{
     Totals,
 };
 
+use crate::connect::near_port;
 use crate::connect::setup::StreamSetup;
 use crate::end::abort::lock;
 use crate::end::context::Context;
@@ -321,7 +322,7 @@ impl Run<'_> {
                 let steered = self.steer(&steering);
                 self.context.control.say(Message::Steered(steered));
             }
-            _ => {}
+            message => near_port::hear(self.context, &message)?,
         }
         queue.make_offers(|offer| self.context.control.say(Message::Offer(offer)));
         Ok(())

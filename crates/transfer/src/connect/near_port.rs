@@ -1,0 +1,266 @@
+//! Data streams that the far end connects to the near end, where a firewall lets only those through.
+//!
+//! The near end opens a port when the far end's data port does not answer, and has the far end try it. If that
+//! reaches the port, the far end connects all streams, and their way through ssh is not taken.
+
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use howdah_tcp::{Error, Info, Patience, SocketPlan, connect_first};
+use howdah_wire::Message;
+
+use crate::connect::detour::why;
+use crate::connect::dial::{Dialling, keep_up};
+use crate::connect::pending::PendingPeers;
+use crate::connect::setup::{Work, reserve};
+use crate::end::abort::lock;
+use crate::end::context::Context;
+use crate::error::TransferError;
+use crate::session::control::Control;
+use crate::tls::{Acceptor, Connector};
+
+/// The far end gives up a port that does not answer after this time.
+const TRIED_FOR: Duration = Duration::from_secs(5);
+
+/// The port of the near end.
+pub struct NearPort {
+    /// The address that this host has towards the far end; any port.
+    at: SocketAddr,
+    ports: Option<RangeInclusive<u16>>,
+    far: IpAddr,
+    token: [u8; 32],
+    control: Control,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    tls: Option<Acceptor>,
+    listener: Option<TcpListener>,
+    /// When the far end was asked to try it, or would have been.
+    asked: Option<Instant>,
+    /// Whether the far end has reached it; unknown before its answer.
+    reached: Option<bool>,
+}
+
+/// What takes the streams that the far end connects.
+pub struct Listening {
+    /// The port.
+    pub listener: TcpListener,
+    /// Those who have not shown yet that they belong to the session.
+    pub pending: PendingPeers,
+    /// Encryption, unless they are plaintext.
+    pub tls: Option<Acceptor>,
+}
+
+impl NearPort {
+    /// The port, still closed, of a near end whose far end has this address. `None` where no route leads there.
+    pub fn towards(
+        far: SocketAddr,
+        ports: Option<RangeInclusive<u16>>,
+        tls: Option<Acceptor>,
+        control: Control,
+    ) -> Option<Self> {
+        let any: IpAddr = match far {
+            SocketAddr::V4(_) => [0_u8; 4].into(),
+            SocketAddr::V6(_) => [0_u8; 16].into(),
+        };
+        // Connecting such a socket sends nothing; the kernel chooses the address by the route.
+        let socket = UdpSocket::bind((any, 0)).ok()?;
+        socket.connect(far).ok()?;
+        let mut at = socket.local_addr().ok()?;
+        at.set_port(0);
+        let mut token = [0; 32];
+        aws_lc_rs::rand::fill(&mut token).ok()?;
+        Some(Self {
+            at,
+            ports,
+            far: far.ip().to_canonical(),
+            token,
+            control,
+            state: Mutex::new(State {
+                tls,
+                listener: None,
+                asked: None,
+                reached: None,
+            }),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// Opens the port and has the far end try it, once; whether it is open.
+    pub fn ask(&self) -> bool {
+        let mut state = lock(&self.state);
+        if state.asked.is_some() {
+            return state.listener.is_some();
+        }
+        state.asked = Some(Instant::now());
+        let bound = reserve(self.at, self.ports.clone()).ok();
+        let opened = bound.and_then(|bound| Some((bound.port(), bound.listen().ok()?)));
+        let Some((port, listener)) = opened else {
+            state.reached = Some(false);
+            return false;
+        };
+        state.listener = Some(listener);
+        drop(state);
+        self.control.say(Message::TryNear(port));
+        true
+    }
+
+    /// Takes the far end's answer. What it has reached counts as this port if a connection has come to it: with a jump
+    /// host in between, it was a port of that one.
+    fn tried(&self, reached: bool) {
+        let mut state = lock(&self.state);
+        let has_come = |listener: &TcpListener| {
+            listener.set_nonblocking(true).is_ok() && listener.accept().is_ok()
+        };
+        let reached = reached && state.listener.as_ref().is_some_and(has_come);
+        state.reached.get_or_insert(reached);
+        self.changed.notify_all();
+    }
+
+    /// Whether the far end has reached the port, by its answers until now.
+    pub fn is_reached(&self) -> bool {
+        lock(&self.state).reached == Some(true)
+    }
+
+    /// The same; waits for the answer until so long after the far end was asked.
+    pub fn reached_within(&self, timeout: Duration) -> bool {
+        let state = lock(&self.state);
+        let Some(asked) = state.asked else {
+            return false;
+        };
+        let left = (asked + timeout).saturating_duration_since(Instant::now());
+        let answered = self
+            .changed
+            .wait_timeout_while(state, left, |state| state.reached.is_none());
+        let (state, _) = answered.unwrap_or_else(PoisonError::into_inner);
+        state.reached == Some(true)
+    }
+
+    /// Has the far end connect all streams to the port. `None` when that was asked before, or the port is closed.
+    pub fn listening(&self) -> Option<Listening> {
+        let mut state = lock(&self.state);
+        let listener = state.listener.take()?;
+        let tls = state.tls.take();
+        drop(state);
+        let token = self.token;
+        self.control.say(Message::ConnectNear { token });
+        Some(Listening {
+            listener,
+            pending: PendingPeers::new(token, self.far),
+            tls,
+        })
+    }
+
+    /// Closes the port for good: the streams take another way.
+    pub fn close(&self) {
+        let mut state = lock(&self.state);
+        state.listener = None;
+        state.asked.get_or_insert_with(Instant::now);
+        state.reached = Some(false);
+        self.changed.notify_all();
+    }
+}
+
+/// What the far end needs to connect streams to the near end.
+pub struct Caller {
+    /// The address that ssh came from.
+    pub near: IpAddr,
+    /// The near end's port, once it has told it.
+    pub port: Option<u16>,
+    /// Encryption, unless they are plaintext.
+    pub tls: Option<Connector>,
+    /// How sockets are set up.
+    pub plan: SocketPlan,
+    /// What each stream does.
+    pub work: Arc<Work>,
+}
+
+/// Takes a message about streams that the far end connects; all others are none of its business.
+///
+/// # Errors
+/// When the system has no thread left.
+pub fn hear(context: &Arc<Context>, message: &Message) -> Result<(), TransferError> {
+    match message {
+        Message::PortTried(tried) => {
+            if let Some(near_port) = context.near_port.get() {
+                near_port.tried(tried.is_ok());
+            }
+        }
+        Message::TryNear(port) => {
+            let near = lock(&context.caller).as_mut().map(|caller| {
+                caller.port = Some(*port);
+                SocketAddr::new(caller.near, *port)
+            });
+            match near {
+                Some(near) => {
+                    context.spawn("howdah-try", move |context| {
+                        let tried = round_trip(context, near).map_err(|error| why(&error));
+                        context.control.say(Message::PortTried(tried));
+                        Ok(())
+                    })?;
+                }
+                None => {
+                    let words = "this login connects to no other host";
+                    context
+                        .control
+                        .say(Message::PortTried(Err(words.to_owned())));
+                }
+            }
+        }
+        Message::ConnectNear { token } => {
+            let caller = lock(&context.caller).take();
+            if let Some(Caller {
+                near,
+                port: Some(port),
+                tls,
+                plan,
+                work,
+            }) = caller
+            {
+                let dialling = Arc::new(Dialling {
+                    addresses: vec![SocketAddr::new(near, port)],
+                    detour: None,
+                    token: *token,
+                    tls,
+                    plan,
+                });
+                dial_all(context, &dialling, &work)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Dials each stream of the plan, on a thread of its own.
+///
+/// # Errors
+/// When the system has no thread left.
+pub fn dial_all(
+    context: &Arc<Context>,
+    dialling: &Arc<Dialling>,
+    work: &Arc<Work>,
+) -> Result<(), TransferError> {
+    for stream in 0..context.job.plan.streams {
+        let (dialling, work) = (Arc::clone(dialling), Arc::clone(work));
+        context.spawn("howdah-stream", move |context| {
+            keep_up(context, &dialling, stream, &work)
+        })?;
+    }
+    Ok(())
+}
+
+/// The round trip to the near end's port in nanoseconds, as the handshake shows it.
+fn round_trip(context: &Context, near: SocketAddr) -> Result<u64, Error> {
+    let patience = Patience {
+        timeout: TRIED_FOR,
+        stop: context.abort.flag(),
+    };
+    let socket = connect_first(&[near], &SocketPlan::default(), patience)?;
+    let rtt = Info::read(&socket)?.rtt.unwrap_or_default();
+    Ok(u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX))
+}
