@@ -292,6 +292,13 @@ impl Run<'_> {
                 }
                 Ok(())
             }
+            Some(Input::Limit(limit)) => {
+                self.context.limiter.set(limit);
+                if !self.in_place {
+                    self.context.control.say(Message::Limit(limit));
+                }
+                Ok(())
+            }
             Some(Input::StreamDone) | None => Ok(()),
         }
     }
@@ -359,6 +366,7 @@ impl Run<'_> {
                 }
             }
             Message::NamesTaken => drop(self.names_taken.send(())),
+            Message::Limit(limit) => self.context.limiter.set(limit),
             // What was new a moment ago has nothing in it that the sender has not.
             Message::Content(content) if !self.refuse_offers => {
                 if let Some(removing) = &self.removing {
@@ -407,6 +415,8 @@ impl Run<'_> {
             .any(|socket| rustix::io::ioctl_fionread(socket).is_ok_and(|bytes| bytes > 0));
         if finishing || unread || self.receiving.flushing() {
             Owed::Nothing
+        } else if self.context.limiter.paused() {
+            Owed::End
         } else {
             Owed::Step("has sent nothing")
         }
