@@ -323,8 +323,8 @@ class Session:
     def limit(self, limit: bytes) -> None:
         """Has all streams together send by a Limit (remote/messages.py) from now on; does not wait.
 
-        Both ends hear of a pause, so that neither takes the other one for dead. Raises HowdahError when it cannot
-        be read, nothing gets through it, or nothing has been started.
+        Both ends hear of a pause, so that neither takes the other one for dead. Raises HowdahError when it
+        cannot be read, nothing gets through it, or nothing has been started.
         """
 
     def steer(self, steering: bytes) -> None:
