@@ -13,7 +13,7 @@ __all__ = ["Found", "Standing", "limit", "pause", "resume", "running"]
 
 
 def limit(job: str, limits: str) -> Standing:
-    """Has other limits count for a copy, as ``--limit`` takes them, soon; how it stands.
+    """Has other limits count for a copy soon, written as ``--limit`` takes them; how it stands.
 
     Raises HowdahError for what is no limit, and where no copy of that name answers.
     """

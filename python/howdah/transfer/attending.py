@@ -16,7 +16,6 @@ from howdah.transfer.standing import Standing
 from howdah.transfer.valve import Valve
 from howdah.values.limit import Limits
 
-_GLANCE_S = 0.2
 _WAITING_MOST = 16
 
 
@@ -38,7 +37,6 @@ class Attending:
         try:
             made.bind(str(path))
             made.listen(_WAITING_MOST)
-            made.settimeout(_GLANCE_S)
         except OSError:
             made.close()
             return
@@ -51,9 +49,11 @@ class Attending:
         if self._path is not None:
             with contextlib.suppress(OSError):
                 self._path.unlink()
-        if self._thread is not None:
+        if self._socket is not None and self._thread is not None:
+            # Whoever waits in accept(2) returns at once, so that no copy ends later for this.
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
             self._thread.join(jobs.WITHIN_S)
-        if self._socket is not None:
             self._socket.close()
 
     def _serve(self, made: socket.socket) -> None:
@@ -62,8 +62,6 @@ class Attending:
         while not self._ended.is_set():
             try:
                 line, _ = made.accept()
-            except TimeoutError:
-                continue
             except OSError:
                 return
             # Whoever asks and then says nothing harms itself alone.

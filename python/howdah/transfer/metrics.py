@@ -24,6 +24,7 @@ EVERY_S = 5.0
 _LOOPBACK = "127.0.0.1"
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _IDLE_S = 5.0
+_GLANCE_S = 0.1
 
 _METRICS: tuple[tuple[str, str, str, Callable[[Standing], float | None]], ...] = (
     ("bytes_total", "counter", "Payload verified at the receiver.", lambda now: now.bytes_done),
@@ -134,7 +135,8 @@ class Metrics:
             self._server = _Server((_LOOPBACK, port), _answers(self._standing))
         except OSError as error:
             raise HowdahError(f"--metrics {port}: {error.strerror or error}; give another port") from None
-        return self._server.serve_forever
+        server = self._server
+        return lambda: server.serve_forever(poll_interval=_GLANCE_S)
 
 
 class _Server(ThreadingHTTPServer):

@@ -3,17 +3,18 @@
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from howdah.transfer.attending import Attending
 from howdah.transfer.display import Display
-from howdah.transfer.logfile import LogFile
-from howdah.transfer.metrics import Metrics
 from howdah.transfer.observed import Observed
 from howdah.transfer.request import Request
 from howdah.transfer.standing import Watched
 from howdah.transfer.valve import Valve
 from howdah.values.record import Record
+
+if TYPE_CHECKING:
+    from howdah.transfer.logfile import LogFile
 
 
 class Outside:
@@ -43,9 +44,14 @@ class Outside:
         """
         now, request = self._watched.now(), self._request
         if request.log_file is not None:
+            # Most copies load neither.
+            from howdah.transfer.logfile import LogFile  # noqa: PLC0415
+
             started = f"{' '.join(now.from_)} to {now.to}, record {now.record}"
             self._log = LogFile(request.log_file, now.job, started)
         if request.metrics is not None:
+            from howdah.transfer.metrics import Metrics  # noqa: PLC0415
+
             self._ends.enter_context(Metrics(request.metrics, self._watched.now))
         return Observed([display, self._watched, *([self._log] if self._log else [])])
 
