@@ -22,7 +22,7 @@ def limit(job: str, limits: str) -> Standing:
 
 
 def pause(job: str) -> Standing:
-    """Has a copy send nothing until it is resumed; its sessions stay. Raises HowdahError as ``limit`` does."""
+    """Has a copy send nothing until it is resumed; its session stays. Raises HowdahError as ``limit``."""
     return ask(named(job), Ask(do="pause"))
 
 
