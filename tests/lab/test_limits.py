@@ -113,11 +113,16 @@ def test_a_limit_holds_from_the_first_second_changes_live_and_pauses(
 
 
 def test_a_copy_that_was_stopped_by_ctrl_z_goes_on(cp: Copier, tmp_path: Path) -> None:
-    source, target = big(tmp_path / "src", 8 << 20), tmp_path / "dst"
+    source, target = big(tmp_path / "src", 24 << 20), tmp_path / "dst"
     with running(cp, "--limit", "20Mbit", source, f"far:{target}") as copy:
         wait_until(lambda: copy.standing().bytes_done > 0, 10)
-        os.kill(copy.process.pid, signal.SIGTSTP)
-        time.sleep(1.0)
+        # What Ctrl-Z does to it. SIGTSTP itself means nothing where no shell could go on.
+        pid = str(copy.standing().pid)
+        cp.lab.run("near", ["kill", "-STOP", pid], check=True)
+        done = cp.lab.run("near", [*cp.argv()[:-1], "jobs"], env=cp.env, capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == f"howdah: the copy {copy.job} does not answer; if Ctrl-Z stopped it: fg\n"
+        # nsenter, which stops with it, has it continue.
         os.kill(copy.process.pid, signal.SIGCONT)
         copy.ask("limit", copy.job, "none")
         record = copy.record()

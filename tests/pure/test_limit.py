@@ -110,28 +110,33 @@ def test_a_valve_tells_news_once_and_knows_whether_it_held_the_copy(monkeypatch:
     assert held.begin() == Limit(most_bps=8_000_000)
     assert held.news() is None
     held.look(progress(0))
-    now_s += 10
+    for done in (2_000_000, 4_000_000, 6_000_000, 8_000_000, 9_500_000):
+        now_s += 2
+        held.look(progress(done))
+    # Ctrl-Z, and fg an hour later.
+    now_s += 3600
     held.look(progress(9_500_000))
     assert held.pause(paused=True)
     assert not held.pause(paused=True)
     assert held.news() == Limit(most_bps=8_000_000, paused=True)
     held.look(progress(9_600_000))
-    now_s += 30
-    held.look(progress(9_600_000))
+    for _ in range(15):
+        now_s += 2
+        held.look(progress(9_600_000))
     held.pause(paused=False)
     held.limit(Limits.parse("none"))
     assert held.news() == Limit()
     assert held.news() is None
     assert not held.holds
     held.look(progress(9_600_000))
-    now_s += 5
+    now_s += 2
     held.look(progress(90_000_000))
     told = held.to_record()
     assert told == Limited(limit="none", limited_s=10.0, held="held", paused_s=30.0, changes=3)
     slower = valve.Valve(Limits.parse("80Mbit"))
     slower.begin()
     slower.look(progress(0))
-    now_s += 10
+    now_s += 2
     slower.look(progress(9_500_000))
     told = slower.to_record()
     assert told is not None

@@ -15,6 +15,9 @@ from howdah.values.limit import Limited, Limits
 HELD_SHARE = 0.85
 """A copy that moved so much of what a limit lets through was held by it."""
 
+LOOK_MOST_S = 2.0
+"""The longest time between two looks that is accounted for; they come every 0.1 s."""
+
 
 class _Seen(NamedTuple):
     """A copy as it was looked at last."""
@@ -93,6 +96,9 @@ class Valve:
         if before is None:
             return
         for_s = at_s - before.at_s
+        if for_s > LOOK_MOST_S:
+            # This program was stopped itself, as by Ctrl-Z.
+            return
         if before.paused:
             self._paused_s += for_s
         elif before.moving and before.most_bps is not None:
