@@ -89,7 +89,8 @@ def test_a_limit_holds_from_the_first_second_changes_live_and_pauses(
     source, target = big(tmp_path / "src", 48 << 20), tmp_path / "dst"
     direction: Way = "far_to_near" if pull else "near_to_far"
     places = (f"far:{source}", target) if pull else (source, f"far:{target}")
-    with running(cp, "--limit", "50Mbit", *places) as copy:
+    log = tmp_path / "log"
+    with running(cp, "--limit", "50Mbit", "--log-file", log, *places) as copy:
         wait_until(lambda: copy.standing().bytes_done > 0, 10)
         had = copy.crossed_bps(direction, 1.0)
         assert had == pytest.approx(LIMIT_BPS, rel=WITHIN)
@@ -110,6 +111,10 @@ def test_a_limit_holds_from_the_first_second_changes_live_and_pauses(
     assert limited.paused_s > 0.8
     assert record.outcome is not None
     assert record.outcome.restarts == 0
+    said = [
+        line.partition(" howdah: ")[2] for line in log.read_text().splitlines() if " said howdah: " in line
+    ]
+    assert said == ["at most 10Mb/s", "paused; then at most 10Mb/s", "paused; then no limit", "no limit"]
 
 
 def test_a_copy_that_was_stopped_by_ctrl_z_goes_on(cp: Copier, tmp_path: Path) -> None:

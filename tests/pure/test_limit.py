@@ -12,6 +12,7 @@ from howdah import HowdahError
 from howdah.remote import hosts
 from howdah.remote.messages import Limit, Progress
 from howdah.transfer import valve
+from howdah.values import limit
 from howdah.values.limit import Limited, Limits
 from howdah.words.copy import summary
 
@@ -142,6 +143,23 @@ def test_a_valve_tells_news_once_and_knows_whether_it_held_the_copy(monkeypatch:
     assert told is not None
     assert told.held == "slower"
     assert valve.Valve(None).to_record() is None
+
+
+def test_a_limit_comes_and_goes_with_the_hours(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ["07:59"]
+
+    class Clock:
+        @staticmethod
+        def now() -> datetime:
+            return at(clock[0])
+
+    monkeypatch.setattr(limit, "datetime", Clock)
+    by_day = valve.Valve(Limits.parse("8Mbit 08:00-18:00"))
+    told = [by_day.begin()]
+    for later in ("08:00", "08:01", "18:00", "18:01"):
+        clock[0] = later
+        told += filter(None, [by_day.news()])
+    assert told == [Limit(), Limit(most_bps=8_000_000), Limit()]
 
 
 def test_what_config_has_is_no_change_and_gives_way_to_one() -> None:

@@ -35,6 +35,7 @@ from howdah.transfer.request import Request
 from howdah.transfer.service import Service, Underway, service
 from howdah.transfer.valve import Valve
 from howdah.values import plan, record
+from howdah.values.limit import now_in_words
 from howdah.values.outcome import Outcome
 from howdah.values.path import Path as KnownPath
 from howdah.values.plan import Plan
@@ -430,8 +431,9 @@ def _watch(run: _Run, ends: FarEnds, display: Display, pilot: Pilot) -> None:
         display.far_says(ends.new_stderr())
         if (limit := run.valve.news()) is not None:
             ends.session.limit(msgspec.json.encode(limit))
+            display.far_says(f"howdah: {now_in_words(limit.most_bps, paused=limit.paused)}\n")
         if run.valve.paused:
-            display.waiting(f"paused; to go on: howdah continue {run.id}")
+            display.waiting(f"paused; to go on: howdah continue {run.id.rpartition('-')[2]}")
         steers: Pilot = _stays if run.service.judges and run.valve.holds else pilot
         if (steering := run.detour.steering(now, display, steers, run.plan)) is not None:
             ends.session.steer(msgspec.json.encode(steering))

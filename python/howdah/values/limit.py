@@ -85,6 +85,12 @@ class Limited(msgspec.Struct, frozen=True, kw_only=True):
     """How often limits were changed, or a pause begun or ended, by somebody."""
 
 
+def now_in_words(most_bps: int | None, *, paused: bool) -> str:
+    """What counts from now on: ``at most 20Mb/s``, ``no limit``, or ``paused; then no limit``."""
+    said = "no limit" if most_bps is None else f"at most {_exact(most_bps)}"
+    return f"paused; then {said}" if paused else said
+
+
 def _span(words: list[str], text: str, option: str) -> Span:
     if not 1 <= len(words) <= 2:
         raise HowdahError(f"{option} {text} is no limit; {_EXAMPLE}")
