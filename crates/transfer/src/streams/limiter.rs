@@ -37,8 +37,8 @@ struct State {
     limit: Limit,
     /// Counts the changes: turns of before count no more.
     changes: u64,
-    /// When the last turn that was taken ends.
-    free_at: Instant,
+    /// When the last turn that was taken under this limit ends, if there was one.
+    free_at: Option<Instant>,
 }
 
 impl Limiter {
@@ -47,7 +47,7 @@ impl Limiter {
         let state = State {
             limit,
             changes: 0,
-            free_at: Instant::now(),
+            free_at: None,
         };
         Self {
             state: Mutex::new(state),
@@ -61,7 +61,7 @@ impl Limiter {
         let mut state = lock(&self.state);
         state.limit = limit;
         state.changes += 1;
-        state.free_at = Instant::now();
+        state.free_at = None;
         drop(state);
         self.changed.notify_all();
     }
@@ -136,8 +136,11 @@ impl State {
     fn take(&mut self, most_bps: u64, len: usize, now: Instant) -> (u64, Instant, usize) {
         let most = bytes_in(TURN, most_bps).clamp(LEAST_BYTES, MOST_BYTES);
         let bytes = len.min(usize::try_from(most).unwrap_or(usize::MAX));
-        let begins = self.free_at.max(now.checked_sub(BEHIND).unwrap_or(now));
-        self.free_at = begins + time_of(bytes, most_bps);
+        let begins = match self.free_at {
+            Some(free_at) => free_at.max(now.checked_sub(BEHIND).unwrap_or(now)),
+            None => now,
+        };
+        self.free_at = Some(begins + time_of(bytes, most_bps));
         (self.changes, begins, bytes)
     }
 }
@@ -232,8 +235,10 @@ mod tests {
         let mut state = State {
             limit: Limit::default(),
             changes: 0,
-            free_at: now.checked_sub(Duration::from_secs(10)).unwrap_or(now),
+            free_at: None,
         };
+        assert_eq!(state.take(8000, 1, now).1, now);
+        state.free_at = now.checked_sub(Duration::from_secs(10));
         let bps = 8 * LEAST_BYTES;
         let begins: Vec<_> = (0..3).map(|_| state.take(bps, usize::MAX, now).1).collect();
         assert!(begins[0] >= now - BEHIND);
