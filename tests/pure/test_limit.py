@@ -83,8 +83,8 @@ def test_a_host_has_its_limits_in_the_file(tmp_path: Path, monkeypatch: pytest.M
     )
     assert hosts.limits("dtn2", "192.0.2.7") == Limits.parse("100Mbit 08:00-18:00")
     assert hosts.limits("other") == Limits.parse("1Gbit")
-    # A table without a range leaves that to the next one that fits.
-    assert hosts.ports("dtn2") == (50000, 50100)
+    # The first table that fits counts for all that a table may say.
+    assert hosts.ports("dtn2") is None
     file.write_text('[host.dtn2]\nlimit = "fast"\n')
     with pytest.raises(HowdahError, match=r"config\.toml.*dtn2.*fast is no rate"):
         hosts.limits("dtn2")

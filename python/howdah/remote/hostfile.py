@@ -25,9 +25,9 @@ class Host(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The ports of which the far end opens one. Raises ValueError, in words."""
         return None if self.ports is None else ports.parse(self.ports)
 
-    def limits(self) -> Limits | None:
+    def limits(self) -> Limits:
         """What copies from and to there may send. Raises HowdahError."""
-        return None if self.limit is None else Limits.parse(self.limit, "limit =")
+        return Limits() if self.limit is None else Limits.parse(self.limit, "limit =")
 
 
 class HostFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

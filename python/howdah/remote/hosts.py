@@ -9,13 +9,8 @@ from howdah._native import host_fits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import TypeVar
-
     from howdah.remote.hostfile import Host
     from howdah.values.limit import Limits
-
-    T = TypeVar("T")
 
 _SEE = "see docs/firewall.md"
 
@@ -29,29 +24,30 @@ def config_file() -> str:
 def ports(*names: str) -> tuple[int, int] | None:
     """The range of data ports for a host that has these names; None: the file has none for it.
 
-    The first table counts whose pattern fits one of the names and which has a range. Raises HowdahError for a
-    broken file.
+    The first table whose pattern fits one of the names counts. Raises HowdahError for a broken file.
     """
-    found = _tables(names, lambda host: host.range())
-    return next(found, None)
+    table = _table(names)
+    return None if table is None else table.range()
 
 
 def limits(*names: str) -> "Limits":
     """The limits of copies from and to a host that has these names, as ``ports``. Raises HowdahError."""
     from howdah.values.limit import Limits  # noqa: PLC0415
 
-    return next(_tables(names, lambda host: host.limits()), Limits())
+    table = _table(names)
+    return Limits() if table is None else table.limits()
 
 
-def _tables(names: tuple[str, ...], has: "Callable[[Host], T | None]") -> "Iterator[T]":
-    """What the tables that fit have, where they have it, in the order of the file."""
-    if not os.path.exists(config_file()):  # noqa: PTH110
-        return
+def _table(names: tuple[str, ...]) -> "Host | None":
+    path = config_file()
+    if not os.path.exists(path):  # noqa: PTH110
+        return None
     from pathlib import Path  # noqa: PLC0415
 
     from howdah import tomlfile  # noqa: PLC0415
     from howdah.remote.hostfile import HostFile  # noqa: PLC0415
 
-    for pattern, host in tomlfile.load(Path(config_file()), HostFile, _SEE).host.items():
-        if any(host_fits(pattern, name) for name in names) and (found := has(host)) is not None:
-            yield found
+    for pattern, host in tomlfile.load(Path(path), HostFile, _SEE).host.items():
+        if any(host_fits(pattern, name) for name in names):
+            return host
+    return None
