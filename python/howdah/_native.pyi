@@ -327,6 +327,13 @@ class Session:
     def progress(self) -> bytes:
         """Progress (remote/messages.py)."""
 
+    def limit(self, limit: bytes) -> None:
+        """Has all streams together send by a Limit (remote/messages.py) from now on; does not wait.
+
+        Both ends hear of a pause, so that neither takes the other one for dead. Raises HowdahError when it
+        cannot be read, nothing gets through it, or nothing has been started.
+        """
+
     def steer(self, steering: bytes) -> None:
         """Has the streams send by a Steering (remote/messages.py) without reconnecting; does not wait.
 

@@ -19,6 +19,7 @@ from howdah.archive.columns import link_in_words, row
 from howdah.archive.ingest import entry
 from howdah.archive.runs import COLUMNS, SPREAD, SPREAD_S, Configuration, Runs, together
 from howdah.archive.store import Store
+from howdah.values.limit import Limited
 from howdah.values.link import Burst, Change, Direction, LinkSpec, symmetric
 from howdah.values.outcome import Change as Steered
 from howdah.values.record import Record, Swept, dumps
@@ -101,6 +102,14 @@ def test_a_run_that_was_changed_on_its_way_is_none_of_one_configuration(tmp_path
     steered, refused = changed(1, None), changed(2, "no such control")
     assert kept(archive, steered, refused).id.tolist() == [refused.id]
     assert archive.load(steered.id) == steered
+
+
+def test_a_run_under_a_limit_says_nothing_of_the_path(tmp_path: Path) -> None:
+    limited = Limited(limit="50Mb/s", limited_s=3.0, held="slower")
+    archive = Archive(tmp_path)
+    bound, free = msgspec.structs.replace(run(1), limited=limited), run(2)
+    assert kept(archive, bound, free).id.tolist() == [free.id]
+    assert archive.load(bound.id) == bound
 
 
 def test_a_run_through_ssh_says_nothing_of_the_path(tmp_path: Path) -> None:

@@ -316,7 +316,7 @@ def test_manual_pages_are_sound(called: tuple[str, ...], command: Command) -> No
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ("c", {"cp", "cc", "control", "completion"}),
+        ("c", {"cp", "cc", "continue", "control", "completion"}),
         ("lab ", {"run", "up", "exec", "stats", "list", "down"}),
         ("lab run --sch", {"--schedule"}),
         ("control urgent st", {"start", "stop"}),

@@ -88,8 +88,11 @@ RSYNC_AND_SCP = [
         {"keep": ["archive"], "size_only": True, "existing": True},
     ),
     ("-avc src/ far:dst/", "-c: .*compare contents with: howdah verify"),
-    ("-av --bwlimit=1000 src/ far:dst/", "--bwlimit: --pace RATE bounds each stream; .*--pace 8Mbit"),
-    ("-av --bwlimit 1000 src/ far:dst/", "--bwlimit: --pace RATE"),
+    ("-av --bwlimit=1000 src/ far:dst/", {"keep": ["archive"], "limit": "8192000bit"}),
+    ("-av --bwlimit 1.5m src/ far:dst/", {"keep": ["archive"], "limit": "12582912bit"}),
+    ("-av --bwlimit=10MB src/ far:dst/", {"keep": ["archive"], "limit": "80000000bit"}),
+    ("-av --bwlimit=0 src/ far:dst/", {"keep": ["archive"], "limit": "none"}),
+    ("-av --bwlimit=fast src/ far:dst/", "--bwlimit fast: no rate of rsync's; use --limit"),
     ("-av --remove-source-files src/ far:dst/", "--remove-source-files: nothing is removed"),
     ("-av --files-from=list src/ far:dst/", {"keep": ["archive"], "files_from": "list"}),
     ("-av --exclude '*.o' src/ far:dst/", {"keep": ["archive"], "filters": [("exclude", "*.o")]}),
@@ -108,7 +111,7 @@ RSYNC_AND_SCP = [
     ("-rog src/ far:dst/", {"keep": ["owner", "group"]}),
     ("-aD --no-devices src/ far:dst/", {"keep": ["archive", "D", "no_devices"]}),
     ("-J jump -r src/ far:dst/", "-J: .*scp's -J HOST is: -e 'ssh -J HOST'"),
-    ("-l 1000 -r src/ far:dst/", "-l 1000: use --streams 1 --pace 1000kbit"),
+    ("-l 1000 -r src/ far:dst/", {"limit": "1000kbit"}),
     ("-rC src/ far:dst/", "-C: .*scp's -C has no like, nothing is compressed"),
     ("-3 -r src/ far:dst/", {}),
 ]
@@ -245,7 +248,7 @@ def test_a_login_is_kept_where_its_socket_names_all_that_was_said(
 ) -> None:
     monkeypatch.setenv("HOWDAH_SSH", command)
     monkeypatch.setenv("HOWDAH_SSH_KEEP_S", "300")
-    monkeypatch.setattr(ssh, "_private_folder", lambda: "/run/short")
+    monkeypatch.setattr(ssh, "private_folder", lambda: "/run/short")
     login = ssh.Login("far.invalid")
     assert (login.control is not None) == keeps
     if keeps and "-p" in command:

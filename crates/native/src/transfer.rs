@@ -78,6 +78,10 @@ impl Session {
         self.0.steer(steering).map_err(raise)
     }
 
+    fn limit(&self, limit: &[u8]) -> PyResult<()> {
+        self.0.limit(limit).map_err(raise)
+    }
+
     fn cancel(&self, py: Python<'_>) {
         py.detach(|| self.0.cancel());
     }

@@ -21,7 +21,7 @@ use howdah_transfer::tls::{Connector, Identity};
 use howdah_transfer::{TransferError, serve};
 use howdah_wire::{
     Attributes, Connection, Content, Delete, Direction, FarHello, FilePiece, FrameReader, Hello,
-    Job, Keep, LinkTarget, Memory, Message, Piece, Removal, Skip, Steering, StreamHello,
+    Job, Keep, Limit, LinkTarget, Memory, Message, Piece, Removal, Skip, Steering, StreamHello,
     StreamPlan, TAKEN_BYTES, Totals, TreePath, Verdict, encode, preamble,
 };
 
@@ -546,6 +546,11 @@ fn a_message_out_of_place_and_a_frame_of_noise_end_the_session() {
     for noise in [
         encode(&Message::Job(Box::new(job()))).unwrap(),
         encode(&Message::Steer(steering())).unwrap(),
+        encode(&Message::Limit(Limit {
+            most_bps: Some(0),
+            paused: false,
+        }))
+        .unwrap(),
         vec![0xff; 64],
     ] {
         let mut liar = Liar::begin();
@@ -665,6 +670,7 @@ fn job() -> Job {
         fresh: false,
         sample_every_ns: 100_000_000,
         patience_ns: 300_000_000_000,
+        limit: Limit::default(),
         plan: StreamPlan {
             congestion_control: None,
             streams: 1,

@@ -172,6 +172,9 @@ impl Conversation {
                     return Ok(());
                 }
                 Message::Cancel => return Ok(()),
+                Message::Limit(limit) if self.job.is_some() => {
+                    return limit.check().map_err(ProtocolError);
+                }
                 _ => {}
             }
         }
@@ -392,6 +395,7 @@ fn check_job(job: &Job) -> Result<(), ProtocolError> {
     if job.patience_ns > MAX_PATIENCE_NS {
         return Err(ProtocolError("patience for more than a day"));
     }
+    job.limit.check().map_err(ProtocolError)?;
     match &job.peer {
         Some(Peer {
             way: Way::Connect { to, .. },
@@ -412,9 +416,10 @@ fn check_port(port: &DataPort) -> Result<(), ProtocolError> {
 pub(crate) mod tests {
     use super::*;
     use crate::keep::Keep;
+    use crate::limits::MIN_LIMIT_BPS;
     use crate::message::{Answer, FileDigest, Hello, Named, Progress, Scanned, Skip, StreamPlan};
     use crate::span::{Checked, Found, Span};
-    use crate::steer::Steering;
+    use crate::steer::{Limit, Steering};
     use howdah_filter::Filters;
     use proptest::prelude::*;
 
@@ -443,6 +448,7 @@ pub(crate) mod tests {
             fresh: false,
             sample_every_ns: 100_000_000,
             patience_ns: 300_000_000_000,
+            limit: Limit::default(),
             plan: StreamPlan {
                 congestion_control: None,
                 streams: 1,
@@ -642,6 +648,31 @@ pub(crate) mod tests {
         .unwrap();
         hears(connect(1, 1)).unwrap();
         assert!(hears(connect(0, 1)).is_err() && hears(connect(1, 0)).is_err());
+    }
+
+    #[test]
+    fn only_a_near_end_limits_and_only_to_what_gets_through() {
+        let limit = |most_bps| {
+            Message::Limit(Limit {
+                most_bps,
+                paused: true,
+            })
+        };
+        for direction in [Direction::Push, Direction::Pull] {
+            far(direction).hear(&limit(Some(MIN_LIMIT_BPS))).unwrap();
+            assert!(far(direction).hear(&limit(Some(1))).is_err());
+            assert!(near(direction).hear(&limit(None)).is_err());
+            let Message::Job(mut job) = job(direction) else {
+                unreachable!()
+            };
+            job.limit.most_bps = Some(MIN_LIMIT_BPS - 1);
+            let mut far = Conversation::new(Side::Far);
+            far.hear(&hello()).unwrap();
+            assert!(far.hear(&limit(None)).is_err(), "before the job");
+            let mut far = Conversation::new(Side::Far);
+            far.hear(&hello()).unwrap();
+            assert!(far.hear(&Message::Job(job)).is_err());
+        }
     }
 
     #[test]

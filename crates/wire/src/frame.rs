@@ -135,7 +135,9 @@ impl FrameReader {
 mod tests {
     use super::*;
     use crate::limits::{MAX_NAME_BYTES, MAX_OFFERED_FILES, MAX_PATH_BYTES};
-    use crate::{Answer, Checked, Found, Offer, OfferedFile, Span, Steered, Steering, TreePath};
+    use crate::{
+        Answer, Checked, Found, Limit, Offer, OfferedFile, Span, Steered, Steering, TreePath,
+    };
     use proptest::prelude::*;
 
     fn stream(messages: &[Message]) -> Vec<u8> {
@@ -200,6 +202,8 @@ mod tests {
                     pacing_bps
                 })
             ),
+            (any::<Option<u64>>(), any::<bool>())
+                .prop_map(|(most_bps, paused)| Message::Limit(Limit { most_bps, paused })),
             (any::<u64>(), any::<Result<String, String>>())
                 .prop_map(|(at_ns, taken)| Message::Steered(Steered { at_ns, taken })),
         ]

@@ -34,7 +34,7 @@ pub use piece::{
 pub use printable::{printable, printable_within};
 pub use removal::{Content, Delete, Extraneous, Held, NameHash, Removal};
 pub use span::{Checked, Found, Span};
-pub use steer::{Steered, Steering};
+pub use steer::{Limit, Steered, Steering};
 pub use verdict::{Arrivals, Verdict};
 pub use xattrs::{Xattr, Xattrs};
 

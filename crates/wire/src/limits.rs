@@ -25,6 +25,11 @@ pub const MAX_OFFERED_FILES: usize = 512;
 pub const MAX_OFFERS_OPEN: usize = 64;
 /// Most changes of how streams send that wait for their answer.
 pub const MAX_STEERINGS_OPEN: u64 = 64;
+/// Least rate that a user may limit a copy to, in bits per second. At less, a record of TLS takes so long that an
+/// end which waits for it cannot tell it from one that hangs.
+pub const MIN_LIMIT_BPS: u64 = 8000;
+/// Longest pause of a copy that its user wants, in nanoseconds: a week.
+pub const MAX_PAUSE_NS: u64 = 7 * 86_400_000_000_000;
 /// Most payload in one piece, in bytes.
 pub const MAX_PIECE_BYTES: u64 = 64 << 20;
 /// Smallest block a big file is cut into, in bytes; a power of two.

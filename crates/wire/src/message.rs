@@ -11,7 +11,7 @@ use crate::path::TreePath;
 use crate::piece::{Attributes, Totals};
 use crate::removal::{Content, Delete, Extraneous, Removal};
 use crate::span::{Checked, Found};
-use crate::steer::{Steered, Steering};
+use crate::steer::{Limit, Steered, Steering};
 
 /// One message of the control channel; [`crate::Conversation`] says who may send which, when.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -86,6 +86,9 @@ pub enum Message {
     },
     /// receiver (far) → sender, of a dry run of such a job: what it would remove.
     Extraneous(Vec<Extraneous>),
+    /// near → far: what its user lets the streams send from now on. A receiver is told too, so that it waits for a
+    /// sender that is to send nothing.
+    Limit(Limit),
 }
 
 /// What the near end says first.
@@ -161,6 +164,8 @@ pub struct Job {
     pub sample_every_ns: u64,
     /// Nanoseconds for which both ends wait for a path that is out.
     pub patience_ns: u64,
+    /// What all data streams may send together, from the first byte on.
+    pub limit: Limit,
     /// How the data streams are set up.
     pub plan: StreamPlan,
     /// Another far end that the data goes to or comes from in place of the near end.

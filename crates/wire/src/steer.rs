@@ -2,7 +2,29 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::MAX_CONTROL_BYTES;
+use crate::limits::{MAX_CONTROL_BYTES, MIN_LIMIT_BPS};
+
+/// What the user lets all data streams send together, whatever plan and steering say. The last one counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// In bits per second, of what TCP carries; without a limit if absent.
+    pub most_bps: Option<u64>,
+    /// Whether nothing is sent at all.
+    pub paused: bool,
+}
+
+impl Limit {
+    /// Whether a copy can be held to this and still be seen to move.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self) -> Result<(), &'static str> {
+        match self.most_bps {
+            Some(most_bps) if most_bps < MIN_LIMIT_BPS => Err("a limit that nothing gets through"),
+            _ => Ok(()),
+        }
+    }
+}
 
 /// What of a [`crate::StreamPlan`] can change while streams are open, whole: the last one counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +77,20 @@ pub(crate) fn check_control(name: &str) -> Result<(), &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_that_would_look_like_an_end_that_hangs_is_refused() {
+        let limit = |most_bps| Limit {
+            most_bps,
+            paused: false,
+        };
+        for sound in [None, Some(MIN_LIMIT_BPS), Some(u64::MAX)] {
+            limit(sound).check().unwrap();
+        }
+        for least in [0, MIN_LIMIT_BPS - 1] {
+            limit(Some(least)).check().unwrap_err();
+        }
+    }
 
     #[test]
     fn what_no_kernel_could_do_is_refused() {

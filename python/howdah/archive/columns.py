@@ -42,6 +42,7 @@ class _Run:
         self.memory = self.outcome.bytes > 0 and self.outcome.files == 0 if self.outcome else None
         self.changed = self.outcome is not None and self.outcome.changed
         self.through_ssh = self.outcome is not None and self.outcome.through_ssh is not None
+        self.limited = record.limited is not None
 
 
 class Column(NamedTuple):
@@ -84,6 +85,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("memory", bool, "memory"),
     Column("changed", bool, "changed", required=True),
     Column("through_ssh", bool, "through_ssh", required=True),
+    Column("limited", bool, "limited", required=True),
 )
 """Columns are only ever added, at the end: their number is part of the layout's number (``layout.py``)."""
 

@@ -144,7 +144,7 @@ def _keep(store: Store) -> dict[str, NDArray[Any]]:
     with store.writing() as database:
         rows = database.execute(
             f"SELECT {', '.join(COLUMNS)}, rtt_emulated FROM runs "
-            "WHERE rate_bps IS NOT NULL AND NOT changed AND NOT through_ssh ORDER BY id"
+            "WHERE rate_bps IS NOT NULL AND NOT changed AND NOT through_ssh AND NOT limited ORDER BY id"
         ).fetchall()
         *values, emulated = zip(*rows, strict=True) if rows else [()] * (len(COLUMNS) + 1)
         arrays = {name: _array(name, column) for name, column in zip(COLUMNS, values, strict=True)}

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _HEADINGS = {
     "cp": "Copy",
+    "jobs": "Running copies",
     "verify": "Check what was copied",
     "lab": "Try it out",
     "measure": "Measure a path",
@@ -26,6 +27,10 @@ _HEADINGS = {
 _MODULES = {
     **{
         "cp": "cp",
+        "jobs": "jobs",
+        "limit": "jobs",
+        "pause": "jobs",
+        "continue": "jobs",
         "verify": "verify",
         "lab": "lab",
         "probe": "measure",

@@ -3,6 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, get_args
 
 from howdah import Archive, HowdahError, document, interrupt
@@ -62,7 +63,10 @@ def request(
     cc: str | None,
     buffer: str | None,
     pace: str | None,
+    limit: str | None,
     plan: str | None,
+    log_file: Path | None,
+    metrics: str | None,
     plaintext: bool,
     no_sync: bool,
     far_howdah: str | None,
@@ -85,6 +89,9 @@ def request(
         congestion_control=cc,
         buffer_bytes=None if buffer is None else parse_bytes(buffer),
         pacing_bps=None if pace is None else parse_rate(pace),
+        limit=limit,
+        log_file=log_file,
+        metrics=metrics,
         encrypt=not plaintext,
         sync=not no_sync,
         dry_run=dry_run,

@@ -6,7 +6,7 @@ A copy waits for ssh before its first byte, so whatever it can load while ssh co
 import gc
 import os
 
-from howdah.cli.table import FAR_HOWDAH, PORTS, QUIET, Argument, Command, Option, as_json
+from howdah.cli.table import FAR_HOWDAH, PORTS, QUIET, Argument, Command, Option, as_json, path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -205,6 +205,11 @@ COMMANDS = (
                 Option("--cc NAME", "The congestion control.", rare=True),
                 Option("--buffer SIZE", "The socket buffers of each stream.", rare=True),
                 Option("--pace RATE", "The most that each stream sends.", rare=True),
+                Option(
+                    "--limit RATE",
+                    "The most that all streams send together; by the hour too: '100Mbit 08:00-18:00'.",
+                    rare=True,
+                ),
                 Option("--plan FILE", "A plan, or a record whose plan is used again.", rare=True),
                 Option("--plaintext", "Do not encrypt the data: for a fibre you own.", rare=True),
                 Option(
@@ -224,6 +229,17 @@ COMMANDS = (
             "Output": [
                 as_json("Print the record, and nothing else; its error is null when all went well."),
                 QUIET,
+                Option(
+                    "--log-file FILE",
+                    "Append what is done to FILE, a line each with its time.",
+                    kind=path,
+                    rare=True,
+                ),
+                Option(
+                    "--metrics FILE|PORT",
+                    "Keep Prometheus metrics of the copy in FILE, or serve them at 127.0.0.1:PORT.",
+                    rare=True,
+                ),
             ],
         },
         examples="""\

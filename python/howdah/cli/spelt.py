@@ -11,7 +11,7 @@ from howdah.cli.table import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from howdah.cli.table import Option
 
@@ -24,7 +24,15 @@ SEE = "howdah help rsync"
 class Spelling:
     """An option of rsync or scp."""
 
-    def __init__(self, names: str, means: str, text: str, *, gives: str | None = None) -> None:
+    def __init__(
+        self,
+        names: str,
+        means: str,
+        text: str,
+        *,
+        gives: str | None = None,
+        turned: "Callable[[str], str | None] | None" = None,
+    ) -> None:
         words = names.replace(",", "").split()
         self.flags = tuple(word for word in words if word.startswith("-"))
         self.names = names
@@ -36,8 +44,24 @@ class Spelling:
         """What is done here, or what to write."""
         self.gives = gives
         """The option of ``howdah cp`` that it is read as; null: none."""
+        self.turned = turned
+        """What makes the value of that option; it answers null for what is none. Null: it has no value."""
 
 
+def _bwlimit(text: str) -> str | None:
+    """What rsync's ``--bwlimit`` is as a rate: KiB/s, or with suffixes K and M of 1024, KB and MB of 1000."""
+    text = text.upper().removesuffix("IB")
+    digits = text.rstrip("BKMGT")
+    suffix = text[len(digits) :] or "K"
+    whole, _, part = digits.partition(".")
+    thousand = 1000 if len(suffix) == 2 else 1024
+    if not f"{whole}{part}".isdigit() or not digits.isascii() or suffix not in _BW_SUFFIXES:
+        return None
+    bits = round(8 * float(digits) * thousand ** _BW_SUFFIXES.index(suffix[0]))
+    return f"{bits}bit" if bits else "none"
+
+
+_BW_SUFFIXES = ("B", "K", "M", "G", "T", "KB", "MB", "GB", "TB")
 _LATER = "not built yet"
 _SIZES = "give the names by --files-from, as find -size prints them"
 _LINKS = f"{_LATER}; links are copied as links"
@@ -46,6 +70,7 @@ ROWS = (
     Spelling("-n, --dry-run", SAME, "prints the plan and what would be copied"),
     Spelling("-e, --rsh COMMAND", SAME, "the ssh to use with its options, as 'ssh -p 2222 -J jump'"),
     Spelling("-q, --quiet", SAME, "prints no progress and no summary"),
+    Spelling("--log-file FILE", SAME, "a line for each file and for what happened (docs/jobs.md)"),
     Spelling("--exclude PATTERN", SAME, "leaves out what matches (docs/leave-out.md)"),
     Spelling("--include PATTERN", SAME, "copies what matches, if no option before leaves it out"),
     Spelling("--exclude-from FILE", SAME, "leaves out what matches a pattern of FILE"),
@@ -92,7 +117,7 @@ ROWS = (
     Spelling("--no-devices", SAME, "devices are left out"),
     Spelling("--no-specials", SAME, "FIFOs and sockets are left out"),
     Spelling("-r, --recursive", ANYWAY, "folders are copied with all that is in them"),
-    Spelling("-l, --links", ANYWAY, "links are copied as links"),
+    Spelling("-l, --links", ANYWAY, "links are copied as links; -l 1000 is --limit 1000kbit, as in scp"),
     Spelling(
         "-p, --perms",
         ANYWAY,
@@ -165,9 +190,12 @@ ROWS = (
     Spelling("-T, --temp-dir FOLDER", REFUSED, "what has arrived of a file lies beside its target"),
     Spelling("-i, --itemize-changes", REFUSED, "use --dry-run; scp's -i KEY is: -e 'ssh -i KEY'"),
     Spelling("--out-format TEXT", REFUSED, "use --dry-run, or --manifest FILE for a list of what was moved"),
-    Spelling("--log-file FILE", REFUSED, "the record of a copy is kept: howdah archive show last"),
     Spelling(
-        "--bwlimit RATE", REFUSED, "--pace RATE bounds each stream; for 8 Mb/s: --streams 1 --pace 8Mbit"
+        "--bwlimit RATE",
+        NOTED,
+        "is --limit, with rsync's units: 1000 is 1000 KiB/s",
+        gives="--limit",
+        turned=_bwlimit,
     ),
     Spelling("--timeout SECONDS", REFUSED, "use --patience, as --patience 60s"),
     Spelling("--contimeout SECONDS", REFUSED, "use -e 'ssh -o ConnectTimeout=SECONDS'"),
@@ -269,11 +297,18 @@ class _Reading:
     def _take(self, row: Spelling, flag: str, value: str | None) -> None:
         """Takes an option of rsync, with its value."""
         if row.takes and value is None and self.left:
-            self.left.pop()
+            value = self.left.pop()
         if row.means == NOTED and f"{flag}: {row.text}" not in self.notes:
             self.notes.append(f"{flag}: {row.text}")
         if row.gives is not None:
             self.words.append(row.gives)
+        if row.turned is not None:
+            made = row.turned(value or "")
+            if made is None:
+                self.refused.append(
+                    f"{flag} {value or ''}: no rate of rsync's; use --limit, as --limit 100Mbit"
+                )
+            self.words.append(made or "")
         if row.means == REFUSED:
             self.refused.append(f"{flag}: {row.text}")
 
@@ -307,8 +342,8 @@ class _Reading:
         self.words = ["--rsh", command, *self.words]
 
     def limit(self, number: str) -> None:
-        """Refuses scp's ``-l 1000``."""
-        self.refused.append(f"-l {number}: use --streams 1 --pace {number}kbit")
+        """Takes scp's ``-l 1000``, in kbit/s."""
+        self.words += ["--limit", f"{number}kbit"]
 
 
 _NUMBERED = {"-P": _Reading.port, "-l": _Reading.limit}

@@ -24,6 +24,7 @@ from howdah.transfer.names import listed
 from howdah.transfer.pilot import Pilot
 from howdah.transfer.request import FAIRNESS, Delete, Given, Request
 from howdah.transfer.run import plan_only, run
+from howdah.values.limit import Limits
 from howdah.values.plan import (
     BUFFER_BYTES_MAX,
     BUFFER_BYTES_MIN,
@@ -72,6 +73,9 @@ def copy(
     congestion_control: str | None = None,
     buffer_bytes: int | None = None,
     pacing_bps: int | None = None,
+    limit: str | None = None,
+    log_file: Name | None = None,
+    metrics: str | None = None,
     encrypt: bool = True,
     sync: bool = True,
     dry_run: bool = False,
@@ -115,6 +119,10 @@ def copy(
         congestion_control: as Linux or howdah names it, in place of the plan's.
         buffer_bytes: socket buffers of each stream, in place of the plan's.
         pacing_bps: the most that each stream sends, bits per second, in place of the plan's.
+        limit: the most that all streams send together, as ``--limit`` takes it: ``"100Mbit"``, by the hour of
+            the day ``"100Mbit 08:00-18:00, 1Gbit"``, or ``"none"``; by default what ``config.toml`` has.
+        log_file: a file that lines on what is done are appended to (docs/jobs.md).
+        metrics: a file for Prometheus metrics of the copy while it runs, or a port of this host's loopback.
         encrypt: TLS 1.3 on the data streams; without it the data is plaintext with checksums.
         sync: all is on stable storage when this returns; without it a power cut can take finished files.
         dry_run: makes the plan and lists what would be copied; copies nothing.
@@ -172,6 +180,9 @@ def copy(
         congestion_control=congestion_control,
         buffer_bytes=buffer_bytes,
         pacing_bps=pacing_bps,
+        limit=limit,
+        log_file=log_file,
+        metrics=metrics,
         encrypt=encrypt,
         sync=sync,
         dry_run=dry_run,
@@ -255,6 +266,9 @@ def copy_request(
     congestion_control: str | None = None,
     buffer_bytes: int | None = None,
     pacing_bps: int | None = None,
+    limit: str | None = None,
+    log_file: Name | None = None,
+    metrics: str | None = None,
     encrypt: bool = True,
     sync: bool = True,
     dry_run: bool = False,
@@ -336,6 +350,9 @@ def copy_request(
         traffic_class=traffic_class,
         plan=plan if isinstance(plan, Plan) else None,
         plan_file=None if plan is None or isinstance(plan, Plan) else Path(plan),
+        log_file=None if log_file is None else Path(log_file),
+        metrics=metrics,
+        limits=None if limit is None else Limits.parse(limit),
         given=tuple(_given(streams, congestion_control, buffer_bytes, pacing_bps)),
         fairness=aims,
         far_howdah=far_howdah,

@@ -1,4 +1,4 @@
-"""What a user has said of far hosts: ``~/.config/howdah/config.toml`` (docs/firewall.md).
+"""What a user has said of far hosts: ``~/.config/howdah/config.toml`` (docs/firewall.md, docs/limits.md).
 
 Read before a copy starts ssh, so a parser is loaded only where there is a file.
 """
@@ -9,7 +9,8 @@ from howdah._native import host_fits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pathlib import Path
+    from howdah.remote.hostfile import Host
+    from howdah.values.limit import Limits
 
 _SEE = "see docs/firewall.md"
 
@@ -25,19 +26,28 @@ def ports(*names: str) -> tuple[int, int] | None:
 
     The first table whose pattern fits one of the names counts. Raises HowdahError for a broken file.
     """
+    table = _table(names)
+    return None if table is None else table.range()
+
+
+def limits(*names: str) -> "Limits":
+    """The limits of copies from and to a host that has these names, as ``ports``. Raises HowdahError."""
+    from howdah.values.limit import Limits  # noqa: PLC0415
+
+    table = _table(names)
+    return Limits() if table is None else table.limits()
+
+
+def _table(names: tuple[str, ...]) -> "Host | None":
     path = config_file()
     if not os.path.exists(path):  # noqa: PTH110
         return None
     from pathlib import Path  # noqa: PLC0415
 
-    return _ports(Path(path), names)
-
-
-def _ports(path: "Path", names: tuple[str, ...]) -> tuple[int, int] | None:
     from howdah import tomlfile  # noqa: PLC0415
     from howdah.remote.hostfile import HostFile  # noqa: PLC0415
 
-    for pattern, host in tomlfile.load(path, HostFile, _SEE).host.items():
+    for pattern, host in tomlfile.load(Path(path), HostFile, _SEE).host.items():
         if any(host_fits(pattern, name) for name in names):
-            return host.range()
+            return host
     return None

@@ -87,6 +87,15 @@ class Keep(msgspec.Struct, frozen=True, kw_only=True):
     """Whether ``SRC/.`` gives what is kept of it to the folder that takes its content."""
 
 
+class Limit(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user lets all streams send together, whatever plan and steerings say."""
+
+    most_bps: int | None = None
+    """Of what TCP carries; null: no limit."""
+    paused: bool = False
+    """Whether nothing is sent; both ends wait then."""
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The files to copy. Destinations mean what they mean to ``cp -r``."""
 
@@ -127,6 +136,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The seconds between two samples of a stream, 0.01 to 10."""
     patience_s: float = 300.0
     """The seconds for which both ends wait for a path that is out, 0 to 86,400."""
+    limit: Limit = Limit()
+    """What may be sent from the first byte on."""
     between: Between | None = None
     """The two far ends, where this host is a third one; ``direction`` is then push."""
 

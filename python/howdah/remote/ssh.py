@@ -377,14 +377,14 @@ def _direct_address(config: dict[str, str]) -> str | None:
 
 def _sockets(config: dict[str, str]) -> str | None:
     unset = (config.get("controlmaster"), config.get("controlpath")) == ("auto", _UNSET)
-    folder = _private_folder()
+    folder = private_folder()
     if not unset or not folder or not keep_s():
         return None
     prefix = f"{folder}/{os.stat('/proc/self/ns/net').st_ino}"  # noqa: PTH116
     return prefix if len(os.fsencode(prefix)) + len("-") + _HASH_LENGTH <= _SOCKET_PATH_MAX else None
 
 
-def _private_folder() -> str | None:
+def private_folder() -> str | None:
     """A folder only this user can enter, made if missing; None when that cannot be had."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if LAB_LINK_VARIABLE in os.environ:

@@ -10,6 +10,7 @@ from howdah.remote.ssh import PATIENCE_S
 from howdah.transfer.names import NamesList
 from howdah.transfer.pilot import Pilot
 from howdah.values import plan, record
+from howdah.values.limit import Limits
 from howdah.values.plan import Plan
 
 if TYPE_CHECKING:
@@ -84,6 +85,12 @@ class Request(NamedTuple):
     """The knob by which a copy on a shared path changes its streams beside others; None: it does not."""
     policy: "Policy | None" = None
     """The policy that chooses in place of howdah's own (``howdah.steering``); None: that one."""
+    limits: Limits | None = None
+    """What all streams may send together; None: what ``config.toml`` has for the far hosts."""
+    metrics: str | None = None
+    """The file, or the port of this host's loopback, that has the metrics of the copy; None: none has."""
+    log_file: Path | None = None
+    """The file that lines on what was done are appended to."""
     sweep: record.Swept | None = None
     keeps_far_end: bool = True
     """Whether a far end is made ready for the next copy; its start would disturb a measurement."""

@@ -18,6 +18,7 @@ import msgspec
 from howdah import HowdahError, interrupt
 from howdah._native import CopyLog, Policy, Quota, Refused, format_duration
 from howdah.archive import Archive
+from howdah.remote import hosts
 from howdah.remote.far import TICK_S, ConnectionLost, StaleLogin
 from howdah.remote.lab_link import link_of_a_lab
 from howdah.remote.messages import FarAccount, FarHello, FarJob, Job, Progress
@@ -28,10 +29,13 @@ from howdah.transfer.again import Earlier, Patience
 from howdah.transfer.detour import Detour
 from howdah.transfer.display import Display
 from howdah.transfer.ends import FarEnds, Greeted
+from howdah.transfer.outside import Outside
 from howdah.transfer.pilot import Pilot, Schedule
 from howdah.transfer.request import Request
 from howdah.transfer.service import Service, Underway, service
+from howdah.transfer.valve import Valve
 from howdah.values import plan, record
+from howdah.values.limit import now_in_words
 from howdah.values.outcome import Outcome
 from howdah.values.path import Path as KnownPath
 from howdah.values.plan import Plan
@@ -78,6 +82,8 @@ class _Run:
         self.close_account: Callable[[], dict[str, Any] | None] | None = None
         self.logins: list[Login] = []
         self.detour = Detour(request)
+        self.valve = Valve(request.limits)
+        self.outside = Outside(request, self.id, self.started_at, self.valve)
         self.earlier = Earlier()
         self.started_s: float | None = None
         """When the first session was given its job."""
@@ -163,6 +169,7 @@ class _Run:
             outcome=self.outcome,
             verification=self.verification,
             filters=[printable(rule) for rule in self.request.filters],
+            limited=self.valve.to_record(),
             sweep=self.request.sweep,
             near_cpu_busy_fraction=self.near_cpu_busy_fraction,
             digests=self._digests(),
@@ -189,9 +196,20 @@ class _Run:
 def run(request: Request, display: Display, archive: Archive) -> Done:
     """Carries the request out. Never raises HowdahError: what went wrong is in the record."""
     run = _Run(request)
+    with run.outside:
+        done = _carried_out(run, display, archive)
+        unlogged = run.outside.ended(done.record)
+    if unlogged is not None:
+        display.far_says(f"howdah: --log-file: the rest is not in it: {unlogged}\n")
+    return done
+
+
+def _carried_out(run: _Run, display: Display, archive: Archive) -> Done:
+    request = run.request
     error, flags, exit_code, stopped = None, [], 0, None
     outcome: Result = "complete"
     try:
+        display = run.outside.begin(display)
         sources.check(request.route)
         after = _after(request)
         with run.service:
@@ -312,9 +330,11 @@ def _session(run: _Run, display: Display, archive: Archive, handed: Plan | None)
         detour_port = run.detour.begin(ends.only, underway.far, underway.path.bytes_total)
         near_ports = _near_ports(run, ends) if detour_port is not None else None
         job = _job(request, underway, own_digests, detour_port, near_ports)
+        job = msgspec.structs.replace(job, limit=run.valve.begin())
         processors = record.ProcessorTime.now()
         began_s = time.monotonic()
         ends.start(job, underway.plan)
+        run.outside.read_digests(own_digests)
         run.started_s = run.started_s or began_s
         try:
             _watch(run, ends, display, run.service.pilot(underway, request.pilot or Schedule(underway.plan)))
@@ -324,6 +344,7 @@ def _session(run: _Run, display: Display, archive: Archive, handed: Plan | None)
             keep_login = run.goes_on and all(login.is_kept() for login in ends.logins)
             raise
         finally:
+            run.outside.read_digests(None)
             _join_digests(run.digests, own_digests)
         run.outcome = run.earlier.and_last(outcome, began_s - run.started_s)
         run.near_cpu_busy_fraction = processors.busy_fraction()
@@ -353,9 +374,12 @@ def _greeted(run: _Run, ends: FarEnds, display: Display, archive: Archive, hande
         run.connect_s = request.before_s + time.monotonic() - run.began_s
         run.plan = _plan(request, kind, path, handed)
         _begin_at_site(run, path)
+        if request.limits is None and request.sweep is None:
+            run.valve.presume(hosts.limits(*(name for login in ends.logins for name in login.names)))
         display.planned(run.plan, far)
         # From another host they would come over a path that may be slow, so only where they are asked for.
-        wanted = request.route.origin is None or request.verify or request.manifest is not None
+        asked = request.verify or request.manifest is not None or request.log_file is not None
+        wanted = request.route.origin is None or asked
         if wanted and not request.dry_run and not request.from_memory:
             run.digests = archive.new_digests(run.id)
     return Underway(run.plan, path, far, data_address)
@@ -406,10 +430,20 @@ def _watch(run: _Run, ends: FarEnds, display: Display, pilot: Pilot) -> None:
             silent = f"no answer from {host} for {_clock(now.unanswered_s)}"
             display.waiting(f"{silent}; trying again for another {_clock(left_s)}")
         display.far_says(ends.new_stderr())
-        if (steering := run.detour.steering(now, display, pilot, run.plan)) is not None:
+        if (limit := run.valve.news()) is not None:
+            ends.session.limit(msgspec.json.encode(limit))
+            display.far_says(f"howdah: {now_in_words(limit.most_bps, paused=limit.paused)}\n")
+        if run.valve.paused:
+            display.waiting(f"paused; to go on: howdah continue {run.id.rpartition('-')[2]}")
+        steers: Pilot = _stays if run.service.judges and run.valve.holds else pilot
+        if (steering := run.detour.steering(now, display, steers, run.plan)) is not None:
             ends.session.steer(msgspec.json.encode(steering))
     _show(run, display, _progress(run, ends))
     display.far_says(ends.new_stderr(to_end=True))
+
+
+def _stays(now: Progress) -> None:
+    """The pilot of a copy that a limit holds: all stays as it is."""
 
 
 def _show(run: _Run, display: Display, now: Progress) -> None:
@@ -417,7 +451,9 @@ def _show(run: _Run, display: Display, now: Progress) -> None:
     run.moved = run.earlier.and_now(now, since_s)
     if run.quota is not None:
         run.quota.moved(run.moved.bytes_done, _known_bytes(run.request, run.moved))
-    display.progress(run.moved)
+    run.valve.look(run.moved)
+    if not run.valve.paused:
+        display.progress(run.moved)
 
 
 def _known_bytes(request: Request, now: Progress) -> int:
@@ -430,7 +466,8 @@ def _known_bytes(request: Request, now: Progress) -> int:
 def _progress(run: _Run, ends: FarEnds) -> Progress:
     """The progress of this session, noted for what may come after it."""
     now = msgspec.json.decode(ends.session.progress(), type=Progress)
-    if now.bytes_done > (run.last.bytes_done if run.last else 0):
+    # A pause is no time in which a byte was awaited.
+    if run.valve.paused or now.bytes_done > (run.last.bytes_done if run.last else 0):
         run.moved_s = time.monotonic()
     run.last = now
     return now

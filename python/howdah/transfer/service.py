@@ -56,6 +56,11 @@ class Service:
         """The plan for the path as the far end's hello has shown it."""
         return decide.decide(path)
 
+    @property
+    def judges(self) -> bool:
+        """Whether its pilot judges the path by what the copy gets, in vain where a limit holds that."""
+        return False
+
     def pilot(self, underway: Underway, otherwise: Pilot) -> Pilot:
         """The pilot of the streams from now on; ``otherwise`` is the caller's own, or the plan's schedule.
 

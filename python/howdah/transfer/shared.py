@@ -79,6 +79,11 @@ class KindOfPath(Service):
         )
         return self._listening
 
+    @property
+    def judges(self) -> bool:
+        """It does where it listens."""
+        return self._listening is not None
+
     def record(self, record: Record) -> Record:
         """Adds ``listened``: who was there, and what the copy did about it."""
         if self._listening is None:

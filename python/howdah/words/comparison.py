@@ -19,6 +19,8 @@ def comparison(record: Record) -> str | None:
     if outcome is None or plan is None or outcome.moving_bps is None:
         return None
     predicted = plan.why.prediction
+    if predicted is not None and record.limited is not None:
+        return "Not compared with the prediction: the copy was limited or paused"
     if predicted is not None and outcome.changed:
         return "Not compared with the prediction: the streams were changed on the way"
     if predicted is None:

@@ -9,6 +9,7 @@ import msgspec
 from howdah import document
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.text import count, printable
+from howdah.values.limit import Limited
 from howdah.values.outcome import FileAction, FilesBeyond, Outcome
 from howdah.values.record import Record, Shared
 from howdah.words.comparison import comparison
@@ -27,6 +28,7 @@ def summary(record: Record, file: Path | None) -> str:
         *_plan_in_use(record, comparison(record)),
         *_changes(record),
     ]
+    lines += _limited(record.limited)
     lines += _shared(record.share)
     if record.verification is not None:
         # Other copies do not load what checks files.
@@ -155,6 +157,20 @@ def _shared(share: Shared | None) -> list[str]:
     return [f"Share: that of {share.flow} of {share.policy}, {rates}{sent}{waited}"]
 
 
+def _limited(limited: Limited | None) -> list[str]:
+    """``Limit: 50 Mb/s, which held it``."""
+    if limited is None:
+        return []
+    told = {"held": ", which held it", "slower": "; the copy was slower than that", None: ""}
+    lines = [f"Limit: {limited.limit}{told[limited.held]}"] if limited.limit != "none" or limited.held else []
+    if limited.held and limited.changes:
+        lines[0] = f"Limit: {limited.limit} at the end; while one counted, "
+        lines[0] += "it held the copy" if limited.held == "held" else "the copy was slower"
+    if limited.paused_s:
+        lines.append(f"Paused: {format_duration(limited.paused_s)} in all")
+    return lines
+
+
 def _would(outcome: Outcome, target: str | None) -> list[str]:
     actions = sorted(outcome.dry_run_plan or [], key=lambda action: action.path)
     beyond = outcome.dry_run_beyond or FilesBeyond(copy=0, copy_bytes=0, skip=0)
@@ -221,6 +237,7 @@ def details(record: Record, archive: Path) -> str:
     if record.outcome is not None:
         lines += ["", *_moved(record.outcome, _target(record))]
         lines += [*_plan_in_use(record, compared), *_changes(record)]
+        lines += _limited(record.limited)
         lines += _shared(record.share)
         lines += _warnings(record.outcome)
         lines += [f"left out: {why}" for why in record.outcome.left_out]

@@ -17,6 +17,9 @@ from howdah.values.verification import Counts
 LINE_S = 10.0
 """The seconds between two lines without a terminal."""
 
+SAME_S = 600.0
+"""The seconds between two lines that say the same."""
+
 
 class Changes:
     """The lines on changes on the way."""
@@ -88,17 +91,19 @@ def display(*, silent: bool) -> Display:
 
 
 class Waits:
-    """What is said to a log of a wait: that it begins, and a line every LINE_S."""
+    """What is said to a log of a wait: that it begins, and a line every LINE_S; of a pause every SAME_S."""
 
     def __init__(self) -> None:
         self._next_s = 0.0
+        self._said: str | None = None
 
     def next(self, text: str) -> str | None:
         """The line, when it is time for one."""
         now_s = time.monotonic()
         if now_s < self._next_s:
             return None
-        self._next_s = now_s + LINE_S
+        self._next_s = now_s + (SAME_S if text == self._said else LINE_S)
+        self._said = text
         return text
 
 

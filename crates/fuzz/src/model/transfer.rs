@@ -4,7 +4,7 @@
 use howdah_filter::Filters;
 use howdah_wire::limits::{MIN_BLOCK_BYTES, MIN_SAMPLE_NS};
 use howdah_wire::{
-    Answer, Connection, Direction, FarHello, Finished, Hello, Job, Keep, Message, Offer,
+    Answer, Connection, Direction, FarHello, Finished, Hello, Job, Keep, Limit, Message, Offer,
     OfferedFile, Progress, Side, Steered, Steering, StreamHello, StreamPlan, TreePath,
 };
 
@@ -327,6 +327,7 @@ impl Transfer {
             fresh: !self.offers,
             sample_every_ns: MIN_SAMPLE_NS,
             patience_ns: 0,
+            limit: Limit::default(),
             plan: StreamPlan {
                 congestion_control: None,
                 streams: self.streams,

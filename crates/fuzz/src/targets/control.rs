@@ -6,10 +6,11 @@ use std::sync::Arc;
 use howdah_wire::limits::{
     MAX_ADDRESSES, MAX_CONTENT_NAMES, MAX_DIGESTS, MAX_EXTRANEOUS, MAX_NAMES, MAX_NAMES_OPEN,
     MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_BLOCK_BYTES,
+    MIN_LIMIT_BPS,
 };
 use howdah_wire::{
     Account, Answer, Checked, Content, Conversation, DataPort, Delete, Direction, Extraneous,
-    FarHello, FileDigest, Finished, Found, FrameError, FrameReader, Held, Hello, Job, Keep,
+    FarHello, FileDigest, Finished, Found, FrameError, FrameReader, Held, Hello, Job, Keep, Limit,
     LimitedBy, Memory, Message, Named, Names, Offer, OfferedFile, Owner, Peer, Progress, Removal,
     Sample, Scanned, Side, Skip, Span, Steered, Steering, StreamPlan, StreamSummary, TreePath, Way,
     encode, preamble,
@@ -26,9 +27,9 @@ const MEMORY_AT_ONCE: usize = 2 << 20;
 
 /// Any message, drawn from an input.
 pub fn message(input: &mut Input<'_>) -> Message {
-    match input.below(28) {
-        26 => Message::TryNear(input.u16()),
-        27 => Message::ConnectNear {
+    match input.below(29) {
+        27 => Message::TryNear(input.u16()),
+        28 => Message::ConnectNear {
             token: [input.byte(); 32],
         },
         20 => Message::TryPort(data_port(input)),
@@ -61,6 +62,7 @@ pub fn message(input: &mut Input<'_>) -> Message {
             };
             count(input)
         ]),
+        26 => Message::Limit(limit(input)),
         18 => Message::Names(Names {
             names: (0..input.below(4))
                 .map(|_| Named {
@@ -151,6 +153,13 @@ pub fn message(input: &mut Input<'_>) -> Message {
     }
 }
 
+fn limit(input: &mut Input<'_>) -> Limit {
+    Limit {
+        most_bps: option(input, number),
+        paused: input.byte() & 1 != 0,
+    }
+}
+
 fn found(input: &mut Input<'_>) -> Found {
     Found {
         index: input.u16(),
@@ -209,6 +218,7 @@ fn job(input: &mut Input<'_>) -> Job {
             _ => input.u64(),
         },
         patience_ns: 300_000_000_000,
+        limit: limit(input),
         plan: StreamPlan {
             congestion_control: option(input, text),
             streams: u16::from(input.byte()),
@@ -620,6 +630,10 @@ pub mod conversation {
                     );
                     self.steerings -= 1;
                 }
+                Message::Limit(limit) => {
+                    assert!(side == Side::Far && self.jobs > 0);
+                    assert!(limit.most_bps.is_none_or(|most| most >= MIN_LIMIT_BPS));
+                }
                 Message::LeftOut(_) => assert_eq!(side, Side::Near),
                 Message::Cancel => assert_eq!(side, Side::Far),
                 Message::Names(names) => {
@@ -682,7 +696,7 @@ pub mod conversation {
         // Side, then for each message: 1 to hear it or 0 to say it, its kind, its choices.
         let hello = |kind| vec![1, kind, 1, b'0', 0];
         let begin = |heard, direction| vec![heard, 2, direction, 1, b's', 1, 1, b'd', 0, 0, 0, 0];
-        let end = |streams| vec![0, 0, 1, 0, 0, 0, streams, 0, 0, 9, 0, 1];
+        let end = |streams| vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, streams, 0, 0, 9, 0, 1];
         let job =
             |heard, direction, streams| [begin(heard, direction), vec![0], end(streams)].concat();
         let deletes = |heard| [begin(heard, 0), vec![1, 0, 0], end(2)].concat();

@@ -246,6 +246,7 @@ pub(crate) fn run(
     }
     keep_alive(stream.socket());
     context.tuning.join(stream.socket());
+    stream.limited_by(Arc::clone(&context.limiter));
     let outcome = work(context, connection, stream);
     if let Err(error) = &outcome {
         if !matches!(error, TransferError::Lost(_)) {

@@ -22,6 +22,7 @@ use crate::error::TransferError;
 use crate::session::control::{Control, Event};
 use crate::session::reachability::{Reachability, Ridden};
 use crate::session::steer::Changes;
+use crate::streams::limiter::Limiter;
 
 /// One end of one transfer.
 pub struct Context {
@@ -43,6 +44,8 @@ pub struct Context {
     pub board: Arc<Board>,
     /// How its streams send, if that has changed.
     pub tuning: Tuning,
+    /// What its streams may send together.
+    pub limiter: Arc<Limiter>,
     /// What its streams are on, and how far.
     pub connections: Connections,
     /// At a near end, the port that the far end may connect to.
@@ -70,6 +73,7 @@ impl Context {
         let path_patience = Duration::from_nanos(job.patience_ns);
         Arc::new(Self {
             path: Reachability::new(side, path_patience, Instant::now()),
+            limiter: Arc::new(Limiter::new(job.limit, Arc::clone(&abort))),
             connections: Connections::new(job.plan.streams),
             side,
             job,

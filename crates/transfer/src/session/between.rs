@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use howdah_wire::limits::{MAX_ADDRESSES, MAX_STEERINGS_OPEN, MAX_TEXT_BYTES};
 use howdah_wire::{
-    DataPort, Direction, Finished, Job, Message, OfferedFile, Peer, Side, Steered, Totals, Way,
-    printable_within,
+    DataPort, Direction, Finished, Job, Limit, Message, OfferedFile, Peer, Side, Steered, Totals,
+    Way, printable_within,
 };
 use serde::Serialize;
 
@@ -366,6 +366,10 @@ impl Run<'_> {
                 }
             }
             Event::Steer(wish) => self.steer(wish),
+            Event::Limit(limit) => {
+                self.limit(limit);
+                Ok(())
+            }
             Event::Closed(None) if self.finished[end as usize].is_some() => Ok(()),
             Event::Closed(None) => {
                 self.failed = Some(end);
@@ -532,6 +536,20 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Limits what the sender sends, and has the receiver know of a pause.
+    fn limit(&mut self, limit: Limit) {
+        self.context.limiter.set(limit);
+        // When all is in place it has been said to the sender, as the last word.
+        if self.verified.is_some() {
+            return;
+        }
+        self.receiver.say(Message::Limit(limit));
+        match &mut self.sender_job {
+            Some(job) => job.limit = limit,
+            None => self.sender.say(Message::Limit(limit)),
+        }
+    }
+
     /// Looks whether both ends are there, and whether the copy moves.
     fn look(&mut self, now: Instant) -> Result<(), TransferError> {
         let looks = [
@@ -589,6 +607,8 @@ impl Run<'_> {
             Owed::Step("has not said whether it takes the copy")
         } else if notes.scanned.complete && board.bytes.load(Ordering::Relaxed) >= to_move {
             Owed::LastStep("has not confirmed the copy")
+        } else if self.context.limiter.paused() {
+            Owed::End
         } else {
             Owed::Step("has moved nothing")
         }

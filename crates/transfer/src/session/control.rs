@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use howdah_wire::{Conversation, FrameReader, Message, Side, encode, preamble};
+use howdah_wire::{Conversation, FrameReader, Limit, Message, Side, encode, preamble};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
@@ -44,6 +44,8 @@ pub enum Event {
     InPlace,
     /// The user has the streams send otherwise.
     Steer(Wish),
+    /// The user limits what the streams send together.
+    Limit(Limit),
     /// A thread of this end cannot go on.
     Failed(TransferError),
     /// The user, or a signal, stops this end; says why.

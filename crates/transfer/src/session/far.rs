@@ -295,7 +295,11 @@ fn wait_for_job(
             Event::Closed(Some(error)) | Event::Failed(error) | Event::Stop(error) => {
                 return Err(error);
             }
-            Event::Message(_) | Event::StreamDone | Event::InPlace | Event::Steer(_) => {}
+            Event::Message(_)
+            | Event::StreamDone
+            | Event::InPlace
+            | Event::Steer(_)
+            | Event::Limit(_) => {}
         }
     }
     Ok(None)

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use howdah_wire::limits::MAX_TEXT_BYTES;
-use howdah_wire::{Message, Side, Steered, printable_within};
+use howdah_wire::{Limit, Message, Side, Steered, printable_within};
 
 use crate::error::TransferError;
 use crate::session::control::Event;
@@ -26,6 +26,8 @@ pub enum Input {
     InPlace,
     /// The user has the streams send otherwise.
     Steer(Wish),
+    /// The user limits what the streams send together.
+    Limit(Limit),
 }
 
 /// The events of one end.
@@ -109,6 +111,7 @@ impl<'a> Inbox<'a> {
             Event::StreamDone => Ok(Some(Input::StreamDone)),
             Event::InPlace => Ok(Some(Input::InPlace)),
             Event::Steer(wish) => Ok(Some(Input::Steer(wish))),
+            Event::Limit(limit) => Ok(Some(Input::Limit(limit))),
             Event::Failed(error @ (TransferError::Stream(_) | TransferError::Lost(_))) => {
                 self.broken(error);
                 Ok(None)

@@ -11,7 +11,7 @@ use howdah_filter::Filters;
 use howdah_wire::limits::{
     MAX_MEMORY_NS, MAX_PATIENCE_NS, MAX_SAMPLE_NS, MAX_SOURCES, MAX_STREAMS, MIN_SAMPLE_NS,
 };
-use howdah_wire::{Delete, Direction, Job, Keep, Memory, Message, Skip, StreamPlan, encode};
+use howdah_wire::{Delete, Direction, Job, Keep, Limit, Memory, Message, Skip, StreamPlan, encode};
 use serde::Deserialize;
 
 use crate::error::TransferError;
@@ -52,6 +52,8 @@ struct JobJson {
     #[serde(default = "usual_patience_s")]
     patience_s: f64,
     between: Option<Between>,
+    #[serde(default)]
+    limit: LimitJson,
 }
 
 /// What there is to a copy between two far ends.
@@ -124,6 +126,33 @@ impl NamesPath {
     }
 }
 
+#[derive(Default, Deserialize)]
+struct LimitJson {
+    most_bps: Option<u64>,
+    #[serde(default)]
+    paused: bool,
+}
+
+impl LimitJson {
+    fn checked(self) -> Result<Limit, TransferError> {
+        let Self { most_bps, paused } = self;
+        let limit = Limit { most_bps, paused };
+        let wrong = |what| TransferError::Here(format!("cannot limit the transfer: {what}"));
+        limit.check().map_err(wrong)?;
+        Ok(limit)
+    }
+}
+
+/// Reads a Limit.
+///
+/// # Errors
+/// When it is none, or nothing gets through it.
+pub fn limit(json: &[u8]) -> Result<Limit, TransferError> {
+    let wrong = |error| TransferError::Here(format!("limit: {error}"));
+    let limit: LimitJson = serde_json::from_slice(json).map_err(wrong)?;
+    limit.checked()
+}
+
 #[derive(Deserialize)]
 struct PlanJson {
     congestion_control: Option<String>,
@@ -179,6 +208,7 @@ pub fn read(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
         fresh: false,
         sample_every_ns: nanoseconds(job.sample_every_s)?,
         patience_ns: nanoseconds(job.patience_s)?,
+        limit: job.limit.checked()?,
         plan,
         peer: None,
         tells_digests: false,

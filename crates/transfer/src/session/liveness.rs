@@ -9,6 +9,7 @@
 use std::time::{Duration, Instant};
 
 use howdah_wire::Side;
+use howdah_wire::limits::MAX_PAUSE_NS;
 
 use crate::error::TransferError;
 
@@ -18,6 +19,8 @@ pub const NEAR_PATIENCE: Duration = Duration::from_secs(80);
 pub const FAR_PATIENCE: Duration = Duration::from_secs(900);
 /// The last step may take this long: the receiver's disk also flushes what others have written.
 const LAST_PATIENCE: Duration = Duration::from_secs(600);
+/// A user may pause a copy for this long in all; a far end waits no longer for a near end that says so.
+const LONGEST_PAUSE: Duration = Duration::from_nanos(MAX_PAUSE_NS);
 /// Between two looks at most this time counts. What is longer was this host's own pause.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 
@@ -30,6 +33,8 @@ pub enum Owed {
     Step(&'static str),
     /// The same, where it may take long.
     LastStep(&'static str),
+    /// The end of a pause, from its user.
+    End,
 }
 
 /// The watch of one end over the other.
@@ -39,6 +44,8 @@ pub struct Liveness {
     patience: Duration,
     evidence: u64,
     idle: Duration,
+    /// All pauses of its user together, so that an end which pauses again and again is not waited for for ever.
+    paused: Duration,
     looked: Instant,
 }
 
@@ -50,6 +57,7 @@ impl Liveness {
             patience,
             evidence: 0,
             idle: Duration::ZERO,
+            paused: Duration::ZERO,
             looked: now,
         }
     }
@@ -80,6 +88,17 @@ impl Liveness {
             }
             Owed::Step(step) => (step, self.patience),
             Owed::LastStep(step) => (step, self.patience.max(LAST_PATIENCE)),
+            Owed::End => {
+                self.idle = Duration::ZERO;
+                self.paused += since;
+                return match self.paused <= LONGEST_PAUSE {
+                    true => Ok(()),
+                    false => Err(TransferError::Here(format!(
+                        "the copy was paused for {} days in all, which is the most; run the same command again to go on",
+                        LONGEST_PAUSE.as_secs() / 86_400
+                    ))),
+                };
+            }
         };
         self.idle += if there { since } else { Duration::ZERO };
         if self.idle <= patience {
@@ -141,6 +160,20 @@ mod tests {
         assert_eq!(gives_up(Side::Near, 5000, own_work), None);
         let (second, _) = gives_up(Side::Near, 5000, |_| (0, Owed::LastStep("x"))).unwrap();
         assert!((600..610).contains(&second));
+    }
+
+    #[test]
+    fn a_pause_outlasts_all_patience_and_ends_after_a_week() {
+        assert_eq!(gives_up(Side::Near, 5000, |_| (7, Owed::End)), None);
+        let (second, error) = gives_up(Side::Far, 700_000, |_| (7, Owed::End)).unwrap();
+        assert!((604_800..604_900).contains(&second), "{second}");
+        assert!(
+            error.starts_with("the copy was paused for 7 days"),
+            "{error}"
+        );
+        let paused = |s| (7, if s < 1000 { Owed::End } else { STEP });
+        let (second, _) = gives_up(Side::Near, 5000, paused).unwrap();
+        assert!((1079..1090).contains(&second), "{second}");
     }
 
     #[test]

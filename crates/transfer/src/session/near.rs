@@ -303,6 +303,21 @@ impl Session {
         Ok(())
     }
 
+    /// Has all streams together send by a Limit, JSON, from now on, whatever plan and steerings say; both ends hear
+    /// of a pause. Does not wait.
+    ///
+    /// # Errors
+    /// When it cannot be read, nothing gets through it, or nothing was started.
+    pub fn limit(&self, limit: &[u8]) -> Result<(), TransferError> {
+        if lock(&self.shared.state).running.is_none() {
+            return Err(TransferError::Here(
+                "there is no transfer to limit".to_owned(),
+            ));
+        }
+        let _ = self.events.send(Event::Limit(job::limit(limit)?));
+        Ok(())
+    }
+
     /// Tells the far end to stop and stops this one; complete files are kept.
     pub fn cancel(&self) {
         let _ = self.events.send(Event::Stop(TransferError::Cancelled));

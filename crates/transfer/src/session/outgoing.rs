@@ -1,6 +1,6 @@
 //! What one end has to say and has not written yet. It has a bound, whatever the other end reads.
 //!
-//! A state (how far the scan is, how much has arrived, how the sockets are) is worth nothing once a
+//! A state (how far the scan is, how much has arrived, how the sockets are, what the limit is) is worth nothing once a
 //! newer one is there, so the newer one takes its place. Offers, answers and changes are bounded by
 //! what may be open at a time (`howdah_wire::Conversation`). Lines for the user, what came of comparisons, digests
 //! and names in folders come from threads that can wait, and they wait while too many are queued.
@@ -124,7 +124,7 @@ fn is_line(message: &Message) -> bool {
 fn replaces(message: &Message) -> bool {
     matches!(
         message,
-        Message::Progress(_) | Message::Scanned(_) | Message::Samples(_)
+        Message::Progress(_) | Message::Scanned(_) | Message::Samples(_) | Message::Limit(_)
     )
 }
 

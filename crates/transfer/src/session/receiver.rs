@@ -293,6 +293,13 @@ impl Run<'_> {
                 }
                 Ok(())
             }
+            Some(Input::Limit(limit)) => {
+                self.context.limiter.set(limit);
+                if !self.in_place {
+                    self.context.control.say(Message::Limit(limit));
+                }
+                Ok(())
+            }
             Some(Input::StreamDone) | None => Ok(()),
         }
     }
@@ -360,6 +367,7 @@ impl Run<'_> {
                 }
             }
             Message::NamesTaken => drop(self.names_taken.send(())),
+            Message::Limit(limit) => self.context.limiter.set(limit),
             // What was new a moment ago has nothing in it that the sender has not.
             Message::Content(content) if !self.refuse_offers => {
                 if let Some(removing) = &self.removing {
@@ -408,6 +416,8 @@ impl Run<'_> {
             .any(|socket| rustix::io::ioctl_fionread(socket).is_ok_and(|bytes| bytes > 0));
         if finishing || unread || self.receiving.flushing() {
             Owed::Nothing
+        } else if self.context.limiter.paused() {
+            Owed::End
         } else {
             Owed::Step("has sent nothing")
         }

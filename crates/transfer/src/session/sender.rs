@@ -230,6 +230,10 @@ impl Run<'_> {
                     let change = wish.came_to(steered);
                     lock(&self.context.board.notes).changes.add(change);
                 }
+                Some(Input::Limit(limit)) => {
+                    self.context.limiter.set(limit);
+                    self.context.control.say(Message::Limit(limit));
+                }
                 Some(Input::StreamDone | Input::InPlace) | None => {}
             }
             let there = self.context.path.in_touch();
@@ -318,6 +322,7 @@ impl Run<'_> {
             Message::Names(names) => drop(self.names.try_send(names)),
             Message::Extraneous(found) => queue.list_extraneous(found),
             Message::Finished(finished) => self.finished = Some(*finished),
+            Message::Limit(limit) => self.context.limiter.set(limit),
             Message::Steer(steering) => {
                 let steered = self.steer(&steering);
                 self.context.control.say(Message::Steered(steered));
@@ -373,6 +378,8 @@ impl Run<'_> {
             Owed::LastStep("has not confirmed the copy")
         } else if self.context.side == Side::Far && self.context.abort.open_streams() == 0 {
             Owed::Step("has opened no data stream")
+        } else if self.context.limiter.paused() {
+            Owed::End
         } else {
             Owed::Nothing
         }

@@ -1,7 +1,8 @@
 //! What travels on data streams: pieces leave by `send`, files among them by `send_file`, and arrive by
-//! `receive`, over a stream that may encrypt; `sample` watches the sockets.
+//! `receive`, over a stream that may encrypt; `limiter` holds them to the copy's limit, `sample` watches the sockets.
 
 pub mod kept;
+pub mod limiter;
 pub mod plain;
 pub mod receive;
 pub mod sample;

@@ -1,17 +1,20 @@
 //! A data stream without encryption, for fibre its user owns.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
+use crate::streams::limiter::{Limiter, write_all};
 use crate::streams::stream::{CHUNK_BYTES, Stream, StreamError};
 
 /// Plaintext over TCP. Payload carries checksums of its own (see `howdah_wire::piece`).
 pub struct PlainStream {
     socket: TcpStream,
+    limiter: Option<Arc<Limiter>>,
     outgoing: Vec<u8>,
     gathered: usize,
     incoming: Vec<u8>,
@@ -24,6 +27,7 @@ impl PlainStream {
     pub fn new(socket: TcpStream) -> Self {
         Self {
             socket,
+            limiter: None,
             outgoing: Vec::new(),
             gathered: 0,
             incoming: Vec::new(),
@@ -58,12 +62,13 @@ impl Stream for PlainStream {
 
     fn flush(&mut self) -> Result<(), StreamError> {
         let gathered = std::mem::take(&mut self.gathered);
-        Ok(self.socket.write_all(&self.outgoing[..gathered])?)
+        let gathered = &self.outgoing[..gathered];
+        Ok(write_all(&self.socket, self.limiter.as_deref(), gathered)?)
     }
 
     fn send(&mut self, payload: &[u8]) -> Result<(), StreamError> {
         self.flush()?;
-        Ok(self.socket.write_all(payload)?)
+        Ok(write_all(&self.socket, self.limiter.as_deref(), payload)?)
     }
 
     fn finish(&mut self) -> Result<(), StreamError> {
@@ -101,6 +106,10 @@ impl Stream for PlainStream {
                 other => return Ok(other.map_err(io::Error::from)?.1),
             }
         }
+    }
+
+    fn limited_by(&mut self, limiter: Arc<Limiter>) {
+        self.limiter = Some(limiter);
     }
 
     fn socket(&self) -> BorrowedFd<'_> {

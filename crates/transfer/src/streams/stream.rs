@@ -6,6 +6,9 @@
 
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use crate::streams::limiter::Limiter;
 
 /// Payload a stream gathers before it sends, and asks the kernel for when it receives, in bytes.
 pub const CHUNK_BYTES: usize = 256 * 1024;
@@ -98,6 +101,9 @@ pub trait Stream: Send {
     fn discard(&mut self, max: usize) -> Result<usize, StreamError> {
         Ok(self.data(max)?.len())
     }
+
+    /// Has what is sent from now on wait for its turn.
+    fn limited_by(&mut self, limiter: Arc<Limiter>);
 
     /// The socket, for its options and `TCP_INFO`.
     fn socket(&self) -> BorrowedFd<'_>;

@@ -1,11 +1,13 @@
 //! A data stream of TLS 1.3 records.
 
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, Read};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use rustix::net::SendFlags;
 
+use crate::streams::limiter::{Limiter, write_all};
 use crate::streams::stream::{Stream, StreamError};
 
 use super::record::{
@@ -48,6 +50,7 @@ pub trait Rekey: Send {
 /// One end of an encrypted data stream, after the handshake.
 pub struct TlsStream {
     socket: TcpStream,
+    limiter: Option<Arc<Limiter>>,
     rekey: Box<dyn Rekey>,
     out: Outgoing,
     incoming: Incoming,
@@ -85,6 +88,7 @@ impl TlsStream {
     ) -> Self {
         Self {
             socket,
+            limiter: None,
             rekey,
             out: Outgoing {
                 key: sending,
@@ -132,7 +136,8 @@ impl TlsStream {
     /// Sends the records that are whole.
     fn send_sealed(&mut self) -> Result<(), StreamError> {
         let out = &mut self.out;
-        self.socket.write_all(&out.buffer[out.unsent..out.sealed])?;
+        let sealed = &out.buffer[out.unsent..out.sealed];
+        write_all(&self.socket, self.limiter.as_deref(), sealed)?;
         out.unsent = out.sealed;
         if out.payload == 0 {
             out.unsent = 0;
@@ -147,7 +152,7 @@ impl TlsStream {
         let mut record = [0; HEADER_BYTES + KEY_UPDATE_BYTES + TRAILER_BYTES];
         record[HEADER_BYTES..][..KEY_UPDATE.len()].copy_from_slice(&KEY_UPDATE);
         self.out.key.seal(Content::Handshake, &mut record)?;
-        self.socket.write_all(&record)?;
+        write_all(&self.socket, self.limiter.as_deref(), &record)?;
         self.out.key = self.rekey.next_sending()?;
         self.out.update_asked = false;
         Ok(())
@@ -294,7 +299,7 @@ impl Stream for TlsStream {
     fn finish(&mut self) -> Result<(), StreamError> {
         self.flush()?;
         let record = self.alert(WARNING, CLOSE_NOTIFY)?;
-        self.socket.write_all(&record)?;
+        write_all(&self.socket, self.limiter.as_deref(), &record)?;
         Ok(self.socket.shutdown(Shutdown::Write)?)
     }
 
@@ -335,6 +340,10 @@ impl Stream for TlsStream {
         let filled = ranges.into_iter().filter(|range| !range.is_empty());
         parts.extend(filled.map(|range| IoSlice::new(&buffer[range])));
         Ok(())
+    }
+
+    fn limited_by(&mut self, limiter: Arc<Limiter>) {
+        self.limiter = Some(limiter);
     }
 
     fn socket(&self) -> BorrowedFd<'_> {

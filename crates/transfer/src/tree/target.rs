@@ -253,7 +253,7 @@ fn split(path: &[u8]) -> Result<(Vec<u8>, Vec<u8>), TransferError> {
 mod tests {
     use super::*;
     use howdah_filter::Filters;
-    use howdah_wire::{Direction, Keep, Skip, StreamPlan};
+    use howdah_wire::{Direction, Keep, Limit, Skip, StreamPlan};
     use std::fs;
     use std::os::unix::ffi::OsStrExt;
     use std::path::Path;
@@ -279,6 +279,7 @@ mod tests {
             fresh: false,
             sample_every_ns: 100_000_000,
             patience_ns: 300_000_000_000,
+            limit: Limit::default(),
             plan: StreamPlan {
                 congestion_control: None,
                 streams: 1,

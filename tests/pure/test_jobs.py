@@ -1,0 +1,263 @@
+"""Running copies as others see them: the socket of each, who may ask there, metrics, and the log file."""
+
+import os
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from samples import LIMITS, run
+
+from howdah import HowdahError
+from howdah.library import jobs as library
+from howdah.remote.endpoints import route
+from howdah.remote.messages import FarHello, Progress
+from howdah.transfer import jobs, logfile, metrics
+from howdah.transfer.attending import Attending
+from howdah.transfer.logfile import LogFile
+from howdah.transfer.metrics import Metrics
+from howdah.transfer.request import Request
+from howdah.transfer.standing import Watched
+from howdah.transfer.valve import Valve
+from howdah.values.limit import Limits
+from howdah.values.outcome import Change
+from howdah.words.jobs import line
+
+RECORD = "20260302T081502.110000Z-0f3a9c"
+
+
+@pytest.fixture(autouse=True)
+def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    # The path of a socket is short.
+    path = tmp_path_factory.mktemp("run")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(path))
+    return path / "howdah" / "jobs"
+
+
+def progress(**keys: object) -> Progress:
+    begin = {
+        "phase": "moving",
+        "elapsed_s": 1.0,
+        "bytes_done": 0,
+        "scan_complete": True,
+        "files_done": 0,
+        "files_skipped": 0,
+        "bytes_skipped": 0,
+        "streams": 4,
+        "retransmissions": 0,
+    }
+    return msgspec.convert({**begin, **keys}, Progress)
+
+
+def watched(valve: Valve, record: str = RECORD) -> Watched:
+    request = Request([], route(["run42/", "dtn2:/archive/"], memory=False))
+    return Watched(request, record, datetime(2026, 3, 2, 8, 15, tzinfo=UTC), valve)
+
+
+@contextmanager
+def attending(record: str = RECORD) -> Iterator[tuple[Watched, Valve]]:
+    valve = Valve(Limits.parse("100Mbit"))
+    seen = watched(valve, record)
+    with Attending(record, seen.now, valve):
+        yield seen, valve
+
+
+def test_a_copy_is_listed_limited_paused_and_gone() -> None:
+    assert library.running() == ([], [])
+    with attending() as (seen, valve):
+        seen.progress(progress(elapsed_s=1.0, bytes_done=10**9, bytes_total=4 * 10**9))
+        seen.progress(progress(elapsed_s=2.0, bytes_done=10**9 + 12_500_000, bytes_total=4 * 10**9))
+        ((standing,), silent) = library.running()
+        assert silent == []
+        assert (standing.job, standing.state, standing.rate_bps) == ("0f3a9c", "moving", 1e8)
+        assert (standing.from_, standing.to) == (["run42/"], "dtn2:/archive/")
+        assert line(standing) == (
+            "0f3a9c  moving  1.01 GB of 4.00 GB  100 Mb/s  limit 100Mb/s  run42/ to dtn2:/archive/"
+        )
+        assert library.limit("0f3a9c", "5Mbit").limit_bps == 5_000_000
+        assert library.pause(RECORD).state == "paused"
+        assert valve.paused
+        assert library.running().standing[0].rate_bps == 0.0
+        assert library.resume("0f3a9c").state == "moving"
+        with pytest.raises(HowdahError, match=r"^the limit fast: fast is no rate; give for example"):
+            library.limit("0f3a9c", "fast")
+        with pytest.raises(HowdahError, match=r"no copy of yours here is called 0f3a9d; there is 0f3a9c$"):
+            library.pause("0f3a9d")
+        with attending("20260302T081502.110001Z-0f3a9c"), pytest.raises(HowdahError, match="names 2 copies"):
+            library.pause("0f3a9c")
+    with pytest.raises(HowdahError, match=r"is called 0f3a9c; none runs$"):
+        library.pause("0f3a9c")
+
+
+def test_what_a_killed_copy_left_is_removed_and_what_is_no_socket_is_left_alone(runtime: Path) -> None:
+    folder = jobs.folder()
+    assert folder == runtime
+    assert folder.stat().st_mode & 0o777 == 0o700
+    left = socket.socket(socket.AF_UNIX)
+    left.bind(str(folder / RECORD))
+    left.close()
+    (folder / "README").touch()
+    assert library.running() == ([], [])
+    assert [path.name for path in folder.iterdir()] == ["README"]
+    (folder / RECORD).touch()
+    assert library.running() == ([], ["0f3a9c"])
+    with pytest.raises(HowdahError, match="is not a socket of yours"):
+        library.pause("0f3a9c")
+
+
+def test_nobody_else_is_believed(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with attending():
+        monkeypatch.setattr(jobs, "peer_of", lambda _: os.getuid() + 1)
+        assert library.running().standing == []
+        monkeypatch.undo()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime.parents[1]))
+    runtime.chmod(0o755)
+    assert jobs.folder() is None
+    assert library.running() == ([], [])
+    # A copy goes on without a socket.
+    with attending():
+        assert library.running() == ([], [])
+    runtime.rmdir()
+    runtime.symlink_to(runtime.parent)
+    assert jobs.folder() is None
+
+
+@pytest.mark.parametrize("said", [b"", b"{", b"{}\n", b'{"do":"fly"}\n', b"x" * 70_000, b"\xff\n"])
+def test_noise_on_the_socket_harms_nobody(said: bytes, runtime: Path) -> None:
+    with attending() as (_, valve):
+        with socket.socket(socket.AF_UNIX) as noisy:
+            noisy.connect(str(runtime / RECORD))
+            noisy.sendall(said)
+            noisy.shutdown(socket.SHUT_WR)
+            noisy.settimeout(5)
+            heard = noisy.recv(1 << 16)
+        assert heard == b"" or msgspec.json.decode(heard, type=jobs.Answer).error
+        assert library.running().standing[0].limit == "100Mb/s"
+        assert not valve.paused
+
+
+def found(text: str) -> dict[str, float]:
+    return {
+        sample.name: sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.labels.get("state", "moving") == "moving"
+    }
+
+
+def test_metrics_are_what_a_copy_is_and_leave_out_what_is_not_known(tmp_path: Path) -> None:
+    seen = watched(Valve(None))
+    assert "howdah_copy_limit_bits_per_second" not in found(metrics.text(seen.now()))
+    seen = watched(Valve(Limits.parse("50Mbit")))
+    seen.progress(progress(bytes_done=5, files_done=2, retransmissions=7))
+    told = found(metrics.text(seen.now()))
+    assert told["howdah_copy_bytes_total"] == 5
+    assert told["howdah_copy_retransmissions_total"] == 7
+    assert told["howdah_copy_limit_bits_per_second"] == 5e7
+    assert told["howdah_copy_state"] == 1
+    assert "howdah_copy_size_bytes" not in told
+    strange = msgspec.structs.replace(seen.now(), to='dtn2:/"\\\n')
+    (info,) = (each for each in text_string_to_metric_families(metrics.text(strange)) if "info" in each.name)
+    assert info.samples[0].labels["target"] == 'dtn2:/"\\\n'
+    file = tmp_path / "copy.prom"
+    with Metrics(str(file), seen.now):
+        assert found(file.read_text())["howdah_copy_bytes_total"] == 5
+        seen.progress(progress(bytes_done=9))
+    assert found(file.read_text())["howdah_copy_bytes_total"] == 9
+    assert [path.name for path in tmp_path.iterdir()] == ["copy.prom"]
+    with (
+        pytest.raises(HowdahError, match=r"^--metrics .*no/x: No such file or directory$"),
+        Metrics(str(tmp_path / "no" / "x"), seen.now),
+    ):
+        pass
+
+
+def test_a_port_answers_on_loopback_alone() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    seen = watched(Valve(None))
+    with Metrics(str(port), seen.now):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+            assert found(answer.read().decode())["howdah_copy_bytes_total"] == 0
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5)
+        with socket.socket() as other:
+            assert other.connect_ex(("127.0.0.2", port)) != 0
+        with pytest.raises(HowdahError, match=rf"^--metrics {port}: .*; give another port$"):
+            Metrics(str(port), seen.now).__enter__()
+    with socket.socket() as closed:
+        assert closed.connect_ex(("127.0.0.1", port)) != 0
+    with pytest.raises(HowdahError, match=r"^--metrics 70000 is no port"):
+        Metrics("70000", seen.now).__enter__()
+
+
+def test_the_log_has_a_line_for_each_thing_and_no_name_makes_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logfile, "_AT_ONCE_BYTES", 64)
+    file, digests = tmp_path / "log", tmp_path / "digests"
+    file.write_text("before\n")
+    digests.touch()
+    log = LogFile(file, "0f3a9c", "run42 to dtn2:/a, record x")
+    record = run()
+    assert record.plan is not None
+    log.planned(record.plan, FarHello(version="0", limits=LIMITS, addresses=[], port=1))
+    log.read_digests(digests)
+    names = [b"run42/a", b"run42/\x1b[2J", b"run42/\xff", rb"run42/two\nlines"]
+    with digests.open("ab") as kept:
+        for name in names:
+            kept.write(b"\\" * (b"\\" in name) + b"ab" * 32 + b"  " + name + b"\n")
+        kept.write(b"cd" * 32 + b"  part")
+    log.progress(progress())
+    log.progress(progress(outages=1, outage_s=9.0, connections_replaced=2))
+    change = Change(t_s=1.0, streams=2, why="a whim")
+    log.progress(progress(outages=1, outage_s=9.0, connections_replaced=2, latest=change))
+    log.waiting("no answer from dtn2 for 9 s; trying again for another 4 min")
+    log.waiting("no answer from dtn2 for 10 s; trying again for another 4 min")
+    log.far_says("one\ntwo\x07\n")
+    log.ended(msgspec.structs.replace(record, error="the disk\nis full"))
+    before, *lines = file.read_text().splitlines()
+    assert before == "before"
+    assert all(line.isascii() and line.isprintable() and line.split(" ")[1] == "0f3a9c" for line in lines)
+    told = [line.split(" ", 2)[2] for line in lines]
+    hashed = "ab" * 32
+    assert [each for each in told if each.startswith("copied")] == [
+        f"copied blake3 {hashed}  run42/a",
+        f"copied blake3 {hashed}  run42/\\u{{1b}}[2J",
+        f"copied blake3 {hashed}  run42/\\xff",
+        f"copied blake3 {hashed}  run42/two\\nlines",
+    ]
+    others = [each for each in told if not each.startswith("copied")]
+    assert others == [
+        "start run42 to dtn2:/a, record x",
+        f"plan {record.plan.in_short()}",
+        "outage ridden through; 9 s in all",
+        "reconnected 2 connections replaced so far",
+        "steered 2 streams (a whim)",
+        "waits no answer from dtn2 for 9 s",
+        "said one",
+        "said two\\u{7}",
+        "moved 1.25 GB, 0 files, 0 skipped, 0 restarts, in 10.5 s",
+        "end failed: the disk\\nis full",
+    ]
+    with pytest.raises(HowdahError, match=r"^--log-file .*: Is a directory$"):
+        LogFile(tmp_path, "0f3a9c", "")
+    full = LogFile(Path("/dev/full"), "0f3a9c", "")
+    full.ended(record)
+    assert full.failed == "No space left on device"
+
+
+def test_a_copy_does_not_wait_for_its_socket() -> None:
+    began_s = time.monotonic()
+    for _ in range(10):
+        with attending():
+            pass
+    assert time.monotonic() - began_s < 1.0
