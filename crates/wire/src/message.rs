@@ -265,11 +265,12 @@ pub struct Offer {
     /// Number of the first file; each offer goes on where the last one ended.
     pub first: u64,
     /// The files, at most [`crate::limits::MAX_OFFERED_FILES`].
+    #[serde(with = "crate::packed")]
     pub files: Vec<OfferedFile>,
 }
 
 /// One file that might be at the receiver already.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfferedFile {
     /// Index of the source it belongs to.
     pub source: u16,
