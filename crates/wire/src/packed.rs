@@ -77,10 +77,11 @@ fn shared(one: &[u8], other: &[u8]) -> u16 {
     u16::try_from(alike.count()).unwrap_or(u16::MAX)
 }
 
-/// Unpacks them. A few bytes can stand for a long path, so no more than an offer may have are unpacked.
+/// Unpacks them. A few bytes can stand for a long path, so no more are unpacked than an offer may have, and one by which
+/// the conversation knows that there are too many.
 ///
 /// # Errors
-/// When there are more, a path shares more than there was, or is none.
+/// When there are more, a path shares more or less than it does, or is none.
 pub fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<OfferedFile>, D::Error> {
@@ -99,22 +100,32 @@ impl<'de> Visitor<'de> for Unpacking {
     fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Self::Value, A::Error> {
         let mut files: Vec<OfferedFile> = Vec::new();
         while let Some(packed) = sequence.next_element::<Packed>()? {
-            if files.len() >= MAX_OFFERED_FILES {
+            if files.len() > MAX_OFFERED_FILES {
                 return Err(A::Error::custom("an offer of too many files"));
             }
             let before = files.last();
-            let path = before.map_or(&[][..], |file| file.path.as_bytes());
-            let shared = path.get(..usize::from(packed.shared));
-            let shared = shared.ok_or_else(|| A::Error::custom("a path shares too much"))?;
+            let root = TreePath::default();
+            let path = before.map_or(&root, |file| &file.path);
+            let shared = usize::from(packed.shared);
+            // There is one way to say a path, and it is the shortest.
+            let next = path.as_bytes().get(shared);
+            if next.is_some() && next == packed.rest.first() {
+                return Err(A::Error::custom("a path shares too little"));
+            }
+            let path = path.with_rest(shared, &packed.rest);
+            let path = path.map_err(A::Error::custom)?;
+            let path = path.ok_or_else(|| A::Error::custom("a path shares too much"))?;
             let owner = match packed.owner {
                 Whose::Untold => None,
-                Whose::AsBefore => before.and_then(|file| file.owner.clone()),
                 Whose::Of(owner) => Some(owner),
+                Whose::AsBefore => match before.and_then(|file| file.owner.as_ref()) {
+                    Some(owner) => Some(Arc::clone(owner)),
+                    None => return Err(A::Error::custom("an owner as one that was not told")),
+                },
             };
-            let path = TreePath::try_from([shared, &packed.rest].concat());
             files.push(OfferedFile {
                 source: packed.source,
-                path: path.map_err(A::Error::custom)?,
+                path,
                 size: packed.size,
                 mtime_ns: packed.mtime_ns,
                 mode: packed.mode,
@@ -171,7 +182,7 @@ mod tests {
         };
         let bytes = postcard_bytes(&most).unwrap();
         assert_eq!(read(&bytes), Some(most.clone()));
-        let files = vec![file(&long); MAX_OFFERED_FILES + 1];
+        let files = vec![file(&long); MAX_OFFERED_FILES + 2];
         let more = postcard_bytes(&Offer { first: 0, files }).unwrap();
         assert!(more.len() < 2 * bytes.len());
         assert_eq!(read(&more), None);
@@ -218,6 +229,7 @@ mod tests {
         assert_eq!(second(packed(2, b"c")), Some(b"a/c".to_vec()));
         assert_eq!(second(packed(0, b"")), Some(Vec::new()));
         assert_eq!(packed(4, b""), None);
+        assert_eq!(packed(1, b"/c"), None);
         assert_eq!(packed(2, b"../c"), None);
         assert_eq!(packed(2, b""), None);
     }

@@ -19,8 +19,8 @@ use crate::input::Input;
 use crate::memory::within;
 
 /// Memory that a byte of a message may cost: a source of a job takes 1 byte and becomes a vector, in
-/// one that doubles as it grows.
-const MEMORY_PER_BYTE: usize = 24 * 4;
+/// one that doubles as it grows. An offer of 513 files says a path of 4096 bytes once, and 9 bytes of each other file.
+const MEMORY_PER_BYTE: usize = 24 * 4 + 513 * 4096 / (4096 + 512 * 9);
 /// Memory that a message may cost beyond that: serde reserves so much for a sequence at once.
 const MEMORY_AT_ONCE: usize = 2 << 20;
 
