@@ -22,7 +22,7 @@ pub const MAX_CONTROL_BYTES: usize = 15;
 pub const MAX_OFFERED_FILES: usize = 512;
 /// Most offers that wait for their answer, once the receiver has accepted the job. Before that only one
 /// goes out: if the destination turns out to be new, it was for nothing.
-pub const MAX_OFFERS_OPEN: usize = 64;
+pub const MAX_OFFERS_OPEN: usize = 32;
 /// Most changes of how streams send that wait for their answer.
 pub const MAX_STEERINGS_OPEN: u64 = 64;
 /// Most payload in one piece, in bytes.

@@ -21,8 +21,8 @@ use crate::tree::slicing::Slicing;
 use crate::tree::source::{Entry, Kind};
 use crate::tree::source_file::SourceFile;
 
-/// Entries that may wait, somewhat more than may be offered; the scan waits beyond that. Some 20 MB in a deep tree.
-pub(crate) const MAX_WAITING: usize = 40 * 1024;
+/// Entries that may wait, somewhat more than may be offered; the scan waits beyond that. Some 10 MB in a deep tree.
+pub(crate) const MAX_WAITING: usize = 20 * 1024;
 /// Most payload of one block of small files, in bytes: the least that makes a packing pay.
 const MAX_PACK_BYTES: u64 = 1 << 20;
 /// Most small files in one block.
