@@ -41,8 +41,10 @@ pub const MAX_NAMES_OPEN: usize = 8;
 pub const MAX_ADDRESSES: usize = 8;
 /// Most digests in one [`crate::Message::Digests`].
 pub const MAX_DIGESTS: usize = 512;
-/// Most names in one [`crate::Content`].
+/// Most names in the folders of one [`crate::Message::Content`].
 pub const MAX_CONTENT_NAMES: usize = 2048;
+/// Most folders in one [`crate::Message::Content`].
+pub const MAX_CONTENT_FOLDERS: usize = 128;
 /// Most things in one [`crate::Message::Extraneous`].
 pub const MAX_EXTRANEOUS: usize = 512;
 /// Most sources in one job.

@@ -70,8 +70,8 @@ pub enum Message {
     PortTried(Result<u64, String>),
     /// sender (far) → near: digests of files that are sent, of a job that asks for them.
     Digests(Vec<FileDigest>),
-    /// sender → receiver, of a job that removes: what is in a folder of a source.
-    Content(Content),
+    /// sender → receiver, of a job that removes: what is in folders of its sources, one after the other.
+    Content(Vec<Content>),
     /// sender → receiver, of such a job: it has sent all that it will.
     AllSent {
         /// Whether it could read all of its sources.
