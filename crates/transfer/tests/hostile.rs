@@ -602,12 +602,12 @@ fn removal_by(pieces: &[u8], pushed: Totals, folders: &[&str]) -> (tempfile::Tem
     stream.write_all(&header(Piece::End(pushed))).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
     for folder in folders {
-        liar.say(&Message::Content(Content {
+        liar.say(&Message::Content(vec![Content {
             source: 0,
             folder: tree_path(folder),
             names: Vec::new(),
             complete: true,
-        }));
+        }]));
     }
     liar.say(&Message::AllSent { whole: true });
     let finished = loop {

@@ -340,12 +340,12 @@ fn what_has_no_place_in_the_conversation_is_named() {
         span: Span { offset: 0, len: 1 },
         same: true,
     });
-    let content = Message::Content(Content {
+    let content = Message::Content(vec![Content {
         source: 0,
         folder: TreePath::default(),
         names: Vec::new(),
         complete: true,
-    });
+    }]);
     let extraneous = Message::Extraneous(vec![Extraneous {
         source: 0,
         path: TreePath::default(),
@@ -442,12 +442,12 @@ fn one_that_tells_of_folders_without_end_holds_nobody_and_removes_nothing() {
         job
     };
     let content = |number: u64, complete| {
-        Message::Content(Content {
+        Message::Content(vec![Content {
             source: 0,
             folder: TreePath::default(),
             names: vec![number.to_le_bytes(); 2048],
             complete,
-        })
+        }])
     };
     let base = tempfile::tempdir().unwrap();
     let speech = move |number| (number < 4_000).then(|| content(number, false));

@@ -13,7 +13,7 @@ use crate::message::{
     DataPort, Direction, Job, Memory, Message, Names, Offer, OfferedFile, Peer, Sample, Way,
 };
 use crate::path::TreePath;
-use crate::removal::check_extraneous;
+use crate::removal::{check_content, check_extraneous};
 use crate::span::check_found;
 use crate::steer::{Steered, check_control};
 
@@ -208,9 +208,10 @@ impl Conversation {
                 self.hear_steered(steered)
             }
             (true, Message::Content(content)) => match &mut self.removing {
-                Some(removing) if !removing.all_sent => content
-                    .check(removing.sources, &mut removing.open)
-                    .map_err(ProtocolError),
+                Some(removing) if !removing.all_sent => {
+                    check_content(content, removing.sources, &mut removing.open)
+                        .map_err(ProtocolError)
+                }
                 _ => Err(ProtocolError(
                     "what is in a folder, which it was not asked for",
                 )),

@@ -9,6 +9,7 @@ mod frame;
 mod keep;
 pub mod limits;
 mod message;
+mod packed;
 mod path;
 mod piece;
 mod printable;

@@ -22,7 +22,7 @@ pub const MAX_CONTROL_BYTES: usize = 15;
 pub const MAX_OFFERED_FILES: usize = 512;
 /// Most offers that wait for their answer, once the receiver has accepted the job. Before that only one
 /// goes out: if the destination turns out to be new, it was for nothing.
-pub const MAX_OFFERS_OPEN: usize = 64;
+pub const MAX_OFFERS_OPEN: usize = 32;
 /// Most changes of how streams send that wait for their answer.
 pub const MAX_STEERINGS_OPEN: u64 = 64;
 /// Least rate that a user may limit a copy to, in bits per second. At less, a record of TLS takes so long that an
@@ -46,8 +46,10 @@ pub const MAX_NAMES_OPEN: usize = 8;
 pub const MAX_ADDRESSES: usize = 8;
 /// Most digests in one [`crate::Message::Digests`].
 pub const MAX_DIGESTS: usize = 512;
-/// Most names in one [`crate::Content`].
+/// Most names in the folders of one [`crate::Message::Content`].
 pub const MAX_CONTENT_NAMES: usize = 2048;
+/// Most folders in one [`crate::Message::Content`].
+pub const MAX_CONTENT_FOLDERS: usize = 128;
 /// Most things in one [`crate::Message::Extraneous`].
 pub const MAX_EXTRANEOUS: usize = 512;
 /// Most sources in one job.

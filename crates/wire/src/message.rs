@@ -77,8 +77,8 @@ pub enum Message {
     },
     /// sender (far) → near: digests of files that are sent, of a job that asks for them.
     Digests(Vec<FileDigest>),
-    /// sender → receiver, of a job that removes: what is in a folder of a source.
-    Content(Content),
+    /// sender → receiver, of a job that removes: what is in folders of its sources, one after the other.
+    Content(Vec<Content>),
     /// sender → receiver, of such a job: it has sent all that it will.
     AllSent {
         /// Whether it could read all of its sources.
@@ -277,11 +277,12 @@ pub struct Offer {
     /// Number of the first file; each offer goes on where the last one ended.
     pub first: u64,
     /// The files, at most [`crate::limits::MAX_OFFERED_FILES`].
+    #[serde(with = "crate::packed")]
     pub files: Vec<OfferedFile>,
 }
 
 /// One file that might be at the receiver already.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfferedFile {
     /// Index of the source it belongs to.
     pub source: u16,

@@ -48,28 +48,37 @@ impl TreePath {
         if name.is_empty() || name.contains(&b'/') {
             return Err(PathError::Escapes);
         }
-        let mut bytes = Vec::with_capacity(self.0.len() + 1 + name.len());
-        bytes.extend_from_slice(&self.0);
-        if !self.is_root() {
-            bytes.push(b'/');
-        }
-        bytes.extend_from_slice(name);
-        Self::try_from(bytes)
+        let slash: &[u8] = if self.is_root() { b"" } else { b"/" };
+        let known = self.0.len() + slash.len();
+        Self::checked([&self.0, slash, name].concat(), known)
     }
-}
 
-impl TryFrom<Vec<u8>> for TreePath {
-    type Error = PathError;
+    /// The path that begins with the first `shared` bytes of this one, and goes on with `rest`; `None` where this one
+    /// is shorter.
+    ///
+    /// # Errors
+    /// When that is no path.
+    pub fn with_rest(&self, shared: usize, rest: &[u8]) -> Result<Option<Self>, PathError> {
+        let Some(shared) = self.0.get(..shared) else {
+            return Ok(None);
+        };
+        let slash = shared.iter().rposition(|&byte| byte == b'/');
+        let known = slash.map_or(0, |slash| slash + 1);
+        Self::checked([shared, rest].concat(), known).map(Some)
+    }
 
-    fn try_from(bytes: Vec<u8>) -> Result<Self, PathError> {
+    /// A path of which the first `known` bytes are whole names, each with its slash, that were checked before: most of a deep
+    /// tree's paths are.
+    fn checked(bytes: Vec<u8>, known: usize) -> Result<Self, PathError> {
         if bytes.len() > MAX_PATH_BYTES {
             return Err(PathError::TooLong);
         }
-        if bytes.contains(&0) {
+        let new = &bytes[known..];
+        if new.contains(&0) {
             return Err(PathError::Nul);
         }
         if !bytes.is_empty() {
-            for name in bytes.split(|&byte| byte == b'/') {
+            for name in new.split(|&byte| byte == b'/') {
                 if matches!(name, b"" | b"." | b"..") {
                     return Err(PathError::Escapes);
                 }
@@ -79,6 +88,14 @@ impl TryFrom<Vec<u8>> for TreePath {
             }
         }
         Ok(Self(bytes.into()))
+    }
+}
+
+impl TryFrom<Vec<u8>> for TreePath {
+    type Error = PathError;
+
+    fn try_from(bytes: Vec<u8>) -> Result<Self, PathError> {
+        Self::checked(bytes, 0)
     }
 }
 
@@ -186,6 +203,29 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_path_made_of_another_is_one_that_would_be_accepted(
+            one in "[ab.]{1,3}(/[ab.]{1,3}){0,4}",
+            shared in 0usize..24,
+            rest in prop::collection::vec(prop::sample::select(&b"./a\0b"[..]), 0..8),
+        ) {
+            let Ok(one) = path(one.as_bytes()) else { return Ok(()) };
+            let made = one.with_rest(shared, &rest);
+            match one.as_bytes().get(..shared) {
+                None => prop_assert_eq!(made, Ok(None)),
+                Some(shared) => {
+                    let whole = [shared, &rest[..]].concat();
+                    prop_assert_eq!(made, path(&whole).map(Some));
+                }
+            }
+            let joined = [one.as_bytes(), b"/", &rest[..]].concat();
+            let expected = match rest.contains(&b'/') {
+                true => Err(PathError::Escapes),
+                false => path(&joined),
+            };
+            prop_assert_eq!(one.join(&rest), expected);
+        }
+
         #[test]
         fn an_accepted_path_stays_inside(bytes in prop::collection::vec(prop::sample::select(&b"./a\0b"[..]), 0..24)) {
             if let Ok(path) = path(&bytes) {

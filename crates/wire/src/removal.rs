@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{MAX_CONTENT_NAMES, MAX_EXTRANEOUS};
+use crate::limits::{MAX_CONTENT_FOLDERS, MAX_CONTENT_NAMES, MAX_EXTRANEOUS};
 use crate::path::TreePath;
 
 /// What a job has removed at the receiver, beside what it copies there.
@@ -26,23 +26,34 @@ pub struct Content {
     pub source: u16,
     /// The folder's path below that source.
     pub folder: TreePath,
-    /// Names in it, at most [`MAX_CONTENT_NAMES`].
+    /// Names in it.
     pub names: Vec<NameHash>,
     /// Whether the folder has no others.
     pub complete: bool,
 }
 
+/// Checks what is in folders told at once; `open` is the one that is not complete.
+pub(crate) fn check_content(
+    told: &[Content],
+    sources: usize,
+    open: &mut Option<(u16, TreePath)>,
+) -> Result<(), &'static str> {
+    let names: usize = told.iter().map(|content| content.names.len()).sum();
+    if !(1..=MAX_CONTENT_FOLDERS).contains(&told.len()) || names > MAX_CONTENT_NAMES {
+        return Err("no folders, or too many folders or names at once");
+    }
+    told.iter()
+        .try_for_each(|content| content.check(sources, open))
+}
+
 impl Content {
-    pub(crate) fn check(
+    fn check(
         &self,
         sources: usize,
         open: &mut Option<(u16, TreePath)>,
     ) -> Result<(), &'static str> {
         if usize::from(self.source) >= sources {
             return Err("what is in a source that the job has not");
-        }
-        if self.names.len() > MAX_CONTENT_NAMES {
-            return Err("too many names in a folder at once");
         }
         let other = open
             .as_ref()
@@ -128,12 +139,16 @@ mod tests {
     }
 
     fn content(folder: &str, names: usize, complete: bool) -> Message {
-        Message::Content(Content {
+        Message::Content(vec![of(folder, names, complete)])
+    }
+
+    fn of(folder: &str, names: usize, complete: bool) -> Content {
+        Content {
             source: 0,
             folder: TreePath::try_from(folder.as_bytes().to_vec()).unwrap(),
             names: vec![[7; 8]; names],
             complete,
-        })
+        }
     }
 
     fn finished(removal: Option<Removal>) -> Message {
@@ -162,18 +177,33 @@ mod tests {
             content("a", 1, true),
         ];
         assert!(said(far(), &parts));
+        let at_once = |folders: usize, names| {
+            let told = (0..folders).map(|number| of(&number.to_string(), names, true));
+            Message::Content(told.collect())
+        };
+        let each = MAX_CONTENT_NAMES / MAX_CONTENT_FOLDERS;
+        assert!(said(far(), &[at_once(MAX_CONTENT_FOLDERS, each)]));
+        assert!(said(
+            far(),
+            &[
+                Message::Content(vec![of("a", 1, true), of("b", 1, false)]),
+                content("b", 1, true)
+            ]
+        ));
         for wrong in [
             vec![content("a", 1, false), content("b", 1, true)],
             vec![content("a", 1, false), ALL_SENT],
             vec![content("a", MAX_CONTENT_NAMES + 1, true)],
+            vec![at_once(0, 0)],
+            vec![at_once(MAX_CONTENT_FOLDERS + 1, 0)],
+            vec![at_once(MAX_CONTENT_FOLDERS, each + 1)],
+            vec![Message::Content(vec![of("a", 1, false), of("b", 1, true)])],
             vec![ALL_SENT, ALL_SENT],
             vec![ALL_SENT, whole.clone()],
-            vec![Message::Content(Content {
+            vec![Message::Content(vec![Content {
                 source: 1,
-                folder: TreePath::default(),
-                names: Vec::new(),
-                complete: true,
-            })],
+                ..of("a", 0, true)
+            }])],
         ] {
             assert!(!said(far(), &wrong), "{wrong:?}");
         }

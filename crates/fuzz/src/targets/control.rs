@@ -4,9 +4,9 @@ use howdah_filter::Filters;
 use std::sync::Arc;
 
 use howdah_wire::limits::{
-    MAX_ADDRESSES, MAX_CONTENT_NAMES, MAX_DIGESTS, MAX_EXTRANEOUS, MAX_NAMES, MAX_NAMES_OPEN,
-    MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_BLOCK_BYTES,
-    MIN_LIMIT_BPS,
+    MAX_ADDRESSES, MAX_CONTENT_FOLDERS, MAX_CONTENT_NAMES, MAX_DIGESTS, MAX_EXTRANEOUS, MAX_NAMES,
+    MAX_NAMES_OPEN, MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_STEERINGS_OPEN, MAX_STREAMS,
+    MIN_BLOCK_BYTES, MIN_LIMIT_BPS,
 };
 use howdah_wire::{
     Account, Answer, Checked, Content, Conversation, DataPort, Delete, Direction, Extraneous,
@@ -20,8 +20,8 @@ use crate::input::Input;
 use crate::memory::within;
 
 /// Memory that a byte of a message may cost: a source of a job takes 1 byte and becomes a vector, in
-/// one that doubles as it grows.
-const MEMORY_PER_BYTE: usize = 24 * 4;
+/// one that doubles as it grows. An offer of 513 files says a path of 4096 bytes once, and 9 bytes of each other file.
+const MEMORY_PER_BYTE: usize = 24 * 4 + 513 * 4096 / (4096 + 512 * 9);
 /// Memory that a message may cost beyond that: serde reserves so much for a sequence at once.
 const MEMORY_AT_ONCE: usize = 2 << 20;
 
@@ -45,12 +45,15 @@ pub fn message(input: &mut Input<'_>) -> Message {
             };
             count(input)
         ]),
-        23 => Message::Content(Content {
-            source: u16::from(input.byte()),
-            folder: path(input),
-            names: vec![[input.byte(); 8]; input.below(4)],
-            complete: input.byte() & 1 != 0,
-        }),
+        23 => Message::Content(vec![
+            Content {
+                source: u16::from(input.byte()),
+                folder: path(input),
+                names: vec![[input.byte(); 8]; input.below(4)],
+                complete: input.byte() & 1 != 0,
+            };
+            1 + input.below(2)
+        ]),
         24 => Message::AllSent {
             whole: input.byte() & 1 != 0,
         },
@@ -670,7 +673,9 @@ pub mod conversation {
                 }
                 Message::Content(content) => {
                     assert!(self.removes && self.all_sent == 0);
-                    assert!(content.names.len() <= MAX_CONTENT_NAMES);
+                    assert!((1..=MAX_CONTENT_FOLDERS).contains(&content.len()));
+                    let names: usize = content.iter().map(|one| one.names.len()).sum();
+                    assert!(names <= MAX_CONTENT_NAMES);
                 }
                 Message::AllSent { .. } => {
                     self.all_sent += 1;

@@ -371,7 +371,10 @@ impl Run<'_> {
             // What was new a moment ago has nothing in it that the sender has not.
             Message::Content(content) if !self.refuse_offers => {
                 if let Some(removing) = &self.removing {
-                    removing.note(&content, self.receiving.placement())?;
+                    let placement = self.receiving.placement();
+                    content
+                        .iter()
+                        .try_for_each(|content| removing.note(content, placement))?;
                 }
             }
             Message::AllSent { whole } => {

@@ -24,6 +24,7 @@ use crate::session::memory::MemoryMark;
 use crate::session::names::{Coming, Origin};
 use crate::streams::sample::Sampler;
 use crate::streams::send::Sending;
+use crate::tree::content::Untold;
 use crate::tree::first_names::FirstNames;
 use crate::tree::names::NamesFile;
 use crate::tree::queue::Queue;
@@ -121,6 +122,7 @@ fn scan(
 ) -> Result<(), TransferError> {
     let queue = &sending.queue;
     let offer = || queue.make_offers(|offer| context.control.say(Message::Offer(offer)));
+    let mut untold = Untold::default();
     let mut first_names = context.job.keep.hard_links.then(FirstNames::default);
     let mut take = |found| {
         match found {
@@ -133,7 +135,11 @@ fn scan(
             }
             Found::Special(line) => context.warn(line),
             Found::Unreadable(why) => context.leave_out(why),
-            Found::Content(content) => context.control.say(Message::Content(content)),
+            Found::Content(content) => {
+                if let Some(told) = untold.add(content) {
+                    context.control.say(Message::Content(told));
+                }
+            }
         }
         Ok(())
     };
@@ -146,6 +152,9 @@ fn scan(
     };
     match scanned {
         Ok(()) => {
+            if let Some(told) = untold.take() {
+                context.control.say(Message::Content(told));
+            }
             queue.scan_complete();
             offer();
             Ok(())

@@ -10,8 +10,8 @@ use howdah_wire::{Checksum, FilePiece, Piece, PieceError, Totals};
 use crate::end::abort::lock;
 use crate::tree::queue::BigFile;
 
-/// Pieces kept of all streams together; of one at least [`LEAST`]. Some 20 MB.
-const MOST: usize = 128 * 1024;
+/// Pieces kept of all streams together; of one at least [`LEAST`]. Some 10 MB in a deep tree.
+const MOST: usize = 16 * 1024;
 /// What extended attributes of the pieces kept take, of all streams together and of one at least, but for the last
 /// ones, in bytes.
 const MOST_XATTR_BYTES: usize = 64 << 20;

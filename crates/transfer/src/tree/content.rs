@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use howdah_wire::limits::MAX_CONTENT_NAMES;
+use howdah_wire::limits::{MAX_CONTENT_FOLDERS, MAX_CONTENT_NAMES};
 use howdah_wire::{Content, NameHash, TreePath};
 
 use crate::error::TransferError;
@@ -55,6 +55,32 @@ impl Noting {
     }
 }
 
+/// What is in folders that were scanned, until it is worth a message: folders are many, and most have few names.
+#[derive(Debug, Default)]
+pub struct Untold {
+    contents: Vec<Content>,
+    names: usize,
+}
+
+impl Untold {
+    /// Adds names of a folder; what is told before that, because both would be too much for one message.
+    pub fn add(&mut self, content: Content) -> Option<Vec<Content>> {
+        let full = self.contents.len() >= MAX_CONTENT_FOLDERS
+            || self.names + content.names.len() > MAX_CONTENT_NAMES;
+        let before = if full { self.take() } else { None };
+        self.names += content.names.len();
+        self.contents.push(content);
+        before
+    }
+
+    /// All that is not told yet, if there is something.
+    pub fn take(&mut self) -> Option<Vec<Content>> {
+        self.names = 0;
+        let contents = std::mem::take(&mut self.contents);
+        (!contents.is_empty()).then_some(contents)
+    }
+}
+
 /// The names of all folders of all sources, until they are held against the target.
 #[derive(Debug, Default)]
 pub struct Contents {
@@ -79,5 +105,40 @@ impl Contents {
         take: &mut dyn FnMut(Content) -> Result<(), TransferError>,
     ) -> Result<(), TransferError> {
         self.spool.each(take)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn content(names: usize) -> Content {
+        Content {
+            source: 0,
+            folder: TreePath::default(),
+            names: vec![[0; 8]; names],
+            complete: true,
+        }
+    }
+
+    #[test]
+    fn folders_are_told_together_and_all_of_them() {
+        let mut untold = Untold::default();
+        let mut messages = Vec::new();
+        let sizes = [MAX_CONTENT_NAMES, 0, 1, MAX_CONTENT_NAMES, 7, 7];
+        let many = [1; 3 * MAX_CONTENT_FOLDERS];
+        let all: Vec<usize> = sizes.into_iter().chain(many).collect();
+        for &names in &all {
+            messages.extend(untold.add(content(names)));
+        }
+        messages.extend(untold.take());
+        assert_eq!(untold.take(), None);
+        let len = |content: &Content| content.names.len();
+        for told in &messages {
+            assert!((1..=MAX_CONTENT_FOLDERS).contains(&told.len()));
+            assert!(told.iter().map(len).sum::<usize>() <= MAX_CONTENT_NAMES);
+        }
+        assert_eq!(messages.iter().flatten().map(len).collect::<Vec<_>>(), all);
+        assert!(messages.len() <= 7);
     }
 }

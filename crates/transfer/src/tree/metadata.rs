@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use crate::error::plain;
 use crate::tree::destination::times;
 use crate::tree::owners::Receivers;
+use crate::tree::source::mtime_ns;
 use crate::tree::xattrs::{self, Scope};
 
 /// Permission bits that a receiver grants whoever asks.
@@ -157,6 +158,19 @@ impl Metadata {
                 let (user, group) = self.owners.of(owner);
                 missing(there, user, group) != (None, None)
             })
+    }
+
+    /// Whether something has all of this, so that nothing is to be given. Extended attributes are not looked at: what
+    /// is to have some lacks them.
+    pub fn has(&self, there: &Stat, attributes: &Attributes) -> bool {
+        let owned = attributes.owner.as_ref().is_none_or(|owner| {
+            let (user, group) = self.owners.of(owner);
+            missing(there, user, group) == (None, None)
+        });
+        owned
+            && attributes.xattrs.is_none()
+            && there.st_mode & 0o7777 == attributes.mode & self.granted()
+            && mtime_ns(there) == attributes.mtime_ns
     }
 
     /// Gives a file that is there already, open, owner and mode; what could not be kept, in words.

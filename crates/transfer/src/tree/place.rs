@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use crate::end::abort::lock;
 use crate::error::{TransferError, plain};
-use crate::tree::destination::{Destination, temporary_name, times};
+use crate::tree::destination::{Destination, open_folder, temporary_name, times};
 use crate::tree::draft::Draft;
 use crate::tree::durable;
 use crate::tree::folders::{Folder, Folders};
@@ -43,6 +43,8 @@ pub struct Placement {
     targets: Vec<Target>,
     pub(super) metadata: Metadata,
     open: Mutex<OpenFolders>,
+    /// The folder in which an offered file was looked for last: of which source, and where.
+    looked_into: Mutex<Option<(u16, Vec<u8>, OwnedFd)>>,
     folders: Mutex<Folders>,
     pub(super) other_names: Mutex<Spool<OtherName>>,
     /// Where names have changed that are not on stable storage yet.
@@ -70,6 +72,7 @@ impl Placement {
             targets,
             metadata: Metadata::new(Keep::default(), false),
             open: Mutex::default(),
+            looked_into: Mutex::default(),
             folders: Mutex::default(),
             other_names: Mutex::default(),
             unflushed: durable::Unflushed::default(),
@@ -138,30 +141,47 @@ impl Placement {
                 false => Need::AllBut(Vec::new()),
             });
         };
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = rustix::fs::openat2(folder, relative.as_slice(), flags, Mode::empty(), INSIDE);
-        let looked = opened.and_then(|there| Ok((rustix::fs::fstat(&there)?, there)));
+        let looked = self.look(file.source, folder, &relative);
         let skipped = match &looked {
-            Ok((stat, _)) => skipped(self.skip, file, stat),
+            Ok(stat) => skipped(self.skip, file, stat),
             Err(_) => self.skip.missing.then_some(Skipped::Untouched),
         };
         let Some(skipped) = skipped else {
             return Ok(Need::AllBut(found(folder, &relative, file, only_look)));
         };
         let mut need = Need::Nothing;
-        if let (Skipped::Same, Ok((stat, there))) = (skipped, &looked) {
+        if let (Skipped::Same, Ok(stat)) = (skipped, &looked) {
             if !only_look && let Some(why) = self.mend(target, &relative, stat, &file.attributes())
             {
                 not_kept(why);
             }
             let same_time = same_time(file.mtime_ns, mtime_ns(stat));
-            if same_time && !self.has_xattrs(there, file.xattrs) {
+            if same_time && !self.has_xattrs(folder, &relative, file.xattrs) {
                 need = Need::Xattrs;
             }
         }
         // Nobody knows whether who wrote it has put it on stable storage.
         self.unflushed.note_system(folder, &target.folder_path)?;
         Ok(need)
+    }
+
+    /// What is at a name below a target's folder. Files are offered folder by folder, so theirs is kept open.
+    fn look(&self, source: u16, folder: &OwnedFd, relative: &[u8]) -> Result<Stat, Errno> {
+        let (parent, name) = parent_and_name(relative);
+        if parent.is_empty() {
+            return rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+        }
+        let mut looked_into = lock(&self.looked_into);
+        let opened = match looked_into.take() {
+            Some((of, path, opened)) if of == source && path == parent => (of, path, opened),
+            _ => {
+                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                let opened = rustix::fs::openat2(folder, parent, flags, Mode::empty(), INSIDE)?;
+                (source, parent.to_vec(), opened)
+            }
+        };
+        let (_, _, parent) = looked_into.insert(opened);
+        rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
     /// Whether an entry that is no file is left as it is, or is not made, for what is at its name.
@@ -406,6 +426,15 @@ impl Placement {
     fn set_attributes_of(&self, folder: &Folder) -> Result<NotKept, TransferError> {
         let (target, relative) = self.relative(folder.source, &folder.path)?;
         let display = target.display(&relative);
+        if let Some(root) = &target.folder
+            && let Ok(there) = open_folder(root, &relative)
+            && let Ok(stat) = rustix::fs::fstat(&there)
+            && self.metadata.has(&stat, &folder.attributes)
+        {
+            // Whoever gave it that may not have put it on stable storage.
+            self.unflushed.note(&Arc::new(there), &display)?;
+            return Ok(None);
+        }
         let open = self.folder(folder.source, target, &relative)?;
         let not_kept = self
             .metadata

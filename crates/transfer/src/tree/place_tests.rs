@@ -304,6 +304,62 @@ fn folders_get_their_attributes_at_the_end() {
 }
 
 #[test]
+fn a_folder_that_has_its_attributes_is_let_be() {
+    let base = tempfile::tempdir().unwrap();
+    let attributes = Attributes {
+        mode: 0o750,
+        ..ATTRIBUTES
+    };
+    let again = || {
+        let placement = placement(base.path(), None);
+        let made = placement.make_folder(0, &path("a/b"), attributes.clone());
+        made.unwrap();
+        placement.finish(true, || false, drop).unwrap();
+        let meta = fs::metadata(base.path().join("a/b")).unwrap();
+        (meta.ctime(), meta.ctime_nsec())
+    };
+    let changed = again();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    assert_eq!(again(), changed);
+    let folder = base.path().join("a/b");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    again();
+    let mode = folder.metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o750);
+}
+
+#[test]
+fn files_are_looked_for_in_their_own_folders_whatever_was_looked_into_before() {
+    let base = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    for folder in ["a", "b", "a/b"] {
+        fs::create_dir(base.path().join(folder)).unwrap();
+    }
+    symlink(outside.path(), base.path().join("link")).unwrap();
+    let placement = placement(base.path(), None);
+    for name in ["a/file", "a/b/file", "file"] {
+        write(&placement, name, b"12345").unwrap();
+    }
+    fs::copy(base.path().join("file"), outside.path().join("file")).unwrap();
+    let needs = |name: &str| {
+        let file = offered(name, 5, ATTRIBUTES.mtime_ns);
+        placement.needs(&file, false, drop).unwrap() != Need::Nothing
+    };
+    for (name, needed) in [
+        ("a/file", false),
+        ("b/file", true),
+        ("a/b/file", false),
+        ("link/file", true),
+        ("missing/file", true),
+        ("a/other", true),
+        ("a/file", false),
+        ("file", false),
+    ] {
+        assert_eq!(needs(name), needed, "{name}");
+    }
+}
+
+#[test]
 fn who_stops_does_not_wait_for_the_folders() {
     let folder = tempfile::tempdir().unwrap();
     let placement = placement(folder.path(), Some("root"));

@@ -21,8 +21,8 @@ use crate::tree::slicing::Slicing;
 use crate::tree::source::{Entry, Kind};
 use crate::tree::source_file::SourceFile;
 
-/// Entries that may wait; the scan waits beyond that. Some 20 MB.
-pub(crate) const MAX_WAITING: usize = 128 * 1024;
+/// Entries that may wait, somewhat more than may be offered; the scan waits beyond that. Some 10 MB in a deep tree.
+pub(crate) const MAX_WAITING: usize = 20 * 1024;
 /// Most payload of one block of small files, in bytes: the least that makes a packing pay.
 const MAX_PACK_BYTES: u64 = 1 << 20;
 /// Most small files in one block.
@@ -240,7 +240,11 @@ impl Queue {
         }
         match (state.mode, &entry.kind) {
             (Mode::Fresh, _) => state.make_ready(entry, Vec::new()),
-            (_, Kind::File { .. }) => state.pending.push_back(entry),
+            (_, Kind::File { .. }) => {
+                // No stream has anything to do yet; to wake one for each file would cost more than the file does.
+                state.pending.push_back(entry);
+                return Ok(());
+            }
             (_, Kind::Folder(_)) if self.dry_run => state.passed.folders += 1,
             (_, Kind::Link { .. } | Kind::HardLink { .. } | Kind::Special { .. })
                 if self.dry_run =>

@@ -176,7 +176,7 @@ fn parts_that_are_being_compared_have_a_bound() {
 #[test]
 fn one_offer_goes_out_with_the_job_and_few_are_open_later() {
     let queue = queue(1, MIB);
-    for name in 0..40_000 {
+    for name in 0..MAX_WAITING as u64 {
         queue.add(file(name, 1)).unwrap();
     }
     assert_eq!(offers(&queue).len(), 1);

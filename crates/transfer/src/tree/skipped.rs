@@ -42,9 +42,18 @@ impl Placement {
     }
 
     /// Whether a file has these extended attributes, as far as they are kept. One that cannot be read is let be.
-    pub(super) fn has_xattrs(&self, there: &OwnedFd, wanted: Option<u64>) -> bool {
+    pub(super) fn has_xattrs(
+        &self,
+        folder: &OwnedFd,
+        relative: &[u8],
+        wanted: Option<u64>,
+    ) -> bool {
         let scope = self.metadata.scope();
         let Some(wanted) = wanted.filter(|_| !scope.is_empty()) else {
+            return true;
+        };
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(there) = rustix::fs::openat2(folder, relative, flags, Mode::empty(), INSIDE) else {
             return true;
         };
         let read = xattrs::read(Of::Path(there.as_fd()), scope);

@@ -389,7 +389,8 @@ impl Sources {
             Err(TransferError::Unreadable(why)) => Found::Unreadable(why),
             Err(error) => return Err(error),
         };
-        if let Ok(path) = folder.join(name)
+        if !self.filters.is_empty()
+            && let Ok(path) = folder.join(name)
             && self.leaves_out(source, rules, &path, here.is_folder())
         {
             return Ok(());
