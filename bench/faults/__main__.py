@@ -17,7 +17,8 @@ import msgspec
 
 from bench import memory
 from bench.faults.cases import case
-from bench.faults.run import FINDINGS, Finding, Outcome, carry_out, names
+from bench.faults.look import FINDINGS, Finding
+from bench.faults.run import Outcome, carry_out, names
 from bench.report import Row, Target, publish
 from howdah import HowdahError, interrupt
 
