@@ -50,6 +50,8 @@ pub struct Placement {
     /// Whether it was said that no file can be gone on with.
     without_parts: AtomicBool,
     skip: Skip,
+    /// Whether what is placed has to outlive a power cut.
+    durable: bool,
 }
 
 /// What the receiver needs of a file that was offered.
@@ -75,7 +77,14 @@ impl Placement {
             unflushed: durable::Unflushed::default(),
             without_parts: AtomicBool::new(false),
             skip: Skip::default(),
+            durable: true,
         }
+    }
+
+    /// The same, where what is placed has to outlive a power cut or need not.
+    #[must_use]
+    pub fn durable(self, durable: bool) -> Self {
+        Self { durable, ..self }
     }
 
     /// The same, where other things are skipped than usual.
@@ -435,22 +444,18 @@ impl Placement {
             |error: Errno| TransferError::path("make folder", &target.display(relative), error);
         let folder = match enter(&parent, name) {
             Err(Errno::NOENT) => {
-                // Only its owner may enter until it is complete and gets its own mode.
-                let made = match rustix::fs::mkdirat(&parent, name, Mode::RWXU) {
-                    Ok(()) => true,
-                    Err(Errno::EXIST) => false,
-                    Err(error) => return Err(failed(error)),
+                let is_top = !relative.contains(&b'/') && target.name.is_some();
+                let made = match &target.renamed {
+                    Some(source) if is_top => unfinished::make(&parent, name, source, self.durable),
+                    // Only its owner may enter until it is complete and gets its own mode.
+                    _ => rustix::fs::mkdirat(&parent, name, Mode::RWXU),
                 };
-                self.unflushed.note(&parent, &target.display(relative))?;
-                let folder = enter(&parent, name).map_err(failed)?;
-                if let (true, false, Some(source)) = (
-                    made,
-                    relative.contains(&b'/') || target.name.is_none(),
-                    &target.renamed,
-                ) {
-                    unfinished::leave(&folder, source);
+                match made {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(failed(error)),
                 }
-                folder
+                self.unflushed.note(&parent, &target.display(relative))?;
+                enter(&parent, name).map_err(failed)?
             }
             other => other.map_err(failed)?,
         };
@@ -525,8 +530,15 @@ fn found(folder: &OwnedFd, relative: &[u8], file: &OfferedFile, only_look: bool)
         return Vec::new();
     };
     let part = part_name(name);
-    let Ok(Some(locked)) = part::existing(&parent, &part) else {
-        return Vec::new();
+    let locked = match part::existing(&parent, &part) {
+        Ok(Some(locked)) => locked,
+        Ok(None) => return Vec::new(),
+        Err(_) => {
+            if !only_look {
+                part::remove(&parent, &part);
+            }
+            return Vec::new();
+        }
     };
     let journal = (file.size > MIN_BLOCK_BYTES)
         .then(|| Journal::read(&locked, file.size, file.mtime_ns))
