@@ -4,7 +4,7 @@
 //! symbolic link. A file does not have its name until it is complete; `draft` says where it is until
 //! then.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -364,8 +364,8 @@ impl Placement {
     }
 
     /// Gives the folders their attributes, the innermost first, when no name in them changes any more, and puts all
-    /// names on stable storage if `sync` says so, until `stop` does. `not_kept` is told what of them cannot be kept, and
-    /// why.
+    /// names on stable storage if `sync` says so, until `stop` does. The marks of folders go last of all, because by
+    /// them the same command finds the folders again. `not_kept` is told what of them cannot be kept, and why.
     ///
     /// # Errors
     /// When a folder cannot be changed or the storage fails; [`TransferError::Cancelled`] when it was
@@ -377,14 +377,28 @@ impl Placement {
         not_kept: impl Fn(String),
     ) -> Result<(), TransferError> {
         let folders = std::mem::take(&mut *lock(&self.folders));
+        // These may be marked, and to take a mark away sets a time.
+        let mut tops = BTreeMap::new();
         folders.each(|folder| {
             if stop() {
                 return Err(TransferError::Cancelled);
+            }
+            if folder.path.is_root() {
+                tops.insert(folder.source, folder);
+                return Ok(());
             }
             let why = self.set_attributes_of(&folder)?;
             why.into_iter().for_each(&not_kept);
             Ok(())
         })?;
+        if sync {
+            self.unflushed.flush(&stop)?;
+        }
+        self.remove_marks()?;
+        for folder in tops.values() {
+            let why = self.set_attributes_of(folder)?;
+            why.into_iter().for_each(&not_kept);
+        }
         if sync {
             self.unflushed.flush(stop)
         } else {
@@ -392,11 +406,7 @@ impl Placement {
         }
     }
 
-    /// Removes the marks of folders that are complete, before they get their own times.
-    ///
-    /// # Errors
-    /// When the file system refuses.
-    pub fn remove_marks(&self) -> Result<(), TransferError> {
+    fn remove_marks(&self) -> Result<(), TransferError> {
         for target in &self.targets {
             let (Some(folder), Some(source)) = (&target.folder, &target.renamed) else {
                 continue;
@@ -405,8 +415,10 @@ impl Placement {
             if let Ok(made) = enter(folder, name)
                 && unfinished::is_of(&made, source)
             {
+                let display = target.display(name);
                 unfinished::remove(&made)
-                    .map_err(|error| TransferError::path("finish", &target.display(name), error))?;
+                    .map_err(|error| TransferError::path("finish", &display, error))?;
+                self.unflushed.note(&Arc::new(made), &display)?;
             }
         }
         Ok(())
