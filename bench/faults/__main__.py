@@ -17,12 +17,15 @@ import msgspec
 
 from bench import memory
 from bench.faults.cases import case
-from bench.faults.run import FINDINGS, Finding, Outcome, carry_out, names
+from bench.faults.look import FINDINGS, Finding
+from bench.faults.run import Outcome, carry_out, names
 from bench.report import Row, Target, publish
 from howdah import HowdahError, interrupt
 
 CASES = 1_000
 KINDS_MIN = 60
+CASES_A_CORE = 2
+"""At once, because a case mostly waits."""
 
 
 def main() -> int:
@@ -35,9 +38,9 @@ def main() -> int:
     interrupt.install()
     seeds = [given.only] if given.only is not None else range(given.first, given.first + given.cases)
     outcomes = []
-    # A case mostly waits. At a signal those that run come to their end, and no other begins. The lab of one
-    # case must not keep the file system of another mounted.
-    with ProcessPoolExecutor(os.cpu_count(), initializer=memory.own_mounts) as pool:
+    # At a signal the cases that run come to their end, and no other begins. The lab of one case must not keep
+    # the file system of another mounted.
+    with ProcessPoolExecutor(CASES_A_CORE * (os.cpu_count() or 1), initializer=memory.own_mounts) as pool:
         for outcome in pool.map(run, seeds):
             outcomes.append(outcome)
             print(line(outcome), file=sys.stderr, flush=True)

@@ -31,9 +31,23 @@ Fault = Literal[
     "disk flips a bit before a check",
 ]
 """What goes wrong. A login is the ssh process of the copy, a server the sshd of the far host."""
-Moment = Literal["start", "first quarter", "half", "last tenth", "end", "written"]
-"""When: by time after ssh was started, by the bytes that have crossed the link, or when all is flushed."""
-Shape = Literal["one file", "tree", "tree over an older one"]
+Moment = Literal[
+    "start",
+    "first quarter",
+    "half",
+    "last tenth",
+    "end",
+    "written",
+    "other names",
+    "attributes of folders",
+    "removal",
+]
+"""When: by time after ssh was started, by the bytes that have crossed the link, when all is flushed, or in
+the middle of a step after the last byte: files get their other names, folders get what is kept of them, and
+what the source has not is removed."""
+Shape = Literal["one file", "tree", "tree over an older one", "kept", "mirror", "kept mirror"]
+"""What is copied. All of a kept one is kept (``-aHAXS``); of a mirror what the source has not is removed
+(``--delete``). The last three go over an older tree."""
 
 LINK_FAULTS: tuple[Fault, ...] = ("link down", "round trip of seconds", "heavy loss")
 SOURCE_FAULTS: tuple[Fault, ...] = (
@@ -47,15 +61,43 @@ LIES: tuple[Fault, ...] = ("disk flips a bit before it is read again", "disk fli
 """Faults of a disk that loses what it has confirmed: they come when all is written."""
 DISK_FAULTS: tuple[Fault, ...] = ("file system crashes", *LIES)
 """Faults for which the target lies on a disk of its own, and not in memory."""
+LATE_FAULTS: tuple[Fault, ...] = (
+    "near killed",
+    "near interrupted",
+    "far killed",
+    "far terminated",
+    "both killed",
+    "login killed",
+    "server of the session killed",
+    "server restarted",
+    "near stopped for a while",
+    "far stopped for a while",
+    "connections reset",
+    "file system crashes",
+    "target removed",
+)
+"""Faults that can come when no byte is on its way any more."""
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 MOMENTS: tuple[Moment, ...] = ("start", "first quarter", "half", "last tenth", "end")
 """The moments of a copy that runs."""
+LATE_MOMENTS: dict[Moment, tuple[Shape, ...]] = {
+    "other names": ("kept", "kept mirror"),
+    "attributes of folders": ("kept", "kept mirror"),
+    "removal": ("mirror", "kept mirror"),
+}
+"""The moments after its last byte, and the shapes that have them."""
 KINDS: tuple[tuple[Fault, Moment], ...] = (
     *((fault, moment) for moment in MOMENTS for fault in FAULTS if fault not in LIES),
     *((fault, "written") for fault in LIES),
+    *((fault, moment) for moment in LATE_MOMENTS for fault in LATE_FAULTS),
 )
 """The kinds of point in a transfer: a fault and a moment."""
 SHAPES: tuple[Shape, ...] = get_args(Shape)
+_DRAWN_SHAPES = (*SHAPES, "one file", "tree", "tree over an older one")
+"""The cheap ones come twice as often."""
+KEPT: tuple[Shape, ...] = ("kept", "kept mirror")
+MIRRORS: tuple[Shape, ...] = ("mirror", "kept mirror")
+OVER_OLDER: tuple[Shape, ...] = ("tree over an older one", *KEPT, "mirror")
 PARTS: dict[Moment, float] = {"first quarter": 0.25, "half": 0.5, "last tenth": 0.9, "end": 1.0}
 """The part of the bytes after which a moment comes."""
 
@@ -74,7 +116,8 @@ class Case(NamedTuple):
     lasts_s: float
     """How long an outage, a stop, a round trip of seconds or the lack of a server lasts."""
     place: float
-    """The place of a bit that is flipped on the wire, as a part of what it is searched in."""
+    """The place of a bit that is flipped on the wire, as a part of what it is searched in; for a step after
+    the last byte, the part of it that is done when the fault comes."""
 
     @property
     def kind(self) -> tuple[Fault, Moment]:
@@ -90,7 +133,7 @@ def case(seed: int) -> Case:
         seed=seed,
         fault=fault,
         moment=moment,
-        shape=drawn.choice(SHAPES),
+        shape=drawn.choice(LATE_MOMENTS.get(moment, _DRAWN_SHAPES)),
         # Whatever reads again at the near end cannot be held up there until a bit is flipped.
         push=drawn.random() < 0.5 or fault == "disk flips a bit before it is read again",
         encrypt=drawn.random() < 0.8,

@@ -15,8 +15,19 @@ import msgspec
 
 from bench import memory
 from bench.faults import lies, tap, trees
-from bench.faults.cases import DISK_FAULTS, LIES, LINK_FAULTS, PARTS, SOURCE_FAULTS, Case
+from bench.faults.cases import (
+    DISK_FAULTS,
+    KEPT,
+    LIES,
+    LINK_FAULTS,
+    MIRRORS,
+    OVER_OLDER,
+    PARTS,
+    SOURCE_FAULTS,
+    Case,
+)
 from bench.faults.disk import Disk
+from bench.faults.look import BESIDE, Finding, Look
 from bench.faults.strikes import Scene, strike
 from howdah import lab
 from howdah.lab import Change, LinkSpec
@@ -26,34 +37,14 @@ RATE_BPS = 200_000_000
 RTT_NS = 10_000_000
 FINISHES_WITHIN = 3
 """Runs of the same command that finish a copy at the latest."""
-FINDINGS = (
-    "wrong bytes",
-    "lost",
-    "different",
-    "leftover",
-    "not finished",
-    "unclear error",
-    "hangs",
-    "flipped bit not told",
-    "no verdict",
-)
-"""What a case may not show. The last is a case that could not be carried out."""
 _HANGS_S = 150.0
 _LOGIN_S = 1.0
 """Some time that a copy takes from its start to its first byte."""
 _HEADERS = 1.02
 """Bytes that cross the link for each of a file, at the least: 1,448 come with 52 of headers."""
-_ROOM_HAS = {"target", "lost+found"}
 _DAMAGED = ("damaged", "changed on the way", "TLS")
 """What an error says of bytes that were changed on the way."""
 _ROOM_BYTES = 1 << 30
-
-
-class Finding(msgspec.Struct, frozen=True):
-    """What a case showed that may not be."""
-
-    what: str
-    detail: str
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -92,8 +83,10 @@ def carry_out(case: Case, folder: Path) -> Outcome:
             stack.callback(_unmount, folder / "taps")
         source, target = folder / "sender/source", room / "target"
         trees.make(source.parent, case.shape, case.seed)
-        if case.shape == "tree over an older one":
+        if case.shape in OVER_OLDER:
             trees.make_older(source, target / "source", case.seed)
+        if case.shape in MIRRORS:
+            trees.make_extraneous(target / "source", BESIDE)
         if ext4:
             ext4.flush()
         crossing_bytes = trees.size_bytes(source) * _HEADERS
@@ -128,8 +121,7 @@ class _Run:
         self.env = {**os.environ, "XDG_DATA_HOME": str(folder / "data"), "HOWDAH_SSH_KEEP_S": "0"}
         self.findings: list[Finding] = []
         self.struck = False
-        self.known: set[str] = set()
-        """The names that source and target have had."""
+        self.look = Look(scene)
 
     def carry_out(self) -> Outcome:
         case = self.case
@@ -145,7 +137,7 @@ class _Run:
             runs += 1
             again, said_again = self.copy(None)
             if again == 0:
-                self.compare("the same command has finished")
+                self.find_all(self.look.at_both_sides("the same command has finished"))
                 break
             self.find("not finished" if runs == FINISHES_WITHIN else None, said_again)
         return Outcome(
@@ -162,19 +154,16 @@ class _Run:
 
     def copy_and_look(self) -> tuple[int, str]:
         """The copy that something happens to, and what it leaves."""
-        before = trees.tree(self.where)
-        versions = [before, trees.tree(self.source)]
         code, said = self.copy(strike)
-        versions.append(trees.tree(self.source))
-        self.known.update(*versions)
+        self.look.source_again()
         if self.struck and self.scene.disk and not self.scene.disk.restart(self.scene.wan):
             self.find("hangs", f"exit code {code}, and its file system stays in use")
             return code, said
-        self.look_at_what_is_left(before, versions)
+        self.find_all(self.look.at_what_is_left(code))
         if self.case.fault == "bit flipped on the wire" and self.struck and code != 0:
             self.find(None if any(word in said for word in _DAMAGED) else "unclear error", said)
         if code == 0 and self.case.fault not in (*SOURCE_FAULTS, "target removed"):
-            self.compare("the copy said that all was well")
+            self.find_all(self.look.at_both_sides("the copy said that all was well"))
         return code, said
 
     def copy_to_a_liar(self) -> tuple[int, str]:
@@ -199,34 +188,17 @@ class _Run:
     def found(self, what: str) -> bool:
         return any(finding.what == what for finding in self.findings)
 
-    def compare(self, when: str) -> None:
-        """Both sides must be the same now, and nothing may be there that no version of them had."""
-        expected, found = trees.tree(self.source), trees.tree(self.where)
-        wrong = {name for name, node in expected.items() if found.get(name) != node}
-        if wrong:
-            self.find("different", f"{when}, and {sorted(wrong)[:5]} differ")
-        strange = found.keys() - expected.keys() - self.known
-        beside = {path.name for path in self.scene.room.iterdir()} - _ROOM_HAS
-        if strange | beside:
-            self.find("leftover", f"{when}, and {sorted(strange | beside)[:5]} are left")
-
-    def look_at_what_is_left(self, before: trees.Tree, versions: list[trees.Tree]) -> None:
-        """Under a final name there may only be bytes that a version of it had, whole; none may be gone."""
-        left = trees.tree(self.where)
-        for name, node in left.items():
-            hidden = Path(name).name.startswith(".")
-            known = any(name in tree and tree[name].digest == node.digest for tree in versions)
-            if node.kind == "file" and not hidden and not known:
-                self.find("wrong bytes", name)
-        gone = sorted(before.keys() - left.keys())
-        if gone and self.case.fault != "target removed":
-            self.find("lost", f"{gone[:5]} were there before the copy")
+    def find_all(self, found: list[Finding]) -> None:
+        for each in found:
+            self.find(each.what, each.detail)
 
     def copy(self, strike: Callable[[Scene, Process], bool] | None, *options: str) -> tuple[int, str]:
         """Runs the command; its exit code and what it said."""
         target = f"{self.scene.target}{'' if self.case.shape == 'one file' else '/'}"
         places = [str(self.source), f"far:{target}"] if self.case.push else [f"far:{self.source}", target]
         how = [*options, *([] if self.case.encrypt else ["--plaintext"])]
+        how += ["-aHAXS"] if self.case.shape in KEPT else []
+        how += ["--delete"] if self.case.shape in MIRRORS else []
         argv = [str(Path(sys.executable).parent / "howdah"), "cp", "--quiet", *how, *places]
         began = time.monotonic()
         process = self.scene.wan.popen("near", argv, env=self.env, stderr=subprocess.PIPE, text=True)

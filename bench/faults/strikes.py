@@ -10,14 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.faults import tap, trees
-from bench.faults.cases import LINK_FAULTS, PARTS, SOURCE_FAULTS, Case, Fault
+from bench.faults import late, tap, trees
+from bench.faults.cases import LATE_MOMENTS, LINK_FAULTS, PARTS, SOURCE_FAULTS, Case, Fault
 from bench.faults.disk import Disk
 from bench.processes import FAR, NEAR, Words, running
 from howdah.lab import Lab
 from howdah.lab.session import Process
 
 _POLL_S = 0.01
+_PREPARES_AT = 0.5
+"""The part of the bytes after which a case prepares for a moment that comes when all have crossed."""
 _LISTENS_S = 10.0
 
 
@@ -76,9 +78,17 @@ def strike(scene: Scene, copy: Process) -> bool:
     fault = scene.case.fault
     if fault in LINK_FAULTS:
         return _link_has_changed(scene, copy)
+    if scene.case.moment in LATE_MOMENTS:
+        _wait_for_bytes(scene, copy, _PREPARES_AT)
+        with late.stopped_in(scene.case, scene.wan, scene.where, copy) as in_time:
+            return in_time and _act(scene, copy)
     _wait_for_the_moment(scene, copy)
-    if copy.poll() is not None:
-        return False
+    return copy.poll() is None and _act(scene, copy)
+
+
+def _act(scene: Scene, copy: Process) -> bool:
+    """Has it go wrong now; false if there was nothing to act upon."""
+    fault = scene.case.fault
     if fault in _SIGNALS:
         name, kinds = _SIGNALS[fault]
         _wait_for_processes(scene, copy, kinds)
@@ -111,15 +121,20 @@ def _wait_for_the_moment(scene: Scene, copy: Process) -> None:
         # Python's own start is not the copy's.
         _wait_for_processes(scene, copy, (_LOGIN,))
     else:
-        while copy.poll() is None:
-            link = scene.wan.stats().directions
-            crossed = link["near_to_far"] if scene.case.push else link["far_to_near"]
-            if crossed.ip_bytes >= part * scene.crossing_bytes:
-                break
-            if part == 1.0 and scene.where.exists() and scene.case.shape == "one file":
-                break
-            time.sleep(_POLL_S)
+        _wait_for_bytes(scene, copy, part)
     time.sleep(scene.case.after_s)
+
+
+def _wait_for_bytes(scene: Scene, copy: Process, part: float) -> None:
+    """Returns when that part of the bytes has crossed the link."""
+    while copy.poll() is None:
+        link = scene.wan.stats().directions
+        crossed = link["near_to_far"] if scene.case.push else link["far_to_near"]
+        if crossed.ip_bytes >= part * scene.crossing_bytes:
+            break
+        if part == 1.0 and scene.where.exists() and scene.case.shape == "one file":
+            break
+        time.sleep(_POLL_S)
 
 
 def _wait_for_processes(scene: Scene, copy: Process, kinds: tuple[Words, ...]) -> None:

@@ -1,17 +1,35 @@
 """The cases of bench faults: all kinds come in turn, a seed replays, what did not strike is no kind."""
 
+import os
+import shutil
+import subprocess
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from requirement import missing
 
 import bench.faults.__main__ as faults
-from bench.faults import trees
-from bench.faults.cases import FAULTS, KINDS, LIES, MOMENTS, SHAPES, case
+from bench.faults import late, trees
+from bench.faults.cases import (
+    FAULTS,
+    KINDS,
+    LATE_FAULTS,
+    LATE_MOMENTS,
+    LIES,
+    MOMENTS,
+    SHAPES,
+    Moment,
+    case,
+)
 from bench.faults.disk import flip
-from bench.faults.run import FINDINGS, Finding, Outcome
+from bench.faults.look import BESIDE, FINDINGS, Finding, Look
+from bench.faults.run import Outcome
+from bench.faults.strikes import Scene
 from bench.report import Row
-from howdah import HowdahError
+from howdah import HowdahError, lab
+from howdah.lab import Lab
 
 MANY = 10_000
 
@@ -35,7 +53,8 @@ def test_all_kinds_come_in_turn_from_any_seed_on(first: int) -> None:
 def test_a_fault_comes_at_every_moment_and_a_lie_of_a_disk_when_all_is_written() -> None:
     for fault in FAULTS:
         moments = {moment for other, moment in KINDS if other == fault}
-        assert moments == ({"written"} if fault in LIES else set(MOMENTS))
+        late = set(LATE_MOMENTS) if fault in LATE_FAULTS else set()
+        assert moments == ({"written"} if fault in LIES else set(MOMENTS) | late)
     assert len(KINDS) >= faults.KINDS_MIN
 
 
@@ -47,6 +66,8 @@ def test_many_cases_go_both_ways_in_all_shapes_and_each_replays() -> None:
         assert {each.shape for each in of_it} == set(SHAPES)
         ways = {True} if fault == "disk flips a bit before it is read again" else {True, False}
         assert {each.push for each in of_it} == ways
+    for moment, shapes in LATE_MOMENTS.items():
+        assert {each.shape for each in cases if each.moment == moment} == set(shapes)
     assert {each.encrypt for each in cases} == {True, False}
     assert len({each.after_s for each in cases}) == MANY
 
@@ -54,12 +75,12 @@ def test_many_cases_go_both_ways_in_all_shapes_and_each_replays() -> None:
 def test_a_fault_that_did_not_strike_is_no_kind_of_point() -> None:
     whole = [outcome(seed) for seed in range(len(KINDS))]
     assert by_name(whole)["kinds of point in a transfer"].value == len(KINDS)
-    half = [outcome(seed, struck=seed % 2 == 0) for seed in range(len(KINDS))]
-    table = by_name(half)
+    some = [outcome(seed, struck=seed % 3 == 0) for seed in range(len(KINDS))]
+    table = by_name(some)
     assert table["in which the fault met the copy"].value == table["kinds of point in a transfer"].value
     assert table["kinds of point in a transfer"].met is False
-    assert "not struck" in faults.line(half[1])
-    assert "not struck" not in faults.line(half[0])
+    assert "not struck" in faults.line(some[1])
+    assert "not struck" not in faults.line(some[0])
 
 
 @pytest.mark.parametrize("what", FINDINGS)
@@ -104,3 +125,91 @@ def test_the_biggest_file_and_the_bytes_of_a_source_are_of_its_files_alone(tmp_p
     }
     assert trees.size_bytes(source) == sum(sizes.values())
     assert sizes[trees.biggest_file(source)] == max(sizes.values())
+
+
+@pytest.mark.parametrize("moment", LATE_MOMENTS)
+def test_a_step_after_the_last_byte_is_in_its_middle_when_some_of_it_is_done(
+    tmp_path: Path, moment: Moment
+) -> None:
+    where = tmp_path / "target" / "source"
+    trees.make_extraneous(where, "beside")
+    step = late.step(moment, where)
+    first, second, *_ = step.names
+    for name in (first, second):
+        name.parent.mkdir(parents=True, exist_ok=True)
+        if moment == "attributes of folders":
+            name.mkdir()
+        elif moment == "other names":
+            name.touch()
+    assert step.done() == 0.0
+    match moment:
+        case "removal":
+            first.unlink()
+        case "other names":
+            os.link(first, tmp_path / "again")
+        case _:
+            os.utime(first, (trees.OLD, trees.OLD))
+    assert step.done() == 1 / len(step.names)
+
+
+def test_what_is_kept_is_compared_and_names_of_one_file_are(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        missing("only root gives files to others; run as root")
+    trees.make(tmp_path, "kept", 3)
+    source = tmp_path / "source"
+    before = trees.tree(source, kept=True)
+    assert {node.kind for node in before.values()} == {"file", "folder", "link", "special"}
+    named = before["names 1/1 0"] if "names 1/1 0" in before else before["names 2/1 1"]
+    assert named.kept[-1] != "names 2/1 1"
+    changes: list[Callable[[], object]] = [
+        lambda: os.chown(source / "middle 6", 7, 7),
+        lambda: os.chown(source / "link", 7, 7, follow_symlinks=False),
+        lambda: os.setxattr(source / "middle 7", "user.other", b"x"),
+        lambda: os.utime(source / "folders" / "1", (1, 1)),
+    ]
+    for change in changes:
+        change()
+        after = trees.tree(source, kept=True)
+        assert len([name for name, node in after.items() if before[name] != node]) == 1
+        before = after
+    # A file of its own in place of a name, with all that the name had.
+    (source / "names 2/1 1").unlink()
+    subprocess.run(["cp", "--archive", source / "names 1/0", source / "names 2/1 1"], check=True)
+    after = trees.tree(source, kept=True)
+    assert "names 2/1 1" in {name for name, node in after.items() if before[name] != node}
+
+
+def test_a_mirror_may_lose_what_the_source_has_not_when_all_it_has_is_there(tmp_path: Path) -> None:
+    """Each way in which a mirror can have removed too much is found."""
+    room = tmp_path / "receiver"
+    mirrors = (each for each in map(case, range(MANY)) if each.shape == "mirror")
+    mirror = next(each for each in mirrors if each.fault == "far killed")
+    scene = Scene(
+        mirror,
+        Lab(lab.symmetric(1_000_000, 0)),
+        tmp_path / "source",
+        room / "target",
+        room,
+        None,
+        room,
+        0.0,
+        0.0,
+    )
+    trees.make(tmp_path, "tree", mirror.seed)
+    shutil.copytree(scene.source, scene.where, symlinks=True)
+    trees.make_extraneous(scene.where, BESIDE)
+    look = Look(scene)
+
+    def found(exit_code: int) -> list[str]:
+        return sorted(each.what for each in look.at_what_is_left(exit_code))
+
+    assert found(0) == []
+    trees.some_extraneous(scene.where)[0].unlink()
+    assert found(1) == []
+    assert [each.what for each in look.at_both_sides("now")] == ["leftover"]
+    (scene.where / "middle 3").unlink()
+    assert found(1) == ["lost", "removed too early"]
+    (scene.where / "middle 3").write_bytes(b"neither the older nor the new one")
+    assert found(1) == ["removed too early", "wrong bytes"]
+    shutil.rmtree(scene.target / BESIDE)
+    assert found(1) == ["lost", "removed too early", "wrong bytes"]

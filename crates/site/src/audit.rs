@@ -13,7 +13,7 @@ use howdah_wire::printable_within;
 use serde::{Deserialize, Serialize};
 
 use crate::log::Log;
-use crate::{Account, Error, Job, Policy, plain, user};
+use crate::{Account, Error, Job, Policy, plain};
 
 const SCHEMA: u8 = 1;
 /// How many sources a line names.
@@ -93,7 +93,7 @@ impl Copy {
             outcome: Outcome::Begun,
             error: None,
             uid: number,
-            user: user::of(number).map(|user| short(user.name.as_bytes())),
+            user: howdah_accounts::user(number).map(|user| short(user.name.as_bytes())),
             peer: peer.map(short),
             other: job.other.as_ref().map(|other| short(other.as_bytes())),
             // A near end between two far ones sends nothing.
@@ -322,7 +322,7 @@ mod tests {
         assert_eq!(
             line,
             json!({"schema": 1, "end": "near", "outcome": "complete", "error": null, "uid": number,
-                "user": user::of(number).unwrap().name, "peer": "me@dtn2", "sends": true, "sources": ["/data/run42"],
+                "user": howdah_accounts::user(number).unwrap().name, "peer": "me@dtn2", "sends": true, "sources": ["/data/run42"],
                 "sources_more": 0, "destination": "/archive", "encrypted": true, "dry_run": false, "bytes": 5,
                 "files": 1, "removed": 2, "other": null, "elapsed_s": 1.235, "digest_sum": "ab",
                 // FIPS 180-4, the example of "abc".

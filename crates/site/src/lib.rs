@@ -9,7 +9,6 @@ mod job;
 mod log;
 mod policy;
 mod quota;
-mod user;
 
 use std::io;
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 pub use file::ports;
 
-use crate::{Error, fits, plain, user};
+use crate::{Error, fits, plain};
 
 mod file;
 
@@ -41,7 +41,9 @@ impl Places {
         let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
         let home = || match set("HOME") {
             Some(home) => home.into(),
-            None => user::of(uid()).map(|user| user.home).unwrap_or_default(),
+            None => howdah_accounts::user(uid())
+                .map(|user| user.home)
+                .unwrap_or_default(),
         };
         let own = match set("XDG_CONFIG_HOME") {
             Some(folder) => PathBuf::from(folder),

@@ -14,7 +14,7 @@ use howdah_units::Bytes;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::policy::nodename;
-use crate::{Error, Policy, plain, user};
+use crate::{Error, Policy, plain};
 
 const DAY_S: u64 = 86_400;
 /// `2026-11-25 00000000000000000000` and the end of the line.
@@ -98,8 +98,14 @@ impl Quota {
 fn day_file() -> Result<PathBuf, String> {
     let number = rustix::process::geteuid().as_raw();
     // Not by HOME, which a user sets for one command.
-    let user = user::of(number).ok_or_else(|| {
-        let (nobody, mend) = user::NOBODY;
+    let user = howdah_accounts::user(number).ok_or_else(|| {
+        let (nobody, mend) = match howdah_accounts::FILES_ALONE {
+            true => (
+                "its /etc/passwd has no user",
+                ", and a far end that was brought asks nothing else; install howdah on it",
+            ),
+            false => ("it has no user", "; add the user"),
+        };
         format!(
             "cannot count bytes for the policy of this host: {nobody} of number {number}{mend}, or have the key \
              quota.day left out"
@@ -338,7 +344,9 @@ mod tests {
     #[test]
     fn the_file_is_in_the_home_folder_that_the_host_names() {
         // Not in the one that HOME names, which a user sets for one command.
-        let home = user::of(rustix::process::geteuid().as_raw()).unwrap().home;
+        let home = howdah_accounts::user(rustix::process::geteuid().as_raw())
+            .unwrap()
+            .home;
         assert_eq!(
             day_file(),
             Ok(home.join(".local/state/howdah/quota").join(nodename()))

@@ -72,6 +72,7 @@ pub fn run(
     let receiving = Arc::new(Receiving::new(
         Placement::new(targets.each)
             .skipping(job.skip)
+            .durable(job.sync)
             .keeping(job.keep, targets.confined),
         job.plan.streams,
         job.sync,

@@ -162,8 +162,7 @@ impl Receiving {
         }
         self.committer.finish(stop)?;
         let not_kept = |why| context.leave_out(why);
-        self.placement.give_other_names(stop, not_kept)?;
-        self.placement.remove_marks()
+        self.placement.give_other_names(stop, not_kept)
     }
 
     /// Ends the job when no name changes any more: all is on stable storage. Returns early when this end stops.

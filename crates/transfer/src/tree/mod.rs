@@ -6,7 +6,6 @@
 //! reads what else a folder is to be without, and `names` a list of what is to be sent, which `listed` finds. What the
 //! target has and the source has not is found by `content` and `extraneous`, and taken away by `removal`.
 
-pub mod accounts;
 pub mod assembly;
 pub mod commit;
 pub mod content;

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 
+use howdah_accounts::{group_name, group_number, user_number};
 use howdah_wire::limits::MAX_ACCOUNT_BYTES;
 use howdah_wire::{Account, Keep, Owner};
 use nix::unistd::Gid;
 use rustix::fs::Stat;
 
 use crate::end::abort::lock;
-use crate::tree::accounts::{group_name, group_number, user_name, user_number};
 
 /// Answers that are remembered, at most, of each kind.
 const MAX_KNOWN: usize = 4096;
@@ -124,6 +124,10 @@ impl Receivers {
         let group = group.filter(|group| self.privileged || self.groups.contains(group));
         (user, group)
     }
+}
+
+fn user_name(number: u32) -> Option<String> {
+    howdah_accounts::user(number).map(|user| user.name)
 }
 
 fn own_groups() -> Vec<u32> {

@@ -21,6 +21,8 @@ const MAX_NAME_BYTES: usize = howdah_wire::limits::MAX_NAME_BYTES;
 pub(crate) const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// What has not changed for so long and has no lock belongs to no copy any more.
 const IDLE: Duration = Duration::from_secs(3600);
+/// Why a file of another user cannot be used.
+const OF_ANOTHER: &str = "it belongs to another user";
 /// How often another copy may take the name away between two looks at it.
 const ATTEMPTS: usize = 8;
 
@@ -129,8 +131,25 @@ pub fn remove(folder: impl AsFd, name: &[u8]) -> bool {
     match existing(&folder, name) {
         Ok(None) => true,
         Ok(Some(_locked)) => rustix::fs::unlinkat(folder, name, AtFlags::empty()).is_ok(),
+        Err(Unusable::Foreign(OF_ANOTHER)) if rustix::process::geteuid().is_root() => {
+            remove_of_another(folder, name).unwrap_or(false)
+        }
         Err(_) => false,
     }
+}
+
+/// Removes a part of another user. A copy that keeps owners, and was cut between that and the file's name, has left it
+/// so. It is never gone on with, because that user may have it open.
+fn remove_of_another(folder: impl AsFd, name: &[u8]) -> Result<bool, Unusable> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::openat2(&folder, name, flags, Mode::empty(), INSIDE)?;
+    lock(&file)?;
+    let found = check(&rustix::fs::fstat(&file)?);
+    if found != Err(Unusable::Foreign(OF_ANOTHER)) || !is_named(&folder, name, &file)? {
+        return Ok(false);
+    }
+    rustix::fs::unlinkat(folder, name, AtFlags::empty())?;
+    Ok(true)
 }
 
 /// Whether what was found under a name may be what a copy is writing at this moment.
@@ -186,9 +205,7 @@ pub fn is_named(folder: impl AsFd, name: &[u8], file: impl AsFd) -> Result<bool,
 
 fn check(stat: &Stat) -> Result<(), Unusable> {
     let why = match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile if stat.st_uid != rustix::process::geteuid().as_raw() => {
-            "it belongs to another user"
-        }
+        FileType::RegularFile if stat.st_uid != rustix::process::geteuid().as_raw() => OF_ANOTHER,
         FileType::RegularFile if stat.st_nlink != 1 => "it has another name as well",
         FileType::RegularFile => return Ok(()),
         FileType::Symlink => "it is a symbolic link",
@@ -270,6 +287,26 @@ mod tests {
             let error = open(&folder, b"foreign").unwrap_err();
             assert_eq!(error, Unusable::Foreign("it belongs to another user"));
         }
+    }
+
+    #[test]
+    fn root_removes_what_a_cut_copy_has_given_to_another_user_unless_one_writes_it() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let base = tempfile::tempdir().unwrap();
+        let folder = File::open(base.path()).unwrap();
+        let path = base.path().join("part");
+        fs::write(&path, b"x").unwrap();
+        std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
+        let writes = File::open(&path).unwrap();
+        lock(&writes).unwrap();
+        assert!(!remove(&folder, b"part") && path.exists());
+        drop(writes);
+        fs::hard_link(&path, base.path().join("other")).unwrap();
+        assert!(!remove(&folder, b"part") && path.exists());
+        fs::remove_file(base.path().join("other")).unwrap();
+        assert!(remove(&folder, b"part") && !path.exists());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! symbolic link. A file does not have its name until it is complete; `draft` says where it is until
 //! then.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -52,6 +52,8 @@ pub struct Placement {
     /// Whether it was said that no file can be gone on with.
     without_parts: AtomicBool,
     skip: Skip,
+    /// Whether what is placed has to outlive a power cut.
+    durable: bool,
 }
 
 /// What the receiver needs of a file that was offered.
@@ -78,7 +80,14 @@ impl Placement {
             unflushed: durable::Unflushed::default(),
             without_parts: AtomicBool::new(false),
             skip: Skip::default(),
+            durable: true,
         }
+    }
+
+    /// The same, where what is placed has to outlive a power cut or need not.
+    #[must_use]
+    pub fn durable(self, durable: bool) -> Self {
+        Self { durable, ..self }
     }
 
     /// The same, where other things are skipped than usual.
@@ -375,8 +384,8 @@ impl Placement {
     }
 
     /// Gives the folders their attributes, the innermost first, when no name in them changes any more, and puts all
-    /// names on stable storage if `sync` says so, until `stop` does. `not_kept` is told what of them cannot be kept, and
-    /// why.
+    /// names on stable storage if `sync` says so, until `stop` does. The marks of folders go last of all, because by
+    /// them the same command finds the folders again. `not_kept` is told what of them cannot be kept, and why.
     ///
     /// # Errors
     /// When a folder cannot be changed or the storage fails; [`TransferError::Cancelled`] when it was
@@ -388,14 +397,28 @@ impl Placement {
         not_kept: impl Fn(String),
     ) -> Result<(), TransferError> {
         let folders = std::mem::take(&mut *lock(&self.folders));
+        // These may be marked, and to take a mark away sets a time.
+        let mut tops = BTreeMap::new();
         folders.each(|folder| {
             if stop() {
                 return Err(TransferError::Cancelled);
+            }
+            if folder.path.is_root() {
+                tops.insert(folder.source, folder);
+                return Ok(());
             }
             let why = self.set_attributes_of(&folder)?;
             why.into_iter().for_each(&not_kept);
             Ok(())
         })?;
+        if sync {
+            self.unflushed.flush(&stop)?;
+        }
+        self.remove_marks()?;
+        for folder in tops.values() {
+            let why = self.set_attributes_of(folder)?;
+            why.into_iter().for_each(&not_kept);
+        }
         if sync {
             self.unflushed.flush(stop)
         } else {
@@ -403,11 +426,7 @@ impl Placement {
         }
     }
 
-    /// Removes the marks of folders that are complete, before they get their own times.
-    ///
-    /// # Errors
-    /// When the file system refuses.
-    pub fn remove_marks(&self) -> Result<(), TransferError> {
+    fn remove_marks(&self) -> Result<(), TransferError> {
         for target in &self.targets {
             let (Some(folder), Some(source)) = (&target.folder, &target.renamed) else {
                 continue;
@@ -416,8 +435,10 @@ impl Placement {
             if let Ok(made) = enter(folder, name)
                 && unfinished::is_of(&made, source)
             {
+                let display = target.display(name);
                 unfinished::remove(&made)
-                    .map_err(|error| TransferError::path("finish", &target.display(name), error))?;
+                    .map_err(|error| TransferError::path("finish", &display, error))?;
+                self.unflushed.note(&Arc::new(made), &display)?;
             }
         }
         Ok(())
@@ -464,22 +485,18 @@ impl Placement {
             |error: Errno| TransferError::path("make folder", &target.display(relative), error);
         let folder = match enter(&parent, name) {
             Err(Errno::NOENT) => {
-                // Only its owner may enter until it is complete and gets its own mode.
-                let made = match rustix::fs::mkdirat(&parent, name, Mode::RWXU) {
-                    Ok(()) => true,
-                    Err(Errno::EXIST) => false,
-                    Err(error) => return Err(failed(error)),
+                let is_top = !relative.contains(&b'/') && target.name.is_some();
+                let made = match &target.renamed {
+                    Some(source) if is_top => unfinished::make(&parent, name, source, self.durable),
+                    // Only its owner may enter until it is complete and gets its own mode.
+                    _ => rustix::fs::mkdirat(&parent, name, Mode::RWXU),
                 };
-                self.unflushed.note(&parent, &target.display(relative))?;
-                let folder = enter(&parent, name).map_err(failed)?;
-                if let (true, false, Some(source)) = (
-                    made,
-                    relative.contains(&b'/') || target.name.is_none(),
-                    &target.renamed,
-                ) {
-                    unfinished::leave(&folder, source);
+                match made {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(failed(error)),
                 }
-                folder
+                self.unflushed.note(&parent, &target.display(relative))?;
+                enter(&parent, name).map_err(failed)?
             }
             other => other.map_err(failed)?,
         };
@@ -554,8 +571,15 @@ fn found(folder: &OwnedFd, relative: &[u8], file: &OfferedFile, only_look: bool)
         return Vec::new();
     };
     let part = part_name(name);
-    let Ok(Some(locked)) = part::existing(&parent, &part) else {
-        return Vec::new();
+    let locked = match part::existing(&parent, &part) {
+        Ok(Some(locked)) => locked,
+        Ok(None) => return Vec::new(),
+        Err(_) => {
+            if !only_look {
+                part::remove(&parent, &part);
+            }
+            return Vec::new();
+        }
     };
     let journal = (file.size > MIN_BLOCK_BYTES)
         .then(|| Journal::read(&locked, file.size, file.mtime_ns))

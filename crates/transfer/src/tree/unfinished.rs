@@ -7,10 +7,11 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use howdah_wire::limits::MAX_PATH_BYTES;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use crate::tree::part::PRIVATE;
+use crate::tree::destination::open_folder;
+use crate::tree::part::{PRIVATE, part_name};
 use crate::tree::source::INSIDE;
 
 /// Its name.
@@ -23,6 +24,74 @@ pub fn marked(source: &[u8]) -> &[u8] {
         name = shorter;
     }
     name
+}
+
+/// Makes the folder `name` as the new name of `source` ([`marked`]), closed to all but its owner until it is complete.
+///
+/// It has another name until the mark is in it, and if `durable` on stable storage, so that no power cut leaves it
+/// without. Where that cannot be done it is made at once, and marked then.
+///
+/// # Errors
+/// When it cannot be made; [`Errno::EXIST`] when the name is taken.
+pub fn make(parent: &OwnedFd, name: &[u8], source: &[u8], durable: bool) -> Result<(), Errno> {
+    let beside = part_name(name);
+    if make_marked(parent, &beside, source, durable).is_ok() {
+        let from = beside.as_slice();
+        let renamed =
+            match rustix::fs::renameat_with(parent, from, parent, name, RenameFlags::NOREPLACE) {
+                // A network file system: it replaces at most an empty folder.
+                Err(Errno::INVAL | Errno::NOSYS) => {
+                    rustix::fs::renameat(parent, from, parent, name)
+                }
+                other => other,
+            };
+        if renamed.is_ok() {
+            return Ok(());
+        }
+        if let Ok(folder) = open_folder(parent, &beside) {
+            let _ = remove(&folder);
+        }
+        let _ = rustix::fs::unlinkat(parent, from, AtFlags::REMOVEDIR);
+        if renamed == Err(Errno::EXIST) {
+            return renamed;
+        }
+    }
+    rustix::fs::mkdirat(parent, name, Mode::RWXU)?;
+    if let Ok(folder) = open_folder(parent, name) {
+        leave(&folder, source);
+    }
+    Ok(())
+}
+
+/// Makes a marked folder, or takes the one that a copy has left that was cut before it had its name.
+fn make_marked(parent: &OwnedFd, beside: &[u8], source: &[u8], durable: bool) -> Result<(), Errno> {
+    match rustix::fs::mkdirat(parent, beside, Mode::RWXU) {
+        Err(Errno::EXIST) => {
+            // It goes if nothing but a mark is in it.
+            remove(open_folder(parent, beside)?)?;
+            rustix::fs::unlinkat(parent, beside, AtFlags::REMOVEDIR)?;
+            rustix::fs::mkdirat(parent, beside, Mode::RWXU)?;
+        }
+        other => other?,
+    }
+    let folder = open_folder(parent, beside)?;
+    leave(&folder, source);
+    if durable {
+        flush(&folder)?;
+    }
+    Ok(())
+}
+
+/// Puts a mark and its name on stable storage.
+fn flush(folder: &OwnedFd) -> Result<(), Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mark = rustix::fs::openat2(folder, MARK, flags, Mode::empty(), INSIDE)?;
+    rustix::fs::fsync(mark)?;
+    match rustix::fs::fsync(folder) {
+        // Some file systems flush no single folder.
+        Err(Errno::INVAL) => rustix::fs::syncfs(folder),
+        other => other,
+    }
 }
 
 /// Marks a folder as the new name of `source` ([`marked`]). Without the mark the same command
@@ -87,6 +156,37 @@ mod tests {
         remove(&folder).unwrap();
         remove(&folder).unwrap();
         assert!(!is_of(&folder, b"run 42"));
+    }
+
+    #[test]
+    fn a_folder_has_its_name_with_its_mark_alone() {
+        let base = tempfile::tempdir().unwrap();
+        let parent: OwnedFd = File::open(base.path()).unwrap().into();
+        let names = || -> Vec<_> {
+            let entries = fs::read_dir(base.path()).unwrap();
+            entries.map(|entry| entry.unwrap().file_name()).collect()
+        };
+        make(&parent, b"new", b"run 42", true).unwrap();
+        assert!(is_of(open_folder(&parent, b"new").unwrap(), b"run 42"));
+        assert_eq!(names(), ["new"]);
+        assert_eq!(make(&parent, b"new", b"run 43", true), Err(Errno::EXIST));
+        assert!(is_of(open_folder(&parent, b"new").unwrap(), b"run 42"));
+        assert_eq!(names(), ["new"]);
+        fs::remove_dir_all(base.path().join("new")).unwrap();
+
+        // A copy was cut before the folder had its name.
+        fs::create_dir(base.path().join(".new.howdah-part")).unwrap();
+        fs::write(base.path().join(".new.howdah-part/.howdah-part"), b"run 4").unwrap();
+        make(&parent, b"new", b"run 42", false).unwrap();
+        assert!(is_of(open_folder(&parent, b"new").unwrap(), b"run 42"));
+        assert_eq!(names(), ["new"]);
+        fs::remove_dir_all(base.path().join("new")).unwrap();
+
+        // A user's own folder is left alone.
+        fs::create_dir_all(base.path().join(".new.howdah-part/precious")).unwrap();
+        make(&parent, b"new", b"run 42", true).unwrap();
+        assert!(is_of(open_folder(&parent, b"new").unwrap(), b"run 42"));
+        assert!(base.path().join(".new.howdah-part/precious").exists());
     }
 
     #[test]
