@@ -10,6 +10,12 @@ from bench import counting
 from bench.report import Row, Target, publish
 
 CUTS = 2_000
+AMID = {
+    "amid_removal": "the removal of what the source has not",
+    "amid_other_names": "the giving of other names",
+    "amid_folders": "the giving of folders' attributes",
+}
+"""Steps of a mirror, by what the test calls cuts in their middle."""
 _SAYS = "power cuts: "
 _TEST = "no_cut_leaves_what_the_guarantees_exclude"
 
@@ -26,6 +32,7 @@ def main() -> int:
         Row("power cuts", counted["in_a_copy"] + counted["outside_one"], "", Target.at_least(CUTS)),
         Row("in the middle of a copy", counted["in_a_copy"], ""),
         Row("states that docs/guarantees.md excludes", len(counted["wrong"]), "", Target.at_most(0)),
+        *(Row(f"amid {what}", counted[key], "", Target.at_least(1)) for key, what in AMID.items()),
         Row("followed by the same command, which finished", counted["finished_again"], ""),
         Row("sectors and flushes in the log", counted["events"], ""),
     ]

@@ -7,6 +7,9 @@
 #[path = "../ends/mod.rs"]
 #[allow(dead_code, reason = "other tests need the rest of it")]
 mod ends;
+
+mod copies;
+mod excluded;
 #[path = "../../../cc/tests/privilege/mod.rs"]
 mod privilege;
 mod recorder;
