@@ -15,6 +15,7 @@ from typing import get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from requirement import missing
 from samples import howdah
 
 from howdah._native import HowdahError
@@ -307,7 +308,7 @@ def test_manual_pages_are_plain(called: tuple[str, ...], command: Command) -> No
 )
 def test_readers_of_manual_pages_find_nothing_wrong(program: str, words: list[str], tmp_path: Path) -> None:
     if shutil.which(program) is None:
-        pytest.skip(f"{program} is not installed")
+        missing(f"{program} is not installed")
     for called, command in ALL:
         (tmp_path / f"{'-'.join(called)}.1").write_text(pages.manual(command, called))
     files = sorted(tmp_path.iterdir())
@@ -382,7 +383,7 @@ def test_zsh_takes_bashs_by_its_emulation() -> None:
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_reads_its_completion(shell: str, tmp_path: Path) -> None:
     if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
+        missing(f"{shell} is not installed")
     script = tmp_path / "howdah"
     script.write_text(howdah("completion", shell).stdout)
     done = subprocess.run([shell, "-n", script], capture_output=True, text=True, timeout=60, check=False)
@@ -402,7 +403,7 @@ def test_each_shell_reads_its_completion(shell: str, tmp_path: Path) -> None:
 )
 def test_fish_completes(line: str, offered: set[str], tmp_path: Path) -> None:
     if shutil.which("fish") is None:
-        pytest.skip("fish is not installed")
+        missing("fish is not installed")
     (tmp_path / "howdah").write_text(completion.fish())
     done = subprocess.run(
         ["fish", "--no-config", "-c", f"source ./howdah; complete -C 'howdah {line}'"],
