@@ -32,13 +32,14 @@ version=${version%.dist-info}
 
 # Of the environment stay the interpreter and howdah; of pip's notes, none that name this machine's folders.
 find "$lib/bin" -mindepth 1 ! -name python3 ! -name howdah -delete
-ln -sf /usr/bin/python3 "$lib/bin/python3"
+ln -sf ../../../bin/python3 "$lib/bin/python3"
 sed -i "1s|.*|#!/usr/lib/howdah/bin/python3|" "$lib/bin/howdah"
 printf 'home = /usr/bin\ninclude-system-site-packages = false\n' > "$lib/pyvenv.cfg"
 rm -rf "$lib/lib64" "$lib/include" "$lib/share"
 rm -f "$site"/*.dist-info/RECORD "$site"/*.dist-info/REQUESTED "$site"/*.dist-info/direct_url.json
 # Tests of the libraries are a fifth of all files.
-find "$site" -depth -type d -name tests -path '*/site-packages/*/*' -exec rm -rf {} +
+find "$site" -depth -type d -name tests -exec rm -rf {} +
+rm -rf "$site/joblib/test"
 find "$site" -type f -exec chmod 644 {} +
 # Libraries stay as they are: strip breaks those that wheels hold, since their names were changed afterwards.
 ln -s ../lib/howdah/bin/howdah "$root/usr/bin/howdah"
@@ -55,7 +56,14 @@ install -m 644 packaging/policy.toml "$share/doc/howdah/examples"
 install -m 644 packaging/debian/copyright README.md SECURITY.md CHANGELOG.md "$share/doc/howdah"
 cp -R docs "$share/doc/howdah/docs"
 rm -rf "$share/doc/howdah/docs/design"
-mv "$share/doc/howdah/CHANGELOG.md" "$share/doc/howdah/changelog"
+built=$(scripts/commit.sh)
+cat > "$share/doc/howdah/changelog" <<END
+howdah ($version) unstable; urgency=medium
+
+  * Built from ${built:-a tree without git}; what is new is in CHANGELOG.md.
+
+ -- $(sed -n 's/^Maintainer: //p' packaging/debian/control)  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
+END
 gzip -9n "$share/doc/howdah/changelog"
 find "$share/doc/howdah" -type f -exec chmod 644 {} +
 
