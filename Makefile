@@ -112,6 +112,11 @@ fuzz: ## each fuzz target under libFuzzer, a minute each (ARGS="--seconds 3600 f
 far-twice: ## build the far end that copies bring in two folders, and compare them
 	@scripts/far_twice.sh
 
+.PHONY: package
+package: $(VENV)/.installed ## the wheel, the far end and the Debian package in target/package, tried in bare roots (as root)
+	@scripts/system.sh --package
+	@scripts/package.sh $(VENV)
+
 .PHONY: sbom
 sbom: build ## the bill of materials, CycloneDX with the digest of each component, in target/howdah.cdx.json
 	@$(RUN) scripts/sbom.py target/howdah.cdx.json

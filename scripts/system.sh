@@ -2,7 +2,8 @@
 # Checks what the project needs from the system and, as root on Debian, installs what is missing.
 # With --peers also the file tools that `make bench-peers` measures, with --ops what `make bench-ops` measures,
 # with --trust what `make bench-trust` measures, with --tests the applications that the tests run unmodified,
-# a browser, and rsync to compare with. Otherwise prints the one line to run.
+# a browser, and rsync to compare with, with --package what `make package` makes and tries packages with. Otherwise prints
+# the one line to run.
 set -eu
 PATH=$PATH:/usr/sbin:/sbin:$HOME/.cargo/bin
 for each in /usr/lib/postgresql/*/bin; do
@@ -67,10 +68,18 @@ case "${1:-}" in
         xrootd_both
         need openssl openssl
         ;;
+    --package)
+        need dpkg-shlibdeps dpkg-dev
+        need mmdebstrap mmdebstrap
+        ;;
     --tests)
         need rsync rsync
         need nuttcp nuttcp
         need busybox busybox-static
+        need man man-db
+        need mandoc mandoc
+        need zsh zsh
+        need fish fish
         need nft nftables
         need initdb postgresql
         need chromium chromium

@@ -160,6 +160,17 @@ def test_a_home_that_cannot_keep_it(cp: Copier, bare: Bare, mount: str, why: str
     assert f"({CACHE}: {why}; /tmp/howdah-0: {why}); install howdah there, or set XDG_CACHE_HOME" in said
 
 
+def test_a_host_whose_settings_cannot_be_written(
+    cp: Copier, bare: Bare, source: Path, tmp_path: Path
+) -> None:
+    settings = '"$root/proc/sys"'
+    bare.mounts(f"mount --bind {settings} {settings} && mount -o remount,bind,ro {settings} || exit 1")
+    good(cp, "--bring", "--verify", source, "far:/tmp/there")
+    assert tree(bare.root / "tmp/there") == tree(source)
+    good(cp, "far:/tmp/there", tmp_path / "back")
+    assert tree(tmp_path / "back") == tree(source)
+
+
 def test_a_processor_that_there_is_no_program_for(cp: Copier, bare: Bare) -> None:
     bare.mounts(machine="i686")
     said = refused(cp, "--bring", "--memory", "1MB", "far:")

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 from samples import howdah
 
+from howdah import __version__
+from howdah.cli import app
 from howdah.remote.messages import Progress
 from howdah.remote.meter import Meter
 from howdah.remote.ssh import explain
@@ -272,3 +274,14 @@ def test_help_has_examples_and_the_version_is_the_wheels() -> None:
 def test_a_plan_in_short() -> None:
     plan = Plan(streams=1, congestion_control="cubic", block_bytes=2**20, encrypt=False, pacing_bps=10**9)
     assert plan.in_short() == "1 stream, cubic, buffers autotuned, paced at 1.00 Gb/s a stream, plaintext"
+
+
+def test_the_version_names_the_commit_where_it_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(app, "__file__", str(tmp_path / "cli/app.py"))
+    assert app.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"howdah {__version__}\n"
+    (tmp_path / "commit").write_text("0123abc-dirty\n")
+    assert app.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"howdah {__version__} (0123abc-dirty)\n"

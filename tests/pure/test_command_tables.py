@@ -15,6 +15,7 @@ from typing import get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from requirement import missing
 from samples import howdah
 
 from howdah._native import HowdahError
@@ -290,27 +291,44 @@ def test_without_a_terminal_help_is_80_wide(monkeypatch: pytest.MonkeyPatch) -> 
     assert pages._width() == 133
 
 
-@pytest.mark.parametrize(
-    ("called", "command"),
-    [each for each in ALL if each[0][-1] in {"howdah", "cp", "run", "serve", "profile"}],
-)
-def test_manual_pages_are_sound(called: tuple[str, ...], command: Command) -> None:
+@EACH
+def test_manual_pages_are_plain(called: tuple[str, ...], command: Command) -> None:
     manual = pages.manual(command, called)
     assert manual.isascii()
     assert not re.search(r"^['.](?!TH|SH|SS|PP|TP|EX|EE)", manual, re.MULTILINE)
-    for program, words in (("man", ["--warnings", "-l", "-"]), ("groff", ["-man", "-ww", "-Tutf8"])):
-        if shutil.which(program):
-            done = subprocess.run(
-                [program, *words],
-                input=manual,
-                capture_output=True,
-                text=True,
-                env={**os.environ, "MANPAGER": "cat", "MANWIDTH": "80", "LC_ALL": "C.UTF-8"},
-                timeout=60,
-                check=True,
-            )
-            assert done.stderr == ""
-            assert command.summary.split()[0] in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("man", ["--warnings", "-l"]),
+        ("groff", ["-man", "-ww", "-Tutf8"]),
+        ("mandoc", ["-T", "lint", "-W", "warning"]),
+    ],
+)
+def test_readers_of_manual_pages_find_nothing_wrong(program: str, words: list[str], tmp_path: Path) -> None:
+    if shutil.which(program) is None:
+        missing(f"{program} is not installed")
+    for called, command in ALL:
+        (tmp_path / f"{'-'.join(called)}.1").write_text(pages.manual(command, called))
+    files = sorted(tmp_path.iterdir())
+    done = subprocess.run(
+        [program, *words, *files],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "MANPAGER": "cat", "MANWIDTH": "80", "LC_ALL": "C.UTF-8"},
+        timeout=60,
+        check=False,
+    )
+    # Tables have no date, and neither have pages that are made of them.
+    said = "".join(
+        line for line in f"{done.stderr}{done.stdout}".splitlines(True) if "missing date" not in line
+    )
+    if program == "mandoc":
+        assert said == ""
+        return
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [command.summary.split()[0] for _, command in ALL if command.summary.split()[0] not in said] == []
 
 
 @pytest.mark.parametrize(
@@ -360,6 +378,44 @@ def test_zsh_takes_bashs_by_its_emulation() -> None:
     zsh = howdah("completion", "zsh").stdout
     assert zsh.splitlines()[1] == "autoload -U +X bashcompinit && bashcompinit"
     assert zsh.splitlines()[2:] == completion.bash().splitlines()[1:]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_reads_its_completion(shell: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        missing(f"{shell} is not installed")
+    script = tmp_path / "howdah"
+    script.write_text(howdah("completion", shell).stdout)
+    done = subprocess.run([shell, "-n", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("lab ", {"run", "up", "exec", "stats", "list", "down"}),
+        ("lab run --sch", {"--schedule"}),
+        ("control urgent st", {"start", "stop"}),
+        ("cp --pl", {"--plan", "--plaintext"}),
+        ("control token me --role ", {"read", "operate"}),
+        ("completion ", {"bash", "zsh", "fish"}),
+    ],
+)
+def test_fish_completes(line: str, offered: set[str], tmp_path: Path) -> None:
+    if shutil.which("fish") is None:
+        missing("fish is not installed")
+    (tmp_path / "howdah").write_text(completion.fish())
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", f"source ./howdah; complete -C 'howdah {line}'"],
+        cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stderr == ""
+    assert {each.split("\t")[0] for each in done.stdout.splitlines()} == offered
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ _MODULES = {
 def main(words: list[str]) -> int:
     """Runs a command line and returns the exit code. Raises HowdahError as its command does."""
     if words[:1] == ["--version"]:
-        print(f"howdah {__version__}")
+        print(f"howdah {__version__}{_built_from()}")
         return 0
     command, called, rest = howdah(words[0] if words else ""), ["howdah"], list(words)
     try:
@@ -82,13 +82,23 @@ def main(words: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _built_from() -> str:
+    """The commit that scripts/wheel.sh put into the package, in parentheses; nothing where none is known."""
+    from pathlib import Path  # noqa: PLC0415
+
+    try:
+        return f" ({Path(__file__).parent.parent.joinpath('commit').read_text().strip()})"
+    except FileNotFoundError:
+        return ""
+
+
 def howdah(name: str = "") -> Command:
     """All commands under one name; where ``name`` is one of them that alone, so that no other is loaded."""
     modules = [_MODULES[name]] if name in _MODULES else _HEADINGS
     return Command(
         "howdah",
         "Moves data over long fat networks at the rate the path allows, and picks the transport itself.",
-        rows={"Options": [Option("--version", "Print the version.")]},
+        rows={"Options": [Option("--version", "Print the version, and the commit that it was built from.")]},
         commands={_HEADINGS[module]: _module(module).COMMANDS for module in modules},
     )
 

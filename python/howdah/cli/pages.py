@@ -157,8 +157,8 @@ def manual(command: Command, called: Sequence[str]) -> str:
             lines += [".TP", _bold(label), _roff(text)]
     if command.examples:
         lines.append(".SH EXAMPLES")
-        for line, what in _examples(command):
-            lines += [".TP", _bold(line), _roff(what)] if what else [".PP", _bold(line)]
+        for number, (line, what) in enumerate(_examples(command)):
+            lines += [".TP", _bold(line), _roff(what)] if what else [*[".PP"] * (number > 0), _bold(line)]
     lines += [".SH NOTES", *_paragraphs(command.notes)] if command.notes else []
     for heading, topic in (("EXIT STATUS", "exit-codes"), ("ENVIRONMENT", "environment")):
         lines += [f".SH {heading}", *_paragraphs(TOPICS[topic])]
@@ -241,11 +241,13 @@ def _broken(line: str, width: int) -> list[str]:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    for fixed, block in _blocks(text):
+    """The lines of a section, whose first paragraph its heading begins."""
+    for number, (fixed, block) in enumerate(_blocks(text)):
+        yield from [".PP"] * (number > 0)
         if fixed:
-            yield from (".PP", ".EX", *map(_roff, block.splitlines()), ".EE")
+            yield from (".EX", *map(_roff, block.splitlines()), ".EE")
         else:
-            yield from (".PP", _roff(" ".join(block.split())))
+            yield _roff(" ".join(block.split()))
 
 
 def _bold(text: str) -> str:

@@ -1,0 +1,101 @@
+#!/bin/sh
+# try_packages.sh VENV: tries what lies in target/package in bare roots of Debian's packages: the Debian package and the
+# wheel on Debian 12, the wheel on Debian 13, and the far end that is brought to either. Roots are kept in target/roots.
+# Needs root, mmdebstrap and Debian's mirror; takes some minutes.
+set -eu
+cd "$(dirname "$0")/.."
+venv=$PWD/$1
+out=$PWD/target/package
+roots=$PWD/target/roots
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$roots"
+
+# bare SUITE NAME: a root of the suite's essential packages and apt, in $work/NAME.
+bare() {
+    if [ ! -s "$roots/$1.tar" ]; then
+        echo "try: makes a bare root of $1"
+        mmdebstrap --quiet --variant=apt "$1" "$roots/$1.new.tar" http://deb.debian.org/debian
+        mv "$roots/$1.new.tar" "$roots/$1.tar"
+    fi
+    mkdir "$work/$2"
+    tar -C "$work/$2" -xf "$roots/$1.tar"
+    cp /etc/resolv.conf "$work/$2/etc/resolv.conf"
+    # Services of packages do not start there.
+    printf '#!/bin/sh\nexit 101\n' > "$work/$2/usr/sbin/policy-rc.d"
+    chmod +x "$work/$2/usr/sbin/policy-rc.d"
+}
+
+# within NAME COMMAND…: runs it in that root, with the kernel's file systems.
+within() {
+    root=$work/$1
+    shift
+    # shellcheck disable=SC2016
+    unshare --mount --propagation private sh -c '
+        mount --bind "$0" "$0" && cd "$0"
+        for each in dev sys; do mount --rbind /$each $each; done
+        mount -t proc none proc && mount -t tmpfs none run && mount -t tmpfs none tmp && mkdir -p tmp/old
+        pivot_root . tmp/old && cd / || exit 1
+        exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"
+    ' "$root" "$@"
+}
+
+# apt NAME PACKAGE…: installs into a root.
+apt() {
+    name=$1
+    shift
+    if ! within "$name" sh -c 'apt-get update -q && apt-get install -q -y --no-install-recommends "$@"' sh "$@" \
+        > "$work/log" 2>&1
+    then
+        tail -n 20 "$work/log" >&2
+        exit 1
+    fi
+}
+
+# A copy over real TCP and ssh, on a lab in the root, of a tree that is compared at the end.
+copy='
+    set -e
+    mkdir -p /root/src && head -c 20M /dev/urandom > /root/src/big && cp -R /etc /root/src/etc
+    howdah lab run --rate 1Gbit --rtt 20ms --sshd -- howdah cp --quiet --verify /root/src far:/root/dst
+    diff -r --no-dereference /root/src /root/dst
+'
+
+if [ "$(. /etc/os-release && echo "$VERSION_CODENAME")" = bookworm ]; then
+    bare bookworm installed
+    cp "$out"/*.deb "$work/installed/root/howdah.deb"
+    apt installed /root/howdah.deb openssh-server iproute2 bash-completion
+    within installed sh -euc '
+        howdah --version
+        test -s /usr/share/man/man1/howdah-cp.1.gz
+        bash -ec ". /usr/share/bash-completion/completions/howdah; complete -p howdah" > /dev/null
+        cd /usr/lib/howdah && find . -name __pycache__ | grep -q .
+        howdah select --help > /dev/null
+        /usr/lib/howdah/bin/python3 -c "import duckdb, matplotlib.pyplot, nats, nkeys, scipy.stats, sklearn.ensemble, uvicorn"
+        getent passwd howdah > /dev/null || ! command -v systemd-sysusers
+        '"$copy"'
+        apt-get remove -q -y howdah > /dev/null 2>&1
+        test ! -e /usr/lib/howdah
+    '
+    echo "try: the Debian package is installed, copies and is removed on Debian 12"
+fi
+
+# What the wheel needs is brought from here, so that the roots need no way to PyPI.
+for each in bookworm:3.11 trixie:3.13; do
+    suite=${each%:*}
+    bare "$suite" "$suite"
+    "$venv/bin/pip" download --quiet --disable-pip-version-check --only-binary :all: --python-version "${each#*:}" \
+        --dest "$work/$suite/root/wheels" "$out"/*.whl
+    apt "$suite" python3-venv openssh-server openssh-client iproute2
+    within "$suite" sh -euc '
+        python3 -m venv /opt/howdah
+        /opt/howdah/bin/pip install --quiet --no-index --find-links /root/wheels howdah
+        PATH=/opt/howdah/bin:$PATH
+        howdah --version
+        '"$copy"
+    echo "try: the wheel is installed and copies on $suite"
+    rm -rf "$work/$suite"
+    bare "$suite" "$suite"
+    apt "$suite" openssh-server
+    echo "try: a far host of $("$venv/bin/python" -P scripts/try_far.py "$work/$suite")"
+    rm -rf "$work/$suite"
+done
