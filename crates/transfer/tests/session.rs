@@ -2,6 +2,7 @@
 
 mod broken;
 mod ends;
+mod piped;
 mod steer;
 
 use std::fs;

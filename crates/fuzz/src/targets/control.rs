@@ -192,6 +192,7 @@ fn job(input: &mut Input<'_>) -> Job {
             owner: input.byte() & 1 != 0,
             ..Keep::default()
         },
+        pipe: input.byte() & 15 == 0,
         memory: option(input, |input| match input.byte() & 1 {
             0 => Memory::Bytes(number(input)),
             _ => Memory::Time(number(input)),
