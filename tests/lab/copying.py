@@ -45,6 +45,19 @@ class Copier:
             timeout=60,
         )
 
+    def piped(
+        self, *arguments: Argument, given: bytes = b"", **environment: str
+    ) -> "subprocess.CompletedProcess[bytes]":
+        """A copy with these bytes in its standard input."""
+        return self.lab.run(
+            "near",
+            self.argv(*arguments),
+            env={**self.env, **environment},
+            input=given,
+            capture_output=True,
+            timeout=60,
+        )
+
     def good(self, *arguments: Argument) -> Record:
         """A copy that must succeed; its record."""
         done = self(*arguments, "--json")

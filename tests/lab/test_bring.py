@@ -86,6 +86,14 @@ def test_it_is_brought_once_and_the_second_copy_sends_none_of_it(
     assert bare.kept() == [kept]
 
 
+def test_a_pipe_goes_to_a_far_end_that_is_brought_and_comes_from_it(cp: Copier, bare: Bare) -> None:
+    given = os.urandom(3_000_000)
+    done = cp.piped("--bring", "-", "far:/tmp/dump", given=given, HOWDAH_SSH_KEEP_S="0")
+    assert done.returncode == 0, done.stderr
+    assert (bare.root / "tmp/dump").read_bytes() == given
+    assert cp.piped("far:/tmp/dump", "-", HOWDAH_SSH_KEEP_S="0").stdout == given
+
+
 def test_the_next_far_end_waits_behind_a_kept_login_and_is_held_as_any_other(cp: Copier, bare: Bare) -> None:
     assert cp("--bring", "--memory", "1MB", "far:").returncode == 0
 

@@ -151,6 +151,17 @@ def test_the_program_that_is_brought_serves_a_folder_as_well(
     assert refused(cp, source / "big", "far:relative/new").endswith(OUT)
 
 
+def test_a_pipe_ends_in_the_folder_and_begins_there(cp: Copier, force: Force, root: Path) -> None:
+    force()
+    given = bytes(range(256)) * 20_000
+    done = cp.piped("-", "far:sub/dump", given=given)
+    assert done.returncode == 0, done.stderr
+    assert (root / "sub/dump").read_bytes() == given
+    assert cp.piped("far:/sub/dump", "-").stdout == given
+    assert OUT.encode() in cp.piped("-", "far:relative/dump", given=given).stderr
+    assert OUT.encode() in cp.piped("far:absolute/secret", "-").stderr
+
+
 def test_no_path_leads_out(cp: Copier, force: Force, root: Path, source: Path, tmp_path: Path) -> None:
     force()
     outside = tree(tmp_path / "outside")

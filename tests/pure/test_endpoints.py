@@ -85,12 +85,20 @@ def test_refusals_say_what_to_write(argument: str, says: str) -> None:
 
 
 def test_push_and_pull() -> None:
-    assert route(["a", "b", "far:d"], memory=False) == ("push", "far", [b"a", b"b"], b"d", True, None)
-    assert route(["far:a", "d"], memory=False) == ("pull", "far", [b"a"], b"d", False, None)
-    assert route(["far:a", "d/"], memory=False) == ("pull", "far", [b"a"], b"d/", True, None)
-    assert route(["far:"], memory=True) == ("push", "far", [], b"", False, None)
+    assert route(["a", "b", "far:d"], memory=False) == ("push", "far", [b"a", b"b"], b"d", True, None, False)
+    assert route(["far:a", "d"], memory=False) == ("pull", "far", [b"a"], b"d", False, None, False)
+    assert route(["far:a", "d/"], memory=False) == ("pull", "far", [b"a"], b"d/", True, None, False)
+    assert route(["far:"], memory=True) == ("push", "far", [], b"", False, None, False)
     # From one far host to another.
-    assert route(["x:a", "x:b", "me@y:~/c"], memory=False) == ("push", "me@y", [b"a", b"b"], b"c", True, "x")
+    assert route(["x:a", "x:b", "me@y:~/c"], memory=False) == (
+        "push",
+        "me@y",
+        [b"a", b"b"],
+        b"c",
+        True,
+        "x",
+        False,
+    )
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ use howdah_transfer::tls::{Connector, Identity};
 use howdah_transfer::{TransferError, serve};
 use howdah_wire::{
     Attributes, Connection, Content, Delete, Direction, FarHello, FilePiece, FrameReader, Hello,
-    Job, Keep, Limit, LinkTarget, Memory, Message, Piece, Removal, Skip, Steering, StreamHello,
-    StreamPlan, TAKEN_BYTES, Totals, TreePath, Verdict, encode, preamble,
+    Job, Keep, Limit, LinkTarget, Memory, Message, Piece, PipedPiece, Removal, Skip, Steering,
+    StreamHello, StreamPlan, TAKEN_BYTES, Totals, TreePath, Verdict, encode, preamble,
 };
 
 use listing::names;
@@ -398,6 +398,90 @@ fn a_file_given_up_must_tally_and_leaves_nothing() {
     assert!(reason.contains("src/file is incomplete"), "{reason}");
 }
 
+/// A part of what a pipe gave.
+fn piped(offset: u64, content: &[u8], last: bool) -> Vec<u8> {
+    let len = content.len() as u64;
+    let mut bytes = header(Piece::Piped(PipedPiece { offset, len, last }));
+    bytes.extend_from_slice(content);
+    let mut hasher = blake3::Hasher::new();
+    blake3::hazmat::HasherExt::set_input_offset(&mut hasher, offset);
+    hasher.update(content);
+    if last && offset == 0 {
+        bytes.extend_from_slice(hasher.finalize().as_bytes());
+    } else {
+        bytes.extend(blake3::hazmat::HasherExt::finalize_non_root(&hasher));
+    }
+    bytes
+}
+
+fn sealed(size: u64, blake3: [u8; 32]) -> Vec<u8> {
+    header(Piece::Sealed {
+        size,
+        blake3,
+        attributes: piece("", 0, 0, 0).attributes,
+    })
+}
+
+fn end_of(bytes: u64) -> Vec<u8> {
+    header(Piece::End(Totals {
+        bytes,
+        files: 1,
+        ..Totals::default()
+    }))
+}
+
+#[test]
+fn a_pipe_that_is_not_sealed_or_lies_of_what_it_gave_leaves_nothing() {
+    let of_a_pipe = |job: &mut Job| {
+        job.pipe = true;
+        job.destination_is_folder = false;
+        job.destination.extend(b"/dump");
+    };
+    let lie = |bytes: &[u8]| Liar::begin_job(None, of_a_pipe).lie(bytes);
+    let (block, rest) = (vec![7; 1 << 18], b"rest".to_vec());
+    let all = [block.clone(), rest.clone()].concat();
+    let digest = *blake3::hash(&all).as_bytes();
+    let parts = [piped(0, &block, false), piped(1 << 18, &rest, true)].concat();
+    let size = all.len() as u64;
+    // Killed before it could say that its pipe has ended.
+    let cut = [piped(0, &block, false), end_of(1 << 18)].concat();
+    assert!(lie(&cut).contains("the end of its pipe has not come"));
+    assert!(lie(&[parts.clone(), end_of(size)].concat()).contains("has not come"));
+    let early = [
+        piped(0, &block, false),
+        sealed(size, digest),
+        end_of(1 << 18),
+    ]
+    .concat();
+    assert!(lie(&early).contains("has not come"));
+    for wrong in [sealed(size, [7; 32]), sealed(size - 1, digest)] {
+        let reason = lie(&[parts.clone(), wrong, end_of(size)].concat());
+        assert!(
+            reason.contains("the digests of the two ends differ"),
+            "{reason}"
+        );
+    }
+    for wrong in [
+        [parts.clone(), sealed(size, digest), sealed(size, digest)].concat(),
+        [parts.clone(), piped(1 << 18, &rest, true)].concat(),
+        [piped(1 << 18, &rest, true), piped(1 << 19, &block, false)].concat(),
+        [piped(0, &block, false), piped(0, &rest, true)].concat(),
+        file("", &rest),
+        header(Piece::Memory { len: 4 }),
+    ] {
+        let reason = lie(&wrong);
+        assert!(reason.contains("header is malformed"), "{reason}");
+    }
+    let mut damaged = parts.clone();
+    let in_payload = damaged.len() - 33;
+    damaged[in_payload] ^= 1;
+    assert!(lie(&damaged).contains("checksum does not match"));
+    // The parts of another kind of job.
+    for piped in [parts, sealed(size, digest)] {
+        assert!(Liar::begin().lie(&piped).contains("header is malformed"));
+    }
+}
+
 #[test]
 fn an_end_that_does_not_tally_is_refused() {
     let reason = Liar::begin().lie(&header(Piece::End(Totals {
@@ -664,6 +748,7 @@ fn job() -> Job {
         delete: None,
         keep: Keep::default(),
         memory: None,
+        pipe: false,
         dry_run: false,
         encrypt: false,
         sync: true,

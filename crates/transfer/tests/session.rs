@@ -3,6 +3,7 @@
 mod broken;
 mod by_far;
 mod ends;
+mod piped;
 mod steer;
 
 use std::fs;

@@ -385,6 +385,9 @@ fn check_job(job: &Job) -> Result<(), ProtocolError> {
     if job.delete.is_some() && (job.memory.is_some() || job.named) {
         return Err(ProtocolError("removals beside what is no whole folder"));
     }
+    if job.pipe && !is_for_a_pipe(job) {
+        return Err(ProtocolError("a pipe beside what moves more than one file"));
+    }
     if let Some(Memory::Time(ns)) = job.memory
         && !(1..=MAX_MEMORY_NS).contains(&ns)
     {
@@ -404,6 +407,20 @@ fn check_job(job: &Job) -> Result<(), ProtocolError> {
         }) => check_port(to),
         _ => Ok(()),
     }
+}
+
+/// Whether a job moves one file alone, once and for all.
+fn is_for_a_pipe(job: &Job) -> bool {
+    let Job {
+        named,
+        memory,
+        delete,
+        dry_run,
+        peer,
+        ..
+    } = job;
+    let one = job.sources.len() == 1 && !named;
+    one && memory.is_none() && delete.is_none() && !dry_run && peer.is_none()
 }
 
 fn check_port(port: &DataPort) -> Result<(), ProtocolError> {
@@ -443,6 +460,7 @@ pub(crate) mod tests {
             delete: None,
             keep: Keep::default(),
             memory: None,
+            pipe: false,
             dry_run: false,
             encrypt: true,
             sync: true,

@@ -30,7 +30,7 @@ pub use message::{
 pub use path::{LinkTarget, PathError, TreePath};
 pub use piece::{
     Attributes, Checksum, Connection, FilePiece, HEADER_LENGTH_BYTES, Piece, PieceError,
-    StreamHello, StreamTally, TAKEN_BYTES, Totals,
+    PipedPiece, StreamHello, StreamTally, TAKEN_BYTES, Totals,
 };
 pub use printable::{printable, printable_within};
 pub use removal::{Content, Delete, Extraneous, Held, NameHash, Removal};

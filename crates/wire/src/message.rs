@@ -152,6 +152,8 @@ pub struct Job {
     pub keep: Keep,
     /// What to move from memory to memory instead of files.
     pub memory: Option<Memory>,
+    /// Whether the near end has a pipe in place of its only source or of the destination.
+    pub pipe: bool,
     /// Only say what would be done.
     pub dry_run: bool,
     /// Whether data streams are encrypted.

@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::frame::postcard_bytes;
 use crate::keep::{Owner, Special};
-use crate::limits::{MAX_HEADER_BYTES, MAX_PIECE_BYTES, MAX_STREAMS, MIN_BLOCK_BYTES};
+use crate::limits::{
+    MAX_HEADER_BYTES, MAX_PIECE_BYTES, MAX_PIPED_BYTES, MAX_STREAMS, MIN_BLOCK_BYTES,
+};
 use crate::path::{LinkTarget, TreePath};
 use crate::span::Span;
 use crate::xattrs::Xattrs;
@@ -196,6 +198,43 @@ impl FilePiece {
     }
 }
 
+/// A part of what a pipe gives, whose size nobody knows before its end. Its payload and a [`Checksum`] follow it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PipedPiece {
+    /// Where it starts, in bytes.
+    pub offset: u64,
+    /// Payload that follows the header, in bytes; nothing only where the pipe gave nothing at all.
+    pub len: u64,
+    /// Whether the pipe ends behind it.
+    pub last: bool,
+}
+
+impl PipedPiece {
+    /// Whether the piece is all that came.
+    pub fn is_whole(&self) -> bool {
+        self.last && self.offset == 0
+    }
+
+    /// What it counts.
+    pub fn totals(&self) -> Totals {
+        Totals {
+            bytes: self.len,
+            files: u64::from(self.offset == 0),
+            ..Totals::default()
+        }
+    }
+
+    fn is_sound(&self) -> bool {
+        let subtree = self.len >= MIN_BLOCK_BYTES && self.len.is_power_of_two();
+        self.offset.checked_add(self.len).is_some()
+            && self.len <= MAX_PIPED_BYTES
+            && (subtree || self.last)
+            && (self.len > 0 || self.is_whole())
+            && self.offset.is_multiple_of(self.len.next_power_of_two())
+            && self.offset.is_multiple_of(MIN_BLOCK_BYTES)
+    }
+}
+
 /// The header of a piece.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Piece {
@@ -274,6 +313,17 @@ pub enum Piece {
     /// A part of a regular file that the receiver may have, to be compared. No payload follows it, but
     /// what follows payload does: a [`crate::Verdict`] and a [`Checksum`].
     There(FilePiece),
+    /// A part of what the sender's pipe gives.
+    Piped(PipedPiece),
+    /// The sender's pipe has ended. Only this gives the receiver's file its name.
+    Sealed {
+        /// What came of it in all, in bytes.
+        size: u64,
+        /// BLAKE3 of all that.
+        blake3: Checksum,
+        /// What the file gets.
+        attributes: Attributes,
+    },
 }
 
 impl Piece {
@@ -317,9 +367,11 @@ impl Piece {
         let sound = match &piece {
             Self::File(file) => file.is_sound(),
             Self::There(file) => file.is_sound() && !file.is_whole(),
+            Self::Piped(piped) => piped.is_sound(),
             Self::Memory { len } => (1..=MAX_PIECE_BYTES).contains(len),
             Self::Folder { attributes, .. }
             | Self::Special { attributes, .. }
+            | Self::Sealed { attributes, .. }
             | Self::Attributes { attributes, .. } => attributes.is_sound(),
             Self::Link { owner, .. } => owner.as_ref().is_none_or(|owner| owner.is_sound()),
             Self::HardLink { .. } | Self::End(_) => true,
@@ -375,6 +427,7 @@ impl Totals {
     pub fn count(&mut self, piece: &Piece) {
         let one = match piece {
             Piece::File(file) => file.totals(),
+            Piece::Piped(piped) => piped.totals(),
             Piece::Memory { len } => Self {
                 bytes: *len,
                 ..Self::default()
@@ -387,7 +440,9 @@ impl Totals {
                 links: 1,
                 ..Self::default()
             },
-            Piece::End(_) | Piece::There(_) | Piece::Attributes { .. } => Self::default(),
+            Piece::End(_) | Piece::There(_) | Piece::Attributes { .. } | Piece::Sealed { .. } => {
+                Self::default()
+            }
         };
         self.add(&one);
     }

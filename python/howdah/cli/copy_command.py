@@ -10,7 +10,7 @@ from howdah import Archive, HowdahError, document, interrupt
 from howdah._native import parse_bytes, parse_duration, parse_fraction, parse_rate
 from howdah.cli.cp import patience_of, ports_of
 from howdah.cli.ended import ended
-from howdah.library.copy import Memory, Offer, Request, Rule, carry_out, copy_request
+from howdah.library.copy import PIPE, Memory, Offer, Request, Rule, carry_out, copy_request
 from howdah.text import printable
 from howdah.values.plan import PathKind
 from howdah.values.record import since_process_start_s
@@ -21,14 +21,22 @@ from howdah.words.copy_progress import display
 def copy(*, json: bool, quiet: bool, **options: Any) -> int:  # noqa: ANN401, those of ``request``
     """Copies and returns the exit code; what went wrong is one line on standard error."""
     interrupt.install()
-    done = ended(lambda: carry_out(request(**options), display(silent=json or quiet)))
+    # The data has standard output for itself.
+    to_pipe = options["names"][-1] == PIPE
+    if to_pipe and json:
+        raise HowdahError(
+            "--json prints to standard output, where the data goes; "
+            "leave it out, and then: howdah archive show last --json"
+        )
+    silent = json or quiet or (to_pipe and sys.stdout.isatty())
+    done = ended(lambda: carry_out(request(**options), display(silent=silent)))
     record, kept = done.record, done.problems in ([], [done.record.error])
     if json:
         document.show(record)
     elif not quiet and record.outcome is not None:
-        print(summary(record, Archive().root if kept else None))
+        print(summary(record, Archive().root if kept else None), file=sys.stderr if to_pipe else None)
         note = slash_note(options["names"], record.outcome)
-        if note is not None:
+        if note is not None and not to_pipe:
             print(f"note: {printable(note)}")
     left_out = record.outcome.left_out if record.outcome else []
     for line in (*left_out, *done.problems):

@@ -102,7 +102,12 @@ COMMANDS = (
         spelt=True,
         rows={
             "What is copied": [
-                Argument("SRC... DST", "One side, or both, is [user@]host:path.", key="names", many=True),
+                Argument(
+                    "SRC... DST",
+                    "One side, or both, is [user@]host:path; - is a pipe.",
+                    key="names",
+                    many=True,
+                ),
                 Option(
                     "--memory SIZE|TIME",
                     "Send so much, or for so long, from memory to memory; DST is HOST:",
@@ -249,6 +254,8 @@ howdah cp me@dtn2:a.h5 me@dtn2:b.h5 .                      two files from there 
 howdah cp dtn1:run42/ dtn2:/archive/                       straight from dtn1 to dtn2
 howdah cp 'me@[2001:db8::7]:/d' /data                      an IPv6 address
 howdah cp --memory 10s dtn2:                               memory to memory: what the path carries, no disk
+pg_dump db | howdah cp - dtn2:/backup/db.sql               what a pipe gives, as a file there (docs/pipes.md)
+howdah cp dtn2:/backup/db.sql - | psql db                  and a file there into a pipe
 howdah cp --path dedicated big dtn2:/d                     by what was measured on this path (howdah sweep)
 howdah cp --path guaranteed --class images run42/ dtn2:/d  at the share that its controller gives images
 howdah cp --verify run42/ dtn2:/d                          and read it again there, from the disk

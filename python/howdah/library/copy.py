@@ -12,7 +12,7 @@ from howdah.archive import Archive
 from howdah.library.ended import Name, log, record_of
 from howdah.ports import PORT_MAX
 from howdah.remote.bringing import Agree, Offer
-from howdah.remote.endpoints import Route, parse, route
+from howdah.remote.endpoints import PIPE, Route, parse, route
 from howdah.remote.far import greet
 from howdah.remote.messages import FarHello, Keep, Progress, Skip
 from howdah.remote.ssh import PATIENCE_S
@@ -37,6 +37,7 @@ from howdah.values.record import Record, printable_command
 from howdah.values.verification import Counts
 
 __all__ = [
+    "PIPE",
     "Agree",
     "Display",
     "Memory",
@@ -110,8 +111,10 @@ def copy(
     the archive when this returns; that of a dry run is not kept.
 
     Args:
-        src: what to copy; several, or a ``Memory``, which measures the path without a disk.
-        dst: where to, as for ``cp -r``: with a trailing slash a folder, made if missing (Memory: ``HOST:``).
+        src: what to copy; several, or a ``Memory``, which measures the path without a disk; ``"-"`` is this
+            process's standard input (docs/pipes.md).
+        dst: where to, as for ``cp -r``: with a trailing slash a folder, made if missing (Memory: ``HOST:``);
+            ``"-"`` is this process's standard output.
         plan: carried out as it is, or a file that holds one; by default it is made for this path and copy.
         path: who else may be on the path; ``dedicated`` plans by what was measured there.
         traffic_class: whose share of a guaranteed path the copy asks for.
@@ -331,7 +334,7 @@ def copy_request(
         raise HowdahError(f"--ports {ports[0]}-{ports[1]} is no range; give for example --ports 50000-50999")
     against = {"--no-listen": None if listen else True, "--cc": congestion_control, "--plan": plan}
     aims = _fairness(fairness, path, against)
-    return Request(
+    asked = Request(
         command=printable_command(command),
         route=way,
         memory_bytes=memory.size_bytes if memory else None,
@@ -361,6 +364,12 @@ def copy_request(
         patience_s=patience_s,
         before_s=before_s,
     )
+    if way.pipe:
+        # Other copies do not load it.
+        from howdah.transfer import piped  # noqa: PLC0415
+
+        piped.check(asked)
+    return asked
 
 
 def carry_out(request: Request, display: Display, archive: Archive | None = None) -> Record:

@@ -21,12 +21,16 @@ Endpoint.__doc__ = "``host``: what ssh is given, or None for this host; ``path``
 
 Route = namedtuple(
     "Route",
-    ["direction", "host", "sources", "destination", "destination_is_folder", "origin"],
-    defaults=[None],
+    ["direction", "host", "sources", "destination", "destination_is_folder", "origin", "pipe"],
+    defaults=[None, False],
 )
 Route.__doc__ = """``direction``: push or pull; the rest as in Job (messages.py).
 
-``origin``: the host that sends, in a push from one far host to another; None: this one."""
+``origin``: the host that sends, in a push from one far host to another; None: this one.
+``pipe``: whether standard input is the only source of a push, or standard output the target of a pull."""
+
+PIPE = "-"
+"""Standard input as SRC, standard output as DST; a file of that name is ``./-``."""
 
 
 def parse(argument: str) -> Endpoint:
@@ -86,7 +90,22 @@ def route(arguments: list[str], *, memory: bool) -> Route:
         direction, host = "pull", sources[0].host
     is_folder = len(sources) > 1 or destination.path.endswith(b"/")
     paths = [source.path for source in sources]
-    return Route(direction, host, paths, destination.path, is_folder, origin)
+    pipe = _pipe(arguments, destination) if PIPE in arguments else False
+    return Route(direction, host, paths, destination.path, is_folder, origin, pipe)
+
+
+def _pipe(arguments: list[str], destination: Endpoint) -> bool:
+    """True. Raises HowdahError for what a pipe cannot give or take."""
+    if len(arguments) != 2:
+        raise HowdahError("- is a pipe, which gives or takes one file; write - and one name (a file -: ./-)")
+    if arguments[0] == PIPE and (destination.path == b"." or destination.path.endswith(b"/")):
+        folder = printable(destination.path.removesuffix(b"/").removesuffix(b"."))
+        path = f"{folder}/" if folder or destination.path == b"/" else ""
+        raise HowdahError(
+            f"{_shown(arguments[1])} is a folder, and what comes from a pipe has no name; "
+            f"write {destination.host}:{path}NAME"
+        )
+    return True
 
 
 def _memory_route(arguments: list[str]) -> Route:

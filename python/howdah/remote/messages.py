@@ -120,6 +120,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The bytes to send from memory to memory, with files at neither end."""
     memory_s: float | None = None
     """The seconds to send for from the first byte on, in place of ``memory_bytes``."""
+    pipe: int | None = None
+    """The descriptor that is read in place of the only source, or written to in place of the destination."""
     dry_run: bool = False
     encrypt: bool = True
     sync: bool = True

@@ -45,6 +45,7 @@ from howdah.values.verification import Verification
 if TYPE_CHECKING:
     from howdah.transfer.rereading import Rereading
 
+STDIN, STDOUT = 0, 1
 Result = Literal["complete", "incomplete", "refused", "failed", "interrupted"]
 
 
@@ -101,9 +102,10 @@ class _Run:
         """Whether another session follows one that was lost.
 
         None does where none began, and what a measurement from memory went on with would be another one.
+        A pipe gives its bytes, and takes them, once.
         """
         request = self.request
-        measures = request.dry_run or request.from_memory
+        measures = request.dry_run or request.from_memory or request.route.pipe
         return self.started_s is not None and not measures and request.patience_s > 0.0
 
     def logged(self) -> CopyLog:
@@ -221,6 +223,11 @@ def _carried_out(run: _Run, display: Display, archive: Archive) -> Done:
             error, exit_code, outcome = short, 1, "incomplete"
     except HowdahError as problem:
         error, exit_code = str(problem), 1
+        if request.route.pipe and run.started_s is not None:
+            # Other copies do not load it.
+            from howdah.transfer import piped  # noqa: PLC0415
+
+            error = piped.ended_early(request.route, error)
         outcome = "refused" if isinstance(problem, Refused) else "failed"
     except interrupt.STOPS as stop:
         error, flags, stopped = str(stop) or "interrupted by SIGINT", ["interrupted"], stop
@@ -554,6 +561,7 @@ def _job(
         names_nul_separated=request.names is not None and request.names.nul_separated,
         memory_bytes=request.memory_bytes,
         memory_s=request.memory_s,
+        pipe=None if not route.pipe else STDIN if route.direction == "push" else STDOUT,
         dry_run=request.dry_run,
         encrypt=underway.plan.encrypt,
         sync=request.sync,

@@ -130,6 +130,7 @@ impl Sender {
         match sent {
             Sent::Header(piece) => pipe.put(&encoded(&piece)?),
             Sent::File(file) => self.put_file(stream, number, &file.piece, pipe, fails)?,
+            Sent::Piped(_) => unreachable!("this sender has no pipe"),
         }
         Ok(true)
     }

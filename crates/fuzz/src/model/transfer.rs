@@ -321,6 +321,7 @@ impl Transfer {
             delete: None,
             keep: Keep::default(),
             memory: None,
+            pipe: false,
             dry_run: false,
             encrypt: true,
             sync: true,

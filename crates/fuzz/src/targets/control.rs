@@ -208,6 +208,7 @@ fn job(input: &mut Input<'_>) -> Job {
             owner: input.byte() & 1 != 0,
             ..Keep::default()
         },
+        pipe: input.byte() & 15 == 0,
         memory: option(input, |input| match input.byte() & 1 {
             0 => Memory::Bytes(number(input)),
             _ => Memory::Time(number(input)),
@@ -701,7 +702,7 @@ pub mod conversation {
         // Side, then for each message: 1 to hear it or 0 to say it, its kind, its choices.
         let hello = |kind| vec![1, kind, 1, b'0', 0];
         let begin = |heard, direction| vec![heard, 2, direction, 1, b's', 1, 1, b'd', 0, 0, 0, 0];
-        let end = |streams| vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, streams, 0, 0, 9, 0, 1];
+        let end = |streams| vec![0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, streams, 0, 0, 9, 0, 1];
         let job =
             |heard, direction, streams| [begin(heard, direction), vec![0], end(streams)].concat();
         let deletes = |heard| [begin(heard, 0), vec![1, 0, 0], end(2)].concat();

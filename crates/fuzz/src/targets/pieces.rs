@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use howdah_wire::limits::{
-    MAX_HEADER_BYTES, MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_PIECE_BYTES, MAX_STREAMS,
-    MAX_XATTRS_BYTES, MIN_BLOCK_BYTES,
+    MAX_HEADER_BYTES, MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_PIECE_BYTES, MAX_PIPED_BYTES,
+    MAX_STREAMS, MAX_XATTRS_BYTES, MIN_BLOCK_BYTES,
 };
 use howdah_wire::{
     Account, Arrivals, Attributes, Connection, FilePiece, HEADER_LENGTH_BYTES, LinkTarget, Owner,
-    Piece, PieceError, Special, StreamHello, StreamTally, Totals, TreePath, Verdict, Xattr, Xattrs,
+    Piece, PieceError, PipedPiece, Special, StreamHello, StreamTally, Totals, TreePath, Verdict,
+    Xattr, Xattrs,
 };
 
 use crate::input::Input;
@@ -132,6 +133,14 @@ pub mod headers {
                 assert_inside(path);
                 assert_inside(first);
             }
+            Piece::Piped(PipedPiece { offset, len, last }) => {
+                assert!(offset.checked_add(*len).is_some() && *len <= MAX_PIPED_BYTES);
+                assert_eq!(offset % MIN_BLOCK_BYTES, 0);
+                assert!(*len > 0 || *last && *offset == 0);
+                // Of a pipe that never ends, each piece is worth what is kept of it.
+                assert!(*last || len.is_power_of_two() && *len >= MIN_BLOCK_BYTES);
+            }
+            Piece::Sealed { attributes, .. } => assert!(attributes.mode <= 0o7777),
             Piece::Memory { len } => assert!((1..=MAX_PIECE_BYTES).contains(len)),
             Piece::End(_) => {}
         }
@@ -183,6 +192,16 @@ pub mod headers {
                     .map(Arc::new),
                     ..attributes.clone()
                 },
+            },
+            Piece::Piped(PipedPiece {
+                offset: MIN_BLOCK_BYTES,
+                len: 7,
+                last: true,
+            }),
+            Piece::Sealed {
+                size: MIN_BLOCK_BYTES + 7,
+                blake3: [7; 32],
+                attributes: attributes.clone(),
             },
             Piece::Special {
                 source: 1,

@@ -108,6 +108,7 @@ impl Session {
         let can_be = |between: &Between| {
             job.memory.is_none()
                 && job.delete.is_none()
+                && !job.pipe
                 && (1..=MAX_ADDRESSES).contains(&between.to.len())
         };
         let Some(between) = between.filter(can_be) else {

@@ -354,6 +354,9 @@ fn carry_out(
                 .map(|source| expand_home(source, home))
                 .collect();
             Sources::open(&sources, job.filters.clone(), reach).and_then(|sources| {
+                if job.pipe {
+                    sources.check_for_pipe()?;
+                }
                 let sources = sources
                     .keeping(job.keep)
                     .noting_content(job.delete.is_some());

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use howdah_wire::limits::{
 use howdah_wire::{Delete, Direction, Job, Keep, Limit, Memory, Message, Skip, StreamPlan, encode};
 use serde::Deserialize;
 
-use crate::error::TransferError;
+use crate::error::{TransferError, plain};
 use crate::session::report::Base64;
 use crate::tree::names::NamesFile;
 
@@ -40,6 +41,7 @@ struct JobJson {
     max_delete: Option<u64>,
     memory_bytes: Option<u64>,
     memory_s: Option<f64>,
+    pipe: Option<RawFd>,
     dry_run: bool,
     encrypt: bool,
     #[serde(default = "yes")]
@@ -106,6 +108,8 @@ pub struct Asked {
     pub names: Option<NamesPath>,
     /// The two far ends, where this one is a third host.
     pub between: Option<Between>,
+    /// What the near end reads from or writes to in place of files.
+    pub pipe: Option<OwnedFd>,
 }
 
 /// Where a list of names is.
@@ -202,6 +206,7 @@ pub fn read(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
             most: job.max_delete,
         }),
         memory,
+        pipe: job.pipe.is_some(),
         dry_run: job.dry_run,
         encrypt: job.encrypt,
         sync: job.sync,
@@ -224,7 +229,21 @@ pub fn read(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
             nul_separated: job.names_nul_separated,
         }),
         between: job.between,
+        pipe: job.pipe.map(pipe_of).transpose()?,
     })
+}
+
+/// A descriptor of this process, as one of our own: its owner may close it meanwhile.
+fn pipe_of(descriptor: RawFd) -> Result<OwnedFd, TransferError> {
+    let closed =
+        |why: &str| TransferError::Here(format!("descriptor {descriptor} is no pipe: {why}"));
+    if descriptor < 0 {
+        return Err(closed("it is negative"));
+    }
+    // SAFETY: the descriptor is borrowed for one call alone, which fails with EBADF where it is not open.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    let own = rustix::io::fcntl_dupfd_cloexec(borrowed, 3);
+    own.map_err(|error| closed(&plain(&error.into())))
 }
 
 fn filters(rules: Vec<Base64>) -> Result<Filters, TransferError> {
@@ -264,6 +283,12 @@ pub fn check(job: &Job) -> Result<(), TransferError> {
     if job.memory.is_some() && (job.dry_run || !job.sources.is_empty()) {
         return Err(TransferError::Here(
             "memory to memory moves no files".to_owned(),
+        ));
+    }
+    let alone = sources == 1 && !job.named && job.memory.is_none() && job.delete.is_none();
+    if job.pipe && (!alone || job.dry_run) {
+        return Err(TransferError::Here(
+            "a pipe takes or gives one file, once, and beside it nothing is copied".to_owned(),
         ));
     }
     if let Some(Memory::Time(ns)) = job.memory

@@ -28,7 +28,9 @@ use crate::session::steer::Wish;
 use crate::session::{receiver, sender};
 use crate::streams::sample::Trace;
 use crate::tls::{Acceptor, Connector, Identity};
+use crate::tree::inlet::Inlet;
 use crate::tree::names::NamesFile;
+use crate::tree::outlet::Outlet;
 use crate::tree::reach::Reach;
 use crate::tree::source::Sources;
 use crate::tree::target::Targets;
@@ -218,6 +220,7 @@ impl Session {
             near_ports,
             digests,
             names,
+            pipe,
             ..
         } = job::read(job, plan)?;
         job::check(&job)?;
@@ -244,6 +247,7 @@ impl Session {
             near_ports,
             board,
             list: Mutex::new(list),
+            pipe: Mutex::new(pipe),
         };
         let spawned = thread::Builder::new()
             .name("howdah-near".into())
@@ -386,6 +390,8 @@ struct Near {
     board: Arc<Board>,
     /// The list of what is moved, until it is read.
     list: Mutex<Option<NamesFile>>,
+    /// What is read or written in place of files, until that begins.
+    pipe: Mutex<Option<OwnedFd>>,
 }
 
 /// What is open at this end before the far end hears of the job.
@@ -476,14 +482,22 @@ impl Near {
     /// Opens what this end needs; a pull's job learns whether its targets are fresh.
     fn open(&self, job: &mut Job) -> Result<(StreamSetup, Here), TransferError> {
         let stream_setup = self.stream_setup(job)?;
-        let here = match job.direction {
-            Direction::Push => {
+        let here = match (job.direction, lock(&self.pipe).take()) {
+            (Direction::Push, Some(pipe)) => {
+                let inlet = Inlet::new(pipe, job.plan.block_bytes);
+                Here::Sources(Sources::of_pipe(inlet))
+            }
+            (Direction::Pull, Some(pipe)) => {
+                job.fresh = true;
+                Here::Targets(Targets::of_pipe(Outlet::new(pipe)))
+            }
+            (Direction::Push, None) => {
                 let reach = Reach::default();
                 let sources = Sources::open(&job.sources, job.filters.clone(), &reach)?;
                 let sources = sources.keeping(job.keep);
                 Here::Sources(sources.noting_content(job.delete.is_some()))
             }
-            Direction::Pull => {
+            (Direction::Pull, None) => {
                 let targets = Targets::of(job, &job.destination, &Reach::default())?;
                 job.fresh = targets.fresh;
                 Here::Targets(targets)

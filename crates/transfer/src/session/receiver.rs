@@ -35,6 +35,8 @@ use crate::tree::target::Targets;
 
 /// Between two words on how much has arrived.
 const PROGRESS_EVERY: Duration = Duration::from_millis(150);
+/// The same where a sender holds what it reads from a pipe until it has heard that it has arrived.
+const PIPE_PROGRESS_EVERY: Duration = Duration::from_millis(20);
 /// Between two looks at the sockets.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -69,14 +71,18 @@ pub fn run(
     sampled: &mut dyn FnMut(Vec<Sample>),
 ) -> Result<Received, TransferError> {
     let job = &context.job;
-    let receiving = Arc::new(Receiving::new(
+    let receiving = Receiving::new(
         Placement::new(targets.each)
             .skipping(job.skip)
             .durable(job.sync)
             .keeping(job.keep, targets.confined),
         job.plan.streams,
         job.sync,
-    ));
+    );
+    let receiving = Arc::new(match job.pipe {
+        true => receiving.with_pipe(targets.outlet),
+        false => receiving,
+    });
     lock(&context.board.notes).into_folder = targets.into_folder;
     if job.direction == Direction::Push {
         let fresh = targets.fresh && !job.dry_run;
@@ -253,12 +259,16 @@ impl Run<'_> {
     /// Handles what comes, and tells how far this end is, until `reached`.
     fn step_until(&mut self, reached: impl Fn(&Self) -> bool) -> Result<(), TransferError> {
         let mut progress_at = Instant::now();
+        let every = match self.context.job.pipe {
+            true => PIPE_PROGRESS_EVERY,
+            false => PROGRESS_EVERY,
+        };
         while !reached(self) {
             self.step(progress_at.saturating_duration_since(Instant::now()))?;
             let now = Instant::now();
             if now >= progress_at {
                 self.tell_progress();
-                progress_at = now + PROGRESS_EVERY;
+                progress_at = now + every;
             }
         }
         Ok(())
@@ -413,7 +423,10 @@ impl Run<'_> {
         }
         let all_come = self.context.connections.left() == 0 && !self.context.job.dry_run;
         let told = self.removing.as_ref().is_none_or(|one| one.is_all_sent());
-        let finishing = self.finishing || all_come && told;
+        let job = &self.context.job;
+        // Whoever writes into the sender's pipe takes the time that it takes.
+        let pipe = job.pipe && job.direction == Direction::Push;
+        let finishing = self.finishing || all_come && told || pipe;
         let unread = self
             .context
             .abort

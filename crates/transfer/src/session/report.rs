@@ -42,6 +42,11 @@ impl<'de> Deserialize<'de> for Base64 {
     }
 }
 
+/// Whether a job puts something under a name.
+fn names_a_target(job: &Job) -> bool {
+    job.memory.is_none() && !(job.pipe && job.direction == Direction::Pull)
+}
+
 /// A job as FarJob, JSON, for those who decide whether the far end carries it out.
 pub fn far_job(job: &Job) -> Vec<u8> {
     #[derive(Serialize)]
@@ -197,7 +202,9 @@ pub fn progress(
         None if scanned.complete && bytes_done >= to_move => Phase::Finishing,
         None => Phase::Moving,
     };
-    let known = scanned.complete || scanned.files > 0 || scanned.bytes > 0;
+    // How much a pipe gives is known at its end.
+    let open_ended = job.is_some_and(|job| job.pipe && job.direction == Direction::Push);
+    let known = scanned.complete || !open_ended && (scanned.files > 0 || scanned.bytes > 0);
     to_json(&Json {
         phase,
         elapsed_s: elapsed.as_secs_f64(),
@@ -388,10 +395,7 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         setup_s: first.map(|&first| since_start(first)),
         moving_s: first.map(|&first| account.verified.duration_since(first).as_secs_f64()),
         encrypted: job.encrypt,
-        target: job
-            .memory
-            .is_none()
-            .then(|| printable(&Naming::target(job, notes.into_folder))),
+        target: names_a_target(job).then(|| printable(&Naming::target(job, notes.into_folder))),
         connections_replaced: notes.replaced,
         outages: notes.ridden.outages,
         outage_s: notes.ridden.all.as_secs_f64(),

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::{Duration, Instant};
 
-use howdah_wire::limits::MAX_NAMES_OPEN;
+use howdah_wire::limits::{MAX_NAMES_OPEN, MAX_PIPED_BYTES};
 use howdah_wire::{
     Direction, Finished, Message, Names, Progress, Sample, Side, Steered, Steering, StreamSummary,
     Totals,
@@ -67,10 +67,15 @@ pub fn run(
     sampled: &mut dyn FnMut(Vec<Sample>),
 ) -> Result<Sent, TransferError> {
     let job = &context.job;
+    let block_bytes = match job.pipe {
+        // The receiver holds what comes early in memory.
+        true => job.plan.block_bytes.min(MAX_PIPED_BYTES),
+        false => job.plan.block_bytes,
+    };
     let queue = Queue::new(
         Arc::clone(&context.abort),
         job.plan.streams,
-        job.plan.block_bytes,
+        block_bytes,
         job.dry_run,
     );
     let (said, heard) = mpsc::sync_channel(MAX_NAMES_OPEN);
@@ -85,6 +90,9 @@ pub fn run(
     }
     if let Some(memory) = job.memory {
         sending.queue.add_memory(memory);
+    } else if sending.sources.inlet().is_some() {
+        let sending = Arc::clone(&sending);
+        context.spawn("howdah-pipe", move |context| read_pipe(context, &sending))?;
     } else {
         let names = names.map(Coming::new);
         let sending = Arc::clone(&sending);
@@ -113,6 +121,20 @@ pub fn run(
         names: said,
     };
     run.until_finished(mark)
+}
+
+/// Reads the pipe of this end to its end.
+fn read_pipe(context: &Context, sending: &Sending) -> Result<(), TransferError> {
+    let stop = || context.abort.stopping();
+    match sending
+        .sources
+        .inlet()
+        .map(|inlet| inlet.read(&sending.queue, stop))
+    {
+        // This end stops already, and says itself why.
+        None | Some(Err(TransferError::Cancelled)) => Ok(()),
+        Some(outcome) => outcome,
+    }
 }
 
 fn scan(
@@ -373,6 +395,10 @@ impl Run<'_> {
     /// What the receiver has to do next.
     fn owed(&self) -> Owed {
         let queue = &self.sending.queue;
+        if self.context.job.pipe && self.context.job.direction == Direction::Pull {
+            // Whoever reads the receiver's pipe takes the time that it takes.
+            return Owed::Nothing;
+        }
         let (offers_open, _) = queue.offers();
         let all_sent = self.all_sent() && queue.scanned().complete;
         if !queue.accepted() && self.context.job.memory.is_none() {

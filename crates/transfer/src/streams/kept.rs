@@ -8,6 +8,7 @@ use std::time::Duration;
 use howdah_wire::{Checksum, FilePiece, Piece, PieceError, Totals};
 
 use crate::end::abort::lock;
+use crate::tree::inlet::PipedBlock;
 use crate::tree::queue::BigFile;
 
 /// Pieces kept of all streams together; of one at least [`LEAST`]. Some 10 MB in a deep tree.
@@ -26,6 +27,8 @@ pub enum Sent {
     Header(Piece),
     /// Part of a file, or all of it.
     File(SentFile),
+    /// Part of what a pipe gave.
+    Piped(Arc<PipedBlock>),
 }
 
 /// A part of a file that was sent, or all of it.
@@ -49,7 +52,7 @@ impl Sent {
             Self::Header(
                 Piece::Folder { attributes, .. } | Piece::Attributes { attributes, .. },
             ) => attributes,
-            Self::Header(_) => return 0,
+            Self::Header(_) | Self::Piped(_) => return 0,
         };
         attributes
             .xattrs
@@ -118,6 +121,7 @@ impl Kept {
         let mut state = lock(&self.state);
         match &sent {
             Sent::Header(piece) => state.totals.count(piece),
+            Sent::Piped(block) => state.totals.add(&block.piece().totals()),
             Sent::File(file) if file.there => {}
             Sent::File(file) => state.totals.add(&file.piece.totals()),
         }

@@ -16,6 +16,7 @@ use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::end::digests::Digest;
 use crate::error::TransferError;
+use crate::streams::receive_pipe::Pipe;
 use crate::streams::stream::{Stream, StreamError};
 use crate::tree::assembly::Assembly;
 use crate::tree::commit::{Committer, Complete};
@@ -35,7 +36,7 @@ pub struct Receiving {
     /// Whether all is put on stable storage.
     sync: bool,
     committer: Committer,
-    behind: WriteBehind,
+    pub(super) behind: WriteBehind,
     /// Files of which some pieces have come.
     open: Mutex<HashMap<u64, Arc<OpenFile>>>,
     /// What has been taken of each stream.
@@ -43,9 +44,10 @@ pub struct Receiving {
     given_up: Mutex<Totals>,
     /// What was here of the files that have all come.
     resumed: Mutex<Totals>,
+    pub(super) pipe: Option<Pipe>,
 }
 
-fn hash(hasher: &mut blake3::Hasher, parts: &[IoSlice<'_>]) {
+pub(super) fn hash(hasher: &mut blake3::Hasher, parts: &[IoSlice<'_>]) {
     for part in parts {
         hasher.update(part);
     }
@@ -78,6 +80,7 @@ impl Receiving {
             tallies: Mutex::new(vec![StreamTally::default(); usize::from(streams)]),
             given_up: Mutex::default(),
             resumed: Mutex::default(),
+            pipe: None,
         }
     }
 
@@ -128,12 +131,15 @@ impl Receiving {
         }
     }
 
-    /// The work of the thread that gives complete files their names.
+    /// The work of the thread that gives complete files their names, or writes into a pipe of this end.
     ///
     /// # Errors
-    /// When a file cannot be put on stable storage or named.
+    /// When a file cannot be put on stable storage or named, or the pipe refuses.
     pub fn name_files(&self, context: &Context) -> Result<(), TransferError> {
         let stop = || context.abort.stopping();
+        if let Some(Pipe::Out(outlet)) = &self.pipe {
+            return outlet.pour(stop);
+        }
         self.committer.run(stop, |file| {
             self.placement.note_named(file.draft.destination())?;
             context.board.files.fetch_add(1, Ordering::Relaxed);
@@ -154,6 +160,11 @@ impl Receiving {
     /// When files are incomplete, or the storage fails.
     pub fn all_named(&self, context: &Context) -> Result<(), TransferError> {
         let stop = || context.abort.stopping();
+        if let Some(pipe) = &self.pipe
+            && pipe.all_come(context)?
+        {
+            return Ok(());
+        }
         if let Some(file) = lock(&self.open).values().next() {
             return Err(TransferError::Here(format!(
                 "the other end broke the protocol: {} is incomplete",
@@ -177,7 +188,10 @@ impl Receiving {
 
     /// Whether complete files are being put on stable storage.
     pub fn flushing(&self) -> bool {
-        self.committer.busy()
+        match &self.pipe {
+            Some(Pipe::Out(outlet)) => outlet.is_busy(),
+            _ => self.committer.busy(),
+        }
     }
 
     /// What each stream has carried.
@@ -199,6 +213,9 @@ impl Receiving {
     /// Drops what is incomplete, but for the parts that the next copy can go on with.
     pub fn discard(&self) {
         lock(&self.open).clear();
+        if let Some(Pipe::In(file)) = &self.pipe {
+            file.discard();
+        }
     }
 
     fn open_file(
@@ -257,10 +274,16 @@ impl Receiving {
     }
 }
 
-struct Receiver<'a> {
-    receiving: &'a Receiving,
-    context: &'a Arc<Context>,
-    stream: &'a mut dyn Stream,
+/// What came is not what the sender says that it has read.
+pub(super) fn not_as_sent() -> TransferError {
+    let words = "data stream: a checksum does not match; bytes were damaged on the way";
+    TransferError::Stream(words.to_owned())
+}
+
+pub(super) struct Receiver<'a> {
+    pub(super) receiving: &'a Receiving,
+    pub(super) context: &'a Arc<Context>,
+    pub(super) stream: &'a mut dyn Stream,
     header: Vec<u8>,
     /// What has come of the piece that is coming.
     counted_bytes: u64,
@@ -291,7 +314,11 @@ impl Receiver<'_> {
     }
 
     fn take(&mut self, piece: Piece) -> Result<(), TransferError> {
-        let placement = &self.receiving.placement;
+        let receiving = self.receiving;
+        if let Some(pipe) = &receiving.pipe {
+            return self.take_of_pipe(pipe, piece);
+        }
+        let placement = &receiving.placement;
         match piece {
             Piece::File(piece) if piece.is_whole() => self.receive_whole(piece),
             Piece::File(piece) => self.receive_part(&piece),
@@ -353,6 +380,7 @@ impl Receiver<'_> {
             }),
             Piece::Memory { len } => self.receive_memory(len),
             Piece::End(_) => Ok(()),
+            Piece::Piped(_) | Piece::Sealed { .. } => Err(PieceError::Malformed.into()),
         }
     }
 
@@ -509,7 +537,7 @@ impl Receiver<'_> {
 
     /// Hands `len` bytes of payload to `take` with their offset in it. The checksum behind them says
     /// whether they are what the sender read.
-    fn payload(
+    pub(super) fn payload(
         &mut self,
         len: u64,
         mut take: impl FnMut(&mut [IoSlice<'_>], u64) -> Result<(), TransferError>,
@@ -531,12 +559,10 @@ impl Receiver<'_> {
     }
 
     /// Takes what follows a file's payload: the verdict, and a checksum unless the file is given up.
-    fn verdict(&mut self, computed: Checksum) -> Result<Verdict, TransferError> {
+    pub(super) fn verdict(&mut self, computed: Checksum) -> Result<Verdict, TransferError> {
         let (verdict, sent) = self.verdict_and_checksum()?;
         if sent.is_some_and(|sent| sent != computed) {
-            return Err(TransferError::Stream(
-                "data stream: a checksum does not match; bytes were damaged on the way".to_owned(),
-            ));
+            return Err(not_as_sent());
         }
         Ok(verdict)
     }
@@ -567,7 +593,7 @@ impl Receiver<'_> {
     }
 
     /// Hands a file on of which nothing is missing; it is named when it is on stable storage.
-    fn complete(
+    pub(super) fn complete(
         &self,
         draft: Arc<Draft>,
         piece: FilePiece,

@@ -16,6 +16,7 @@ use crate::end::context::Context;
 use crate::end::digests::Digest;
 use crate::error::TransferError;
 use crate::streams::kept::{Kept, Read, Sent, SentFile};
+use crate::streams::send_pipe::digest_of;
 use crate::streams::stream::{CHUNK_BYTES, Stream, StreamError};
 use crate::tree::queue::{Block, Opened, Queue, Unchecked};
 use crate::tree::source::{Entry, Kind, Sources};
@@ -126,6 +127,9 @@ impl Sending {
     pub fn let_go(&self, context: &Context, stream: u16, taken: u64) -> Result<(), TransferError> {
         let mut digests = Vec::new();
         for sent in self.line(stream)?.kept.let_go(taken)? {
+            if let Sent::Header(piece) = &sent {
+                digests.extend(digest_of(piece));
+            }
             if let Sent::File(file) = sent
                 && !file.there
                 && let Read::Whole(checksum) = file.read
@@ -193,6 +197,7 @@ impl Sending {
                 Some(Block::Pack(pack)) => lock(&line.pack).extend(pack),
                 Some(Block::Slice(file, span)) => sender.send_slice(file, span, false)?,
                 Some(Block::There(file, span)) => sender.send_slice(file, span, true)?,
+                Some(Block::Piped(block)) => sender.send_piped(block)?,
                 Some(Block::Memory(len)) => sender.send(Sent::Header(Piece::Memory { len }))?,
                 None => sender.send(Sent::Header(Piece::End(line.kept.totals())))?,
             }
@@ -258,6 +263,7 @@ impl Sender<'_> {
             self.look()?;
             match sent {
                 Sent::Header(piece) => self.put(&piece)?,
+                Sent::Piped(block) => self.put_piped(&block)?,
                 Sent::File(file) => {
                     let opened = self.open_again(&file)?;
                     self.put_file(number, &file, opened)?;
@@ -320,6 +326,7 @@ impl Sender<'_> {
         let piece = match &sent {
             Sent::Header(piece) => piece.clone(),
             Sent::File(file) => file.header(),
+            Sent::Piped(block) => Piece::Piped(block.piece()),
         };
         self.kept.keep(sent);
         self.put(&piece)

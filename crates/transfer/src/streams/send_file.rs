@@ -112,6 +112,10 @@ impl Sender<'_> {
         };
         // There is nothing of an empty file that could not be read.
         if len > 0 && (failed.is_some() || opened.is_none()) {
+            if let (true, Some(why)) = (self.context.job.pipe, &failed) {
+                // What the receiver has written cannot be taken back.
+                return Err(TransferError::Here(why.clone()));
+            }
             let begun_bytes = self.give_up(file, failed);
             self.kept.note_read(number, Read::GivenUp);
             return self.verdict(NonZeroU64::new(begun_bytes));
@@ -240,7 +244,7 @@ impl Sender<'_> {
         mtime_ns: i64,
     ) -> Result<Option<SourceFile>, TransferError> {
         match self.sending.sources.open_file(source, path, size, mtime_ns) {
-            Err(TransferError::Unreadable(why)) => {
+            Err(TransferError::Unreadable(why)) if !self.context.job.pipe => {
                 self.sending.queue.leave_out(size);
                 self.context.leave_out(why);
                 Ok(None)

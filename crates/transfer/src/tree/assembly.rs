@@ -1,7 +1,8 @@
 //! Joins the BLAKE3 chaining values of a file's pieces, in any order, to the digest of the file.
 //!
 //! BLAKE3 paper §2.1: in the tree, every left subtree is full, a power of two long and aligned to
-//! its length. Two neighbours are joined as soon as both are there, so what is kept stays small.
+//! its length. Two neighbours are joined as soon as both are there, so what is kept stays small. Only the
+//! root is made otherwise: where the size is not known yet, neighbours wait until something lies beyond them.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,8 @@ pub struct Overlap;
 /// `howdah_wire::FilePiece` refuses others.
 #[derive(Debug)]
 pub struct Assembly {
-    size: u64,
+    /// `None` until the last piece is there, of what a pipe gives.
+    size: Option<u64>,
     received: u64,
     subtrees: BTreeMap<u64, (u64, ChainingValue)>,
 }
@@ -27,10 +29,51 @@ impl Assembly {
     /// A file of `size` bytes of which nothing is there.
     pub fn new(size: u64) -> Self {
         Self {
-            size,
+            size: Some(size),
             received: 0,
             subtrees: BTreeMap::new(),
         }
+    }
+
+    /// A file whose size nobody knows yet, of which nothing is there.
+    pub fn of_unknown_size() -> Self {
+        Self {
+            size: None,
+            received: 0,
+            subtrees: BTreeMap::new(),
+        }
+    }
+
+    /// What has been added, in bytes.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// How many subtrees are kept.
+    pub fn kept(&self) -> usize {
+        self.subtrees.len()
+    }
+
+    /// Adds the last piece, behind which nothing comes; the digest of the file once all of it is there.
+    ///
+    /// # Errors
+    /// [`Overlap`], after which nothing has changed: also where something lies beyond it, or the size is known.
+    pub fn add_last(
+        &mut self,
+        offset: u64,
+        len: u64,
+        value: ChainingValue,
+    ) -> Result<Option<blake3::Hash>, Overlap> {
+        let end = offset.checked_add(len).ok_or(Overlap)?;
+        if self.size.is_some() || self.reach() > end {
+            return Err(Overlap);
+        }
+        self.size = Some(end);
+        let added = self.add(offset, len, value);
+        if added.is_err() {
+            self.size = None;
+        }
+        added
     }
 
     /// Adds a piece; the digest of the file once all of it is there.
@@ -47,20 +90,43 @@ impl Assembly {
         let before = self.subtrees.range(..=offset).next_back();
         let overlaps_before = before.is_some_and(|(&start, &(len, _))| start + len > offset);
         let overlaps_after = self.subtrees.range(offset..end).next().is_some();
-        if overlaps_before || overlaps_after || end > self.size || len == 0 {
+        let beyond = self.size.is_some_and(|size| end > size);
+        if overlaps_before || overlaps_after || beyond || len == 0 {
             return Err(Overlap);
         }
+        let last_before = self.subtrees.last_key_value();
+        let last_before = last_before.map(|(&start, &(len, _))| (start, len));
         self.received += len;
         self.subtrees.insert(offset, (len, value));
+        if let Some((start, len)) = last_before
+            && self.reach() == end
+        {
+            // It may have waited for something beyond it.
+            self.join(start, len);
+        }
         self.join(offset, len);
-        Ok((self.received == self.size).then(|| self.root()))
+        let size = self.size.filter(|size| *size == self.received);
+        Ok(size.map(|size| self.root(size)))
+    }
+
+    /// Where the last piece ends that is there.
+    fn reach(&self) -> u64 {
+        let last = self.subtrees.last_key_value();
+        last.map_or(0, |(start, (len, _))| start + len)
     }
 
     /// Joins the subtree at `offset` with its neighbour, and so on up, but never to the root.
     fn join(&mut self, mut offset: u64, mut len: u64) {
-        while len.is_power_of_two() && 2 * len < self.size {
+        while len.is_power_of_two() {
             let left = offset & !len;
             let right = left + len;
+            let may_be_root = match self.size {
+                Some(size) => 2 * len >= size,
+                None => right + len >= self.reach(),
+            };
+            if may_be_root {
+                return;
+            }
             let (Some(&(left_len, left_value)), Some(&(right_len, right_value))) =
                 (self.subtrees.get(&left), self.subtrees.get(&right))
             else {
@@ -77,11 +143,11 @@ impl Assembly {
         }
     }
 
-    fn root(&self) -> blake3::Hash {
-        let left = left_subtree_len(self.size);
+    fn root(&self, size: u64) -> blake3::Hash {
+        let left = left_subtree_len(size);
         merge_subtrees_root(
             &self.subtree(0, left),
-            &self.subtree(left, self.size - left),
+            &self.subtree(left, size - left),
             Mode::Hash,
         )
     }
@@ -122,6 +188,24 @@ mod tests {
         assembly.add(offset, len, hasher.finalize_non_root())
     }
 
+    /// The same of a size that is not known.
+    fn add_of_pipe(
+        assembly: &mut Assembly,
+        content: &[u8],
+        offset: u64,
+        len: u64,
+    ) -> Result<Option<blake3::Hash>, Overlap> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.set_input_offset(offset);
+        hasher.update(&content[offset as usize..(offset + len) as usize]);
+        let value = hasher.finalize_non_root();
+        if offset + len == content.len() as u64 {
+            assembly.add_last(offset, len, value)
+        } else {
+            assembly.add(offset, len, value)
+        }
+    }
+
     /// Cuts `0..size` into subtrees of at most `seeds` units, as a sender might.
     fn cut(size: u64, seeds: &[u32]) -> Vec<(u64, u64)> {
         let mut pieces = Vec::new();
@@ -158,6 +242,33 @@ mod tests {
     }
 
     #[test]
+    fn what_is_kept_of_a_pipe_stays_small_in_order() {
+        let mut assembly = Assembly::of_unknown_size();
+        let content = content(1024 * UNIT);
+        let mut most = 0;
+        for unit in 0..1023 {
+            add_of_pipe(&mut assembly, &content, unit * UNIT, UNIT).unwrap();
+            most = most.max(assembly.kept());
+        }
+        assert!(most <= 12, "{most}");
+        let digest = add_of_pipe(&mut assembly, &content, 1023 * UNIT, UNIT);
+        assert_eq!(digest, Ok(Some(blake3::hash(&content))));
+    }
+
+    #[test]
+    fn a_pipe_ends_once_and_nothing_lies_beyond_its_end() {
+        let value = [0; 32];
+        let mut assembly = Assembly::of_unknown_size();
+        assembly.add(4 * UNIT, UNIT, value).unwrap();
+        assert_eq!(assembly.add_last(3 * UNIT, UNIT, value), Err(Overlap));
+        assert_eq!(assembly.add_last(4 * UNIT, UNIT, value), Err(Overlap));
+        assert_eq!(assembly.add_last(5 * UNIT, 7, value), Ok(None));
+        assert_eq!(assembly.add_last(6 * UNIT, 7, value), Err(Overlap));
+        assert_eq!(assembly.add(6 * UNIT, UNIT, value), Err(Overlap));
+        assert_eq!(assembly.add_last(u64::MAX, 7, value), Err(Overlap));
+    }
+
+    #[test]
     fn what_is_kept_stays_small_in_order() {
         let mut assembly = Assembly::new(1024 * UNIT);
         let content = content(1024 * UNIT);
@@ -186,6 +297,23 @@ mod tests {
                 prop_assert_eq!(add(&mut assembly, &content, offset, len), Ok(None));
             }
             let digest = add(&mut assembly, &content, last.0, last.1).unwrap();
+            prop_assert_eq!(digest, Some(blake3::hash(&content)));
+        }
+
+        #[test]
+        fn so_it_does_where_the_size_comes_with_the_last_piece(
+            size in UNIT + 1..80 * UNIT,
+            order in prop::collection::vec(any::<u32>(), 80),
+        ) {
+            let content = content(size);
+            let mut pieces = cut(size, &[0]);
+            pieces.sort_by_key(|&(offset, _)| order[(offset / UNIT) as usize % 80]);
+            let mut assembly = Assembly::of_unknown_size();
+            let mut digest = None;
+            for (offset, len) in pieces {
+                prop_assert_eq!(digest, None);
+                digest = add_of_pipe(&mut assembly, &content, offset, len).unwrap();
+            }
             prop_assert_eq!(digest, Some(blake3::hash(&content)));
         }
     }

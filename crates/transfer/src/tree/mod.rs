@@ -4,7 +4,8 @@
 //! names of `owners`, `xattrs`, and `special_files`. What a copy that was cut has left is found
 //! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name, `filter_file`
 //! reads what else a folder is to be without, and `names` a list of what is to be sent, which `listed` finds. What the
-//! target has and the source has not is found by `content` and `extraneous`, and taken away by `removal`.
+//! target has and the source has not is found by `content` and `extraneous`, and taken away by `removal`. Where the near
+//! end has a pipe in place of files, `inlet` reads it and `piped_file` is what becomes of that, or `outlet` writes it.
 
 pub mod assembly;
 pub mod commit;
@@ -17,13 +18,16 @@ pub mod filter_file;
 pub mod first_names;
 pub mod folders;
 pub mod holes;
+pub mod inlet;
 pub mod journal;
 pub mod listed;
 pub mod metadata;
 pub mod names;
 pub mod other_names;
+pub mod outlet;
 pub mod owners;
 pub mod part;
+pub mod piped_file;
 pub mod place;
 pub mod queue;
 pub mod reach;

@@ -273,6 +273,15 @@ impl Placement {
         )
     }
 
+    /// Starts the file that a pipe at the other end gives.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn draft_of_pipe(&self) -> Result<Draft, TransferError> {
+        // Its size is not known, so no run of zeros becomes a hole: that at the end could not be told.
+        Draft::create(self.destination(0, &TreePath::default())?, 0, false)
+    }
+
     /// Starts a file that comes in parts, or goes on with what an earlier copy has left of it; says why, if
     /// the next copy cannot go on with this one.
     ///

@@ -17,6 +17,7 @@ use crate::end::abort::{Abort, lock};
 use crate::error::TransferError;
 use crate::session::listing::{Action, Listing};
 use crate::tree::assembly::Assembly;
+use crate::tree::inlet::PipedBlock;
 use crate::tree::slicing::Slicing;
 use crate::tree::source::{Entry, Kind};
 use crate::tree::source_file::SourceFile;
@@ -102,6 +103,8 @@ pub enum Block {
     There(Arc<BigFile>, Span),
     /// Payload from memory, in bytes.
     Memory(u64),
+    /// Part of what a pipe gave.
+    Piped(Arc<PipedBlock>),
 }
 
 /// What is still to come from memory.
@@ -162,6 +165,8 @@ struct State {
     differing: VecDeque<(Arc<BigFile>, Span)>,
     memory: Supply,
     memory_taken: u64,
+    /// What a pipe gave.
+    piped: VecDeque<Arc<PipedBlock>>,
     /// Files to be offered or offered; the first `offered` of them are.
     pending: VecDeque<Entry>,
     offered: usize,
@@ -189,6 +194,7 @@ impl Queue {
             differing: VecDeque::new(),
             memory: Supply::Bytes(0),
             memory_taken: 0,
+            piped: VecDeque::new(),
             pending: VecDeque::new(),
             offered: 0,
             next_offer: 0,
@@ -220,6 +226,27 @@ impl Queue {
             Memory::Time(ns) => state.memory = Supply::Time(Duration::from_nanos(ns)),
         }
         self.changed.notify_all();
+    }
+
+    /// Adds what a pipe gave; waits while each stream has a block to take. The pipe is read no further then.
+    ///
+    /// # Errors
+    /// [`TransferError::Cancelled`] when this end stops.
+    pub fn add_piped(&self, block: PipedBlock) -> Result<(), TransferError> {
+        let mut state = lock(&self.state);
+        while state.piped.len() >= usize::from(state.streams) {
+            if self.abort.stopping() {
+                return Err(TransferError::Cancelled);
+            }
+            state = self.wait(state);
+        }
+        let piece = block.piece();
+        state.scanned.files = 1;
+        state.scanned.bytes += piece.len;
+        state.scanned.complete = piece.last;
+        state.piped.push_back(Arc::new(block));
+        self.changed.notify_all();
+        Ok(())
     }
 
     /// Adds what the scan found; waits while too much is waiting.
@@ -492,6 +519,9 @@ impl Queue {
         if let Some(len) = state.take_memory(limit) {
             return Some(Block::Memory(len));
         }
+        if let Some(block) = state.piped.pop_front() {
+            return Some(Block::Piped(block));
+        }
         if let Some((file, span)) = state.differing.pop_front() {
             state.ready_bytes -= span.len;
             return Some(Block::Slice(file, span));
@@ -659,6 +689,7 @@ impl State {
             && self.slicing.is_none()
             && self.unchecked.is_empty()
             && self.differing.is_empty()
+            && self.piped.is_empty()
             && self.memory == Supply::Bytes(0)
     }
 }

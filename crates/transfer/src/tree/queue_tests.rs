@@ -268,7 +268,7 @@ proptest! {
                     prop_assert!(len > 0 && len <= MAX_PIECE_BYTES);
                     sent[name] += len;
                 }
-                Block::There(..) | Block::Memory(_) => prop_assert!(false),
+                Block::There(..) | Block::Memory(_) | Block::Piped(_) => prop_assert!(false),
             }
         }
         prop_assert_eq!(sent, sizes);

@@ -14,6 +14,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::error::TransferError;
 use crate::tree::content::Noting;
 use crate::tree::filter_file;
+use crate::tree::inlet::Inlet;
 use crate::tree::owners::Senders;
 use crate::tree::part::is_part_name;
 use crate::tree::reach::Reach;
@@ -163,6 +164,7 @@ pub struct Sources {
     notes_content: bool,
     pub(super) keep: Keep,
     pub(super) owners: Senders,
+    inlet: Option<Inlet>,
 }
 
 #[derive(Debug)]
@@ -191,7 +193,44 @@ impl Sources {
             notes_content: false,
             keep: Keep::default(),
             owners: Senders::default(),
+            inlet: None,
         })
+    }
+
+    /// A pipe, and no files.
+    pub fn of_pipe(inlet: Inlet) -> Self {
+        Self {
+            opened: Vec::new(),
+            filters: Filters::default(),
+            notes_content: false,
+            keep: Keep::default(),
+            owners: Senders::default(),
+            inlet: Some(inlet),
+        }
+    }
+
+    /// The pipe, if that is what is sent.
+    pub fn inlet(&self) -> Option<&Inlet> {
+        self.inlet.as_ref()
+    }
+
+    /// Refuses all but one file, for a pipe takes no more.
+    ///
+    /// # Errors
+    /// When it is a folder.
+    pub fn check_for_pipe(&self) -> Result<(), TransferError> {
+        let folder = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        match &self.opened[..] {
+            [Source { stat, .. }] if !folder(stat) => Ok(()),
+            [Source { path, .. }] => Err(TransferError::Here(format!(
+                "cannot write {} into a pipe: it is a folder; name one file in it",
+                printable(path)
+            ))),
+            sources => Err(TransferError::Here(format!(
+                "cannot write {} sources into a pipe; name one file",
+                sources.len()
+            ))),
+        }
     }
 
     /// The same sources; of each folder that is scanned the names that the filters leave in it are handed out, if

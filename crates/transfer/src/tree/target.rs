@@ -4,12 +4,13 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use howdah_wire::{Job, printable};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::TransferError;
 use crate::tree::destination::refuse_special;
 use crate::tree::durable::lost;
+use crate::tree::outlet::Outlet;
 use crate::tree::part::part_name;
 use crate::tree::reach::Reach;
 use crate::tree::source::{BaseName, base_name};
@@ -41,6 +42,8 @@ pub struct Targets {
     pub into_folder: bool,
     /// Whether the near end reaches one folder alone.
     pub confined: bool,
+    /// The pipe that takes all in place of files.
+    pub outlet: Option<Arc<Outlet>>,
 }
 
 impl Targets {
@@ -55,8 +58,20 @@ impl Targets {
                 fresh: true,
                 into_folder: false,
                 confined: false,
+                outlet: None,
             }),
             None => Self::resolve(job, destination, reach),
+        }
+    }
+
+    /// A pipe, and no files.
+    pub fn of_pipe(outlet: Outlet) -> Self {
+        Self {
+            each: Vec::new(),
+            fresh: true,
+            into_folder: false,
+            confined: false,
+            outlet: Some(Arc::new(outlet)),
         }
     }
 
@@ -79,6 +94,9 @@ impl Targets {
             return Err(TransferError::Here(words.to_owned()));
         }
         let must_be_folder = job.destination_is_folder || names.len() > 1;
+        if job.pipe {
+            refuse_folder(destination, must_be_folder, reach)?;
+        }
         let (folder, folder_path, fixed_name) = match reach.stat(destination) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
                 let folder = open_folder(destination, reach)?;
@@ -134,8 +152,26 @@ impl Targets {
             fresh: fresh && !job.skip.missing,
             into_folder: fixed_name.is_none(),
             confined: reach.is_confined(),
+            outlet: None,
         })
     }
+}
+
+/// Refuses to put what a pipe gives into a folder, for it has no name of its own.
+fn refuse_folder(
+    destination: &[u8],
+    must_be_folder: bool,
+    reach: &Reach,
+) -> Result<(), TransferError> {
+    let is_folder = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    if !must_be_folder && !reach.stat(destination).is_ok_and(is_folder) {
+        return Ok(());
+    }
+    Err(TransferError::Here(format!(
+        "cannot write what comes from a pipe to {}: it is a folder, and a pipe has no name; \
+         name the file in it",
+        printable(destination)
+    )))
 }
 
 impl Target {
@@ -273,6 +309,7 @@ mod tests {
             delete: None,
             keep: Keep::default(),
             memory: None,
+            pipe: false,
             dry_run,
             encrypt: true,
             sync: true,

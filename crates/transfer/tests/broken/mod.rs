@@ -1,7 +1,7 @@
 //! Connections that break: a proxy between the ends cuts them at places drawn by seed.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{Read, Write, pipe};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::ends::{self, Ends, content, job, listing};
-use crate::{MIB, tree};
+use crate::{MIB, piped, tree};
 
 /// Where the near end finds the proxy, at the port of the far end.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
@@ -194,6 +194,42 @@ fn connections_that_break_are_replaced_and_nothing_is_lost_or_comes_twice() {
         cuts += cut;
     }
     assert!(cuts > 50, "{cuts}");
+}
+
+#[test]
+fn what_a_broken_connection_lost_of_a_pipe_is_sent_again_from_memory() {
+    let mut replaced = 0;
+    for seed in 0..8 {
+        let how = [Cut::Reset, Cut::Closed][seed as usize / 2 % 2];
+        let base = tempfile::tempdir().unwrap();
+        let (source, target) = (base.path().join("src"), base.path().join("dst"));
+        let given = content(40 * MIB + 77);
+        let (mut reader, mut writer) = pipe().unwrap();
+        let proxy = Proxy::new(how, drawn(seed + 1, 10, 8 << 20));
+        let mut came = Vec::new();
+        let outcome = if seed % 2 == 0 {
+            let ends = run_through(&proxy, &piped::out_of(&reader, &target));
+            drop(reader);
+            writer.write_all(&given).unwrap();
+            drop(writer);
+            let outcome = ends.result();
+            came = fs::read(&target).unwrap();
+            outcome
+        } else {
+            fs::write(&source, &given).unwrap();
+            let ends = run_through(&proxy, &piped::into(&writer, &source));
+            drop(writer);
+            thread::scope(|scope| {
+                scope.spawn(|| reader.read_to_end(&mut came).unwrap());
+                ends.result()
+            })
+        };
+        proxy.over.store(true, Ordering::Relaxed);
+        let outcome = outcome.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert!(came == given, "seed {seed}");
+        replaced += outcome["connections_replaced"].as_u64().unwrap();
+    }
+    assert!(replaced > 20, "{replaced}");
 }
 
 #[test]

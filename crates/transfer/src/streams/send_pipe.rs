@@ -1,0 +1,49 @@
+//! The way of what a pipe gives into its stream, from the blocks that are held of it.
+
+use std::sync::Arc;
+
+use howdah_wire::{Piece, PieceError, TreePath};
+
+use crate::end::digests::Digest;
+use crate::error::TransferError;
+use crate::streams::kept::Sent;
+use crate::streams::send::Sender;
+use crate::tree::inlet::PipedBlock;
+
+impl Sender<'_> {
+    /// Sends a block for the first time, and behind the last one what seals them all.
+    pub(super) fn send_piped(&mut self, block: Arc<PipedBlock>) -> Result<(), TransferError> {
+        let inlet = self.sending.sources.inlet().ok_or(PieceError::Malformed)?;
+        let seal = inlet.add(&block)?;
+        // Both are kept before one of them leaves: a connection that breaks in between sends both again.
+        self.kept.keep(Sent::Piped(Arc::clone(&block)));
+        if let Some(seal) = &seal {
+            self.kept.keep(Sent::Header(seal.clone()));
+        }
+        self.put_piped(&block)?;
+        match seal {
+            Some(seal) => self.put(&seal),
+            None => Ok(()),
+        }
+    }
+
+    /// Sends a block.
+    pub(super) fn put_piped(&mut self, block: &PipedBlock) -> Result<(), TransferError> {
+        self.put(&Piece::Piped(block.piece()))?;
+        // The payload begins a record, so that the receiver hashes and writes aligned chunks.
+        self.stream.send(block.bytes())?;
+        Ok(self.stream.put(&block.checksum())?)
+    }
+}
+
+/// The digest of all that a pipe gave, of what seals it.
+pub(super) fn digest_of(sealed: &Piece) -> Option<Digest> {
+    match sealed {
+        Piece::Sealed { blake3, .. } => Some(Digest {
+            source: 0,
+            path: TreePath::default(),
+            blake3: *blake3,
+        }),
+        _ => None,
+    }
+}

@@ -1,0 +1,242 @@
+//! A pipe that the near end sends from: read into blocks, each of which is held until the receiver has it.
+//!
+//! A pipe gives its bytes once, so what a broken connection has lost is sent again from the blocks. They take no
+//! more memory than [`MAX_PIPED_HELD_BYTES`]: a path, or a receiver, that is slower than whoever writes into the
+//! pipe leaves the pipe unread, and the kernel has its writer wait.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use blake3::hazmat::HasherExt;
+use howdah_wire::limits::{MAX_PIPED_BYTES, MAX_PIPED_HELD_BYTES, MIN_BLOCK_BYTES};
+use howdah_wire::{Attributes, Checksum, Piece, PieceError, PipedPiece};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::end::abort::lock;
+use crate::error::{TransferError, plain};
+use crate::tree::assembly::Assembly;
+use crate::tree::queue::Queue;
+
+/// How long a wait looks away from the stop flag.
+const GLANCE: Duration = Duration::from_millis(50);
+/// The mode of a new file before the umask, as a shell makes it.
+const NEW_FILE: u32 = 0o666;
+/// What a process may not give where that cannot be read.
+const USUAL_UMASK: u32 = 0o022;
+
+/// The pipe, and what is known of what it gave.
+#[derive(Debug)]
+pub struct Inlet {
+    pipe: OwnedFd,
+    block_bytes: usize,
+    held: Arc<Held>,
+    digests: Mutex<Assembly>,
+}
+
+/// How much of the pipe is held.
+#[derive(Debug, Default)]
+struct Held {
+    bytes: Mutex<u64>,
+    changed: Condvar,
+}
+
+/// A part of what the pipe gave; dropped, it makes room for another one.
+#[derive(Debug)]
+pub struct PipedBlock {
+    piece: PipedPiece,
+    room: Room,
+    checksum: OnceLock<Checksum>,
+}
+
+/// Memory for a block, which counts as held.
+#[derive(Debug)]
+struct Room {
+    bytes: Vec<u8>,
+    held: Arc<Held>,
+    counted: u64,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        *lock(&self.held.bytes) -= self.counted;
+        self.held.changed.notify_all();
+    }
+}
+
+impl PipedBlock {
+    /// What it is.
+    pub fn piece(&self) -> PipedPiece {
+        self.piece
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.room.bytes
+    }
+
+    /// What follows them: the digest if they are all, else the chaining value of their subtree.
+    pub fn checksum(&self) -> Checksum {
+        *self.checksum.get_or_init(|| {
+            let mut hasher = blake3::Hasher::new();
+            hasher.set_input_offset(self.piece.offset);
+            hasher.update(self.bytes());
+            match self.piece.is_whole() {
+                true => *hasher.finalize().as_bytes(),
+                false => hasher.finalize_non_root(),
+            }
+        })
+    }
+}
+
+impl Inlet {
+    /// A pipe that is cut into blocks of at most so many bytes, a power of two.
+    pub fn new(pipe: OwnedFd, block_bytes: u64) -> Self {
+        // A larger pipe wakes its writer less often; a user's share of such memory may be used up.
+        let _ = rustix::pipe::fcntl_setpipe_size(&pipe, MAX_PIPED_BYTES as usize);
+        let block_bytes = 1 << block_bytes.clamp(MIN_BLOCK_BYTES, MAX_PIPED_BYTES).ilog2();
+        Self {
+            pipe,
+            block_bytes,
+            held: Arc::default(),
+            digests: Mutex::new(Assembly::of_unknown_size()),
+        }
+    }
+
+    /// Reads the pipe to its end and hands its blocks to `queue`. A block is handed on when it is known whether the
+    /// pipe ends behind it.
+    ///
+    /// # Errors
+    /// When it cannot be read; [`TransferError::Cancelled`] when this end stops.
+    pub fn read(&self, queue: &Queue, stop: impl Fn() -> bool) -> Result<(), TransferError> {
+        let mut offset = 0;
+        let mut full: Option<Room> = None;
+        let mut room = self.room(&stop)?;
+        let mut hand_on = |room: Room, last: bool| {
+            let len = room.bytes.len() as u64;
+            let piece = PipedPiece { offset, len, last };
+            offset += len;
+            queue.add_piped(PipedBlock {
+                piece,
+                room,
+                checksum: OnceLock::new(),
+            })
+        };
+        loop {
+            let more = self.read_some(&mut room.bytes, &stop)?;
+            if more && let Some(full) = full.take() {
+                hand_on(full, false)?;
+            }
+            if !more {
+                return hand_on(full.unwrap_or(room), true);
+            }
+            if room.bytes.len() == self.block_bytes {
+                full = Some(std::mem::replace(&mut room, self.room(&stop)?));
+            }
+        }
+    }
+
+    /// Adds the checksum of a block that is about to be sent for the first time; of the last one to be added, what
+    /// seals them all.
+    ///
+    /// # Errors
+    /// Never where each block is added once.
+    pub fn add(&self, block: &PipedBlock) -> Result<Option<Piece>, TransferError> {
+        let PipedPiece { offset, len, last } = block.piece;
+        let checksum = block.checksum();
+        let mut digests = lock(&self.digests);
+        let sealed = match (block.piece.is_whole(), last) {
+            (true, _) => Some((len, checksum)),
+            (false, true) => digests
+                .add_last(offset, len, checksum)
+                .map_err(|_| PieceError::Malformed)?
+                .map(|digest| (digests.received(), digest.into())),
+            (false, false) => digests
+                .add(offset, len, checksum)
+                .map_err(|_| PieceError::Malformed)?
+                .map(|digest| (digests.received(), digest.into())),
+        };
+        Ok(sealed.map(|(size, blake3)| Piece::Sealed {
+            size,
+            blake3,
+            attributes: as_new(),
+        }))
+    }
+
+    /// Room for a block, once there is some.
+    fn room(&self, stop: &impl Fn() -> bool) -> Result<Room, TransferError> {
+        let counted = self.block_bytes as u64;
+        let mut bytes = lock(&self.held.bytes);
+        while *bytes + counted > MAX_PIPED_HELD_BYTES {
+            if stop() {
+                return Err(TransferError::Cancelled);
+            }
+            let waited = self.held.changed.wait_timeout(bytes, GLANCE);
+            bytes = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *bytes += counted;
+        drop(bytes);
+        Ok(Room {
+            bytes: Vec::with_capacity(self.block_bytes),
+            held: Arc::clone(&self.held),
+            counted,
+        })
+    }
+
+    /// Reads what there is, as far as a block has room for it; whether there was something before the end.
+    fn read_some(
+        &self,
+        bytes: &mut Vec<u8>,
+        stop: &impl Fn() -> bool,
+    ) -> Result<bool, TransferError> {
+        let failed = |error: Errno| {
+            TransferError::Here(format!("cannot read the pipe: {}", plain(&error.into())))
+        };
+        loop {
+            if stop() {
+                return Err(TransferError::Cancelled);
+            }
+            if !is_ready(&self.pipe, PollFlags::IN).map_err(failed)? {
+                continue;
+            }
+            let filled = bytes.len();
+            bytes.resize(self.block_bytes, 0);
+            let read = rustix::io::read(&self.pipe, &mut bytes[filled..]);
+            bytes.truncate(filled + *read.as_ref().unwrap_or(&0));
+            match read {
+                Ok(count) => return Ok(count > 0),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+}
+
+/// Waits a moment until a descriptor is ready, so that whoever waits can stop; whether it is.
+pub(crate) fn is_ready(descriptor: impl AsFd, flags: PollFlags) -> Result<bool, Errno> {
+    let mut polled = [PollFd::new(&descriptor, flags)];
+    let glance = Timespec {
+        tv_sec: 0,
+        tv_nsec: GLANCE.subsec_nanos().into(),
+    };
+    match poll(&mut polled, Some(&glance)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// What a file has that a program of this user makes now.
+fn as_new() -> Attributes {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let umask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    let umask = umask.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok());
+    let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    Attributes {
+        mode: NEW_FILE & !umask.unwrap_or(USUAL_UMASK),
+        mtime_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
+        owner: None,
+        xattrs: None,
+    }
+}

@@ -1,0 +1,80 @@
+"""Copies of which one end is a pipe: what can be asked for, and what is said where one ends early."""
+
+import pytest
+from test_delete import asked
+
+from howdah import HowdahError
+from howdah.cli import copy_command
+from howdah.remote.endpoints import Route, route
+from howdah.transfer import piped, sources
+
+
+def test_a_dash_is_a_pipe_and_a_name_is_a_name() -> None:
+    assert route(["-", "far:d"], memory=False) == Route("push", "far", [b"-"], b"d", False, None, True)
+    assert route(["far:a", "-"], memory=False) == Route("pull", "far", [b"a"], b"-", False, None, True)
+    assert not route(["./-", "far:d"], memory=False).pipe
+    assert not route(["far:-", "d"], memory=False).pipe
+    # Its size is nobody's to know, and it is no file here.
+    way = route(["-", "far:d"], memory=False)
+    sources.check(way)
+    assert sources.size(way) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (["-", "a", "far:d"], "- is a pipe, which gives or takes one file"),
+        (["far:a", "far:b", "-"], "- is a pipe, which gives or takes one file"),
+        (["-", "far:"], "^far: is a folder, and what comes from a pipe has no name; write far:NAME$"),
+        (["-", "far:~/"], "write far:NAME$"),
+        (["-", "far:/"], "write far:/NAME$"),
+        (["-", "far:/d/"], "write far:/d/NAME$"),
+        (["-", "-"], "on this host"),
+        (["-", "d"], "on this host"),
+        (["a", "-"], "on this host"),
+    ],
+)
+def test_a_pipe_is_of_one_file_with_a_name(names: list[str], says: str) -> None:
+    with pytest.raises(HowdahError, match=says):
+        route(names, memory=False)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--dry-run"],
+        ["--exclude", "*.o"],
+        ["--files-from", "/dev/null"],
+        ["--update"],
+        ["--ignore-times"],
+        ["--delete"],
+        ["-a"],
+        ["--sparse"],
+    ],
+)
+@pytest.mark.parametrize("names", [["-", "far:d"], ["far:a", "-"]])
+def test_options_of_files_are_refused(option: list[str], names: list[str]) -> None:
+    with pytest.raises(HowdahError, match="is of files and folders, and - is a pipe; leave it out"):
+        asked(*option, *names)
+
+
+@pytest.mark.parametrize("option", [["--verify"], ["--manifest", "x.sha256"]])
+def test_what_reads_the_target_again_needs_one(option: list[str]) -> None:
+    assert asked(*option, "-", "far:d").route.pipe
+    with pytest.raises(HowdahError, match="reads the target again, and a pipe cannot be"):
+        asked(*option, "far:a", "-")
+
+
+def test_json_is_not_mixed_with_the_data() -> None:
+    with pytest.raises(HowdahError, match="then: howdah archive show last --json"):
+        copy_command.copy(json=True, quiet=False, names=["far:a", "-"])
+
+
+def test_what_failed_is_not_told_to_go_on() -> None:
+    gone = "the far end has gone; its ssh connection closed; run the same command again to go on"
+    push, pull = route(["-", "far:d"], memory=False), route(["far:a", "-"], memory=False)
+    assert piped.ended_early(push, gone) == (
+        "the far end has gone; its ssh connection closed; nothing new is under the name at the target; "
+        "a pipe gives its bytes once, so run the whole line again"
+    )
+    assert "what came out before that is right, and not all" in piped.ended_early(pull, "x; it goes on")
