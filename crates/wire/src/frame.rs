@@ -135,7 +135,10 @@ impl FrameReader {
 mod tests {
     use super::*;
     use crate::limits::{MAX_NAME_BYTES, MAX_OFFERED_FILES, MAX_PATH_BYTES};
-    use crate::{Answer, Checked, Found, Offer, OfferedFile, Span, Steered, Steering, TreePath};
+    use crate::{
+        Answer, Checked, Compare, Compared, Found, Offer, OfferedFile, Span, Steered, Steering,
+        TreePath,
+    };
     use proptest::prelude::*;
 
     fn stream(messages: &[Message]) -> Vec<u8> {
@@ -191,6 +194,13 @@ mod tests {
                     found,
                     other_xattrs: Vec::new(),
                 })),
+            (any::<u64>(), prop::collection::vec(any::<u16>(), 0..9))
+                .prop_map(|(first, files)| Message::Compare(Compare { first, files })),
+            (
+                any::<u64>(),
+                prop::collection::vec(any::<Option<[u8; 32]>>(), 0..9)
+            )
+                .prop_map(|(first, blake3)| Message::Compared(Compared { first, blake3 })),
             (any::<u64>(), span(), any::<bool>())
                 .prop_map(|(file, span, same)| Message::Checked(Checked { file, span, same })),
             (any::<Option<String>>(), any::<u16>(), any::<Option<u64>>()).prop_map(

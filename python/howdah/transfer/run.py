@@ -487,6 +487,7 @@ def _job(request: Request, underway: Underway, digests: Path | None, detour_port
         destination=route.destination,
         destination_is_folder=route.destination_is_folder,
         filters=list(request.filters),
+        walk=request.walk,
         skip=request.skip,
         delete=request.delete is not None,
         delete_excluded=request.delete is not None and request.delete.excluded,

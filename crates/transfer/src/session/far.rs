@@ -319,6 +319,7 @@ fn carry_out(
             Sources::open(&sources, job.filters.clone(), reach).and_then(|sources| {
                 let sources = sources
                     .keeping(job.keep)
+                    .walking(job.walk)
                     .noting_content(job.delete.is_some());
                 sender::run(&context, inbox, stream_setup, sources, None, mark, report)
                     .map(|sent| sent.arrived)
