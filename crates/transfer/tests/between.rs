@@ -109,6 +109,28 @@ fn base() -> tempfile::TempDir {
 }
 
 #[test]
+fn files_are_told_by_their_content_between_far_ends_too() {
+    let base = base();
+    let (src, dst) = (base.path().join("src"), base.path().join("dst"));
+    run(&between(push(&[&src], &dst), "sender")).unwrap();
+    let other = fs::metadata(src.join("sub/7")).unwrap().modified().unwrap();
+    fs::write(dst.join("sub/7"), vec![7; 7000]).unwrap();
+    let file = fs::File::options().write(true).open(dst.join("sub/7"));
+    file.unwrap().set_modified(other).unwrap();
+    fs::write(dst.join("big"), content(9_000_000)).unwrap();
+    let mut job = between(push(&[&src.join(".")], &dst), "sender");
+    job["destination_is_folder"] = json!(true);
+    job["skip"] = json!({"missing": false, "there": false, "newer": false, "same": "content"});
+    let outcome = run(&job).unwrap();
+    assert_eq!(
+        (&outcome["files"], &outcome["bytes"]),
+        (&json!(1), &json!(7000))
+    );
+    assert_eq!(outcome["files_skipped"], 51);
+    assert_eq!(listing(&src), listing(&dst));
+}
+
+#[test]
 fn a_tree_goes_straight_from_one_far_end_to_the_other_whichever_connects() {
     for connects in ["sender", "receiver"] {
         for encrypt in [true, false] {

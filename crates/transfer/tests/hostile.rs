@@ -744,6 +744,7 @@ fn job() -> Job {
         destination_is_folder: true,
         filters: Filters::default(),
         named: false,
+        walk: howdah_wire::Walk::default(),
         skip: Skip::default(),
         delete: None,
         keep: Keep::default(),

@@ -15,9 +15,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use howdah_transfer::Session;
 use howdah_wire::{
-    Answer, Checked, Content, Extraneous, FarHello, Finished, FrameReader, Message, Offer,
-    OfferedFile, Progress, Removal, Sample, Scanned, Span, Steered, Totals, TreePath, encode,
-    preamble,
+    Answer, Checked, Compare, Compared, Content, Extraneous, FarHello, Finished, FrameReader,
+    Message, Offer, OfferedFile, Progress, Removal, Sample, Scanned, Span, Steered, Totals,
+    TreePath, encode, preamble,
 };
 use serde_json::{Value, json};
 
@@ -355,7 +355,16 @@ fn what_has_no_place_in_the_conversation_is_named() {
         removal: Some(Removal::default()),
         ..Finished::default()
     }));
+    let compare = Message::Compare(Compare {
+        first: 0,
+        files: vec![0],
+    });
+    let compared = Message::Compared(Compared {
+        first: 0,
+        blake3: vec![None],
+    });
     let pushed: Vec<(Vec<Message>, &str)> = vec![
+        (vec![accept(false), compare], "was not asked for"),
         (vec![accept(true), extraneous], "was not asked for"),
         (
             vec![accept(true), removed.clone()],
@@ -396,6 +405,7 @@ fn what_has_no_place_in_the_conversation_is_named() {
     let pulled: Vec<(Vec<Message>, &str)> = vec![
         // What is at the near end goes by the near end's wish alone.
         (vec![content], "was not asked for"),
+        (vec![compared], "were not asked for"),
         (vec![Message::AllSent { whole: true }], "out of place"),
         (vec![removed], "has removed something"),
         (vec![accept(true)], "not its to send"),
@@ -459,6 +469,38 @@ fn one_that_tells_of_folders_without_end_holds_nobody_and_removes_nothing() {
     let error = lied_to(&deleting(base.path()), first, alive);
     is_named(&error, "has sent nothing");
     assert!(base.path().join("target/precious").exists());
+}
+
+#[test]
+fn one_that_reads_without_end_is_named() {
+    let base = tempfile::tempdir().unwrap();
+    let target = base.path().join("target");
+    fs::create_dir(&target).unwrap();
+    fs::write(target.join("file"), "x").unwrap();
+    let mut job = pull(base.path());
+    job["sources"] = json!([STANDARD.encode("/far/.")]);
+    job["skip"] = json!({"missing": false, "there": false, "newer": false, "same": "content"});
+    let offer = Message::Offer(Offer {
+        first: 0,
+        files: vec![OfferedFile {
+            source: 0,
+            path: TreePath::try_from(b"file".to_vec()).unwrap(),
+            size: 1,
+            mtime_ns: 0,
+            mode: 0o644,
+            owner: None,
+            xattrs: None,
+        }],
+    });
+    let speech = |number| {
+        thread::sleep(Duration::from_millis(1));
+        Some(Message::Scanned(Scanned {
+            digested: 1 + number,
+            ..Scanned::default()
+        }))
+    };
+    let error = lied_to(&job, vec![offer], speech);
+    is_named(&error, "has not compared its files");
 }
 
 #[test]

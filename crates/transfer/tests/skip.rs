@@ -5,7 +5,7 @@ mod ends;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
@@ -29,7 +29,9 @@ fn world(base: &Path, targets: &[&str]) {
     let source = base.join("src");
     fs::create_dir_all(source.join("new folder")).unwrap();
     fs::create_dir(source.join("folder")).unwrap();
-    let names = ["missing", "same", "size", "older", "newer", "bytes", "kind"];
+    let names = [
+        "missing", "same", "size", "older", "newer", "bytes", "touched", "kind",
+    ];
     let inside = ["new folder/file", "folder/missing", "folder/newer"];
     for name in names.iter().chain(&inside) {
         file(&source.join(name), "from source", USUAL_S);
@@ -41,6 +43,7 @@ fn world(base: &Path, targets: &[&str]) {
         let target = base.join(target);
         fs::create_dir_all(target.join("folder")).unwrap();
         file(&target.join("same"), "from source", USUAL_S);
+        file(&target.join("touched"), "from source", USUAL_S + 10);
         file(&target.join("size"), "of another size", USUAL_S);
         file(&target.join("older"), "at  target!", USUAL_S - 10);
         file(&target.join("newer"), "at  target!", USUAL_S + 10);
@@ -55,7 +58,7 @@ fn world(base: &Path, targets: &[&str]) {
     }
 }
 
-/// What is below a folder: files with their content, links with their target.
+/// What is below a folder: files with their content and time, links with their target.
 fn tree(root: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
@@ -69,7 +72,8 @@ fn tree(root: &Path) -> BTreeMap<String, String> {
                 folders.push(path);
                 String::new()
             } else {
-                fs::read_to_string(&path).unwrap()
+                let at_s = fs::metadata(&path).unwrap().mtime();
+                format!("{} at {at_s}", fs::read_to_string(&path).unwrap())
             };
             found.insert(name, content);
         }
@@ -95,6 +99,15 @@ fn options() -> Vec<(Vec<&'static str>, Value)> {
         (
             vec!["--update", "--ignore-times"],
             skip(false, false, true, "nothing"),
+        ),
+        (vec!["--checksum"], skip(false, false, false, "content")),
+        (
+            vec!["--checksum", "--update"],
+            skip(false, false, true, "content"),
+        ),
+        (
+            vec!["--checksum", "--existing"],
+            skip(true, false, false, "content"),
         ),
         (
             vec!["--existing", "--update", "--size-only"],
@@ -143,6 +156,32 @@ fn each_option_sends_what_it_sends_with_rsync() {
         results.iter().all(|other| *other != usual),
         "each option shows"
     );
+}
+
+#[test]
+fn thousands_of_files_are_compared_and_sent_in_few_offers() {
+    for direction in ["push", "pull"] {
+        let base = tempfile::tempdir().unwrap();
+        let (source, target) = (base.path().join("src"), base.path().join("dst"));
+        for (root, word) in [(&source, "source"), (&target, "target")] {
+            for folder in 0..10 {
+                let folder = root.join(format!("{folder}"));
+                fs::create_dir_all(&folder).unwrap();
+                for number in 0..600 {
+                    let other = number % 100 == 0;
+                    let text = if other { word } else { "always" };
+                    fs::write(folder.join(format!("{number}")), text).unwrap();
+                }
+            }
+            fs::write(root.join("big"), ends::content(9 << 20)).unwrap();
+        }
+        let mut job = job(direction, &[&source.join(".")], &target);
+        job["skip"] = json!({"missing": false, "there": false, "newer": false, "same": "content"});
+        let outcome = Ends::run(&job).unwrap();
+        assert_eq!(outcome["files"], 60, "{direction}");
+        assert_eq!(outcome["files_skipped"], 5941);
+        assert_eq!(ends::listing(&target), ends::listing(&source));
+    }
 }
 
 #[test]

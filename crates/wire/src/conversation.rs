@@ -4,13 +4,16 @@
 //! far greets, near sends the job; then the receiver accepts, files are offered and answered in
 //! order, a near receiver steers and hears what came of it, and each end finishes or fails once.
 
+use std::collections::VecDeque;
+
 use crate::limits::{
-    MAX_ADDRESSES, MAX_DIGESTS, MAX_MEMORY_NS, MAX_MESSAGE_TEXT_BYTES, MAX_NAMES, MAX_NAMES_OPEN,
-    MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_PATIENCE_NS, MAX_SAMPLE_NS, MAX_SOURCES,
-    MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_SAMPLE_NS,
+    MAX_ADDRESSES, MAX_COMPARED_OFFERS_OPEN, MAX_DIGESTS, MAX_MEMORY_NS, MAX_MESSAGE_TEXT_BYTES,
+    MAX_NAMES, MAX_NAMES_OPEN, MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_PATIENCE_NS, MAX_SAMPLE_NS,
+    MAX_SOURCES, MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_SAMPLE_NS,
 };
 use crate::message::{
-    DataPort, Direction, Job, Memory, Message, Names, Offer, OfferedFile, Peer, Sample, Way,
+    Compare, Compared, DataPort, Direction, Job, Memory, Message, Names, Offer, OfferedFile, Peer,
+    Same, Sample, Way,
 };
 use crate::path::TreePath;
 use crate::removal::{check_content, check_extraneous};
@@ -42,6 +45,8 @@ pub struct Conversation {
     fresh: bool,
     offered: u64,
     answered: u64,
+    /// What is asked for and comes of a job that tells files by their content; `None` for others.
+    comparing: Option<Comparing>,
     steers_open: u64,
     taken: Vec<u64>,
     /// Whether names of a list may come, or go.
@@ -69,6 +74,15 @@ enum NearPort {
     Settled,
 }
 
+/// How far a job that tells files by their content has come.
+#[derive(Debug, Default)]
+struct Comparing {
+    /// The first file and the count of each [`Message::Compare`] that waits for its answer.
+    open: VecDeque<(u64, usize)>,
+    /// Files before this one are not asked for any more.
+    next: u64,
+}
+
 /// How far a job that removes has come.
 #[derive(Debug, Default)]
 struct Removing {
@@ -91,6 +105,7 @@ impl Conversation {
             fresh: false,
             offered: 0,
             answered: 0,
+            comparing: None,
             steers_open: 0,
             taken: Vec::new(),
             named: false,
@@ -115,6 +130,16 @@ impl Conversation {
             Message::Job(job) => self.take_job(job),
             Message::Offer(offer) => self.offered += offer.files.len() as u64,
             Message::Answer(answer) => self.answered += answer.needed.len() as u64,
+            Message::Compare(Compare { first, files }) => {
+                if let Some(comparing) = &mut self.comparing {
+                    comparing.open.push_back((*first, files.len()));
+                }
+            }
+            Message::Compared(_) => {
+                if let Some(comparing) = &mut self.comparing {
+                    comparing.open.pop_front();
+                }
+            }
             Message::Steer(_) => self.steers_open += 1,
             Message::Names(_) => self.names_open += 1,
             Message::NamesTaken => self.names_open = self.names_open.saturating_sub(1),
@@ -252,6 +277,14 @@ impl Conversation {
                 self.answered += answers;
                 Ok(())
             }
+            (false, Message::Compare(compare)) if !self.fresh => self.hear_compare(compare),
+            (true, Message::Compared(Compared { first, blake3 })) => {
+                let open = self.comparing.as_mut().map(|one| &mut one.open);
+                match open.and_then(VecDeque::pop_front) {
+                    Some(asked) if asked == (*first, blake3.len()) => Ok(()),
+                    _ => Err(ProtocolError("digests that were not asked for")),
+                }
+            }
             (false, Message::Checked(_)) if !self.fresh => Ok(()),
             (false, Message::Progress(progress)) => self.hear_taken(&progress.taken),
             (false, Message::Steer(steering)) if self.side == Side::Far => {
@@ -302,11 +335,37 @@ impl Conversation {
             return Err(ProtocolError("an offer of a file that cannot be"));
         }
         let open = self.offered - self.answered;
-        if open > (MAX_OFFERED_FILES * MAX_OFFERS_OPEN) as u64 {
+        let most = match self.comparing {
+            Some(_) => MAX_COMPARED_OFFERS_OPEN,
+            None => MAX_OFFERS_OPEN,
+        };
+        if open > (MAX_OFFERED_FILES * most) as u64 {
             return Err(ProtocolError("too many offers at once"));
         }
         self.offered += offer.files.len() as u64;
         Ok(())
+    }
+
+    fn hear_compare(&mut self, compare: &Compare) -> Result<(), ProtocolError> {
+        let comparing = self.comparing.as_mut();
+        let comparing = comparing.ok_or(ProtocolError("a comparison that was not asked for"))?;
+        let Compare { first, files } = compare;
+        let (Some(&least), Some(&last)) = (files.first(), files.last()) else {
+            return Err(ProtocolError("a comparison of nothing"));
+        };
+        if !files.is_sorted_by(|one, next| one < next) {
+            return Err(ProtocolError("a comparison out of order"));
+        }
+        let at = |index: u16| first.checked_add(index.into());
+        let begun = at(least).is_some_and(|least| least >= comparing.next.max(self.answered));
+        match at(last) {
+            Some(last) if begun && *first >= self.answered && last < self.offered => {
+                comparing.open.push_back((*first, files.len()));
+                comparing.next = last + 1;
+                Ok(())
+            }
+            _ => Err(ProtocolError("a comparison of what was not offered")),
+        }
     }
 
     fn hear_names(&mut self, names: &Names) -> Result<(), ProtocolError> {
@@ -350,6 +409,7 @@ impl Conversation {
         if job.peer.is_some() {
             self.near_port = NearPort::Settled;
         }
+        self.comparing = (job.skip.same == Same::Content).then(Comparing::default);
         self.removing = job.delete.map(|_| Removing {
             sources: job.sources.len(),
             dry_run: job.dry_run,
@@ -438,6 +498,7 @@ pub(crate) mod tests {
     use crate::message::{Answer, FileDigest, Hello, Named, Progress, Scanned, Skip, StreamPlan};
     use crate::span::{Checked, Found, Span};
     use crate::steer::{Limit, Steering};
+    use crate::walk::Walk;
     use howdah_filter::Filters;
     use proptest::prelude::*;
 
@@ -456,6 +517,7 @@ pub(crate) mod tests {
             destination_is_folder: false,
             filters: Filters::default(),
             named: false,
+            walk: Walk::default(),
             skip: Skip::default(),
             delete: None,
             keep: Keep::default(),
@@ -749,6 +811,75 @@ pub(crate) mod tests {
         push.hear(&offer(0, 5)).unwrap();
         assert!(push.hear(&offer(4, 5)).is_err());
         assert!(push.hear(&offer(5, MAX_OFFERED_FILES + 1)).is_err());
+    }
+
+    #[test]
+    fn digests_are_asked_for_once_of_files_that_were_offered_and_come_in_order() {
+        let by_content = |direction| {
+            let Message::Job(mut job) = job(direction) else {
+                panic!("it is one");
+            };
+            job.skip.same = Same::Content;
+            *job
+        };
+        let compare = |first, files: &[u16]| {
+            Message::Compare(Compare {
+                first,
+                files: files.to_vec(),
+            })
+        };
+        let sender = || {
+            let mut push = near_with(by_content(Direction::Push));
+            push.say(&offer(0, 5));
+            push
+        };
+        let mut push = sender();
+        push.hear(&compare(0, &[0, 3])).unwrap();
+        push.hear(&compare(0, &[4])).unwrap();
+        assert!(push.hear(&compare(0, &[4])).is_err());
+        for wrong in [
+            compare(0, &[]),
+            compare(0, &[5]),
+            compare(0, &[1, 1]),
+            compare(u64::MAX, &[1]),
+        ] {
+            assert!(sender().hear(&wrong).is_err(), "{wrong:?}");
+        }
+        let mut push = sender();
+        push.hear(&answer(0, 2)).unwrap();
+        assert!(push.hear(&compare(0, &[1])).is_err());
+        let mut other = near(Direction::Push);
+        other.say(&offer(0, 5));
+        assert!(other.hear(&compare(0, &[0])).is_err(), "another job");
+
+        let compared = |first, files| {
+            Message::Compared(Compared {
+                first,
+                blake3: vec![None; files],
+            })
+        };
+        let receiver = || {
+            let mut push = far_with(by_content(Direction::Push));
+            push.hear(&offer(0, 5)).unwrap();
+            push.say(&compare(0, &[0, 3]));
+            push.say(&compare(3, &[1]));
+            push
+        };
+        let mut push = receiver();
+        push.hear(&compared(0, 2)).unwrap();
+        push.hear(&compared(3, 1)).unwrap();
+        assert!(push.hear(&compared(3, 1)).is_err());
+        assert!(receiver().hear(&compared(3, 1)).is_err());
+        assert!(receiver().hear(&compared(0, 1)).is_err());
+        let mut push = far_with(by_content(Direction::Push));
+        let most = (MAX_COMPARED_OFFERS_OPEN + 1) as u64;
+        for number in 0..most {
+            let files = MAX_OFFERED_FILES as u64;
+            push.hear(&offer(number * files, MAX_OFFERED_FILES))
+                .unwrap();
+        }
+        let next = offer(most * MAX_OFFERED_FILES as u64, MAX_OFFERED_FILES);
+        assert!(push.hear(&next).is_err());
     }
 
     #[test]

@@ -136,7 +136,8 @@ mod tests {
     use super::*;
     use crate::limits::{MAX_NAME_BYTES, MAX_OFFERED_FILES, MAX_PATH_BYTES};
     use crate::{
-        Answer, Checked, Found, Limit, Offer, OfferedFile, Span, Steered, Steering, TreePath,
+        Answer, Checked, Compare, Compared, Found, Limit, Offer, OfferedFile, Span, Steered,
+        Steering, TreePath,
     };
     use proptest::prelude::*;
 
@@ -193,6 +194,13 @@ mod tests {
                     found,
                     other_xattrs: Vec::new(),
                 })),
+            (any::<u64>(), prop::collection::vec(any::<u16>(), 0..9))
+                .prop_map(|(first, files)| Message::Compare(Compare { first, files })),
+            (
+                any::<u64>(),
+                prop::collection::vec(any::<Option<[u8; 32]>>(), 0..9)
+            )
+                .prop_map(|(first, blake3)| Message::Compared(Compared { first, blake3 })),
             (any::<u64>(), span(), any::<bool>())
                 .prop_map(|(file, span, same)| Message::Checked(Checked { file, span, same })),
             (any::<Option<String>>(), any::<u16>(), any::<Option<u64>>()).prop_map(

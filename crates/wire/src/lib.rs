@@ -17,15 +17,16 @@ mod removal;
 mod span;
 mod steer;
 mod verdict;
+mod walk;
 mod xattrs;
 
 pub use conversation::{Conversation, ProtocolError, Side};
 pub use frame::{FrameError, FrameReader, encode, preamble};
 pub use keep::{Account, Keep, Owner, Special};
 pub use message::{
-    Answer, DataPort, DigestSum, Direction, FarHello, FileDigest, Finished, Hello, Job, LimitedBy,
-    Memory, Message, Named, Names, Offer, OfferedFile, Peer, Progress, Same, Sample, Scanned, Skip,
-    StreamPlan, StreamSummary, Way,
+    Answer, Compare, Compared, DataPort, DigestSum, Direction, FarHello, FileDigest, Finished,
+    Hello, Job, LimitedBy, Memory, Message, Named, Names, Offer, OfferedFile, Peer, Progress, Same,
+    Sample, Scanned, Skip, StreamPlan, StreamSummary, Way,
 };
 pub use path::{LinkTarget, PathError, TreePath};
 pub use piece::{
@@ -37,6 +38,7 @@ pub use removal::{Content, Delete, Extraneous, Held, NameHash, Removal};
 pub use span::{Checked, Found, Span};
 pub use steer::{Limit, Steered, Steering};
 pub use verdict::{Arrivals, Verdict};
+pub use walk::{Links, Walk};
 pub use xattrs::{Xattr, Xattrs};
 
 /// Both ends must speak the same version; it changes with every change of a message or a piece.

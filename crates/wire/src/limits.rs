@@ -23,6 +23,8 @@ pub const MAX_OFFERED_FILES: usize = 512;
 /// Most offers that wait for their answer, once the receiver has accepted the job. Before that only one
 /// goes out: if the destination turns out to be new, it was for nothing.
 pub const MAX_OFFERS_OPEN: usize = 32;
+/// The same, of a job that tells files by their content: the receiver holds each offer until it is compared.
+pub const MAX_COMPARED_OFFERS_OPEN: usize = 8;
 /// Most changes of how streams send that wait for their answer.
 pub const MAX_STEERINGS_OPEN: u64 = 64;
 /// Least rate that a user may limit a copy to, in bits per second. At less, a record of TLS takes so long that an

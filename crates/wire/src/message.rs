@@ -12,6 +12,7 @@ use crate::piece::{Attributes, Totals};
 use crate::removal::{Content, Delete, Extraneous, Removal};
 use crate::span::{Checked, Found};
 use crate::steer::{Limit, Steered, Steering};
+use crate::walk::Walk;
 
 /// One message of the control channel; [`crate::Conversation`] says who may send which, when.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -89,6 +90,10 @@ pub enum Message {
     /// near → far: what its user lets the streams send from now on. A receiver is told too, so that it waits for a
     /// sender that is to send nothing.
     Limit(Limit),
+    /// receiver → sender, of a job that tells files by their content: of which offered files the digests are needed.
+    Compare(Compare),
+    /// sender → receiver: answers one [`Message::Compare`], in their order.
+    Compared(Compared),
 }
 
 /// What the near end says first.
@@ -144,6 +149,8 @@ pub struct Job {
     pub filters: Filters,
     /// Whether only names of a list of the near end are moved, see [`Message::Names`].
     pub named: bool,
+    /// How the sender goes through its sources.
+    pub walk: Walk,
     /// Which of the files that might be at the receiver are sent.
     pub skip: Skip,
     /// What is removed at the receiver that is not at the sender; nothing without.
@@ -247,6 +254,8 @@ pub enum Same {
     Size,
     /// Nothing says so, and each is sent.
     Nothing,
+    /// The content, by its digest; see [`Message::Compare`].
+    Content,
 }
 
 /// How much goes from memory to memory.
@@ -327,6 +336,24 @@ pub struct Answer {
     pub other_xattrs: Vec<u16>,
 }
 
+/// Asks for the digests of files that have the same size at the receiver.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compare {
+    /// [`Offer::first`] of the offer that they are of.
+    pub first: u64,
+    /// Which of its files, in their order.
+    pub files: Vec<u16>,
+}
+
+/// The digests that one [`Compare`] asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compared {
+    /// [`Compare::first`] of it.
+    pub first: u64,
+    /// BLAKE3 of the content of each of its files; `None` where it cannot be read.
+    pub blake3: Vec<Option<[u8; 32]>>,
+}
+
 /// Names of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Names {
@@ -352,6 +379,8 @@ pub struct Scanned {
     pub files: u64,
     /// Their sizes in bytes.
     pub bytes: u64,
+    /// What was read of files whose digests the receiver needs, in bytes.
+    pub digested: u64,
     /// Whether that is all.
     pub complete: bool,
 }
@@ -375,6 +404,8 @@ pub struct Progress {
     pub looked_at: u64,
     /// Of those, how many were removed.
     pub removed: u64,
+    /// What was read of files whose content is compared, in bytes.
+    pub digested: u64,
 }
 
 /// What limits a stream at the moment.

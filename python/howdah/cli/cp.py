@@ -152,6 +152,25 @@ COMMANDS = (
                 Option("-u, --update", "Send no file that is newer at the target.", rare=True),
                 Option("--size-only", "Send no file of the same size, whatever its time.", rare=True),
                 Option("-I, --ignore-times", "Send files of the same size and time too.", rare=True),
+                Option(
+                    "-c, --checksum",
+                    "Send no file of the same content, which both ends read, whatever its time.",
+                    rare=True,
+                ),
+            ],
+            "What becomes of links and other file systems": [
+                Option("-L, --copy-links", "Links are copied as what they lead to.", rare=True),
+                Option(
+                    "--copy-unsafe-links",
+                    "So are links that lead out of what is copied; the others stay links.",
+                    rare=True,
+                ),
+                Option("--safe-links", "Links that lead out of what is copied are left out.", rare=True),
+                Option(
+                    "-x, --one-file-system",
+                    "Folders of another file system than their source's stay empty.",
+                    rare=True,
+                ),
             ],
             "What is removed at the target": [
                 Option("--delete", "Remove there what is not in the folders that are copied.", rare=True),

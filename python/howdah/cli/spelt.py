@@ -64,7 +64,7 @@ def _bwlimit(text: str) -> str | None:
 _BW_SUFFIXES = ("B", "K", "M", "G", "T", "KB", "MB", "GB", "TB")
 _LATER = "not built yet"
 _SIZES = "give the names by --files-from, as find -size prints them"
-_LINKS = f"{_LATER}; links are copied as links"
+_LINKS = f"{_LATER}; links are copied as links, and as what they lead to with -L"
 
 ROWS = (
     Spelling("-n, --dry-run", SAME, "prints the plan and what would be copied"),
@@ -84,6 +84,9 @@ ROWS = (
     Spelling("-u, --update", SAME, "sends no file that is newer at the target"),
     Spelling("--size-only", SAME, "sends no file of the same size"),
     Spelling("-I, --ignore-times", SAME, "sends files of the same size and time too"),
+    Spelling(
+        "-c, --checksum", SAME, "sends no file of the same content; scp's -c CIPHER is: -e 'ssh -c CIPHER'"
+    ),
     Spelling("--ignore-non-existing", NOTED, "is --existing", gives="--existing"),
     Spelling("--delete", SAME, "removes what is not at the source, when all has arrived (docs/delete.md)"),
     Spelling("--delete-excluded", SAME, "the same, also of what is left out"),
@@ -116,6 +119,10 @@ ROWS = (
     Spelling("--no-D", SAME, "devices, FIFOs and sockets are left out, with a warning"),
     Spelling("--no-devices", SAME, "devices are left out"),
     Spelling("--no-specials", SAME, "FIFOs and sockets are left out"),
+    Spelling("-L, --copy-links", SAME, "links are copied as what they lead to (docs/links.md)"),
+    Spelling("--copy-unsafe-links", SAME, "so are links that lead out of what is copied"),
+    Spelling("--safe-links", SAME, "links that lead out of what is copied are left out, with a warning"),
+    Spelling("-x, --one-file-system", SAME, "folders of other file systems stay empty"),
     Spelling("-r, --recursive", ANYWAY, "folders are copied with all that is in them"),
     Spelling("-l, --links", ANYWAY, "links are copied as links; -l 1000 is --limit 1000kbit, as in scp"),
     Spelling(
@@ -149,19 +156,10 @@ ROWS = (
     ),
     Spelling("--ignore-errors", REFUSED, "nothing is removed where not all of the sources could be read"),
     Spelling("--force", REFUSED, "a folder is in the way of a file: remove it, and run the command again"),
-    Spelling(
-        "-c, --checksum",
-        REFUSED,
-        f"{_LATER}; what is there is told by size and time; compare contents with: howdah verify; "
-        "scp's -c CIPHER is: -e 'ssh -c CIPHER'",
-    ),
     Spelling("--modify-window SECONDS", REFUSED, f"{_LATER}; what is there is told by size and time"),
     Spelling("--min-size SIZE", REFUSED, _SIZES),
     Spelling("--max-size SIZE", REFUSED, _SIZES),
-    Spelling("-x, --one-file-system", REFUSED, f"{_LATER}; name the folders of one file system"),
-    Spelling("-L, --copy-links", REFUSED, _LINKS),
     Spelling("-k, --copy-dirlinks", REFUSED, _LINKS),
-    Spelling("--copy-unsafe-links, --safe-links", REFUSED, _LINKS),
     Spelling(
         "-K, --keep-dirlinks", REFUSED, "nothing is written through a link at the target; name the folder"
     ),

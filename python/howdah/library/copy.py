@@ -14,7 +14,7 @@ from howdah.ports import PORT_MAX
 from howdah.remote.bringing import Agree, Offer
 from howdah.remote.endpoints import PIPE, Route, parse, route
 from howdah.remote.far import greet
-from howdah.remote.messages import FarHello, Keep, Progress, Skip
+from howdah.remote.messages import FarHello, Keep, Progress
 from howdah.remote.ssh import PATIENCE_S
 from howdah.transfer.display import Display
 from howdah.transfer.filters import Rule
@@ -22,8 +22,9 @@ from howdah.transfer.filters import read as read_filters
 from howdah.transfer.keep import read as read_keep
 from howdah.transfer.names import listed
 from howdah.transfer.pilot import Pilot
-from howdah.transfer.request import FAIRNESS, Delete, Given, Request
+from howdah.transfer.request import FAIRNESS, Given, Request
 from howdah.transfer.run import plan_only, run
+from howdah.transfer.what import check_delete, made_delete, made_skip, made_walk
 from howdah.values.limit import Limits
 from howdah.values.plan import (
     BUFFER_BYTES_MAX,
@@ -52,7 +53,6 @@ __all__ = [
 
 PATIENCE_MOST_S = 86_400.0
 """A day."""
-_MOST = 2**63 - 1
 
 
 class Memory(NamedTuple):
@@ -90,6 +90,11 @@ def copy(
     update: bool = False,
     size_only: bool = False,
     ignore_times: bool = False,
+    checksum: bool = False,
+    one_file_system: bool = False,
+    copy_links: bool = False,
+    copy_unsafe_links: bool = False,
+    safe_links: bool = False,
     delete: bool = False,
     delete_excluded: bool = False,
     max_delete: int | None = None,
@@ -140,6 +145,11 @@ def copy(
         update: a file that is newer at the target is skipped.
         size_only: a file of the same size at the target is skipped, whatever its time.
         ignore_times: no file is skipped for its size and time.
+        checksum: a file is skipped for the same content, by digests made at both ends, whatever its time.
+        one_file_system: folders of another file system than that of their source stay empty (docs/links.md).
+        copy_links: links are copied as what they lead to.
+        copy_unsafe_links: so are those that lead out of what is copied.
+        safe_links: links that lead out of what is copied are left out.
         delete: removes at the target what is not in the folders that are copied (docs/delete.md).
         delete_excluded: so it does, also of what the filters leave out.
         max_delete: where there is more to remove than so many files, folders and links, nothing is.
@@ -199,6 +209,11 @@ def copy(
         update=update,
         size_only=size_only,
         ignore_times=ignore_times,
+        checksum=checksum,
+        one_file_system=one_file_system,
+        copy_links=copy_links,
+        copy_unsafe_links=copy_unsafe_links,
+        safe_links=safe_links,
         delete=delete,
         delete_excluded=delete_excluded,
         max_delete=max_delete,
@@ -285,6 +300,11 @@ def copy_request(
     update: bool = False,
     size_only: bool = False,
     ignore_times: bool = False,
+    checksum: bool = False,
+    one_file_system: bool = False,
+    copy_links: bool = False,
+    copy_unsafe_links: bool = False,
+    safe_links: bool = False,
     delete: bool = False,
     delete_excluded: bool = False,
     max_delete: int | None = None,
@@ -317,9 +337,9 @@ def copy_request(
             f"--path {path} is of paths from and to this host, and this copy is between two others; "
             "leave it out"
         )
-    removes = _delete(delete or delete_excluded, delete_excluded, max_delete)
+    removes = made_delete(delete or delete_excluded, delete_excluded, max_delete)
     if removes is not None:
-        _check_delete(way, memory is not None, files_from is not None)
+        check_delete(way, memory is not None, files_from is not None)
     if files_from is not None:
         if len(way.sources) != 1:
             raise HowdahError("--files-from takes one source, the folder that its names are in")
@@ -341,7 +361,22 @@ def copy_request(
         memory_s=memory.for_s if memory else None,
         dry_run=dry_run,
         verify=verify,
-        skip=_skip(existing, ignore_existing, update, size_only, ignore_times, files=memory is None),
+        walk=made_walk(
+            one_file_system=one_file_system,
+            copy_links=copy_links,
+            copy_unsafe_links=copy_unsafe_links,
+            safe_links=safe_links,
+            files=memory is None,
+        ),
+        skip=made_skip(
+            existing=existing,
+            ignore_existing=ignore_existing,
+            update=update,
+            size_only=size_only,
+            ignore_times=ignore_times,
+            checksum=checksum,
+            files=memory is None,
+        ),
         delete=removes,
         manifest=None if manifest is None else Path(manifest),
         filters=read_filters(filters, nul_separated=from0) if filters else (),
@@ -407,59 +442,6 @@ class _Progress:
 
     def close(self) -> None:
         """Does nothing: nothing is open."""
-
-
-def _skip(
-    existing: bool,
-    ignore_existing: bool,
-    update: bool,
-    size_only: bool,
-    ignore_times: bool,
-    *,
-    files: bool,
-) -> Skip:
-    """What is skipped. Raises HowdahError for what cannot be."""
-    if size_only and ignore_times:
-        raise HowdahError("--size-only skips what --ignore-times sends; leave one of them out")
-    made = Skip(
-        missing=existing,
-        there=ignore_existing,
-        newer=update,
-        same="size" if size_only else "nothing" if ignore_times else "size-and-time",
-    )
-    if not files and made != Skip():
-        raise HowdahError("--memory moves no files, so there is nothing to skip")
-    return made
-
-
-def _delete(delete: bool, excluded: bool, most: int | None) -> Delete | None:
-    """What is removed. Raises HowdahError for a bound that bounds nothing."""
-    if most is not None and not delete:
-        raise HowdahError(f"--max-delete {most} is the most that --delete removes; give that too")
-    if most is not None and not 0 <= most <= _MOST:
-        raise HowdahError(f"--max-delete {most} is not from 0 to {_MOST:,}")
-    return Delete(excluded, most) if delete else None
-
-
-def _check_delete(way: Route, from_memory: bool, listed: bool) -> None:
-    """Raises HowdahError where nothing says what is at the source, or nobody removes it."""
-    if way.origin is not None:
-        raise HowdahError(
-            "a copy between two far hosts removes nothing; leave out --delete, or start it on one of them"
-        )
-    if from_memory:
-        raise HowdahError("--memory moves no files, so there is nothing for --delete")
-    if listed:
-        raise HowdahError(
-            "--files-from does not say what else is in the source, so --delete would remove that too; "
-            "copy whole folders with --delete"
-        )
-    last_names = [source.rstrip(b"/").rpartition(b"/")[2] for source in way.sources]
-    if len(way.sources) > 1 and any(name in {b"", b"."} for name in last_names):
-        raise HowdahError(
-            "--delete takes several sources only where each is a folder of its own at the target; "
-            "copy SRC/. in a command of its own"
-        )
 
 
 def _several(src: Name | Sequence[Name]) -> Sequence[Name]:

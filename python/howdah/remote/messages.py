@@ -58,8 +58,19 @@ class Skip(msgspec.Struct, frozen=True, kw_only=True):
     """What is there, whatever it is; folders are entered all the same."""
     newer: bool = False
     """A file that is newer there."""
-    same: Literal["size-and-time", "size", "nothing"] = "size-and-time"
+    same: Literal["size-and-time", "size", "content", "nothing"] = "size-and-time"
     """What tells a file that is the same."""
+
+
+class Walk(msgspec.Struct, frozen=True, kw_only=True):
+    """How the sender goes through its sources."""
+
+    one_file_system: bool = False
+    """Whether nothing is looked at in folders of another file system than that of their source."""
+    links: Literal["kept", "unsafe", "followed"] = "kept"
+    """Which links are copied as what they lead to: none, those that lead out of what is copied, or all."""
+    safe_links: bool = False
+    """Whether links that lead out of what is copied are left out."""
 
 
 class Keep(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,6 +119,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     names: bytes | None = None
     """The file that lists what is copied below the only source; null: all is."""
     names_nul_separated: bool = False
+    walk: Walk = Walk()
     skip: Skip = Skip()
     delete: bool = False
     """Whether what is not at the sender is removed at the receiver."""

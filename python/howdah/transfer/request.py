@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from howdah.remote.bringing import Agree
 from howdah.remote.endpoints import Route
-from howdah.remote.messages import SAMPLE_EVERY_S, Keep, Skip
+from howdah.remote.messages import SAMPLE_EVERY_S, Keep, Skip, Walk
 from howdah.remote.ssh import PATIENCE_S
 from howdah.transfer.names import NamesList
 from howdah.transfer.pilot import Pilot
@@ -53,6 +53,7 @@ class Request(NamedTuple):
     keep: Keep = Keep()
     names: NamesList | None = None
     """The list of what is copied below the only source; None: all."""
+    walk: Walk = Walk()
     skip: Skip = Skip()
     """What is not sent for what is at the target."""
     delete: Delete | None = None

@@ -552,6 +552,7 @@ def _job(
         destination=route.destination,
         destination_is_folder=route.destination_is_folder,
         filters=list(request.filters),
+        walk=request.walk,
         skip=request.skip,
         delete=request.delete is not None,
         delete_excluded=request.delete is not None and request.delete.excluded,

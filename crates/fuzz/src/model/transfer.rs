@@ -317,6 +317,7 @@ impl Transfer {
             destination_is_folder: false,
             filters: Filters::default(),
             named: false,
+            walk: howdah_wire::Walk::default(),
             skip: howdah_wire::Skip::default(),
             delete: None,
             keep: Keep::default(),

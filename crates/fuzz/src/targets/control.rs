@@ -9,11 +9,11 @@ use howdah_wire::limits::{
     MIN_BLOCK_BYTES, MIN_LIMIT_BPS,
 };
 use howdah_wire::{
-    Account, Answer, Checked, Content, Conversation, DataPort, Delete, Direction, Extraneous,
-    FarHello, FileDigest, Finished, Found, FrameError, FrameReader, Held, Hello, Job, Keep, Limit,
-    LimitedBy, Memory, Message, Named, Names, Offer, OfferedFile, Owner, Peer, Progress, Removal,
-    Sample, Scanned, Side, Skip, Span, Steered, Steering, StreamPlan, StreamSummary, TreePath, Way,
-    encode, preamble,
+    Account, Answer, Checked, Compare, Compared, Content, Conversation, DataPort, Delete,
+    Direction, Extraneous, FarHello, FileDigest, Finished, Found, FrameError, FrameReader, Held,
+    Hello, Job, Keep, Limit, LimitedBy, Memory, Message, Named, Names, Offer, OfferedFile, Owner,
+    Peer, Progress, Removal, Same, Sample, Scanned, Side, Skip, Span, Steered, Steering,
+    StreamPlan, StreamSummary, TreePath, Walk, Way, encode, preamble,
 };
 
 use crate::input::Input;
@@ -27,7 +27,7 @@ const MEMORY_AT_ONCE: usize = 2 << 20;
 
 /// Any message, drawn from an input.
 pub fn message(input: &mut Input<'_>) -> Message {
-    match input.below(29) {
+    match input.below(31) {
         27 => Message::TryNear(input.u16()),
         28 => Message::ConnectNear {
             token: [input.byte(); 32],
@@ -66,6 +66,14 @@ pub fn message(input: &mut Input<'_>) -> Message {
             count(input)
         ]),
         26 => Message::Limit(limit(input)),
+        29 => Message::Compare(Compare {
+            first: number(input),
+            files: (0..input.below(4)).map(|_| input.byte().into()).collect(),
+        }),
+        30 => Message::Compared(Compared {
+            first: number(input),
+            blake3: vec![option(input, |input| [input.byte(); 32]); input.below(4)],
+        }),
         18 => Message::Names(Names {
             names: (0..input.below(4))
                 .map(|_| Named {
@@ -107,6 +115,7 @@ pub fn message(input: &mut Input<'_>) -> Message {
         6 => Message::Scanned(Scanned {
             files: number(input),
             bytes: number(input),
+            digested: number(input),
             complete: input.byte() & 1 != 0,
         }),
         7 => Message::Progress(Progress {
@@ -118,6 +127,7 @@ pub fn message(input: &mut Input<'_>) -> Message {
             current: option(input, path),
             looked_at: number(input),
             removed: number(input),
+            digested: number(input),
         }),
         8 => Message::Samples(vec![sample(input); input.below(MAX_STREAMS + 2)]),
         9 => Message::Warning(text(input)),
@@ -194,10 +204,8 @@ fn job(input: &mut Input<'_>) -> Job {
         destination_is_folder: input.byte() & 1 != 0,
         filters: filters(input),
         named: input.byte() & 1 != 0,
-        skip: Skip {
-            missing: input.byte() & 1 != 0,
-            ..Skip::default()
-        },
+        walk: Walk::default(),
+        skip: skip(input),
         delete: option(input, |input| Delete {
             excluded: input.byte() & 1 != 0,
             most: option(input, number),
@@ -232,6 +240,18 @@ fn job(input: &mut Input<'_>) -> Job {
         },
         peer: option(input, peer),
         tells_digests: input.byte() & 1 != 0,
+    }
+}
+
+fn skip(input: &mut Input<'_>) -> Skip {
+    let bits = input.byte();
+    Skip {
+        missing: bits & 1 != 0,
+        same: match bits & 2 {
+            0 => Same::SizeAndTime,
+            _ => Same::Content,
+        },
+        ..Skip::default()
     }
 }
 
@@ -344,7 +364,7 @@ fn seed_messages() -> Vec<Message> {
             .collect();
         message(&mut Input::new(&bytes))
     };
-    (0..23).map(drawn).collect()
+    (0..28).map(drawn).collect()
 }
 
 pub mod frames {
@@ -449,6 +469,9 @@ pub mod conversation {
         accepts: u32,
         offered: u64,
         answered: u64,
+        /// Whether files are told by their content, and comparisons that are open.
+        by_content: bool,
+        compares: u64,
         steerings: u64,
         names: usize,
         /// Ports to be tried of which nothing has come yet; at a far end, all of them.
@@ -517,6 +540,8 @@ pub mod conversation {
                 Message::Job(job) => self.begin(job),
                 Message::Offer(offer) => self.offered += offer.files.len() as u64,
                 Message::Answer(answer) => self.answered += answer.needed.len() as u64,
+                Message::Compare(_) if self.by_content => self.compares += 1,
+                Message::Compared(_) => self.compares = self.compares.saturating_sub(1),
                 Message::Steer(_) => self.steerings += 1,
                 Message::Steered(_) => self.steerings -= 1,
                 Message::Names(_) => self.names += 1,
@@ -533,6 +558,7 @@ pub mod conversation {
             self.removes = job.delete.is_some();
             self.dry_run = job.dry_run;
             self.between = job.peer.is_some();
+            self.by_content = job.skip.same == Same::Content;
         }
 
         /// What was taken for right.
@@ -599,6 +625,17 @@ pub mod conversation {
                         let starts = found.spans.iter().map(|span| span.offset).skip(1);
                         assert!(ends.zip(starts).all(|(end, next)| end < next));
                     }
+                }
+                Message::Compare(compare) => {
+                    assert!(self.by_content && compare.first >= self.answered);
+                    assert!(compare.files.is_sorted_by(|one, next| one < next));
+                    let last = compare.files.last().expect("it is of something");
+                    assert!(compare.first + u64::from(*last) < self.offered);
+                    self.compares += 1;
+                }
+                Message::Compared(_) => {
+                    assert!(self.by_content && self.compares > 0);
+                    self.compares -= 1;
                 }
                 Message::Progress(progress) => {
                     assert!(progress.taken.len() <= self.streams);
@@ -734,8 +771,24 @@ pub mod conversation {
                 far_hello,
                 job(0, 0, 2),
                 vec![1, 3, 0, 1],
-                vec![1, 7, 1, 1, 2, 0, 3, 2, 0, 0, 0],
+                vec![1, 7, 1, 1, 2, 0, 3, 2, 0, 0, 0, 0, 0],
                 finished,
+            ]
+            .concat(),
+            [
+                vec![1],
+                hello(0),
+                [
+                    vec![1, 2, 0, 1, b's', 1, 1, b'd', 0, 0, 0, 2],
+                    vec![0],
+                    end(2),
+                ]
+                .concat(),
+                vec![
+                    1, 4, 0, 0, 0, 1, b'f', 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3,
+                ],
+                vec![0, 26, 0, 1, 0],
+                vec![1, 27, 0, 0, 1],
             ]
             .concat(),
             [

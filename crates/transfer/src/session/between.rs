@@ -269,6 +269,10 @@ struct Steps {
     offered: u64,
     answered: u64,
     checked: u64,
+    /// Messages on files that are compared by their content.
+    compared: u64,
+    /// What each end has read of them, by its account, in bytes.
+    digested: [u64; 2],
     /// Pieces that the receiver has taken.
     taken: u64,
 }
@@ -396,7 +400,12 @@ impl Run<'_> {
                 self.offered.extend(offer.files.iter().cloned());
                 self.receiver.say(Message::Offer(offer));
             }
+            Message::Compared(compared) => {
+                self.steps.compared += 1;
+                self.receiver.say(Message::Compared(compared));
+            }
             Message::Scanned(scanned) => {
+                self.steps.digested[End::Sender as usize] = scanned.digested;
                 lock(&self.context.board.notes).scanned = scanned;
                 self.receiver.say(Message::Scanned(scanned));
             }
@@ -446,6 +455,10 @@ impl Run<'_> {
                 self.note_answer(&answer.needed);
                 self.sender.say(Message::Answer(answer));
             }
+            Message::Compare(compare) => {
+                self.steps.compared += 1;
+                self.sender.say(Message::Compare(compare));
+            }
             Message::Checked(checked) => {
                 self.steps.checked += 1;
                 self.sender.say(Message::Checked(checked));
@@ -459,6 +472,7 @@ impl Run<'_> {
                 board.files.store(progress.files, Ordering::Relaxed);
                 let resumed = &board.resumed_bytes;
                 resumed.store(progress.resumed, Ordering::Relaxed);
+                self.steps.digested[End::Receiver as usize] = progress.digested;
                 let taken = progress.taken.iter().copied();
                 self.steps.taken = taken.fold(0, u64::saturating_add);
                 {
@@ -588,6 +602,8 @@ impl Run<'_> {
         let most = steps.offered.max(steps.taken) + MAX_WAITING as u64;
         moved
             .wrapping_add(steps.answered)
+            .wrapping_add(steps.compared)
+            .wrapping_add(steps.digested[0].min(steps.digested[1]))
             .wrapping_add(steps.checked.min(steps.taken))
             .wrapping_add(scanned.files.min(most))
             .wrapping_add(u64::from(scanned.complete))

@@ -359,6 +359,7 @@ fn carry_out(
                 }
                 let sources = sources
                     .keeping(job.keep)
+                    .walking(job.walk)
                     .noting_content(job.delete.is_some());
                 sender::run(&context, inbox, stream_setup, sources, None, mark, report)
                     .map(|sent| sent.arrived)

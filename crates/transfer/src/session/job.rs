@@ -12,7 +12,9 @@ use howdah_filter::Filters;
 use howdah_wire::limits::{
     MAX_MEMORY_NS, MAX_PATIENCE_NS, MAX_SAMPLE_NS, MAX_SOURCES, MAX_STREAMS, MIN_SAMPLE_NS,
 };
-use howdah_wire::{Delete, Direction, Job, Keep, Limit, Memory, Message, Skip, StreamPlan, encode};
+use howdah_wire::{
+    Delete, Direction, Job, Keep, Limit, Memory, Message, Skip, StreamPlan, Walk, encode,
+};
 use serde::Deserialize;
 
 use crate::error::{TransferError, plain};
@@ -30,6 +32,8 @@ struct JobJson {
     names: Option<Base64>,
     #[serde(default)]
     names_nul_separated: bool,
+    #[serde(default)]
+    walk: Walk,
     #[serde(default)]
     skip: Skip,
     #[serde(default)]
@@ -199,6 +203,7 @@ pub fn read(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
         destination_is_folder: job.destination_is_folder,
         filters: filters(job.filters)?,
         named: job.names.is_some(),
+        walk: job.walk,
         skip: job.skip,
         keep: job.keep,
         delete: job.delete.then_some(Delete {

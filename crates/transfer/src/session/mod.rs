@@ -3,10 +3,14 @@
 //! `near` and `far` are the two ends, `sender` and `receiver` the two roles; either end may have either, and
 //! `between` is a near end that has neither, because two far ends have them. `job` reads what is asked for. What
 //! comes is read, bounded and judged by `control`, `inbox`, `reachability` and `liveness`, and what leaves waits in
-//! `outgoing`.
+//! `outgoing`. The receiver says to offers what `answering` has, after `comparing` where files are told by their content, which
+//! `digesting` reads at both ends.
 
+pub mod answering;
 pub mod between;
+pub mod comparing;
 pub mod control;
+pub mod digesting;
 pub mod far;
 pub mod inbox;
 pub mod job;

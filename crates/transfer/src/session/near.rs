@@ -494,7 +494,7 @@ impl Near {
             (Direction::Push, None) => {
                 let reach = Reach::default();
                 let sources = Sources::open(&job.sources, job.filters.clone(), &reach)?;
-                let sources = sources.keeping(job.keep);
+                let sources = sources.keeping(job.keep).walking(job.walk);
                 Here::Sources(sources.noting_content(job.delete.is_some()))
             }
             (Direction::Pull, None) => {

@@ -6,10 +6,10 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use howdah_wire::limits::{MAX_SPANS, MAX_STEERINGS_OPEN};
+use howdah_wire::limits::MAX_STEERINGS_OPEN;
 use howdah_wire::{
-    Answer, Direction, Finished, Found, Memory, Message, Progress, Removal, Sample, Side,
-    StreamSummary, Totals,
+    Direction, Finished, Memory, Message, Progress, Removal, Same, Sample, Side, StreamSummary,
+    Totals,
 };
 
 use crate::connect::near_port;
@@ -17,9 +17,11 @@ use crate::connect::setup::{StreamSetup, Work};
 use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::error::TransferError;
+use crate::session::answering::answer;
+use crate::session::comparing::Comparing;
 use crate::session::control::Event;
 use crate::session::inbox::{Inbox, Input};
-use crate::session::listing::{Action, Listing};
+use crate::session::listing::Listing;
 use crate::session::liveness::{Liveness, Owed};
 use crate::session::memory::MemoryMark;
 use crate::session::names;
@@ -29,7 +31,7 @@ use crate::session::steer::Wish;
 use crate::streams::receive::Receiving;
 use crate::streams::sample::Sampler;
 use crate::tree::names::NamesFile;
-use crate::tree::place::{Need, Placement};
+use crate::tree::place::Placement;
 use crate::tree::queue::MAX_WAITING;
 use crate::tree::target::Targets;
 
@@ -112,8 +114,12 @@ pub fn run(
             names::say(context, list, &taken)
         })?;
     }
+    let listed = Arc::default();
+    let by_content = job.skip.same == Same::Content;
     let mut run = Run {
         context,
+        comparing: by_content.then(|| Comparing::new(&receiving, &listed)),
+        compared: 0,
         receiving,
         inbox: Inbox::new(events, context.side, &context.path),
         sampled,
@@ -122,7 +128,7 @@ pub fn run(
         refuse_offers: targets.fresh && !job.dry_run,
         wishes: VecDeque::new(),
         peer: None,
-        listed: Arc::default(),
+        listed,
         removing: job.delete.map(|_| Arc::default()),
         finishing: false,
         liveness: Liveness::new(context.side, context.patience, Instant::now()),
@@ -153,6 +159,9 @@ struct Run<'a> {
     wishes: VecDeque<Wish>,
     peer: Option<Finished>,
     listed: Arc<Mutex<Listing>>,
+    /// Of a job that tells files by their content, and how many of its digests have come.
+    comparing: Option<Comparing>,
+    compared: u64,
     /// Of a job that removes what the sender has not.
     removing: Option<Arc<Removing>>,
     /// All has come, and this end brings it to its end.
@@ -169,7 +178,7 @@ impl Run<'_> {
     fn until_finished(&mut self, mark: MemoryMark) -> Result<Received, TransferError> {
         let dry_run = self.context.job.dry_run;
         self.step_until(|run| match dry_run {
-            true => run.all_offered,
+            true => run.all_offered && !run.is_holding(),
             false => run.context.connections.left() == 0,
         })?;
         if let Some(removing) = self.removing.clone() {
@@ -252,6 +261,11 @@ impl Run<'_> {
         self.step_until(|run| run.in_place)
     }
 
+    /// Whether offers wait for a comparison.
+    fn is_holding(&self) -> bool {
+        self.comparing.as_ref().is_some_and(Comparing::is_holding)
+    }
+
     fn removal(&self) -> Option<Removal> {
         self.removing.as_ref()?.came_to()
     }
@@ -319,47 +333,22 @@ impl Run<'_> {
         match message {
             Message::Offer(offer) if !self.refuse_offers => {
                 self.offered += offer.files.len() as u64;
-                let mut needed = Vec::with_capacity(offer.files.len());
-                let (mut found, mut other_xattrs) = (Vec::new(), Vec::new());
-                let mut left = MAX_SPANS;
-                for (index, file) in (0u16..).zip(&offer.files) {
+                let mut needs = Vec::with_capacity(offer.files.len());
+                for file in &offer.files {
                     let placement = self.receiving.placement();
                     let not_kept = |why| self.context.leave_out(why);
-                    let need = placement.needs(file, self.context.job.dry_run, not_kept)?;
-                    needed.push(matches!(need, Need::AllBut(_)));
-                    if need == Need::Xattrs {
-                        other_xattrs.push(index);
-                    }
-                    if let Need::AllBut(spans) = need
-                        && (1..=left).contains(&spans.len())
-                    {
-                        left -= spans.len();
-                        found.push(Found { index, spans });
-                    }
+                    needs.push(placement.needs(file, self.context.job.dry_run, not_kept)?);
                 }
-                let mut notes = lock(&self.context.board.notes);
-                for (file, _) in offer
-                    .files
-                    .iter()
-                    .zip(&needed)
-                    .filter(|(_, needed)| !**needed)
-                {
-                    notes.skipped.files += 1;
-                    notes.skipped.bytes = notes.skipped.bytes.saturating_add(file.size);
+                match &mut self.comparing {
+                    Some(comparing) => comparing.hold(self.context, offer, needs)?,
+                    None => answer(self.context, &self.listed, offer, needs),
                 }
-                drop(notes);
-                if self.context.job.dry_run && self.context.side == Side::Near {
-                    for (file, &needed) in offer.files.into_iter().zip(&needed) {
-                        let action = Action::of(needed);
-                        lock(&self.listed).add(file.source, file.path, file.size, action);
-                    }
+            }
+            Message::Compared(compared) => {
+                if let Some(comparing) = &self.comparing {
+                    comparing.hear(self.context, compared)?;
+                    self.compared += 1;
                 }
-                self.context.control.say(Message::Answer(Answer {
-                    first: offer.first,
-                    needed,
-                    found,
-                    other_xattrs,
-                }));
             }
             Message::Scanned(scanned) => {
                 self.all_offered = scanned.complete;
@@ -405,12 +394,16 @@ impl Run<'_> {
         let board = &self.context.board;
         let pieces = board.pieces.load(Ordering::Relaxed);
         let scanned = lock(&board.notes).scanned;
+        let believed = |one: &Comparing| one.believed(scanned.digested);
+        let digested = self.comparing.as_ref().map_or(0, believed);
         let most = self.offered.max(pieces) + MAX_WAITING as u64;
         board
             .bytes
             .load(Ordering::Relaxed)
             .wrapping_add(pieces)
             .wrapping_add(self.offered)
+            .wrapping_add(self.compared)
+            .wrapping_add(digested)
             .wrapping_add(scanned.files.min(most))
             .wrapping_add(u64::from(scanned.complete))
             .wrapping_add(self.context.connections.left() as u64)
@@ -420,6 +413,12 @@ impl Run<'_> {
     fn owed(&self) -> Owed {
         if self.in_place {
             return Owed::Step("has not sent its account");
+        }
+        if let Some(comparing) = self.comparing.as_ref().filter(|one| one.is_holding()) {
+            return match comparing.is_busy() {
+                true => Owed::Nothing,
+                false => Owed::Step("has not compared its files"),
+            };
         }
         let all_come = self.context.connections.left() == 0 && !self.context.job.dry_run;
         let told = self.removing.as_ref().is_none_or(|one| one.is_all_sent());
@@ -458,6 +457,7 @@ impl Run<'_> {
             current,
             looked_at: board.looked_at.load(Ordering::Relaxed),
             removed: board.removed.load(Ordering::Relaxed),
+            digested: self.comparing.as_ref().map_or(0, Comparing::read_bytes),
         };
         if progress != self.reported {
             self.context

@@ -90,6 +90,7 @@ impl Removing {
             sources: &job.sources,
             filters: &job.filters,
             excluded: delete.excluded,
+            one_file_system: job.walk.one_file_system,
             held: MAX_HELD_NAMES,
             stop: &stop,
             warn: &warn,

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use howdah_wire::limits::{MAX_NAMES_OPEN, MAX_PIPED_BYTES};
 use howdah_wire::{
-    Direction, Finished, Message, Names, Progress, Sample, Side, Steered, Steering, StreamSummary,
-    Totals,
+    Direction, Finished, Message, Names, Progress, Same, Sample, Scanned, Side, Steered, Steering,
+    StreamSummary, Totals,
 };
 
 use crate::connect::near_port;
@@ -16,6 +16,7 @@ use crate::connect::setup::StreamSetup;
 use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::error::TransferError;
+use crate::session::comparing::Asking;
 use crate::session::control::Event;
 use crate::session::inbox::{Inbox, Input};
 use crate::session::listing::Listing;
@@ -77,7 +78,8 @@ pub fn run(
         job.plan.streams,
         block_bytes,
         job.dry_run,
-    );
+    )
+    .comparing(job.skip.same == Same::Content);
     let (said, heard) = mpsc::sync_channel(MAX_NAMES_OPEN);
     let names = match (job.named, list) {
         (false, _) => None,
@@ -108,6 +110,8 @@ pub fn run(
     }
     let run = Run {
         context,
+        asking: Asking::new(&sending),
+        digested: 0,
         sending,
         inbox: Inbox::new(events, context.side, &context.path),
         liveness: Liveness::new(context.side, context.patience, Instant::now()),
@@ -190,6 +194,10 @@ fn scan(
 struct Run<'a> {
     context: &'a Arc<Context>,
     sending: Arc<Sending>,
+    /// Files whose digests the receiver needs, and
+    asking: Asking,
+    /// what it has read of its own, by its account, in bytes.
+    digested: u64,
     inbox: Inbox<'a>,
     liveness: Liveness,
     /// Files in place by the receiver's account, as far as it can be true.
@@ -214,7 +222,7 @@ impl Run<'_> {
         let mut sample_at = Instant::now();
         let mut keep_at = sample_at;
         let mut scanned_at = Instant::now();
-        let mut reported = None;
+        let mut reported: Option<Scanned> = None;
         let peer = loop {
             let now = Instant::now();
             if now >= sample_at {
@@ -226,9 +234,12 @@ impl Run<'_> {
                     keep_at = now + keep_every;
                 }
             }
-            let scanned = self.sending.queue.scanned();
-            let news = reported != Some(scanned)
-                && (scanned.complete || now >= scanned_at + SCANNED_EVERY);
+            let scanned = Scanned {
+                digested: self.asking.read_bytes(),
+                ..self.sending.queue.scanned()
+            };
+            let ends = scanned.complete && !reported.is_some_and(|one| one.complete);
+            let news = reported != Some(scanned) && (ends || now >= scanned_at + SCANNED_EVERY);
             if news {
                 self.context.control.say(Message::Scanned(scanned));
                 reported = Some(scanned);
@@ -342,6 +353,7 @@ impl Run<'_> {
                 queue.accept(fresh);
             }
             Message::Answer(answer) => queue.answer(answer)?,
+            Message::Compare(compare) => self.asking.hear(self.context, &compare)?,
             Message::Checked(checked) => {
                 sending.checked(self.context, &checked)?;
                 self.compared += 1;
@@ -387,6 +399,7 @@ impl Run<'_> {
             .wrapping_add(answered)
             .wrapping_add(self.placed)
             .wrapping_add(self.compared)
+            .wrapping_add(self.digested)
             .wrapping_add(self.cleaned)
             .wrapping_add(u64::from(queue.accepted()))
             .wrapping_add(u64::from(self.finished.is_some()))
@@ -405,6 +418,8 @@ impl Run<'_> {
             Owed::Step("has not said whether it takes the copy")
         } else if self.sampler.waiting() {
             Owed::Step("has taken no data")
+        } else if self.asking.is_busy() {
+            Owed::Nothing
         } else if offers_open > 0 {
             Owed::Step("has not said which files it needs")
         } else if queue.unchecked() > 0 {
@@ -429,6 +444,7 @@ impl Run<'_> {
         self.placed = self
             .placed
             .max(progress.files.min(self.sending.queue.taken()));
+        self.digested = self.asking.believed(progress.digested);
         let within = |told: Instant| told.elapsed() < REMOVALS_WITHIN;
         if self.told_all_sent.is_some_and(within) {
             self.cleaned = progress.looked_at.wrapping_add(progress.removed);

@@ -183,7 +183,11 @@ impl Receiving {
     pub fn finish(&self, context: &Context) -> Result<(), TransferError> {
         let stop = || context.abort.stopping();
         let not_kept = |why| context.leave_out(why);
-        self.placement.finish(self.sync, stop, not_kept)
+        self.placement.finish(self.sync, stop, not_kept)?;
+        if let Some(line) = self.placement.metadata().without_modes() {
+            context.warn(line);
+        }
+        Ok(())
     }
 
     /// Whether complete files are being put on stable storage.

@@ -67,6 +67,8 @@ pub struct Search<'a> {
     pub filters: &'a Filters,
     /// Whether what they leave out at both ends is extraneous too.
     pub excluded: bool,
+    /// Whether folders of another file system than that of their target stay as they are.
+    pub one_file_system: bool,
     /// Names of one folder that are held at a time, usually [`MAX_HELD_NAMES`].
     pub held: usize,
     /// Says when this end stops.
@@ -357,6 +359,16 @@ impl Run<'_> {
                 return Ok(None);
             }
         };
+        if self.search.one_file_system && !path.is_root() {
+            let (_, top) = self
+                .search
+                .placement
+                .relative(source, &TreePath::default())?;
+            let top = open_folder(root, &top).and_then(rustix::fs::fstat);
+            if top.is_ok_and(|top| top.st_dev != device) {
+                return Ok(None);
+            }
+        }
         let rules = self.rules_in(source, path)?;
         Ok(Some(Here {
             source,
@@ -476,7 +488,7 @@ impl Run<'_> {
 }
 
 /// A path and the folders that it is in, the highest first.
-fn ways(path: &TreePath) -> impl Iterator<Item = TreePath> {
+pub(super) fn ways(path: &TreePath) -> impl Iterator<Item = TreePath> {
     let bytes = path.as_bytes();
     let ends = (0..bytes.len()).filter(|&at| bytes[at] == b'/');
     let whole = (!path.is_root()).then_some(bytes.len());

@@ -3,6 +3,7 @@
 //! the mode.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::OnceLock;
 
 use howdah_wire::{Attributes, Keep, Owner, Xattrs, printable};
 use rustix::fs::{AtFlags, Gid, Mode, Stat, Uid};
@@ -30,6 +31,8 @@ pub struct Metadata {
     /// Whether owners can be changed, and special files made, by name: a confined process cannot.
     pub by_name: bool,
     owners: Receivers,
+    /// Something whose file system keeps no modes.
+    without_modes: OnceLock<Vec<u8>>,
 }
 
 /// What of a file could not be kept.
@@ -45,6 +48,7 @@ impl Metadata {
             privileged,
             by_name: !confined,
             owners: Receivers::new(keep, privileged),
+            without_modes: OnceLock::new(),
         }
     }
 
@@ -80,9 +84,30 @@ impl Metadata {
             let why = self.give_xattrs(&file, attributes, xattrs, with_security, display);
             not_kept = not_kept.or(why);
         }
-        rustix::fs::fchmod(&file, Mode::from_raw_mode(attributes.mode & granted))?;
+        self.give_mode(&file, attributes.mode & granted, display)?;
         rustix::fs::futimens(&file, &times(attributes.mtime_ns))?;
         Ok(not_kept)
+    }
+
+    /// Gives a mode, where the file system keeps some: others refuse that to the owner too (FAT, some of networks).
+    fn give_mode(&self, file: impl AsFd, mode: u32, display: &[u8]) -> Result<(), Errno> {
+        let given = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode));
+        if let Err(Errno::PERM | Errno::OPNOTSUPP) = given {
+            let own = rustix::process::geteuid();
+            if own.is_root() || rustix::fs::fstat(&file)?.st_uid == own.as_raw() {
+                self.without_modes.get_or_init(|| display.to_vec());
+                return Ok(());
+            }
+        }
+        given
+    }
+
+    /// A line on modes that the file system does not keep, if it keeps none.
+    pub fn without_modes(&self) -> Option<String> {
+        let path = printable(self.without_modes.get()?);
+        Some(format!(
+            "modes are not kept: the file system refuses them, first for {path}"
+        ))
     }
 
     /// Gives extended attributes, which the owner's right to write is needed for.
@@ -188,7 +213,7 @@ impl Metadata {
         }
         let granted = self.granted();
         let mode = attributes.mode & granted | there.st_mode & 0o7777 & !granted;
-        let mended = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode));
+        let mended = self.give_mode(&file, mode, display);
         mended.err().map(|error| {
             let (path, why) = (printable(display), plain(&error.into()));
             format!("cannot set the mode of {path}: {why}")

@@ -1,4 +1,4 @@
-//! Trees of files: found and read at the sender (`source`, `queue`), put in place and on stable storage at
+//! Trees of files: found and read at the sender (`source`, `source_links`, `queue`), put in place and on stable storage at
 //! the receiver (`target`, `place`, `draft`, `commit`, `durable`). A file's other names are told by its number at
 //! the sender (`first_names`) and given last at the receiver (`other_names`). What else is kept of files is given in `metadata`, with the
 //! names of `owners`, `xattrs`, and `special_files`. What a copy that was cut has left is found
@@ -37,6 +37,7 @@ pub mod slicing;
 pub mod source;
 pub mod source_file;
 pub mod source_kept;
+pub mod source_links;
 pub mod spans;
 pub mod special_files;
 pub mod spool;

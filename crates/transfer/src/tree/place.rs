@@ -26,6 +26,7 @@ use crate::tree::journal::Journal;
 use crate::tree::metadata::{Metadata, NotKept};
 use crate::tree::other_names::OtherName;
 use crate::tree::part::{self, Unusable, part_name};
+use crate::tree::skipped::TO_CHANGE;
 use crate::tree::source::{INSIDE, mtime_ns};
 use crate::tree::spool::Spool;
 use crate::tree::target::Target;
@@ -63,6 +64,8 @@ pub enum Need {
     Nothing,
     /// Its extended attributes: all else is there.
     Xattrs,
+    /// To be compared with what is there, by its content.
+    Comparison,
     /// All of it but for what may be there, which is worth a comparison.
     AllBut(Vec<Span>),
 }
@@ -158,17 +161,13 @@ impl Placement {
         let Some(skipped) = skipped else {
             return Ok(Need::AllBut(found(folder, &relative, file, only_look)));
         };
-        let mut need = Need::Nothing;
-        if let (Skipped::Same, Ok(stat)) = (skipped, &looked) {
-            if !only_look && let Some(why) = self.mend(target, &relative, stat, &file.attributes())
-            {
-                not_kept(why);
+        let need = match (skipped, &looked) {
+            (Skipped::IfEqual, _) => return Ok(Need::Comparison),
+            (Skipped::Same, Ok(stat)) => {
+                self.give_same(target, &relative, file, stat, only_look, not_kept)
             }
-            let same_time = same_time(file.mtime_ns, mtime_ns(stat));
-            if same_time && !self.has_xattrs(folder, &relative, file.xattrs) {
-                need = Need::Xattrs;
-            }
-        }
+            _ => Need::Nothing,
+        };
         // Nobody knows whether who wrote it has put it on stable storage.
         self.unflushed.note_system(folder, &target.folder_path)?;
         Ok(need)
@@ -191,6 +190,67 @@ impl Placement {
         };
         let (_, _, parent) = looked_into.insert(opened);
         rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// What must be sent of a file that was compared with what is there, as [`Self::needs`].
+    ///
+    /// # Errors
+    /// When the peer names a source that the job has not.
+    pub fn compared(
+        &self,
+        file: &OfferedFile,
+        same: bool,
+        only_look: bool,
+        not_kept: impl FnOnce(String),
+    ) -> Result<Need, TransferError> {
+        let (target, relative) = self.relative(file.source, &file.path)?;
+        let Some(folder) = &target.folder else {
+            return Ok(Need::AllBut(Vec::new()));
+        };
+        match self.look(file.source, folder, &relative) {
+            Ok(stat) if same && is_file_of(&stat, file.size) => {
+                let need = self.give_same(target, &relative, file, &stat, only_look, not_kept);
+                self.unflushed.note_system(folder, &target.folder_path)?;
+                Ok(need)
+            }
+            _ => Ok(Need::AllBut(found(folder, &relative, file, only_look))),
+        }
+    }
+
+    /// Opens what is there of an offered file, to be compared with it; `None` where that cannot be.
+    pub fn open_there(&self, file: &OfferedFile) -> Option<OwnedFd> {
+        let (target, relative) = self.relative(file.source, &file.path).ok()?;
+        let folder = target.folder.as_ref()?;
+        let name = relative.as_slice();
+        let there = rustix::fs::openat2(folder, name, TO_CHANGE, Mode::empty(), INSIDE).ok()?;
+        let stat = rustix::fs::fstat(&there).ok()?;
+        is_file_of(&stat, file.size).then_some(there)
+    }
+
+    /// Gives a file that is the same what it lacks; what is still needed of it.
+    fn give_same(
+        &self,
+        target: &Target,
+        relative: &[u8],
+        file: &OfferedFile,
+        stat: &Stat,
+        only_look: bool,
+        not_kept: impl FnOnce(String),
+    ) -> Need {
+        let with_time = matches!(self.skip.same, Same::Content | Same::Size);
+        if !only_look
+            && let Some(why) = self.mend(target, relative, stat, &file.attributes(), with_time)
+        {
+            not_kept(why);
+        }
+        let same_time = with_time || same_time(file.mtime_ns, mtime_ns(stat));
+        let folder = target.folder.as_ref();
+        let lacks_xattrs =
+            folder.is_some_and(|folder| !self.has_xattrs(folder, relative, file.xattrs));
+        match same_time && lacks_xattrs {
+            true => Need::Xattrs,
+            false => Need::Nothing,
+        }
     }
 
     /// Whether an entry that is no file is left as it is, or is not made, for what is at its name.
@@ -526,6 +586,8 @@ enum Skipped {
     Untouched,
     /// It is the same.
     Same,
+    /// It is the same if its content is.
+    IfEqual,
 }
 
 /// How a file is skipped for what is there, if it is.
@@ -545,9 +607,17 @@ fn skipped(skip: Skip, file: &OfferedFile, there: &Stat) -> Option<Skipped> {
     let same = match skip.same {
         Same::SizeAndTime => same_size && same_time,
         Same::Size => same_size,
+        Same::Content if same_size && file.size > 0 => return Some(Skipped::IfEqual),
+        Same::Content => same_size,
         Same::Nothing => false,
     };
     same.then_some(Skipped::Same)
+}
+
+/// Whether something there is a regular file of that size.
+fn is_file_of(there: &Stat, size: u64) -> bool {
+    FileType::from_raw_mode(there.st_mode) == FileType::RegularFile
+        && u64::try_from(there.st_size) == Ok(size)
 }
 
 /// Whether something has a name below a target; what is behind a symbolic link is not.

@@ -7,14 +7,17 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use howdah_wire::limits::{MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_PIECE_BYTES, MIN_BLOCK_BYTES};
+use howdah_wire::limits::{
+    MAX_COMPARED_OFFERS_OPEN, MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_PIECE_BYTES, MIN_BLOCK_BYTES,
+};
 use howdah_wire::{
-    Answer, Checked, Checksum, Extraneous, Memory, Offer, OfferedFile, ProtocolError, Scanned,
-    Span, Totals, Xattrs,
+    Answer, Checked, Checksum, Compare, Extraneous, Memory, Offer, OfferedFile, ProtocolError,
+    Scanned, Span, Totals, Xattrs,
 };
 
 use crate::end::abort::{Abort, lock};
 use crate::error::TransferError;
+use crate::session::comparing::Asked;
 use crate::session::listing::{Action, Listing};
 use crate::tree::assembly::Assembly;
 use crate::tree::inlet::PipedBlock;
@@ -153,6 +156,8 @@ pub struct Queue {
 #[derive(Debug)]
 struct State {
     mode: Mode,
+    /// Offers that wait for their answer, at the most.
+    most_open: usize,
     /// Streams that get blocks, those with the least index; the others wait.
     streams: u16,
     /// With what the receiver may have of each.
@@ -186,6 +191,7 @@ impl Queue {
         let most = 1 << block_bytes.clamp(MIN_BLOCK_BYTES, MAX_PIECE_BYTES).ilog2();
         let state = State {
             mode: Mode::Unknown,
+            most_open: MAX_OFFERS_OPEN,
             streams: streams.max(1),
             ready: VecDeque::new(),
             ready_bytes: 0,
@@ -212,6 +218,15 @@ impl Queue {
             block_bytes: most,
             dry_run,
         }
+    }
+
+    /// The same, where the receiver holds offers until they are compared, if `by_content` says so.
+    #[must_use]
+    pub fn comparing(self, by_content: bool) -> Self {
+        if by_content {
+            lock(&self.state).most_open = MAX_COMPARED_OFFERS_OPEN;
+        }
+        self
     }
 
     /// Has this sent from memory; nothing is scanned then.
@@ -374,6 +389,35 @@ impl Queue {
         }
         self.changed.notify_all();
         Ok(())
+    }
+
+    /// The files that the receiver asks to be compared; `howdah_wire::Conversation` has checked that they are offered.
+    ///
+    /// # Errors
+    /// When one of them is not.
+    pub fn asked(&self, compare: &Compare) -> Result<Vec<Asked>, ProtocolError> {
+        let state = lock(&self.state);
+        let answered = state.next_offer - state.offered as u64;
+        let begin = compare.first.checked_sub(answered);
+        let entry = |&index: &u16| {
+            let at = usize::try_from(begin?).ok()?.checked_add(index.into())?;
+            let entry = state.pending.get(at).filter(|_| at < state.offered)?;
+            match entry.kind {
+                Kind::File {
+                    size,
+                    ref attributes,
+                    ..
+                } => Some(Asked {
+                    source: entry.source,
+                    path: entry.path.clone(),
+                    size,
+                    mtime_ns: attributes.mtime_ns,
+                }),
+                _ => None,
+            }
+        };
+        let asked: Option<Vec<_>> = compare.files.iter().map(entry).collect();
+        asked.ok_or(ProtocolError("a comparison of what was not offered"))
     }
 
     /// Notes what was read of a part that is being compared.
@@ -643,7 +687,7 @@ impl State {
         let most_open = match self.mode {
             Mode::Unknown => 1,
             Mode::Fresh => 0,
-            Mode::Negotiate => MAX_OFFERS_OPEN,
+            Mode::Negotiate => self.most_open,
         };
         if unoffered < enough || self.offers_open >= most_open {
             return None;

@@ -1,6 +1,7 @@
 //! Where the paths lead that a near end names: anywhere that the far user may, or beneath one folder.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
@@ -14,9 +15,9 @@ const TRIES: usize = 100;
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 
 /// What a near end reaches at a far end. By default all that the far user does.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Reach {
-    folder: Option<OwnedFd>,
+    folder: Option<Arc<OwnedFd>>,
     read_only: bool,
 }
 
@@ -25,7 +26,7 @@ impl Reach {
     /// folder, `/x` and `~/x` as well as `x`; `..` and symbolic links lead as far as its own edge.
     pub fn beneath(folder: OwnedFd, read_only: bool) -> Self {
         Self {
-            folder: Some(folder),
+            folder: Some(Arc::new(folder)),
             read_only,
         }
     }

@@ -7,33 +7,50 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::{TransferError, plain};
+use crate::tree::destination::times;
 use crate::tree::metadata::NotKept;
 use crate::tree::place::{Placement, not_asked_for, same_time};
 use crate::tree::source::{INSIDE, mtime_ns};
 use crate::tree::target::Target;
 use crate::tree::xattrs::{self, Of};
 
-const TO_CHANGE: OFlags = OFlags::RDONLY
+/// How a file that is there is opened to be read or changed.
+pub(super) const TO_CHANGE: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
     .union(OFlags::CLOEXEC);
 
 impl Placement {
-    /// Gives a file that is there owner and mode where it lacks them; what could not be kept, in words.
+    /// Gives a file that is there owner and mode where it lacks them, and its time if `with_time` says so; what could not
+    /// be kept, in words.
     pub(super) fn mend(
         &self,
         target: &Target,
         relative: &[u8],
         there: &Stat,
         attributes: &Attributes,
+        with_time: bool,
     ) -> NotKept {
         let folder = target.folder.as_ref()?;
-        if !self.metadata.lacks(there, attributes) {
+        let lacks = self.metadata.lacks(there, attributes);
+        let other_time = with_time && mtime_ns(there) != attributes.mtime_ns;
+        if !lacks && !other_time {
             return None;
         }
         let display = target.display(relative);
         match rustix::fs::openat2(folder, relative, TO_CHANGE, Mode::empty(), INSIDE) {
-            Ok(open) => self.metadata.mend(open, there, attributes, &display),
+            Ok(open) => {
+                let why = lacks
+                    .then(|| self.metadata.mend(&open, there, attributes, &display))
+                    .flatten();
+                why.or_else(|| {
+                    let time = times(attributes.mtime_ns);
+                    let given = other_time.then(|| rustix::fs::futimens(&open, &time));
+                    let error = given?.err()?;
+                    let (path, why) = (printable(&display), plain(&error.into()));
+                    Some(format!("cannot set the time of {path}: {why}"))
+                })
+            }
             Err(error) => {
                 let (path, why) = (printable(&display), plain(&error.into()));
                 Some(format!("cannot set owner and mode of {path}: {why}"))

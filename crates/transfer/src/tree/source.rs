@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use howdah_filter::{Filters, Folder, Side};
 use howdah_wire::{
-    Attributes, Content, Keep, LinkTarget, Owner, PathError, Special, TreePath, printable,
+    Attributes, Content, Keep, LinkTarget, Owner, PathError, Special, TreePath, Walk, printable,
 };
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FileType, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -20,6 +20,7 @@ use crate::tree::part::is_part_name;
 use crate::tree::reach::Reach;
 use crate::tree::source_file::SourceFile;
 use crate::tree::source_kept::inode;
+use crate::tree::source_links::Becomes;
 use crate::tree::unfinished::MARK;
 use crate::tree::xattrs::Of;
 
@@ -162,6 +163,8 @@ pub struct Sources {
     opened: Vec<Source>,
     filters: Filters,
     notes_content: bool,
+    pub(super) walk: Walk,
+    pub(super) reach: Reach,
     pub(super) keep: Keep,
     pub(super) owners: Senders,
     inlet: Option<Inlet>,
@@ -191,6 +194,8 @@ impl Sources {
             opened,
             filters,
             notes_content: false,
+            walk: Walk::default(),
+            reach: reach.clone(),
             keep: Keep::default(),
             owners: Senders::default(),
             inlet: None,
@@ -241,6 +246,12 @@ impl Sources {
         self
     }
 
+    /// The same, gone through as a job says.
+    #[must_use]
+    pub fn walking(self, walk: Walk) -> Self {
+        Self { walk, ..self }
+    }
+
     /// The same, where more is kept of files.
     #[must_use]
     pub fn keeping(self, keep: Keep) -> Self {
@@ -280,8 +291,7 @@ impl Sources {
             rustix::io::fcntl_dupfd_cloexec(root, 0)
         } else {
             // Without NONBLOCK a FIFO that took the file's name would block this thread for good.
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            rustix::fs::openat2(root, path.as_bytes(), flags, Mode::empty(), INSIDE)
+            self.open_below(source, path, OFlags::RDONLY | OFlags::NONBLOCK)
         };
         let failed =
             |error: Errno| TransferError::reading("read", &self.display(source, path), error);
@@ -357,6 +367,9 @@ impl Sources {
         folders: &mut Vec<(TreePath, Folder)>,
         found: &mut dyn FnMut(Found) -> Result<(), TransferError>,
     ) -> Result<(), TransferError> {
+        if self.is_elsewhere(source, folder)? {
+            return Ok(());
+        }
         self.list(source, folder, above, &mut |here, rules| {
             if let Found::Entry(entry) = &here
                 && here.is_folder()
@@ -446,14 +459,8 @@ impl Sources {
         source: u16,
         folder: &TreePath,
     ) -> Result<OwnedFd, TransferError> {
-        let below = if folder.is_root() {
-            b".".as_slice()
-        } else {
-            folder.as_bytes()
-        };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = &self.opened[usize::from(source)].root;
-        rustix::fs::openat2(root, below, flags, Mode::empty(), INSIDE).map_err(|error| {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        self.open_below(source, folder, flags).map_err(|error| {
             TransferError::reading("read folder", &self.display(source, folder), error)
         })
     }
@@ -478,6 +485,12 @@ impl Sources {
     pub(super) fn missing(&self, source: u16, folder: &TreePath, name: &[u8]) -> TransferError {
         let path = [&self.display(source, folder), b"/".as_slice(), name].concat();
         TransferError::reading("read", &path, Errno::NOENT)
+    }
+
+    /// A source as it was opened.
+    pub(super) fn root(&self, source: u16) -> (&OwnedFd, &Stat) {
+        let Source { root, stat, .. } = &self.opened[usize::from(source)];
+        (root, stat)
     }
 
     /// The only source, if it is a folder.
@@ -512,7 +525,7 @@ impl Sources {
     }
 
     /// The name of a path below the transfer's root.
-    fn filtered_name(&self, source: u16, path: &TreePath) -> Vec<u8> {
+    pub(super) fn filtered_name(&self, source: u16, path: &TreePath) -> Vec<u8> {
         let name = &self.opened[usize::from(source)].name;
         let between = !name.is_empty() && !path.is_root();
         let slash: &[u8] = if between { b"/" } else { b"" };
@@ -534,29 +547,46 @@ impl Sources {
         let path = folder.join(name).map_err(refused)?;
         let failed =
             |error: Errno| TransferError::reading("read", &self.display(source, &path), error);
-        let stat = match rustix::fs::statat(descriptor, name, AtFlags::SYMLINK_NOFOLLOW) {
+        let mut stat = match rustix::fs::statat(descriptor, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => return Ok(None),
             other => other.map_err(failed)?,
+        };
+        let mut behind = None;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+            let target = match rustix::fs::readlinkat(descriptor, name, Vec::new()) {
+                Err(Errno::NOENT) => return Ok(None),
+                other => LinkTarget::try_from(other.map_err(failed)?.into_bytes()),
+            };
+            let target = target.map_err(refused)?;
+            match self.becomes_of(source, &path, target.as_bytes()) {
+                Becomes::Kept => {
+                    let kind = Kind::Link {
+                        target,
+                        mtime_ns: mtime_ns(&stat),
+                        owner: self.owners.of(&stat),
+                    };
+                    return Ok(Some(Found::Entry(Entry { source, path, kind })));
+                }
+                Becomes::LeftOut => return Ok(Some(self.leads_out(source, &path))),
+                Becomes::Followed => {
+                    let open = self.behind(source, &path)?;
+                    stat = rustix::fs::fstat(&open).map_err(failed)?;
+                    behind = Some(open);
+                }
+            }
+        }
+        let of = match &behind {
+            Some(open) => Of::Path(open.as_fd()),
+            None => Of::Named(descriptor.as_fd(), name),
         };
         let kind = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Kind::File {
                 size: size(&stat),
                 attributes: self.attributes(&stat),
                 inode: inode(&stat),
-                xattrs: self.xattrs_digest(Of::Named(descriptor.as_fd(), name)),
+                xattrs: self.xattrs_digest(of),
             },
             FileType::Directory => Kind::Folder(self.attributes(&stat)),
-            FileType::Symlink => {
-                let target = match rustix::fs::readlinkat(descriptor, name, Vec::new()) {
-                    Err(Errno::NOENT) => return Ok(None),
-                    other => other.map_err(failed)?,
-                };
-                Kind::Link {
-                    target: LinkTarget::try_from(target.into_bytes()).map_err(refused)?,
-                    mtime_ns: mtime_ns(&stat),
-                    owner: self.owners.of(&stat),
-                }
-            }
             other => match self.special(&stat) {
                 Some(kind) => kind,
                 None => {

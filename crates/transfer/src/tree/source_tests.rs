@@ -1,6 +1,6 @@
 use super::*;
 use crate::tree::content::name_hash;
-use rustix::fs::CWD;
+use rustix::fs::{CWD, Mode};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;

@@ -305,6 +305,7 @@ mod tests {
             destination_is_folder: folder,
             filters: Filters::default(),
             named: false,
+            walk: howdah_wire::Walk::default(),
             skip: Skip::default(),
             delete: None,
             keep: Keep::default(),

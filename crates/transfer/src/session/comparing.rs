@@ -1,0 +1,263 @@
+//! Copies that tell files by their content: offers wait at the receiver until the digests of both ends are there.
+//!
+//! Only files of the same size are read, at both ends at once. Offers are answered in their order.
+
+use std::collections::VecDeque;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use howdah_wire::{Compare, Compared, Message, Offer, OfferedFile, TreePath};
+
+use crate::end::abort::lock;
+use crate::end::context::Context;
+use crate::error::TransferError;
+use crate::session::answering::answer;
+use crate::session::digesting::{Digesting, FileBlake3, Files, digest};
+use crate::session::listing::Listing;
+use crate::streams::receive::Receiving;
+use crate::streams::send::Sending;
+use crate::tree::place::Need;
+
+/// A file of the sender whose digest the receiver needs.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Index of its source.
+    pub source: u16,
+    /// Its path below that source.
+    pub path: TreePath,
+    /// Its size in bytes, when it was found.
+    pub size: u64,
+    /// Its modification time then, in nanoseconds since 1970.
+    pub mtime_ns: i64,
+}
+
+impl Files for Arc<Sending> {
+    type File = Asked;
+
+    fn digest(&self, context: &Context, file: &Asked, read: &AtomicU64) -> FileBlake3 {
+        let Asked { source, path, .. } = file;
+        // Why it cannot be read is said when it is sent.
+        let open = self
+            .sources
+            .open_file(*source, path, file.size, file.mtime_ns)
+            .ok()?;
+        let digest = digest(context, open.descriptor(), file.size, read);
+        digest.filter(|_| open.changed().is_none())
+    }
+
+    fn take(
+        &self,
+        context: &Context,
+        first: u64,
+        blake3: Vec<FileBlake3>,
+    ) -> Result<(), TransferError> {
+        let compared = Compared { first, blake3 };
+        context.control.say(Message::Compared(compared));
+        Ok(())
+    }
+}
+
+/// What the sender has to read, and how much that is.
+pub struct Asking {
+    digesting: Arc<Digesting<Arc<Sending>>>,
+    /// Sizes of all that was asked for, in bytes.
+    asked: u64,
+}
+
+impl Asking {
+    /// Nothing was asked for.
+    pub fn new(sending: &Arc<Sending>) -> Self {
+        Self {
+            digesting: Digesting::new(Arc::clone(sending)),
+            asked: 0,
+        }
+    }
+
+    /// Begins to read what the receiver asks for.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub fn hear(&mut self, context: &Arc<Context>, compare: &Compare) -> Result<(), TransferError> {
+        let asked = self.digesting.files().queue.asked(compare)?;
+        let bytes: u64 = asked.iter().map(|file| file.size).sum();
+        self.asked = self.asked.saturating_add(bytes);
+        self.digesting.add(context, compare.first, asked)
+    }
+
+    /// What was read so far, in bytes.
+    pub fn read_bytes(&self) -> u64 {
+        self.digesting.read_bytes()
+    }
+
+    /// Whether this end still has to read.
+    pub fn is_busy(&self) -> bool {
+        self.digesting.is_busy()
+    }
+
+    /// What the receiver says that it has read, as far as that can be.
+    pub fn believed(&self, said: u64) -> u64 {
+        said.min(self.asked)
+    }
+}
+
+/// An offer that waits.
+struct Held {
+    offer: Offer,
+    needs: Vec<Need>,
+    here: Option<Vec<FileBlake3>>,
+    there: Option<Vec<FileBlake3>>,
+}
+
+/// A receiver's part.
+pub struct Comparing {
+    digesting: Arc<Digesting<Receiver>>,
+    asked: u64,
+}
+
+/// What reads at the receiver.
+pub struct Receiver {
+    receiving: Arc<Receiving>,
+    listed: Arc<Mutex<Listing>>,
+    /// Offers that wait, in their order.
+    held: Mutex<VecDeque<Held>>,
+}
+
+impl Files for Receiver {
+    type File = OfferedFile;
+
+    fn digest(&self, context: &Context, file: &OfferedFile, read: &AtomicU64) -> FileBlake3 {
+        let open = self.receiving.placement().open_there(file)?;
+        digest(context, &open, file.size, read)
+    }
+
+    fn take(
+        &self,
+        context: &Context,
+        first: u64,
+        digests: Vec<FileBlake3>,
+    ) -> Result<(), TransferError> {
+        self.set(context, first, |held| held.here = Some(digests))
+    }
+}
+
+impl Receiver {
+    /// Notes digests of an offer, and answers what can be answered.
+    fn set(
+        &self,
+        context: &Context,
+        first: u64,
+        set: impl FnOnce(&mut Held),
+    ) -> Result<(), TransferError> {
+        let mut held = lock(&self.held);
+        if let Some(one) = held.iter_mut().find(|one| one.offer.first == first) {
+            set(one);
+        }
+        self.answer(context, &mut held)
+    }
+
+    fn answer(&self, context: &Context, held: &mut VecDeque<Held>) -> Result<(), TransferError> {
+        while held
+            .front()
+            .is_some_and(|one| one.here.is_some() && one.there.is_some())
+            && let Some(mut one) = held.pop_front()
+        {
+            let here = one.here.take().unwrap_or_default();
+            let there = one.there.take().unwrap_or_default();
+            let mut same = here
+                .into_iter()
+                .zip(there)
+                .map(|(here, there)| here.is_some() && here == there);
+            let placement = self.receiving.placement();
+            for (file, need) in one.offer.files.iter().zip(&mut one.needs) {
+                if *need == Need::Comparison {
+                    let same = same.next().unwrap_or(false);
+                    let not_kept = |why| context.leave_out(why);
+                    *need = placement.compared(file, same, context.job.dry_run, not_kept)?;
+                }
+            }
+            answer(context, &self.listed, one.offer, one.needs);
+        }
+        Ok(())
+    }
+}
+
+impl Comparing {
+    /// No offer has come.
+    pub fn new(receiving: &Arc<Receiving>, listed: &Arc<Mutex<Listing>>) -> Self {
+        Self {
+            digesting: Digesting::new(Receiver {
+                receiving: Arc::clone(receiving),
+                listed: Arc::clone(listed),
+                held: Mutex::default(),
+            }),
+            asked: 0,
+        }
+    }
+
+    /// Holds an offer until what of it is to be compared is, and asks for that.
+    ///
+    /// # Errors
+    /// When the system has no thread left, and as an answer fails.
+    pub fn hold(
+        &mut self,
+        context: &Arc<Context>,
+        offer: Offer,
+        needs: Vec<Need>,
+    ) -> Result<(), TransferError> {
+        let indexes = (0u16..).zip(&offer.files).zip(&needs);
+        let (files, asked): (Vec<u16>, Vec<OfferedFile>) = indexes
+            .filter(|(_, need)| **need == Need::Comparison)
+            .map(|((index, file), _)| (index, file.clone()))
+            .unzip();
+        let bytes = asked.iter().map(|file| file.size);
+        self.asked = bytes.fold(self.asked, u64::saturating_add);
+        let first = offer.first;
+        let none = files.is_empty().then(Vec::new);
+        let receiver = self.digesting.files();
+        let mut held = lock(&receiver.held);
+        held.push_back(Held {
+            offer,
+            needs,
+            here: none.clone(),
+            there: none,
+        });
+        if asked.is_empty() {
+            return receiver.answer(context, &mut held);
+        }
+        drop(held);
+        context
+            .control
+            .say(Message::Compare(Compare { first, files }));
+        self.digesting.add(context, first, asked)
+    }
+
+    /// Takes the sender's digests; `howdah_wire::Conversation` has checked that they were asked for.
+    ///
+    /// # Errors
+    /// As an answer fails.
+    pub fn hear(&self, context: &Context, compared: Compared) -> Result<(), TransferError> {
+        let Compared { first, blake3 } = compared;
+        let receiver = self.digesting.files();
+        receiver.set(context, first, |held| held.there = Some(blake3))
+    }
+
+    /// What was read so far, in bytes.
+    pub fn read_bytes(&self) -> u64 {
+        self.digesting.read_bytes()
+    }
+
+    /// Whether this end still has to read.
+    pub fn is_busy(&self) -> bool {
+        self.digesting.is_busy()
+    }
+
+    /// Whether offers wait.
+    pub fn is_holding(&self) -> bool {
+        !lock(&self.digesting.files().held).is_empty()
+    }
+
+    /// What the sender says that it has read, as far as that can be.
+    pub fn believed(&self, said: u64) -> u64 {
+        said.min(self.asked)
+    }
+}

@@ -1,0 +1,82 @@
+"""What of the sources is looked at and sent, and what of the target removed, by what rsync's options say."""
+
+import msgspec
+
+from howdah import HowdahError
+from howdah.remote.endpoints import Route
+from howdah.remote.messages import Skip, Walk
+from howdah.transfer.request import Delete
+
+_MOST = 2**63 - 1
+
+
+def made_skip(
+    *,
+    existing: bool,
+    ignore_existing: bool,
+    update: bool,
+    size_only: bool,
+    ignore_times: bool,
+    checksum: bool,
+    files: bool,
+) -> Skip:
+    """What is skipped. Raises HowdahError for what cannot be."""
+    if size_only and ignore_times:
+        raise HowdahError("--size-only skips what --ignore-times sends; leave one of them out")
+    if checksum and (size_only or ignore_times):
+        other = "--size-only" if size_only else "--ignore-times"
+        raise HowdahError(f"--checksum compares what {other} does not look at; leave one of them out")
+    made = Skip(missing=existing, there=ignore_existing, newer=update)
+    if checksum:
+        made = msgspec.structs.replace(made, same="content")
+    elif size_only:
+        made = msgspec.structs.replace(made, same="size")
+    elif ignore_times:
+        made = msgspec.structs.replace(made, same="nothing")
+    if not files and made != Skip():
+        raise HowdahError("--memory moves no files, so there is nothing to skip")
+    return made
+
+
+def made_walk(
+    *, one_file_system: bool, copy_links: bool, copy_unsafe_links: bool, safe_links: bool, files: bool
+) -> Walk:
+    """How the sources are gone through. Raises HowdahError where there are none."""
+    made = Walk(
+        one_file_system=one_file_system,
+        links="followed" if copy_links else "unsafe" if copy_unsafe_links else "kept",
+        safe_links=safe_links,
+    )
+    if not files and made != Walk():
+        raise HowdahError("--memory moves no files, so there are no links and no file systems to look at")
+    return made
+
+
+def made_delete(delete: bool, excluded: bool, most: int | None) -> Delete | None:
+    """What is removed. Raises HowdahError for a bound that bounds nothing."""
+    if most is not None and not delete:
+        raise HowdahError(f"--max-delete {most} is the most that --delete removes; give that too")
+    if most is not None and not 0 <= most <= _MOST:
+        raise HowdahError(f"--max-delete {most} is not from 0 to {_MOST:,}")
+    return Delete(excluded, most) if delete else None
+
+
+def check_delete(way: Route, from_memory: bool, listed: bool) -> None:
+    """Raises HowdahError where nothing says what is at the source, or nobody removes it."""
+    if way.origin is not None:
+        raise HowdahError(
+            "a copy between two far hosts removes nothing; leave out --delete, or start it on one of them"
+        )
+    if from_memory:
+        raise HowdahError("--memory moves no files, so there is nothing for --delete")
+    if listed:
+        raise HowdahError(
+            "--files-from does not say what else is in the source, so --delete would remove that too; "
+            "copy whole folders with --delete"
+        )
+    last_names = [source.rstrip(b"/").rpartition(b"/")[2] for source in way.sources]
+    if len(way.sources) > 1 and any(name in {b"", b"."} for name in last_names):
+        raise HowdahError(
+            "--delete takes several sources only where each is a folder of its own at the target; "
+            "copy SRC/. in a command of its own"
+        )
