@@ -208,6 +208,8 @@ impl Sources {
             opened: Vec::new(),
             filters: Filters::default(),
             notes_content: false,
+            walk: Walk::default(),
+            reach: Reach::default(),
             keep: Keep::default(),
             owners: Senders::default(),
             inlet: Some(inlet),
