@@ -63,7 +63,7 @@ copy='
 if [ "$(. /etc/os-release && echo "$VERSION_CODENAME")" = bookworm ]; then
     bare bookworm installed
     cp "$out"/*.deb "$work/installed/root/howdah.deb"
-    apt installed /root/howdah.deb openssh-server iproute2 bash-completion
+    apt installed /root/howdah.deb openssh-server iproute2 mount bash-completion
     within installed sh -euc '
         howdah --version
         test -s /usr/share/man/man1/howdah-cp.1.gz
@@ -85,7 +85,7 @@ for each in bookworm:3.11 trixie:3.13; do
     bare "$suite" "$suite"
     "$venv/bin/pip" download --quiet --disable-pip-version-check --only-binary :all: --python-version "${each#*:}" \
         --dest "$work/$suite/root/wheels" "$out"/*.whl
-    apt "$suite" python3-venv openssh-server openssh-client iproute2
+    apt "$suite" python3-venv openssh-server openssh-client iproute2 mount
     within "$suite" sh -euc '
         python3 -m venv /opt/howdah
         /opt/howdah/bin/pip install --quiet --no-index --find-links /root/wheels howdah
