@@ -21,6 +21,8 @@ bare() {
     mkdir "$work/$2"
     tar -C "$work/$2" -xf "$roots/$1.tar"
     cp /etc/resolv.conf "$work/$2/etc/resolv.conf"
+    # Every host that an installer made has this file.
+    echo "127.0.0.1 localhost" > "$work/$2/etc/hosts"
     # Services of packages do not start there.
     printf '#!/bin/sh\nexit 101\n' > "$work/$2/usr/sbin/policy-rc.d"
     chmod +x "$work/$2/usr/sbin/policy-rc.d"
