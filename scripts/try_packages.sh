@@ -21,6 +21,8 @@ bare() {
     mkdir "$work/$2"
     tar -C "$work/$2" -xf "$roots/$1.tar"
     cp /etc/resolv.conf "$work/$2/etc/resolv.conf"
+    # Every host that an installer made has this file.
+    echo "127.0.0.1 localhost" > "$work/$2/etc/hosts"
     # Services of packages do not start there.
     printf '#!/bin/sh\nexit 101\n' > "$work/$2/usr/sbin/policy-rc.d"
     chmod +x "$work/$2/usr/sbin/policy-rc.d"
@@ -63,7 +65,7 @@ copy='
 if [ "$(. /etc/os-release && echo "$VERSION_CODENAME")" = bookworm ]; then
     bare bookworm installed
     cp "$out"/*.deb "$work/installed/root/howdah.deb"
-    apt installed /root/howdah.deb openssh-server iproute2 bash-completion
+    apt installed /root/howdah.deb openssh-server iproute2 mount bash-completion
     within installed sh -euc '
         howdah --version
         test -s /usr/share/man/man1/howdah-cp.1.gz
@@ -85,7 +87,7 @@ for each in bookworm:3.11 trixie:3.13; do
     bare "$suite" "$suite"
     "$venv/bin/pip" download --quiet --disable-pip-version-check --only-binary :all: --python-version "${each#*:}" \
         --dest "$work/$suite/root/wheels" "$out"/*.whl
-    apt "$suite" python3-venv openssh-server openssh-client iproute2
+    apt "$suite" python3-venv openssh-server openssh-client iproute2 mount
     within "$suite" sh -euc '
         python3 -m venv /opt/howdah
         /opt/howdah/bin/pip install --quiet --no-index --find-links /root/wheels howdah
