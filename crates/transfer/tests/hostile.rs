@@ -462,7 +462,6 @@ fn a_pipe_that_is_not_sealed_or_lies_of_what_it_gave_leaves_nothing() {
         );
     }
     for wrong in [
-        [parts.clone(), sealed(size, digest), sealed(size, digest)].concat(),
         [parts.clone(), piped(1 << 18, &rest, true)].concat(),
         [piped(1 << 18, &rest, true), piped(1 << 19, &block, false)].concat(),
         [piped(0, &block, false), piped(0, &rest, true)].concat(),

@@ -158,7 +158,7 @@ COMMANDS = (
                     rare=True,
                 ),
             ],
-            "What becomes of links and other file systems": [
+            "Links and other file systems": [
                 Option("-L, --copy-links", "Links are copied as what they lead to.", rare=True),
                 Option(
                     "--copy-unsafe-links",

@@ -396,7 +396,7 @@ struct Near {
 
 /// What is open at this end before the far end hears of the job.
 enum Here {
-    Sources(Sources),
+    Sources(Box<Sources>),
     Targets(Targets),
 }
 
@@ -431,7 +431,7 @@ impl Near {
                     &context,
                     &self.inbox,
                     stream_setup,
-                    sources,
+                    *sources,
                     list,
                     mark,
                     &mut sampled,
@@ -485,7 +485,7 @@ impl Near {
         let here = match (job.direction, lock(&self.pipe).take()) {
             (Direction::Push, Some(pipe)) => {
                 let inlet = Inlet::new(pipe, job.plan.block_bytes);
-                Here::Sources(Sources::of_pipe(inlet))
+                Here::Sources(Box::new(Sources::of_pipe(inlet)))
             }
             (Direction::Pull, Some(pipe)) => {
                 job.fresh = true;
@@ -495,7 +495,7 @@ impl Near {
                 let reach = Reach::default();
                 let sources = Sources::open(&job.sources, job.filters.clone(), &reach)?;
                 let sources = sources.keeping(job.keep).walking(job.walk);
-                Here::Sources(sources.noting_content(job.delete.is_some()))
+                Here::Sources(Box::new(sources.noting_content(job.delete.is_some())))
             }
             (Direction::Pull, None) => {
                 let targets = Targets::of(job, &job.destination, &Reach::default())?;

@@ -144,8 +144,9 @@ fn remove_of_another(folder: impl AsFd, name: &[u8]) -> Result<bool, Unusable> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::openat2(&folder, name, flags, Mode::empty(), INSIDE)?;
     lock(&file)?;
-    let found = check(&rustix::fs::fstat(&file)?);
-    if found != Err(Unusable::Foreign(OF_ANOTHER)) || !is_named(&folder, name, &file)? {
+    let stat = rustix::fs::fstat(&file)?;
+    let of_another = check(&stat) == Err(Unusable::Foreign(OF_ANOTHER)) && stat.st_nlink == 1;
+    if !of_another || !is_named(&folder, name, &file)? {
         return Ok(false);
     }
     rustix::fs::unlinkat(folder, name, AtFlags::empty())?;

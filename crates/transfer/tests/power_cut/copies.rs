@@ -249,7 +249,11 @@ fn write_mirror(root: &Path, version: usize) {
         let path = root.join(format!("same {number}"));
         fs::write(&path, content(1_000 + number)).unwrap();
         chown(&path, Some(id), Some(id + 1)).unwrap();
-        let mode = if version % 2 == 0 { 0o640 } else { 0o604 };
+        let mode = if version.is_multiple_of(2) {
+            0o640
+        } else {
+            0o604
+        };
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         let value = format!("version {version}");
         rustix::fs::setxattr(&path, XATTR, value.as_bytes(), XattrFlags::empty()).unwrap();
