@@ -20,6 +20,8 @@ const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 pub struct Info {
     /// Whether the connection is established (`TCP_ESTABLISHED`).
     pub established: bool,
+    /// Whether the other end has closed and this one has not (`TCP_CLOSE_WAIT`).
+    pub peer_closed: bool,
     /// Smoothed RTT; `None` before the first sample.
     pub rtt: Option<Duration>,
     /// Mean deviation of the RTT.
@@ -134,6 +136,7 @@ impl Info {
         let ssthresh = u32_at(76)?;
         Some(Self {
             established: bytes[0] == 1,
+            peer_closed: bytes[0] == 8,
             rtt: (rtt_us != 0).then(|| micros(rtt_us)),
             rtt_var: micros(u32_at(72)?),
             min_rtt: (min_rtt_us != 0 && min_rtt_us != u32::MAX).then(|| micros(min_rtt_us)),

@@ -191,11 +191,11 @@ impl Before {
 }
 
 /// Whether data is on the way and none of it was acknowledged since `earlier`, although the receiver
-/// has room.
+/// has room; or whether it never will, since the other end has closed.
 fn waits_for_an_answer(info: &Info, earlier: &Info) -> bool {
-    info.unacked_segments > 0
-        && info.bytes_acked == earlier.bytes_acked
-        && info.send_window_bytes != Some(0)
+    let closed = info.peer_closed && info.notsent_bytes > 0;
+    info.bytes_acked == earlier.bytes_acked
+        && (closed || info.unacked_segments > 0 && info.send_window_bytes != Some(0))
 }
 
 /// For how long a few losses one after the other let nothing through (RFC 6298 §2).
@@ -320,7 +320,8 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_dead_when_nothing_is_acknowledged_but_not_when_the_receiver_has_no_room() {
+    fn a_path_is_dead_when_nothing_is_acknowledged_but_not_where_a_receiver_that_is_there_has_no_room()
+     {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let silent = Info {
@@ -336,8 +337,13 @@ mod tests {
             unacked_segments: 0,
             ..silent.clone()
         };
+        let gone = Info {
+            peer_closed: true,
+            notsent_bytes: 1,
+            ..closed.clone()
+        };
         let started = Instant::now();
-        for (info, dead) in [(silent, true), (closed, false), (idle, false)] {
+        for (info, dead) in [(silent, true), (closed, false), (idle, false), (gone, true)] {
             let mut sampler = Sampler::new(started);
             let mut sample = |info: Info, after: Duration| {
                 let rtts = (Duration::ZERO, Duration::ZERO);
