@@ -6,8 +6,8 @@
 
 use crate::limits::{
     MAX_ADDRESSES, MAX_DIGESTS, MAX_MEMORY_NS, MAX_MESSAGE_TEXT_BYTES, MAX_NAMES, MAX_NAMES_OPEN,
-    MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_PATIENCE_NS, MAX_SAMPLE_NS, MAX_SOURCES,
-    MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_SAMPLE_NS,
+    MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_PATH_BYTES, MAX_PATIENCE_NS, MAX_SAMPLE_NS,
+    MAX_SOURCES, MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_SAMPLE_NS,
 };
 use crate::message::{
     DataPort, Direction, Job, Memory, Message, Names, Offer, OfferedFile, Peer, Sample, Way,
@@ -51,6 +51,10 @@ pub struct Conversation {
     tried: bool,
     /// what came of it is still to be said.
     try_open: bool,
+    /// Whether patterns were to be expanded, and
+    expanded: bool,
+    /// what came of them is still to be said.
+    expand_open: bool,
     tells_digests: bool,
     /// What the job removes is told; `None` if it removes nothing.
     removing: Option<Removing>,
@@ -85,6 +89,8 @@ impl Conversation {
             names_open: 0,
             tried: false,
             try_open: false,
+            expanded: false,
+            expand_open: false,
             tells_digests: false,
             removing: None,
             ended: false,
@@ -107,6 +113,7 @@ impl Conversation {
             Message::NamesTaken => self.names_open = self.names_open.saturating_sub(1),
             Message::Steered(_) => self.steers_open = self.steers_open.saturating_sub(1),
             Message::TryPort(_) => self.try_open = true,
+            Message::Expand(_) => self.expand_open = true,
             _ => {}
         }
     }
@@ -148,6 +155,10 @@ impl Conversation {
                     self.tried = true;
                     return check_port(port);
                 }
+                Message::Expand(patterns) if self.job.is_none() && !self.expanded => {
+                    self.expanded = true;
+                    return check_paths(patterns);
+                }
                 Message::Cancel => return Ok(()),
                 _ => {}
             }
@@ -155,6 +166,9 @@ impl Conversation {
         match message {
             Message::Warning(_) => return Ok(()),
             Message::PortTried(_) if std::mem::take(&mut self.try_open) => return Ok(()),
+            Message::Expanded(found) if std::mem::take(&mut self.expand_open) => {
+                return found.as_ref().map_or(Ok(()), |paths| check_paths(paths));
+            }
             _ => {}
         }
         let Some(direction) = self.job else {
@@ -333,6 +347,7 @@ fn text(message: &Message) -> Option<&str> {
     match message {
         Message::Warning(text) | Message::LeftOut(text) | Message::Failed(text) => Some(text),
         Message::Steered(Steered { taken, .. }) => taken.as_ref().err().map(String::as_str),
+        Message::Expanded(found) => found.as_ref().err().map(String::as_str),
         Message::PortTried(tried) => tried.as_ref().err().map(String::as_str),
         _ => None,
     }
@@ -390,6 +405,16 @@ fn is_for_a_pipe(job: &Job) -> bool {
     } = job;
     let one = job.sources.len() == 1 && !named;
     one && memory.is_none() && delete.is_none() && !dry_run && peer.is_none()
+}
+
+fn check_paths(paths: &[Vec<u8>]) -> Result<(), ProtocolError> {
+    let sound = |path: &Vec<u8>| (1..=MAX_PATH_BYTES).contains(&path.len()) && !path.contains(&0);
+    if !(1..=MAX_SOURCES).contains(&paths.len()) || !paths.iter().all(sound) {
+        return Err(ProtocolError(
+            "no or too many sources, or some that cannot be",
+        ));
+    }
+    Ok(())
 }
 
 fn check_port(port: &DataPort) -> Result<(), ProtocolError> {
@@ -896,6 +921,48 @@ pub(crate) mod tests {
         let mut far = Conversation::new(Side::Far);
         far.hear(&hello()).unwrap();
         assert!(far.hear(&Message::Job(bad)).is_err());
+    }
+
+    #[test]
+    fn patterns_are_expanded_once_before_the_job_and_within_bounds() {
+        let paths = |count: usize| vec![b"run*".to_vec(); count];
+        let far = || {
+            let mut far = Conversation::new(Side::Far);
+            far.hear(&hello()).unwrap();
+            far
+        };
+        let mut once = far();
+        once.hear(&Message::Expand(paths(MAX_SOURCES))).unwrap();
+        assert!(once.hear(&Message::Expand(paths(1))).is_err());
+        let nul = vec![b"a\0b".to_vec()];
+        let long = vec![vec![b'x'; MAX_PATH_BYTES + 1]];
+        for wrong in [
+            paths(0),
+            paths(MAX_SOURCES + 1),
+            nul,
+            long,
+            vec![Vec::new()],
+        ] {
+            assert!(far().hear(&Message::Expand(wrong.clone())).is_err());
+            let mut near = near_before_the_job();
+            near.say(&Message::Expand(paths(1)));
+            assert!(near.hear(&Message::Expanded(Ok(wrong))).is_err());
+        }
+        let mut late = self::far(Direction::Pull);
+        assert!(late.hear(&Message::Expand(paths(1))).is_err());
+        let mut near = near_before_the_job();
+        assert!(near.hear(&Message::Expanded(Ok(paths(1)))).is_err());
+        let mut near = near_before_the_job();
+        near.say(&Message::Expand(paths(1)));
+        near.hear(&Message::Expanded(Err("nothing".into())))
+            .unwrap();
+        assert!(near.hear(&Message::Expanded(Ok(paths(1)))).is_err());
+    }
+
+    fn near_before_the_job() -> Conversation {
+        let mut near = Conversation::new(Side::Near);
+        near.greeted = true;
+        near
     }
 
     fn names(count: usize, complete: bool) -> Message {

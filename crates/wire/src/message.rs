@@ -79,6 +79,10 @@ pub enum Message {
     },
     /// receiver (far) → sender, of a dry run of such a job: what it would remove.
     Extraneous(Vec<Extraneous>),
+    /// near → far, once and before the job: sources, of which some are patterns.
+    Expand(Vec<Vec<u8>>),
+    /// far → near: what they lead to there, 1 to [`crate::limits::MAX_SOURCES`] paths, or why not.
+    Expanded(Result<Vec<Vec<u8>>, String>),
 }
 
 /// What the near end says first.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use howdah_wire::limits::{
     MAX_ADDRESSES, MAX_CONTENT_NAMES, MAX_DIGESTS, MAX_EXTRANEOUS, MAX_NAMES, MAX_NAMES_OPEN,
-    MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_BLOCK_BYTES,
+    MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_SOURCES, MAX_STEERINGS_OPEN, MAX_STREAMS,
+    MIN_BLOCK_BYTES,
 };
 use howdah_wire::{
     Account, Answer, Checked, Content, Conversation, DataPort, Delete, Direction, Extraneous,
@@ -26,7 +27,12 @@ const MEMORY_AT_ONCE: usize = 2 << 20;
 
 /// Any message, drawn from an input.
 pub fn message(input: &mut Input<'_>) -> Message {
-    match input.below(26) {
+    match input.below(28) {
+        26 => Message::Expand(vec![small(input); count(input)]),
+        27 => Message::Expanded(match input.byte() & 1 {
+            0 => Ok(vec![small(input); count(input)]),
+            _ => Err(text(input)),
+        }),
         20 => Message::TryPort(data_port(input)),
         21 => Message::PortTried(match input.byte() & 1 {
             0 => Ok(number(input)),
@@ -436,6 +442,8 @@ pub mod conversation {
         names: usize,
         /// Ports to be tried of which nothing has come yet; at a far end, all of them.
         tries: u64,
+        /// The same of patterns.
+        expansions: u64,
         tells_digests: bool,
         removes: bool,
         dry_run: bool,
@@ -501,6 +509,7 @@ pub mod conversation {
                 Message::Names(_) => self.names += 1,
                 Message::NamesTaken => self.names -= 1,
                 Message::TryPort(_) => self.tries = 1,
+                Message::Expand(_) => self.expansions = 1,
                 _ => {}
             }
         }
@@ -530,6 +539,8 @@ pub mod conversation {
                     | Message::Warning(_)
                     | Message::TryPort(_)
                     | Message::PortTried(_)
+                    | Message::Expand(_)
+                    | Message::Expanded(_)
             );
             assert!(self.jobs > 0 || before_the_job || greets || fails);
             match message {
@@ -630,6 +641,17 @@ pub mod conversation {
                 Message::PortTried(_) => {
                     assert!(side == Side::Near && self.tries > 0);
                     self.tries -= 1;
+                }
+                Message::Expand(paths) => {
+                    self.expansions += 1;
+                    assert!(side == Side::Far && self.jobs == 0 && self.expansions == 1);
+                    assert!((1..=MAX_SOURCES).contains(&paths.len()));
+                }
+                Message::Expanded(found) => {
+                    assert!(side == Side::Near && self.expansions > 0);
+                    self.expansions -= 1;
+                    let count = found.as_ref().map_or(1, Vec::len);
+                    assert!((1..=MAX_SOURCES).contains(&count));
                 }
                 Message::Digests(digests) => {
                     assert!(side == Side::Near && self.tells_digests);

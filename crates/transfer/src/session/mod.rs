@@ -7,6 +7,7 @@
 
 pub mod between;
 pub mod control;
+pub mod expanding;
 pub mod far;
 pub mod inbox;
 pub mod job;
