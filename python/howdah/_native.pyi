@@ -315,6 +315,15 @@ class Session:
         Raises HowdahError when the far end has gone.
         """
 
+    def expand(self, patterns: Sequence[bytes]) -> None:
+        """Has the far end say what sources lead to there, once and before a job; does not wait."""
+
+    def expanded(self, timeout_s: float) -> bytes | None:
+        """Expanded (remote/messages.py), or None when it is not there yet after ``timeout_s``.
+
+        Raises HowdahError when nothing there matches, or the far end has gone.
+        """
+
     def start_between(self, receiver: Session, job: bytes, plan: bytes) -> None:
         """Carries out a Job in which this session's far end sends to that of ``receiver``.
 

@@ -52,6 +52,14 @@ def source(tmp_path: Path) -> Path:
     return top
 
 
+def test_wildcards_are_those_of_the_host_that_sends(cp: Copier, source: Path, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    cp.good(f"dtn1:{source}/sub/[12]?", f"dtn2:{tmp_path}/there")
+    assert tree(tmp_path / "there") == {
+        name: node for name, node in tree(source / "sub").items() if len(name) == 2 and name[:1] in b"12"
+    }
+
+
 @pytest.fixture
 def walls(cp: Copier) -> Iterator[None]:
     yield

@@ -54,6 +54,15 @@ impl Session {
         py.detach(|| self.0.port_tried(timeout)).map_err(raise)
     }
 
+    fn expand(&self, py: Python<'_>, patterns: Vec<Vec<u8>>) -> PyResult<()> {
+        py.detach(|| self.0.expand(patterns)).map_err(raise)
+    }
+
+    fn expanded(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<Vec<u8>>> {
+        let timeout = duration(timeout_s)?;
+        py.detach(|| self.0.expanded(timeout)).map_err(raise)
+    }
+
     fn start_between(
         &self,
         py: Python<'_>,

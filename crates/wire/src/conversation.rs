@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use crate::limits::{
     MAX_ADDRESSES, MAX_COMPARED_OFFERS_OPEN, MAX_DIGESTS, MAX_MEMORY_NS, MAX_MESSAGE_TEXT_BYTES,
-    MAX_NAMES, MAX_NAMES_OPEN, MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_PATIENCE_NS, MAX_SAMPLE_NS,
-    MAX_SOURCES, MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_SAMPLE_NS,
+    MAX_NAMES, MAX_NAMES_OPEN, MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_PATH_BYTES, MAX_PATIENCE_NS,
+    MAX_SAMPLE_NS, MAX_SOURCES, MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_SAMPLE_NS,
 };
 use crate::message::{
     Compare, Compared, DataPort, Direction, Job, Memory, Message, Names, Offer, OfferedFile, Peer,
@@ -57,6 +57,10 @@ pub struct Conversation {
     /// Whether the result of a try is still to be told.
     try_open: bool,
     near_port: NearPort,
+    /// Whether patterns were to be expanded, and
+    expanded: bool,
+    /// what came of them is still to be said.
+    expand_open: bool,
     tells_digests: bool,
     /// What the job removes is told; `None` if it removes nothing.
     removing: Option<Removing>,
@@ -113,6 +117,8 @@ impl Conversation {
             tried: false,
             try_open: false,
             near_port: NearPort::Untried,
+            expanded: false,
+            expand_open: false,
             tells_digests: false,
             removing: None,
             ended: false,
@@ -145,6 +151,7 @@ impl Conversation {
             Message::NamesTaken => self.names_open = self.names_open.saturating_sub(1),
             Message::Steered(_) => self.steers_open = self.steers_open.saturating_sub(1),
             Message::TryPort(_) | Message::TryNear(_) => self.try_open = true,
+            Message::Expand(_) => self.expand_open = true,
             _ => {}
         }
     }
@@ -196,6 +203,10 @@ impl Conversation {
                     self.near_port = NearPort::Settled;
                     return Ok(());
                 }
+                Message::Expand(patterns) if self.job.is_none() && !self.expanded => {
+                    self.expanded = true;
+                    return check_paths(patterns);
+                }
                 Message::Cancel => return Ok(()),
                 Message::Limit(limit) if self.job.is_some() => {
                     return limit.check().map_err(ProtocolError);
@@ -206,6 +217,9 @@ impl Conversation {
         match message {
             Message::Warning(_) => return Ok(()),
             Message::PortTried(_) if std::mem::take(&mut self.try_open) => return Ok(()),
+            Message::Expanded(found) if std::mem::take(&mut self.expand_open) => {
+                return found.as_ref().map_or(Ok(()), |paths| check_paths(paths));
+            }
             _ => {}
         }
         let Some(direction) = self.job else {
@@ -423,6 +437,7 @@ fn text(message: &Message) -> Option<&str> {
     match message {
         Message::Warning(text) | Message::LeftOut(text) | Message::Failed(text) => Some(text),
         Message::Steered(Steered { taken, .. }) => taken.as_ref().err().map(String::as_str),
+        Message::Expanded(found) => found.as_ref().err().map(String::as_str),
         Message::PortTried(tried) => tried.as_ref().err().map(String::as_str),
         _ => None,
     }
@@ -481,6 +496,16 @@ fn is_for_a_pipe(job: &Job) -> bool {
     } = job;
     let one = job.sources.len() == 1 && !named;
     one && memory.is_none() && delete.is_none() && !dry_run && peer.is_none()
+}
+
+fn check_paths(paths: &[Vec<u8>]) -> Result<(), ProtocolError> {
+    let sound = |path: &Vec<u8>| (1..=MAX_PATH_BYTES).contains(&path.len()) && !path.contains(&0);
+    if !(1..=MAX_SOURCES).contains(&paths.len()) || !paths.iter().all(sound) {
+        return Err(ProtocolError(
+            "no or too many sources, or some that cannot be",
+        ));
+    }
+    Ok(())
 }
 
 fn check_port(port: &DataPort) -> Result<(), ProtocolError> {
@@ -1121,6 +1146,48 @@ pub(crate) mod tests {
         let mut far = Conversation::new(Side::Far);
         far.hear(&hello()).unwrap();
         assert!(far.hear(&Message::Job(bad)).is_err());
+    }
+
+    #[test]
+    fn patterns_are_expanded_once_before_the_job_and_within_bounds() {
+        let paths = |count: usize| vec![b"run*".to_vec(); count];
+        let far = || {
+            let mut far = Conversation::new(Side::Far);
+            far.hear(&hello()).unwrap();
+            far
+        };
+        let mut once = far();
+        once.hear(&Message::Expand(paths(MAX_SOURCES))).unwrap();
+        assert!(once.hear(&Message::Expand(paths(1))).is_err());
+        let nul = vec![b"a\0b".to_vec()];
+        let long = vec![vec![b'x'; MAX_PATH_BYTES + 1]];
+        for wrong in [
+            paths(0),
+            paths(MAX_SOURCES + 1),
+            nul,
+            long,
+            vec![Vec::new()],
+        ] {
+            assert!(far().hear(&Message::Expand(wrong.clone())).is_err());
+            let mut near = near_before_the_job();
+            near.say(&Message::Expand(paths(1)));
+            assert!(near.hear(&Message::Expanded(Ok(wrong))).is_err());
+        }
+        let mut late = self::far(Direction::Pull);
+        assert!(late.hear(&Message::Expand(paths(1))).is_err());
+        let mut near = near_before_the_job();
+        assert!(near.hear(&Message::Expanded(Ok(paths(1)))).is_err());
+        let mut near = near_before_the_job();
+        near.say(&Message::Expand(paths(1)));
+        near.hear(&Message::Expanded(Err("nothing".into())))
+            .unwrap();
+        assert!(near.hear(&Message::Expanded(Ok(paths(1)))).is_err());
+    }
+
+    fn near_before_the_job() -> Conversation {
+        let mut near = Conversation::new(Side::Near);
+        near.greeted = true;
+        near
     }
 
     fn names(count: usize, complete: bool) -> Message {

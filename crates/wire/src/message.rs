@@ -94,6 +94,10 @@ pub enum Message {
     Compare(Compare),
     /// sender → receiver: answers one [`Message::Compare`], in their order.
     Compared(Compared),
+    /// near → far, once and before the job: sources, of which some are patterns.
+    Expand(Vec<Vec<u8>>),
+    /// far → near: what they lead to there, 1 to [`crate::limits::MAX_SOURCES`] paths, or why not.
+    Expanded(Result<Vec<Vec<u8>>, String>),
 }
 
 /// What the near end says first.

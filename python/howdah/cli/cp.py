@@ -270,6 +270,7 @@ COMMANDS = (
 howdah cp run42/ dtn2:/archive/                            the folder run42 into /archive
 howdah cp run42/. dtn2:/archive/42/                        what is in run42 into /archive/42, made if missing
 howdah cp me@dtn2:a.h5 me@dtn2:b.h5 .                      two files from there to here
+howdah cp 'dtn2:run*/x?.dat' .                             what matches there
 howdah cp dtn1:run42/ dtn2:/archive/                       straight from dtn1 to dtn2
 howdah cp 'me@[2001:db8::7]:/d' /data                      an IPv6 address
 howdah cp --memory 10s dtn2:                               memory to memory: what the path carries, no disk

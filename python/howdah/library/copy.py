@@ -116,8 +116,8 @@ def copy(
     the archive when this returns; that of a dry run is not kept.
 
     Args:
-        src: what to copy; several, or a ``Memory``, which measures the path without a disk; ``"-"`` is this
-            process's standard input (docs/pipes.md).
+        src: what to copy, at a far host also by a pattern, as ``dtn2:run*``; several, or a ``Memory``, which
+            measures the path without a disk; ``"-"`` is this process's standard input (docs/pipes.md).
         dst: where to, as for ``cp -r``: with a trailing slash a folder, made if missing (Memory: ``HOST:``);
             ``"-"`` is this process's standard output.
         plan: carried out as it is, or a file that holds one; by default it is made for this path and copy.

@@ -35,6 +35,12 @@ class PortTried(msgspec.Struct, frozen=True, kw_only=True):
     why_not: str | None = None
 
 
+class Expanded(msgspec.Struct, frozen=True, kw_only=True):
+    """What sources with wildcards lead to at the far end that has them."""
+
+    paths: list[bytes]
+
+
 class Between(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
     """What there is to a copy between two far ends. This host sends no data."""
 

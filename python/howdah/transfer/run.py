@@ -24,7 +24,7 @@ from howdah.remote.lab_link import link_of_a_lab
 from howdah.remote.messages import FarAccount, FarHello, FarJob, Job, Progress
 from howdah.remote.ssh import Login
 from howdah.text import printable
-from howdah.transfer import incomplete, sources
+from howdah.transfer import globs, incomplete, sources
 from howdah.transfer.again import Earlier, Patience
 from howdah.transfer.detour import Detour
 from howdah.transfer.display import Display
@@ -331,6 +331,7 @@ def _session(run: _Run, display: Display, archive: Archive, handed: Plan | None)
             # Before the first data, and while ssh connects.
             run.close_account = run.close_account or link_of_a_lab()
         underway = _greeted(run, ends, display, archive, handed)
+        request = run.request
         own_digests = run.digests
         if again and run.digests is not None:
             own_digests = run.digests.with_suffix(".again")
@@ -375,6 +376,10 @@ def _greeted(run: _Run, ends: FarEnds, display: Display, archive: Archive, hande
     if run.plan is None:
         kind.prepare(data_address)
     greeted = ends.greet(display)
+    if run.plan is None and globs.has_any(request.route):
+        listed = request.names is not None
+        request = request._replace(route=globs.expanded(request.route, listed, ends.only, display))
+        run.request = request
     far, path = greeted.far, _path(request, greeted)
     if run.plan is None:
         run.far, run.origin = greeted

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use howdah_wire::limits::{
     MAX_ADDRESSES, MAX_CONTENT_FOLDERS, MAX_CONTENT_NAMES, MAX_DIGESTS, MAX_EXTRANEOUS, MAX_NAMES,
-    MAX_NAMES_OPEN, MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_STEERINGS_OPEN, MAX_STREAMS,
-    MIN_BLOCK_BYTES, MIN_LIMIT_BPS,
+    MAX_NAMES_OPEN, MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_SOURCES, MAX_STEERINGS_OPEN,
+    MAX_STREAMS, MIN_BLOCK_BYTES, MIN_LIMIT_BPS,
 };
 use howdah_wire::{
     Account, Answer, Checked, Compare, Compared, Content, Conversation, DataPort, Delete,
@@ -27,11 +27,16 @@ const MEMORY_AT_ONCE: usize = 2 << 20;
 
 /// Any message, drawn from an input.
 pub fn message(input: &mut Input<'_>) -> Message {
-    match input.below(31) {
+    match input.below(33) {
         27 => Message::TryNear(input.u16()),
         28 => Message::ConnectNear {
             token: [input.byte(); 32],
         },
+        31 => Message::Expand(vec![small(input); count(input)]),
+        32 => Message::Expanded(match input.byte() & 1 {
+            0 => Ok(vec![small(input); count(input)]),
+            _ => Err(text(input)),
+        }),
         20 => Message::TryPort(data_port(input)),
         21 => Message::PortTried(match input.byte() & 1 {
             0 => Ok(number(input)),
@@ -479,6 +484,8 @@ pub mod conversation {
         near_tries: u64,
         near_connects: u64,
         between: bool,
+        /// The same of patterns.
+        expansions: u64,
         tells_digests: bool,
         removes: bool,
         dry_run: bool,
@@ -547,6 +554,7 @@ pub mod conversation {
                 Message::Names(_) => self.names += 1,
                 Message::NamesTaken => self.names -= 1,
                 Message::TryPort(_) | Message::TryNear(_) => self.tries = 1,
+                Message::Expand(_) => self.expansions = 1,
                 _ => {}
             }
         }
@@ -579,6 +587,8 @@ pub mod conversation {
                     | Message::TryPort(_)
                     | Message::TryNear(_)
                     | Message::PortTried(_)
+                    | Message::Expand(_)
+                    | Message::Expanded(_)
             );
             assert!(self.jobs > 0 || before_the_job || greets || fails);
             match message {
@@ -704,6 +714,17 @@ pub mod conversation {
                     self.near_connects += 1;
                     assert!(self.jobs == 1 && self.near_tries == 1 && self.near_connects == 1);
                     assert!(!self.between);
+                }
+                Message::Expand(paths) => {
+                    self.expansions += 1;
+                    assert!(side == Side::Far && self.jobs == 0 && self.expansions == 1);
+                    assert!((1..=MAX_SOURCES).contains(&paths.len()));
+                }
+                Message::Expanded(found) => {
+                    assert!(side == Side::Near && self.expansions > 0);
+                    self.expansions -= 1;
+                    let count = found.as_ref().map_or(1, Vec::len);
+                    assert!((1..=MAX_SOURCES).contains(&count));
                 }
                 Message::Digests(digests) => {
                     assert!(side == Side::Near && self.tells_digests);

@@ -27,6 +27,7 @@ use crate::session::near::say_why;
 use crate::session::site::Site;
 use crate::session::{receiver, sender};
 use crate::tls::{Acceptor, Connector, Identity};
+use crate::tree::expand::expand;
 use crate::tree::reach::Reach;
 use crate::tree::source::Sources;
 use crate::tree::target::{Targets, expand_home};
@@ -98,7 +99,14 @@ impl FarEnd {
         let control = channel.control();
         control.say(greeting);
         let try_port = |asked| try_port(&control, reach, self.client, asked);
-        let Some((hello, job, listener)) = wait_for_job(inbox, self.bound, try_port)? else {
+        let expand = |patterns: Vec<Vec<u8>>| {
+            let home = env::var_os("HOME");
+            let home = reach.home(home.as_deref().map(OsStrExt::as_bytes));
+            let found = expand(&patterns, reach, home).map_err(|error| error.to_string());
+            control.say(Message::Expanded(found));
+        };
+        let job = wait_for_job(inbox, self.bound, try_port, expand)?;
+        let Some((hello, job, listener)) = job else {
             return Ok(());
         };
         if job.direction == Direction::Push
@@ -261,6 +269,7 @@ fn wait_for_job(
     inbox: &Receiver<Event>,
     bound: Bound,
     try_port: impl Fn(Asked) -> Result<(), TransferError>,
+    expand: impl Fn(Vec<Vec<u8>>),
 ) -> Result<Option<(Hello, Job, TcpListener)>, TransferError> {
     let (mut greeting, mut listener, mut bound) = (None, None, Some(bound));
     let deadline = Instant::now() + JOB_WITHIN;
@@ -287,6 +296,7 @@ fn wait_for_job(
             }
             Event::Message(Message::TryPort(port)) => try_port(Asked::Far(port))?,
             Event::Message(Message::TryNear(port)) => try_port(Asked::Near(port))?,
+            Event::Message(Message::Expand(patterns)) => expand(patterns),
             Event::Message(Message::Job(job)) => {
                 let begun = greeting.zip(listener);
                 return Ok(begun.map(|(hello, listener)| (hello, *job, listener)));

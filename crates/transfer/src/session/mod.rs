@@ -11,6 +11,7 @@ pub mod between;
 pub mod comparing;
 pub mod control;
 pub mod digesting;
+pub mod expanding;
 pub mod far;
 pub mod inbox;
 pub mod job;

@@ -47,6 +47,17 @@ fn names_a_target(job: &Job) -> bool {
     job.memory.is_none() && !(job.pipe && job.direction == Direction::Pull)
 }
 
+/// What patterns lead to, as Expanded, JSON.
+pub fn expanded(paths: Vec<Vec<u8>>) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Json {
+        paths: Vec<Base64>,
+    }
+    to_json(&Json {
+        paths: paths.into_iter().map(Base64).collect(),
+    })
+}
+
 /// A job as FarJob, JSON, for those who decide whether the far end carries it out.
 pub fn far_job(job: &Job) -> Vec<u8> {
     #[derive(Serialize)]

@@ -2,7 +2,7 @@
 //! the receiver (`target`, `place`, `draft`, `commit`, `durable`). A file's other names are told by its number at
 //! the sender (`first_names`) and given last at the receiver (`other_names`). What else is kept of files is given in `metadata`, with the
 //! names of `owners`, `xattrs`, and `special_files`. What a copy that was cut has left is found
-//! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name, `filter_file`
+//! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name, `expand` finds what its patterns name, `filter_file`
 //! reads what else a folder is to be without, and `names` a list of what is to be sent, which `listed` finds. What the
 //! target has and the source has not is found by `content` and `extraneous`, and taken away by `removal`. Where the near
 //! end has a pipe in place of files, `inlet` reads it and `piped_file` is what becomes of that, or `outlet` writes it.
@@ -13,6 +13,7 @@ pub mod content;
 pub mod destination;
 pub mod draft;
 pub mod durable;
+pub mod expand;
 pub mod extraneous;
 pub mod filter_file;
 pub mod first_names;
