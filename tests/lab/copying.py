@@ -83,11 +83,14 @@ class Copier:
                 self.lab.run("near", ["kill", *map(str, kept)], capture_output=True)
             return not left
 
-        wait_until(none_left, STOP_S)
+        try:
+            wait_until(none_left, STOP_S)
+        except AssertionError:
+            raise AssertionError(f"left after {STOP_S} s: {self.processes()}") from None
 
     def processes(self) -> dict[int, str]:
         """Everything of howdah and ssh in the lab, both hosts, but for the lab itself and its server."""
-        listed = self.lab.run("near", ["ps", "-eo", "pid=,args="], capture_output=True, text=True).stdout
+        listed = self.lab.run("near", ["ps", "-ww", "-eo", "pid=,args="], capture_output=True, text=True).stdout
         found = {}
         for line in listed.splitlines():
             pid, _, args = line.strip().partition(" ")
