@@ -20,7 +20,7 @@ NEAR, FAR = Words("howdah cp", "ssh "), Words("howdah serve", "ssh ")
 
 def running(wan: Lab, words: Words) -> list[tuple[int, str]]:
     """The process numbers and command lines of one kind. All hosts of a lab share its process numbers."""
-    argv = ["ps", "-eo", "pid=,args="]
+    argv = ["ps", "-ww", "-eo", "pid=,args="]
     listed = wan.run("near", argv, stdout=subprocess.PIPE, text=True, check=True).stdout
     rows = (line.strip().partition(" ") for line in listed.splitlines())
     return [

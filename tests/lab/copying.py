@@ -90,7 +90,9 @@ class Copier:
 
     def processes(self) -> dict[int, str]:
         """Everything of howdah and ssh in the lab, both hosts, but for the lab itself and its server."""
-        listed = self.lab.run("near", ["ps", "-ww", "-eo", "pid=,args="], capture_output=True, text=True).stdout
+        listed = self.lab.run(
+            "near", ["ps", "-ww", "-eo", "pid=,args="], capture_output=True, text=True
+        ).stdout
         found = {}
         for line in listed.splitlines():
             pid, _, args = line.strip().partition(" ")

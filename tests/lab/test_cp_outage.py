@@ -110,7 +110,7 @@ def arrived(cp: Copier, host: str) -> int:
 
 def kill_ssh_session(cp: Copier) -> None:
     """Kills what serves the ssh connection at the far host, as a restart of that host would."""
-    listed = cp.lab.run("far", ["ps", "-eo", "pid=,args="], capture_output=True, text=True, check=True)
+    listed = cp.lab.run("far", ["ps", "-ww", "-eo", "pid=,args="], capture_output=True, text=True, check=True)
     rows = [line.split(maxsplit=1) for line in listed.stdout.splitlines()]
     served = [pid for pid, args in rows if args.startswith(("sshd: ", "sshd-session: ")) and "@" in args]
     assert served

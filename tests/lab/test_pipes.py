@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from copying import STOP_S, Copier, alive, wait_until
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.beside]
 
 SOME_BYTES = 30_000_017
 AHEAD_BYTES = 40_000_000

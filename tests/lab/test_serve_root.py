@@ -158,8 +158,8 @@ def test_a_pipe_ends_in_the_folder_and_begins_there(cp: Copier, force: Force, ro
     assert done.returncode == 0, done.stderr
     assert (root / "sub/dump").read_bytes() == given
     assert cp.piped("far:/sub/dump", "-").stdout == given
-    assert OUT.encode() in cp.piped("-", "far:relative/dump", given=given).stderr
-    assert OUT.encode() in cp.piped("far:absolute/secret", "-").stderr
+    assert OUT.rstrip().encode() in cp.piped("-", "far:relative/dump", given=given).stderr
+    assert OUT.rstrip().encode() in cp.piped("far:absolute/secret", "-").stderr
 
 
 def test_wildcards_lead_nowhere_else(cp: Copier, force: Force, root: Path, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_wildcards_lead_nowhere_else(cp: Copier, force: Force, root: Path, tmp_p
     cp.good("far:s*/d?ta", tmp_path / "back")
     assert (tmp_path / "back").read_bytes() == (root / "sub/data").read_bytes()
     for pattern in ("*/secret", "../*/secret", "relative/*", "/absolute/s?cret"):
-        assert "nothing there matches" in cp.refused(f"far:{pattern}", tmp_path)
+        assert "nothing there matches" in refused(cp, f"far:{pattern}", tmp_path)
 
 
 def test_no_path_leads_out(cp: Copier, force: Force, root: Path, source: Path, tmp_path: Path) -> None:

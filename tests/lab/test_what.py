@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from copying import Copier, tree
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.beside]
 
 
 @pytest.fixture

@@ -109,7 +109,7 @@ impl Looking<'_> {
         paths.retain(|path| path.len() <= MAX_PATH_BYTES && self.is_there(path));
         if paths.is_empty() {
             return Err(TransferError::Here(format!(
-                "nothing there matches {}; a backslash takes *, ?, [ and \\ as they are",
+                "nothing there matches {}; to take *, ?, [ or \\ as it is, put a backslash before it",
                 printable(pattern)
             )));
         }
