@@ -535,7 +535,7 @@ pub mod conversation {
                     side == Side::Near && self.jobs > 0 && self.names < MAX_NAMES_OPEN
                 }
                 Message::NamesTaken => side == Side::Far && self.names > 0,
-                Message::TryPort(_) => side == Side::Near && self.jobs == 0,
+                Message::TryPort(_) | Message::Expand(_) => side == Side::Near && self.jobs == 0,
                 Message::TryNear(_) => side == Side::Near,
                 Message::Offer(_) | Message::Steer(_) => self.jobs > 0,
                 _ => true,

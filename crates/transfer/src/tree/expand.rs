@@ -239,7 +239,7 @@ mod tests {
                 why.starts_with("nothing there matches run") || why.contains("matches "),
                 "{why}"
             );
-            assert!(why.contains("a backslash takes"), "{why}");
+            assert!(why.contains("put a backslash before it"), "{why}");
         }
     }
 
