@@ -20,6 +20,7 @@ def source(tmp_path: Path) -> Path:
         (tmp_path / name).write_text("from source")
         os.utime(tmp_path / name, (1_000_000_000, 1_000_000_000))
     (top / "big").write_bytes(os.urandom(3_000_001))
+    os.utime(top / "big", (1_000_000_000, 1_000_000_000))
     (top / "inside").symlink_to("sub")
     (top / "sub" / "up").symlink_to("../same")
     (top / "outside").symlink_to("../elsewhere/file")
@@ -40,6 +41,7 @@ def fill(target: Path, source: Path) -> None:
         (target / name).write_text(text)
         os.utime(target / name, (at_s, at_s))
     (target / "big").write_bytes((source / "big").read_bytes())
+    os.utime(target / "big", (999_999_990, 999_999_990))
 
 
 @pytest.mark.parametrize("direction", ["push", "pull"])
