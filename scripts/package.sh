@@ -10,18 +10,19 @@ venv=$1
 out=target/package
 : "${SOURCE_DATE_EPOCH:=$(git log -1 --format=%ct 2>/dev/null || date +%s)}"
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# The repair of the wheel changes the module where cargo keeps it, so cargo has to link it anew for the next build.
+trap 'rm -rf "$work"; rm -f target/release/lib_native.so target/release/deps/lib_native.so' EXIT
 rm -rf "$out"
 mkdir -p "$out"
 
 echo "package: the wheel"
+# Debian's libelf has its security fixes, so the Debian package takes the host's.
+scripts/wheel.sh "$venv/bin/python" "$work/plain" --strip
 scripts/wheel.sh "$venv/bin/python" "$out" --strip --auditwheel repair
 gunzip -c python/howdah/remote/brought/howdah-far-x86_64.gz > "$out/howdah-far-x86_64"
 chmod 755 "$out/howdah-far-x86_64"
 
 echo "package: the Debian package, twice"
-# Debian's libelf has its security fixes, so this one takes the host's.
-scripts/wheel.sh "$venv/bin/python" "$work/plain" --strip
 for each in "$out" "$work/again"; do
     SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH scripts/deb.sh "$venv" "$work"/plain/*.whl "$each"
 done

@@ -79,6 +79,7 @@ case "${1:-}" in
         need man man-db
         need mandoc mandoc
         need zsh zsh
+        need tcsh tcsh
         need fish fish
         need nft nftables
         need initdb postgresql
