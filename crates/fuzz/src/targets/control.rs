@@ -12,8 +12,8 @@ use howdah_wire::{
     Account, Answer, Checked, Compare, Compared, Content, Conversation, DataPort, Delete,
     Direction, Extraneous, FarHello, FileDigest, Finished, Found, FrameError, FrameReader, Held,
     Hello, Job, Keep, Limit, LimitedBy, Memory, Message, Named, Names, Offer, OfferedFile, Owner,
-    Peer, Progress, Removal, Same, Sample, Scanned, Side, Skip, Span, Steered, Steering,
-    StreamPlan, StreamSummary, TreePath, Walk, Way, encode, preamble,
+    Peer, Progress, ProtocolError, Removal, Same, Sample, Scanned, Side, Skip, Span, Steered,
+    Steering, StreamPlan, StreamSummary, TreePath, Walk, Way, encode, preamble,
 };
 
 use crate::input::Input;
@@ -25,9 +25,12 @@ const MEMORY_PER_BYTE: usize = 24 * 4 + 513 * 4096 / (4096 + 512 * 9);
 /// Memory that a message may cost beyond that: serde reserves so much for a sequence at once.
 const MEMORY_AT_ONCE: usize = 2 << 20;
 
+/// Kinds of messages.
+const KINDS: u8 = 33;
+
 /// Any message, drawn from an input.
 pub fn message(input: &mut Input<'_>) -> Message {
-    match input.below(33) {
+    match input.below(KINDS.into()) {
         27 => Message::TryNear(input.u16()),
         28 => Message::ConnectNear {
             token: [input.byte(); 32],
@@ -369,7 +372,7 @@ fn seed_messages() -> Vec<Message> {
             .collect();
         message(&mut Input::new(&bytes))
     };
-    (0..28).map(drawn).collect()
+    (0..KINDS).map(drawn).collect()
 }
 
 pub mod frames {
@@ -495,6 +498,12 @@ pub mod conversation {
     }
 
     pub fn run(data: &[u8]) {
+        // What is wrong is refused, which is what the ledger looks at.
+        let _ = judge(data);
+    }
+
+    /// Holds what an end takes for right against the ledger; the first message that it refuses, if there is one.
+    fn judge(data: &[u8]) -> Result<(), (Message, ProtocolError)> {
         let mut input = Input::new(data);
         let side = match input.byte() & 1 {
             0 => Side::Near,
@@ -506,8 +515,8 @@ pub mod conversation {
             let heard = input.byte() & 3 != 0;
             let message = message(&mut input);
             if heard {
-                if conversation.hear(&message).is_err() {
-                    return;
+                if let Err(error) = conversation.hear(&message) {
+                    return Err((message, error));
                 }
                 ledger.hear(side, &message);
                 assert_eq!(conversation.ended(), ledger.over);
@@ -516,6 +525,7 @@ pub mod conversation {
                 ledger.say(&message);
             }
         }
+        Ok(())
     }
 
     impl Ledger {
@@ -765,7 +775,9 @@ pub mod conversation {
             |heard, direction, streams| [begin(heard, direction), vec![0], end(streams)].concat();
         let deletes = |heard| [begin(heard, 0), vec![1, 0, 0], end(2)].concat();
         let far_hello = vec![1, 1, 1, b'0', 0, 7, 0, 1, b'a', 1, 1, 0];
-        let offer = vec![1, 4, 0, 0, 0, 1, b'f', 5, 0, 0, 0, 0, 0, 0, 0, 0, 3];
+        let offer = vec![
+            1, 4, 0, 0, 0, 1, b'f', 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3,
+        ];
         let answer = |heard| vec![heard, 5, 0, 1, 3];
         let finished = vec![1, 12, 0, 0, 0];
         vec![
@@ -782,7 +794,7 @@ pub mod conversation {
                 vec![0],
                 far_hello.clone(),
                 job(0, 1, 2),
-                offer,
+                offer.clone(),
                 answer(0),
                 finished.clone(),
             ]
@@ -805,20 +817,18 @@ pub mod conversation {
                     end(2),
                 ]
                 .concat(),
-                vec![
-                    1, 4, 0, 0, 0, 1, b'f', 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3,
-                ],
-                vec![0, 26, 0, 1, 0],
-                vec![1, 27, 0, 0, 1],
+                offer,
+                vec![0, 29, 0, 1, 0],
+                vec![1, 30, 0, 0, 1],
             ]
             .concat(),
             [
                 vec![1],
                 hello(0),
                 deletes(1),
-                vec![1, 20, 0, 1, b'f', 7, 2, 0],
-                vec![1, 20, 0, 1, b'f', 7, 2, 1],
-                vec![1, 21, 1],
+                vec![1, 23, 0, 1, b'f', 7, 2, 0, 0],
+                vec![1, 23, 0, 1, b'f', 7, 2, 1, 0],
+                vec![1, 24, 1],
             ]
             .concat(),
             [
@@ -833,9 +843,15 @@ pub mod conversation {
                 hello(0),
                 job(1, 1, 3),
                 vec![1, 15, 0, 2, 0],
-                vec![0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, b'c'],
+                vec![0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, b'c'],
             ]
             .concat(),
         ]
+    }
+
+    #[test]
+    fn each_seed_is_taken_for_right_to_its_end() {
+        let judged: Vec<_> = seeds().iter().map(|seed| judge(seed)).collect();
+        assert!(judged.iter().all(Result::is_ok), "{judged:#?}");
     }
 }
