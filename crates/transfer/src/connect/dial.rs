@@ -47,11 +47,29 @@ pub struct Dialling {
     pub plan: SocketPlan,
 }
 
+/// Dials each stream of the plan, on a thread of its own.
+///
+/// # Errors
+/// When the system has no thread left.
+pub fn dial_all(
+    context: &Arc<Context>,
+    dialling: &Arc<Dialling>,
+    work: &Arc<Work>,
+) -> Result<(), TransferError> {
+    for stream in 0..context.job.plan.streams {
+        let (dialling, work) = (Arc::clone(dialling), Arc::clone(work));
+        context.spawn("howdah-stream", move |context| {
+            keep_up(context, &dialling, stream, &work)
+        })?;
+    }
+    Ok(())
+}
+
 /// Does the work of one stream on as many connections as it takes.
 ///
 /// # Errors
 /// When the stream cannot be opened, breaks for good, or its work fails.
-pub fn keep_up(
+fn keep_up(
     context: &Arc<Context>,
     dialling: &Dialling,
     stream: u16,

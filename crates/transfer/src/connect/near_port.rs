@@ -12,7 +12,7 @@ use howdah_tcp::{Error, Info, Patience, SocketPlan, connect_first};
 use howdah_wire::Message;
 
 use crate::connect::detour::why;
-use crate::connect::dial::{Dialling, keep_up};
+use crate::connect::dial::{Dialling, dial_all};
 use crate::connect::pending::PendingPeers;
 use crate::connect::setup::{Work, reserve};
 use crate::end::abort::lock;
@@ -232,24 +232,6 @@ pub fn hear(context: &Arc<Context>, message: &Message) -> Result<(), TransferErr
             }
         }
         _ => {}
-    }
-    Ok(())
-}
-
-/// Dials each stream of the plan, on a thread of its own.
-///
-/// # Errors
-/// When the system has no thread left.
-pub fn dial_all(
-    context: &Arc<Context>,
-    dialling: &Arc<Dialling>,
-    work: &Arc<Work>,
-) -> Result<(), TransferError> {
-    for stream in 0..context.job.plan.streams {
-        let (dialling, work) = (Arc::clone(dialling), Arc::clone(work));
-        context.spawn("howdah-stream", move |context| {
-            keep_up(context, &dialling, stream, &work)
-        })?;
     }
     Ok(())
 }

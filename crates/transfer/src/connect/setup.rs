@@ -16,9 +16,9 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 
 use crate::connect::detour::Detour;
-use crate::connect::dial::Dialling;
+use crate::connect::dial::{Dialling, dial_all};
 use crate::connect::handshakes::{Handshakes, PendingHandshake};
-use crate::connect::near_port::{Caller, Listening, dial_all};
+use crate::connect::near_port::{Caller, Listening};
 use crate::connect::pending::{PendingPeers, ProvenPeer};
 use crate::end::abort::lock;
 use crate::end::context::Context;
