@@ -101,7 +101,7 @@ class Stage:
     scratch: Path
     files: int
     folders: list[bytes]
-    """Of the source, below it."""
+    """The folders of the source, by their paths below it."""
 
     @property
     def source(self) -> Path:

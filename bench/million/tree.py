@@ -12,7 +12,7 @@ _FILES_A_FOLDER = 40
 _IN_ONE_FOLDER = 20
 """One folder has one file of so many."""
 _LONGEST_FOLDER_BYTES = 2800
-"""Of a folder's path below the tree's root: PATH_MAX with the longest name in it and the path above."""
+"""The longest path of a folder below the root: PATH_MAX without the longest name in it and the path above."""
 _ANY = bytes(byte for byte in range(1, 256) if byte != ord("/"))
 _PLAIN = b"abcdefghijklmnopqrstuvwxyz0123456789_-. "
 _NAME_BYTES, _LONG_NAME_BYTES = (8, 28), (120, 255)
@@ -27,7 +27,7 @@ class Made:
     folders: int
     bytes: int
     name_bytes: int
-    """Of the paths of all files below the root."""
+    """The bytes of the paths of all files below the root."""
 
 
 def make(root: Path, files: int) -> Made:

@@ -108,7 +108,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
     """What the user lets all streams send together, whatever plan and steerings say."""
 
     most_bps: int | None = None
-    """Of what TCP carries; null: no limit."""
+    """The most that TCP carries of all streams together, bits per second; null: no limit."""
     paused: bool = False
     """Whether nothing is sent; both ends wait then."""
 
