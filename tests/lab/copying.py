@@ -109,10 +109,10 @@ class Copier:
 
     def far_end(self) -> int:
         """The process number, in the lab, of the one ``howdah serve``."""
-        (pid,) = (
-            pid for pid, args in self.processes().items() if "ssh" not in args and "howdah serve" in args
-        )
-        return pid
+        left = self.processes()
+        found = [pid for pid, args in left.items() if "ssh" not in args and "howdah serve" in args]
+        assert len(found) == 1, f"one far end is looked for, use the fixture nothing_kept: {left}"
+        return found[0]
 
     def kill_far_end(self, signal_name: str) -> None:
         self.lab.run("far", ["kill", f"-{signal_name}", str(self.far_end())], check=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from copying import STOP_S, Copier, alive, wait_until
 
-pytestmark = [pytest.mark.lab, pytest.mark.beside]
+pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.usefixtures("nothing_kept")]
 
 SOME_BYTES = 30_000_017
 AHEAD_BYTES = 40_000_000
