@@ -234,6 +234,7 @@ COMMANDS = (
                     "The most that all streams send together; by the hour too: '100Mbit 08:00-18:00'.",
                     rare=True,
                 ),
+                Option("--limit-from FILE", "A file that has what --limit takes.", kind=path, rare=True),
                 Option("--plan FILE", "A plan, or a record whose plan is used again.", rare=True),
                 Option("--plaintext", "Do not encrypt the data: for a fibre you own.", rare=True),
                 Option(

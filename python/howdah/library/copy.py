@@ -77,6 +77,7 @@ def copy(
     buffer_bytes: int | None = None,
     pacing_bps: int | None = None,
     limit: str | None = None,
+    limit_from: Name | None = None,
     log_file: Name | None = None,
     metrics: str | None = None,
     encrypt: bool = True,
@@ -131,6 +132,7 @@ def copy(
         pacing_bps: the most that each stream sends, bits per second, in place of the plan's.
         limit: the most that all streams send together, as ``--limit`` takes it: ``"100Mbit"``, by the hour of
             the day ``"100Mbit 08:00-18:00, 1Gbit"``, or ``"none"``; by default what ``config.toml`` has.
+        limit_from: a file that has what ``limit`` takes.
         log_file: a file that lines on what is done are appended to (docs/jobs.md).
         metrics: a file for Prometheus metrics of the copy while it runs, or a port of this host's loopback.
         encrypt: TLS 1.3 on the data streams; without it the data is plaintext with checksums.
@@ -253,6 +255,7 @@ def copy_request(
     buffer_bytes: int | None = None,
     pacing_bps: int | None = None,
     limit: str | None = None,
+    limit_from: Name | None = None,
     log_file: Name | None = None,
     metrics: str | None = None,
     encrypt: bool = True,
@@ -318,6 +321,8 @@ def copy_request(
         raise HowdahError(
             f"--patience {patience_s:g}s is not from 0 to {most}; give for example --patience 5min"
         )
+    if limit_from is not None:
+        limit = Path(limit_from).read_text(encoding="utf-8").strip()
     if ports is not None and not 0 < ports[0] <= ports[1] <= PORT_MAX:
         raise HowdahError(f"--ports {ports[0]}-{ports[1]} is no range; give for example --ports 50000-50999")
     against = {"--no-listen": None if listen else True, "--cc": congestion_control, "--plan": plan}
