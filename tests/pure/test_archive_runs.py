@@ -50,6 +50,7 @@ def test_a_row_by_hand(tmp_path: Path) -> None:
         "id": [made.id],
         "path": ["lab 10 Gb/s, loss 0.1%"],
         "congestion_control": ["htcp"],
+        "files": [0],
         "program": [True],
         "streams": [2],
         "buffer_bytes": [250_000],

@@ -86,6 +86,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("changed", bool, "changed", required=True),
     Column("through_ssh", bool, "through_ssh", required=True),
     Column("limited", bool, "limited", required=True),
+    Column("files", int, "outcome.files"),
 )
 """Columns are only ever added, at the end: their number is part of the layout's number (``layout.py``)."""
 

@@ -58,6 +58,7 @@ class Runs:
     """The time of the whole session, setting up included."""
     bytes: NDArray[np.int64]
     retransmissions: NDArray[np.int64]
+    files: NDArray[np.int64]
     late: NDArray[np.bool_]
     """The machine, not the lab's link, spoilt it."""
     encrypted: NDArray[np.bool_]
