@@ -132,6 +132,12 @@ def test_a_minimum_is_no_bonus_and_weights_are_of_classes() -> None:
     }
 
 
+def test_each_flow_of_a_class_has_what_each_says() -> None:
+    text = 'name = "p"\nguarantee = "80Mbit"\n[class.a]\neach = "15Mbit"\nweight = 1\n[class.b]\nweight = 100\n'
+    policy = loads(text + MEMBER.format("b") + MEMBER.format("a") , "p.toml")
+    assert allocate(policy)["a/a"] >= 15_000_000
+
+
 def test_orders_for_what_is_not_there_change_nothing() -> None:
     policy = loads(POLICY, "p.toml")
     assert allocate(policy, {"images", "gone", "background"}, {"gone/h": 1}) == allocate(policy, {"images"})

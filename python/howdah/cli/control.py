@@ -174,6 +174,7 @@ _ORDER = (
                 _CLASS,
                 Option("--fixed SHARE", "Minimum and maximum, as 5% or 50Mbit."),
                 Option("--minimum SHARE", "The least that it has, as 5% or 50Mbit."),
+                Option("--each SHARE", "The least that each of its flows has, as 5% or 50Mbit."),
                 Option("--maximum SHARE", "The most that it has, as 5% or 50Mbit."),
                 Option("--weight N", "Its part of what is left, beside the weights of others.", kind=int),
                 Option("--priority N", "Before whom it is served.", kind=int),

@@ -31,6 +31,7 @@ class TermsText(msgspec.Struct, forbid_unknown_fields=True):
 
     fixed: Annotated[str | None, Meta(description="its minimum and maximum in one")] = None
     minimum: Annotated[str | None, Meta(description="the rate that it always has")] = None
+    each: Annotated[str | None, Meta(description="the rate that each of its flows always has")] = None
     maximum: Annotated[str | None, Meta(description="the rate that it gets at most")] = None
     weight: Annotated[
         Annotated[int, Meta(ge=1, le=WEIGHT_MAX)] | None,
@@ -113,13 +114,23 @@ def read(text: TermsText, flows: int, trusted_bps: int, where: str) -> Change:
     if text.fixed is not None and (text.minimum is not None or text.maximum is not None):
         raise HowdahError(f"{where}: fixed is minimum and maximum in one; give fixed, or give those")
 
+    if text.each is not None and (text.fixed is not None or text.minimum is not None):
+        raise HowdahError(f"{where}: each says the minimum of one flow; give each, or fixed or minimum")
+
     def rate_bps(term: str) -> int | None:
         written: str | None = getattr(text, term)
         return None if written is None else _rate_bps(written, flows, trusted_bps, f"{where}: {term}")
 
     fixed_bps = rate_bps("fixed")
+    each_bps = rate_bps("each")
+    if each_bps is not None and each_bps * flows > trusted_bps:
+        raise HowdahError(f"{where}: each {text.each} of {flows} flows: only {format_rate(trusted_bps)} are there")
     return Change(
-        minimum_bps=rate_bps("minimum") if fixed_bps is None else fixed_bps,
+        minimum_bps=each_bps * flows
+        if each_bps is not None
+        else rate_bps("minimum")
+        if fixed_bps is None
+        else fixed_bps,
         maximum_bps=rate_bps("maximum") if fixed_bps is None else fixed_bps,
         weight=text.weight,
         priority=text.priority,
