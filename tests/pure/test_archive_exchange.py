@@ -160,9 +160,9 @@ def test_the_commands_say_what_they_did(tmp_path: Path) -> None:
     exported = msgspec.json.decode(howdah("archive", "export", "--json", out, **a).stdout, type=Exported)
     assert (exported.runs, exported.folder) == (4, out)
     assert exported.size_bytes == sum(len(content) for content in files(Path(out)).values())
-    assert howdah("archive", "import", out, **b).stdout == "Took over 4 runs; 0 were here already\n"
+    assert howdah("archive", "import", out, **b).stdout == "Imported 4 runs; 0 were here already\n"
     merged = howdah("archive", "merge", str(tmp_path / "a" / "howdah" / "records"), **b)
-    assert merged.stdout == "Took over 0 runs; 4 were here already\n"
+    assert merged.stdout == "Imported 0 runs; 4 were here already\n"
     again = howdah("archive", "export", out, **a)
     assert (again.returncode, again.stderr.count("\n")) == (1, 1)
     assert (

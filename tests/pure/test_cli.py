@@ -231,7 +231,7 @@ def test_a_source_that_is_one_file_leaves_no_end_of_a_line_open() -> None:
         (
             ["cp", "--buffer", "1kB", "/", "b:c"],
             1,
-            "howdah: --buffer 1.00 kB: a kernel takes 4.10 kB to 1.07 GB",
+            "howdah: --buffer 1.00 kB: kernels take 4.10 kB to 1.07 GB",
         ),
         (
             ["cp", "--pace", "1bit", "/", "b:c"],
@@ -242,7 +242,7 @@ def test_a_source_that_is_one_file_leaves_no_end_of_a_line_open() -> None:
         (["archive", "show", "last"], 1, "howdah: no record yet in "),
         (["doctor", "--rate", "10"], 1, "howdah: "),
         (["select"], 1, "howdah: nothing says for which round trip; give --rtt 93ms, or --host HOST"),
-        (["select", "--rtt", "0ms"], 1, "howdah: --rtt is 0; give one above it, or leave it out"),
+        (["select", "--rtt", "0ms"], 1, "howdah: --rtt is 0; give more, or leave it out"),
         (["select", "--rtt", "9"], 1, "howdah: "),
         (["select", "--rtt", "9ms", "--path", "x"], 1, "howdah: nothing was measured on 'x'; measured: none"),
         (["nothing"], 2, "howdah: No such command 'nothing'"),

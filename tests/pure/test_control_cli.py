@@ -77,7 +77,7 @@ def test_terms_are_set_and_restored(capsys: pytest.CaptureFixture[str]) -> None:
     _run("status")
     assert "changed: background maximum 50%, weight 3" in capsys.readouterr().out
     _run("set", "background", "--restore")
-    assert capsys.readouterr().out == "background is as in the policy file again\n"
+    assert capsys.readouterr().out == "background has the terms of the policy file again\n"
     assert _status(capsys).changed == {}
 
 

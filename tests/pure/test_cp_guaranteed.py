@@ -311,7 +311,7 @@ def test_a_plan_leaves_congestion_control_to_the_rule_and_has_buffers_that_the_h
 
 
 def test_a_plan_needs_a_share() -> None:
-    with pytest.raises(HowdahError, match="give the class of the policy"):
+    with pytest.raises(HowdahError, match="needs a class of the policy"):
         paths.decide(paths.Path(sender=HOST, receiver=HOST, kind="guaranteed"))
 
 
@@ -321,8 +321,8 @@ HOST = HostLimits.here()
 @pytest.mark.parametrize(
     ("kind", "name", "names", "line"),
     [
-        ("shared", "images", ["a", "b:"], "add: --path guaranteed"),
-        ("guaranteed", None, ["a", "b:"], "give the class of the policy, as --class images"),
+        ("shared", "images", ["a", "b:"], "add --path guaranteed"),
+        ("guaranteed", None, ["a", "b:"], "needs a class of the policy; give it, as --class images"),
         ("guaranteed", "images", ["b:a", "."], "run the copy there: ssh b howdah cp"),
     ],
 )

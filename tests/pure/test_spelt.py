@@ -225,7 +225,7 @@ def test_ssh_is_started_as_e_says(tmp_path: Path) -> None:
     ("command", "says"),
     [
         ("rsh", "^-e rsh is not ssh, which howdah needs; give for example -e 'ssh -p 2222 -J jump'$"),
-        ("ssh -o 'x", r"^the ssh command ssh -o 'x is none: .*; check its quotes$"),
+        ("ssh -o 'x", r"^cannot read the ssh command ssh -o 'x: .*; check its quotes$"),
     ],
 )
 def test_a_shell_that_is_none_is_refused(command: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ def test_what_agrees_and_what_does_not(tree: Path, tmp_path: Path) -> None:
     assert seen == result.findings
     strict = verify(tmp_path / "tree.sha256", str(tree), extra=True)
     assert {(each.name, each.what) for each in strict.findings} == found | {("more", "extra")}
-    assert "1 with another content, 1 missing, 1 not in the list" in in_short(strict)
+    assert "1 with different content, 1 missing, 1 not in the list" in in_short(strict)
 
 
 def test_other_tools_read_what_is_written_and_write_what_is_read(tree: Path, tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def main(descriptor: int) -> None:
             sys.exit(interrupted.exit_code)
         except Exception as error:
             # The standard error of this process goes nowhere.
-            messages.send(asker, LabFailed(f"a mistake of ours, {error!r}"))
+            messages.send(asker, LabFailed(f"a bug in howdah, {error!r}"))
             raise
 
 
