@@ -278,7 +278,7 @@ def test_addresses(text: str, place: tuple[str, int]) -> None:
 
 @pytest.mark.parametrize("text", ["", ":80", "host:", "host:x", "host:65536", "host:-1", "host:²"])
 def test_what_is_no_address(text: str) -> None:
-    with pytest.raises(HowdahError, match="is no address: give HOST:PORT"):
+    with pytest.raises(HowdahError, match="is not an address: give HOST:PORT"):
         parse(text)
 
 

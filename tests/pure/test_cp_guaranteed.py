@@ -139,7 +139,7 @@ def test_the_deepest_cgroup_of_a_process_says_whose_share_it_is() -> None:
             ),
             "images",
             BASE20,
-            "the agent of base20 is not heard of",
+            "has no message from the agent of base20",
         ),
         (
             status(
@@ -256,7 +256,7 @@ def test_an_agent_that_is_not_heard_of_yet_is_waited_for(
     monkeypatch.setattr(request, "FOUND_S", 0.0)
     looks = 0
     with (
-        pytest.raises(HowdahError, match="base20 is not heard of"),
+        pytest.raises(HowdahError, match="no message from the agent of base20"),
         ShareRequest(Client(lsst.url), "images", find),
     ):
         pass

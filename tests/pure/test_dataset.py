@@ -82,7 +82,7 @@ def test_what_is_recorded_first_is_of_every_kind() -> None:
     ("text", "says"),
     [
         (changed('name = "narrow"', 'name = "wide"'), "p.toml: path: wide is there twice"),
-        (changed('"2 cubic"', '"two cubic"'), "p.toml: ours: 'two cubic' does not say who was there"),
+        (changed('"2 cubic"', '"two cubic"'), "p.toml: ours: 'two cubic' does not name competing traffic"),
         (
             changed('"0.5BDP"', '"half a BDP"'),
             "p.toml: path wide: queue: half a BDP: give bytes, or 0.01",

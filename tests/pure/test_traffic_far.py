@@ -281,7 +281,9 @@ def test_a_way_that_is_closed_to_udp_is_named(monkeypatch: pytest.MonkeyPatch) -
     sink = UdpSink(TOKEN)
     far: Any = Deaf(sink.port)
     load = Udp(name="a", wave=Wave(), rate_bps=1_000_000)
-    with pytest.raises(HowdahError, match=r"reaches dtn2 at 127\.0\.0\.1 or ::1, port \d+; is UDP") as no:
+    with pytest.raises(
+        HowdahError, match=r"reaches dtn2 at 127\.0\.0\.1 or ::1, port \d+; check that UDP"
+    ) as no:
         udp.UdpLoad(load, 0, far, ["127.0.0.1", "::1"])
     assert "\n" not in str(no.value)
 

@@ -103,7 +103,7 @@ def _hello(started: FarSession, far_says: Callable[[str], None]) -> FarHello:
         return heard if far.login.data_address is not None else msgspec.structs.replace(heard, rtt_s=None)
     except msgspec.ValidationError as error:
         raise HowdahError(
-            f"howdah on {far.login.host} has another version ({error}); install the same version on both hosts"
+            f"howdah on {far.login.host} has another version ({error}); install the same one on both hosts"
         ) from None
     except StaleLogin:
         raise

@@ -171,4 +171,4 @@ def _place(address: str) -> tuple[bool, str, int]:
 
 
 def _no_address(address: str) -> str:
-    return f"{address!r} is no address of a controller: give HOST:PORT or https://HOST:PORT"
+    return f"{address!r} is not the address of a controller: give HOST:PORT or https://HOST:PORT"
