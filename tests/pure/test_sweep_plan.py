@@ -96,7 +96,7 @@ def test_a_queue_is_a_bandwidth_delay_product_but_at_least_as_told() -> None:
         ([('time = "10s"', 'time = "10s"\nrtt = "7ms"')], "rtt 7ms is not one of the lab's"),
         ([("[lab]", '[lab]\nqueue = "1MB"\nqueue_least = "1MB"')], "give queue or queue_least, not both"),
         ([("[lab]", "[lab]\nmtu = 1")], "p.toml: lab: "),
-        ([("[1, 4]", "[1, 1]")], "one: cubic 1xauto 10s 1ms is there twice"),
+        ([("[1, 4]", "[1, 1]")], "one: cubic 1xauto 10s 1ms is listed twice"),
         ([("[[runs]]", "[[runs")], "p.toml is not TOML"),
     ],
 )

@@ -115,7 +115,7 @@ def test_the_far_end_says_hello_and_ends_with_its_input() -> None:
 def test_the_far_end_refuses_what_is_no_order() -> None:
     done = far_end(b'{"number": 1, "what": {"type": "Format"}}\n')
     assert done.returncode == 1
-    assert done.stderr.startswith(b"howdah: the near end is another version")
+    assert done.stderr.startswith(b"howdah: the near end has another version")
     assert done.stderr.count(b"\n") == 1
 
 

@@ -151,7 +151,7 @@ def ms(seconds: float) -> str:
 
 def _queue(probe: Probe) -> str:
     if probe.queue_share == 0:
-        return f"no queue of {ms(probe.queue_from_s)} or more"
+        return f"none of {ms(probe.queue_from_s)} or more"
     return (
         f"met by {_share(probe.queue_share)} of the probes; {ms(probe.queue_mean_s)} on average, "
         f"{ms(probe.queue_max_s)} at most"
