@@ -20,6 +20,8 @@ _SMALL_FILES = 250
 _MIDDLE_FILES = 16
 OLD = 10**9
 """Seconds since 1970 of the files of a source, so that a change shows in its time."""
+OLDER = OLD - 60
+"""That of the target's older files: one of the same size and time is skipped, whatever its bytes are."""
 _NAMED_FILES, _NAMES_EACH = 8, 250
 """Files with many names, in a tree of which all is kept."""
 _KEPT_FOLDERS = 250
@@ -108,7 +110,7 @@ def make_older(source: Path, target: Path, seed: int) -> None:
     drawn = random.Random(~seed)  # noqa: S311, no secret
     for path in sorted(source.rglob("*")):
         if _is_file(path) and drawn.random() < (0.02 if path.lstat().st_nlink > 1 else 0.5):
-            _write(target / path.relative_to(source), drawn, drawn.randrange(50_000))
+            _write(target / path.relative_to(source), drawn, drawn.randrange(50_000), OLDER)
 
 
 def make_extraneous(target: Path, beside: str) -> None:
@@ -254,7 +256,7 @@ def _kept(path: str, status: os.stat_result) -> tuple[object, ...]:
     return owner
 
 
-def _write(path: Path, drawn: random.Random, size: int) -> None:
+def _write(path: Path, drawn: random.Random, size: int, time_s: int = OLD) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(drawn.randbytes(size))
-    os.utime(path, (OLD, OLD))
+    os.utime(path, (time_s, time_s))

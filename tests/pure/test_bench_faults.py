@@ -152,6 +152,19 @@ def test_a_step_after_the_last_byte_is_in_its_middle_when_some_of_it_is_done(
     assert step.done() == 1 / len(step.names)
 
 
+def test_no_older_file_has_size_and_time_of_the_sources(tmp_path: Path) -> None:
+    # By chance an older file of this seed has the size of the source's, so only its time tells them apart.
+    source, target = tmp_path / "sender/source", tmp_path / "target/source"
+    trees.make(source.parent, "tree over an older one", 489)
+    trees.make_older(source, target, 489)
+    there = [
+        path for path in source.rglob("*") if path.is_file() and (target / path.relative_to(source)).exists()
+    ]
+    pairs = [(path.stat(), (target / path.relative_to(source)).stat()) for path in there]
+    assert len([pair for pair in pairs if pair[0].st_size == pair[1].st_size]) == 1
+    assert not [pair for pair in pairs if pair[0].st_mtime_ns == pair[1].st_mtime_ns]
+
+
 def test_what_is_kept_is_compared_and_names_of_one_file_are(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         missing("only root gives files to others; run as root")

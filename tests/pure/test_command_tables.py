@@ -178,7 +178,9 @@ def test_a_table_is_whole_and_its_function_takes_what_is_read(
 
 def test_rows_beyond_the_named_ones_are_those_of_what_takes_them() -> None:
     from howdah.cli import control_command, copy_command
+    from howdah.control.policy import terms
     from howdah.lab import labfile
+    from howdah.library.copy import copy_request
 
     def keys(*called: str) -> set[str]:
         command = dict(ALL)[("howdah", *called)]
@@ -196,12 +198,12 @@ def test_rows_beyond_the_named_ones_are_those_of_what_takes_them() -> None:
     for name in ("run", "up"):
         function = getattr(importlib.import_module("howdah.cli.lab_command"), name)
         assert keys("lab", name) - named(function) == lab
-    assert keys("cp") == named(copy_command.copy) | named(copy_command.request) | {"rsh"}
+    own = named(copy_command.copy) | named(copy_command.request)
+    assert own <= keys("cp")
+    assert keys("cp") - own - {"rsh"} <= named(copy_request)
     for name, function in (("serve", control_command.serve_policy), ("agent", control_command.agent)):
         assert keys("control", name) - named(function) == named(control_command._access)
-    assert keys("control", "set") - named(control_command.set_terms) == {
-        *("fixed", "minimum", "maximum", "weight", "priority")
-    }
+    assert keys("control", "set") - named(control_command.set_terms) == set(terms.TERMS)
 
 
 def test_only_the_module_of_the_command_is_loaded() -> None:

@@ -70,6 +70,18 @@ def test_each_argument_is_told_and_the_twin_takes_it(call: object) -> None:
         assert [name for name in inspect.signature(call).parameters if f"    {name}: " not in told] == []
 
 
+def test_a_copy_and_its_request_take_the_same() -> None:
+    def taken(function: object) -> dict[str, inspect.Parameter]:
+        assert callable(function)
+        return dict(inspect.signature(function).parameters)
+
+    asked, request = taken(howdah.copy), taken(copy_request)
+    alone = {"src", "dst", "pilot", "on_progress", "bring", "archive"}
+    assert asked.keys() - request.keys() == alone
+    assert request.keys() - asked.keys() == {"names", "command", "memory", "agree", "before_s"}
+    assert all(asked[name] == request[name] for name in asked.keys() - alone)
+
+
 @pytest.mark.parametrize("call", [howdah.sweep, howdah.send_traffic, howdah.examine, profile])
 def test_each_argument_is_told(call: object) -> None:
     told = inspect.getdoc(call) or ""

@@ -53,6 +53,8 @@ __all__ = [
 
 PATIENCE_MOST_S = 86_400.0
 """A day."""
+_ON_THEIR_OWN = {"src", "dst", "listen", "pilot", "on_progress", "bring", "archive"}
+"""The arguments of ``copy`` that ``copy_request`` does not take as they are."""
 
 
 class Memory(NamedTuple):
@@ -178,6 +180,7 @@ def copy(
     >>> measured = howdah.copy(howdah.Memory(for_s=1.0), "dtn2:", congestion_control="cubic", streams=2)
     >>> assert len(measured.outcome.streams) == 2
     """
+    given = dict(locals())
     if isinstance(src, Memory):
         names, memory = [_word(dst)], src
     else:
@@ -186,44 +189,9 @@ def copy(
         names,
         ["howdah.copy", *names],
         memory=memory,
-        plan=plan,
-        path=path,
-        traffic_class=traffic_class,
-        streams=streams,
-        congestion_control=congestion_control,
-        buffer_bytes=buffer_bytes,
-        pacing_bps=pacing_bps,
-        limit=limit,
-        log_file=log_file,
-        metrics=metrics,
-        encrypt=encrypt,
-        sync=sync,
-        dry_run=dry_run,
-        verify=verify,
-        manifest=manifest,
-        filters=filters,
-        files_from=files_from,
-        from0=from0,
-        existing=existing,
-        ignore_existing=ignore_existing,
-        update=update,
-        size_only=size_only,
-        ignore_times=ignore_times,
-        checksum=checksum,
-        one_file_system=one_file_system,
-        copy_links=copy_links,
-        copy_unsafe_links=copy_unsafe_links,
-        safe_links=safe_links,
-        delete=delete,
-        delete_excluded=delete_excluded,
-        max_delete=max_delete,
-        keep=keep,
         listen=listen and pilot is None,
-        fairness=fairness,
-        far_howdah=far_howdah,
         agree=(lambda _: True) if bring else None,
-        ports=ports,
-        patience_s=patience_s,
+        **{name: value for name, value in given.items() if name not in _ON_THEIR_OWN},
     )
     return carry_out(request._replace(pilot=pilot), _Progress(on_progress), archive)
 

@@ -24,7 +24,8 @@ const GONE: usize = 300;
 /// Files of a mirror that have several names, and how many.
 const NAMED: usize = 6;
 const NAMES: usize = 40;
-const FOLDERS: usize = 60;
+/// So many that giving them their attributes outlasts some flushes.
+const FOLDERS: usize = 1200;
 
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
