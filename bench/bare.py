@@ -35,7 +35,7 @@ class Bare:
             (self.root / name).mkdir(parents=True)
         (self.root / "tmp").chmod(0o1777)
         shutil.copy(busybox, self.root / "bin")
-        install = ["chroot", self.root, "/bin/busybox", "--install", "-s", "/bin"]
+        install = ["chroot", str(self.root), "/bin/busybox", "--install", "-s", "/bin"]
         subprocess.run(install, check=True)
         self._lab, self._enter = lab, folder / "enter"
         self.mounts()

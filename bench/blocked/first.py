@@ -131,7 +131,7 @@ def _tapped(wan: Lab) -> Iterator[list[Segment]]:
     found: list[Segment] = []
     argv = [sys.executable, str(Path(tap.__file__))]
     with wan.popen("near", argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        if process.stdout.readline() != "ready\n":
+        if process.stdout is None or process.stdout.readline() != "ready\n":
             raise RuntimeError("the tap at the near host did not start")
         yield found
         output, _ = process.communicate()

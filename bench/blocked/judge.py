@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 
 from bench.blocked import first, rates, states
 from bench.parts import Run
@@ -49,13 +50,15 @@ def _table(where: str, runs: Runs) -> Iterator[Row]:
             continue
         # scp by the same way, if it is another than the straight one.
         beside = states.ONLY_JUMP if state is states.ONLY_JUMP else states.OPEN
-        scp = [pair[-1] for pair in scp_pairs(_of(runs, beside.name, rates.SCP))]
-        moved = [moving_bps(*pair) / 1e9 for pair in scp_pairs(_of(runs, beside.name, rates.SCP))]
-        note = _spread(_gbps(scp)) + (f"; {statistics.median(moved):.3g} while data moved" if moved else "")
-        yield Row(f"{where}, scp, {beside.name}", _middle(_gbps(scp)), "Gb/s", note=note)
-        target = Target.at_least(OF_SCP)
-        yield Row(f"{where}, {state.name}, of scp: while data moved", _quotient(moving, moved), "×", target)
-        yield Row(f"{where}, {state.name}, of scp: whole command", _quotient(whole, _gbps(scp)), "×", target)
+        pairs = scp_pairs(_of(runs, beside.name, rates.SCP))
+        moved = [moving_bps(*pair) / 1e9 for pair in pairs]
+        size = own[0]["bytes"] if own else rates.FILE_BYTES
+        scp = [size * 8e-9 / reckoned_s(*pair, size) for pair in pairs]
+        note = _spread(scp) + (f"; {statistics.median(moved):.3g} while data moved" if moved else "")
+        yield Row(f"{where}, scp, {beside.name}", _middle(scp), "Gb/s", note=note)
+        what, target = f"{where}, {state.name}, of scp", Target.at_least(OF_SCP)
+        yield Row(f"{what}: while data moved", _quotient(moving, moved), "×", target)
+        yield Row(f"{what}: whole command", _quotient(whole, scp), "×", target)
 
 
 def scp_pairs(runs: Runs) -> list[tuple[Run, Run]]:
@@ -70,6 +73,12 @@ def scp_pairs(runs: Runs) -> list[tuple[Run, Run]]:
 def moving_bps(shorter: Run, longer: Run) -> float:
     """The rate of scp without its login: the bytes that one copy has more, over the time it took more."""
     return float((longer["bytes"] - shorter["bytes"]) * 8 / (longer["wall_s"] - shorter["wall_s"]))
+
+
+def reckoned_s(shorter: Run, longer: Run, size_bytes: int) -> float:
+    """How long scp takes for so many bytes, login included; it is too slow to be given them all."""
+    more_bytes = size_bytes - longer["bytes"]
+    return float(longer["wall_s"] + more_bytes * 8 / moving_bps(shorter, longer))
 
 
 def _of(runs: Runs, state: str, tool: str) -> list[Run]:
@@ -87,11 +96,11 @@ def _first(runs: Runs) -> Iterator[Row]:
     yield Row("first and second copies to a bare host that failed", len(failed), "", NONE, note)
     good = [run for run in runs if not run["error"] and run["which"] == first.FIRST]
     for what, of, target in (
-        ("until the command there has found no far end", _asked, None),
-        ("until the first byte of one leaves", _until_first, None),
+        ("until the command there has found no far end", itemgetter("asked_s"), None),
+        ("until the first byte of one leaves", itemgetter("first_s"), None),
         ("while its bytes leave: slow start", _leaving, None),
         ("until it is there, but for slow start", _but_leaving, Target.at_most(ROUND_TRIPS)),
-        ("until it is there", _whole, None),
+        ("until it is there", itemgetter("whole_s"), None),
     ):
         found = slopes(good, of)
         yield Row(f"first copy, round trips {what}", _middle(found), "", target, _spread(found))
@@ -125,18 +134,6 @@ def slopes(runs: Runs, of: Callable[[Run], float | None]) -> list[float]:
         if less is not None and more is not None:
             found.append((more - less) * 1e3 / (high - low))
     return found
-
-
-def _asked(run: Run) -> float | None:
-    return run["asked_s"]
-
-
-def _until_first(run: Run) -> float | None:
-    return run["first_s"]
-
-
-def _whole(run: Run) -> float | None:
-    return run["whole_s"]
 
 
 def _leaving(run: Run) -> float | None:
