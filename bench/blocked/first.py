@@ -108,7 +108,7 @@ def phases(of_copy: list[Flight], whole_s: float | None, packed_bytes: int) -> R
         "first_s": carrying[0].began_s if arrived else None,
         "last_s": carrying[-1].ended_s if arrived else None,
         "flights": [
-            [each.sent, round(each.began_s, 4), round(each.ended_s, 4), each.bytes] for each in of_copy
+            [each.sent, round(each.began_s, 6), round(each.ended_s, 6), each.bytes] for each in of_copy
         ],
     }
 

@@ -7,6 +7,9 @@ from typing import NamedTuple
 PROGRAM_BYTES = 8192
 """Before the program that is brought no flight has so much: the longest is the command, of 2 KB."""
 
+_MOST = 0.9
+"""A silence of so much of a round trip waits for one."""
+
 
 class Segment(NamedTuple):
     """A TCP segment of ssh that passed the near host."""
@@ -36,6 +39,21 @@ def flights(segments: Sequence[Segment], rtt_s: float) -> list[Flight]:
         else:
             found.append(Flight(sent, at_s, at_s, size))
     return found
+
+
+def waits(all_flights: Sequence[Flight], rtt_s: float, until_s: float) -> int:
+    """The round trips that were waited for, of a conversation in small messages, before ``until_s``.
+
+    Each silence of a round trip is one, however much longer it is because an end computes. What the near host
+    needs to answer is none.
+    """
+    heard = [flight for flight in all_flights if flight.began_s <= until_s]
+    pairs = itertools.pairwise(heard)
+    return sum(
+        after.began_s - before.ended_s >= _MOST * rtt_s
+        for before, after in pairs
+        if before.sent or not after.sent
+    )
 
 
 def of_program(all_flights: Sequence[Flight], whole_s: float | None) -> list[Flight]:

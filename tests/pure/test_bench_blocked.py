@@ -7,7 +7,7 @@ import pytest
 
 from bench.blocked import first, rates, states, tap
 from bench.blocked.first import phases
-from bench.blocked.flights import Flight, Segment, flights, of_program
+from bench.blocked.flights import Flight, Segment, flights, of_program, waits
 from bench.blocked.judge import rows, slopes
 from bench.report import Row
 
@@ -48,6 +48,7 @@ def scp(state: states.State, gbps: float, login_s: float, number: int = 0) -> li
 def brought(rtt_ms: int, number: int, **other: Any) -> dict[str, Any]:  # noqa: ANN401
     """Twelve round trips until the first byte leaves, seven of slow start, half of one to arrive."""
     rtt_s = rtt_ms / 1e3
+    turns_s = [(turn % 2 == 0, 0.2 + (turn + 1) // 2 * rtt_s) for turn in range(25)]
     return {
         "part": first.PART,
         "rtt_ms": rtt_ms,
@@ -61,6 +62,7 @@ def brought(rtt_ms: int, number: int, **other: Any) -> dict[str, Any]:  # noqa: 
         "first_s": 0.2 + 12 * rtt_s,
         "last_s": 0.2 + 19 * rtt_s,
         "whole_s": 0.3 + 19.5 * rtt_s,
+        "flights": [[sent, at_s, at_s, 41] for sent, at_s in turns_s],
     } | other
 
 
@@ -105,6 +107,28 @@ def test_a_flight_ends_with_an_answer_or_after_half_a_round_trip() -> None:
     ]
 
 
+def test_a_silence_of_a_round_trip_is_one_wait_and_what_the_near_end_computes_is_none() -> None:
+    heard = [
+        Flight(True, 0.0, 0.0, 0),
+        Flight(False, 0.1, 0.1, 0),
+        # The far end computes, and then the near one does.
+        Flight(True, 0.1, 0.1, 41),
+        Flight(False, 0.35, 0.35, 41),
+        Flight(True, 0.6, 0.6, 16),
+        # What follows waits in each kernel until the other has confirmed (Nagle).
+        Flight(True, 0.74, 0.74, 44),
+        Flight(False, 0.84, 0.84, 428),
+        Flight(False, 0.98, 0.98, 44),
+        Flight(True, 0.98, 0.99, 2176),
+        Flight(False, 1.02, 1.02, 84),
+        Flight(True, 1.02, 1.03, 11_600),
+        Flight(True, 1.13, 1.13, 28_960),
+    ]
+    assert waits(heard, 0.1, 1.02) == 5
+    assert waits(heard, 0.1, 0.99) == 5
+    assert waits(heard, 0.1, 0.2) == 1
+
+
 def test_the_program_is_in_the_flights_from_the_first_large_one_until_it_is_there() -> None:
     command = Flight(True, 1.0, 1.0, 2176)
     answer = Flight(False, 1.1, 1.1, 84)
@@ -127,12 +151,14 @@ def test_round_trips_are_what_a_longer_one_adds() -> None:
 
 def test_the_round_trips_of_slow_start_are_told_apart() -> None:
     found = by_name([brought(100, 0), brought(200, 0), again(100), again(200)])
-    trips = {what.removeprefix("first copy, round trips "): row for what, row in found.items()}
-    assert trips["until it is there"].value == pytest.approx(19.5)
+    trips = {what.removeprefix("first copy, round trips by time "): row for what, row in found.items()}
+    assert trips["until the far end is there"].value == pytest.approx(19.5)
     assert trips["while its bytes leave: slow start"].value == pytest.approx(7)
-    judged = trips["until it is there, but for slow start"]
-    assert judged.value == pytest.approx(12.5)
+    judged = trips["until the far end is there, but for slow start"]
+    counted = found["first copy, round trips counted until the far end is there, but for slow start"]
+    assert (judged.value, counted.value) == (pytest.approx(12.5), 12.5)
     assert not judged.met
+    assert not counted.met
     assert found["second copy: all that ssh sent, of the size of what was brought"].met
     assert found["second copy: the far end there is another file"].met
 
