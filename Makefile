@@ -42,7 +42,7 @@ lint: build ## formatters, linters and type checks, warnings as errors
 	$(RUN) -m mypy.stubtest howdah._native
 
 BENCHES := bench-link bench-cc bench-peers bench-archive bench-select bench-dynamics bench-profile bench-models bench-bus \
-	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17 bench-ops bench-power bench-faults bench-trust bench-filters bench-between bench-million
+	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17 bench-ops bench-power bench-faults bench-trust bench-filters bench-between bench-million bench-blocked
 .PHONY: bench bench-shared $(BENCHES)
 bench: $(BENCHES) ## all benches
 bench-link: build ## the emulated link against what it must reach
@@ -65,6 +65,9 @@ bench-faults: build ## 1,000 copies to which things happen, by seed, some 60 min
 	$(RUN) -m bench.faults $(ARGS)
 bench-between: build ## a copy between two far hosts from a third behind 1 Mb/s, beside a direct one (ARGS="--bytes 500000000")
 	$(RUN) -m bench.between $(ARGS)
+bench-blocked: build ## copies through firewalls, a jump host and ssh beside scp, and first copies, some 20 minutes (ARGS="--only first")
+	@scripts/system.sh --tests
+	$(RUN) -m bench.blocked $(ARGS)
 bench-million: build ## a million files beside rsync: memory, nothing to do, --delete, some 40 minutes (ARGS="--files 20000")
 	@scripts/system.sh --tests
 	$(RUN) -m bench.million $(ARGS)

@@ -6,15 +6,16 @@ import json
 import os
 import pty
 import re
+import shutil
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bare import Bare
 from copying import SLACK_S, STOP_S, Copier, alive, tree, wait_until
 from requirement import missing
 
+from bench.bare import Bare
 from howdah import __version__, lab
 from howdah.lab import Lab
 from howdah.remote.far_command import brought
@@ -40,6 +41,8 @@ def program() -> bytes:
 
 @pytest.fixture
 def bare(wan: Lab, tmp_path: Path, program: bytes, cp: Copier) -> Iterator[Bare]:
+    if shutil.which("busybox") is None:
+        missing("busybox is not installed; apt install busybox-static")
     made = Bare(wan, tmp_path)
     with made.behind_the_key():
         yield made

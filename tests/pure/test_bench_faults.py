@@ -153,7 +153,7 @@ def test_a_step_after_the_last_byte_is_in_its_middle_when_some_of_it_is_done(
 
 
 def test_no_older_file_has_size_and_time_of_the_sources(tmp_path: Path) -> None:
-    # Of this seed an older file has the size of the source's by chance, so that the time alone tells them apart.
+    # By chance an older file of this seed has the size of the source's, so only its time tells them apart.
     source, target = tmp_path / "sender/source", tmp_path / "target/source"
     trees.make(source.parent, "tree over an older one", 489)
     trees.make_older(source, target, 489)

@@ -118,7 +118,10 @@ impl From<StreamError> for TransferError {
 
 impl From<PieceError> for TransferError {
     fn from(error: PieceError) -> Self {
-        Self::Stream(format!("the other end broke the protocol: {error}"))
+        Self::Stream(match error {
+            PieceError::Damaged => format!("data stream: {error}"),
+            _ => format!("the other end broke the protocol: {error}"),
+        })
     }
 }
 

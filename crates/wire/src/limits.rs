@@ -11,7 +11,8 @@ pub const MAX_NAME_BYTES: usize = 255;
 pub const MAX_ACCOUNT_BYTES: usize = 255;
 /// Most that the extended attributes of a file take together, in bytes.
 pub const MAX_XATTRS_BYTES: usize = 48 << 10;
-/// Longest header of a piece: a symbolic link's path and target, two names, extended attributes, and a few numbers.
+/// Longest header of a piece: a symbolic link's path and target, two names, extended attributes, a few numbers,
+/// and its check.
 pub const MAX_HEADER_BYTES: usize =
     2 * (MAX_PATH_BYTES + MAX_ACCOUNT_BYTES) + MAX_XATTRS_BYTES + 128;
 /// Most data streams of one transfer.

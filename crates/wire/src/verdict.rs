@@ -20,18 +20,27 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Length on the wire, in bytes.
-    pub const BYTES: usize = 8;
+    /// Length on the wire, in bytes: a number, and its complement for a check.
+    pub const BYTES: usize = 16;
 
     /// The verdict as bytes.
     pub fn encode(self) -> [u8; Self::BYTES] {
-        self.given_up.map_or(0, NonZeroU64::get).to_le_bytes()
+        let given_up = u128::from(self.given_up.map_or(0, NonZeroU64::get));
+        ((!given_up << u64::BITS) | given_up).to_le_bytes()
     }
 
     /// The verdict that `bytes` are.
-    pub fn decode(bytes: [u8; Self::BYTES]) -> Self {
-        Self {
-            given_up: NonZeroU64::new(u64::from_le_bytes(bytes)),
+    ///
+    /// # Errors
+    /// [`PieceError::Damaged`] when they are not as they were sent.
+    pub fn decode(bytes: [u8; Self::BYTES]) -> Result<Self, PieceError> {
+        let number = u128::from_le_bytes(bytes) as u64;
+        let verdict = Self {
+            given_up: NonZeroU64::new(number),
+        };
+        match verdict.encode() == bytes {
+            true => Ok(verdict),
+            false => Err(PieceError::Damaged),
         }
     }
 }
@@ -245,7 +254,14 @@ mod tests {
         #[test]
         fn a_verdict_survives_the_wire(begun_bytes: u64) {
             let verdict = given_up(begun_bytes);
-            prop_assert_eq!(Verdict::decode(verdict.encode()), verdict);
+            prop_assert_eq!(Verdict::decode(verdict.encode()), Ok(verdict));
+        }
+
+        #[test]
+        fn a_flipped_bit_is_noticed(begun_bytes: u64, bit in 0..8 * Verdict::BYTES) {
+            let mut bytes = given_up(begun_bytes).encode();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            prop_assert_eq!(Verdict::decode(bytes), Err(PieceError::Damaged));
         }
 
         /// Pieces begin in order; some cannot be read; they come in any order. The receiver knows

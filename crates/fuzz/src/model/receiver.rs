@@ -133,7 +133,8 @@ impl Receiver {
                         line.step = Step::Verdict { piece, content };
                         return Ok(false);
                     };
-                    let verdict = Verdict::decode(bytes.try_into().expect("so many were taken"));
+                    let bytes = bytes.try_into().expect("so many were taken");
+                    let verdict = Verdict::decode(bytes).map_err(|error| error.to_string())?;
                     if verdict.given_up.is_some() {
                         self.add(&piece, verdict, content)?;
                         self.note_taken(stream, &Piece::File(piece))?;

@@ -1,5 +1,6 @@
 //! Data streams: greetings, headers of pieces, what has come of a file, paths.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use howdah_wire::limits::{
@@ -51,7 +52,7 @@ fn assert_inside(path: &TreePath) {
 }
 
 pub mod headers {
-    //! The headers of one stream, one after the other, without payload.
+    //! The headers of one stream, one after the other, without payload and without their checks.
 
     use super::*;
 
@@ -69,12 +70,20 @@ pub mod headers {
                 return;
             };
             rest = behind;
-            let Ok(piece) = within(4 << 20, || Piece::decode(header)) else {
+            let header = [header, &Piece::check(header)].concat();
+            let mut damaged = header.clone();
+            damaged[length / 2] ^= 1;
+            assert_eq!(Piece::decode(&damaged), Err(PieceError::Damaged));
+            let Ok(piece) = within(4 << 20, || Piece::decode(&header)) else {
                 return;
             };
             assert_sound(&piece);
             let mut again = Vec::new();
-            piece.encode(&mut again).expect("what was read can be said");
+            if piece.encode(&mut again).is_err() {
+                // Its check is beyond the longest header.
+                assert!(header.len() > MAX_HEADER_BYTES);
+                return;
+            }
             let again = &again[HEADER_LENGTH_BYTES..];
             assert!(again.len() <= header.len());
             assert!(again == header || again.len() < header.len());
@@ -229,7 +238,11 @@ pub mod headers {
         let encoded = |pieces: &[Piece]| {
             let mut bytes = Vec::new();
             for piece in pieces {
-                piece.encode(&mut bytes).expect("it is short");
+                let mut one = Vec::new();
+                piece.encode(&mut one).expect("it is short");
+                let body = &one[HEADER_LENGTH_BYTES..one.len() - Piece::check(&[]).len()];
+                bytes.extend((body.len() as u16).to_le_bytes());
+                bytes.extend(body);
             }
             bytes
         };
@@ -281,10 +294,10 @@ pub mod arrivals {
         let (mut come, mut given_up) = (0_u128, None);
         while !input.is_empty() {
             let piece = file(b"f", size, number(&mut input), number(&mut input));
-            let mut bytes = [0; Verdict::BYTES];
-            bytes.copy_from_slice(&number(&mut input).to_le_bytes());
-            let verdict = Verdict::decode(bytes);
-            assert_eq!(verdict.encode(), bytes);
+            let verdict = Verdict {
+                given_up: NonZeroU64::new(number(&mut input)),
+            };
+            assert_eq!(Verdict::decode(verdict.encode()), Ok(verdict));
             let begun = given_up.or(verdict.given_up);
             let most = begun.map_or(size, |begun| begun.get());
             let fits = most <= size

@@ -574,7 +574,7 @@ impl Receiver<'_> {
     fn verdict_and_checksum(&mut self) -> Result<(Verdict, Option<Checksum>), TransferError> {
         let mut bytes = [0; Verdict::BYTES];
         self.stream.take(&mut bytes)?;
-        let verdict = Verdict::decode(bytes);
+        let verdict = Verdict::decode(bytes)?;
         if verdict.given_up.is_some() {
             return Ok((verdict, None));
         }

@@ -1,4 +1,7 @@
-"""A far host where only sshd and a shell are: a root folder with busybox in it and nothing else."""
+"""A far host of a lab where only sshd and a shell are: a root folder with busybox in it and nothing else.
+
+Tests and a bench bring a far end to it.
+"""
 
 import shlex
 import shutil
@@ -7,8 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from requirement import missing
-
+from howdah import HowdahError
 from howdah.lab import Lab, mounts
 
 _ENTER = """\
@@ -21,16 +23,19 @@ exec {through} env -i HOME=/home PATH=/bin LC_ALL=C SSH_CONNECTION="$SSH_CONNECT
 
 
 class Bare:
-    """The host, whose files the test sees below ``root``."""
+    """The host, whose files are below ``root``."""
 
     def __init__(self, lab: Lab, folder: Path) -> None:
-        busybox = shutil.which("busybox") or missing("busybox is not installed; apt install busybox-static")
+        """Makes its files in ``folder``. Raises HowdahError without busybox."""
+        busybox = shutil.which("busybox")
+        if busybox is None:
+            raise HowdahError("busybox is not installed; apt install busybox-static")
         self.root = folder / "bare"
         for name in ("bin", "dev", "etc", "home", "proc", "tmp"):
             (self.root / name).mkdir(parents=True)
         (self.root / "tmp").chmod(0o1777)
         shutil.copy(busybox, self.root / "bin")
-        install = ["chroot", self.root, "/bin/busybox", "--install", "-s", "/bin"]
+        install = ["chroot", str(self.root), "/bin/busybox", "--install", "-s", "/bin"]
         subprocess.run(install, check=True)
         self._lab, self._enter = lab, folder / "enter"
         self.mounts()
