@@ -219,7 +219,10 @@ GOOD = OPERATOR.split('"')[5]
             READER + READER.replace("wall", "other"),
             "token 2 (other): an earlier token has the same name or sha256",
         ),
-        (READER + OPERATOR.replace("scheduler", "wall"), "token 2 (wall): an earlier token has the same name"),
+        (
+            READER + OPERATOR.replace("scheduler", "wall"),
+            "token 2 (wall): an earlier token has the same name",
+        ),
     ],
     # Secrets differ from process to process, and the names of tests must not.
     ids=itertools.count(),

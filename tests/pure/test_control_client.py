@@ -107,5 +107,5 @@ def test_a_name_stays_in_its_place() -> None:
     "address", ["ftp://h:1", "http://[", "https://h/path", "http://me:word@h", "http://h:x", "http://", "h:x"]
 )
 def test_no_address(address: str) -> None:
-    with pytest.raises(HowdahError, match="is not (the|an) address"):
+    with pytest.raises(HowdahError, match=r"is not (the|an) address"):
         Client(address)
