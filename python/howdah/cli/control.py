@@ -12,7 +12,7 @@ _CLASS = Argument("CLASS", "The name of the class in the policy.", key="name")
 _HOST = Argument("HOST", "The name of the host in the policy.", key="host")
 _WHOSE = (
     Option("--host HOST", "Only for this host. Default: all."),
-    Option("--who NAME", "Who asks. Each who asks must also stop. Default: user and host."),
+    Option("--who NAME", "A name for the request; stop needs the same. Default: user and host."),
 )
 _HOSTS = Option(
     "--host NAME[=NETNS]",
@@ -60,7 +60,7 @@ _RUN = (
                 ),
                 Option("--cert FILE", "The certificate for HTTPS, PEM.", kind=path),
                 Option("--key FILE", "Its private key, PEM.", kind=path),
-                Option("--plain", "Accept tokens without TLS, because something else encrypts."),
+                Option("--plain", "Accept tokens without TLS. Only where something else encrypts."),
             ],
             "Output": [_JSON],
         },

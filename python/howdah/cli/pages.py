@@ -191,7 +191,7 @@ def _entry(row: Row) -> tuple[str, str]:
     said += [f"One of {', '.join(row.choices)}."] if row.choices else []
     said += ["Can be given several times."] if row.many and flags and row.metavar else []
     said += [f"At least {row.least}."] if row.least is not None else []
-    said += [f"Taken from {row.environment} if it is not given."] if row.environment else []
+    said += [f"Default: the value of {row.environment}."] if row.environment else []
     said += ["Required."] if row.required and flags else []
     said += [f"Default: {row.default}."] if row.metavar and row.default is not None else []
     return " ".join(filter(None, (flags, row.metavar))), " ".join(said)
