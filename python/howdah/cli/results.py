@@ -10,7 +10,7 @@ FIGURES = (
 
 _DONE = as_json("Print the result as JSON.")
 _RECORDS: tuple[Row, ...] = (
-    Option("--kind KIND", "Only records of one kind: transfer, traffic, link or bench."),
+    Option("--kind KIND", "Only records of one kind: transfer, traffic, probe, link or bench."),
     Option("--sweep NAME", "Only runs of this sweep."),
     Option("--newer-than AGE", "Only records newer than this, as 7d."),
 )
@@ -121,7 +121,7 @@ _PLOT = Command(
     examples="""\
 howdah profile plot profile cubic.svg --cc cubic --buffer 1GB
 howdah profile plot traces ramp.png --cc scalable --streams 1 --rtt 183ms --rtt 366ms""",
-    notes="docs/report.md explains each figure. They need matplotlib: pip install 'howdah[figures]'",
+    notes="docs/report.md explains each figure. Figures need matplotlib: pip install 'howdah[figures]'",
 )
 
 _PROFILE = Command(
