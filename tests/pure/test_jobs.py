@@ -200,7 +200,7 @@ def test_a_port_answers_on_loopback_alone() -> None:
             Metrics(str(port), seen.now).__enter__()
     with socket.socket() as closed:
         assert closed.connect_ex(("127.0.0.1", port)) != 0
-    with pytest.raises(HowdahError, match=r"^--metrics 70000 is no port"):
+    with pytest.raises(HowdahError, match=r"^--metrics 70000 is not a port"):
         Metrics("70000", seen.now).__enter__()
 
 

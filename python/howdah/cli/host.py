@@ -135,7 +135,7 @@ _DOCTOR = Command(
     text="The exit code is 1 if something holds a transfer below the rate (GAP), and else 0.",
     run="host.doctor",
     rows={
-        "What is judged": [
+        "What is checked": [
             Argument("HOST", "A far host to check as well.", key="host", required=False),
             Option("--rate RATE", "The rate that transfers should reach.", default="10Gbit"),
             Option("--rtt TIME", "The round trip of the path. Default: measured to HOST, or else 100ms."),

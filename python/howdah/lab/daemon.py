@@ -53,7 +53,7 @@ def start(request: MakerRequest) -> tuple[LabReady, "subprocess.Popen[bytes]", s
         message = (
             msgspec.json.decode(answer, type=LabReady | LabFailed)
             if answer
-            else LabFailed("its maker has gone")
+            else LabFailed("the process that made it has ended")
         )
         if isinstance(message, LabFailed):
             raise HowdahError(message.why)
