@@ -117,7 +117,7 @@ def test_a_watch_tells_line_by_line_until_it_is_stopped(served: Controlled) -> N
         (["set", "background", "--weight", "2", "--restore"], "say what to set for background"),
         (["set", "background", "--minimum", "99%"], "are together"),
         (["drain", "base9"], "lsst has no host base9; it has base20, base21, base22, base23"),
-        (["status", "--at", "127.0.0.1:1"], "is `howdah control serve` running there?"),
+        (["status", "--at", "127.0.0.1:1"], "check that `howdah control serve` runs there"),
     ],
 )
 def test_what_cannot_be_ordered_is_refused_in_one_line(words: list[str], says: str) -> None:
