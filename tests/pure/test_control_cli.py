@@ -131,7 +131,7 @@ def test_what_cannot_be_ordered_is_refused_in_one_line(words: list[str], says: s
     ("words", "says"),
     [
         (["serve", "none.toml"], "none.toml"),
-        (["serve", "POLICY"], "this machine is called elsewhere, which lsst does not have: say with --host"),
+        (["serve", "POLICY"], "this machine is called elsewhere, and lsst has no such host: say with --host"),
         (
             ["serve", "POLICY", "--host", "base9"],
             "--host base9: lsst has no such host; it has base20, base21",

@@ -53,7 +53,7 @@ PATH = Path(
 def test_every_plan_can_be_handed_back_and_carried_out(path: Path) -> None:
     modelled = [Configuration(control, 1, None) for control in CONTROLS]
     if all(obstacle(path, configuration) for configuration in modelled):
-        with pytest.raises(HowdahError, match="nothing that has a model can be used"):
+        with pytest.raises(HowdahError, match="no control that has a model can be used"):
             from_runs(SWEEP, path)
         return
     decided = from_runs(SWEEP, path)
