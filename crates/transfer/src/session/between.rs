@@ -9,24 +9,23 @@
 mod movement;
 mod relay;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use howdah_wire::limits::{MAX_ADDRESSES, MAX_TEXT_BYTES};
-use howdah_wire::{DataPort, Direction, Job, Message, Peer, Side, Way, printable_within};
-use serde::Serialize;
+use howdah_wire::limits::MAX_ADDRESSES;
+use howdah_wire::{DataPort, Direction, Job, Peer, Side, Way};
 
 use crate::end::abort::lock;
 use crate::end::context::{Board, Context};
 use crate::end::digests::Digests;
 use crate::error::TransferError;
 use crate::session::control::{Channel, Control, Event};
+use crate::session::greeting::Greeted;
 use crate::session::job::{self, Asked, Between, Connects};
 use crate::session::memory::MemoryMark;
-use crate::session::near::{Greeted, Session};
+use crate::session::near::Session;
 use crate::session::report;
 use crate::tree::names::NamesFile;
 
@@ -36,47 +35,6 @@ use relay::Relay;
 const FAR_WAITS_LONGER: Duration = Duration::from_secs(60);
 
 impl Session {
-    /// Has the far end try the data port of another one, at these addresses. What comes of it is in
-    /// [`Self::port_tried`].
-    ///
-    /// # Errors
-    /// When there is no address, or the session is over.
-    pub fn try_port(&self, addresses: Vec<IpAddr>, port: u16) -> Result<(), TransferError> {
-        let setup = lock(&self.setup);
-        let channel = setup.channel.as_ref().ok_or(TransferError::Cancelled)?;
-        let port = DataPort { addresses, port };
-        channel.control().say(Message::TryPort(port));
-        Ok(())
-    }
-
-    /// PortTried as JSON, or `None` when it is not there after `timeout`.
-    ///
-    /// # Errors
-    /// When the far end has gone.
-    pub fn port_tried(&self, timeout: Duration) -> Result<Option<Vec<u8>>, TransferError> {
-        #[derive(Serialize)]
-        struct Json {
-            rtt_s: Option<f64>,
-            why_not: Option<String>,
-        }
-        let setup = lock(&self.setup);
-        let tried = setup.heard(Instant::now() + timeout, |message| match message {
-            Message::PortTried(tried) => Some(tried),
-            _ => None,
-        })?;
-        let json = tried.map(|tried| match tried {
-            Ok(ns) => Json {
-                rtt_s: Some(Duration::from_nanos(ns).as_secs_f64()),
-                why_not: None,
-            },
-            Err(why) => Json {
-                rtt_s: None,
-                why_not: Some(printable_within(why.as_bytes(), MAX_TEXT_BYTES)),
-            },
-        });
-        Ok(json.map(|json| report::to_json(&json)))
-    }
-
     /// Carries out a Job by a Plan, both JSON, in which this session's far end sends to that of `receiver`. From
     /// then on this session is of the whole copy; the other one has to live as long.
     ///

@@ -23,7 +23,6 @@ use crate::error::TransferError;
 use crate::session::control::{Channel, Control, Event, MAX_EVENTS};
 use crate::session::liveness::FAR_PATIENCE;
 use crate::session::memory::MemoryMark;
-use crate::session::near::say_why;
 use crate::session::site::Site;
 use crate::session::{receiver, sender};
 use crate::tls::{Acceptor, Connector, Identity};
@@ -81,7 +80,7 @@ impl FarEnd {
         if let Err(error) = &outcome
             && !matches!(error, TransferError::Cancelled | TransferError::Silent(_))
         {
-            say_why(&channel.control(), error);
+            channel.control().say_why(error);
         }
         channel.close();
         outcome
