@@ -2,8 +2,6 @@
 
 use crate::model;
 
-pub use control::message;
-
 mod control;
 mod datagrams;
 mod filters;

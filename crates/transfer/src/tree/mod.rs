@@ -1,5 +1,6 @@
-//! Trees of files: found and read at the sender (`source`, `source_links`, `queue`), put in place and on stable storage at
-//! the receiver (`target`, `place`, `draft`, `commit`, `durable`). A file's other names are told by its number at
+//! Trees of files: found and read at the sender (`source`, `source_links`), which hands them out from its `queue` once the
+//! receiver has answered its `offers`, in a `block` at a time of what is `ready`, or of a `supply` from memory. They are put in
+//! place and on stable storage at the receiver (`target`, `place`, `draft`, `commit`, `durable`). A file's other names are told by its number at
 //! the sender (`first_names`) and given last at the receiver (`other_names`). What else is kept of files is given in `metadata`, with the
 //! names of `owners`, `xattrs`, and `special_files`. What a copy that was cut has left is found
 //! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name, `expand` finds what its patterns name, `filter_file`
@@ -8,6 +9,7 @@
 //! end has a pipe in place of files, `inlet` reads it and `piped_file` is what becomes of that, or `outlet` writes it.
 
 pub mod assembly;
+pub mod block;
 pub mod commit;
 pub mod content;
 pub mod destination;
@@ -24,6 +26,7 @@ pub mod journal;
 pub mod listed;
 pub mod metadata;
 pub mod names;
+pub mod offers;
 pub mod other_names;
 pub mod outlet;
 pub mod owners;
@@ -32,6 +35,7 @@ pub mod piped_file;
 pub mod place;
 pub mod queue;
 pub mod reach;
+pub mod ready;
 pub mod removal;
 pub mod skipped;
 pub mod slicing;
@@ -42,6 +46,7 @@ pub mod source_links;
 pub mod spans;
 pub mod special_files;
 pub mod spool;
+pub mod supply;
 pub mod target;
 pub mod unfinished;
 pub mod write_behind;
