@@ -4,6 +4,7 @@
 //! carry a [`StreamHello`] and then [`Piece`]s, each self-contained, in any order on any stream.
 //! Nothing here reads a socket, a file or a clock; no input makes it panic.
 
+pub mod access_list;
 mod conversation;
 mod frame;
 mod keep;
@@ -39,7 +40,7 @@ pub use span::{Checked, Found, Span};
 pub use steer::{Limit, Steered, Steering};
 pub use verdict::{Arrivals, Verdict};
 pub use walk::{Links, Walk};
-pub use xattrs::{Xattr, Xattrs};
+pub use xattrs::{AccountNames, Xattr, Xattrs};
 
 /// Both ends must speak the same version; it changes with every change of a message or a piece.
 pub const PROTOCOL_VERSION: u32 = 10;

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::error::plain;
 use crate::tree::destination::times;
-use crate::tree::owners::Receivers;
+use crate::tree::owners::{HostNames, Receivers};
 use crate::tree::source::mtime_ns;
 use crate::tree::xattrs::{self, Scope};
 
@@ -30,6 +30,8 @@ pub struct Metadata {
     pub privileged: bool,
     /// Whether owners can be changed, and special files made, by name: a confined process cannot.
     pub by_name: bool,
+    /// What users and groups are called here.
+    pub(super) names: HostNames,
     owners: Receivers,
     /// Something whose file system keeps no modes.
     without_modes: OnceLock<Vec<u8>>,
@@ -47,6 +49,7 @@ impl Metadata {
             keep,
             privileged,
             by_name: !confined,
+            names: HostNames::new(keep),
             owners: Receivers::new(keep, privileged),
             without_modes: OnceLock::new(),
         }
@@ -123,7 +126,7 @@ impl Metadata {
         if scope.is_empty() {
             return None;
         }
-        let give = || xattrs::give(&file, xattrs, scope, with_security);
+        let give = || xattrs::give(&file, xattrs, scope, with_security, &self.owners);
         let given = match give() {
             Err((_, Errno::ACCESS)) => {
                 let mode = attributes.mode & 0o700 | 0o600;

@@ -73,7 +73,7 @@ impl Placement {
         let Ok(there) = rustix::fs::openat2(folder, relative, flags, Mode::empty(), INSIDE) else {
             return true;
         };
-        let read = xattrs::read(Of::Path(there.as_fd()), scope);
+        let read = xattrs::read(Of::Path(there.as_fd()), scope, &self.metadata.names);
         read.is_ok_and(|all| all.is_none_or(|all| xattrs::digest(&all) == wanted))
     }
 

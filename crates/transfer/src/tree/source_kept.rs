@@ -35,7 +35,7 @@ impl Sources {
         if scope.is_empty() {
             return None;
         }
-        xattrs::read(of, scope)
+        xattrs::read(of, scope, &self.owners.names)
             .ok()
             .flatten()
             .map(|all| xattrs::digest(&all))
@@ -52,7 +52,7 @@ impl Sources {
         if scope.is_empty() {
             return None;
         }
-        let why = match xattrs::read(Of::Open(file.as_fd()), scope) {
+        let why = match xattrs::read(Of::Open(file.as_fd()), scope, &self.owners.names) {
             Ok(Some(all)) => return Some(Arc::new(all)),
             Ok(None) => format!("they take more than {MAX_XATTRS_BYTES} bytes"),
             Err(error) => plain(&error.into()),
