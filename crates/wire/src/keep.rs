@@ -22,7 +22,7 @@ pub struct Keep {
     pub devices: bool,
     /// FIFOs and sockets are made.
     pub specials: bool,
-    /// Extended attributes are kept, those that only root can change where the receiver is root.
+    /// Extended attributes and flags are kept, those that only root can change where the receiver is root.
     pub xattrs: bool,
     /// Access lists are kept.
     pub acls: bool,

@@ -6,6 +6,7 @@
 
 pub mod access_list;
 mod conversation;
+mod flags;
 mod frame;
 mod keep;
 pub mod limits;
@@ -22,6 +23,7 @@ mod walk;
 mod xattrs;
 
 pub use conversation::{Conversation, ProtocolError, Side};
+pub use flags::FileFlags;
 pub use frame::{FrameError, FrameReader, encode, preamble};
 pub use keep::{Account, Keep, Owner, Special};
 pub use message::{
@@ -40,7 +42,7 @@ pub use span::{Checked, Found, Span};
 pub use steer::{Limit, Steered, Steering};
 pub use verdict::{Arrivals, Verdict};
 pub use walk::{Links, Walk};
-pub use xattrs::{AccountNames, Xattr, Xattrs};
+pub use xattrs::{AccountNames, Xattr, Xattrs, XattrsSum};
 
 /// Both ends must speak the same version; it changes with every change of a message or a piece.
 pub const PROTOCOL_VERSION: u32 = 10;

@@ -1,8 +1,9 @@
-//! Extended attributes of a file, access lists among them (xattr(7)).
+//! Extended attributes of a file, access lists and flags among them (xattr(7), chattr(1)).
 
 use serde::{Deserialize, Serialize};
 
 use crate::access_list::Who;
+use crate::flags::FileFlags;
 use crate::keep::Account;
 use crate::limits::{MAX_NAME_BYTES, MAX_XATTRS_BYTES};
 
@@ -23,6 +24,17 @@ pub struct Xattr {
 pub struct Xattrs {
     each: Vec<Xattr>,
     names: AccountNames,
+    /// Its flags; absent where they are not kept, or its file system has none.
+    pub flags: Option<FileFlags>,
+}
+
+/// What tells the extended attributes of two files apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct XattrsSum {
+    /// Of a digest of the attributes, access lists among them.
+    pub digest: u64,
+    /// The flags; absent where they are not kept, or the file system has none.
+    pub flags: Option<FileFlags>,
 }
 
 /// What the sender calls those whom its access lists tell by number, in the order of the numbers; only those that have
@@ -44,14 +56,22 @@ impl Xattrs {
     /// The same, with names.
     pub fn with_names(mut each: Vec<Xattr>, names: AccountNames) -> Option<Self> {
         each.sort();
-        let all = Self { each, names };
+        let all = Self {
+            each,
+            names,
+            flags: None,
+        };
         all.is_sound().then_some(all)
     }
 
     /// As another end may say them.
     #[cfg(test)]
     pub(crate) fn unchecked(each: Vec<Xattr>, names: AccountNames) -> Self {
-        Self { each, names }
+        Self {
+            each,
+            names,
+            flags: None,
+        }
     }
 
     /// Each of them.

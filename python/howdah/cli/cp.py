@@ -197,7 +197,8 @@ COMMANDS = (
                 _keep("-S, --sparse", "Runs of zeros become holes."),
                 _keep("-A, --acls", "Access lists are kept."),
                 _keep(
-                    "-X, --xattrs", "Extended attributes are kept; those of root where the receiver is root."
+                    "-X, --xattrs",
+                    "Extended attributes and flags of chattr are kept; root's where the receiver is root.",
                 ),
                 _keep("--no-o, --no-owner", "Users are not kept, as behind -a."),
                 _keep("--no-g, --no-group", "Groups are not kept."),

@@ -113,7 +113,11 @@ ROWS = (
     Spelling("-H, --hard-links", SAME, "names of one file stay names of one file (docs/keep.md)"),
     Spelling("-S, --sparse", SAME, "runs of zeros become holes"),
     Spelling("-A, --acls", SAME, "access lists are kept"),
-    Spelling("-X, --xattrs", SAME, "extended attributes are kept; those of root where the receiver is root"),
+    Spelling(
+        "-X, --xattrs",
+        SAME,
+        "extended attributes and flags of chattr are kept; those of root where the receiver is root",
+    ),
     Spelling("--no-o, --no-owner", SAME, "users are not kept, as behind -a"),
     Spelling("--no-g, --no-group", SAME, "groups are not kept"),
     Spelling("--no-D", SAME, "devices, FIFOs and sockets are left out, with a warning"),

@@ -10,10 +10,11 @@ use howdah_wire::limits::{
 };
 use howdah_wire::{
     Account, Answer, Checked, Compare, Compared, Content, Conversation, DataPort, Delete,
-    Direction, Extraneous, FarHello, FileDigest, Finished, Found, FrameError, FrameReader, Held,
-    Hello, Job, Keep, Limit, LimitedBy, Memory, Message, Named, Names, Offer, OfferedFile, Owner,
-    Peer, Progress, ProtocolError, Removal, Same, Sample, Scanned, Side, Skip, Span, Steered,
-    Steering, StreamPlan, StreamSummary, TreePath, Walk, Way, encode, preamble,
+    Direction, Extraneous, FarHello, FileDigest, FileFlags, Finished, Found, FrameError,
+    FrameReader, Held, Hello, Job, Keep, Limit, LimitedBy, Memory, Message, Named, Names, Offer,
+    OfferedFile, Owner, Peer, Progress, ProtocolError, Removal, Same, Sample, Scanned, Side, Skip,
+    Span, Steered, Steering, StreamPlan, StreamSummary, TreePath, Walk, Way, XattrsSum, encode,
+    preamble,
 };
 
 use crate::input::Input;
@@ -308,7 +309,10 @@ fn file(input: &mut Input<'_>) -> OfferedFile {
                 group: account(),
             })
         }),
-        xattrs: option(input, number),
+        xattrs: option(input, |input| XattrsSum {
+            digest: number(input),
+            flags: option(input, |input| FileFlags::of(number(input) as u32)),
+        }),
     }
 }
 

@@ -8,9 +8,9 @@ use howdah_wire::limits::{
     MAX_STREAMS, MAX_XATTRS_BYTES, MIN_BLOCK_BYTES,
 };
 use howdah_wire::{
-    Account, AccountNames, Arrivals, Attributes, Connection, FilePiece, HEADER_LENGTH_BYTES,
-    LinkTarget, Owner, Piece, PieceError, PipedPiece, Special, StreamHello, StreamTally, Totals,
-    TreePath, Verdict, Xattr, Xattrs,
+    Account, AccountNames, Arrivals, Attributes, Connection, FileFlags, FilePiece,
+    HEADER_LENGTH_BYTES, LinkTarget, Owner, Piece, PieceError, PipedPiece, Special, StreamHello,
+    StreamTally, Totals, TreePath, Verdict, Xattr, Xattrs,
 };
 
 use crate::input::Input;
@@ -128,6 +128,9 @@ pub mod headers {
                     assert!(xattrs.bytes() <= MAX_XATTRS_BYTES);
                     assert_eq!(xattrs.name_of(Who::User(0)), None);
                     assert_eq!(xattrs.name_of(Who::Group(u32::MAX)), None);
+                    // S, d, A, D (linux/fs.h).
+                    let flags = xattrs.flags.map_or(0, FileFlags::bits);
+                    assert_eq!(flags & !0x1_00c8, 0);
                 }
                 assert!(attributes.mode <= 0o7777);
                 assert_inside(path);
@@ -178,7 +181,9 @@ pub mod headers {
             named(ACCESS_LISTS[0], &super::access_lists::LIST),
             named(b"user.x", b"y"),
         ];
-        Xattrs::with_names(each, names).map(Arc::new)
+        let mut all = Xattrs::with_names(each, names)?;
+        all.flags = Some(FileFlags::of(0x40));
+        Some(Arc::new(all))
     }
 
     pub fn seeds() -> Vec<Vec<u8>> {

@@ -72,7 +72,7 @@ impl Of<'_> {
 }
 
 /// The way to an open file, or to a name in an open folder.
-fn way(file: BorrowedFd<'_>, name: &[u8]) -> Vec<u8> {
+pub(super) fn way(file: BorrowedFd<'_>, name: &[u8]) -> Vec<u8> {
     let mut way = format!("/proc/self/fd/{}", file.as_raw_fd()).into_bytes();
     if !name.is_empty() {
         way.push(b'/');
