@@ -1,5 +1,6 @@
 """What is kept of files, over real ssh and by a far end that is confined as far ends are: beside rsync."""
 
+import fcntl
 import os
 import socket
 import stat
@@ -23,6 +24,24 @@ def access_list(user: int) -> bytes:
     return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
 
 
+# FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_NODUMP_FL and FS_NOATIME_FL of linux/fs.h.
+GET_FLAGS, SET_FLAGS, NODUMP, NOATIME = 0x80086601, 0x40086602, 0x40, 0x80
+
+
+def flags(path: Path) -> int:
+    """What chattr has set of a file, of the flags that all file systems treat alike."""
+    with path.open("rb") as file:
+        (there,) = struct.unpack("I", fcntl.ioctl(file, GET_FLAGS, bytes(4)))
+    return there & (NODUMP | NOATIME)
+
+
+def set_flags(path: Path, wanted: int) -> None:
+    """As ``chattr =dA`` or ``chattr =``."""
+    with path.open("rb") as file:
+        (there,) = struct.unpack("I", fcntl.ioctl(file, GET_FLAGS, bytes(4)))
+        fcntl.ioctl(file, SET_FLAGS, struct.pack("I", there & ~(NODUMP | NOATIME) | wanted))
+
+
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """A tree of root with one of everything that is kept."""
@@ -41,6 +60,7 @@ def source(tmp_path: Path) -> Path:
         (top / name).chmod(mode)
     os.setxattr(top / "plain", "user.origin", b"run 42")
     os.setxattr(top / "plain", "trusted.told", b"root")
+    set_flags(top / "plain", NODUMP | NOATIME)
     # May bind to low ports (linux/capability.h, revision 2).
     os.setxattr(top / "setgid", "security.capability", struct.pack("<5I", 0x02000000, 1 << 10, 0, 0, 0))
     os.setxattr(top / "big", "system.posix_acl_access", access_list(4711))
@@ -80,13 +100,16 @@ def test_rsync_finds_nothing_to_do(cp: Copier, source: Path, tmp_path: Path, dir
     assert (record.outcome.left_out, record.outcome.warnings) == ([], [])
     assert left_to_do(source, target) == ""
     assert (target / "holed").stat().st_blocks == 0
+    assert flags(target / "plain") == NODUMP | NOATIME
     # What is there and skipped gets its owner and mode again.
     os.chown(target / "setuid", 0, 0)
     (target / "plain").chmod(0o600)
     os.setxattr(target / "plain", "user.origin", b"another")
+    set_flags(target / "plain", 0)
     assert left_to_do(source, target)
     assert cp.good(OPTIONS, *names).outcome.bytes == 0
     assert left_to_do(source, target) == ""
+    assert flags(target / "plain") == NODUMP | NOATIME
 
 
 def test_without_options_nothing_of_it_is_kept(cp: Copier, source: Path, tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ use howdah_filter::Filters;
 use howdah_wire::limits::{MAX_ADDRESSES, MAX_OFFERED_FILES, MAX_STREAMS, MIN_BLOCK_BYTES};
 use howdah_wire::{
     Account, Answer, Checked, Compare, Compared, Content, DataPort, Delete, Direction, Extraneous,
-    FarHello, FileDigest, Finished, Found, Held, Hello, Job, Keep, Limit, LimitedBy, Memory,
-    Message, Named, Names, Offer, OfferedFile, Owner, Peer, Progress, Removal, Same, Sample,
-    Scanned, Skip, Span, Steered, Steering, StreamPlan, StreamSummary, TreePath, Walk, Way,
+    FarHello, FileDigest, FileFlags, Finished, Found, Held, Hello, Job, Keep, Limit, LimitedBy,
+    Memory, Message, Named, Names, Offer, OfferedFile, Owner, Peer, Progress, Removal, Same,
+    Sample, Scanned, Skip, Span, Steered, Steering, StreamPlan, StreamSummary, TreePath, Walk, Way,
+    XattrsSum,
 };
 
 use crate::input::Input;
@@ -296,7 +297,10 @@ fn file(input: &mut Input<'_>) -> OfferedFile {
                 group: account(),
             })
         }),
-        xattrs: option(input, number),
+        xattrs: option(input, |input| XattrsSum {
+            digest: number(input),
+            flags: option(input, |input| FileFlags::of(number(input) as u32)),
+        }),
     }
 }
 

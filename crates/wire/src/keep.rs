@@ -22,7 +22,7 @@ pub struct Keep {
     pub devices: bool,
     /// FIFOs and sockets are made.
     pub specials: bool,
-    /// Extended attributes are kept, those that only root can change where the receiver is root.
+    /// Extended attributes and flags are kept, those that only root can change where the receiver is root.
     pub xattrs: bool,
     /// Access lists are kept.
     pub acls: bool,
@@ -63,6 +63,11 @@ impl Owner {
 }
 
 impl Account {
+    /// Whether it can be one that is told by its name.
+    pub(crate) fn is_named(&self) -> bool {
+        self.number != 0 && self.name.is_some() && self.is_sound()
+    }
+
     fn is_sound(&self) -> bool {
         // The number that stands for none (chown(2)).
         self.number != u32::MAX

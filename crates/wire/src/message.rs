@@ -13,6 +13,7 @@ use crate::removal::{Content, Delete, Extraneous, Removal};
 use crate::span::{Checked, Found};
 use crate::steer::{Limit, Steered, Steering};
 use crate::walk::Walk;
+use crate::xattrs::XattrsSum;
 
 /// One message of the control channel; [`crate::Conversation`] says who may send which, when.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -312,7 +313,7 @@ pub struct OfferedFile {
     /// To whom it belongs, if that is kept.
     pub owner: Option<Arc<Owner>>,
     /// What tells its extended attributes, if they are kept.
-    pub xattrs: Option<u64>,
+    pub xattrs: Option<XattrsSum>,
 }
 
 impl OfferedFile {

@@ -195,9 +195,10 @@ COMMANDS = (
                 _keep("--specials", "FIFOs and sockets are made."),
                 _keep("-H, --hard-links", "Names of one file stay names of one file."),
                 _keep("-S, --sparse", "Runs of zeros become holes."),
-                _keep("-A, --acls", "Access lists are kept, with users and groups by number."),
+                _keep("-A, --acls", "Access lists are kept."),
                 _keep(
-                    "-X, --xattrs", "Extended attributes are kept; those of root where the receiver is root."
+                    "-X, --xattrs",
+                    "Extended attributes and flags of chattr are kept; root's where the receiver is root.",
                 ),
                 _keep("--no-o, --no-owner", "Users are not kept, as behind -a."),
                 _keep("--no-g, --no-group", "Groups are not kept."),

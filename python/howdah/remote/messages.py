@@ -97,7 +97,7 @@ class Keep(msgspec.Struct, frozen=True, kw_only=True):
     specials: bool = False
     """Whether FIFOs and sockets are made."""
     xattrs: bool = False
-    """Whether extended attributes are kept."""
+    """Whether extended attributes and flags are kept."""
     acls: bool = False
     """Whether access lists are kept."""
     top: bool = False

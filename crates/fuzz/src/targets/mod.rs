@@ -36,6 +36,7 @@ targets! {
     control::frames,
     control::conversation,
     pieces::headers,
+    pieces::access_lists,
     pieces::greetings,
     pieces::arrivals,
     pieces::paths,

@@ -164,7 +164,9 @@ impl Receiving {
         let stop = || context.abort.stopping();
         let not_kept = |why| context.leave_out(why);
         self.placement.finish(self.sync, stop, not_kept)?;
-        if let Some(line) = self.placement.metadata().without_modes() {
+        let metadata = self.placement.metadata();
+        let lines = [metadata.without_modes(), metadata.without_flags()];
+        for line in lines.into_iter().flatten() {
             context.warn(line);
         }
         Ok(())

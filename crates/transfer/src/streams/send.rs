@@ -443,7 +443,8 @@ impl Sender<'_> {
     ) -> Option<Arc<Xattrs>> {
         let sources = &self.sending.sources;
         let display = || sources.display(source, path);
-        sources.xattrs(file, display, |why| self.context.leave_out(why))
+        let not_kept = |why| self.context.leave_out(why);
+        sources.xattrs(file, display, not_kept, |line| self.context.warn(line))
     }
 
     fn put_memory(&mut self, len: u64) -> Result<(), TransferError> {

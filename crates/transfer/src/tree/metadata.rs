@@ -1,19 +1,20 @@
-//! What a file, folder or link gets at the receiver beside its content: owner, extended attributes, mode and time, in
+//! What a file, folder or link gets at the receiver beside its content: owner, extended attributes, mode, time and flags, in
 //! this order: a change of the owner takes rights of programs and bits of the mode away (chown(2)), and an access list changes
 //! the mode.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
 
-use howdah_wire::{Attributes, Keep, Owner, Xattrs, printable};
+use howdah_wire::{Attributes, FileFlags, Keep, Owner, Xattrs, printable};
 use rustix::fs::{AtFlags, Gid, Mode, Stat, Uid};
 use rustix::io::Errno;
 
 use crate::error::plain;
 use crate::tree::destination::times;
-use crate::tree::owners::Receivers;
+use crate::tree::flags::{self, Flags};
+use crate::tree::owners::{HostNames, Receivers};
 use crate::tree::source::mtime_ns;
-use crate::tree::xattrs::{self, Scope};
+use crate::tree::xattrs::{self, Of, Scope};
 
 /// Permission bits that a receiver grants whoever asks.
 const GRANTED_MODE: u32 = 0o1777;
@@ -30,9 +31,14 @@ pub struct Metadata {
     pub privileged: bool,
     /// Whether owners can be changed, and special files made, by name: a confined process cannot.
     pub by_name: bool,
+    /// What users and groups are called here.
+    pub(super) names: HostNames,
     owners: Receivers,
+    flags: Flags,
     /// Something whose file system keeps no modes.
     without_modes: OnceLock<Vec<u8>>,
+    /// Something whose file system lacks flags that it is to have.
+    without_flags: OnceLock<Vec<u8>>,
 }
 
 /// What of a file could not be kept.
@@ -47,8 +53,11 @@ impl Metadata {
             keep,
             privileged,
             by_name: !confined,
+            names: HostNames::new(keep),
             owners: Receivers::new(keep, privileged),
+            flags: Flags::default(),
             without_modes: OnceLock::new(),
+            without_flags: OnceLock::new(),
         }
     }
 
@@ -86,7 +95,47 @@ impl Metadata {
         }
         self.give_mode(&file, attributes.mode & granted, display)?;
         rustix::fs::futimens(&file, &times(attributes.mtime_ns))?;
-        Ok(not_kept)
+        let flags = attributes.xattrs.as_ref().and_then(|all| all.flags);
+        let why = flags.and_then(|flags| self.give_flags(&file, flags, display));
+        Ok(not_kept.or(why))
+    }
+
+    /// Gives flags, if they are kept, where the file system has them.
+    fn give_flags(&self, file: impl AsFd, flags: FileFlags, display: &[u8]) -> NotKept {
+        if !self.keep.xattrs {
+            return None;
+        }
+        match flags::give(file, flags) {
+            Ok(()) => None,
+            Err(error) if flags::is_none(error) => {
+                if !flags.is_empty() {
+                    self.without_flags.get_or_init(|| display.to_vec());
+                }
+                None
+            }
+            Err(error) => {
+                let (path, why) = (printable(display), plain(&error.into()));
+                Some(format!("cannot set the flags of {path}: {why}"))
+            }
+        }
+    }
+
+    /// Whether a file that is there already has these flags, as far as they are kept and its file system has some. One
+    /// whose flags cannot be read is let be.
+    pub(super) fn has_flags(&self, of: Of<'_>, wanted: Option<FileFlags>) -> bool {
+        let Some(wanted) = wanted.filter(|_| self.keep.xattrs) else {
+            return true;
+        };
+        let there = self.flags.read(of);
+        there.is_none_or(|there| there.kept == wanted)
+    }
+
+    /// A line on flags that the file system does not have, if it lacks one.
+    pub fn without_flags(&self) -> Option<String> {
+        let path = printable(self.without_flags.get()?);
+        Some(format!(
+            "flags are not kept: the file system has not all of them, first for {path}"
+        ))
     }
 
     /// Gives a mode, where the file system keeps some: others refuse that to the owner too (FAT, some of networks).
@@ -123,7 +172,7 @@ impl Metadata {
         if scope.is_empty() {
             return None;
         }
-        let give = || xattrs::give(&file, xattrs, scope, with_security);
+        let give = || xattrs::give(&file, xattrs, scope, with_security, &self.owners);
         let given = match give() {
             Err((_, Errno::ACCESS)) => {
                 let mode = attributes.mode & 0o700 | 0o600;

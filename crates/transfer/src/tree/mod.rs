@@ -19,6 +19,7 @@ pub mod expand;
 pub mod extraneous;
 pub mod filter_file;
 pub mod first_names;
+pub mod flags;
 pub mod folders;
 pub mod holes;
 pub mod inlet;

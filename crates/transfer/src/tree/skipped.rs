@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use howdah_wire::{Attributes, TreePath, printable};
+use howdah_wire::{Attributes, TreePath, XattrsSum, printable};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -63,7 +63,7 @@ impl Placement {
         &self,
         folder: &OwnedFd,
         relative: &[u8],
-        wanted: Option<u64>,
+        wanted: Option<XattrsSum>,
     ) -> bool {
         let scope = self.metadata.scope();
         let Some(wanted) = wanted.filter(|_| !scope.is_empty()) else {
@@ -73,8 +73,10 @@ impl Placement {
         let Ok(there) = rustix::fs::openat2(folder, relative, flags, Mode::empty(), INSIDE) else {
             return true;
         };
-        let read = xattrs::read(Of::Path(there.as_fd()), scope);
-        read.is_ok_and(|all| all.is_none_or(|all| xattrs::digest(&all) == wanted))
+        let of = Of::Path(there.as_fd());
+        let read = xattrs::read(of, scope, &self.metadata.names);
+        read.is_ok_and(|all| all.is_none_or(|all| xattrs::digest(&all) == wanted.digest))
+            && self.metadata.has_flags(of, wanted.flags)
     }
 
     /// Gives a file that was not sent what it is to have; what of that could not be kept, in words.
