@@ -184,7 +184,7 @@ impl Receiving {
         let stop = || context.abort.stopping();
         let not_kept = |why| context.leave_out(why);
         self.placement.finish(self.sync, stop, not_kept)?;
-        if let Some(line) = self.placement.metadata().without_modes() {
+        for line in self.placement.metadata().not_kept_by_system() {
             context.warn(line);
         }
         Ok(())
