@@ -48,6 +48,8 @@ pub struct Placement {
     /// The folder in which an offered file was looked for last: of which source, and where.
     looked_into: Mutex<Option<(u16, Vec<u8>, OwnedFd)>>,
     folders: Mutex<Folders>,
+    /// Held while a folder is made that has a mark.
+    marking: Mutex<()>,
     pub(super) other_names: Mutex<Spool<OtherName>>,
     /// Where names have changed that are not on stable storage yet.
     unflushed: durable::Unflushed,
@@ -80,6 +82,7 @@ impl Placement {
             open: Mutex::default(),
             looked_into: Mutex::default(),
             folders: Mutex::default(),
+            marking: Mutex::default(),
             other_names: Mutex::default(),
             unflushed: durable::Unflushed::default(),
             without_parts: AtomicBool::new(false),
@@ -584,7 +587,14 @@ impl Placement {
                 };
                 let made = match &target.renamed {
                     Some(source) if is_top => {
-                        unfinished::make(&parent, name, source, mode, self.durable)
+                        // Two streams at once would take each other's mark away.
+                        let _alone = lock(&self.marking);
+                        match enter(&parent, name) {
+                            Err(Errno::NOENT) => {
+                                unfinished::make(&parent, name, source, mode, self.durable)
+                            }
+                            _ => Ok(()),
+                        }
                     }
                     _ => rustix::fs::mkdirat(&parent, name, mode),
                 };
