@@ -15,6 +15,8 @@ from requirement import missing
 pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.beside]
 
 OPTIONS = "-aHAXS"
+SOURCE_S = 1_000_000_000
+"""When the files of a tree were changed last, in seconds since 1970."""
 
 
 def access_list(user: int) -> bytes:
@@ -118,3 +120,39 @@ def test_without_options_nothing_of_it_is_kept(cp: Copier, source: Path, tmp_pat
     assert (kept.st_uid, kept.st_gid, kept.st_mode & 0o7777) == (0, 0, 0o755)
     assert record.outcome is not None
     assert len(record.outcome.warnings) == 3
+
+
+def modes_and_times(top: Path) -> dict[str, tuple[int, bool]]:
+    """The mode of each name below a folder, and whether its time is that of ``SOURCE_S``."""
+    found = ((path, path.stat()) for path in (top, *top.rglob("*")))
+    return {
+        str(path.relative_to(top)): (stat.S_IMODE(it.st_mode), it.st_mtime == SOURCE_S) for path, it in found
+    }
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+def test_modes_and_times_are_left_out_as_by_rsync(cp: Copier, tmp_path: Path, direction: str) -> None:
+    source, target, by_rsync = (tmp_path / name for name in ("src", "dst", "rsync"))
+    (source / "sub").mkdir(parents=True)
+    for name in ("there", "new", "sub/new", "sub"):
+        if name != "sub":
+            (source / name).write_text("from the source")
+        (source / name).chmod(0o777)
+        os.utime(source / name, (SOURCE_S, SOURCE_S))
+    for folder in (target, by_rsync):
+        folder.mkdir()
+        (folder / "there").write_text("before")
+        (folder / "there").chmod(0o604)
+    names = (f"{source}/.", f"far:{target}/") if direction == "push" else (f"far:{source}/.", f"{target}/")
+    options = ("-aO", "--no-p")
+    subprocess.run(["rsync", *options, f"{source}/", f"{by_rsync}/"], check=True)
+    cp.good(*options, *names)
+    seen = modes_and_times(target)
+    assert seen == modes_and_times(by_rsync)
+    assert seen["there"] == (0o604, True)
+    assert seen["sub/new"][0] != 0o777
+    assert not seen["sub"][1]
+    done = cp("-a", "--no-times", *names)
+    assert (done.returncode, "note: without times" in done.stderr) == (0, True), done.stderr
+    # They have the times of their source already, so nothing is sent and nothing is changed.
+    assert modes_and_times(target)["sub/new"] == (0o777, True)

@@ -210,8 +210,7 @@ fn job(input: &mut Input<'_>) -> Job {
         keep: Keep {
             hard_links: input.byte() & 1 != 0,
             sparse: input.byte() & 1 != 0,
-            owner: input.byte() & 1 != 0,
-            ..Keep::default()
+            ..kept(input.byte())
         },
         pipe: input.byte() & 15 == 0,
         memory: option(input, |input| match input.byte() & 1 {
@@ -271,6 +270,17 @@ fn data_port(input: &mut Input<'_>) -> DataPort {
     DataPort {
         addresses: vec![[input.byte(); 16].into(); input.below(MAX_ADDRESSES + 2)],
         port: input.u16(),
+    }
+}
+
+/// What one byte says of what is kept; a zero is the usual.
+fn kept(bits: u8) -> Keep {
+    Keep {
+        owner: bits & 1 != 0,
+        perms: bits & 2 == 0,
+        times: bits & 4 == 0,
+        omit_dir_times: bits & 8 != 0,
+        ..Keep::default()
     }
 }
 

@@ -160,7 +160,7 @@ pub struct Job {
     pub skip: Skip,
     /// What is removed at the receiver that is not at the sender; nothing without.
     pub delete: Option<Delete>,
-    /// What is kept of files beside names, contents, times and modes.
+    /// What is kept of files beside names and contents.
     pub keep: Keep,
     /// What to move from memory to memory instead of files.
     pub memory: Option<Memory>,

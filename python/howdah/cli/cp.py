@@ -205,6 +205,13 @@ COMMANDS = (
                 _keep("--no-D", "Devices, FIFOs and sockets are left out."),
                 _keep("--no-devices", "Devices are left out."),
                 _keep("--no-specials", "FIFOs and sockets are left out."),
+                _keep("-p, --perms", "Modes are kept, as they are without it; it takes back --no-perms."),
+                _keep(
+                    "--no-p, --no-perms", "Files keep the modes that they have; new ones are as umask says."
+                ),
+                _keep("-t, --times", "Times are kept, as they are without it; it takes back --no-times."),
+                _keep("--no-t, --no-times", "Times of modification are those of the copy."),
+                _keep("-O, --omit-dir-times", "Times of folders are those of the copy."),
             ],
             "Who else is on the path": [
                 Option("--path KIND", "The kind of path: shared, dedicated or guaranteed. Default: shared."),

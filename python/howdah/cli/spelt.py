@@ -123,6 +123,17 @@ ROWS = (
     Spelling("--no-D", SAME, "devices, FIFOs and sockets are left out, with a warning"),
     Spelling("--no-devices", SAME, "devices are left out"),
     Spelling("--no-specials", SAME, "FIFOs and sockets are left out"),
+    Spelling(
+        "-p, --perms",
+        SAME,
+        "modes are kept, also without it; set-user-ID and set-group-ID with -o as root alone; scp's -p too",
+    ),
+    Spelling(
+        "--no-p, --no-perms", SAME, "what is there keeps its mode, and the umask counts for what is new"
+    ),
+    Spelling("-t, --times", SAME, "times of modification are kept, also without it"),
+    Spelling("--no-t, --no-times", SAME, "times are those of the copy, and a note says what follows"),
+    Spelling("-O, --omit-dir-times", SAME, "times of folders are those of the copy"),
     Spelling("-L, --copy-links", SAME, "links are copied as what they lead to (docs/links.md)"),
     Spelling("--copy-unsafe-links", SAME, "so are links that lead out of what is copied"),
     Spelling("--safe-links", SAME, "links that lead out of what is copied are left out, with a warning"),
@@ -130,12 +141,10 @@ ROWS = (
     Spelling("-r, --recursive", ANYWAY, "folders are copied with all that is in them"),
     Spelling("-l, --links", ANYWAY, "links are copied as links; -l 1000 is --limit 1000kbit, as in scp"),
     Spelling(
-        "-p, --perms",
+        "-E, --executability",
         ANYWAY,
-        "modes are kept; set-user-ID and set-group-ID with -o as root alone; scp's -p too",
+        "modes are kept; with --no-perms files that are there keep theirs, and a note says so",
     ),
-    Spelling("-E, --executability", ANYWAY, "modes are kept"),
-    Spelling("-t, --times", ANYWAY, "times of modification are kept"),
     Spelling("-v, --verbose", ANYWAY, "the display says what is done, and the summary what was"),
     Spelling("--progress", ANYWAY, "progress is shown on a terminal"),
     Spelling("--info FLAGS", ANYWAY, "progress is shown on a terminal"),
@@ -175,9 +184,6 @@ ROWS = (
         "--chown USER:GROUP", REFUSED, "owners are those of the sender with -og; on the far host: chown -R"
     ),
     Spelling("--chmod MODES", REFUSED, "modes are kept as they are; on the far host: chmod -R"),
-    Spelling("--no-perms, --no-p", REFUSED, f"{_LATER}; modes are kept"),
-    Spelling("--no-times, --no-t", REFUSED, f"{_LATER}; what is there is told by size and time"),
-    Spelling("-O, --omit-dir-times", REFUSED, f"{_LATER}; times of folders are kept"),
     Spelling("-U, --atimes, --crtimes", REFUSED, "only times of modification are kept"),
     Spelling("--inplace", REFUSED, "a file gets its name when it is whole; one that was cut goes on anyway"),
     Spelling("--append", REFUSED, "a file gets its name when it is whole; one that was cut goes on anyway"),
@@ -230,6 +236,7 @@ def ours(words: "Sequence[str]", options: "Mapping[str, Option]") -> "tuple[list
     while reading.left:
         reading.take_word(reading.left.pop())
     reading.give_port()
+    reading.note_modes()
     if reading.refused:
         raise UsageError("; ".join(reading.refused), see=SEE)
     return reading.words, reading.notes
@@ -250,6 +257,8 @@ class _Reading:
         """The port that scp's ``-P`` gives."""
         self.has_rsh = False
         """Whether ``-e`` says which ssh to use."""
+        self.modes: str | None = None
+        """The ``-E`` that was given."""
 
     def take_word(self, word: str) -> None:
         """Takes a word, and its value where that is the next one."""
@@ -302,6 +311,8 @@ class _Reading:
             value = self.left.pop()
         if row.means == NOTED and f"{flag}: {row.text}" not in self.notes:
             self.notes.append(f"{flag}: {row.text}")
+        if "-E" in row.flags:
+            self.modes = flag
         if row.gives is not None:
             self.words.append(row.gives)
         if row.turned is not None:
@@ -343,10 +354,18 @@ class _Reading:
             self.refused.append(f"-P {self.ssh_port}: give the port in -e too, as -e '{command}'")
         self.words = ["--rsh", command, *self.words]
 
+    def note_modes(self) -> None:
+        """Notes what ``-E`` does not do where modes are not kept; elsewhere they are kept whole."""
+        said = [word for word in self.words if word in _WITH_MODES or word in _WITHOUT_MODES]
+        if self.modes is not None and said and said[-1] in _WITHOUT_MODES:
+            self.notes.append(f"{self.modes}: files that are there keep their modes with --no-perms")
+
     def limit(self, number: str) -> None:
         """Takes scp's ``-l 1000``, in kbit/s."""
         self.words += ["--limit", f"{number}kbit"]
 
 
+_WITH_MODES = ("-p", "--perms", "-a", "--archive", "-A", "--acls")
+_WITHOUT_MODES = ("--no-p", "--no-perms")
 _NUMBERED = {"-P": _Reading.port, "-l": _Reading.limit}
 """Letters of rsync that have a number behind them in scp."""

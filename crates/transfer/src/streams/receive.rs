@@ -164,9 +164,7 @@ impl Receiving {
         let stop = || context.abort.stopping();
         let not_kept = |why| context.leave_out(why);
         self.placement.finish(self.sync, stop, not_kept)?;
-        let metadata = self.placement.metadata();
-        let lines = [metadata.without_modes(), metadata.without_flags()];
-        for line in lines.into_iter().flatten() {
+        for line in self.placement.metadata().not_kept_by_system() {
             context.warn(line);
         }
         Ok(())

@@ -2,7 +2,7 @@
 //! receiver has answered its `offers`, in a `block` at a time of what is `ready`, or of a `supply` from memory. They are put in
 //! place and on stable storage at the receiver (`target`, `place`, `draft`, `commit`, `durable`). A file's other names are told by its number at
 //! the sender (`first_names`) and given last at the receiver (`other_names`). What else is kept of files is given in `metadata`, with the
-//! names of `owners`, `xattrs`, and `special_files`. What a copy that was cut has left is found
+//! names of `owners`, `xattrs`, and `special_files`, or the modes of `new_modes`. What a copy that was cut has left is found
 //! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name, `expand` finds what its patterns name, `filter_file`
 //! reads what else a folder is to be without, and `names` a list of what is to be sent, which `listed` finds. What the
 //! target has and the source has not is found by `content` and `extraneous`, and taken away by `removal`. Where the near
@@ -27,6 +27,7 @@ pub mod journal;
 pub mod listed;
 pub mod metadata;
 pub mod names;
+pub mod new_modes;
 pub mod offers;
 pub mod other_names;
 pub mod outlet;
@@ -55,3 +56,5 @@ pub mod xattrs;
 
 #[cfg(test)]
 mod keep_tests;
+#[cfg(test)]
+mod modes_tests;

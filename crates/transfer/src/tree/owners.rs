@@ -202,6 +202,9 @@ mod tests {
     }
 
     const ALL: Keep = Keep {
+        perms: true,
+        times: true,
+        omit_dir_times: false,
         hard_links: false,
         sparse: false,
         owner: true,
