@@ -1,5 +1,6 @@
 """What is kept of files, over real ssh and by a far end that is confined as far ends are: beside rsync."""
 
+import fcntl
 import os
 import socket
 import stat
@@ -14,6 +15,8 @@ from requirement import missing
 pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.beside]
 
 OPTIONS = "-aHAXS"
+SOURCE_S = 1_000_000_000
+"""When the files of a tree were changed last, in seconds since 1970."""
 
 
 def access_list(user: int) -> bytes:
@@ -21,6 +24,24 @@ def access_list(user: int) -> bytes:
     none = 0xFFFFFFFF
     entries = [(0x01, 7, none), (0x02, 7, user), (0x04, 5, none), (0x10, 7, none), (0x20, 0, none)]
     return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+# FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_NODUMP_FL and FS_NOATIME_FL of linux/fs.h.
+GET_FLAGS, SET_FLAGS, NODUMP, NOATIME = 0x80086601, 0x40086602, 0x40, 0x80
+
+
+def flags(path: Path) -> int:
+    """What chattr has set of a file, of the flags that all file systems treat alike."""
+    with path.open("rb") as file:
+        (there,) = struct.unpack("I", fcntl.ioctl(file, GET_FLAGS, bytes(4)))
+    return there & (NODUMP | NOATIME)
+
+
+def set_flags(path: Path, wanted: int) -> None:
+    """As ``chattr =dA`` or ``chattr =``."""
+    with path.open("rb") as file:
+        (there,) = struct.unpack("I", fcntl.ioctl(file, GET_FLAGS, bytes(4)))
+        fcntl.ioctl(file, SET_FLAGS, struct.pack("I", there & ~(NODUMP | NOATIME) | wanted))
 
 
 @pytest.fixture
@@ -41,6 +62,7 @@ def source(tmp_path: Path) -> Path:
         (top / name).chmod(mode)
     os.setxattr(top / "plain", "user.origin", b"run 42")
     os.setxattr(top / "plain", "trusted.told", b"root")
+    set_flags(top / "plain", NODUMP | NOATIME)
     # May bind to low ports (linux/capability.h, revision 2).
     os.setxattr(top / "setgid", "security.capability", struct.pack("<5I", 0x02000000, 1 << 10, 0, 0, 0))
     os.setxattr(top / "big", "system.posix_acl_access", access_list(4711))
@@ -80,13 +102,16 @@ def test_rsync_finds_nothing_to_do(cp: Copier, source: Path, tmp_path: Path, dir
     assert (record.outcome.left_out, record.outcome.warnings) == ([], [])
     assert left_to_do(source, target) == ""
     assert (target / "holed").stat().st_blocks == 0
+    assert flags(target / "plain") == NODUMP | NOATIME
     # What is there and skipped gets its owner and mode again.
     os.chown(target / "setuid", 0, 0)
     (target / "plain").chmod(0o600)
     os.setxattr(target / "plain", "user.origin", b"another")
+    set_flags(target / "plain", 0)
     assert left_to_do(source, target)
     assert cp.good(OPTIONS, *names).outcome.bytes == 0
     assert left_to_do(source, target) == ""
+    assert flags(target / "plain") == NODUMP | NOATIME
 
 
 def test_without_options_nothing_of_it_is_kept(cp: Copier, source: Path, tmp_path: Path) -> None:
@@ -95,3 +120,39 @@ def test_without_options_nothing_of_it_is_kept(cp: Copier, source: Path, tmp_pat
     assert (kept.st_uid, kept.st_gid, kept.st_mode & 0o7777) == (0, 0, 0o755)
     assert record.outcome is not None
     assert len(record.outcome.warnings) == 3
+
+
+def modes_and_times(top: Path) -> dict[str, tuple[int, bool]]:
+    """The mode of each name below a folder, and whether its time is that of ``SOURCE_S``."""
+    found = ((path, path.stat()) for path in (top, *top.rglob("*")))
+    return {
+        str(path.relative_to(top)): (stat.S_IMODE(it.st_mode), it.st_mtime == SOURCE_S) for path, it in found
+    }
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+def test_modes_and_times_are_left_out_as_by_rsync(cp: Copier, tmp_path: Path, direction: str) -> None:
+    source, target, by_rsync = (tmp_path / name for name in ("src", "dst", "rsync"))
+    (source / "sub").mkdir(parents=True)
+    for name in ("there", "new", "sub/new", "sub"):
+        if name != "sub":
+            (source / name).write_text("from the source")
+        (source / name).chmod(0o777)
+        os.utime(source / name, (SOURCE_S, SOURCE_S))
+    for folder in (target, by_rsync):
+        folder.mkdir()
+        (folder / "there").write_text("before")
+        (folder / "there").chmod(0o604)
+    names = (f"{source}/.", f"far:{target}/") if direction == "push" else (f"far:{source}/.", f"{target}/")
+    options = ("-aO", "--no-p")
+    subprocess.run(["rsync", *options, f"{source}/", f"{by_rsync}/"], check=True)
+    cp.good(*options, *names)
+    seen = modes_and_times(target)
+    assert seen == modes_and_times(by_rsync)
+    assert seen["there"] == (0o604, True)
+    assert seen["sub/new"][0] != 0o777
+    assert not seen["sub"][1]
+    done = cp("-a", "--no-times", *names)
+    assert (done.returncode, "note: without times" in done.stderr) == (0, True), done.stderr
+    # They have the times of their source already, so nothing is sent and nothing is changed.
+    assert modes_and_times(target)["sub/new"] == (0o777, True)

@@ -53,8 +53,8 @@ RSYNC_AND_SCP = [
     ("-ah --info=progress2 src/ far:dst/", {"keep": ["archive"]}),
     ("-avn src/ far:dst/", {"keep": ["archive"], "dry_run": True}),
     ("-av --dry-run src/ far:dst/", {"keep": ["archive"], "dry_run": True}),
-    ("-rtv src/ far:dst/", {}),
-    ("-rlpt src/ far:dst/", {}),
+    ("-rtv src/ far:dst/", {"keep": ["times"]}),
+    ("-rlpt src/ far:dst/", {"keep": ["perms", "times"]}),
     ("-avz -e ssh src/ far:dst/", {"keep": ["archive"], "rsh": "ssh"}),
     ("-avz -e 'ssh -p 2222' src/ far:dst/", {"keep": ["archive"], "rsh": "ssh -p 2222"}),
     ("-avze 'ssh -p 2222 -J jump' src/ far:dst/", {"keep": ["archive"], "rsh": "ssh -p 2222 -J jump"}),
@@ -67,7 +67,8 @@ RSYNC_AND_SCP = [
     ("-aq --append-verify src/ far:dst/", {"keep": ["archive"], "quiet": True}),
     ("-a --partial-dir .parts src/ far:dst/", {"keep": ["archive"]}),
     ("-aHAXS src/ far:dst/", {"keep": ["archive", "hard_links", "acls", "xattrs", "sparse"]}),
-    ("-a --no-perms src/ far:dst/", "--no-perms: not built yet; modes are kept"),
+    ("-a --no-perms src/ far:dst/", {"keep": ["archive", "no_perms"]}),
+    ("-rvO --no-p --no-t src/ far:dst/", {"keep": ["omit_dir_times", "no_perms", "no_times"]}),
     ("-avz --delete src/ far:dst/", {"keep": ["archive"], "delete": True}),
     ("-avz --del src/ far:dst/", {"keep": ["archive"], "delete": True}),
     (
@@ -107,7 +108,7 @@ RSYNC_AND_SCP = [
     ("-av --safe-links src/ far:dst/", {"keep": ["archive"], "safe_links": True}),
     ("-P 2222 src/ far:dst/", {"rsh": "ssh -p 2222"}),
     ("-rP2222 src/ far:dst/", {"rsh": "ssh -p 2222"}),
-    ("-rp src/ far:dst/", {}),
+    ("-rp src/ far:dst/", {"keep": ["perms"]}),
     ("-r -q src/ far:dst/", {"quiet": True}),
     ("-i key -r src/ far:dst/", "-i: .*for scp's -i KEY write -e 'ssh -i KEY'"),
     ("-o Port=22 -r src/ far:dst/", "-o Port=22: give it to ssh, as -e 'ssh -o Port=22'"),
@@ -187,6 +188,22 @@ def test_a_note_is_said_once_and_not_to_the_quiet() -> None:
         quiet.stderr
         == "howdah: cannot read /no/such: No such file or directory; check the name and its permissions\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "notes"),
+    [
+        ("-E", []),
+        ("-E --no-perms", ["-E: files that are there keep their modes with --no-perms"]),
+        (
+            "-a --no-p --executability",
+            ["--executability: files that are there keep their modes with --no-perms"],
+        ),
+        ("--no-perms -aE", []),
+    ],
+)
+def test_e_says_what_it_does_not_do(line: str, notes: list[str]) -> None:
+    assert ours([*line.split(), "a", "far:"], OPTIONS)[1] == notes
 
 
 def test_what_is_refused_is_one_line_and_says_where_the_table_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ pub mod corpus;
 pub mod drive;
 mod input;
 mod memory;
+mod message;
 mod model;
 mod mutate;
 mod targets;

@@ -1,13 +1,20 @@
-//! What a copy keeps of files beside names, contents, times and modes: what its user asks for.
+//! What a copy keeps of files beside names and contents: what its user asks for.
 
 use serde::{Deserialize, Serialize};
 
 use crate::limits::MAX_ACCOUNT_BYTES;
 
 /// What is kept. The near end's user asks for it, and the receiver applies nothing else, whatever the sender says.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Keep {
+    /// Modes are those of the sources; else a file that is there keeps its own, and a new one has what the receiver's
+    /// umask, or the access list of its folder, leaves of it.
+    pub perms: bool,
+    /// Times of modification are those of the sources; else they are those of the copy.
+    pub times: bool,
+    /// Times of folders are those of the copy.
+    pub omit_dir_times: bool,
     /// Names of one file stay names of one file.
     pub hard_links: bool,
     /// Runs of zeros become holes.
@@ -22,12 +29,33 @@ pub struct Keep {
     pub devices: bool,
     /// FIFOs and sockets are made.
     pub specials: bool,
-    /// Extended attributes are kept, those that only root can change where the receiver is root.
+    /// Extended attributes and flags are kept, those that only root can change where the receiver is root.
     pub xattrs: bool,
     /// Access lists are kept.
     pub acls: bool,
     /// A folder of which only the content is copied gives what is kept of it to the folder that takes the content.
     pub top: bool,
+}
+
+/// What is kept unless a user asks for something else.
+impl Default for Keep {
+    fn default() -> Self {
+        Self {
+            perms: true,
+            times: true,
+            omit_dir_times: false,
+            hard_links: false,
+            sparse: false,
+            owner: false,
+            group: false,
+            numeric_ids: false,
+            devices: false,
+            specials: false,
+            xattrs: false,
+            acls: false,
+            top: false,
+        }
+    }
 }
 
 impl Keep {
@@ -63,6 +91,11 @@ impl Owner {
 }
 
 impl Account {
+    /// Whether it can be one that is told by its name.
+    pub(crate) fn is_named(&self) -> bool {
+        self.number != 0 && self.name.is_some() && self.is_sound()
+    }
+
     fn is_sound(&self) -> bool {
         // The number that stands for none (chown(2)).
         self.number != u32::MAX

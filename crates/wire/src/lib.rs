@@ -4,7 +4,9 @@
 //! carry a [`StreamHello`] and then [`Piece`]s, each self-contained, in any order on any stream.
 //! Nothing here reads a socket, a file or a clock; no input makes it panic.
 
+pub mod access_list;
 mod conversation;
+mod flags;
 mod frame;
 mod keep;
 pub mod limits;
@@ -21,6 +23,7 @@ mod walk;
 mod xattrs;
 
 pub use conversation::{Conversation, ProtocolError, Side};
+pub use flags::FileFlags;
 pub use frame::{FrameError, FrameReader, encode, preamble};
 pub use keep::{Account, Keep, Owner, Special};
 pub use message::{
@@ -39,7 +42,7 @@ pub use span::{Checked, Found, Span};
 pub use steer::{Limit, Steered, Steering};
 pub use verdict::{Arrivals, Verdict};
 pub use walk::{Links, Walk};
-pub use xattrs::{Xattr, Xattrs};
+pub use xattrs::{AccountNames, Xattr, Xattrs, XattrsSum};
 
 /// Both ends must speak the same version; it changes with every change of a message or a piece.
 pub const PROTOCOL_VERSION: u32 = 10;

@@ -13,6 +13,7 @@ use crate::removal::{Content, Delete, Extraneous, Removal};
 use crate::span::{Checked, Found};
 use crate::steer::{Limit, Steered, Steering};
 use crate::walk::Walk;
+use crate::xattrs::XattrsSum;
 
 /// One message of the control channel; [`crate::Conversation`] says who may send which, when.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -159,7 +160,7 @@ pub struct Job {
     pub skip: Skip,
     /// What is removed at the receiver that is not at the sender; nothing without.
     pub delete: Option<Delete>,
-    /// What is kept of files beside names, contents, times and modes.
+    /// What is kept of files beside names and contents.
     pub keep: Keep,
     /// What to move from memory to memory instead of files.
     pub memory: Option<Memory>,
@@ -312,7 +313,7 @@ pub struct OfferedFile {
     /// To whom it belongs, if that is kept.
     pub owner: Option<Arc<Owner>>,
     /// What tells its extended attributes, if they are kept.
-    pub xattrs: Option<u64>,
+    pub xattrs: Option<XattrsSum>,
 }
 
 impl OfferedFile {

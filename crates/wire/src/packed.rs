@@ -12,6 +12,7 @@ use crate::keep::Owner;
 use crate::limits::MAX_OFFERED_FILES;
 use crate::message::OfferedFile;
 use crate::path::TreePath;
+use crate::xattrs::XattrsSum;
 
 /// A file as it is on the wire.
 #[derive(Serialize, Deserialize)]
@@ -24,7 +25,7 @@ struct Packed {
     mtime_ns: i64,
     mode: u32,
     owner: Whose,
-    xattrs: Option<u64>,
+    xattrs: Option<XattrsSum>,
 }
 
 /// To whom a file belongs.

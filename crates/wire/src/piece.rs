@@ -513,7 +513,7 @@ mod tests {
     use super::*;
     use crate::keep::Account;
     use crate::limits::{MAX_ACCOUNT_BYTES, MAX_XATTRS_BYTES};
-    use crate::xattrs::Xattr;
+    use crate::xattrs::{AccountNames, Xattr};
     use proptest::prelude::*;
 
     const MIB: u64 = 1 << 20;
@@ -624,13 +624,33 @@ mod tests {
             value: vec![7; MAX_XATTRS_BYTES - 14],
         }]);
         let longest = "x".repeat(MAX_ACCOUNT_BYTES);
-        let fits = folder(8, &longest, Some(most.unwrap()));
-        assert_eq!(decode(&encoded(&fits)), Ok(fits));
+        let account = |number| Account {
+            number,
+            name: Some(longest.clone()),
+        };
+        let count = MAX_XATTRS_BYTES / (MAX_ACCOUNT_BYTES + 8);
+        let names = AccountNames {
+            users: Vec::new(),
+            groups: (0..count as u32)
+                .map(|number| account(u32::MAX - 1000 + number))
+                .collect(),
+        };
+        let named = Xattrs::with_names(Vec::new(), names.clone());
+        for most in [most, named] {
+            let fits = folder(8, &longest, Some(most.unwrap()));
+            assert_eq!(decode(&encoded(&fits)), Ok(fits));
+        }
+        let strange = AccountNames {
+            users: vec![account(9), account(8)],
+            ..names
+        };
+        let strange = Xattrs::unchecked(Vec::new(), strange);
         for wrong in [
             folder(u32::MAX, "me", None),
             folder(8, "", None),
             folder(8, "a\0b", None),
             folder(8, &"x".repeat(MAX_ACCOUNT_BYTES + 1), None),
+            folder(8, "me", Some(strange)),
         ] {
             assert_eq!(decode(&encoded(&wrong)), Err(PieceError::Malformed));
         }

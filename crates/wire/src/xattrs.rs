@@ -1,10 +1,13 @@
-//! Extended attributes of a file, access lists among them (xattr(7)).
+//! Extended attributes of a file, access lists and flags among them (xattr(7), chattr(1)).
 
 use serde::{Deserialize, Serialize};
 
+use crate::access_list::Who;
+use crate::flags::FileFlags;
+use crate::keep::Account;
 use crate::limits::{MAX_NAME_BYTES, MAX_XATTRS_BYTES};
 
-/// What an attribute takes beside its name and value, in bytes, at most.
+/// What an attribute takes beside its name and value, and an account beside its name, in bytes, at most.
 const EACH_BYTES: usize = 8;
 
 /// One extended attribute.
@@ -18,32 +21,90 @@ pub struct Xattr {
 
 /// The extended attributes of a file, in the order of their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Xattrs(Vec<Xattr>);
+pub struct Xattrs {
+    each: Vec<Xattr>,
+    names: AccountNames,
+    /// Its flags; absent where they are not kept, or its file system has none.
+    pub flags: Option<FileFlags>,
+}
+
+/// What tells the extended attributes of two files apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct XattrsSum {
+    /// Of a digest of the attributes, access lists among them.
+    pub digest: u64,
+    /// The flags; absent where they are not kept, or the file system has none.
+    pub flags: Option<FileFlags>,
+}
+
+/// What the sender calls those whom its access lists tell by number, in the order of the numbers; only those that have
+/// a name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountNames {
+    /// Users.
+    pub users: Vec<Account>,
+    /// Groups.
+    pub groups: Vec<Account>,
+}
 
 impl Xattrs {
     /// So many, in any order; `None` where they take more than travels.
-    pub fn new(mut each: Vec<Xattr>) -> Option<Self> {
+    pub fn new(each: Vec<Xattr>) -> Option<Self> {
+        Self::with_names(each, AccountNames::default())
+    }
+
+    /// The same, with names.
+    pub fn with_names(mut each: Vec<Xattr>, names: AccountNames) -> Option<Self> {
         each.sort();
-        let all = Self(each);
+        let all = Self {
+            each,
+            names,
+            flags: None,
+        };
         all.is_sound().then_some(all)
+    }
+
+    /// As another end may say them.
+    #[cfg(test)]
+    pub(crate) fn unchecked(each: Vec<Xattr>, names: AccountNames) -> Self {
+        Self {
+            each,
+            names,
+            flags: None,
+        }
     }
 
     /// Each of them.
     pub fn iter(&self) -> impl Iterator<Item = &Xattr> {
-        self.0.iter()
+        self.each.iter()
     }
 
     /// The value of one, if there is one of that name.
     pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
-        let at = self.0.binary_search_by(|one| one.name.as_slice().cmp(name));
-        at.ok().map(|at| self.0[at].value.as_slice())
+        let at = self
+            .each
+            .binary_search_by(|one| one.name.as_slice().cmp(name));
+        at.ok().map(|at| self.each[at].value.as_slice())
+    }
+
+    /// What the sender calls a user or a group.
+    pub fn name_of(&self, who: Who) -> Option<&Account> {
+        let (accounts, number) = match who {
+            Who::User(number) => (&self.names.users, number),
+            Who::Group(number) => (&self.names.groups, number),
+            Who::Other => return None,
+        };
+        let at = accounts.binary_search_by_key(&number, |account| account.number);
+        at.ok().map(|at| &accounts[at])
     }
 
     /// What they take, in bytes.
     pub fn bytes(&self) -> usize {
-        let each = self.0.iter();
-        each.map(|one| one.name.len() + one.value.len() + EACH_BYTES)
-            .sum()
+        let each = self.each.iter();
+        let each = each.map(|one| one.name.len() + one.value.len() + EACH_BYTES);
+        let accounts = self.names.users.iter().chain(&self.names.groups);
+        let names = accounts.map(|account| account.name.as_ref().map_or(0, String::len));
+        each.chain(names.map(|len| len + EACH_BYTES)).sum()
     }
 
     /// Whether they can be those of a file.
@@ -51,14 +112,27 @@ impl Xattrs {
         let named =
             |one: &Xattr| (1..=MAX_NAME_BYTES).contains(&one.name.len()) && !one.name.contains(&0);
         self.bytes() <= MAX_XATTRS_BYTES
-            && self.0.iter().all(named)
-            && self.0.windows(2).all(|pair| pair[0].name < pair[1].name)
+            && self.each.iter().all(named)
+            && self.each.windows(2).all(|pair| pair[0].name < pair[1].name)
+            && self.names.is_sound()
+    }
+}
+
+impl AccountNames {
+    fn is_sound(&self) -> bool {
+        [&self.users, &self.groups].into_iter().all(|accounts| {
+            accounts.iter().all(|account| account.is_named())
+                && accounts
+                    .windows(2)
+                    .all(|pair| pair[0].number < pair[1].number)
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::MAX_ACCOUNT_BYTES;
 
     fn xattr(name: &str, len: usize) -> Xattr {
         Xattr {
@@ -76,7 +150,49 @@ mod tests {
         for names in [["user.a", "user.a"], ["", "user.a"], ["a\0b", "user.a"]] {
             assert!(Xattrs::new(names.map(|name| xattr(name, 1)).to_vec()).is_none());
         }
-        let wrong = Xattrs(vec![xattr("user.b", 1), xattr("user.a", 1)]);
+        let turned = vec![xattr("user.b", 1), xattr("user.a", 1)];
+        let wrong = Xattrs::unchecked(turned, AccountNames::default());
         assert!(!wrong.is_sound());
+    }
+
+    fn account(number: u32, name: &str) -> Account {
+        Account {
+            number,
+            name: Some(name.to_owned()),
+        }
+    }
+
+    #[test]
+    fn names_have_an_order_and_a_bound_too() {
+        let with = |users: Vec<Account>| {
+            let groups = vec![account(7, "seven")];
+            Xattrs::with_names(Vec::new(), AccountNames { users, groups })
+        };
+        let all = with(vec![account(7, "me"), account(8, "you")]).unwrap();
+        assert_eq!(all.name_of(Who::User(8)), Some(&account(8, "you")));
+        assert_eq!(all.name_of(Who::Group(7)), Some(&account(7, "seven")));
+        assert_eq!(all.name_of(Who::Group(8)), None);
+        assert_eq!(all.name_of(Who::Other), None);
+        let nameless = Account {
+            number: 7,
+            name: None,
+        };
+        let long = "x".repeat(MAX_ACCOUNT_BYTES);
+        let many = MAX_XATTRS_BYTES / MAX_ACCOUNT_BYTES;
+        for wrong in [
+            vec![account(8, "you"), account(7, "me")],
+            vec![account(7, "me"), account(7, "me")],
+            vec![account(0, "root")],
+            vec![account(u32::MAX, "nobody")],
+            vec![account(7, "")],
+            vec![account(7, "a\0b")],
+            vec![account(7, &"x".repeat(MAX_ACCOUNT_BYTES + 1))],
+            vec![nameless],
+            (1..=many as u32)
+                .map(|number| account(number, &long))
+                .collect(),
+        ] {
+            assert!(with(wrong.clone()).is_none(), "{wrong:?}");
+        }
     }
 }

@@ -13,7 +13,7 @@ from howdah.library.copy import PIPE, Memory, Offer, Request, Rule, carry_out, c
 from howdah.text import printable
 from howdah.values.plan import PathKind
 from howdah.values.record import since_process_start_s
-from howdah.words.copy import slash_note, summary
+from howdah.words.copy import slash_note, summary, times_note
 from howdah.words.copy_progress import display
 
 
@@ -28,7 +28,7 @@ def copy(*, json: bool, quiet: bool, **options: Any) -> int:  # noqa: ANN401, th
             "leave --json out, and afterwards: howdah archive show last --json"
         )
     silent = json or quiet or (to_pipe and sys.stdout.isatty())
-    done = ended(lambda: carry_out(request(**options), display(silent=silent)))
+    done = ended(lambda: carry_out(_noted(request(**options), quiet=quiet), display(silent=silent)))
     record, kept = done.record, done.problems in ([], [done.record.error])
     if json:
         document.show(record)
@@ -41,6 +41,14 @@ def copy(*, json: bool, quiet: bool, **options: Any) -> int:  # noqa: ANN401, th
     for line in (*left_out, *done.problems):
         print(f"howdah: {printable(line)}", file=sys.stderr)
     return done.exit_code
+
+
+def _noted(asked: Request, *, quiet: bool) -> Request:
+    """The same, when what there is to know of it beforehand has been said."""
+    note = times_note(asked.keep, asked.skip)
+    if note is not None and not quiet:
+        print(f"howdah: note: {note}", file=sys.stderr)
+    return asked
 
 
 def request(

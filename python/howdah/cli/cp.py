@@ -205,15 +205,23 @@ COMMANDS = (
                 _keep("--specials", "Keep FIFOs and sockets."),
                 _keep("-H, --hard-links", "Keep hard links: names of one file stay names of one file."),
                 _keep("-S, --sparse", "Runs of zeros become holes."),
-                _keep("-A, --acls", "Access lists are kept, with users and groups by number."),
+                _keep("-A, --acls", "Access lists are kept."),
                 _keep(
-                    "-X, --xattrs", "Extended attributes are kept; those of root where the receiver is root."
+                    "-X, --xattrs",
+                    "Extended attributes and flags of chattr are kept; root's where the receiver is root.",
                 ),
                 _keep("--no-o, --no-owner", "Do not keep users, for example after -a."),
                 _keep("--no-g, --no-group", "Do not keep groups."),
                 _keep("--no-D", "Leave out devices, FIFOs and sockets."),
                 _keep("--no-devices", "Leave out devices."),
                 _keep("--no-specials", "FIFOs and sockets are left out."),
+                _keep("-p, --perms", "Modes are kept, as they are without it; it takes back --no-perms."),
+                _keep(
+                    "--no-p, --no-perms", "Files keep the modes that they have; new ones are as umask says."
+                ),
+                _keep("-t, --times", "Times are kept, as they are without it; it takes back --no-times."),
+                _keep("--no-t, --no-times", "Times of modification are those of the copy."),
+                _keep("-O, --omit-dir-times", "Times of folders are those of the copy."),
             ],
             "The path and other traffic on it": [
                 Option("--path KIND", "The kind of path: shared, dedicated or guaranteed. Default: shared."),

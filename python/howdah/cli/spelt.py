@@ -124,13 +124,26 @@ ROWS = (
         "-H, --hard-links", SAME, "keeps hard links: names of one file stay names of one file (docs/keep.md)"
     ),
     Spelling("-S, --sparse", SAME, "runs of zeros become holes"),
-    Spelling("-A, --acls", SAME, "access lists are kept, with users and groups by number"),
-    Spelling("-X, --xattrs", SAME, "extended attributes are kept; those of root where the receiver is root"),
+    Spelling("-A, --acls", SAME, "access lists are kept"),
+    Spelling(
+        "-X, --xattrs",
+        SAME,
+        "extended attributes and flags of chattr are kept; those of root if the receiver is root",
+    ),
     Spelling("--no-o, --no-owner", SAME, "does not keep users, for example after -a"),
     Spelling("--no-g, --no-group", SAME, "does not keep groups"),
     Spelling("--no-D", SAME, "leaves out devices, FIFOs and sockets, with a warning"),
     Spelling("--no-devices", SAME, "leaves out devices"),
     Spelling("--no-specials", SAME, "leaves out FIFOs and sockets"),
+    Spelling(
+        "-p, --perms",
+        SAME,
+        "modes are kept, also without it; set-user-ID and set-group-ID only with -o as root; scp's -p too",
+    ),
+    Spelling("--no-p, --no-perms", SAME, "existing files keep their modes; new ones get modes by the umask"),
+    Spelling("-t, --times", SAME, "modification times are kept, also without it"),
+    Spelling("--no-t, --no-times", SAME, "times are those of the copy, and a note says what follows"),
+    Spelling("-O, --omit-dir-times", SAME, "times of folders are those of the copy"),
     Spelling("-L, --copy-links", SAME, "copies what links lead to, in place of the links (docs/links.md)"),
     Spelling("--copy-unsafe-links", SAME, "the same, only for links that lead out of what is copied"),
     Spelling("--safe-links", SAME, "leaves out links that lead out of what is copied, with a warning"),
@@ -138,12 +151,10 @@ ROWS = (
     Spelling("-r, --recursive", ANYWAY, "folders are copied with everything in them"),
     Spelling("-l, --links", ANYWAY, "links are copied as links; -l 1000 is --limit 1000kbit, as in scp"),
     Spelling(
-        "-p, --perms",
+        "-E, --executability",
         ANYWAY,
-        "modes are kept; set-user-ID and set-group-ID with -o as root alone; scp's -p too",
+        "modes are kept; with --no-perms files that are there keep theirs, and a note says so",
     ),
-    Spelling("-E, --executability", ANYWAY, "modes are kept"),
-    Spelling("-t, --times", ANYWAY, "times of modification are kept"),
     Spelling("-v, --verbose", ANYWAY, "the display and the summary say what is done"),
     Spelling("--progress", ANYWAY, "progress is shown on a terminal"),
     Spelling("--info FLAGS", ANYWAY, "progress is shown on a terminal"),
@@ -193,9 +204,6 @@ ROWS = (
         "with -og, owners are the sender's; otherwise use chown -R on the far host",
     ),
     Spelling("--chmod MODES", REFUSED, "modes are kept as they are; use chmod -R on the far host"),
-    Spelling("--no-perms, --no-p", REFUSED, f"{_LATER}; modes are kept"),
-    Spelling("--no-times, --no-t", REFUSED, f"{_LATER}; what is there is told by size and time"),
-    Spelling("-O, --omit-dir-times", REFUSED, f"{_LATER}; times of folders are kept"),
     Spelling("-U, --atimes, --crtimes", REFUSED, "only modification times are kept"),
     Spelling(
         "--inplace", REFUSED, "a file gets its name when it is whole; a copy that was cut goes on anyway"
@@ -258,6 +266,7 @@ def ours(words: "Sequence[str]", options: "Mapping[str, Option]") -> "tuple[list
     while reading.left:
         reading.take_word(reading.left.pop())
     reading.give_port()
+    reading.note_modes()
     if reading.refused:
         raise UsageError("; ".join(reading.refused), see=SEE)
     return reading.words, reading.notes
@@ -278,6 +287,8 @@ class _Reading:
         """The port that scp's ``-P`` gives."""
         self.has_rsh = False
         """Whether ``-e`` says which ssh to use."""
+        self.modes: str | None = None
+        """The ``-E`` that was given."""
 
     def take_word(self, word: str) -> None:
         """Takes a word, and its value where that is the next one."""
@@ -330,6 +341,8 @@ class _Reading:
             value = self.left.pop()
         if row.means == NOTED and f"{flag}: {row.text}" not in self.notes:
             self.notes.append(f"{flag}: {row.text}")
+        if "-E" in row.flags:
+            self.modes = flag
         if row.gives is not None:
             self.words.append(row.gives)
         if row.turned is not None:
@@ -371,10 +384,18 @@ class _Reading:
             self.refused.append(f"-P {self.ssh_port}: give the port in -e, as -e '{command}'")
         self.words = ["--rsh", command, *self.words]
 
+    def note_modes(self) -> None:
+        """Notes what ``-E`` does not do where modes are not kept; elsewhere they are kept whole."""
+        said = [word for word in self.words if word in _WITH_MODES or word in _WITHOUT_MODES]
+        if self.modes is not None and said and said[-1] in _WITHOUT_MODES:
+            self.notes.append(f"{self.modes}: files that are there keep their modes with --no-perms")
+
     def limit(self, number: str) -> None:
         """Takes scp's ``-l 1000``, in kbit/s."""
         self.words += ["--limit", f"{number}kbit"]
 
 
+_WITH_MODES = ("-p", "--perms", "-a", "--archive", "-A", "--acls")
+_WITHOUT_MODES = ("--no-p", "--no-perms")
 _NUMBERED = {"-P": _Reading.port, "-l": _Reading.limit}
 """Letters of rsync that have a number behind them in scp."""

@@ -155,7 +155,7 @@ def copy(
         delete: removes at the target what is not in the folders that are copied (docs/delete.md).
         delete_excluded: so it does, also of what the filters leave out.
         max_delete: where there is more to remove than so many files, folders and links, nothing is.
-        keep: what is kept of files beside content, mode and time: ``["archive", "xattrs"]`` (docs/keep.md).
+        keep: what is kept of files, or not: ``["archive", "xattrs", "no_perms"]`` (docs/keep.md).
         listen: on a shared path, measures round trips and changes the streams beside others.
         fairness: what that aims at: 0, the copy's own rate; 1, what others lose; by default 0.5.
         pilot: changes the streams in its place: called every 0.1 s, it answers with a ``Steering`` or None.

@@ -80,8 +80,15 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Keep(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of files beside names, contents, times and modes."""
+    """What is kept of files beside names and contents."""
 
+    perms: bool = True
+    """Whether modes are those of the sources; else a file that is there keeps its own, and a new one has what
+    the receiver's umask leaves."""
+    times: bool = True
+    """Whether times of modification are those of the sources; else they are those of the copy."""
+    omit_dir_times: bool = False
+    """Whether times of folders are those of the copy."""
     hard_links: bool = False
     """Whether names of one file stay names of one file."""
     sparse: bool = False
@@ -97,7 +104,7 @@ class Keep(msgspec.Struct, frozen=True, kw_only=True):
     specials: bool = False
     """Whether FIFOs and sockets are made."""
     xattrs: bool = False
-    """Whether extended attributes are kept."""
+    """Whether extended attributes and flags are kept."""
     acls: bool = False
     """Whether access lists are kept."""
     top: bool = False

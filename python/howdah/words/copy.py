@@ -8,6 +8,7 @@ import msgspec
 
 from howdah import document
 from howdah._native import format_bytes, format_duration, format_rate
+from howdah.remote.messages import Keep, Skip
 from howdah.text import count, printable
 from howdah.values.limit import Limited
 from howdah.values.outcome import FileAction, FilesBeyond, Outcome
@@ -52,6 +53,13 @@ def slash_note(names: Sequence[str], outcome: Outcome) -> str | None:
     if source == names[0] or outcome.target.rpartition("/")[2] != name or not name.strip("."):
         return None
     return f"{names[0]} is the folder itself, with or without the slash; for its content write {source}/."
+
+
+def times_note(keep: Keep, skip: Skip) -> str | None:
+    """What the next copy does where times are not kept; None where it is as usual, or as was asked for."""
+    if keep.times or skip.there or skip.newer or skip.same != "size-and-time":
+        return None
+    return "without times the next copy sends all files again, unless it has --size-only or --checksum"
 
 
 def _target(record: Record) -> str | None:

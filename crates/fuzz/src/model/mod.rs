@@ -7,10 +7,15 @@ mod end;
 mod pipe;
 mod receiver;
 mod sender;
+mod session;
+mod streams;
 pub mod transfer;
 
 /// Why an end gives up, as one line.
 type Fault = String;
+
+/// What the far end gives the near end, which shows on each connection that it has it.
+const TOKEN: [u8; 32] = [7; 32];
 
 const ATTRIBUTES: Attributes = Attributes {
     mode: 0o755,

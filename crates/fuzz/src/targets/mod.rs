@@ -2,8 +2,6 @@
 
 use crate::model;
 
-pub use control::message;
-
 mod control;
 mod datagrams;
 mod filters;
@@ -38,6 +36,7 @@ targets! {
     control::frames,
     control::conversation,
     pieces::headers,
+    pieces::access_lists,
     pieces::greetings,
     pieces::arrivals,
     pieces::paths,

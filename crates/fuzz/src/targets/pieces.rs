@@ -3,14 +3,15 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use howdah_wire::access_list::{ACCESS_LISTS, Who, entries, with_numbers};
 use howdah_wire::limits::{
     MAX_HEADER_BYTES, MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_PIECE_BYTES, MAX_PIPED_BYTES,
     MAX_STREAMS, MAX_XATTRS_BYTES, MIN_BLOCK_BYTES,
 };
 use howdah_wire::{
-    Account, Arrivals, Attributes, Connection, FilePiece, HEADER_LENGTH_BYTES, LinkTarget, Owner,
-    Piece, PieceError, PipedPiece, Special, StreamHello, StreamTally, Totals, TreePath, Verdict,
-    Xattr, Xattrs,
+    Account, AccountNames, Arrivals, Attributes, Connection, FileFlags, FilePiece,
+    HEADER_LENGTH_BYTES, LinkTarget, Owner, Piece, PieceError, PipedPiece, Special, StreamHello,
+    StreamTally, Totals, TreePath, Verdict, Xattr, Xattrs,
 };
 
 use crate::input::Input;
@@ -134,6 +135,11 @@ pub mod headers {
             } => {
                 if let Some(xattrs) = &attributes.xattrs {
                     assert!(xattrs.bytes() <= MAX_XATTRS_BYTES);
+                    assert_eq!(xattrs.name_of(Who::User(0)), None);
+                    assert_eq!(xattrs.name_of(Who::Group(u32::MAX)), None);
+                    // S, d, A, D (linux/fs.h).
+                    let flags = xattrs.flags.map_or(0, FileFlags::bits);
+                    assert_eq!(flags & !0x1_00c8, 0);
                 }
                 assert!(attributes.mode <= 0o7777);
                 assert_inside(path);
@@ -166,6 +172,29 @@ pub mod headers {
         })
     }
 
+    /// An attribute, and an access list that tells a user and a group by name.
+    fn named_xattrs() -> Option<Arc<Xattrs>> {
+        let account = |number, name: &str| Account {
+            number,
+            name: Some(name.to_owned()),
+        };
+        let named = |name: &[u8], value: &[u8]| Xattr {
+            name: name.to_vec(),
+            value: value.to_vec(),
+        };
+        let names = AccountNames {
+            users: vec![account(7, "me"), account(8, "you")],
+            groups: vec![account(7, "us")],
+        };
+        let each = vec![
+            named(ACCESS_LISTS[0], &super::access_lists::LIST),
+            named(b"user.x", b"y"),
+        ];
+        let mut all = Xattrs::with_names(each, names)?;
+        all.flags = Some(FileFlags::of(0x40));
+        Some(Arc::new(all))
+    }
+
     pub fn seeds() -> Vec<Vec<u8>> {
         let attributes = Attributes {
             mode: 0o755,
@@ -194,11 +223,7 @@ pub mod headers {
                 size: 10,
                 attributes: Attributes {
                     owner: Some(owner("me")),
-                    xattrs: Xattrs::new(vec![Xattr {
-                        name: b"user.x".to_vec(),
-                        value: b"y".to_vec(),
-                    }])
-                    .map(Arc::new),
+                    xattrs: named_xattrs(),
                     ..attributes.clone()
                 },
             },
@@ -252,6 +277,76 @@ pub mod headers {
             .collect();
         seeds.push(encoded(&pieces));
         seeds
+    }
+}
+
+pub mod access_lists {
+    //! An access list as the value of an attribute, with other numbers for its users and groups.
+
+    use super::*;
+
+    /// The owner, two users, the owner's group, a group, the mask and all others.
+    pub const LIST: [u8; 60] = list([
+        (0x01, 7, u32::MAX),
+        (0x02, 6, 7),
+        (0x02, 5, 8),
+        (0x04, 4, u32::MAX),
+        (0x08, 3, 7),
+        (0x10, 7, u32::MAX),
+        (0x20, 0, u32::MAX),
+    ]);
+
+    const fn list(each: [(u8, u8, u32); 7]) -> [u8; 60] {
+        let mut bytes = [0; 60];
+        bytes[0] = 2;
+        let mut index = 0;
+        while index < each.len() {
+            let (tag, may, number) = each[index];
+            let at = 4 + 8 * index;
+            bytes[at] = tag;
+            bytes[at + 2] = may;
+            let number = number.to_le_bytes();
+            let mut byte = 0;
+            while byte < number.len() {
+                bytes[at + 4 + byte] = number[byte];
+                byte += 1;
+            }
+            index += 1;
+        }
+        bytes
+    }
+
+    pub fn run(data: &[u8]) {
+        let Some((&number, value)) = data.split_first() else {
+            return;
+        };
+        let Some(there) = entries(value) else {
+            return;
+        };
+        // Some are known here by one number.
+        let here = |who| match who {
+            Who::User(other) | Who::Group(other) => (other % 2 == 0).then_some(number.into()),
+            Who::Other => None,
+        };
+        let told: Vec<_> = there.iter().map(|entry| entry.who()).collect();
+        let given = with_numbers(there, here);
+        assert!(given.len() <= value.len());
+        let given = entries(&given).expect("it is an access list");
+        assert!(given.is_sorted());
+        let numbered: Vec<_> = given.iter().map(|entry| entry.who()).collect();
+        let meant = |who: Who| match (who, here(who)) {
+            (Who::User(_), Some(number)) => Who::User(number),
+            (Who::Group(_), Some(number)) => Who::Group(number),
+            _ => who,
+        };
+        assert!(told.iter().all(|who| numbered.contains(&meant(*who))));
+        let both = numbered.windows(2).filter(|both| both[0] != Who::Other);
+        assert!(both.clone().all(|both| both[0] != both[1]));
+    }
+
+    pub fn seeds() -> Vec<Vec<u8>> {
+        let with = |number: u8| [&[number][..], &LIST].concat();
+        vec![with(7), with(200)]
     }
 }
 

@@ -1,11 +1,11 @@
 //! How data streams come to be: the near end dials, the far end listens and admits the peers that prove
-//! that they belong to the session. A connection that breaks is replaced.
+//! that they belong to the session. A connection that breaks is replaced. A port that may be shut is tried first.
 
 pub mod connections;
 pub mod detour;
 pub mod dial;
 pub mod handshakes;
 pub mod near_port;
-pub mod peer;
 pub mod pending;
 pub mod setup;
+pub mod tried_port;

@@ -8,21 +8,18 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use howdah_tcp::{Error, Info, Patience, SocketPlan, connect_first};
+use howdah_tcp::SocketPlan;
 use howdah_wire::Message;
 
-use crate::connect::detour::why;
 use crate::connect::dial::{Dialling, dial_all};
 use crate::connect::pending::PendingPeers;
 use crate::connect::setup::{Work, reserve};
+use crate::connect::tried_port::round_trip;
 use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::error::TransferError;
 use crate::session::control::Control;
 use crate::tls::{Acceptor, Connector};
-
-/// The far end gives up a port that does not answer after this time.
-const TRIED_FOR: Duration = Duration::from_secs(5);
 
 /// The port of the near end.
 pub struct NearPort {
@@ -198,7 +195,9 @@ pub fn hear(context: &Arc<Context>, message: &Message) -> Result<(), TransferErr
             match near {
                 Some(near) => {
                     context.spawn("howdah-try", move |context| {
-                        let tried = round_trip(context, near).map_err(|error| why(&error));
+                        // It is open already: who refuses is a firewall, and means it.
+                        let tried = round_trip(&[near], Duration::ZERO, context.abort.flag());
+                        let tried = tried.map(Option::unwrap_or_default);
                         context.control.say(Message::PortTried(tried));
                         Ok(())
                     })?;
@@ -234,15 +233,4 @@ pub fn hear(context: &Arc<Context>, message: &Message) -> Result<(), TransferErr
         _ => {}
     }
     Ok(())
-}
-
-/// The round trip to the near end's port in nanoseconds, as the handshake shows it.
-fn round_trip(context: &Context, near: SocketAddr) -> Result<u64, Error> {
-    let patience = Patience {
-        timeout: TRIED_FOR,
-        stop: context.abort.flag(),
-    };
-    let socket = connect_first(&[near], &SocketPlan::default(), patience)?;
-    let rtt = Info::read(&socket)?.rtt.unwrap_or_default();
-    Ok(u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -64,6 +64,15 @@ impl Control {
     pub fn say(&self, message: Message) {
         self.outgoing.say(message);
     }
+
+    /// Has the other end know why this one stops, unless it knows.
+    pub fn say_why(&self, error: &TransferError) {
+        match error {
+            TransferError::There(_) => {}
+            TransferError::Cancelled => self.say(Message::Cancel),
+            error => self.say(Message::Failed(error.to_string())),
+        }
+    }
 }
 
 /// Both halves of a control channel; dropping it ends both threads.

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,9 +14,9 @@ use std::time::{Duration, Instant};
 use howdah_tcp::{Bound, HostLimits, ssh_rtt};
 use howdah_wire::{DataPort, Direction, FarHello, Hello, Job, Message, Peer, Sample, Side, Way};
 
-use crate::connect::peer;
 use crate::connect::pending::PendingPeers;
 use crate::connect::setup::{NearEnd, StreamSetup, reserve};
+use crate::connect::tried_port::{self, OPENS_WITHIN};
 use crate::end::abort::Abort;
 use crate::end::context::{Board, Context};
 use crate::end::digests::Digests;
@@ -23,7 +24,6 @@ use crate::error::TransferError;
 use crate::session::control::{Channel, Control, Event, MAX_EVENTS};
 use crate::session::liveness::FAR_PATIENCE;
 use crate::session::memory::MemoryMark;
-use crate::session::near::say_why;
 use crate::session::site::Site;
 use crate::session::{receiver, sender};
 use crate::tls::{Acceptor, Connector, Identity};
@@ -81,7 +81,7 @@ impl FarEnd {
         if let Err(error) = &outcome
             && !matches!(error, TransferError::Cancelled | TransferError::Silent(_))
         {
-            say_why(&channel.control(), error);
+            channel.control().say_why(error);
         }
         channel.close();
         outcome
@@ -131,7 +131,7 @@ impl FarEnd {
                 }
                 let tls = job.encrypt.then(|| Connector::new(&self.identity, key));
                 StreamSetup::Connect {
-                    addresses: peer::sockets(to),
+                    addresses: tried_port::sockets(to),
                     detour: None,
                     token: *token,
                     tls: tls.transpose()?,
@@ -255,8 +255,9 @@ fn try_port(
     let spawned = thread::Builder::new()
         .name("howdah-try".into())
         .spawn(move || {
-            let tried = peer::round_trip(&port);
-            let tried = tried.map(|rtt| u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX));
+            let to = tried_port::sockets(&port);
+            let tried = tried_port::round_trip(&to, OPENS_WITHIN, &AtomicBool::new(false));
+            let tried = tried.and_then(|ns| ns.ok_or_else(|| "no round trip".to_owned()));
             control.say(Message::PortTried(tried));
         });
     spawned

@@ -1,39 +1,26 @@
-//! The near end of one transfer.
+//! The near end of one transfer, as its owner has it: started, watched, steered and stopped.
 
-use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
-use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use howdah_wire::limits::MAX_TEXT_BYTES;
-use howdah_wire::{Direction, FarHello, Hello, Job, Message, Sample, Side, printable_within};
+use howdah_wire::{Hello, Job, Message, Side};
 
-use crate::connect::detour::Detour;
-use crate::connect::near_port::NearPort;
-use crate::connect::setup::{SETUP_TIMEOUT, StreamSetup};
 use crate::end::abort::{Abort, lock};
-use crate::end::context::{Board, Context};
+use crate::end::context::Board;
 use crate::end::digests::Digests;
 use crate::error::TransferError;
-use crate::session::control::{Channel, Control, Event, MAX_EVENTS};
+use crate::session::control::{Channel, Event, MAX_EVENTS};
+use crate::session::greeting::{Greeted, Setup};
 use crate::session::job::{self, Asked};
 use crate::session::liveness::NEAR_PATIENCE;
-use crate::session::memory::MemoryMark;
-use crate::session::report::{self, Account};
+use crate::session::near_end::Near;
+use crate::session::report;
 use crate::session::steer::Wish;
-use crate::session::{receiver, sender};
-use crate::streams::sample::Trace;
-use crate::tls::{Acceptor, Connector, Identity};
-use crate::tree::inlet::Inlet;
-use crate::tree::names::NamesFile;
-use crate::tree::outlet::Outlet;
-use crate::tree::reach::Reach;
-use crate::tree::source::Sources;
-use crate::tree::target::Targets;
+use crate::tls::Identity;
 
 /// The near end of one transfer, speaking to [`crate::serve`] over two descriptors.
 pub struct Session {
@@ -42,23 +29,6 @@ pub struct Session {
     pub(super) patience: Duration,
     pub(super) setup: Mutex<Setup>,
     pub(super) shared: Arc<Shared>,
-}
-
-/// What there is before the transfer runs.
-pub(super) struct Setup {
-    pub(super) channel: Option<Channel>,
-    inbox: Option<Receiver<Event>>,
-    hello: Option<FarHello>,
-    /// A port of this host that the far end was asked to try.
-    near_port: Option<NearPort>,
-    pub(super) thread: Option<JoinHandle<()>>,
-}
-
-/// A far end that has said hello and has no job yet.
-pub(super) struct Greeted {
-    pub(super) hello: FarHello,
-    pub(super) channel: Channel,
-    pub(super) inbox: Receiver<Event>,
 }
 
 /// What the thread of the transfer and its owner share.
@@ -73,64 +43,6 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) running: Option<(Job, Arc<Board>)>,
     ended: Option<(Instant, Result<Vec<u8>, TransferError>)>,
-}
-
-impl Setup {
-    /// Takes out what a job needs.
-    pub(super) fn greeted(&mut self) -> Result<Greeted, TransferError> {
-        let Self {
-            hello,
-            channel,
-            inbox,
-            ..
-        } = self;
-        match (hello.take(), channel.take(), inbox.take()) {
-            (Some(hello), Some(channel), Some(inbox)) => Ok(Greeted {
-                hello,
-                channel,
-                inbox,
-            }),
-            _ => Err(TransferError::Here(
-                "the session is not ready for a job".to_owned(),
-            )),
-        }
-    }
-
-    /// Waits for a message that `take` takes; `None` when none has come by the deadline.
-    pub(super) fn heard<T>(
-        &self,
-        deadline: Instant,
-        take: impl Fn(Message) -> Option<T>,
-    ) -> Result<Option<T>, TransferError> {
-        let Some(inbox) = &self.inbox else {
-            return Err(TransferError::Cancelled);
-        };
-        loop {
-            match inbox.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(Event::Message(Message::Failed(text))) => {
-                    return Err(TransferError::There(printable_within(
-                        text.as_bytes(),
-                        MAX_TEXT_BYTES,
-                    )));
-                }
-                Ok(Event::Message(message)) => {
-                    if let Some(taken) = take(message) {
-                        return Ok(Some(taken));
-                    }
-                }
-                Ok(Event::Stop(error) | Event::Failed(error) | Event::Closed(Some(error))) => {
-                    return Err(error);
-                }
-                Ok(Event::Closed(None)) | Err(RecvTimeoutError::Disconnected) => {
-                    return Err(TransferError::Here(
-                        "the far end has gone before it said anything".to_owned(),
-                    ));
-                }
-                Ok(_) => {}
-                Err(RecvTimeoutError::Timeout) => return Ok(None),
-            }
-        }
-    }
 }
 
 impl Session {
@@ -168,44 +80,6 @@ impl Session {
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
-    }
-
-    /// FarHello as JSON, or `None` when it is not there after `timeout`.
-    ///
-    /// # Errors
-    /// When the far end is no howdah, another version, or has gone.
-    pub fn hello(&self, timeout: Duration) -> Result<Option<Vec<u8>>, TransferError> {
-        let mut setup = lock(&self.setup);
-        if setup.hello.is_none() {
-            setup.hello = setup.heard(Instant::now() + timeout, |message| match message {
-                Message::FarHello(hello) => Some(*hello),
-                _ => None,
-            })?;
-        }
-        setup.hello.as_ref().map(report::far_hello).transpose()
-    }
-
-    /// Has the far end try a port of this host, of a range if there is one. Its address is the one that this host
-    /// has towards `far`. What comes of it is in [`Self::port_tried`].
-    ///
-    /// # Errors
-    /// When no port can be opened, or the session is over.
-    pub fn try_near(
-        &self,
-        far: SocketAddr,
-        ports: Option<RangeInclusive<u16>>,
-    ) -> Result<(), TransferError> {
-        let mut setup = lock(&self.setup);
-        let channel = setup.channel.as_ref().ok_or(TransferError::Cancelled)?;
-        let port = NearPort::towards(far, ports, None, channel.control());
-        let opened = port.filter(|port| port.ask());
-        if opened.is_none() {
-            return Err(TransferError::Here(format!(
-                "no port of this host can be opened towards {far}"
-            )));
-        }
-        setup.near_port = opened;
-        Ok(())
     }
 
     /// Carries out a Job by a Plan, both JSON, on threads of its own.
@@ -372,233 +246,5 @@ impl Shared {
             .ended
             .get_or_insert((Instant::now(), outcome));
         self.changed.notify_all();
-    }
-}
-
-/// The thread of one transfer.
-struct Near {
-    shared: Arc<Shared>,
-    identity: Arc<Identity>,
-    patience: Duration,
-    events: SyncSender<Event>,
-    channel: Channel,
-    inbox: Receiver<Event>,
-    hello: FarHello,
-    data_address: Option<String>,
-    detour_port: Option<u16>,
-    near_ports: Option<RangeInclusive<u16>>,
-    board: Arc<Board>,
-    /// The list of what is moved, until it is read.
-    list: Mutex<Option<NamesFile>>,
-    /// What is read or written in place of files, until that begins.
-    pipe: Mutex<Option<OwnedFd>>,
-}
-
-/// What is open at this end before the far end hears of the job.
-enum Here {
-    Sources(Box<Sources>),
-    Targets(Targets),
-}
-
-impl Near {
-    fn run(mut self, job: Job) {
-        let outcome = self.carry_out(job);
-        self.shared.abort.trigger();
-        self.channel.close();
-        self.shared.end(outcome);
-    }
-
-    fn carry_out(&self, mut job: Job) -> Result<Vec<u8>, TransferError> {
-        let mark = MemoryMark::now();
-        let mut trace = Trace::new();
-        let mut sampled = |round: Vec<Sample>| trace.add(round);
-        let (stream_setup, here) = self
-            .open(&mut job)
-            .inspect_err(|error| say_why(&self.channel.control(), error))?;
-        let context = self.begin(&job);
-        if let StreamSetup::Connect {
-            detour: Some(detour),
-            ..
-        } = &stream_setup
-            && let Some(port) = detour.near_port()
-        {
-            let _ = context.near_port.set(port);
-        }
-        let list = lock(&self.list).take();
-        let account = match here {
-            Here::Sources(sources) => {
-                let sent = sender::run(
-                    &context,
-                    &self.inbox,
-                    stream_setup,
-                    *sources,
-                    list,
-                    mark,
-                    &mut sampled,
-                );
-                self.settle(&context, sent.as_ref().err());
-                let sent = sent?;
-                Account {
-                    totals: sent.arrived,
-                    sender_streams: sent.streams,
-                    receiver_streams: sent.peer.streams,
-                    verified: sent.finished,
-                    ended: Instant::now(),
-                    near_peak_memory_bytes: mark.peak_growth_bytes(),
-                    far_peak_memory_bytes: sent.peer.peak_memory_bytes,
-                    listed: sent.listed,
-                    removal: sent.peer.removal,
-                }
-            }
-            Here::Targets(targets) => {
-                let got = receiver::run(
-                    &context,
-                    &self.inbox,
-                    stream_setup,
-                    targets,
-                    list,
-                    mark,
-                    &mut sampled,
-                );
-                self.settle(&context, got.as_ref().err());
-                let got = got?;
-                let peer = got.peer.unwrap_or_default();
-                Account {
-                    totals: got.totals,
-                    sender_streams: peer.streams,
-                    receiver_streams: got.streams,
-                    verified: got.verified,
-                    ended: Instant::now(),
-                    near_peak_memory_bytes: mark.peak_growth_bytes(),
-                    far_peak_memory_bytes: peer.peak_memory_bytes,
-                    listed: got.listed,
-                    removal: got.removal,
-                }
-            }
-        };
-        Ok(report::outcome(&job, &self.board, &trace, &account))
-    }
-
-    /// Opens what this end needs; a pull's job learns whether its targets are fresh.
-    fn open(&self, job: &mut Job) -> Result<(StreamSetup, Here), TransferError> {
-        let stream_setup = self.stream_setup(job)?;
-        let here = match (job.direction, lock(&self.pipe).take()) {
-            (Direction::Push, Some(pipe)) => {
-                let inlet = Inlet::new(pipe, job.plan.block_bytes);
-                Here::Sources(Box::new(Sources::of_pipe(inlet)))
-            }
-            (Direction::Pull, Some(pipe)) => {
-                job.fresh = true;
-                Here::Targets(Targets::of_pipe(Outlet::new(pipe)))
-            }
-            (Direction::Push, None) => {
-                let reach = Reach::default();
-                let sources = Sources::open(&job.sources, job.filters.clone(), &reach)?;
-                let sources = sources.keeping(job.keep).walking(job.walk);
-                Here::Sources(Box::new(sources.noting_content(job.delete.is_some())))
-            }
-            (Direction::Pull, None) => {
-                let targets = Targets::of(job, &job.destination, &Reach::default())?;
-                job.fresh = targets.fresh;
-                Here::Targets(targets)
-            }
-        };
-        Ok((stream_setup, here))
-    }
-
-    /// Sends the job off.
-    fn begin(&self, job: &Job) -> Arc<Context> {
-        let control = self.channel.control();
-        control.say(Message::Job(Box::new(job.clone())));
-        let (abort, board) = (Arc::clone(&self.shared.abort), Arc::clone(&self.board));
-        Context::new(
-            Side::Near,
-            job.clone(),
-            control,
-            self.events.clone(),
-            self.patience,
-            abort,
-            board,
-        )
-    }
-
-    /// Has all threads end, at once if the transfer failed, and closes what they wrote to.
-    fn settle(&self, context: &Context, failure: Option<&TransferError>) {
-        if let Some(error) = failure {
-            say_why(&self.channel.control(), error);
-            self.shared.abort.trigger();
-        }
-        context.join();
-        if let Some(why) = context.board.digests.finish() {
-            context.warn(format!("the digests could not all be kept: {why}"));
-        }
-    }
-
-    fn stream_setup(&self, job: &Job) -> Result<StreamSetup, TransferError> {
-        let tls = if job.encrypt {
-            Some(Connector::new(&self.identity, &self.hello.key)?)
-        } else {
-            None
-        };
-        let port = self.hello.port;
-        let names = match &self.data_address {
-            Some(address) => std::slice::from_ref(address),
-            None => &self.hello.addresses,
-        };
-        let mut addresses: Vec<SocketAddr> = Vec::new();
-        for name in names {
-            // One that cannot be resolved here may be of use to others.
-            addresses.extend(
-                (name.as_str(), port)
-                    .to_socket_addrs()
-                    .into_iter()
-                    .flatten(),
-            );
-        }
-        let round_trip = Duration::from_nanos(self.hello.rtt_ns.unwrap_or_default());
-        let detour = match self.detour_port {
-            Some(port) => Some(Detour::new(
-                (Ipv4Addr::LOCALHOST, port).into(),
-                round_trip.min(SETUP_TIMEOUT),
-                self.near_port(job, addresses.first())?,
-            )),
-            None => None,
-        };
-        if addresses.is_empty() && detour.is_none() {
-            return Err(TransferError::Here(format!(
-                "no address for the data streams in: {}; name one with --data-address",
-                printable_within(names.join(" ").as_bytes(), MAX_TEXT_BYTES)
-            )));
-        }
-        Ok(StreamSetup::Connect {
-            addresses,
-            detour,
-            token: self.hello.token,
-            tls,
-        })
-    }
-
-    /// The port of this end that the far end may connect to, which has this address.
-    fn near_port(
-        &self,
-        job: &Job,
-        far: Option<&SocketAddr>,
-    ) -> Result<Option<Arc<NearPort>>, TransferError> {
-        let tls = job
-            .encrypt
-            .then(|| Acceptor::new(&self.identity, &self.hello.key));
-        let (tls, control) = (tls.transpose()?, self.channel.control());
-        let port =
-            far.and_then(|far| NearPort::towards(*far, self.near_ports.clone(), tls, control));
-        Ok(port.map(Arc::new))
-    }
-}
-
-/// Has the other end know why this one stops, unless it knows.
-pub(crate) fn say_why(control: &Control, error: &TransferError) {
-    match error {
-        TransferError::There(_) => {}
-        TransferError::Cancelled => control.say(Message::Cancel),
-        error => control.say(Message::Failed(error.to_string())),
     }
 }

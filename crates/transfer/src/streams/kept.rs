@@ -8,8 +8,8 @@ use std::time::Duration;
 use howdah_wire::{Checksum, FilePiece, Piece, PieceError, Totals};
 
 use crate::end::abort::lock;
+use crate::tree::block::BigFile;
 use crate::tree::inlet::PipedBlock;
-use crate::tree::queue::BigFile;
 
 /// Pieces kept of all streams together; of one at least [`LEAST`]. Some 10 MB in a deep tree.
 const MOST: usize = 16 * 1024;

@@ -1,10 +1,12 @@
-//! What travels on data streams: pieces leave by `send`, files among them by `send_file`, and arrive by
-//! `receive`, those of pipes by `send_pipe` and `receive_pipe`, over a stream that may encrypt; `limiter` holds them to the copy's limit, `sample` watches the sockets.
+//! What travels on data streams: pieces leave by `send` and arrive by `receive`, files among them by `send_file` and
+//! `receive_file`, those of pipes by `send_pipe` and `receive_pipe`, over a stream that may encrypt. `limiter` holds
+//! them to the copy's limit, `sample` watches the sockets.
 
 pub mod kept;
 pub mod limiter;
 pub mod plain;
 pub mod receive;
+mod receive_file;
 mod receive_pipe;
 pub mod sample;
 pub mod send;

@@ -1,26 +1,22 @@
-//! The work of one receiving stream: take pieces off the wire, verify them, write them in place.
+//! The work of one receiving stream: take pieces off the wire, verify them, and hand each to where it belongs.
 
-use std::collections::HashMap;
 use std::io::IoSlice;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
-use blake3::hazmat::{ChainingValue, HasherExt};
-use howdah_wire::limits::MAX_OPEN_FILES;
 use howdah_wire::{
-    Arrivals, Checked, Checksum, Connection, FilePiece, HEADER_LENGTH_BYTES, Message, Piece,
-    PieceError, Span, StreamTally, TAKEN_BYTES, Totals, Verdict, printable,
+    Checksum, Connection, HEADER_LENGTH_BYTES, Piece, PieceError, StreamTally, TAKEN_BYTES, Totals,
+    Verdict, printable,
 };
 
 use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::end::digests::Digest;
 use crate::error::TransferError;
+use crate::streams::receive_file::OpenFiles;
 use crate::streams::receive_pipe::Pipe;
 use crate::streams::stream::{Stream, StreamError};
-use crate::tree::assembly::Assembly;
-use crate::tree::commit::{Committer, Complete};
-use crate::tree::draft::Draft;
+use crate::tree::commit::Committer;
 use crate::tree::metadata::NotKept;
 use crate::tree::other_names::OtherName;
 use crate::tree::place::Placement;
@@ -32,18 +28,17 @@ const PARTS: usize = 64;
 
 /// What all receiving streams of one end share.
 pub struct Receiving {
-    placement: Placement,
+    pub(super) placement: Placement,
     /// Whether all is put on stable storage.
     sync: bool,
-    committer: Committer,
+    pub(super) committer: Committer,
     pub(super) behind: WriteBehind,
-    /// Files of which some pieces have come.
-    open: Mutex<HashMap<u64, Arc<OpenFile>>>,
+    pub(super) open: OpenFiles,
     /// What has been taken of each stream.
     tallies: Mutex<Vec<StreamTally>>,
-    given_up: Mutex<Totals>,
+    pub(super) given_up: Mutex<Totals>,
     /// What was here of the files that have all come.
-    resumed: Mutex<Totals>,
+    pub(super) resumed: Mutex<Totals>,
     pub(super) pipe: Option<Pipe>,
 }
 
@@ -51,21 +46,6 @@ pub(super) fn hash(hasher: &mut blake3::Hasher, parts: &[IoSlice<'_>]) {
     for part in parts {
         hasher.update(part);
     }
-}
-
-struct OpenFile {
-    first: FilePiece,
-    /// Its whole path, for messages.
-    display: Vec<u8>,
-    parts: Mutex<Parts>,
-}
-
-/// What there is of an [`OpenFile`].
-struct Parts {
-    /// Absent once the file is given up.
-    draft: Option<Arc<Draft>>,
-    arrivals: Arrivals,
-    assembly: Assembly,
 }
 
 impl Receiving {
@@ -76,7 +56,7 @@ impl Receiving {
             sync,
             committer: Committer::new(sync),
             behind: WriteBehind::default(),
-            open: Mutex::default(),
+            open: OpenFiles::default(),
             tallies: Mutex::new(vec![StreamTally::default(); usize::from(streams)]),
             given_up: Mutex::default(),
             resumed: Mutex::default(),
@@ -165,10 +145,10 @@ impl Receiving {
         {
             return Ok(());
         }
-        if let Some(file) = lock(&self.open).values().next() {
+        if let Some(path) = self.open.any() {
             return Err(TransferError::Here(format!(
                 "the other end broke the protocol: {} is incomplete",
-                printable(&file.display)
+                printable(&path)
             )));
         }
         self.committer.finish(stop)?;
@@ -184,7 +164,7 @@ impl Receiving {
         let stop = || context.abort.stopping();
         let not_kept = |why| context.leave_out(why);
         self.placement.finish(self.sync, stop, not_kept)?;
-        if let Some(line) = self.placement.metadata().without_modes() {
+        for line in self.placement.metadata().not_kept_by_system() {
             context.warn(line);
         }
         Ok(())
@@ -216,65 +196,10 @@ impl Receiving {
 
     /// Drops what is incomplete, but for the parts that the next copy can go on with.
     pub fn discard(&self) {
-        lock(&self.open).clear();
+        self.open.clear();
         if let Some(Pipe::In(file)) = &self.pipe {
             file.discard();
         }
-    }
-
-    fn open_file(
-        &self,
-        context: &Arc<Context>,
-        piece: &FilePiece,
-    ) -> Result<Arc<OpenFile>, TransferError> {
-        let mut open = lock(&self.open);
-        if let Some(file) = open.get(&piece.file) {
-            let same = FilePiece {
-                offset: file.first.offset,
-                len: file.first.len,
-                ..piece.clone()
-            };
-            return if same == file.first {
-                Ok(Arc::clone(file))
-            } else {
-                Err(PieceError::Malformed.into())
-            };
-        }
-        if open.len() >= MAX_OPEN_FILES {
-            return Err(TransferError::Here(
-                "the other end broke the protocol: too many files at once".to_owned(),
-            ));
-        }
-        let (draft, why) = self.placement.draft_in_parts(
-            piece.source,
-            &piece.path,
-            piece.size,
-            piece.attributes.mtime_ns,
-        )?;
-        let draft = Arc::new(draft);
-        let file = Arc::new(OpenFile {
-            first: piece.clone(),
-            display: draft.display().to_vec(),
-            parts: Mutex::new(Parts {
-                draft: Some(Arc::clone(&draft)),
-                arrivals: Arrivals::new(piece.size),
-                assembly: Assembly::new(piece.size),
-            }),
-        });
-        open.insert(piece.file, Arc::clone(&file));
-        drop(open);
-        if let Some(why) = why {
-            context.warn(why);
-        }
-        if draft.wants_pages(piece.size) {
-            let size = piece.size;
-            context.spawn("howdah-pages", move |context| {
-                let alone = || context.abort.stopping() || Arc::strong_count(&draft) == 1;
-                draft.take_pages(size, alone);
-                Ok(())
-            })?;
-        }
-        Ok(file)
     }
 }
 
@@ -388,140 +313,6 @@ impl Receiver<'_> {
         }
     }
 
-    fn receive_whole(&mut self, piece: FilePiece) -> Result<(), TransferError> {
-        let draft = self
-            .receiving
-            .placement
-            .draft(piece.source, &piece.path, piece.size)?;
-        let mut hasher = blake3::Hasher::new();
-        self.payload(piece.len, |parts, offset| {
-            hash(&mut hasher, parts);
-            draft.write_at(parts, offset)
-        })?;
-        let blake3 = *hasher.finalize().as_bytes();
-        let verdict = self.verdict(blake3)?;
-        let mut arrivals = Arrivals::new(piece.size);
-        arrivals.add(&piece, verdict)?;
-        if arrivals.given_up() {
-            self.give_up(&arrivals, piece.len);
-            return Ok(());
-        }
-        self.complete(Arc::new(draft), piece, blake3)
-    }
-
-    fn receive_part(&mut self, piece: &FilePiece) -> Result<(), TransferError> {
-        let file = self.receiving.open_file(self.context, piece)?;
-        lock(&self.context.board.notes).current = Some((piece.source, piece.path.clone()));
-        let draft = lock(&file.parts).draft.clone();
-        let mut hasher = blake3::Hasher::new();
-        hasher.set_input_offset(piece.offset);
-        self.payload(piece.len, |parts, offset| {
-            hash(&mut hasher, parts);
-            match &draft {
-                Some(draft) => draft.write_at(parts, piece.offset + offset),
-                None => Ok(()),
-            }
-        })?;
-        if let Some(draft) = draft {
-            self.receiving
-                .behind
-                .written(&draft, piece.offset, piece.len)?;
-        }
-        let value = hasher.finalize_non_root();
-        let verdict = self.verdict(value)?;
-        let mut parts = lock(&file.parts);
-        let known = parts.arrivals.given_up();
-        parts.arrivals.add(piece, verdict)?;
-        if parts.arrivals.given_up() {
-            self.drop_file(piece, parts, known, piece.len);
-            return Ok(());
-        }
-        self.add(&file, piece, parts, value)
-    }
-
-    /// Compares a part that an earlier copy may have left with the sender's, and says what came of it.
-    fn compare(&mut self, piece: &FilePiece) -> Result<(), TransferError> {
-        let file = self.receiving.open_file(self.context, piece)?;
-        lock(&self.context.board.notes).current = Some((piece.source, piece.path.clone()));
-        let span = piece.span();
-        let draft = lock(&file.parts).draft.clone();
-        let value = draft.and_then(|draft| draft.value_of(span));
-        let (verdict, sent) = self.verdict_and_checksum()?;
-        let mut parts = lock(&file.parts);
-        let known = parts.arrivals.given_up();
-        let given_up = known || verdict.given_up.is_some();
-        let value = value.filter(|value| !given_up && sent == Some(*value));
-        parts.arrivals.compared(piece, verdict, value.is_some())?;
-        let same = value.is_some();
-        let outcome = match value {
-            Some(value) => {
-                self.context.board.add_resumed(piece.len);
-                self.add(&file, piece, parts, value)
-            }
-            None if given_up => {
-                self.drop_file(piece, parts, known, 0);
-                Ok(())
-            }
-            None => Ok(()),
-        };
-        self.context.control.say(Message::Checked(Checked {
-            file: piece.file,
-            span,
-            same,
-        }));
-        outcome
-    }
-
-    /// Drops a file that its sender has given up; `again` is what of it was counted since that was known.
-    fn drop_file(
-        &self,
-        piece: &FilePiece,
-        mut parts: MutexGuard<'_, Parts>,
-        known: bool,
-        again_bytes: u64,
-    ) {
-        if let Some(draft) = parts.draft.take() {
-            draft.discard();
-        }
-        let arrivals = &parts.arrivals;
-        if !known {
-            let found = arrivals.found().bytes;
-            self.context.board.take_back_resumed(found);
-        }
-        let come = arrivals.come().bytes;
-        self.give_up(arrivals, if known { again_bytes } else { come });
-        if arrivals.ended() {
-            lock(&self.receiving.open).remove(&piece.file);
-        }
-    }
-
-    /// Adds a part that is written and verified to its file, which is handed on when that was the last.
-    fn add(
-        &self,
-        file: &OpenFile,
-        piece: &FilePiece,
-        mut parts: MutexGuard<'_, Parts>,
-        value: ChainingValue,
-    ) -> Result<(), TransferError> {
-        let added = parts.assembly.add(piece.offset, piece.len, value);
-        let digest = added.map_err(|_| PieceError::Malformed)?;
-        let Some(digest) = digest else {
-            if let Some(draft) = &parts.draft
-                && let Some(Span { offset, len }) = draft.note(piece.span())
-            {
-                self.receiving.behind.begin(draft, offset, len)?;
-            }
-            return Ok(());
-        };
-        let Some(draft) = parts.draft.take() else {
-            return Ok(());
-        };
-        lock(&self.receiving.resumed).add(&parts.arrivals.found());
-        drop(parts);
-        lock(&self.receiving.open).remove(&piece.file);
-        self.complete(draft, file.first.clone(), *digest.as_bytes())
-    }
-
     fn receive_memory(&mut self, len: u64) -> Result<(), TransferError> {
         if self.context.job.memory.is_none() {
             return Err(PieceError::Malformed.into());
@@ -571,7 +362,9 @@ impl Receiver<'_> {
         Ok(verdict)
     }
 
-    fn verdict_and_checksum(&mut self) -> Result<(Verdict, Option<Checksum>), TransferError> {
+    pub(super) fn verdict_and_checksum(
+        &mut self,
+    ) -> Result<(Verdict, Option<Checksum>), TransferError> {
         let mut bytes = [0; Verdict::BYTES];
         self.stream.take(&mut bytes)?;
         let verdict = Verdict::decode(bytes)?;
@@ -583,34 +376,8 @@ impl Receiver<'_> {
         Ok((verdict, Some(sent)))
     }
 
-    /// Counts no longer what has come of a file that is given up.
-    fn give_up(&self, arrivals: &Arrivals, counted_bytes: u64) {
-        self.context.board.take_back_bytes(counted_bytes);
-        if arrivals.ended() {
-            lock(&self.receiving.given_up).add(&arrivals.come());
-        }
-    }
-
     /// Has the user know what of a file could not be kept.
-    fn not_kept(&self, why: NotKept) {
+    pub(super) fn not_kept(&self, why: NotKept) {
         why.into_iter().for_each(|why| self.context.leave_out(why));
-    }
-
-    /// Hands a file on of which nothing is missing; it is named when it is on stable storage.
-    pub(super) fn complete(
-        &self,
-        draft: Arc<Draft>,
-        piece: FilePiece,
-        blake3: Checksum,
-    ) -> Result<(), TransferError> {
-        let metadata = self.receiving.placement.metadata();
-        self.not_kept(draft.complete(&piece.attributes, metadata)?);
-        let file = Complete {
-            draft,
-            piece,
-            blake3,
-        };
-        let stop = || self.context.abort.stopping();
-        self.receiving.committer.hand_over(file, stop)
     }
 }

@@ -18,7 +18,8 @@ use crate::error::TransferError;
 use crate::streams::kept::{Kept, Read, Sent, SentFile};
 use crate::streams::send_pipe::digest_of;
 use crate::streams::stream::{CHUNK_BYTES, Stream, StreamError};
-use crate::tree::queue::{Block, Opened, Queue, Unchecked};
+use crate::tree::block::{Block, Opened, Unchecked};
+use crate::tree::queue::Queue;
 use crate::tree::source::{Entry, Kind, Sources};
 
 /// How long a wait looks away from the stop flag and from its connection.
@@ -442,7 +443,8 @@ impl Sender<'_> {
     ) -> Option<Arc<Xattrs>> {
         let sources = &self.sending.sources;
         let display = || sources.display(source, path);
-        sources.xattrs(file, display, |why| self.context.leave_out(why))
+        let not_kept = |why| self.context.leave_out(why);
+        sources.xattrs(file, display, not_kept, |line| self.context.warn(line))
     }
 
     fn put_memory(&mut self, len: u64) -> Result<(), TransferError> {

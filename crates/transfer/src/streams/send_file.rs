@@ -13,7 +13,7 @@ use crate::error::TransferError;
 use crate::streams::kept::{Read, Sent, SentFile};
 use crate::streams::send::Sender;
 use crate::streams::stream::{CHUNK_BYTES, Stream};
-use crate::tree::queue::{BigFile, Opened, Reading};
+use crate::tree::block::{BigFile, Opened, Reading};
 use crate::tree::source::{Entry, Kind};
 use crate::tree::source_file::{BECAME_SHORTER, SourceFile};
 

@@ -165,7 +165,7 @@ impl Assembly {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use blake3::hazmat::HasherExt;
     use proptest::prelude::*;
@@ -176,16 +176,22 @@ mod tests {
         (0..size).map(|i| (i / 7 % 256) as u8).collect()
     }
 
+    /// What a sender says of the piece of a file that begins at `offset`.
+    pub fn value_of(piece: &[u8], offset: u64) -> ChainingValue {
+        let mut hasher = blake3::Hasher::new();
+        hasher.set_input_offset(offset);
+        hasher.update(piece);
+        hasher.finalize_non_root()
+    }
+
     fn add(
         assembly: &mut Assembly,
         content: &[u8],
         offset: u64,
         len: u64,
     ) -> Result<Option<blake3::Hash>, Overlap> {
-        let mut hasher = blake3::Hasher::new();
-        hasher.set_input_offset(offset);
-        hasher.update(&content[offset as usize..(offset + len) as usize]);
-        assembly.add(offset, len, hasher.finalize_non_root())
+        let piece = &content[offset as usize..(offset + len) as usize];
+        assembly.add(offset, len, value_of(piece, offset))
     }
 
     /// The same of a size that is not known.
@@ -195,15 +201,10 @@ mod tests {
         offset: u64,
         len: u64,
     ) -> Result<Option<blake3::Hash>, Overlap> {
-        let mut hasher = blake3::Hasher::new();
-        hasher.set_input_offset(offset);
-        hasher.update(&content[offset as usize..(offset + len) as usize]);
-        let value = hasher.finalize_non_root();
-        if offset + len == content.len() as u64 {
-            assembly.add_last(offset, len, value)
-        } else {
-            assembly.add(offset, len, value)
+        if offset + len < content.len() as u64 {
+            return add(assembly, content, offset, len);
         }
+        assembly.add_last(offset, len, value_of(&content[offset as usize..], offset))
     }
 
     /// Cuts `0..size` into subtrees of at most `seeds` units, as a sender might.

@@ -70,18 +70,30 @@ pub(crate) fn refuse_special(there: &Stat, path: &[u8]) -> Result<(), TransferEr
     }
 }
 
+/// A modification time, and that of the last access as it is.
 pub(crate) fn times(mtime_ns: i64) -> Timestamps {
-    let modified = Timespec {
+    modified(Timespec {
         tv_sec: mtime_ns.div_euclid(1_000_000_000),
         tv_nsec: mtime_ns.rem_euclid(1_000_000_000),
-    };
+    })
+}
+
+/// The same of this moment.
+pub(crate) fn now() -> Timestamps {
+    modified(Timespec {
+        tv_sec: 0,
+        tv_nsec: rustix::fs::UTIME_NOW,
+    })
+}
+
+fn modified(last_modification: Timespec) -> Timestamps {
     let accessed = Timespec {
         tv_sec: 0,
         tv_nsec: rustix::fs::UTIME_OMIT,
     };
     Timestamps {
         last_access: accessed,
-        last_modification: modified,
+        last_modification,
     }
 }
 

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use crate::end::abort::lock;
 use crate::error::TransferError;
-use crate::tree::destination::{Destination, link_open, temporary_name};
+use crate::tree::destination::{Destination, link_open, now, temporary_name};
 use crate::tree::durable::lost;
 use crate::tree::holes::{self, Run};
 use crate::tree::journal::Journal;
@@ -50,6 +50,8 @@ pub struct Draft {
     journal: Option<Mutex<Journal>>,
     /// Whether the next copy can go on with it.
     worth_keeping: AtomicBool,
+    /// Whether its time becomes that of the copy when it gets its name.
+    is_to_be_new: AtomicBool,
     /// Whether runs of zeros become holes.
     sparse: bool,
 }
@@ -154,6 +156,7 @@ impl Draft {
             turn: Mutex::new(()),
             journal: journal.map(Mutex::new),
             worth_keeping: AtomicBool::new(worth_keeping),
+            is_to_be_new: AtomicBool::new(false),
             sparse,
         };
         if sparse {
@@ -265,9 +268,19 @@ impl Draft {
             rustix::fs::ftruncate(&self.file, lock(journal).size())
                 .map_err(|error| self.failed(error))?;
         }
-        metadata
-            .give(&self.file, attributes, &self.destination.display)
-            .map_err(|error| self.failed(error))
+        let display = &self.destination.display;
+        let gets = metadata.of_file(&self.destination, attributes);
+        let not_kept = metadata
+            .give(&self.file, attributes, gets, display)
+            .map_err(|error| self.failed(error))?;
+        if self.journal.is_some() && gets.mtime_ns.is_none() {
+            // Until it has its name the next copy tells by the time of the source that it is complete.
+            self.is_to_be_new.store(true, Ordering::Relaxed);
+            metadata
+                .give_time(&self.file, attributes.mtime_ns, display)
+                .map_err(|error| self.failed(error))?;
+        }
+        Ok(not_kept)
     }
 
     /// The file itself.
@@ -295,6 +308,10 @@ impl Draft {
     pub fn give_name(&self) -> Result<(), TransferError> {
         let name = self.destination.name.as_slice();
         let mut beside = lock(&self.beside);
+        if self.is_to_be_new.load(Ordering::Relaxed) {
+            // Where that is refused it has the time of its source, as any copy may.
+            let _ = rustix::fs::futimens(&self.file, &now());
+        }
         if beside.is_none() {
             match self.link(name) {
                 Ok(()) => return Ok(()),

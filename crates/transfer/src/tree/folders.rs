@@ -20,21 +20,48 @@ pub struct Folder {
     pub source: u16,
     /// Its path below that source.
     pub path: TreePath,
-    /// What it gets.
+    /// What it gets beside its mode.
     pub attributes: Attributes,
+    /// The mode that it gets.
+    pub mode: FolderMode,
+}
+
+/// The mode that a folder gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FolderMode {
+    /// That of its source.
+    Source(u32),
+    /// What is left of that for a folder that was made, in a mode that is open to its owner.
+    New(u32),
+    /// That which it has.
+    Own,
+}
+
+impl FolderMode {
+    /// One that lets the owner still change what is in the folder; `None`: that which it has.
+    fn open_to_owner(self) -> Option<u32> {
+        match self {
+            Self::Source(mode) => Some(mode | OWNER_MODE),
+            // By the mode in which it was made the next copy tells that it lacks its own.
+            Self::New(mode) if !is_closed(mode) => Some(mode),
+            Self::New(_) | Self::Own => None,
+        }
+    }
+
+    /// One that does not.
+    fn closed_to_owner(self) -> Option<u32> {
+        match self {
+            Self::Source(mode) | Self::New(mode) => Some(mode).filter(|mode| is_closed(*mode)),
+            Self::Own => None,
+        }
+    }
+}
+
+fn is_closed(mode: u32) -> bool {
+    mode & OWNER_MODE != OWNER_MODE
 }
 
 impl Folder {
-    /// The same folder with attributes that let its owner still change what is in it.
-    pub fn open_to_owner(mut self) -> Self {
-        self.attributes.mode |= OWNER_MODE;
-        self
-    }
-
-    fn closed_to_owner(&self) -> bool {
-        self.attributes.mode & OWNER_MODE != OWNER_MODE
-    }
-
     fn depth(&self) -> usize {
         let path = self.path.as_bytes();
         let slashes = path.iter().filter(|&&byte| byte == b'/').count();
@@ -57,30 +84,31 @@ impl Folders {
     /// # Errors
     /// As there.
     pub fn add(&mut self, folder: &Folder, destination: impl AsFd) -> io::Result<()> {
-        if folder.closed_to_owner() {
+        if folder.mode.closed_to_owner().is_some() {
             self.closed_depths.insert(folder.depth());
         }
         self.spool.add(folder, destination)
     }
 
-    /// Hands out each folder with the attributes to set, in an order in which that can be done: first
-    /// all as far as they stay open to their owner, then the others, the innermost first.
+    /// Hands out each folder with the mode to set, if it does not keep its own, in an order in which that can be done:
+    /// first all as far as they stay open to their owner, then the others, the innermost first.
     ///
     /// # Errors
     /// Of `set`, and when the nameless file cannot be read.
     pub fn each(
         &self,
-        mut set: impl FnMut(Folder) -> Result<(), TransferError>,
+        mut set: impl FnMut(Folder, Option<u32>) -> Result<(), TransferError>,
     ) -> Result<(), TransferError> {
-        self.spool.each(&mut |folder| set(folder.open_to_owner()))?;
+        self.spool.each(&mut |folder: Folder| {
+            let mode = folder.mode.open_to_owner();
+            set(folder, mode)
+        })?;
         for &depth in self.closed_depths.iter().rev() {
-            self.spool.each(&mut |folder| {
-                if folder.closed_to_owner() && folder.depth() == depth {
-                    set(folder)
-                } else {
-                    Ok(())
-                }
-            })?;
+            self.spool
+                .each(&mut |folder: Folder| match folder.mode.closed_to_owner() {
+                    Some(mode) if folder.depth() == depth => set(folder, Some(mode)),
+                    _ => Ok(()),
+                })?;
         }
         Ok(())
     }
@@ -91,36 +119,42 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn folder(path: String, mode: u32) -> Folder {
+    fn folder(path: &str, mode: FolderMode) -> Folder {
         Folder {
             source: 3,
-            path: TreePath::try_from(path.into_bytes()).unwrap(),
+            path: TreePath::try_from(path.as_bytes().to_vec()).unwrap(),
             attributes: Attributes {
-                mode,
+                mode: 0o640,
                 mtime_ns: 7,
                 owner: None,
                 xattrs: None,
             },
+            mode,
         }
+    }
+
+    /// The folders of these modes, in the order in which they get which.
+    fn order(modes: &[(&str, FolderMode)]) -> Vec<(String, Option<u32>)> {
+        let base = tempfile::tempdir().unwrap();
+        let destination = fs::File::open(base.path()).unwrap();
+        let mut folders = Folders::default();
+        for (path, mode) in modes {
+            folders.add(&folder(path, *mode), &destination).unwrap();
+        }
+        let mut order = Vec::new();
+        let read = folders.each(|got, mode| {
+            let path = String::from_utf8(got.path.as_bytes().to_vec()).unwrap();
+            order.push((path, mode));
+            Ok(())
+        });
+        read.unwrap();
+        order
     }
 
     #[test]
     fn a_folder_is_closed_to_its_owner_after_those_in_it() {
-        let base = tempfile::tempdir().unwrap();
-        let destination = fs::File::open(base.path()).unwrap();
-        let mut folders = Folders::default();
-        for (path, mode) in [("a/b", 0o500), ("", 0o555), ("a", 0o000), ("c", 0o750)] {
-            folders
-                .add(&folder(path.into(), mode), &destination)
-                .unwrap();
-        }
-        let mut order = Vec::new();
-        let read = folders.each(|got| {
-            let path = String::from_utf8(got.path.as_bytes().to_vec()).unwrap();
-            order.push((path, got.attributes.mode));
-            Ok(())
-        });
-        read.unwrap();
+        let modes = [("a/b", 0o500), ("", 0o555), ("a", 0o000), ("c", 0o750)];
+        let order = order(&modes.map(|(path, mode)| (path, FolderMode::Source(mode))));
         let expected = [
             ("a/b", 0o700),
             ("", 0o755),
@@ -129,6 +163,25 @@ mod tests {
             ("a/b", 0o500),
             ("a", 0o000),
             ("", 0o555),
+        ];
+        assert_eq!(
+            order,
+            expected.map(|(path, mode)| (path.to_owned(), Some(mode)))
+        );
+    }
+
+    #[test]
+    fn a_folder_that_keeps_its_own_mode_gets_none_and_a_new_one_its_last_at_once() {
+        let order = order(&[
+            ("own", FolderMode::Own),
+            ("new", FolderMode::New(0o750)),
+            ("closed", FolderMode::New(0o555)),
+        ]);
+        let expected = [
+            ("own", None),
+            ("new", Some(0o750)),
+            ("closed", None),
+            ("closed", Some(0o555)),
         ];
         assert_eq!(order, expected.map(|(path, mode)| (path.to_owned(), mode)));
     }

@@ -17,14 +17,13 @@ use rustix::io::Errno;
 use crate::end::abort::lock;
 use crate::error::{TransferError, plain};
 use crate::tree::assembly::Assembly;
+use crate::tree::new_modes::umask;
 use crate::tree::queue::Queue;
 
 /// How long a wait looks away from the stop flag.
 const GLANCE: Duration = Duration::from_millis(50);
 /// The mode of a new file before the umask, as a shell makes it.
 const NEW_FILE: u32 = 0o666;
-/// What a process may not give where that cannot be read.
-const USUAL_UMASK: u32 = 0o022;
 
 /// The pipe, and what is known of what it gave.
 #[derive(Debug)]
@@ -229,12 +228,9 @@ pub(crate) fn is_ready(descriptor: impl AsFd, flags: PollFlags) -> Result<bool, 
 
 /// What a file has that a program of this user makes now.
 fn as_new() -> Attributes {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let umask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    let umask = umask.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok());
     let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     Attributes {
-        mode: NEW_FILE & !umask.unwrap_or(USUAL_UMASK),
+        mode: NEW_FILE & !umask(),
         mtime_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
         owner: None,
         xattrs: None,

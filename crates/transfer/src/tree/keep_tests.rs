@@ -7,7 +7,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use howdah_wire::{Account, Attributes, Keep, Owner, Special, TreePath, Xattr, Xattrs};
+use howdah_wire::{Account, Attributes, FileFlags, Keep, Owner, Special, TreePath, Xattr, Xattrs};
+
+use rustix::fs::IFlags;
 
 use crate::error::TransferError;
 use crate::tree::other_names::OtherName;
@@ -133,6 +135,18 @@ fn xattrs(each: &[(&str, &[u8])]) -> Option<Arc<Xattrs>> {
     Xattrs::new(each.collect()).map(Arc::new)
 }
 
+fn with_nodump(xattrs: Option<Arc<Xattrs>>) -> Option<Arc<Xattrs>> {
+    let mut all = Arc::unwrap_or_clone(xattrs?);
+    all.flags = Some(FileFlags::of(IFlags::NODUMP.bits()));
+    Some(Arc::new(all))
+}
+
+/// Whether it has the flag; `None` where its file system has none.
+fn has_nodump(path: &Path) -> Option<bool> {
+    let flags = rustix::fs::ioctl_getflags(fs::File::open(path).unwrap());
+    Some(flags.ok()?.contains(IFlags::NODUMP))
+}
+
 fn names_of_xattrs(path: &Path) -> Vec<String> {
     let mut buffer = vec![0; 4096];
     let count = rustix::fs::listxattr(path, &mut buffer).unwrap();
@@ -161,11 +175,11 @@ fn dangerous() -> Attributes {
             user: account(),
             group: account(),
         })),
-        xattrs: xattrs(&[
+        xattrs: with_nodump(xattrs(&[
             ("user.a", b"1"),
             ("trusted.b", b"2"),
             ("security.capability", &capability),
-        ]),
+        ])),
         ..ATTRIBUTES
     }
 }
@@ -189,9 +203,14 @@ fn a_sender_plants_nothing_that_was_not_asked_for() {
         group: true,
         ..only_xattrs
     };
+    let only_lists = Keep {
+        acls: true,
+        ..Keep::default()
+    };
     let root = rustix::process::geteuid().is_root();
     for (keep, confined, as_asked, names) in [
         (Keep::default(), false, false, vec![]),
+        (only_lists, false, false, vec![]),
         (only_xattrs, false, false, vec!["trusted.b", "user.a"]),
         // Whoever has the login of one folder is not this host's root.
         (all, true, false, vec!["user.a"]),
@@ -208,6 +227,7 @@ fn a_sender_plants_nothing_that_was_not_asked_for() {
         let file = folder.path().join("file");
         let meta = fs::metadata(&file).unwrap();
         let found = names_of_xattrs(&file);
+        assert_eq!(has_nodump(&file).unwrap_or(keep.xattrs), keep.xattrs);
         if root {
             let (mode, owner) = if as_asked { (0o6755, 4711) } else { (0o755, 0) };
             assert_eq!((meta.mode() & 0o7777, meta.uid()), (mode, owner));

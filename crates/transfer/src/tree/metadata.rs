@@ -1,19 +1,21 @@
-//! What a file, folder or link gets at the receiver beside its content: owner, extended attributes, mode and time, in
+//! What a file, folder or link gets at the receiver beside its content: owner, extended attributes, mode, time and flags, in
 //! this order: a change of the owner takes rights of programs and bits of the mode away (chown(2)), and an access list changes
 //! the mode.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
 
-use howdah_wire::{Attributes, Keep, Owner, Xattrs, printable};
-use rustix::fs::{AtFlags, Gid, Mode, Stat, Uid};
+use howdah_wire::{Attributes, FileFlags, Keep, Owner, Xattrs, printable};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, Uid};
 use rustix::io::Errno;
 
 use crate::error::plain;
-use crate::tree::destination::times;
-use crate::tree::owners::Receivers;
+use crate::tree::destination::{Destination, times};
+use crate::tree::flags::{self, Flags};
+use crate::tree::new_modes::{left, umask};
+use crate::tree::owners::{HostNames, Receivers};
 use crate::tree::source::mtime_ns;
-use crate::tree::xattrs::{self, Scope};
+use crate::tree::xattrs::{self, Of, Scope};
 
 /// Permission bits that a receiver grants whoever asks.
 const GRANTED_MODE: u32 = 0o1777;
@@ -30,9 +32,27 @@ pub struct Metadata {
     pub privileged: bool,
     /// Whether owners can be changed, and special files made, by name: a confined process cannot.
     pub by_name: bool,
+    /// What users and groups are called here.
+    pub(super) names: HostNames,
     owners: Receivers,
+    flags: Flags,
+    /// What modes of new files lack, where those of the sources are not kept.
+    umask: u32,
     /// Something whose file system keeps no modes.
     without_modes: OnceLock<Vec<u8>>,
+    /// Something whose file system keeps no times.
+    without_times: OnceLock<Vec<u8>>,
+    /// Something whose file system lacks flags that it is to have.
+    without_flags: OnceLock<Vec<u8>>,
+}
+
+/// The mode and the modification time that something gets; absent where it keeps what it has.
+#[derive(Debug, Clone, Copy)]
+pub struct Gets {
+    /// The mode.
+    pub mode: Option<u32>,
+    /// The time, in nanoseconds since 1970.
+    pub mtime_ns: Option<i64>,
 }
 
 /// What of a file could not be kept.
@@ -47,9 +67,63 @@ impl Metadata {
             keep,
             privileged,
             by_name: !confined,
+            names: HostNames::new(keep),
             owners: Receivers::new(keep, privileged),
+            flags: Flags::default(),
+            umask: if keep.perms { 0 } else { umask() },
             without_modes: OnceLock::new(),
+            without_times: OnceLock::new(),
+            without_flags: OnceLock::new(),
         }
+    }
+
+    /// What a file gets that is to have that name.
+    pub fn of_file(&self, destination: &Destination, attributes: &Attributes) -> Gets {
+        let (folder, name) = (&destination.folder, destination.name.as_slice());
+        let there = || {
+            let stat = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+            is_file.then_some(stat.st_mode & 0o7777)
+        };
+        let mode = match self.keep.perms {
+            true => attributes.mode,
+            false => there().unwrap_or_else(|| self.left(attributes.mode, folder)),
+        };
+        Gets {
+            mode: Some(mode),
+            mtime_ns: self.time(attributes),
+        }
+    }
+
+    /// What a file gets that is there already, beside its content.
+    pub fn of_same_file(&self, attributes: &Attributes) -> Gets {
+        Gets {
+            mode: Some(attributes.mode).filter(|_| self.keep.perms),
+            mtime_ns: self.time(attributes),
+        }
+    }
+
+    /// What a folder gets with this mode.
+    pub fn of_folder(&self, mode: Option<u32>, attributes: &Attributes) -> Gets {
+        let times = !self.keep.omit_dir_times;
+        Gets {
+            mode,
+            mtime_ns: self.time(attributes).filter(|_| times),
+        }
+    }
+
+    fn time(&self, attributes: &Attributes) -> Option<i64> {
+        self.keep.times.then_some(attributes.mtime_ns)
+    }
+
+    /// What is left of the mode of a source for what is new in a folder.
+    pub fn left(&self, mode: u32, folder: impl AsFd) -> u32 {
+        left(mode, folder, self.umask)
+    }
+
+    /// Whether files that were sent have the times of their sources.
+    pub fn has_times(&self) -> bool {
+        self.keep.times && self.without_times.get().is_none()
     }
 
     /// The bits of a mode that are granted.
@@ -68,9 +142,15 @@ impl Metadata {
         &self,
         file: impl AsFd,
         attributes: &Attributes,
+        gets: Gets,
         display: &[u8],
     ) -> Result<NotKept, Errno> {
         let mut not_kept = None;
+        // What it keeps, because a change of the owner or an access list would change it.
+        let own_mode = match gets.mode {
+            None => Some(rustix::fs::fstat(&file)?.st_mode & 0o7777),
+            Some(_) => None,
+        };
         if let Some(owner) = &attributes.owner {
             not_kept = self.give_owner(&file, owner, display);
         }
@@ -84,30 +164,131 @@ impl Metadata {
             let why = self.give_xattrs(&file, attributes, xattrs, with_security, display);
             not_kept = not_kept.or(why);
         }
-        self.give_mode(&file, attributes.mode & granted, display)?;
-        rustix::fs::futimens(&file, &times(attributes.mtime_ns))?;
-        Ok(not_kept)
+        let mode = gets.mode.map(|mode| mode & granted).or(own_mode);
+        if let Some(mode) = mode {
+            self.give_mode(&file, mode, display)?;
+        }
+        if let Some(mtime_ns) = gets.mtime_ns {
+            self.give_time(&file, mtime_ns, display)?;
+        }
+        let flags = attributes.xattrs.as_ref().and_then(|all| all.flags);
+        let why = flags.and_then(|flags| self.give_flags(&file, flags, display));
+        Ok(not_kept.or(why))
     }
 
-    /// Gives a mode, where the file system keeps some: others refuse that to the owner too (FAT, some of networks).
+    /// Gives flags, if they are kept, where the file system has them.
+    fn give_flags(&self, file: impl AsFd, flags: FileFlags, display: &[u8]) -> NotKept {
+        if !self.keep.xattrs {
+            return None;
+        }
+        match flags::give(file, flags) {
+            Ok(()) => None,
+            Err(error) if flags::is_none(error) => {
+                if !flags.is_empty() {
+                    self.without_flags.get_or_init(|| display.to_vec());
+                }
+                None
+            }
+            Err(error) => {
+                let (path, why) = (printable(display), plain(&error.into()));
+                Some(format!("cannot set the flags of {path}: {why}"))
+            }
+        }
+    }
+
+    /// Whether a file that is there already has these flags, as far as they are kept and its file system has some. One
+    /// whose flags cannot be read is let be.
+    pub(super) fn has_flags(&self, of: Of<'_>, wanted: Option<FileFlags>) -> bool {
+        let Some(wanted) = wanted.filter(|_| self.keep.xattrs) else {
+            return true;
+        };
+        let there = self.flags.read(of);
+        there.is_none_or(|there| there.kept == wanted)
+    }
+
+    /// Gives a mode, where the file system keeps some.
     fn give_mode(&self, file: impl AsFd, mode: u32, display: &[u8]) -> Result<(), Errno> {
-        let given = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode));
-        if let Err(Errno::PERM | Errno::OPNOTSUPP) = given {
-            let own = rustix::process::geteuid();
-            if own.is_root() || rustix::fs::fstat(&file)?.st_uid == own.as_raw() {
-                self.without_modes.get_or_init(|| display.to_vec());
+        let mut mode = mode;
+        if !self.keep.perms {
+            let there = rustix::fs::fstat(&file)?;
+            if FileType::from_raw_mode(there.st_mode) == FileType::Directory {
+                // It is the receiver's own: new folders have it from the one that they are in.
+                mode |= there.st_mode & Mode::SGID.as_raw_mode();
+            }
+            if there.st_mode & 0o7777 == mode {
                 return Ok(());
             }
+        }
+        let given = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode));
+        if given.is_err_and(|error| is_refused(error, || rustix::fs::fstat(&file))) {
+            self.without_modes.get_or_init(|| display.to_vec());
+            return Ok(());
         }
         given
     }
 
-    /// A line on modes that the file system does not keep, if it keeps none.
-    pub fn without_modes(&self) -> Option<String> {
-        let path = printable(self.without_modes.get()?);
-        Some(format!(
-            "modes are not kept: the file system refuses them, first for {path}"
-        ))
+    /// Gives a modification time, where the file system keeps some.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub fn give_time(&self, file: impl AsFd, mtime_ns: i64, display: &[u8]) -> Result<(), Errno> {
+        let given = rustix::fs::futimens(&file, &times(mtime_ns));
+        self.or_without_times(given, || rustix::fs::fstat(&file), display)
+    }
+
+    /// Gives a symbolic link, or a special file, its modification time if that is kept.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub fn give_time_by_name(
+        &self,
+        folder: &OwnedFd,
+        name: &[u8],
+        mtime_ns: i64,
+        display: &[u8],
+    ) -> Result<(), Errno> {
+        if !self.keep.times {
+            return Ok(());
+        }
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let given = rustix::fs::utimensat(folder, name, &times(mtime_ns), flags);
+        let stat = || rustix::fs::statat(folder, name, flags);
+        self.or_without_times(given, stat, display)
+    }
+
+    fn or_without_times(
+        &self,
+        given: Result<(), Errno>,
+        stat: impl FnOnce() -> Result<Stat, Errno>,
+        display: &[u8],
+    ) -> Result<(), Errno> {
+        if given.is_err_and(|error| is_refused(error, stat)) {
+            self.without_times.get_or_init(|| display.to_vec());
+            return Ok(());
+        }
+        given
+    }
+
+    /// A line each on modes, times and flags that the file system does not keep, if they were to be kept.
+    pub fn not_kept_by_system(&self) -> Vec<String> {
+        let modes = self.without_modes.get().filter(|_| self.keep.perms);
+        let modes = modes.map(|path| {
+            let path = printable(path);
+            format!("modes are not kept: the file system refuses them, first for {path}")
+        });
+        let times = self.without_times.get().filter(|_| self.keep.times);
+        let times = times.map(|path| {
+            let path = printable(path);
+            format!(
+                "times are not kept: the file system refuses them, first for {path}; the next copy sends the files \
+                 again, unless it has --size-only or --checksum"
+            )
+        });
+        let flags = self.without_flags.get().map(|path| {
+            let path = printable(path);
+            format!("flags are not kept: the file system has not all of them, first for {path}")
+        });
+        modes.into_iter().chain(times).chain(flags).collect()
     }
 
     /// Gives extended attributes, which the owner's right to write is needed for.
@@ -123,7 +304,7 @@ impl Metadata {
         if scope.is_empty() {
             return None;
         }
-        let give = || xattrs::give(&file, xattrs, scope, with_security);
+        let give = || xattrs::give(&file, xattrs, scope, with_security, &self.owners);
         let given = match give() {
             Err((_, Errno::ACCESS)) => {
                 let mode = attributes.mode & 0o700 | 0o600;
@@ -178,7 +359,7 @@ impl Metadata {
     /// stay as they are.
     pub fn lacks(&self, there: &Stat, attributes: &Attributes) -> bool {
         let differs = (there.st_mode ^ attributes.mode) & self.granted() != 0;
-        differs
+        self.keep.perms && differs
             || attributes.owner.as_ref().is_some_and(|owner| {
                 let (user, group) = self.owners.of(owner);
                 missing(there, user, group) != (None, None)
@@ -187,15 +368,17 @@ impl Metadata {
 
     /// Whether something has all of this, so that nothing is to be given. Extended attributes are not looked at: what
     /// is to have some lacks them.
-    pub fn has(&self, there: &Stat, attributes: &Attributes) -> bool {
+    pub fn has(&self, there: &Stat, attributes: &Attributes, gets: Gets) -> bool {
         let owned = attributes.owner.as_ref().is_none_or(|owner| {
             let (user, group) = self.owners.of(owner);
             missing(there, user, group) == (None, None)
         });
         owned
             && attributes.xattrs.is_none()
-            && there.st_mode & 0o7777 == attributes.mode & self.granted()
-            && mtime_ns(there) == attributes.mtime_ns
+            && gets
+                .mode
+                .is_none_or(|mode| there.st_mode & 0o7777 == mode & self.granted())
+            && gets.mtime_ns.is_none_or(|time| time == mtime_ns(there))
     }
 
     /// Gives a file that is there already, open, owner and mode; what could not be kept, in words.
@@ -211,7 +394,7 @@ impl Metadata {
         {
             return Some(why);
         }
-        let granted = self.granted();
+        let granted = if self.keep.perms { self.granted() } else { 0 };
         let mode = attributes.mode & granted | there.st_mode & 0o7777 & !granted;
         let mended = self.give_mode(&file, mode, display);
         mended.err().map(|error| {
@@ -219,6 +402,13 @@ impl Metadata {
             format!("cannot set the mode of {path}: {why}")
         })
     }
+}
+
+/// Whether a file system refuses what it does not keep, to the owner too (FAT, some of networks).
+fn is_refused(error: Errno, stat: impl FnOnce() -> Result<Stat, Errno>) -> bool {
+    let own = rustix::process::geteuid();
+    let may = || own.is_root() || stat().is_ok_and(|stat| stat.st_uid == own.as_raw());
+    matches!(error, Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) && may()
 }
 
 /// What of owner and group a file lacks.

@@ -1,13 +1,15 @@
-//! Trees of files: found and read at the sender (`source`, `source_links`, `queue`), put in place and on stable storage at
-//! the receiver (`target`, `place`, `draft`, `commit`, `durable`). A file's other names are told by its number at
+//! Trees of files: found and read at the sender (`source`, `source_links`), which hands them out from its `queue` once the
+//! receiver has answered its `offers`, in a `block` at a time of what is `ready`, or of a `supply` from memory. They are put in
+//! place and on stable storage at the receiver (`target`, `place`, `draft`, `commit`, `durable`). A file's other names are told by its number at
 //! the sender (`first_names`) and given last at the receiver (`other_names`). What else is kept of files is given in `metadata`, with the
-//! names of `owners`, `xattrs`, and `special_files`. What a copy that was cut has left is found
+//! names of `owners`, `xattrs`, and `special_files`, or the modes of `new_modes`. What a copy that was cut has left is found
 //! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name, `expand` finds what its patterns name, `filter_file`
 //! reads what else a folder is to be without, and `names` a list of what is to be sent, which `listed` finds. What the
 //! target has and the source has not is found by `content` and `extraneous`, and taken away by `removal`. Where the near
 //! end has a pipe in place of files, `inlet` reads it and `piped_file` is what becomes of that, or `outlet` writes it.
 
 pub mod assembly;
+pub mod block;
 pub mod commit;
 pub mod content;
 pub mod destination;
@@ -17,6 +19,7 @@ pub mod expand;
 pub mod extraneous;
 pub mod filter_file;
 pub mod first_names;
+pub mod flags;
 pub mod folders;
 pub mod holes;
 pub mod inlet;
@@ -24,6 +27,8 @@ pub mod journal;
 pub mod listed;
 pub mod metadata;
 pub mod names;
+pub mod new_modes;
+pub mod offers;
 pub mod other_names;
 pub mod outlet;
 pub mod owners;
@@ -32,6 +37,7 @@ pub mod piped_file;
 pub mod place;
 pub mod queue;
 pub mod reach;
+pub mod ready;
 pub mod removal;
 pub mod skipped;
 pub mod slicing;
@@ -42,6 +48,7 @@ pub mod source_links;
 pub mod spans;
 pub mod special_files;
 pub mod spool;
+pub mod supply;
 pub mod target;
 pub mod unfinished;
 pub mod write_behind;
@@ -49,3 +56,5 @@ pub mod xattrs;
 
 #[cfg(test)]
 mod keep_tests;
+#[cfg(test)]
+mod modes_tests;

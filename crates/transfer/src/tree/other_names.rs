@@ -91,7 +91,7 @@ impl Placement {
         let file = rustix::fs::openat2(within, first.as_slice(), flags, Mode::empty(), INSIDE)
             .map_err(failed)?;
         let stat = rustix::fs::fstat(&file).map_err(failed)?;
-        if !is_of(name, &stat) {
+        if !is_of(name, &stat, self.metadata.has_times()) {
             return Err(refused("that is not the file that was sent"));
         }
         let (folder, own) = (&destination.folder, destination.name.as_slice());
@@ -112,11 +112,11 @@ impl Placement {
     }
 }
 
-/// Whether this is the file that was sent under the first name.
-fn is_of(name: &OtherName, stat: &Stat) -> bool {
+/// Whether this is the file that was sent under the first name; its time tells that too where it has that of its source.
+fn is_of(name: &OtherName, stat: &Stat, with_time: bool) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
         && u64::try_from(stat.st_size) == Ok(name.size)
-        && same_time(name.mtime_ns, mtime_ns(stat))
+        && (!with_time || same_time(name.mtime_ns, mtime_ns(stat)))
 }
 
 /// Links a file beside a name that is taken; its name there. What a copy that was cut has left there is removed.

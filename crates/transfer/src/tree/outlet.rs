@@ -242,7 +242,7 @@ fn failed(error: Errno) -> TransferError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blake3::hazmat::HasherExt;
+    use crate::tree::assembly::tests::value_of;
     use howdah_wire::{Attributes, TreePath};
     use std::io::{Read, pipe};
     use std::sync::Arc;
@@ -269,11 +269,9 @@ mod tests {
 
     fn take(outlet: &Outlet, content: &[u8], offset: u64, len: u64) -> Result<(), TransferError> {
         let bytes = content[offset as usize..(offset + len) as usize].to_vec();
-        let mut hasher = blake3::Hasher::new();
-        hasher.set_input_offset(offset);
-        hasher.update(&bytes);
+        let value = value_of(&bytes, offset);
         let piece = piece(content.len() as u64, offset, len);
-        outlet.take(&piece, bytes, hasher.finalize_non_root(), || true)
+        outlet.take(&piece, bytes, value, || true)
     }
 
     #[test]

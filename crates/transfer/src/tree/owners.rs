@@ -40,10 +40,56 @@ impl<K: Eq + Hash + Clone, V: Clone> Known<K, V> {
     }
 }
 
+/// What this host calls users and groups, as it is told.
+#[derive(Debug, Default)]
+pub struct HostNames {
+    keep: Keep,
+    users: Known<u32, Option<String>>,
+    groups: Known<u32, Option<String>>,
+}
+
+impl HostNames {
+    /// Those that are told as far as names are.
+    pub fn new(keep: Keep) -> Self {
+        Self {
+            keep,
+            ..Self::default()
+        }
+    }
+
+    /// A user as it is told.
+    pub fn user(&self, number: u32) -> Account {
+        self.account(number, &self.users, user_name)
+    }
+
+    /// A group as it is told.
+    pub fn group(&self, number: u32) -> Account {
+        self.account(number, &self.groups, group_name)
+    }
+
+    fn account(
+        &self,
+        number: u32,
+        known: &Known<u32, Option<String>>,
+        ask: fn(u32) -> Option<String>,
+    ) -> Account {
+        // Root is root everywhere, whatever it is called, and the last number stands for none (chown(2)).
+        let told = !self.keep.numeric_ids && !matches!(number, 0 | u32::MAX);
+        let fits = |name: &String| (1..=MAX_ACCOUNT_BYTES).contains(&name.len());
+        let name = told.then(|| known.get(&number, || ask(number).filter(fits)));
+        Account {
+            number,
+            name: name.flatten(),
+        }
+    }
+}
+
 /// The owners of a sender's files.
 #[derive(Debug, Default)]
 pub struct Senders {
     keep: Keep,
+    /// What they are called.
+    pub names: HostNames,
     known: Known<(u32, u32), Arc<Owner>>,
 }
 
@@ -52,6 +98,7 @@ impl Senders {
     pub fn new(keep: Keep) -> Self {
         Self {
             keep,
+            names: HostNames::new(keep),
             known: Known::default(),
         }
     }
@@ -62,19 +109,10 @@ impl Senders {
             return None;
         }
         let (user, group) = (stat.st_uid, stat.st_gid);
-        let account = |number: u32, name: fn(u32) -> Option<String>| {
-            // Root is root everywhere, whatever it is called.
-            let told = number != 0 && !self.keep.numeric_ids;
-            let name = told.then(|| name(number)).flatten();
-            Account {
-                number,
-                name: name.filter(|name| (1..=MAX_ACCOUNT_BYTES).contains(&name.len())),
-            }
-        };
         Some(self.known.get(&(user, group), || {
             Arc::new(Owner {
-                user: account(user, user_name),
-                group: account(group, group_name),
+                user: self.names.user(user),
+                group: self.names.group(group),
             })
         }))
     }
@@ -110,19 +148,31 @@ impl Receivers {
 
     /// The user and the group that a file gets, by number; absent where it keeps the one it has.
     pub fn of(&self, owner: &Owner) -> (Option<u32>, Option<u32>) {
-        let number = |account: &Account, known: &Known<String, Option<u32>>, ask: fn(&str) -> _| {
-            let name = account.name.as_ref().filter(|_| !self.keep.numeric_ids);
-            let here = name.and_then(|name| known.get(name, || ask(name)));
-            here.unwrap_or(account.number)
-        };
-        let user = (self.keep.owner && self.privileged)
-            .then(|| number(&owner.user, &self.users_known, user_number));
-        let group = self
-            .keep
-            .group
-            .then(|| number(&owner.group, &self.groups_known, group_number));
+        let user = (self.keep.owner && self.privileged).then(|| self.user(&owner.user));
+        let group = self.keep.group.then(|| self.group(&owner.group));
         let group = group.filter(|group| self.privileged || self.groups.contains(group));
         (user, group)
+    }
+
+    /// The number that a sender's user has here.
+    pub fn user(&self, told: &Account) -> u32 {
+        self.number(told, &self.users_known, user_number)
+    }
+
+    /// The number that a sender's group has here.
+    pub fn group(&self, told: &Account) -> u32 {
+        self.number(told, &self.groups_known, group_number)
+    }
+
+    fn number(
+        &self,
+        told: &Account,
+        known: &Known<String, Option<u32>>,
+        ask: fn(&str) -> Option<u32>,
+    ) -> u32 {
+        let name = told.name.as_ref().filter(|_| !self.keep.numeric_ids);
+        let here = name.and_then(|name| known.get(name, || ask(name)));
+        here.unwrap_or(told.number)
     }
 }
 
@@ -152,6 +202,9 @@ mod tests {
     }
 
     const ALL: Keep = Keep {
+        perms: true,
+        times: true,
+        omit_dir_times: false,
         hard_links: false,
         sparse: false,
         owner: true,

@@ -18,12 +18,13 @@ use rustix::io::Errno;
 
 use crate::end::abort::lock;
 use crate::error::{TransferError, plain};
-use crate::tree::destination::{Destination, open_folder, temporary_name, times};
+use crate::tree::destination::{Destination, open_folder, temporary_name};
 use crate::tree::draft::Draft;
 use crate::tree::durable;
-use crate::tree::folders::{Folder, Folders};
+use crate::tree::folders::{Folder, FolderMode, Folders};
 use crate::tree::journal::Journal;
 use crate::tree::metadata::{Metadata, NotKept};
+use crate::tree::new_modes::{UNFINISHED, is_unfinished};
 use crate::tree::other_names::OtherName;
 use crate::tree::part::{self, Unusable, part_name};
 use crate::tree::skipped::TO_CHANGE;
@@ -47,6 +48,8 @@ pub struct Placement {
     /// The folder in which an offered file was looked for last: of which source, and where.
     looked_into: Mutex<Option<(u16, Vec<u8>, OwnedFd)>>,
     folders: Mutex<Folders>,
+    /// Held while a folder is made that has a mark.
+    marking: Mutex<()>,
     pub(super) other_names: Mutex<Spool<OtherName>>,
     /// Where names have changed that are not on stable storage yet.
     unflushed: durable::Unflushed,
@@ -79,6 +82,7 @@ impl Placement {
             open: Mutex::default(),
             looked_into: Mutex::default(),
             folders: Mutex::default(),
+            marking: Mutex::default(),
             other_names: Mutex::default(),
             unflushed: durable::Unflushed::default(),
             without_parts: AtomicBool::new(false),
@@ -237,13 +241,14 @@ impl Placement {
         only_look: bool,
         not_kept: impl FnOnce(String),
     ) -> Need {
-        let with_time = matches!(self.skip.same, Same::Content | Same::Size);
+        let otherwise = matches!(self.skip.same, Same::Content | Same::Size);
+        let with_time = otherwise && self.metadata.keep.times;
         if !only_look
             && let Some(why) = self.mend(target, relative, stat, &file.attributes(), with_time)
         {
             not_kept(why);
         }
-        let same_time = with_time || same_time(file.mtime_ns, mtime_ns(stat));
+        let same_time = otherwise || same_time(file.mtime_ns, mtime_ns(stat));
         let folder = target.folder.as_ref();
         let lacks_xattrs =
             folder.is_some_and(|folder| !self.has_xattrs(folder, relative, file.xattrs));
@@ -397,21 +402,35 @@ impl Placement {
         if self.skip.missing && !is_there(target, &relative) {
             return Ok(());
         }
-        self.folder(source, target, &relative)?;
+        let made = self.folder(source, target, &relative)?;
         let left_alone = relative.is_empty() && !self.metadata.keep.top;
         let (false, Some(destination)) = (left_alone, &target.folder) else {
             return Ok(());
         };
+        let failed = |error: std::io::Error| {
+            TransferError::path("keep the attributes of", &target.display(&relative), error)
+        };
+        let mode = self.folder_mode(&made, attributes.mode);
         let folder = Folder {
             source,
             path: path.clone(),
+            mode: mode.map_err(|error| failed(error.into()))?,
             attributes,
         };
         lock(&self.folders)
             .add(&folder, destination)
-            .map_err(|error| {
-                TransferError::path("keep the attributes of", &target.display(&relative), error)
-            })
+            .map_err(failed)
+    }
+
+    /// The mode that a folder gets in the end, which was there or has been made.
+    fn folder_mode(&self, folder: &OwnedFd, mode: u32) -> Result<FolderMode, Errno> {
+        if self.metadata.keep.perms {
+            return Ok(FolderMode::Source(mode));
+        }
+        Ok(match is_unfinished(&rustix::fs::fstat(folder)?) {
+            true => FolderMode::New(self.metadata.left(mode, folder)),
+            false => FolderMode::Own,
+        })
     }
 
     /// Makes a symbolic link; one that is there already is replaced. What of it could not be kept, in words.
@@ -442,7 +461,8 @@ impl Placement {
             }
             other => other.map_err(failed)?,
         }
-        rustix::fs::utimensat(folder, name, &times(mtime_ns), AtFlags::SYMLINK_NOFOLLOW)
+        self.metadata
+            .give_time_by_name(folder, name, mtime_ns, &destination.display)
             .map_err(failed)?;
         self.note_named(&destination)?;
         Ok(owner.and_then(|owner| {
@@ -468,15 +488,15 @@ impl Placement {
         let folders = std::mem::take(&mut *lock(&self.folders));
         // These may be marked, and to take a mark away sets a time.
         let mut tops = BTreeMap::new();
-        folders.each(|folder| {
+        folders.each(|folder, mode| {
             if stop() {
                 return Err(TransferError::Cancelled);
             }
             if folder.path.is_root() {
-                tops.insert(folder.source, folder);
+                tops.insert(folder.source, (folder, mode));
                 return Ok(());
             }
-            let why = self.set_attributes_of(&folder)?;
+            let why = self.set_attributes_of(&folder, mode)?;
             why.into_iter().for_each(&not_kept);
             Ok(())
         })?;
@@ -484,8 +504,8 @@ impl Placement {
             self.unflushed.flush(&stop)?;
         }
         self.remove_marks()?;
-        for folder in tops.values() {
-            let why = self.set_attributes_of(folder)?;
+        for (folder, mode) in tops.values() {
+            let why = self.set_attributes_of(folder, *mode)?;
             why.into_iter().for_each(&not_kept);
         }
         if sync {
@@ -513,13 +533,18 @@ impl Placement {
         Ok(())
     }
 
-    fn set_attributes_of(&self, folder: &Folder) -> Result<NotKept, TransferError> {
+    fn set_attributes_of(
+        &self,
+        folder: &Folder,
+        mode: Option<u32>,
+    ) -> Result<NotKept, TransferError> {
+        let gets = self.metadata.of_folder(mode, &folder.attributes);
         let (target, relative) = self.relative(folder.source, &folder.path)?;
         let display = target.display(&relative);
         if let Some(root) = &target.folder
             && let Ok(there) = open_folder(root, &relative)
             && let Ok(stat) = rustix::fs::fstat(&there)
-            && self.metadata.has(&stat, &folder.attributes)
+            && self.metadata.has(&stat, &folder.attributes, gets)
         {
             // Whoever gave it that may not have put it on stable storage.
             self.unflushed.note(&Arc::new(there), &display)?;
@@ -528,7 +553,7 @@ impl Placement {
         let open = self.folder(folder.source, target, &relative)?;
         let not_kept = self
             .metadata
-            .give(&open, &folder.attributes, &display)
+            .give(&open, &folder.attributes, gets, &display)
             .map_err(|error| TransferError::path("set mode and time of", &display, error))?;
         self.unflushed.note(&open, &display)?;
         Ok(not_kept)
@@ -555,10 +580,23 @@ impl Placement {
         let folder = match enter(&parent, name) {
             Err(Errno::NOENT) => {
                 let is_top = !relative.contains(&b'/') && target.name.is_some();
+                // Only its owner may enter until it is complete and gets its own mode.
+                let mode = match self.metadata.keep.perms {
+                    true => Mode::RWXU,
+                    false => UNFINISHED,
+                };
                 let made = match &target.renamed {
-                    Some(source) if is_top => unfinished::make(&parent, name, source, self.durable),
-                    // Only its owner may enter until it is complete and gets its own mode.
-                    _ => rustix::fs::mkdirat(&parent, name, Mode::RWXU),
+                    Some(source) if is_top => {
+                        // Two streams at once would take each other's mark away.
+                        let _alone = lock(&self.marking);
+                        match enter(&parent, name) {
+                            Err(Errno::NOENT) => {
+                                unfinished::make(&parent, name, source, mode, self.durable)
+                            }
+                            _ => Ok(()),
+                        }
+                    }
+                    _ => rustix::fs::mkdirat(&parent, name, mode),
                 };
                 match made {
                     Ok(()) | Err(Errno::EXIST) => {}

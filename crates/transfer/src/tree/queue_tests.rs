@@ -1,6 +1,9 @@
 use super::*;
-use howdah_wire::{Attributes, Found, TreePath};
+use crate::tree::ready::MAX_UNCHECKED;
+use howdah_wire::limits::MAX_OFFERS_OPEN;
+use howdah_wire::{Attributes, Found, Span, TreePath};
 use proptest::prelude::*;
+use std::time::Instant;
 
 const MIB: u64 = 1 << 20;
 

@@ -2,12 +2,11 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use howdah_wire::{Attributes, TreePath, printable};
+use howdah_wire::{Attributes, TreePath, XattrsSum, printable};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::{TransferError, plain};
-use crate::tree::destination::times;
 use crate::tree::metadata::NotKept;
 use crate::tree::place::{Placement, not_asked_for, same_time};
 use crate::tree::source::{INSIDE, mtime_ns};
@@ -44,9 +43,11 @@ impl Placement {
                     .then(|| self.metadata.mend(&open, there, attributes, &display))
                     .flatten();
                 why.or_else(|| {
-                    let time = times(attributes.mtime_ns);
-                    let given = other_time.then(|| rustix::fs::futimens(&open, &time));
-                    let error = given?.err()?;
+                    let give = || {
+                        self.metadata
+                            .give_time(&open, attributes.mtime_ns, &display)
+                    };
+                    let error = other_time.then(give)?.err()?;
                     let (path, why) = (printable(&display), plain(&error.into()));
                     Some(format!("cannot set the time of {path}: {why}"))
                 })
@@ -63,7 +64,7 @@ impl Placement {
         &self,
         folder: &OwnedFd,
         relative: &[u8],
-        wanted: Option<u64>,
+        wanted: Option<XattrsSum>,
     ) -> bool {
         let scope = self.metadata.scope();
         let Some(wanted) = wanted.filter(|_| !scope.is_empty()) else {
@@ -73,8 +74,10 @@ impl Placement {
         let Ok(there) = rustix::fs::openat2(folder, relative, flags, Mode::empty(), INSIDE) else {
             return true;
         };
-        let read = xattrs::read(Of::Path(there.as_fd()), scope);
-        read.is_ok_and(|all| all.is_none_or(|all| xattrs::digest(&all) == wanted))
+        let of = Of::Path(there.as_fd());
+        let read = xattrs::read(of, scope, &self.metadata.names);
+        read.is_ok_and(|all| all.is_none_or(|all| xattrs::digest(&all) == wanted.digest))
+            && self.metadata.has_flags(of, wanted.flags)
     }
 
     /// Gives a file that was not sent what it is to have; what of that could not be kept, in words.
@@ -102,9 +105,11 @@ impl Placement {
                 let stat = rustix::fs::fstat(&file)?;
                 let is_it = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
                     && u64::try_from(stat.st_size) == Ok(size)
-                    && same_time(attributes.mtime_ns, mtime_ns(&stat));
+                    && (!self.metadata.has_times()
+                        || same_time(attributes.mtime_ns, mtime_ns(&stat)));
+                let gets = self.metadata.of_same_file(attributes);
                 match is_it {
-                    true => self.metadata.give(&file, attributes, &display),
+                    true => self.metadata.give(&file, attributes, gets, &display),
                     false => Err(Errno::STALE),
                 }
             });

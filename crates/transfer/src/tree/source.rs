@@ -2,10 +2,12 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use howdah_filter::{Filters, Folder, Side};
 use howdah_wire::{
-    Attributes, Content, Keep, LinkTarget, Owner, PathError, Special, TreePath, Walk, printable,
+    Attributes, Content, Keep, LinkTarget, Owner, PathError, Special, TreePath, Walk, XattrsSum,
+    printable,
 };
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
@@ -14,6 +16,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::error::TransferError;
 use crate::tree::content::Noting;
 use crate::tree::filter_file;
+use crate::tree::flags::Flags;
 use crate::tree::inlet::Inlet;
 use crate::tree::owners::Senders;
 use crate::tree::part::is_part_name;
@@ -53,7 +56,7 @@ pub enum Kind {
         /// What tells its other names, if it has any.
         inode: Option<Inode>,
         /// What tells its extended attributes, if they are kept and can be read.
-        xattrs: Option<u64>,
+        xattrs: Option<XattrsSum>,
     },
     /// A file that the receiver has, but for its extended attributes.
     Attributes {
@@ -167,6 +170,9 @@ pub struct Sources {
     pub(super) reach: Reach,
     pub(super) keep: Keep,
     pub(super) owners: Senders,
+    pub(super) flags: Flags,
+    /// Whether something had flags that are not kept.
+    pub(super) fixed: AtomicBool,
     inlet: Option<Inlet>,
 }
 
@@ -198,6 +204,8 @@ impl Sources {
             reach: reach.clone(),
             keep: Keep::default(),
             owners: Senders::default(),
+            flags: Flags::default(),
+            fixed: AtomicBool::new(false),
             inlet: None,
         })
     }
@@ -212,6 +220,8 @@ impl Sources {
             reach: Reach::default(),
             keep: Keep::default(),
             owners: Senders::default(),
+            flags: Flags::default(),
+            fixed: AtomicBool::new(false),
             inlet: Some(inlet),
         }
     }
@@ -340,7 +350,7 @@ impl Sources {
                     size: size(stat),
                     attributes: self.attributes(stat),
                     inode: inode(stat),
-                    xattrs: self.xattrs_digest(Of::Open(root.as_fd())),
+                    xattrs: self.xattrs_sum(Of::Open(root.as_fd())),
                 };
                 found(Found::Entry(Entry { source, path, kind }))?;
                 continue;
@@ -586,7 +596,7 @@ impl Sources {
                 size: size(&stat),
                 attributes: self.attributes(&stat),
                 inode: inode(&stat),
-                xattrs: self.xattrs_digest(of),
+                xattrs: self.xattrs_sum(of),
             },
             FileType::Directory => Kind::Folder(self.attributes(&stat)),
             other => match self.special(&stat) {

@@ -2,12 +2,14 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use howdah_wire::limits::MAX_XATTRS_BYTES;
-use howdah_wire::{Attributes, Special, Xattrs, printable};
+use howdah_wire::{Attributes, Special, Xattrs, XattrsSum, printable};
 use rustix::fs::{FileType, Stat};
 
 use crate::error::plain;
+use crate::tree::flags::There;
 use crate::tree::source::{Inode, Kind, Sources, mtime_ns};
 use crate::tree::xattrs::{self, Of, Scope};
 
@@ -29,31 +31,51 @@ impl Sources {
         }
     }
 
+    /// The flags of a file, if they are kept, can be read, and its file system has some.
+    fn flags_of(&self, of: Of<'_>) -> Option<There> {
+        self.keep.xattrs.then(|| self.flags.read(of)).flatten()
+    }
+
     /// What tells the extended attributes of a file, if they are kept and can be read.
-    pub(super) fn xattrs_digest(&self, of: Of<'_>) -> Option<u64> {
+    pub(super) fn xattrs_sum(&self, of: Of<'_>) -> Option<XattrsSum> {
         let scope = self.scope();
         if scope.is_empty() {
             return None;
         }
-        xattrs::read(of, scope)
-            .ok()
-            .flatten()
-            .map(|all| xattrs::digest(&all))
+        let all = xattrs::read(of, scope, &self.owners.names).ok()??;
+        Some(XattrsSum {
+            digest: xattrs::digest(&all),
+            flags: self.flags_of(of).map(|flags| flags.kept),
+        })
     }
 
-    /// The extended attributes of an open file or folder, if they are kept; `not_kept` is told why they cannot be.
+    /// The extended attributes of an open file or folder, if they are kept; `not_kept` is told why they cannot be, and
+    /// `warn` once that some flags never are.
     pub(crate) fn xattrs(
         &self,
         file: &OwnedFd,
         display: impl FnOnce() -> Vec<u8>,
         not_kept: impl FnOnce(String),
+        warn: impl FnOnce(String),
     ) -> Option<Arc<Xattrs>> {
         let scope = self.scope();
         if scope.is_empty() {
             return None;
         }
-        let why = match xattrs::read(Of::Open(file.as_fd()), scope) {
-            Ok(Some(all)) => return Some(Arc::new(all)),
+        let of = Of::Open(file.as_fd());
+        let why = match xattrs::read(of, scope, &self.owners.names) {
+            Ok(Some(mut all)) => {
+                let flags = self.flags_of(of);
+                all.flags = flags.map(|flags| flags.kept);
+                let fixed = flags.is_some_and(|flags| flags.fixed);
+                if fixed && !self.fixed.swap(true, Ordering::Relaxed) {
+                    let path = printable(&display());
+                    warn(format!(
+                        "flags i and a are not kept: nothing could replace such a file later; first {path}"
+                    ));
+                }
+                return Some(Arc::new(all));
+            }
             Ok(None) => format!("they take more than {MAX_XATTRS_BYTES} bytes"),
             Err(error) => plain(&error.into()),
         };

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use std::os::fd::AsRawFd;
 
 use crate::error::{TransferError, plain};
-use crate::tree::destination::{Destination, temporary_name, times};
+use crate::tree::destination::{Destination, temporary_name};
 use crate::tree::metadata::NotKept;
 use crate::tree::place::{Placement, not_asked_for};
 use crate::tree::source::{INSIDE, special};
@@ -98,17 +98,23 @@ impl Placement {
         };
         let there = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
         let is_there = there.is_ok_and(|stat| is_node(&stat, file_type, number));
+        let perms = self.metadata.keep.perms;
         if is_there {
+            let mode = Some(attributes.mode).filter(|_| perms);
             return self
-                .give_special(destination, name, attributes)
+                .give_special(destination, name, attributes, mode)
                 .map_err(failed);
         }
+        let mode = match perms {
+            true => attributes.mode,
+            false => self.metadata.left(attributes.mode, folder),
+        };
         let beside = temporary_name(name);
         let private = Mode::RUSR | Mode::WUSR;
         rustix::fs::mknodat(folder, beside.as_slice(), file_type, private, number)
             .map_err(failed)?;
         let placed = self
-            .give_special(destination, &beside, attributes)
+            .give_special(destination, &beside, attributes, Some(mode))
             .map_err(failed)
             .and_then(|not_kept| destination.replace_by(&beside).map(|()| not_kept));
         if placed.is_err() {
@@ -117,12 +123,13 @@ impl Placement {
         placed
     }
 
-    /// Gives a special file owner, mode and time, and does not open it: that could wait for ever, or set a device going.
+    /// Gives a special file owner, mode, if it gets one, and time, and does not open it: that could wait for ever, or set a device going.
     fn give_special(
         &self,
         destination: &Destination,
         name: &[u8],
         attributes: &Attributes,
+        mode: Option<u32>,
     ) -> Result<NotKept, Errno> {
         let (folder, display) = (&destination.folder, &destination.display);
         let mut not_kept = None;
@@ -131,13 +138,15 @@ impl Placement {
                 .metadata
                 .give_owner_by_name(folder, name, owner, display);
         }
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat2(folder, name, flags, Mode::empty(), INSIDE)?;
-        let way = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let mode = Mode::from_raw_mode(attributes.mode & 0o777);
-        rustix::fs::chmodat(CWD, way.as_str(), mode, AtFlags::empty())?;
-        let times = times(attributes.mtime_ns);
-        rustix::fs::utimensat(folder, name, &times, AtFlags::SYMLINK_NOFOLLOW)?;
+        if let Some(mode) = mode {
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file = rustix::fs::openat2(folder, name, flags, Mode::empty(), INSIDE)?;
+            let way = format!("/proc/self/fd/{}", file.as_raw_fd());
+            let mode = Mode::from_raw_mode(mode & 0o777);
+            rustix::fs::chmodat(CWD, way.as_str(), mode, AtFlags::empty())?;
+        }
+        self.metadata
+            .give_time_by_name(folder, name, attributes.mtime_ns, display)?;
         Ok(not_kept)
     }
 }

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use crate::error::TransferError;
 use crate::tree::destination::refuse_special;
 use crate::tree::durable::lost;
+use crate::tree::new_modes::UNFINISHED;
 use crate::tree::outlet::Outlet;
 use crate::tree::part::part_name;
 use crate::tree::reach::Reach;
@@ -115,7 +116,13 @@ impl Targets {
                 )));
             }
             Err(Errno::NOENT) if must_be_folder => {
-                let folder = make_folder(destination, job.dry_run, reach)?;
+                // One that is to get what is kept of its source tells by its mode that it is new.
+                let is_to_get = job.keep.top && names.contains(&BaseName::Contents);
+                let mode = match is_to_get && !job.keep.perms {
+                    true => UNFINISHED,
+                    false => Mode::from_raw_mode(0o777),
+                };
+                let folder = make_folder(destination, mode, job.dry_run, reach)?;
                 (folder, destination.to_vec(), None)
             }
             found @ (Ok(_) | Err(Errno::NOENT)) => {
@@ -245,6 +252,7 @@ fn open_folder(path: &[u8], reach: &Reach) -> Result<OwnedFd, TransferError> {
 
 fn make_folder(
     path: &[u8],
+    mode: Mode,
     dry_run: bool,
     reach: &Reach,
 ) -> Result<Option<OwnedFd>, TransferError> {
@@ -253,7 +261,7 @@ fn make_folder(
     if dry_run {
         return Ok(None);
     }
-    rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o777))
+    rustix::fs::mkdirat(&above, name, mode)
         .map_err(|error| TransferError::path("make folder", path, error))?;
     match rustix::fs::fsync(above) {
         // Some file systems flush no single folder; what lies in it is flushed with its system.

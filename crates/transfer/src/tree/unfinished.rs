@@ -26,16 +26,23 @@ pub fn marked(source: &[u8]) -> &[u8] {
     name
 }
 
-/// Makes the folder `name` as the new name of `source` ([`marked`]), closed to all but its owner until it is complete.
+/// Makes the folder `name` as the new name of `source` ([`marked`]), in a mode that closes it to all but its owner until it
+/// is complete.
 ///
 /// It has another name until the mark is in it, and if `durable` on stable storage, so that no power cut leaves it
 /// without. Where that cannot be done it is made at once, and marked then.
 ///
 /// # Errors
 /// When it cannot be made; [`Errno::EXIST`] when the name is taken.
-pub fn make(parent: &OwnedFd, name: &[u8], source: &[u8], durable: bool) -> Result<(), Errno> {
+pub fn make(
+    parent: &OwnedFd,
+    name: &[u8],
+    source: &[u8],
+    mode: Mode,
+    durable: bool,
+) -> Result<(), Errno> {
     let beside = part_name(name);
-    if make_marked(parent, &beside, source, durable).is_ok() {
+    if make_marked(parent, &beside, source, mode, durable).is_ok() {
         let from = beside.as_slice();
         let renamed =
             match rustix::fs::renameat_with(parent, from, parent, name, RenameFlags::NOREPLACE) {
@@ -56,7 +63,7 @@ pub fn make(parent: &OwnedFd, name: &[u8], source: &[u8], durable: bool) -> Resu
             return renamed;
         }
     }
-    rustix::fs::mkdirat(parent, name, Mode::RWXU)?;
+    rustix::fs::mkdirat(parent, name, mode)?;
     if let Ok(folder) = open_folder(parent, name) {
         leave(&folder, source);
     }
@@ -64,13 +71,19 @@ pub fn make(parent: &OwnedFd, name: &[u8], source: &[u8], durable: bool) -> Resu
 }
 
 /// Makes a marked folder, or takes the one that a copy has left that was cut before it had its name.
-fn make_marked(parent: &OwnedFd, beside: &[u8], source: &[u8], durable: bool) -> Result<(), Errno> {
-    match rustix::fs::mkdirat(parent, beside, Mode::RWXU) {
+fn make_marked(
+    parent: &OwnedFd,
+    beside: &[u8],
+    source: &[u8],
+    mode: Mode,
+    durable: bool,
+) -> Result<(), Errno> {
+    match rustix::fs::mkdirat(parent, beside, mode) {
         Err(Errno::EXIST) => {
             // It goes if nothing but a mark is in it.
             remove(open_folder(parent, beside)?)?;
             rustix::fs::unlinkat(parent, beside, AtFlags::REMOVEDIR)?;
-            rustix::fs::mkdirat(parent, beside, Mode::RWXU)?;
+            rustix::fs::mkdirat(parent, beside, mode)?;
         }
         other => other?,
     }
@@ -166,10 +179,13 @@ mod tests {
             let entries = fs::read_dir(base.path()).unwrap();
             entries.map(|entry| entry.unwrap().file_name()).collect()
         };
-        make(&parent, b"new", b"run 42", true).unwrap();
+        make(&parent, b"new", b"run 42", Mode::RWXU, true).unwrap();
         assert!(is_of(open_folder(&parent, b"new").unwrap(), b"run 42"));
         assert_eq!(names(), ["new"]);
-        assert_eq!(make(&parent, b"new", b"run 43", true), Err(Errno::EXIST));
+        assert_eq!(
+            make(&parent, b"new", b"run 43", Mode::RWXU, true),
+            Err(Errno::EXIST)
+        );
         assert!(is_of(open_folder(&parent, b"new").unwrap(), b"run 42"));
         assert_eq!(names(), ["new"]);
         fs::remove_dir_all(base.path().join("new")).unwrap();
@@ -177,14 +193,14 @@ mod tests {
         // A copy was cut before the folder had its name.
         fs::create_dir(base.path().join(".new.howdah-part")).unwrap();
         fs::write(base.path().join(".new.howdah-part/.howdah-part"), b"run 4").unwrap();
-        make(&parent, b"new", b"run 42", false).unwrap();
+        make(&parent, b"new", b"run 42", Mode::RWXU, false).unwrap();
         assert!(is_of(open_folder(&parent, b"new").unwrap(), b"run 42"));
         assert_eq!(names(), ["new"]);
         fs::remove_dir_all(base.path().join("new")).unwrap();
 
         // A user's own folder is left alone.
         fs::create_dir_all(base.path().join(".new.howdah-part/precious")).unwrap();
-        make(&parent, b"new", b"run 42", true).unwrap();
+        make(&parent, b"new", b"run 42", Mode::RWXU, true).unwrap();
         assert!(is_of(open_folder(&parent, b"new").unwrap(), b"run 42"));
         assert!(base.path().join(".new.howdah-part/precious").exists());
     }

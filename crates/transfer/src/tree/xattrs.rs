@@ -1,19 +1,22 @@
 //! Extended attributes and access lists: read at the sender, given at the receiver.
 //!
-//! Linux keeps access lists as attributes of the system (acl(5)), so they travel as such. Which attributes are kept
-//! follows rsync: of an ordinary user those of users, of root all but the system's other ones.
+//! Linux keeps access lists as attributes of the system (acl(5)), so they travel as such, with the names of those whom
+//! they tell by number. Which attributes are kept follows rsync: of an ordinary user those of users, of root all but
+//! the system's other ones.
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use howdah_wire::{Keep, Xattr, Xattrs, printable};
+use howdah_wire::access_list::{ACCESS_LISTS, Entry, Who, entries, with_numbers};
+use howdah_wire::{AccountNames, Keep, Xattr, Xattrs, printable};
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
 use crate::error::plain;
+use crate::tree::owners::{HostNames, Receivers};
 
 /// Longest list of names, and longest value (Linux `XATTR_LIST_MAX`, `XATTR_SIZE_MAX`), in bytes.
 const MAX_BYTES: usize = 64 << 10;
-const ACCESS_LISTS: [&[u8]; 2] = [b"system.posix_acl_access", b"system.posix_acl_default"];
 /// Rights of programs (capabilities(7)) and labels of security modules.
 const SECURITY: &[u8] = b"security.";
 
@@ -69,7 +72,7 @@ impl Of<'_> {
 }
 
 /// The way to an open file, or to a name in an open folder.
-fn way(file: BorrowedFd<'_>, name: &[u8]) -> Vec<u8> {
+pub(super) fn way(file: BorrowedFd<'_>, name: &[u8]) -> Vec<u8> {
     let mut way = format!("/proc/self/fd/{}", file.as_raw_fd()).into_bytes();
     if !name.is_empty() {
         way.push(b'/');
@@ -82,15 +85,37 @@ fn way(file: BorrowedFd<'_>, name: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 /// When they cannot be read.
-pub fn read(of: Of<'_>, scope: Scope) -> Result<Option<Xattrs>, Errno> {
+pub fn read(of: Of<'_>, scope: Scope, names: &HostNames) -> Result<Option<Xattrs>, Errno> {
+    let each = read_each(of, scope)?;
+    let who = each
+        .iter()
+        .filter(|xattr| is_access_list(&xattr.name))
+        .flat_map(|xattr| entries(&xattr.value).unwrap_or_default())
+        .map(|entry| entry.who());
+    let mut told = AccountNames::default();
+    for who in who.collect::<BTreeSet<_>>() {
+        let (accounts, account) = match who {
+            Who::User(number) => (&mut told.users, names.user(number)),
+            Who::Group(number) => (&mut told.groups, names.group(number)),
+            Who::Other => continue,
+        };
+        if account.name.is_some() {
+            accounts.push(account);
+        }
+    }
+    Ok(Xattrs::with_names(each, told))
+}
+
+fn is_access_list(name: &[u8]) -> bool {
+    ACCESS_LISTS.contains(&name)
+}
+
+fn read_each(of: Of<'_>, scope: Scope) -> Result<Vec<Xattr>, Errno> {
     let mut buffer = vec![0; MAX_BYTES];
     let count = match of.names(&mut buffer) {
         Err(Errno::OPNOTSUPP) => 0,
         other => other?,
     };
-    if count == 0 {
-        return Ok(Some(Xattrs::default()));
-    }
     let names = buffer[..count].to_vec();
     let mut each = Vec::new();
     for name in names.split(|&byte| byte == 0) {
@@ -107,16 +132,21 @@ pub fn read(of: Of<'_>, scope: Scope) -> Result<Option<Xattrs>, Errno> {
             Err(error) => return Err(error),
         }
     }
-    Ok(Xattrs::new(each))
+    Ok(each)
 }
 
-/// What tells the attributes of two files apart.
+/// What tells the attributes of two files apart, of two hosts as well: in access lists a name counts, where there is one.
 pub fn digest(xattrs: &Xattrs) -> u64 {
     let mut hasher = blake3::Hasher::new();
+    let mut update = |part: &[u8]| {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    };
     for Xattr { name, value } in xattrs.iter() {
-        for part in [name, value] {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part);
+        update(name);
+        match entries(value).filter(|_| is_access_list(name)) {
+            Some(entries) => update(&told(xattrs, entries)),
+            None => update(value),
         }
     }
     let mut first = [0; 8];
@@ -124,18 +154,61 @@ pub fn digest(xattrs: &Xattrs) -> u64 {
     u64::from_le_bytes(first)
 }
 
-/// Gives an open file these and no others of those that are kept. Rights of programs and labels are given only if
-/// `with_security`, and never taken away. What could not be done, and why.
+/// Entries of an access list as any host tells them, in an order that is the same on all.
+fn told(xattrs: &Xattrs, entries: Vec<Entry>) -> Vec<u8> {
+    let mut each: Vec<_> = entries
+        .into_iter()
+        .map(|entry| {
+            let account = xattrs.name_of(entry.who());
+            let name = account.and_then(|account| account.name.as_deref());
+            let number = match entry.who() {
+                Who::User(number) | Who::Group(number) if name.is_none() => number,
+                _ => 0,
+            };
+            (entry.what(), name.unwrap_or_default(), number)
+        })
+        .collect();
+    each.sort_unstable();
+    let mut told = Vec::new();
+    for ((tag, may), name, number) in each {
+        told.extend(tag.to_le_bytes());
+        told.extend(may.to_le_bytes());
+        told.extend(number.to_le_bytes());
+        told.extend((name.len() as u64).to_le_bytes());
+        told.extend(name.as_bytes());
+    }
+    told
+}
+
+/// The value of an attribute as it is here, where users and groups have other numbers.
+fn here(xattrs: &Xattrs, Xattr { name, value }: &Xattr, owners: &Receivers) -> Vec<u8> {
+    let entries = entries(value).filter(|_| is_access_list(name));
+    let Some(entries) = entries else {
+        return value.clone();
+    };
+    with_numbers(entries, |who| {
+        let account = xattrs.name_of(who)?;
+        match who {
+            Who::User(_) => Some(owners.user(account)),
+            Who::Group(_) => Some(owners.group(account)),
+            Who::Other => None,
+        }
+    })
+}
+
+/// Gives an open file these and no others of those that are kept, access lists with the numbers that users and groups
+/// have here. Rights of programs and labels are given only if `with_security`, and never taken away. What could not be
+/// done, and why.
 pub fn give(
     file: impl AsFd,
     wanted: &Xattrs,
     scope: Scope,
     with_security: bool,
+    owners: &Receivers,
 ) -> Result<(), (Vec<u8>, Errno)> {
     let file = file.as_fd();
-    let there = read(Of::Open(file), scope).map_err(|error| (Vec::new(), error))?;
-    let there = there.unwrap_or_default();
-    for Xattr { name, .. } in there.iter() {
+    let there = read_each(Of::Open(file), scope).map_err(|error| (Vec::new(), error))?;
+    for Xattr { name, .. } in &there {
         if wanted.get(name).is_none() && !name.starts_with(SECURITY) {
             match rustix::fs::fremovexattr(file, name.as_slice()) {
                 Ok(()) | Err(Errno::NODATA) => {}
@@ -143,11 +216,16 @@ pub fn give(
             }
         }
     }
-    for Xattr { name, value } in wanted.iter() {
-        let given = scope.holds(name) && (with_security || !name.starts_with(SECURITY));
-        if given && there.get(name) != Some(value) {
-            rustix::fs::fsetxattr(file, name.as_slice(), value, XattrFlags::empty())
-                .map_err(|error| (name.clone(), error))?;
+    for xattr in wanted.iter() {
+        let name = xattr.name.as_slice();
+        if !scope.holds(name) || name.starts_with(SECURITY) && !with_security {
+            continue;
+        }
+        let value = here(wanted, xattr, owners);
+        let is_there = |other: &Xattr| other.name == name && other.value == value;
+        if !there.iter().any(is_there) {
+            rustix::fs::fsetxattr(file, name, &value, XattrFlags::empty())
+                .map_err(|error| (name.to_vec(), error))?;
         }
     }
     Ok(())

@@ -32,18 +32,24 @@ impl Ends {
 
     /// The same; `greeted` is told the far end's port before anything connects to it.
     pub fn start_with(job: &Value, plan: &Value, greeted: impl FnOnce(u16)) -> Self {
-        Self::try_start(job, plan, Reach::default(), greeted).unwrap()
+        Self::try_start(job, plan, Reach::default(), || (), greeted).unwrap()
+    }
+
+    /// The same with a far end whose thread does something first.
+    #[allow(dead_code, reason = "most tests have a far end like the near one")]
+    pub fn start_elsewhere(go: impl FnOnce() + Send + 'static, job: &Value, plan: &Value) -> Self {
+        Self::try_start(job, plan, Reach::default(), go, |_| ()).unwrap()
     }
 
     /// The same with a far end at which a near end reaches not all.
     #[allow(dead_code, reason = "most tests have a far end that reaches all")]
     pub fn start_within(reach: Reach, job: &Value, plan: &Value) -> Self {
-        Self::try_start(job, plan, reach, |_| ()).unwrap()
+        Self::try_start(job, plan, reach, || (), |_| ()).unwrap()
     }
 
     /// Why a job is refused before the far end hears of it.
     pub fn refused(job: &Value) -> String {
-        let started = Self::try_start(job, &json!({}), Reach::default(), |_| ());
+        let started = Self::try_start(job, &json!({}), Reach::default(), || (), |_| ());
         started.err().expect("it is refused").to_string()
     }
 
@@ -51,11 +57,13 @@ impl Ends {
         job: &Value,
         plan: &Value,
         reach: Reach,
+        first: impl FnOnce() + Send + 'static,
         greeted: impl FnOnce(u16),
     ) -> Result<Self, TransferError> {
         let (near, far) = UnixStream::pair().unwrap();
         let read = OwnedFd::from(far.try_clone().unwrap());
         let far = thread::spawn(move || {
+            first();
             FarEnd::prepare(Site::default())?.serve(read, far.into(), &reach)
         });
         let session = Session::new(near.try_clone().unwrap().into(), near.into()).unwrap();

@@ -19,13 +19,13 @@ use super::recorder::Log;
 const XATTR: &str = "user.version";
 /// Between two flushes that another program asks for.
 const FLUSHES_EACH: Duration = Duration::from_millis(2);
-/// What each version of a mirror has that no other one has.
-const GONE: usize = 300;
+/// What each version of a mirror has that no other one has: so much that its removal outlasts some flushes.
+const GONE: usize = 900;
 /// Files of a mirror that have several names, and how many.
 const NAMED: usize = 6;
 const NAMES: usize = 40;
 /// So many that giving them their attributes outlasts some flushes.
-const FOLDERS: usize = 1200;
+const FOLDERS: usize = 600;
 
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The way from one far end to another, where the near end is a third host.
+//! A port of another host, tried before data streams connect to it: one of another far end, or of the near end.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -14,8 +14,8 @@ use crate::connect::setup::TRY_AGAIN_AFTER;
 
 /// A port that does not answer is given up after this time: four SYNs have left by then.
 const TRIED_FOR: Duration = Duration::from_secs(5);
-/// The other far end opens its port when the near end has greeted it, which may take its way longer.
-const OPENS_WITHIN: Duration = Duration::from_secs(1);
+/// Another far end opens its port when the near end has greeted it, which may take its way longer.
+pub const OPENS_WITHIN: Duration = Duration::from_secs(1);
 
 /// The addresses of a port as sockets have them.
 pub fn sockets(port: &DataPort) -> Vec<SocketAddr> {
@@ -25,22 +25,28 @@ pub fn sockets(port: &DataPort) -> Vec<SocketAddr> {
         .collect()
 }
 
-/// The round trip to a port, as its handshake shows it; or why it cannot be reached.
-pub fn round_trip(port: &DataPort) -> Result<Duration, String> {
-    let (sockets, began) = (sockets(port), Instant::now());
+/// The round trip to the first of these addresses that answers, in nanoseconds, as the handshake shows it, if it does;
+/// or why none answers. One that refuses is tried again for as long as it may take to open.
+pub fn round_trip(
+    to: &[SocketAddr],
+    opens_within: Duration,
+    stop: &AtomicBool,
+) -> Result<Option<u64>, String> {
+    let began = Instant::now();
     let patience = Patience {
         timeout: TRIED_FOR,
-        stop: &AtomicBool::new(false),
+        stop,
     };
     loop {
-        match connect_first(&sockets, &SocketPlan::default(), patience) {
+        match connect_first(to, &SocketPlan::default(), patience) {
             Ok(socket) => {
                 let info = Info::read(&socket).map_err(|error| error.to_string())?;
-                return info.rtt.ok_or_else(|| "no round trip".to_owned());
+                let ns = |rtt: Duration| u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX);
+                return Ok(info.rtt.map(ns));
             }
             Err(Error::Connect { source, .. })
                 if source.kind() == ErrorKind::ConnectionRefused
-                    && began.elapsed() < OPENS_WITHIN =>
+                    && began.elapsed() < opens_within =>
             {
                 thread::sleep(TRY_AGAIN_AFTER);
             }
@@ -63,17 +69,19 @@ mod tests {
         };
         drop(listener);
         let to = sockets(&port)[0];
+        let tried = |opens_within| round_trip(&[to], opens_within, &AtomicBool::new(false));
         let closed = format!("{to}: Connection refused");
-        assert_eq!(round_trip(&port).unwrap_err(), closed);
+        for opens_within in [OPENS_WITHIN, Duration::ZERO] {
+            let began = Instant::now();
+            assert_eq!(tried(opens_within).unwrap_err(), closed);
+            assert!(began.elapsed() >= opens_within);
+        }
         let opens = thread::spawn(move || {
             thread::sleep(Duration::from_millis(300));
             TcpListener::bind(to).unwrap()
         });
-        let rtt = round_trip(&port).unwrap();
-        assert!(
-            rtt > Duration::ZERO && rtt < Duration::from_secs(1),
-            "{rtt:?}"
-        );
+        let rtt_ns = tried(OPENS_WITHIN).unwrap().unwrap();
+        assert!((1..1_000_000_000).contains(&rtt_ns), "{rtt_ns}");
         drop(opens.join().unwrap());
     }
 }

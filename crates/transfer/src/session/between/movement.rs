@@ -1,0 +1,137 @@
+//! Whether both far ends are there, and whether the copy between them moves, by what each has said.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use howdah_wire::Side;
+
+use super::End;
+use crate::end::abort::lock;
+use crate::end::context::{Board, Context};
+use crate::error::TransferError;
+use crate::session::job::Between;
+use crate::session::liveness::{Liveness, Owed};
+use crate::session::reachability::{Reachability, Ridden};
+use crate::tree::queue::MAX_WAITING;
+
+/// What both far ends have done, by what each has said.
+#[derive(Debug, Default)]
+pub struct Steps {
+    /// Whether the receiver takes the copy.
+    pub accepted: bool,
+    /// Files that the sender has offered,
+    pub offered: u64,
+    /// and those that the receiver has answered.
+    pub answered: u64,
+    /// Parts of which the receiver has said whether they are the same.
+    pub checked: u64,
+    /// Messages on files that are compared by their content.
+    pub compared: u64,
+    /// What each end has read of them, by its account, in bytes.
+    pub digested: [u64; 2],
+    /// Pieces that the receiver has taken.
+    pub taken: u64,
+    /// When the receiver had all.
+    pub verified: Option<Instant>,
+}
+
+/// The watch over both far ends.
+pub struct Movement {
+    /// What they have done.
+    pub steps: Steps,
+    /// Whether the receiver can be reached; the context's is of the sender.
+    receiver_path: Reachability,
+    liveness: Liveness,
+}
+
+impl Movement {
+    /// A watch that starts at `now`. `path_patience` is how long the path to the receiver may be out.
+    pub fn new(context: &Context, path_patience: Duration, now: Instant) -> Self {
+        Self {
+            steps: Steps::default(),
+            receiver_path: Reachability::new(Side::Near, path_patience, now),
+            liveness: Liveness::new(Side::Near, context.patience, now),
+        }
+    }
+
+    /// Notes that an end has said something.
+    pub fn word(&mut self, context: &Context, end: End, now: Instant) {
+        match end {
+            End::Sender => context.path.word(now),
+            End::Receiver => self.receiver_path.word(now),
+        }
+    }
+
+    /// Looks whether both ends are there, and whether the copy moves.
+    ///
+    /// # Errors
+    /// When one of them is gone, or owes a step for too long.
+    pub fn look(
+        &mut self,
+        context: &Context,
+        between: &Between,
+        now: Instant,
+    ) -> Result<(), TransferError> {
+        let looks = [
+            (End::Sender, context.path.look(Duration::ZERO, now)),
+            (End::Receiver, self.receiver_path.look(Duration::ZERO, now)),
+        ];
+        let [sender, receiver] = looks.map(|(end, ridden)| {
+            ridden.map_err(|error| TransferError::Here(format!("{}: {error}", end.name(between))))
+        });
+        let (sender, receiver) = (sender?, receiver?);
+        // Mostly it is this host's own way out that is gone, and with it both.
+        let longest = |one: &Ridden| (one.out_for, one.all);
+        let ridden = match longest(&receiver) > longest(&sender) {
+            true => receiver,
+            false => sender,
+        };
+        lock(&context.board.notes).ridden = ridden;
+        let there = context.path.in_touch() && self.receiver_path.in_touch();
+        let (evidence, owed) = (self.evidence(&context.board), self.owed(context));
+        self.liveness.look(evidence, owed, there, now)
+    }
+
+    /// Grows with each step of both. One alone may say what it likes: what the receiver says has arrived counts as
+    /// far as the sender's kernel says the same.
+    fn evidence(&self, board: &Board) -> u64 {
+        let (scanned, acked) = {
+            let notes = lock(&board.notes);
+            let acked = notes.acked.values().copied();
+            (notes.scanned, acked.fold(0, u64::saturating_add))
+        };
+        let steps = &self.steps;
+        let moved = board.bytes.load(Ordering::Relaxed);
+        let moved = moved.saturating_add(steps.taken).min(acked);
+        let most = steps.offered.max(steps.taken) + MAX_WAITING as u64;
+        moved
+            .wrapping_add(steps.answered)
+            .wrapping_add(steps.compared)
+            .wrapping_add(steps.digested[0].min(steps.digested[1]))
+            .wrapping_add(steps.checked.min(steps.taken))
+            .wrapping_add(scanned.files.min(most))
+            .wrapping_add(u64::from(scanned.complete))
+            .wrapping_add(u64::from(steps.accepted))
+            .wrapping_add(u64::from(steps.verified.is_some()))
+    }
+
+    /// What the far ends have to do next.
+    fn owed(&self, context: &Context) -> Owed {
+        let board = &context.board;
+        let notes = lock(&board.notes);
+        let there = notes
+            .skipped
+            .bytes
+            .saturating_add(board.resumed_bytes.load(Ordering::Relaxed));
+        let to_move = notes.scanned.bytes.saturating_sub(there);
+        if !self.steps.accepted {
+            Owed::Step("has not said whether it takes the copy")
+        } else if notes.scanned.complete && board.bytes.load(Ordering::Relaxed) >= to_move {
+            Owed::LastStep("has not confirmed the copy")
+        } else if context.limiter.paused() {
+            Owed::End
+        } else {
+            Owed::Step("has moved nothing")
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The near end of one transfer at work: what it opens, the job it gives, and the role it then has.
+
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::ops::RangeInclusive;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use howdah_wire::limits::MAX_TEXT_BYTES;
+use howdah_wire::{Direction, FarHello, Job, Message, Sample, Side, printable_within};
+
+use crate::connect::detour::Detour;
+use crate::connect::near_port::NearPort;
+use crate::connect::setup::{SETUP_TIMEOUT, StreamSetup};
+use crate::end::abort::lock;
+use crate::end::context::{Board, Context};
+use crate::error::TransferError;
+use crate::session::control::{Channel, Event};
+use crate::session::memory::MemoryMark;
+use crate::session::near::Shared;
+use crate::session::report::{self, Account};
+use crate::session::{receiver, sender};
+use crate::streams::sample::Trace;
+use crate::tls::{Acceptor, Connector, Identity};
+use crate::tree::inlet::Inlet;
+use crate::tree::names::NamesFile;
+use crate::tree::outlet::Outlet;
+use crate::tree::reach::Reach;
+use crate::tree::source::Sources;
+use crate::tree::target::Targets;
+
+/// The thread of one transfer.
+pub struct Near {
+    pub(super) shared: Arc<Shared>,
+    pub(super) identity: Arc<Identity>,
+    pub(super) patience: Duration,
+    pub(super) events: SyncSender<Event>,
+    pub(super) channel: Channel,
+    pub(super) inbox: Receiver<Event>,
+    pub(super) hello: FarHello,
+    pub(super) data_address: Option<String>,
+    pub(super) detour_port: Option<u16>,
+    pub(super) near_ports: Option<RangeInclusive<u16>>,
+    pub(super) board: Arc<Board>,
+    /// The list of what is moved, until it is read.
+    pub(super) list: Mutex<Option<NamesFile>>,
+    /// What is read or written in place of files, until that begins.
+    pub(super) pipe: Mutex<Option<OwnedFd>>,
+}
+
+/// What is open at this end before the far end hears of the job.
+enum Here {
+    Sources(Box<Sources>),
+    Targets(Targets),
+}
+
+impl Near {
+    /// Carries the job out; what came of it is in `shared`.
+    pub fn run(mut self, job: Job) {
+        let outcome = self.carry_out(job);
+        self.shared.abort.trigger();
+        self.channel.close();
+        self.shared.end(outcome);
+    }
+
+    fn carry_out(&self, mut job: Job) -> Result<Vec<u8>, TransferError> {
+        let mark = MemoryMark::now();
+        let mut trace = Trace::new();
+        let mut sampled = |round: Vec<Sample>| trace.add(round);
+        let (stream_setup, here) = self
+            .open(&mut job)
+            .inspect_err(|error| self.channel.control().say_why(error))?;
+        let context = self.begin(&job);
+        if let StreamSetup::Connect {
+            detour: Some(detour),
+            ..
+        } = &stream_setup
+            && let Some(port) = detour.near_port()
+        {
+            let _ = context.near_port.set(port);
+        }
+        let list = lock(&self.list).take();
+        let account = match here {
+            Here::Sources(sources) => {
+                let sent = sender::run(
+                    &context,
+                    &self.inbox,
+                    stream_setup,
+                    *sources,
+                    list,
+                    mark,
+                    &mut sampled,
+                );
+                self.settle(&context, sent.as_ref().err());
+                let sent = sent?;
+                Account {
+                    totals: sent.arrived,
+                    sender_streams: sent.streams,
+                    receiver_streams: sent.peer.streams,
+                    verified: sent.finished,
+                    ended: Instant::now(),
+                    near_peak_memory_bytes: mark.peak_growth_bytes(),
+                    far_peak_memory_bytes: sent.peer.peak_memory_bytes,
+                    listed: sent.listed,
+                    removal: sent.peer.removal,
+                }
+            }
+            Here::Targets(targets) => {
+                let got = receiver::run(
+                    &context,
+                    &self.inbox,
+                    stream_setup,
+                    targets,
+                    list,
+                    mark,
+                    &mut sampled,
+                );
+                self.settle(&context, got.as_ref().err());
+                let got = got?;
+                let peer = got.peer.unwrap_or_default();
+                Account {
+                    totals: got.totals,
+                    sender_streams: peer.streams,
+                    receiver_streams: got.streams,
+                    verified: got.verified,
+                    ended: Instant::now(),
+                    near_peak_memory_bytes: mark.peak_growth_bytes(),
+                    far_peak_memory_bytes: peer.peak_memory_bytes,
+                    listed: got.listed,
+                    removal: got.removal,
+                }
+            }
+        };
+        Ok(report::outcome(&job, &self.board, &trace, &account))
+    }
+
+    /// Opens what this end needs; a pull's job learns whether its targets are fresh.
+    fn open(&self, job: &mut Job) -> Result<(StreamSetup, Here), TransferError> {
+        let stream_setup = self.stream_setup(job)?;
+        let here = match (job.direction, lock(&self.pipe).take()) {
+            (Direction::Push, Some(pipe)) => {
+                let inlet = Inlet::new(pipe, job.plan.block_bytes);
+                Here::Sources(Box::new(Sources::of_pipe(inlet)))
+            }
+            (Direction::Pull, Some(pipe)) => {
+                job.fresh = true;
+                Here::Targets(Targets::of_pipe(Outlet::new(pipe)))
+            }
+            (Direction::Push, None) => {
+                let reach = Reach::default();
+                let sources = Sources::open(&job.sources, job.filters.clone(), &reach)?;
+                let sources = sources.keeping(job.keep).walking(job.walk);
+                Here::Sources(Box::new(sources.noting_content(job.delete.is_some())))
+            }
+            (Direction::Pull, None) => {
+                let targets = Targets::of(job, &job.destination, &Reach::default())?;
+                job.fresh = targets.fresh;
+                Here::Targets(targets)
+            }
+        };
+        Ok((stream_setup, here))
+    }
+
+    /// Sends the job off.
+    fn begin(&self, job: &Job) -> Arc<Context> {
+        let control = self.channel.control();
+        control.say(Message::Job(Box::new(job.clone())));
+        let (abort, board) = (Arc::clone(&self.shared.abort), Arc::clone(&self.board));
+        Context::new(
+            Side::Near,
+            job.clone(),
+            control,
+            self.events.clone(),
+            self.patience,
+            abort,
+            board,
+        )
+    }
+
+    /// Has all threads end, at once if the transfer failed, and closes what they wrote to.
+    fn settle(&self, context: &Context, failure: Option<&TransferError>) {
+        if let Some(error) = failure {
+            self.channel.control().say_why(error);
+            self.shared.abort.trigger();
+        }
+        context.join();
+        if let Some(why) = context.board.digests.finish() {
+            context.warn(format!("the digests could not all be kept: {why}"));
+        }
+    }
+
+    fn stream_setup(&self, job: &Job) -> Result<StreamSetup, TransferError> {
+        let tls = if job.encrypt {
+            Some(Connector::new(&self.identity, &self.hello.key)?)
+        } else {
+            None
+        };
+        let port = self.hello.port;
+        let names = match &self.data_address {
+            Some(address) => std::slice::from_ref(address),
+            None => &self.hello.addresses,
+        };
+        let mut addresses: Vec<SocketAddr> = Vec::new();
+        for name in names {
+            // One that cannot be resolved here may be of use to others.
+            addresses.extend(
+                (name.as_str(), port)
+                    .to_socket_addrs()
+                    .into_iter()
+                    .flatten(),
+            );
+        }
+        let round_trip = Duration::from_nanos(self.hello.rtt_ns.unwrap_or_default());
+        let detour = match self.detour_port {
+            Some(port) => Some(Detour::new(
+                (Ipv4Addr::LOCALHOST, port).into(),
+                round_trip.min(SETUP_TIMEOUT),
+                self.near_port(job, addresses.first())?,
+            )),
+            None => None,
+        };
+        if addresses.is_empty() && detour.is_none() {
+            return Err(TransferError::Here(format!(
+                "no address for the data streams in: {}; name one with --data-address",
+                printable_within(names.join(" ").as_bytes(), MAX_TEXT_BYTES)
+            )));
+        }
+        Ok(StreamSetup::Connect {
+            addresses,
+            detour,
+            token: self.hello.token,
+            tls,
+        })
+    }
+
+    /// The port of this end that the far end may connect to, which has this address.
+    fn near_port(
+        &self,
+        job: &Job,
+        far: Option<&SocketAddr>,
+    ) -> Result<Option<Arc<NearPort>>, TransferError> {
+        let tls = job
+            .encrypt
+            .then(|| Acceptor::new(&self.identity, &self.hello.key));
+        let (tls, control) = (tls.transpose()?, self.channel.control());
+        let port =
+            far.and_then(|far| NearPort::towards(*far, self.near_ports.clone(), tls, control));
+        Ok(port.map(Arc::new))
+    }
+}

@@ -1,0 +1,282 @@
+//! The way of a file out of its stream: whole, in parts that come in any order, or compared with what is here; and
+//! no further where its sender gives it up.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use blake3::hazmat::{ChainingValue, HasherExt};
+use howdah_wire::limits::MAX_OPEN_FILES;
+use howdah_wire::{Arrivals, Checked, Checksum, FilePiece, Message, PieceError, Span};
+
+use crate::end::abort::lock;
+use crate::end::context::Context;
+use crate::error::TransferError;
+use crate::streams::receive::{Receiver, hash};
+use crate::tree::assembly::Assembly;
+use crate::tree::commit::Complete;
+use crate::tree::draft::Draft;
+use crate::tree::place::Placement;
+
+/// Files of which some pieces have come, by their number.
+#[derive(Default)]
+pub(super) struct OpenFiles {
+    files: Mutex<HashMap<u64, Arc<OpenFile>>>,
+}
+
+struct OpenFile {
+    first: FilePiece,
+    /// Its whole path, for messages.
+    display: Vec<u8>,
+    parts: Mutex<Parts>,
+}
+
+/// What there is of an [`OpenFile`].
+struct Parts {
+    /// Absent once the file is given up.
+    draft: Option<Arc<Draft>>,
+    arrivals: Arrivals,
+    assembly: Assembly,
+}
+
+impl OpenFiles {
+    /// The whole path of one of them.
+    pub(super) fn any(&self) -> Option<Vec<u8>> {
+        let files = lock(&self.files);
+        files.values().next().map(|file| file.display.clone())
+    }
+
+    /// Drops what is incomplete.
+    pub(super) fn clear(&self) {
+        lock(&self.files).clear();
+    }
+
+    fn remove(&self, file: u64) {
+        lock(&self.files).remove(&file);
+    }
+
+    /// The file of a piece, which is opened with the first that comes.
+    fn of(
+        &self,
+        placement: &Placement,
+        context: &Arc<Context>,
+        piece: &FilePiece,
+    ) -> Result<Arc<OpenFile>, TransferError> {
+        let mut open = lock(&self.files);
+        if let Some(file) = open.get(&piece.file) {
+            let same = FilePiece {
+                offset: file.first.offset,
+                len: file.first.len,
+                ..piece.clone()
+            };
+            return if same == file.first {
+                Ok(Arc::clone(file))
+            } else {
+                Err(PieceError::Malformed.into())
+            };
+        }
+        if open.len() >= MAX_OPEN_FILES {
+            return Err(TransferError::Here(
+                "the other end broke the protocol: too many files at once".to_owned(),
+            ));
+        }
+        let (draft, why) = placement.draft_in_parts(
+            piece.source,
+            &piece.path,
+            piece.size,
+            piece.attributes.mtime_ns,
+        )?;
+        let draft = Arc::new(draft);
+        let file = Arc::new(OpenFile {
+            first: piece.clone(),
+            display: draft.display().to_vec(),
+            parts: Mutex::new(Parts {
+                draft: Some(Arc::clone(&draft)),
+                arrivals: Arrivals::new(piece.size),
+                assembly: Assembly::new(piece.size),
+            }),
+        });
+        open.insert(piece.file, Arc::clone(&file));
+        drop(open);
+        if let Some(why) = why {
+            context.warn(why);
+        }
+        if draft.wants_pages(piece.size) {
+            let size = piece.size;
+            context.spawn("howdah-pages", move |context| {
+                let alone = || context.abort.stopping() || Arc::strong_count(&draft) == 1;
+                draft.take_pages(size, alone);
+                Ok(())
+            })?;
+        }
+        Ok(file)
+    }
+}
+
+impl Receiver<'_> {
+    pub(super) fn receive_whole(&mut self, piece: FilePiece) -> Result<(), TransferError> {
+        let draft = self
+            .receiving
+            .placement
+            .draft(piece.source, &piece.path, piece.size)?;
+        let mut hasher = blake3::Hasher::new();
+        self.payload(piece.len, |parts, offset| {
+            hash(&mut hasher, parts);
+            draft.write_at(parts, offset)
+        })?;
+        let blake3 = *hasher.finalize().as_bytes();
+        let verdict = self.verdict(blake3)?;
+        let mut arrivals = Arrivals::new(piece.size);
+        arrivals.add(&piece, verdict)?;
+        if arrivals.given_up() {
+            self.give_up(&arrivals, piece.len);
+            return Ok(());
+        }
+        self.complete(Arc::new(draft), piece, blake3)
+    }
+
+    pub(super) fn receive_part(&mut self, piece: &FilePiece) -> Result<(), TransferError> {
+        let file = self.open_file(piece)?;
+        let draft = lock(&file.parts).draft.clone();
+        let mut hasher = blake3::Hasher::new();
+        hasher.set_input_offset(piece.offset);
+        self.payload(piece.len, |parts, offset| {
+            hash(&mut hasher, parts);
+            match &draft {
+                Some(draft) => draft.write_at(parts, piece.offset + offset),
+                None => Ok(()),
+            }
+        })?;
+        if let Some(draft) = draft {
+            self.receiving
+                .behind
+                .written(&draft, piece.offset, piece.len)?;
+        }
+        let value = hasher.finalize_non_root();
+        let verdict = self.verdict(value)?;
+        let mut parts = lock(&file.parts);
+        let known = parts.arrivals.given_up();
+        parts.arrivals.add(piece, verdict)?;
+        if parts.arrivals.given_up() {
+            self.drop_file(piece, parts, known, piece.len);
+            return Ok(());
+        }
+        self.add(&file, piece, parts, value)
+    }
+
+    /// Compares a part that an earlier copy may have left with the sender's, and says what came of it.
+    pub(super) fn compare(&mut self, piece: &FilePiece) -> Result<(), TransferError> {
+        let file = self.open_file(piece)?;
+        let span = piece.span();
+        let draft = lock(&file.parts).draft.clone();
+        let value = draft.and_then(|draft| draft.value_of(span));
+        let (verdict, sent) = self.verdict_and_checksum()?;
+        let mut parts = lock(&file.parts);
+        let known = parts.arrivals.given_up();
+        let given_up = known || verdict.given_up.is_some();
+        let value = value.filter(|value| !given_up && sent == Some(*value));
+        parts.arrivals.compared(piece, verdict, value.is_some())?;
+        let same = value.is_some();
+        let outcome = match value {
+            Some(value) => {
+                self.context.board.add_resumed(piece.len);
+                self.add(&file, piece, parts, value)
+            }
+            None if given_up => {
+                self.drop_file(piece, parts, known, 0);
+                Ok(())
+            }
+            None => Ok(()),
+        };
+        self.context.control.say(Message::Checked(Checked {
+            file: piece.file,
+            span,
+            same,
+        }));
+        outcome
+    }
+
+    fn open_file(&self, piece: &FilePiece) -> Result<Arc<OpenFile>, TransferError> {
+        let receiving = self.receiving;
+        let file = receiving
+            .open
+            .of(&receiving.placement, self.context, piece)?;
+        lock(&self.context.board.notes).current = Some((piece.source, piece.path.clone()));
+        Ok(file)
+    }
+
+    /// Drops a file that its sender has given up; `again` is what of it was counted since that was known.
+    fn drop_file(
+        &self,
+        piece: &FilePiece,
+        mut parts: MutexGuard<'_, Parts>,
+        known: bool,
+        again_bytes: u64,
+    ) {
+        if let Some(draft) = parts.draft.take() {
+            draft.discard();
+        }
+        let arrivals = &parts.arrivals;
+        if !known {
+            let found = arrivals.found().bytes;
+            self.context.board.take_back_resumed(found);
+        }
+        let come = arrivals.come().bytes;
+        self.give_up(arrivals, if known { again_bytes } else { come });
+        if arrivals.ended() {
+            self.receiving.open.remove(piece.file);
+        }
+    }
+
+    /// Adds a part that is written and verified to its file, which is handed on when that was the last.
+    fn add(
+        &self,
+        file: &OpenFile,
+        piece: &FilePiece,
+        mut parts: MutexGuard<'_, Parts>,
+        value: ChainingValue,
+    ) -> Result<(), TransferError> {
+        let added = parts.assembly.add(piece.offset, piece.len, value);
+        let digest = added.map_err(|_| PieceError::Malformed)?;
+        let Some(digest) = digest else {
+            if let Some(draft) = &parts.draft
+                && let Some(Span { offset, len }) = draft.note(piece.span())
+            {
+                self.receiving.behind.begin(draft, offset, len)?;
+            }
+            return Ok(());
+        };
+        let Some(draft) = parts.draft.take() else {
+            return Ok(());
+        };
+        lock(&self.receiving.resumed).add(&parts.arrivals.found());
+        drop(parts);
+        self.receiving.open.remove(piece.file);
+        self.complete(draft, file.first.clone(), *digest.as_bytes())
+    }
+
+    /// Counts no longer what has come of a file that is given up.
+    fn give_up(&self, arrivals: &Arrivals, counted_bytes: u64) {
+        self.context.board.take_back_bytes(counted_bytes);
+        if arrivals.ended() {
+            lock(&self.receiving.given_up).add(&arrivals.come());
+        }
+    }
+
+    /// Hands a file on of which nothing is missing; it is named when it is on stable storage.
+    pub(super) fn complete(
+        &self,
+        draft: Arc<Draft>,
+        piece: FilePiece,
+        blake3: Checksum,
+    ) -> Result<(), TransferError> {
+        let metadata = self.receiving.placement.metadata();
+        self.not_kept(draft.complete(&piece.attributes, metadata)?);
+        let file = Complete {
+            draft,
+            piece,
+            blake3,
+        };
+        let stop = || self.context.abort.stopping();
+        self.receiving.committer.hand_over(file, stop)
+    }
+}

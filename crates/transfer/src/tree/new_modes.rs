@@ -1,0 +1,124 @@
+//! Modes of new files and folders where those of their sources are not kept: what the receiver leaves of them.
+
+use std::os::fd::AsFd;
+
+use rustix::fs::{Mode, Stat};
+
+/// What a new file may be: special bits are not passed on.
+const NEW_MODE: u32 = 0o777;
+/// What a process may not give where that cannot be read.
+const USUAL_UMASK: u32 = 0o022;
+/// The access list that a folder gives what is made in it (acl(5)).
+const DEFAULT_LIST: &str = "system.posix_acl_default";
+/// Longest access list that is read; that of more entries takes none of its bits away.
+const MAX_LIST_BYTES: usize = 64 << 10;
+
+/// The mode in which a folder is made that is to get one later: closed to all but its owner, and with the sticky bit,
+/// which means nothing there. It tells the folder from one that was there, also to a copy after one that was cut.
+pub const UNFINISHED: Mode = Mode::RWXU.union(Mode::SVTX);
+/// An access list of the folder above takes bits of the owner away, and a folder may have its group from there.
+const TOLD_BY: u32 = 0o1077;
+
+/// Whether a folder was made in the mode [`UNFINISHED`].
+pub fn is_unfinished(folder: &Stat) -> bool {
+    folder.st_mode & TOLD_BY == UNFINISHED.as_raw_mode() & TOLD_BY
+}
+
+/// What this process does not let others do with what it makes (umask(2)). To ask the system call would change it for a
+/// moment, for all threads.
+pub fn umask() -> u32 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let umask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    let umask = umask.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok());
+    umask.unwrap_or(USUAL_UMASK)
+}
+
+/// What is left of the mode of a source in a folder: what the folder's access list for new files says, or else `umask`.
+pub fn left(mode: u32, folder: impl AsFd, umask: u32) -> u32 {
+    let mut list = vec![0; MAX_LIST_BYTES];
+    let listed = match rustix::fs::fgetxattr(folder, DEFAULT_LIST, &mut list) {
+        Ok(len) => mode_of_list(&list[..len]),
+        Err(_) => None,
+    };
+    mode & listed.unwrap_or(NEW_MODE & !umask)
+}
+
+/// What an access list allows owner, group and others (linux/posix_acl_xattr.h); `None` if it is none.
+fn mode_of_list(list: &[u8]) -> Option<u32> {
+    const HEADER_BYTES: usize = 4;
+    const ENTRY_BYTES: usize = 8;
+    const OWNER: u16 = 0x01;
+    const GROUP: u16 = 0x04;
+    const MASK: u16 = 0x10;
+    const OTHERS: u16 = 0x20;
+    let entries = list.get(HEADER_BYTES..)?.chunks_exact(ENTRY_BYTES);
+    let may = |wanted: u16| {
+        let mut entries = entries.clone();
+        let entry = entries.find(|entry| entry[..2] == wanted.to_le_bytes())?;
+        Some(u32::from(entry[2]) & 0o7)
+    };
+    // The mask bounds the group where there is one (acl(5)).
+    let group = may(MASK).or_else(|| may(GROUP))?;
+    Some(may(OWNER)? << 6 | group << 3 | may(OTHERS)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, File, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    fn list(entries: &[(u16, u16)]) -> Vec<u8> {
+        let mut bytes = 2_u32.to_le_bytes().to_vec();
+        for (tag, may) in entries {
+            bytes.extend(tag.to_le_bytes());
+            bytes.extend(may.to_le_bytes());
+            bytes.extend(u32::MAX.to_le_bytes());
+        }
+        bytes
+    }
+
+    #[test]
+    fn an_access_list_reads_as_a_mode() {
+        let short = [(0x01, 7), (0x04, 5), (0x20, 0)];
+        assert_eq!(mode_of_list(&list(&short)), Some(0o750));
+        let masked = [(0x01, 6), (0x02, 7), (0x04, 7), (0x10, 1), (0x20, 4)];
+        assert_eq!(mode_of_list(&list(&masked)), Some(0o614));
+        for broken in [&[][..], &[2, 0, 0], &list(&short[..2]), &list(&short)[..27]] {
+            assert_eq!(mode_of_list(broken), None, "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn the_list_of_a_folder_counts_before_the_umask() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = File::open(base.path()).unwrap();
+        assert_eq!(left(0o6777, &folder, 0o027), 0o750);
+        let bytes = list(&[(0x01, 7), (0x04, 1), (0x20, 1)]);
+        rustix::fs::fsetxattr(
+            &folder,
+            DEFAULT_LIST,
+            &bytes,
+            rustix::fs::XattrFlags::empty(),
+        )
+        .unwrap();
+        assert_eq!(left(0o1777, &folder, 0o027), 0o711);
+        assert_eq!(left(0o640, &folder, 0o027), 0o600);
+    }
+
+    #[test]
+    fn an_unfinished_folder_is_told_from_others() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = File::open(base.path()).unwrap();
+        rustix::fs::mkdirat(&folder, "made", UNFINISHED).unwrap();
+        let is = |name: &str| {
+            let stat = rustix::fs::stat(base.path().join(name)).unwrap();
+            is_unfinished(&stat)
+        };
+        assert!(is("made"));
+        for mode in [0o700, 0o1777, 0o1710, 0o755] {
+            fs::set_permissions(base.path().join("made"), Permissions::from_mode(mode)).unwrap();
+            assert!(!is("made"), "{mode:o}");
+        }
+    }
+}

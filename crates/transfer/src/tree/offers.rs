@@ -1,0 +1,225 @@
+//! Files that are offered before they are sent: what the receiver may be told now, and what it answers.
+
+use std::collections::VecDeque;
+
+use howdah_wire::limits::{
+    MAX_COMPARED_OFFERS_OPEN, MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MIN_BLOCK_BYTES,
+};
+use howdah_wire::{Answer, Compare, Offer, OfferedFile, ProtocolError, Span};
+
+use crate::session::comparing::Asked;
+use crate::tree::source::{Entry, Kind};
+
+/// Whether files are offered before they are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// The receiver has not said yet.
+    Unknown,
+    /// The destination is new: everything is sent.
+    Fresh,
+    /// Each file is offered.
+    Negotiate,
+}
+
+/// Files to be offered or offered, in order.
+#[derive(Debug)]
+pub struct Offers {
+    mode: Mode,
+    /// The first `offered` of them are.
+    pending: VecDeque<Entry>,
+    offered: usize,
+    /// The number of the next file to be offered.
+    next: u64,
+    /// Offers that wait for their answer,
+    open: usize,
+    /// at the most.
+    most_open: usize,
+}
+
+/// A file that was answered.
+#[derive(Debug)]
+pub struct Answered {
+    /// The file.
+    pub entry: Entry,
+    /// What the receiver needs of it.
+    pub needs: Needs,
+}
+
+/// What the receiver needs of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Needs {
+    /// What is in it, but perhaps for these parts.
+    Content(Vec<Span>),
+    /// Its attributes alone.
+    Attributes,
+    /// Nothing.
+    Nothing,
+}
+
+impl Default for Offers {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Unknown,
+            pending: VecDeque::new(),
+            offered: 0,
+            next: 0,
+            open: 0,
+            most_open: MAX_OFFERS_OPEN,
+        }
+    }
+}
+
+impl Offers {
+    /// Has more of them open: the receiver holds them until their files are compared.
+    pub fn hold_more(&mut self) {
+        self.most_open = MAX_COMPARED_OFFERS_OPEN;
+    }
+
+    /// Takes the receiver's word on whether its destination is new; the files that need no offer then.
+    pub fn accept(&mut self, fresh: bool) -> VecDeque<Entry> {
+        if !fresh {
+            self.mode = Mode::Negotiate;
+            return VecDeque::new();
+        }
+        self.mode = Mode::Fresh;
+        self.offered = 0;
+        self.open = 0;
+        std::mem::take(&mut self.pending)
+    }
+
+    /// Whether the receiver has said that it takes the job.
+    pub fn accepted(&self) -> bool {
+        self.mode != Mode::Unknown
+    }
+
+    /// Whether the receiver has said that its destination is new: nothing is offered.
+    pub fn fresh(&self) -> bool {
+        self.mode == Mode::Fresh
+    }
+
+    /// Adds a file to be offered.
+    pub fn add(&mut self, file: Entry) {
+        self.pending.push_back(file);
+    }
+
+    /// Files that are not answered.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Whether all files there are have been offered.
+    pub fn all_offered(&self) -> bool {
+        self.pending.len() == self.offered
+    }
+
+    /// Offers that wait for their answer.
+    pub fn open(&self) -> usize {
+        self.open
+    }
+
+    /// Files that have an answer.
+    pub fn answered(&self) -> u64 {
+        self.next - self.offered as u64
+    }
+
+    /// The next offer that can be made now. While more may come, it waits to be full.
+    pub fn take(&mut self, all_found: bool) -> Option<Offer> {
+        let unoffered = self.pending.len() - self.offered;
+        let enough = if all_found { 1 } else { MAX_OFFERED_FILES };
+        let most_open = match self.mode {
+            Mode::Unknown => 1,
+            Mode::Fresh => 0,
+            Mode::Negotiate => self.most_open,
+        };
+        if unoffered < enough || self.open >= most_open {
+            return None;
+        }
+        let count = unoffered.min(MAX_OFFERED_FILES);
+        let files = self.pending.range(self.offered..self.offered + count);
+        let files = files.filter_map(|entry| match entry.kind {
+            Kind::File {
+                size,
+                ref attributes,
+                xattrs,
+                ..
+            } => Some(OfferedFile {
+                source: entry.source,
+                path: entry.path.clone(),
+                size,
+                mtime_ns: attributes.mtime_ns,
+                mode: attributes.mode,
+                owner: attributes.owner.clone(),
+                xattrs,
+            }),
+            _ => None,
+        });
+        let offer = Offer {
+            first: self.next,
+            files: files.collect(),
+        };
+        self.offered += count;
+        self.open += 1;
+        self.next += count as u64;
+        Some(offer)
+    }
+
+    /// Takes the answer to the oldest open offer; `howdah_wire::Conversation` has checked its order.
+    pub fn answer(&mut self, answer: Answer) -> Vec<Answered> {
+        self.open = self.open.saturating_sub(1);
+        let mut found = answer.found.into_iter().peekable();
+        let mut other_xattrs = answer.other_xattrs.into_iter().peekable();
+        let files = answer.needed.into_iter().enumerate();
+        let answered = files.map_while(|(index, needed)| {
+            let entry = self.pending.pop_front()?;
+            self.offered = self.offered.saturating_sub(1);
+            let there = found.next_if(|found| usize::from(found.index) == index);
+            let other = other_xattrs.next_if(|other| usize::from(*other) == index);
+            let needs = match (needed, other) {
+                (true, _) => Needs::Content(there.map_or_else(Vec::new, |found| found.spans)),
+                (false, Some(_)) => Needs::Attributes,
+                (false, None) => Needs::Nothing,
+            };
+            Some(Answered { entry, needs })
+        });
+        answered.collect()
+    }
+
+    /// The files that the receiver asks to be compared; `howdah_wire::Conversation` has checked that they are offered.
+    ///
+    /// # Errors
+    /// When one of them is not.
+    pub fn asked(&self, compare: &Compare) -> Result<Vec<Asked>, ProtocolError> {
+        let answered = self.answered();
+        let begin = compare.first.checked_sub(answered);
+        let entry = |&index: &u16| {
+            let at = usize::try_from(begin?).ok()?.checked_add(index.into())?;
+            let entry = self.pending.get(at).filter(|_| at < self.offered)?;
+            match entry.kind {
+                Kind::File {
+                    size,
+                    ref attributes,
+                    ..
+                } => Some(Asked {
+                    source: entry.source,
+                    path: entry.path.clone(),
+                    size,
+                    mtime_ns: attributes.mtime_ns,
+                }),
+                _ => None,
+            }
+        };
+        let asked: Option<Vec<_>> = compare.files.iter().map(entry).collect();
+        asked.ok_or(ProtocolError("a comparison of what was not offered"))
+    }
+}
+
+/// Whether the receiver can have these parts of a file.
+pub fn can_be_of(there: &[Span], entry: &Entry) -> bool {
+    let (Some(last), Kind::File { size, .. }) = (there.last(), &entry.kind) else {
+        return there.is_empty();
+    };
+    let end = last.end();
+    *size > MIN_BLOCK_BYTES
+        && (end == Some(*size)
+            || end.is_some_and(|end| end < *size && end.is_multiple_of(MIN_BLOCK_BYTES)))
+}

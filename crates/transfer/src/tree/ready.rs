@@ -1,0 +1,166 @@
+//! What can be sent at once, cut into blocks: small files are packed, big ones sliced, and parts that the receiver
+//! may have are compared first.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use howdah_wire::limits::MIN_BLOCK_BYTES;
+use howdah_wire::{Checked, Checksum, ProtocolError, Span};
+
+use crate::tree::block::{BigFile, Block, Reading, Unchecked};
+use crate::tree::slicing::Slicing;
+use crate::tree::source::{Entry, Kind};
+
+/// Most payload of one block of small files, in bytes: the least that makes a packing pay.
+const MAX_PACK_BYTES: u64 = 1 << 20;
+/// Most small files in one block.
+const MAX_PACK_FILES: usize = 256;
+/// Parts that are being compared, at most. Each may hold a file open at the receiver.
+pub(super) const MAX_UNCHECKED: usize = 64;
+
+/// What can be sent at once.
+#[derive(Debug, Default)]
+pub struct Ready {
+    /// With what the receiver may have of each.
+    entries: VecDeque<(Entry, Vec<Span>)>,
+    bytes: u64,
+    slicing: Option<(Arc<BigFile>, Slicing)>,
+    /// Parts that are being compared, by the file's number and the part's offset.
+    unchecked: HashMap<(u64, u64), Unchecked>,
+    /// Parts that differ.
+    differing: VecDeque<(Arc<BigFile>, Span)>,
+    next_number: u64,
+}
+
+impl Ready {
+    /// Adds something, of which the receiver may have these parts.
+    pub fn add(&mut self, entry: Entry, there: Vec<Span>) {
+        if let Kind::File { size, .. } = entry.kind {
+            self.bytes += size;
+        }
+        self.entries.push_back((entry, there));
+    }
+
+    /// Entries of which nothing was taken.
+    pub fn waiting(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// What of all is to be taken, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Files, folders and links that were taken.
+    pub fn taken(&self) -> u64 {
+        self.next_number
+    }
+
+    /// Whether nothing is left, nor being compared.
+    pub fn is_over(&self) -> bool {
+        self.entries.is_empty()
+            && self.slicing.is_none()
+            && self.unchecked.is_empty()
+            && self.differing.is_empty()
+    }
+
+    /// The next block, of at most `limit` bytes, if there is one now.
+    pub fn next(&mut self, limit: u64) -> Option<Block> {
+        if let Some((file, span)) = self.differing.pop_front() {
+            self.bytes -= span.len;
+            return Some(Block::Slice(file, span));
+        }
+        let mut pack = Vec::new();
+        let mut pack_bytes = 0;
+        while self.slicing.is_none() {
+            let size = match self.entries.front()?.0.kind {
+                Kind::File { size, .. } => size,
+                _ => 0,
+            };
+            if size > MIN_BLOCK_BYTES {
+                if !pack.is_empty() {
+                    return Some(Block::Pack(pack));
+                }
+                let (entry, there) = self.entries.pop_front()?;
+                let number = self.number();
+                let file = BigFile {
+                    number,
+                    entry,
+                    size,
+                    reading: Mutex::new(Reading::new(size)),
+                };
+                self.slicing = Some((Arc::new(file), Slicing::new(size, there)));
+                break;
+            }
+            let (entry, _) = self.entries.pop_front()?;
+            self.bytes -= size;
+            pack_bytes += size;
+            pack.push((self.number(), entry));
+            let full = pack_bytes >= limit.min(MAX_PACK_BYTES) || pack.len() == MAX_PACK_FILES;
+            if full || self.entries.is_empty() {
+                return Some(Block::Pack(pack));
+            }
+        }
+        let (file, mut slicing) = self.slicing.take()?;
+        if slicing.compares() && self.unchecked.len() >= MAX_UNCHECKED {
+            self.slicing = Some((file, slicing));
+            return None;
+        }
+        let there = slicing.compares();
+        let span = slicing.next(limit)?;
+        self.bytes -= span.len;
+        if !slicing.is_done() {
+            self.slicing = Some((Arc::clone(&file), slicing));
+        }
+        if !there {
+            return Some(Block::Slice(file, span));
+        }
+        let unchecked = Unchecked {
+            file: Arc::clone(&file),
+            span,
+            checksum: None,
+        };
+        self.unchecked.insert((file.number, span.offset), unchecked);
+        Some(Block::There(file, span))
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number
+    }
+
+    /// Notes what was read of a part that is being compared.
+    pub fn note_read(&mut self, file: u64, offset: u64, checksum: Checksum) {
+        if let Some(unchecked) = self.unchecked.get_mut(&(file, offset)) {
+            unchecked.checksum = Some(checksum);
+        }
+    }
+
+    /// Takes a part out of what is being compared: its file is not sent.
+    pub fn forget(&mut self, file: u64, offset: u64) {
+        self.unchecked.remove(&(file, offset));
+    }
+
+    /// Takes the receiver's word on a part that was compared; the part if it is the same. One that
+    /// differs is sent next.
+    ///
+    /// # Errors
+    /// When that part was not to be compared.
+    pub fn checked(&mut self, checked: &Checked) -> Result<Option<Unchecked>, ProtocolError> {
+        let Checked { file, span, same } = checked;
+        let known = self.unchecked.remove(&(*file, span.offset));
+        let unchecked = known.filter(|known| known.span == *span);
+        let unchecked = unchecked.ok_or(ProtocolError("a comparison that was not asked for"))?;
+        if *same {
+            return Ok(Some(unchecked));
+        }
+        self.bytes += span.len;
+        self.differing.push_back((unchecked.file, *span));
+        Ok(None)
+    }
+
+    /// Parts that are being compared.
+    pub fn unchecked(&self) -> usize {
+        self.unchecked.len()
+    }
+}

@@ -1,0 +1,425 @@
+//! A file system in memory that keeps no modes, as FAT: what is in it shows one mode, and a change of it is refused.
+//! It can refuse times as well.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use fuser::{
+    BackgroundSession, BsdFileFlags, Config, Errno, FileAttr, FileHandle, FileType, Filesystem,
+    FopenFlags, Generation, INodeNo, LockOwner, MountOption, OpenFlags, RenameFlags, ReplyAttr,
+    ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs,
+    ReplyWrite, Request, TimeOrNow, WriteFlags,
+};
+
+/// The mode that all has.
+pub const MODE: u16 = 0o755;
+const ROOT: u64 = 1;
+/// Nothing is remembered by the kernel, so each look is one here.
+const AT_ONCE: Duration = Duration::ZERO;
+const BLOCK_BYTES: u32 = 4096;
+/// What a flush of a file takes, as on a disk.
+const FLUSH: Duration = Duration::from_millis(20);
+
+/// Mounts an empty one on `folder`; it refuses times if `no_times` says so.
+pub fn mount(folder: &Path, no_times: bool) -> io::Result<BackgroundSession> {
+    let mut config = Config::default();
+    config.mount_options = vec![MountOption::FSName("howdah-without-modes".to_owned())];
+    let root = Node::new(Kind::Folder(BTreeMap::new()));
+    let system = System {
+        no_times,
+        nodes: Mutex::new(BTreeMap::from([(ROOT, root)])),
+    };
+    fuser::spawn_mount(system, folder, &config)
+}
+
+struct System {
+    no_times: bool,
+    nodes: Mutex<BTreeMap<u64, Node>>,
+}
+
+struct Node {
+    kind: Kind,
+    mtime: SystemTime,
+    names: u32,
+}
+
+enum Kind {
+    File(Vec<u8>),
+    Folder(BTreeMap<OsString, u64>),
+    Link(PathBuf),
+}
+
+impl Node {
+    fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            mtime: SystemTime::now(),
+            names: 1,
+        }
+    }
+
+    fn file_type(&self) -> FileType {
+        match self.kind {
+            Kind::File(_) => FileType::RegularFile,
+            Kind::Folder(_) => FileType::Directory,
+            Kind::Link(_) => FileType::Symlink,
+        }
+    }
+
+    fn attributes(&self, number: u64) -> FileAttr {
+        let size = match &self.kind {
+            Kind::File(bytes) => bytes.len() as u64,
+            Kind::Folder(_) => 0,
+            Kind::Link(target) => target.as_os_str().len() as u64,
+        };
+        FileAttr {
+            ino: INodeNo(number),
+            size,
+            blocks: size.div_ceil(512),
+            atime: self.mtime,
+            mtime: self.mtime,
+            ctime: self.mtime,
+            crtime: self.mtime,
+            kind: self.file_type(),
+            perm: MODE,
+            nlink: self.names,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            blksize: BLOCK_BYTES,
+            flags: 0,
+        }
+    }
+
+    fn names_in(&mut self) -> Result<&mut BTreeMap<OsString, u64>, Errno> {
+        match &mut self.kind {
+            Kind::Folder(names) => Ok(names),
+            _ => Err(Errno::ENOTDIR),
+        }
+    }
+
+    fn bytes(&mut self) -> Result<&mut Vec<u8>, Errno> {
+        match &mut self.kind {
+            Kind::File(bytes) => Ok(bytes),
+            _ => Err(Errno::EISDIR),
+        }
+    }
+}
+
+type Nodes = BTreeMap<u64, Node>;
+
+fn node(nodes: &mut Nodes, number: INodeNo) -> Result<&mut Node, Errno> {
+    nodes.get_mut(&number.0).ok_or(Errno::ENOENT)
+}
+
+fn named(nodes: &mut Nodes, folder: INodeNo, name: &OsStr) -> Result<u64, Errno> {
+    let names = node(nodes, folder)?.names_in()?;
+    names.get(name).copied().ok_or(Errno::ENOENT)
+}
+
+/// Gives a name in a folder, and takes it from what had it.
+fn give_name(nodes: &mut Nodes, folder: INodeNo, name: &OsStr, number: u64) -> Result<(), Errno> {
+    let folder = node(nodes, folder)?;
+    folder.mtime = SystemTime::now();
+    let before = folder.names_in()?.insert(name.to_owned(), number);
+    before.into_iter().for_each(|before| forget(nodes, before));
+    Ok(())
+}
+
+fn take_name(nodes: &mut Nodes, folder: INodeNo, name: &OsStr) -> Result<u64, Errno> {
+    let folder = node(nodes, folder)?;
+    folder.mtime = SystemTime::now();
+    folder.names_in()?.remove(name).ok_or(Errno::ENOENT)
+}
+
+/// Takes a name away. What is open stays until the end, which is near.
+fn forget(nodes: &mut Nodes, number: u64) {
+    if let Some(node) = nodes.get_mut(&number) {
+        node.names -= 1;
+    }
+}
+
+impl System {
+    fn nodes(&self) -> MutexGuard<'_, Nodes> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn make(&self, folder: INodeNo, name: &OsStr, kind: Kind) -> Result<FileAttr, Errno> {
+        let mut nodes = self.nodes();
+        if named(&mut nodes, folder, name).is_ok() {
+            return Err(Errno::EEXIST);
+        }
+        let number = nodes.keys().next_back().map_or(ROOT, |last| last + 1);
+        nodes.insert(number, Node::new(kind));
+        give_name(&mut nodes, folder, name, number)?;
+        Ok(nodes[&number].attributes(number))
+    }
+
+    fn make_and_reply(&self, folder: INodeNo, name: &OsStr, kind: Kind, reply: ReplyEntry) {
+        match self.make(folder, name, kind) {
+            Ok(attributes) => reply.entry(&AT_ONCE, &attributes, Generation(0)),
+            Err(error) => reply.error(error),
+        }
+    }
+}
+
+fn answer(outcome: Result<(), Errno>, reply: ReplyEmpty) {
+    match outcome {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(error),
+    }
+}
+
+impl Filesystem for System {
+    fn lookup(&self, _: &Request, folder: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let mut nodes = self.nodes();
+        match named(&mut nodes, folder, name) {
+            Ok(number) => {
+                let attributes = nodes[&number].attributes(number);
+                reply.entry(&AT_ONCE, &attributes, Generation(0));
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match node(&mut self.nodes(), number) {
+            Ok(node) => reply.attr(&AT_ONCE, &node.attributes(number.0)),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn setattr(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        mode: Option<u32>,
+        user: Option<u32>,
+        group: Option<u32>,
+        size: Option<u64>,
+        _: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let refuses_time = mtime.is_some() && size.is_none() && self.no_times;
+        if mode.is_some() || user.is_some() || group.is_some() || refuses_time {
+            return reply.error(Errno::EPERM);
+        }
+        let mut nodes = self.nodes();
+        let changed = node(&mut nodes, number).and_then(|node| {
+            if let Some(size) = size {
+                node.bytes()?.resize(size as usize, 0);
+                node.mtime = SystemTime::now();
+            }
+            match mtime {
+                Some(TimeOrNow::SpecificTime(at)) if !self.no_times => node.mtime = at,
+                Some(_) => node.mtime = SystemTime::now(),
+                None => {}
+            }
+            Ok(node.attributes(number.0))
+        });
+        match changed {
+            Ok(attributes) => reply.attr(&AT_ONCE, &attributes),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn readlink(&self, _: &Request, number: INodeNo, reply: ReplyData) {
+        match self.nodes().get(&number.0).map(|node| &node.kind) {
+            Some(Kind::Link(target)) => reply.data(target.as_os_str().as_encoded_bytes()),
+            _ => reply.error(Errno::EINVAL),
+        }
+    }
+
+    fn mkdir(&self, _: &Request, folder: INodeNo, name: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
+        self.make_and_reply(folder, name, Kind::Folder(BTreeMap::new()), reply);
+    }
+
+    fn symlink(
+        &self,
+        _: &Request,
+        folder: INodeNo,
+        name: &OsStr,
+        target: &Path,
+        reply: ReplyEntry,
+    ) {
+        self.make_and_reply(folder, name, Kind::Link(target.to_owned()), reply);
+    }
+
+    fn create(
+        &self,
+        _: &Request,
+        folder: INodeNo,
+        name: &OsStr,
+        _: u32,
+        _: u32,
+        _: i32,
+        reply: ReplyCreate,
+    ) {
+        match self.make(folder, name, Kind::File(Vec::new())) {
+            Ok(attributes) => reply.created(
+                &AT_ONCE,
+                &attributes,
+                Generation(0),
+                FileHandle(0),
+                FopenFlags::empty(),
+            ),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn link(&self, _: &Request, number: INodeNo, folder: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let mut nodes = self.nodes();
+        let linked = match named(&mut nodes, folder, name) {
+            Ok(_) => Err(Errno::EEXIST),
+            Err(_) => give_name(&mut nodes, folder, name, number.0),
+        };
+        let linked = linked.and_then(|()| {
+            let node = node(&mut nodes, number)?;
+            node.names += 1;
+            Ok(node.attributes(number.0))
+        });
+        match linked {
+            Ok(attributes) => reply.entry(&AT_ONCE, &attributes, Generation(0)),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn unlink(&self, _: &Request, folder: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let mut nodes = self.nodes();
+        let taken = take_name(&mut nodes, folder, name);
+        answer(taken.map(|number| forget(&mut nodes, number)), reply);
+    }
+
+    fn rmdir(&self, _: &Request, folder: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let mut nodes = self.nodes();
+        let taken = take_name(&mut nodes, folder, name);
+        answer(taken.map(|number| forget(&mut nodes, number)), reply);
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        from: INodeNo,
+        name: &OsStr,
+        to: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let mut nodes = self.nodes();
+        let taken = named(&mut nodes, to, new_name).is_ok();
+        if taken && flags.contains(RenameFlags::RENAME_NOREPLACE) {
+            return reply.error(Errno::EEXIST);
+        }
+        let renamed = take_name(&mut nodes, from, name)
+            .and_then(|number| give_name(&mut nodes, to, new_name, number));
+        answer(renamed, reply);
+    }
+
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        reply.opened(FileHandle(0), FopenFlags::empty());
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        match node(&mut self.nodes(), number).and_then(Node::bytes) {
+            Ok(bytes) => {
+                let start = (offset as usize).min(bytes.len());
+                let end = (start + size as usize).min(bytes.len());
+                reply.data(&bytes[start..end]);
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let mut nodes = self.nodes();
+        let written = node(&mut nodes, number).and_then(|node| {
+            node.mtime = SystemTime::now();
+            let bytes = node.bytes()?;
+            let (start, end) = (offset as usize, offset as usize + data.len());
+            bytes.resize(bytes.len().max(end), 0);
+            bytes[start..end].copy_from_slice(data);
+            Ok(())
+        });
+        match written {
+            Ok(()) => reply.written(data.len() as u32),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        thread::sleep(FLUSH);
+        reply.ok();
+    }
+
+    fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        folder: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let mut nodes = self.nodes();
+        let names = match node(&mut nodes, folder).and_then(Node::names_in) {
+            Ok(names) => names.clone(),
+            Err(error) => return reply.error(error),
+        };
+        let dots = [(".", folder.0), ("..", folder.0)];
+        let dots = dots.map(|(name, number)| (OsString::from(name), number));
+        let entries = dots.into_iter().chain(names);
+        for (next, (name, number)) in (1..).zip(entries).skip(offset as usize) {
+            let kind = nodes[&number].file_type();
+            if reply.add(INodeNo(number), next, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        let blocks = (1 << 30) / u64::from(BLOCK_BYTES);
+        reply.statfs(blocks, blocks, blocks, 0, 0, BLOCK_BYTES, 255, BLOCK_BYTES);
+    }
+}
