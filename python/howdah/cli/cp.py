@@ -204,24 +204,24 @@ COMMANDS = (
                 _keep("--devices", "Keep devices, if the receiver is root."),
                 _keep("--specials", "Keep FIFOs and sockets."),
                 _keep("-H, --hard-links", "Keep hard links: names of one file stay names of one file."),
-                _keep("-S, --sparse", "Runs of zeros become holes."),
-                _keep("-A, --acls", "Access lists are kept."),
+                _keep("-S, --sparse", "Make holes of runs of zeros."),
+                _keep("-A, --acls", "Keep access lists."),
                 _keep(
                     "-X, --xattrs",
-                    "Extended attributes and flags of chattr are kept; root's where the receiver is root.",
+                    "Keep extended attributes and flags of chattr; root's if the receiver is root.",
                 ),
                 _keep("--no-o, --no-owner", "Do not keep users, for example after -a."),
                 _keep("--no-g, --no-group", "Do not keep groups."),
                 _keep("--no-D", "Leave out devices, FIFOs and sockets."),
                 _keep("--no-devices", "Leave out devices."),
-                _keep("--no-specials", "FIFOs and sockets are left out."),
-                _keep("-p, --perms", "Modes are kept, as they are without it; it takes back --no-perms."),
+                _keep("--no-specials", "Leave out FIFOs and sockets."),
+                _keep("-p, --perms", "Keep modes, as without it. It cancels an earlier --no-perms."),
                 _keep(
-                    "--no-p, --no-perms", "Files keep the modes that they have; new ones are as umask says."
+                    "--no-p, --no-perms", "Existing files keep their modes; new ones get modes by the umask."
                 ),
-                _keep("-t, --times", "Times are kept, as they are without it; it takes back --no-times."),
-                _keep("--no-t, --no-times", "Times of modification are those of the copy."),
-                _keep("-O, --omit-dir-times", "Times of folders are those of the copy."),
+                _keep("-t, --times", "Keep times, as without it. It cancels an earlier --no-times."),
+                _keep("--no-t, --no-times", "Do not keep modification times."),
+                _keep("-O, --omit-dir-times", "Do not keep the times of folders."),
             ],
             "The path and other traffic on it": [
                 Option("--path KIND", "The kind of path: shared, dedicated or guaranteed. Default: shared."),
