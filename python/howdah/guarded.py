@@ -28,7 +28,7 @@ def guarded(command: Callable[[], int]) -> int:
         if os.environ.get("HOWDAH_DEBUG"):
             raise
         print(
-            f"howdah: a mistake of ours, {type(error).__name__}: {printable(' '.join(str(error).split()))}; "
+            f"howdah: a bug in howdah, {type(error).__name__}: {printable(' '.join(str(error).split()))}; "
             "run it again with HOWDAH_DEBUG=1 and report what it prints",
             file=sys.stderr,
         )

@@ -150,7 +150,7 @@ def decode(text: bytes, where: str, see: str) -> str:
     try:
         return text.decode()
     except UnicodeDecodeError:
-        raise HowdahError(f"{where} is not TOML: it is no UTF-8; {see}") from None
+        raise HowdahError(f"{where} is not TOML: it is not UTF-8; {see}") from None
 
 
 def convert(table: object, kind: type[T], where: str, see: str) -> T:

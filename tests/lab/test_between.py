@@ -110,9 +110,7 @@ def test_the_other_end_connects_where_one_is_closed_and_both_are_said(
     assert tree(there) == tree(source)
     cp.lab.run("dtn1", ["nft", "-f", "-"], input=CLOSED, text=True, check=True)
     said = cp.refused(f"dtn1:{source}/big", "dtn2:new")
-    assert said.startswith(
-        "howdah: dtn1 and dtn2 cannot reach the data port of one another (dtn1 to dtn2: 10.77."
-    )
+    assert said.startswith("howdah: dtn1 and dtn2 cannot reach each other's data port (dtn1 to dtn2: 10.77.")
     assert said.count("Connection refused") == 2
     way = f"howdah cp dtn1:{source}/big on-the-way/ && howdah cp on-the-way/* dtn2:new"
     assert said.endswith(f"or copy through this host: {way}\n")
@@ -175,9 +173,9 @@ def test_after_a_far_end_was_killed_the_copy_begins_again_with_both(
         (("--far-howdah", "/no/such"), "howdah: howdah was not found on dtn1; install it there"),
         (
             ("-e", "ssh -o UserKnownHostsFile=/dev/null"),
-            "howdah: the host key of dtn1 is not known; look at it and accept it once with: ssh dtn1 true",
+            "howdah: the host key of dtn1 is not known; check it and accept it once with: ssh dtn1 true",
         ),
-        (("--path", "dedicated"), "howdah: --path dedicated is of paths from and to this host"),
+        (("--path", "dedicated"), "howdah: --path dedicated is for copies from or to this host"),
     ],
 )
 def test_what_cannot_be_is_said_with_the_host(

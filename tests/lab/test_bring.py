@@ -115,7 +115,7 @@ def test_the_next_far_end_waits_behind_a_kept_login_and_is_held_as_any_other(cp:
 def test_nothing_is_brought_unless_somebody_agrees(cp: Copier, bare: Bare, source: Path) -> None:
     said = refused(cp, source, "far:/tmp/there")
     assert "howdah was not found on far; a far end of 2." in said
-    assert f" can be brought, into {CACHE} there, for this user alone: give --bring to howdah cp;" in said
+    assert f" can be brought into {CACHE} there, only for this user: give howdah cp --bring," in said
     assert bare.kept() == []
 
 
@@ -165,7 +165,7 @@ def test_a_home_that_cannot_keep_it(cp: Copier, bare: Bare, mount: str, why: str
     # Others could change it.
     (bare.root / "tmp/howdah-0").chmod(0o777)
     said = refused(cp, "--bring", "--memory", "1MB", "far:")
-    assert f"no folder there can keep it ({CACHE}: {why}; /tmp/howdah-0: others can enter it)" in said
+    assert f"no folder there can hold it ({CACHE}: {why}; /tmp/howdah-0: others can enter it)" in said
     bare.mounts(mount.format("home"), mount.format("tmp"))
     said = refused(cp, "--bring", "--memory", "1MB", "far:")
     assert f"({CACHE}: {why}; /tmp/howdah-0: {why}); install howdah there, or set XDG_CACHE_HOME" in said
@@ -185,7 +185,10 @@ def test_a_host_whose_settings_cannot_be_written(
 def test_a_processor_that_there_is_no_program_for(cp: Copier, bare: Bare) -> None:
     bare.mounts(machine="i686")
     said = refused(cp, "--bring", "--memory", "1MB", "far:")
-    assert "there is no far end to bring for its processor (i686), only for x86_64; install howdah" in said
+    assert (
+        "the far end that can be brought is only for x86_64, not for its processor (i686); install howdah"
+        in said
+    )
 
 
 def test_what_does_not_arrive_whole_is_not_kept(cp: Copier, bare: Bare) -> None:
@@ -204,8 +207,8 @@ def test_what_does_not_arrive_whole_is_not_kept(cp: Copier, bare: Bare) -> None:
 def test_a_howdah_of_another_protocol_is_passed_over(cp: Copier, bare: Bare) -> None:
     bare.program("howdah", "#!/bin/sh\nprintf '\\211HOWDAH\\n\\2\\0\\0\\0'\n")
     said = refused(cp, "--memory", "1MB", "far:")
-    assert "howdah on far is another version (the other end speaks protocol 2, this one " in said
-    assert "give --bring to howdah cp" in said
+    assert "howdah on far has another version (the other end speaks protocol 2, this one " in said
+    assert "give howdah cp --bring" in said
     good(cp, "--bring", "--memory", "1MB", "far:")
     # From now on it is not even tried.
     bare.program("howdah", "#!/bin/sh\necho tried >> /tmp/tried\n")

@@ -152,7 +152,7 @@ def test_every_command_helps_with_an_example() -> None:
         ("load hold --set guard_loss=2", "outside 0 to 1"),
         ("load hold --set loss=2%", "it has headroom"),
         ("unload hold", "hd_hold is not loaded, so nothing is to be unloaded; see: howdah cc status"),
-        ("set scalable --rate 1Gbit", "has nothing to set"),
+        ("set scalable --rate 1Gbit", "has no setting to change"),
         ("set hold", "one of --rate RATE"),
         ("set hold --rate 1Gbit --window 5", "one of --rate RATE"),
         ("set hold --rate 400", "has no unit"),

@@ -116,7 +116,9 @@ def test_the_options_of_rsync_are_taken_and_a_slash_is_explained(
     done = cp("-avzP", "-e", "ssh -p 22 -o LogLevel=ERROR", f"{source}/", f"far:{there}")
     assert tree(there / "src") == tree(source)
     assert f"\nTo far:{there}/src\n" in done.stdout
-    said = f"note: {source}/ is the folder itself, with or without the slash; what is in it is {source}/.\n"
+    said = (
+        f"note: {source}/ is the folder itself, with or without the slash; for its content write {source}/.\n"
+    )
     assert dry.stdout.endswith(said)
     assert done.stdout.endswith(said)
     assert done.stderr.splitlines()[0].startswith("howdah: note: -z: nothing is compressed")
@@ -301,7 +303,10 @@ def test_what_the_source_has_not_is_removed_at_either_end(cp: Copier, source: Pa
         assert dry.stdout.endswith("; remove 5.\n")
         bounded = cp(*option, "--max-delete", "4", *copy)
         assert bounded.returncode == 1
-        assert "howdah: 5 files, folders and links of the target are not at the source" in bounded.stderr
+        assert (
+            "howdah: the target has 5 files, folders and links that the source does not have"
+            in bounded.stderr
+        )
         assert (target / "deep/extra").exists()
         done = cp.good(*option, *copy)
         assert done.outcome is not None and done.outcome.removal is not None

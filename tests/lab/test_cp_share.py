@@ -89,7 +89,7 @@ def test_a_copy_has_its_share_and_gives_it_back(served: None, cp: Copier, wan: L
     assert record.outcome.moving_bps is not None
     assert (record.share.flow, record.share.asked) == ("images/base20", True)
     assert record.share.range_bps == (SHARE_BPS, SHARE_BPS)
-    assert "Share: that of images/base20 of small, 60.0 Mb/s on the wire, " in summary(record, None)
+    assert "Share: images/base20 of small, 60.0 Mb/s on the wire, " in summary(record, None)
     assert record.outcome.congestion_control == "hd_hold"
     # How near it comes is the machine's matter; without the share it would be a twelfth.
     assert 0.5 * PAYLOAD * SHARE_BPS < record.outcome.moving_bps < 1.01 * PAYLOAD * SHARE_BPS

@@ -182,7 +182,10 @@ def test_an_sshd_that_forwards_nothing_ends_the_copy_with_what_to_ask_for(
     assert done.returncode == 1
     *_, error = done.stderr.splitlines()
     assert error.startswith("howdah: the data port of far is closed (")
-    assert "ask there for AllowTcpForwarding yes in sshd_config, or for the port: howdah doctor far" in error
+    assert (
+        "ask its administrator for AllowTcpForwarding yes in sshd_config, or for the port: howdah doctor far"
+        in error
+    )
 
 
 def test_the_doctor_tries_the_data_port_and_says_what_to_ask_for(cp: Copier, wall: Wall) -> None:

@@ -114,7 +114,12 @@ def test_a_limit_holds_from_the_first_second_changes_live_and_pauses(
     said = [
         line.partition(" howdah: ")[2] for line in log.read_text().splitlines() if " said howdah: " in line
     ]
-    assert said == ["at most 10Mb/s", "paused; then at most 10Mb/s", "paused; then no limit", "no limit"]
+    assert said == [
+        "at most 10Mb/s",
+        "paused; at most 10Mb/s afterwards",
+        "paused; no limit afterwards",
+        "no limit",
+    ]
 
 
 def test_a_copy_that_was_stopped_by_ctrl_z_goes_on(cp: Copier, tmp_path: Path) -> None:
@@ -126,7 +131,10 @@ def test_a_copy_that_was_stopped_by_ctrl_z_goes_on(cp: Copier, tmp_path: Path) -
         cp.lab.run("near", ["kill", "-STOP", pid], check=True)
         done = cp.lab.run("near", [*cp.argv()[:-1], "jobs"], env=cp.env, capture_output=True, text=True)
         assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr == f"howdah: the copy {copy.job} does not answer; if Ctrl-Z stopped it: fg\n"
+        assert (
+            done.stderr
+            == f"howdah: the copy {copy.job} does not answer; if Ctrl-Z stopped it, type fg in its shell\n"
+        )
         # nsenter, which stops with it, has it continue.
         os.kill(copy.process.pid, signal.SIGCONT)
         copy.ask("limit", copy.job, "none")

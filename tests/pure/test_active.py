@@ -63,7 +63,7 @@ def test_a_time_is_of_all_with_what_comes_before_the_first_burst() -> None:
 
 def test_what_does_not_yield_is_no_probe() -> None:
     file = SCENARIOS / "traffic-square-udp.toml"
-    with pytest.raises(HowdahError, match=r"traffic-square-udp.toml: load udp1 is no TCP"):
+    with pytest.raises(HowdahError, match=r"traffic-square-udp.toml: load udp1 is not TCP"):
         profile(file, None)
 
 
@@ -74,7 +74,7 @@ def test_what_was_sent_is_told_with_what_it_cost() -> None:
     ]
     lines = in_words(msgspec.structs.replace(PROBE, bursts=bursts), "dtn2").splitlines()
     (line,) = (line for line in lines if line.startswith("Sent"))
-    assert line == "Sent      1.90 GB: cubic 5.1 s and bbr 5.2 s; RTT, Queue and Room are beside that"
+    assert line == "Sent      1.90 GB: cubic 5.1 s and bbr 5.2 s; RTT, Queue and Room include their effect"
     assert not any(line.startswith("Sent") for line in in_words(PROBE, "dtn2").splitlines())
     assert bursts_of(bursts) == (
         Burst(start_s=2.0, end_s=7.1, congestion_control="cubic"),
@@ -111,7 +111,7 @@ def test_a_data_set_has_them_beside_every_class() -> None:
     # What is sent is part of what a run is.
     passive = loads(PLAN.replace("bursts = true", ""), "p.toml")
     assert not {run.name for run in plan.runs()} & {run.name for run in passive.runs()}
-    with pytest.raises(HowdahError, match=r"p.toml: with bursts, no other streams of ours can be"):
+    with pytest.raises(HowdahError, match=r"p.toml: bursts exclude other streams of ours"):
         loads(PLAN.replace("bursts = true", 'bursts = true\nours = ["nobody", "1 cubic"]'), "p.toml")
     shipped = load(SCENARIOS / "shared-dataset-active.toml")
     assert shipped.bursts

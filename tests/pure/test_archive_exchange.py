@@ -137,7 +137,7 @@ def test_what_cannot_be_carried_over_is_told(tmp_path: Path) -> None:
     source, _ = filled(tmp_path / "source")
     out = tmp_path / "out"
     export(source.inbox, ALL, out)
-    with pytest.raises(HowdahError, match="exists; export to a folder that is not there yet"):
+    with pytest.raises(HowdahError, match="exists; export to a folder that does not exist yet"):
         export(source.inbox, ALL, out)
     with pytest.raises(HowdahError, match="it is an archive, merge it"):
         import_(Archive(tmp_path / "target").inbox, source.root)
@@ -145,7 +145,7 @@ def test_what_cannot_be_carried_over_is_told(tmp_path: Path) -> None:
         merge(Archive(tmp_path / "target").inbox, out)
     with pytest.raises(HowdahError, match="this archive itself"):
         merge(source.inbox, source.root)
-    with pytest.raises(HowdahError, match="holds no records"):
+    with pytest.raises(HowdahError, match="has no records"):
         merge(source.inbox, tmp_path / "nowhere")
     (out / "runs.parquet").write_bytes(b"no Parquet")
     with pytest.raises(HowdahError, match="cannot read or write Parquet") as problem:
@@ -160,12 +160,12 @@ def test_the_commands_say_what_they_did(tmp_path: Path) -> None:
     exported = msgspec.json.decode(howdah("archive", "export", "--json", out, **a).stdout, type=Exported)
     assert (exported.runs, exported.folder) == (4, out)
     assert exported.size_bytes == sum(len(content) for content in files(Path(out)).values())
-    assert howdah("archive", "import", out, **b).stdout == "Took over 4 runs; 0 were here already\n"
+    assert howdah("archive", "import", out, **b).stdout == "Imported 4 runs; 0 were here already\n"
     merged = howdah("archive", "merge", str(tmp_path / "a" / "howdah" / "records"), **b)
-    assert merged.stdout == "Took over 0 runs; 4 were here already\n"
+    assert merged.stdout == "Imported 0 runs; 4 were here already\n"
     again = howdah("archive", "export", out, **a)
     assert (again.returncode, again.stderr.count("\n")) == (1, 1)
     assert (
-        "is no kind of record; give transfer, traffic, probe, link, bench"
+        "is not a kind of record; give one of transfer, traffic, probe, link, bench"
         in howdah("archive", "ls", "--kind", "x", **a).stderr
     )

@@ -280,7 +280,7 @@ def test_a_record_of_who_leads_that_cannot_be_read_is_an_error(kind: Kind) -> No
             await bus.put("leader.control", b"me")
             async with kind.stand(bus) as leadership:
                 with pytest.raises(
-                    HowdahError, match=r"leader\.control on the bus is no record of who leads"
+                    HowdahError, match=r"leader\.control on the bus is not a record of the leader"
                 ):
                     await leadership.won()
 

@@ -79,7 +79,7 @@ def test_a_line_is_read(line: str, found: dict[str, object]) -> None:
         ("a --streams", "Option '--streams' requires an argument"),
         ("a -n", "Option '--most' requires an argument"),
         ("--quiet=1 a", "Option '--quiet' does not take a value"),
-        ("-n many a", "Invalid value for '--most': many is no whole number"),
+        ("-n many a", "Invalid value for '--most': many is not a whole number"),
         ("-n 0 a", "Invalid value for '--most': 0 is below 1"),
         ("--role x a", "Invalid value for '--role': x is not one of read, operate"),
     ],

@@ -69,8 +69,8 @@ def copied(
         (copied(9.5e9), "Predicted 8.10 Gb/s to 9.20 Gb/s, measured 9.50 Gb/s: more than predicted"),
         (
             copied(9.5e9, moving_s=100),
-            "Predicted 8.10 Gb/s to 9.20 Gb/s, measured 9.50 Gb/s; not to be compared: "
-            "1 min 40 s is long, the runs behind it took 10.0 s",
+            "Predicted 8.10 Gb/s to 9.20 Gb/s, measured 9.50 Gb/s; not comparable: "
+            "it took 1 min 40 s and the runs behind the prediction 10.0 s",
         ),
         (
             copied(7e9, moving_s=100),
@@ -78,18 +78,18 @@ def copied(
         ),
         (
             copied(3e9, moving_s=1.2),
-            "Predicted 8.10 Gb/s to 9.20 Gb/s, measured 3.00 Gb/s; not to be compared: "
-            "1.20 s is short, the runs behind it took 10.0 s",
+            "Predicted 8.10 Gb/s to 9.20 Gb/s, measured 3.00 Gb/s; not comparable: "
+            "it took 1.20 s and the runs behind the prediction 10.0 s",
         ),
         (
             copied(3e9, moving_s=1.2, files=1, limited=("cwnd",) * 7 + ("app",) * 3),
-            "Predicted 8.10 Gb/s to 9.20 Gb/s, measured 3.00 Gb/s; not to be compared: "
-            "1.20 s is short, the runs behind it took 10.0 s and "
+            "Predicted 8.10 Gb/s to 9.20 Gb/s, measured 3.00 Gb/s; not comparable: "
+            "it took 1.20 s and the runs behind the prediction 10.0 s and "
             "the sender's disk or CPU limited it in 30% of the samples",
         ),
         (
             copied(3e9, files=1, limited=("rwnd", "cwnd")),
-            "Predicted 8.10 Gb/s to 9.20 Gb/s, measured 3.00 Gb/s; not to be compared: "
+            "Predicted 8.10 Gb/s to 9.20 Gb/s, measured 3.00 Gb/s; not comparable: "
             "the receiver's disk, CPU or buffer limited it in 50% of the samples",
         ),
         (

@@ -217,9 +217,12 @@ GOOD = OPERATOR.split('"')[5]
         ),
         (
             READER + READER.replace("wall", "other"),
-            "token 2 (other): an earlier one has its name or its sha256",
+            "token 2 (other): an earlier token has the same name or sha256",
         ),
-        (READER + OPERATOR.replace("scheduler", "wall"), "token 2 (wall): an earlier one has its name"),
+        (
+            READER + OPERATOR.replace("scheduler", "wall"),
+            "token 2 (wall): an earlier token has the same name",
+        ),
     ],
     # Secrets differ from process to process, and the names of tests must not.
     ids=itertools.count(),
@@ -278,7 +281,7 @@ def test_addresses(text: str, place: tuple[str, int]) -> None:
 
 @pytest.mark.parametrize("text", ["", ":80", "host:", "host:x", "host:65536", "host:-1", "host:²"])
 def test_what_is_no_address(text: str) -> None:
-    with pytest.raises(HowdahError, match="is no address: give HOST:PORT"):
+    with pytest.raises(HowdahError, match="is not an address: give HOST:PORT"):
         parse(text)
 
 
@@ -329,8 +332,8 @@ def test_a_certificate_that_cannot_be_used_is_refused(certificate: tuple[Path, P
     for wrong, line in (
         (Listening(certificate=cert), "both a certificate and its key"),
         (Listening(certificate=cert, key=nothing), f"cannot read {nothing}"),
-        (Listening(certificate=cert, key=rubbish), "are no certificate and its key"),
-        (Listening(certificate=key, key=cert), "are no certificate and its key"),
+        (Listening(certificate=cert, key=rubbish), "must be a certificate and its key"),
+        (Listening(certificate=key, key=cert), "must be a certificate and its key"),
     ):
         with pytest.raises(HowdahError, match=line):
             open_socket(wrong)

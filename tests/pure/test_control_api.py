@@ -211,7 +211,7 @@ def test_a_mistake_of_ours_is_said_and_ends_nothing(
         patch.setattr("howdah.control.running.operations.Operations.status", lambda self: 1 / 0)
         answer, said = send(path, "GET", "/v1/status")
         assert answer.status == 500
-        assert "a mistake of ours, ZeroDivisionError" in error(said)
+        assert "a bug in howdah, ZeroDivisionError" in error(said)
     assert client.status().policy == "lsst"
 
 

@@ -77,7 +77,7 @@ def test_terms_are_set_and_restored(capsys: pytest.CaptureFixture[str]) -> None:
     _run("status")
     assert "changed: background maximum 50%, weight 3" in capsys.readouterr().out
     _run("set", "background", "--restore")
-    assert capsys.readouterr().out == "background is as in the policy file again\n"
+    assert capsys.readouterr().out == "background has the terms of the policy file again\n"
     assert _status(capsys).changed == {}
 
 
@@ -117,7 +117,7 @@ def test_a_watch_tells_line_by_line_until_it_is_stopped(served: Controlled) -> N
         (["set", "background", "--weight", "2", "--restore"], "say what to set for background"),
         (["set", "background", "--minimum", "99%"], "are together"),
         (["drain", "base9"], "lsst has no host base9; it has base20, base21, base22, base23"),
-        (["status", "--at", "127.0.0.1:1"], "is `howdah control serve` running there?"),
+        (["status", "--at", "127.0.0.1:1"], "check that `howdah control serve` runs there"),
     ],
 )
 def test_what_cannot_be_ordered_is_refused_in_one_line(words: list[str], says: str) -> None:
@@ -131,7 +131,7 @@ def test_what_cannot_be_ordered_is_refused_in_one_line(words: list[str], says: s
     ("words", "says"),
     [
         (["serve", "none.toml"], "none.toml"),
-        (["serve", "POLICY"], "this machine is called elsewhere, which lsst does not have: say with --host"),
+        (["serve", "POLICY"], "this machine is called elsewhere, and lsst has no such host: say with --host"),
         (
             ["serve", "POLICY", "--host", "base9"],
             "--host base9: lsst has no such host; it has base20, base21",

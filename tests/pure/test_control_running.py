@@ -562,6 +562,6 @@ def test_an_order_that_is_none_is_told_and_the_others_stand() -> None:
         revision = await operations.ask("images", "me")
         await path.settle(operations, revision)
         assert path.rates_bps() == allocate(LSST, {"images"})
-        assert "order.nonsense on the bus is no order; delete it" in path.told
+        assert "order.nonsense on the bus is not an order; delete it" in path.told
 
     played(LSST, play, never_too_much)

@@ -69,7 +69,7 @@ def _text(status: Status) -> list[str]:
 def test_who_lends_is_said_while_it_is_asked_for() -> None:
     (images, other) = LEADING.flows
     idle = msgspec.structs.replace(LEADING, flows=[msgspec.structs.replace(images, idle=True), other])
-    line = "nothing to send, so others have what is theirs: images/base20"
+    line = "idle, so others have their shares: images/base20"
     assert line in _text(idle)
     assert line not in _text(msgspec.structs.replace(idle, asked=[]))
 
@@ -77,12 +77,12 @@ def test_who_lends_is_said_while_it_is_asked_for() -> None:
 def test_a_status_in_words() -> None:
     assert _text(LEADING) == [
         "lsst: 1.00 Gb/s guaranteed, 990 Mb/s used, 0 b/s free",
-        "base1-7 leads; all is in force",
+        "base1-7 leads; everything is in force",
         "asked for: images by camera for 42.0 s more, images by me",
         "changed: background maximum 50%, weight 3",
         "drained: base21",
-        "never heard of: base22",
-        "base21 has said nothing for 7.00 s: its leases have run out",
+        "no message yet from: base22",
+        "no message from base21 for 7.00 s: its leases have run out",
         "",
         "flow                                  share     target    minimum      sent  conns   lease",
         "images/base20                      465 Mb/s   465 Mb/s  8.00 kb/s  464 Mb/s  1,200  1.80 s",
@@ -94,9 +94,9 @@ def test_who_leads_in_words() -> None:
     def says(**changed: object) -> str:
         return _text(msgspec.structs.replace(LEADING, **changed))[1]
 
-    assert says(settled=False) == "base1-7 leads; all is in force but a change under way"
+    assert says(settled=False) == "base1-7 leads; everything is in force except a change under way"
     assert says(leader="base2-8") == "base2-8 leads; base1-7 stands by"
-    assert says(leader=None) == "nobody leads; base1-7 stands by"
+    assert says(leader=None) == "no controller leads; base1-7 stands by"
 
 
 def test_ordinary_control_is_called_so() -> None:

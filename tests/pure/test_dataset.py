@@ -81,8 +81,8 @@ def test_what_is_recorded_first_is_of_every_kind() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (changed('name = "narrow"', 'name = "wide"'), "p.toml: path: wide is there twice"),
-        (changed('"2 cubic"', '"two cubic"'), "p.toml: ours: 'two cubic' does not say who was there"),
+        (changed('name = "narrow"', 'name = "wide"'), "p.toml: path: wide is listed twice"),
+        (changed('"2 cubic"', '"two cubic"'), "p.toml: ours: 'two cubic' does not name competing traffic"),
         (
             changed('"0.5BDP"', '"half a BDP"'),
             "p.toml: path wide: queue: half a BDP: give bytes, or 0.01",
@@ -114,7 +114,7 @@ def test_what_the_folder_holds_is_not_made_again(tmp_path: Path) -> None:
     # More runs go on with the same; another length is another data set.
     more = loads(changed("runs = 2", "runs = 3"), "p.toml")
     assert len(left(more, tmp_path)) == len(more.runs()) - 1
-    with pytest.raises(HowdahError, match="is of another plan; give another folder"):
+    with pytest.raises(HowdahError, match="belongs to another plan; give another folder"):
         left(loads(changed('length = "10s"', 'length = "20s"'), "p.toml"), tmp_path)
 
 
@@ -127,7 +127,7 @@ def test_a_dry_run_says_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert (told["plan"], told["runs"], told["runs_left"]) == ("two", 30, 29)
     assert app.main([*words, "--cores", "0.5"]) == 0
     assert "29 recordings of 10.0 s left" in capsys.readouterr().out
-    with pytest.raises(HowdahError, match="--cores 0 is not above 0"):
+    with pytest.raises(HowdahError, match="--cores 0 is not a number above 0"):
         app.main([*words, "--cores", "0"])
 
 

@@ -74,7 +74,7 @@ def test_windows_reach_the_target_unless_the_plan_says_what_holds_it(path: Path)
     rtt_s = path.rtt_s or ASSUMED_RTT_S
     window_bytes = decided.buffer_bytes or sizes.windows(path).autotuned_bytes
     rate_bps = sizes.window_rate_bps(decided.streams, window_bytes, rtt_s)
-    held = any("holds this transfer" in sentence for sentence in decided.why.summary)
+    held = any("limits this transfer" in sentence for sentence in decided.why.summary)
     assert held == (rate_bps < sizes.TARGET_RATE_BPS)
     if held:
         assert decided.streams == shared.STREAMS_FOR_WINDOW_MAX

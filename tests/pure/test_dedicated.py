@@ -53,7 +53,7 @@ PATH = Path(
 def test_every_plan_can_be_handed_back_and_carried_out(path: Path) -> None:
     modelled = [Configuration(control, 1, None) for control in CONTROLS]
     if all(obstacle(path, configuration) for configuration in modelled):
-        with pytest.raises(HowdahError, match="nothing that has a model can be used"):
+        with pytest.raises(HowdahError, match="no control that has a model can be used"):
             from_runs(SWEEP, path)
         return
     decided = from_runs(SWEEP, path)
@@ -99,7 +99,7 @@ def test_a_better_one_that_cannot_be_used_is_told_with_what_mends_it() -> None:
     first = decided.why.alternatives[0]
     assert first.what.startswith("scalable")
     assert first.why_not == (
-        "the sender has no scalable and may not load it; on it, as root: howdah cc load scalable"
+        "the sender has no scalable and may not load it; there, as root: howdah cc load scalable"
     )
 
 
@@ -107,7 +107,7 @@ def test_a_better_one_that_cannot_be_used_is_told_with_what_mends_it() -> None:
     ("configuration", "changed", "says"),
     [
         (Configuration("vegas", 1, None), {}, "no vegas"),
-        (Configuration("htcp", 1, None), {"privileged": False}, "does not let us use htcp"),
+        (Configuration("htcp", 1, None), {"privileged": False}, "does not allow htcp"),
         (Configuration("cubic", 129, None), {}, "at most 128"),
         (Configuration("cubic", 1, 1e9), {}, None),
         (Configuration("cubic", 1, 2e9), {}, "the sender's kernel gives at most 1.07 GB of buffer"),

@@ -34,13 +34,13 @@ def test_nothing_is_removed_unless_it_is_asked_for() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--max-delete", "5", "a", "dtn2:d"], "is the most that --delete removes; give that too"),
+        (["--max-delete", "5", "a", "dtn2:d"], "bounds what --delete removes; give --delete too"),
         (["--delete", "--max-delete", "-1", "a", "dtn2:d"], "--max-delete -1 is not from 0 to "),
         (["--delete", "--files-from", "/dev/null", "a", "dtn2:d"], "copy whole folders with --delete"),
-        (["--delete", "dtn1:a", "dtn2:d"], "leave out --delete, or start it on one of them"),
-        (["--delete", "a/.", "b", "dtn2:d"], r"copy SRC/\. in a command of its own"),
-        (["--delete", "dtn2:a/./", "dtn2:b", "d"], r"copy SRC/\. in a command of its own"),
-        (["--delete", "dtn2:", "dtn2:b", "d"], r"copy SRC/\. in a command of its own"),
+        (["--delete", "dtn1:a", "dtn2:d"], "leave out --delete, or copy from one of the two"),
+        (["--delete", "a/.", "b", "dtn2:d"], r"copy SRC/\. in a separate command"),
+        (["--delete", "dtn2:a/./", "dtn2:b", "d"], r"copy SRC/\. in a separate command"),
+        (["--delete", "dtn2:", "dtn2:b", "d"], r"copy SRC/\. in a separate command"),
     ],
 )
 def test_what_would_remove_something_else_is_refused(words: list[str], says: str) -> None:
@@ -49,7 +49,7 @@ def test_what_would_remove_something_else_is_refused(words: list[str], says: str
 
 
 def test_memory_removes_nothing() -> None:
-    with pytest.raises(HowdahError, match="nothing for --delete"):
+    with pytest.raises(HowdahError, match="--delete has nothing to remove"):
         copy_request(["dtn2:"], [], memory=Memory(size_bytes=1), delete=True)
 
 
@@ -70,20 +70,20 @@ def test_what_was_not_removed_is_an_error_in_words() -> None:
     assert said(None) is None
     assert said(came_to(12_000)) is None
     assert said(came_to(0, held="too-many")) == (
-        "12,000 files, folders and links of the target are not at the source, which is more than "
-        "--max-delete 10000, so none was removed; see which by --dry-run, or allow more"
+        "the target has 12,000 files, folders and links that the source does not have, more than "
+        "--max-delete 10000, so none was removed; list them with --dry-run, or allow more"
     )
     unread = said(came_to(0, held="left-out"), left_out=["cannot read x"])
     assert unread is not None
     assert unread.startswith("1 file or folder could not be read")
-    assert unread.endswith("nothing was removed, because what could not be read may be what is there")
+    assert unread.endswith("nothing was removed, because the source may have what could not be read")
     assert said(came_to(11_999, failed=1)) == (
         "1 file or folder of the target could not be removed; the warnings say why"
     )
 
 
 def test_the_summary_says_how_much_was_removed() -> None:
-    assert "Removed at the target: 7, which were not at the source" in summary(
+    assert "Removed at the target: 7 that the source does not have" in summary(
         finished(removal=came_to(7)), None
     )
     assert "Removed" not in summary(finished(), None)

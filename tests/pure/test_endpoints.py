@@ -62,21 +62,24 @@ def test_examples(argument: str, host: str | None, path: bytes) -> None:
 @pytest.mark.parametrize(
     ("argument", "says"),
     [
-        ("-oProxyCommand=x:/p", "names no host"),
-        ("me@:/p", "names no host"),
-        ("a[::1]:b", "names no host"),
+        ("-oProxyCommand=x:/p", "does not name a host"),
+        ("me@:/p", "does not name a host"),
+        ("a[::1]:b", "does not name a host"),
         ("a b:/p", "./NAME"),
         ("[::1:/p", "not closed"),
         ("dtn2:~you/x", "~you is not expanded"),
-        (":/tmp", r"^:/tmp names no host; write \[user@\]host:path, or write a local name .* \./NAME$"),
-        ("2001:db8::7:/d", r"in brackets; write \[2001:db8::7\]:/d, or"),
-        ("me@2001:db8::7:", r"in brackets; write me@\[2001:db8::7\]:PATH, or"),
+        (
+            ":/tmp",
+            r"^:/tmp does not name a host; write \[user@\]host:path, or write a local name .* \./NAME$",
+        ),
+        ("2001:db8::7:/d", r"needs brackets; write \[2001:db8::7\]:/d, or"),
+        ("me@2001:db8::7:", r"needs brackets; write me@\[2001:db8::7\]:PATH, or"),
         ("1:2:3:4:5:6:7:8:d/e", r"write \[1:2:3:4:5:6:7:8\]:d/e, or"),
         ("fe80::1%eth0:x", r"write \[fe80::1%eth0\]:x, or"),
         ("::1", r"write \[::1\]:PATH, or"),
         ("ssh://h/p", "^ssh://h/p is a URL; write h:/p$"),
         ("scp://me@h:2222/p/q", "write me@h:/p/q, and give the port with -e 'ssh -p 2222'$"),
-        ("dtn2::module/x", "an rsync daemon, .* write host:path, which goes over ssh$"),
+        ("dtn2::module/x", "an rsync daemon, .* write host:path to go over ssh$"),
     ],
 )
 def test_refusals_say_what_to_write(argument: str, says: str) -> None:

@@ -152,7 +152,7 @@ def test_what_cannot_be_brought_is_said_with_its_reason(brought: Brought) -> Non
         (f"{MISSING} riscv64 nowhere ", r"for its processor \(riscv64\)"),
         (
             f"{MISSING} {brought.machine} nowhere /h: Read-only file system; ",
-            r"keep it \(/h: Read-only file system\)",
+            r"hold it \(/h: Read-only file system\)",
         ),
         (MISSING, r"for its processor \(\)"),
     ):

@@ -60,5 +60,5 @@ def test_requests_that_cannot_be_are_refused(tmp_path: Path) -> None:
         asked("--files-from", "/no/such", "run42", "dtn2:d")
     with pytest.raises(HowdahError, match="takes one source"):
         asked("--files-from", str(tmp_path), "a", "b", "dtn2:d")
-    with pytest.raises(HowdahError, match="nothing to leave out or to list"):
+    with pytest.raises(HowdahError, match="filters and lists of names mean nothing"):
         copy_request(["dtn2:"], [], memory=Memory(size_bytes=1), files_from="x")

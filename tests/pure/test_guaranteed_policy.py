@@ -101,7 +101,7 @@ def test_flows_are_named_after_class_and_host_and_counted_where_a_host_has_sever
         ([('minimum = "1%"', 'minimum = "1"')], "p.toml: class.background: minimum: "),
         ([('minimum = "1%"', 'minimum = "-1%"')], "p.toml: class.background: minimum: "),
         ([('minimum = "1%"', 'minimum = "1e-999999999%"')], "minimum 1e-999999999% is 0 b/s for each flow"),
-        ([('minimum = "1%"', 'minimum = "2Gbit"')], "minimum 2Gbit: only 990 Mb/s are there to give away"),
+        ([('minimum = "1%"', 'minimum = "2Gbit"')], "minimum 2Gbit: there is only 990 Mb/s to give away"),
         (
             [('minimum = "1%"', 'maximum = "7kbit"')],
             "class.background: maximum 7kbit is 7.00 kb/s for each flow of the class; give at least 8.00",
@@ -121,28 +121,31 @@ def test_flows_are_named_after_class_and_host_and_counted_where_a_host_has_sever
         ),
         (
             [('minimum = "1%"', 'minimum = "96%"')],
-            "p.toml: all minimums are together 10.4 Mb/s more than the 990 Mb/s there are to give away; "
+            "p.toml: all minimums are together 10.4 Mb/s more than the 990 Mb/s there is to give away; "
             "lower some: the largest is that of class.background, 950 Mb/s",
         ),
         (
             [('maximum = "1%"', 'minimum = "96%"')],
             "p.toml: all minimums while images are asked for are together 10.4 Mb/s more",
         ),
-        ([("priority = 1", 'fixed = "1%"')], "p.toml: class.images: fixed is always had"),
+        ([("priority = 1", 'fixed = "1%"')], "p.toml: class.images: fixed applies always"),
         (
             [('fixed = "50Mbit"', 'fixed = "50Mbit"\nidle = "lent"')],
-            'fixed is always had, and idle = "lent" is not',
+            'fixed applies always, and idle = "lent" does not',
         ),
         (
             [('active = "asked"', 'idle = "given"')],
             "class.images.idle: 'given' is unknown; give kept or lent",
         ),
-        ([('active = "asked"', "")], "p.toml: class.images: others change only while it is asked for"),
+        (
+            [('active = "asked"', "")],
+            "p.toml: class.images: the table others applies only while the class is asked for",
+        ),
         (
             [("others.background", "others.images")],
-            "class.images.others.images: that is none of the other classes",
+            "class.images.others.images: this is not one of the other classes",
         ),
-        ([("others.background", "others.back")], "none of the other classes: background, replication"),
+        ([("others.background", "others.back")], "not one of the other classes: background, replication"),
         (
             [('maximum = "1%"', 'active = "always"')],
             "class.images.others.background: unknown key active",
@@ -257,7 +260,9 @@ def test_more_modes_than_are_checked_are_refused() -> None:
         + MEMBER.format(f"c{n}", f"h{n}", "10.0.0.1", "80")
         for n in range(policyfile.OTHERS_MAX)
     )
-    with pytest.raises(HowdahError, match=r"p\.toml: 9 classes have a table others, at most 8 may: c0, c1"):
+    with pytest.raises(
+        HowdahError, match=r"p\.toml: 9 classes have a table others; at most 8 may have one: c0, c1"
+    ):
         loads(POLICY + asking, "p.toml")
     without = replaced(('[class.images.others.background]\nmaximum = "1%"', ""))
     assert len(loads(without + asking, "p.toml").classes) == 11
@@ -331,7 +336,7 @@ def test_orders_a_policy_cannot_follow_are_refused() -> None:
     policy = loads(POLICY, "p.toml")
     policy.check_requestable("images")
     with pytest.raises(
-        HowdahError, match=r"^class background of lsst is always active; to be asked for: images$"
+        HowdahError, match=r"^class background of lsst is always active; these can be asked for: images$"
     ):
         policy.check_requestable("background")
     with pytest.raises(

@@ -86,11 +86,16 @@ def test_a_copy_is_listed_limited_paused_and_gone() -> None:
         assert valve.paused
         assert library.running().standing[0].rate_bps == 0.0
         assert library.resume("0f3a9c").state == "moving"
-        with pytest.raises(HowdahError, match=r"^the limit fast: fast is no rate; give for example"):
+        with pytest.raises(HowdahError, match=r"^the limit fast: fast is not a rate; give for example"):
             library.limit("0f3a9c", "fast")
-        with pytest.raises(HowdahError, match=r"no copy of yours here is called 0f3a9d; there is 0f3a9c$"):
+        with pytest.raises(
+            HowdahError, match=r"none of your copies on this host is called 0f3a9d; there is 0f3a9c$"
+        ):
             library.pause("0f3a9d")
-        with attending("20260302T081502.110001Z-0f3a9c"), pytest.raises(HowdahError, match="names 2 copies"):
+        with (
+            attending("20260302T081502.110001Z-0f3a9c"),
+            pytest.raises(HowdahError, match="is the name of 2 copies"),
+        ):
             library.pause("0f3a9c")
     with pytest.raises(HowdahError, match=r"is called 0f3a9c; none runs$"):
         library.pause("0f3a9c")
@@ -108,7 +113,7 @@ def test_what_a_killed_copy_left_is_removed_and_what_is_no_socket_is_left_alone(
     assert [path.name for path in folder.iterdir()] == ["README"]
     (folder / RECORD).touch()
     assert library.running() == ([], ["0f3a9c"])
-    with pytest.raises(HowdahError, match="is not a socket of yours"):
+    with pytest.raises(HowdahError, match="is not your own socket"):
         library.pause("0f3a9c")
 
 
@@ -195,7 +200,7 @@ def test_a_port_answers_on_loopback_alone() -> None:
             Metrics(str(port), seen.now).__enter__()
     with socket.socket() as closed:
         assert closed.connect_ex(("127.0.0.1", port)) != 0
-    with pytest.raises(HowdahError, match=r"^--metrics 70000 is no port"):
+    with pytest.raises(HowdahError, match=r"^--metrics 70000 is not a port"):
         Metrics("70000", seen.now).__enter__()
 
 

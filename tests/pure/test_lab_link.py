@@ -49,16 +49,19 @@ def test_a_queue_is_of_its_directions_rate_and_the_round_trip(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (LabOptions(loss="0.01"), "--loss: 0.01 may be 0.01% or 1%; write which"),
-        (LabOptions(loss="1%,1"), "--loss: 1 may be 1% or 100%; write which"),
-        (LabOptions(burst_loss="0.001,20%"), "--burst-loss: 0.001 may be 0.001% or 0.1%; write which"),
+        (LabOptions(loss="0.01"), "--loss: 0.01 could mean 0.01% or 1%; write one of them"),
+        (LabOptions(loss="1%,1"), "--loss: 1 could mean 1% or 100%; write one of them"),
+        (
+            LabOptions(burst_loss="0.001,20%"),
+            "--burst-loss: 0.001 could mean 0.001% or 0.1%; write one of them",
+        ),
         (
             LabOptions(rtt="1ms", queue="2BDP"),
-            "queue 2BDP is of rate and round trip, but the rate is not shaped; give bytes",
+            "queue 2BDP needs a rate and a round trip, but the rate is not shaped; give bytes",
         ),
         (
             LabOptions(rate="1Gbit", queue="2BDP"),
-            "queue 2BDP is of rate and round trip, but the round trip is 0; give bytes",
+            "queue 2BDP needs a rate and a round trip, but the round trip is 0; give bytes",
         ),
         (
             LabOptions(rate="1Gbit", rtt="1ms", queue="0BDP"),

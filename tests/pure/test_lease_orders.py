@@ -138,7 +138,7 @@ def test_all_kinds_of_order() -> None:
 def test_what_is_no_order_is_named_and_not_kept(key: str, value: bytes) -> None:
     book = OrderBook()
     book.note("order.asked/images/cp-1", b"{}", 1)
-    with pytest.raises(HowdahError, match=rf"^{key} on the bus is no order.*; delete it$"):
+    with pytest.raises(HowdahError, match=rf"^{key} on the bus is not an order.*; delete it$"):
         book.note(key, value, 2)
     assert book.orders() == Orders(revision=2, requested=frozenset({"images"}))
     book.note(key, None, 3)

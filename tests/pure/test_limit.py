@@ -54,16 +54,16 @@ def test_limits_are_told_as_they_are_read(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "is no limit; give for example 100Mbit"),
-        ("fast", "fast is no rate; give for example"),
-        ("100", "100 is no rate"),
-        ("7kbit", "7kbit is below 8kb/s; to stop a copy for a while: howdah pause"),
+        ("", "is not a limit; give for example 100Mbit"),
+        ("fast", "fast is not a rate; give for example"),
+        ("100", "100 is not a rate"),
+        ("7kbit", "7kbit is below 8kb/s; to stop a copy for a while, use howdah pause"),
         ("0Mbit", "is below 8kb/s"),
-        ("1Mbit 8-18", "8-18 are no hours of a day; write for example 08:00-18:00"),
-        ("1Mbit 08:00-08:00", "are no hours"),
-        ("1Mbit 08:00-24:30", "are no hours"),
-        ("1Mbit, 2Mbit 08:00-18:00", "what is behind a rate without hours never counts"),
-        ("1Mbit 08:00-18:00 2Mbit", "is no limit"),
+        ("1Mbit 8-18", "8-18 is not a span of hours; write for example 08:00-18:00"),
+        ("1Mbit 08:00-08:00", "is not a span of hours"),
+        ("1Mbit 08:00-24:30", "is not a span of hours"),
+        ("1Mbit, 2Mbit 08:00-18:00", "rates after one without hours never apply"),
+        ("1Mbit 08:00-18:00 2Mbit", "is not a limit"),
     ],
 )
 def test_what_is_no_limit_is_refused_with_what_to_write(text: str, why: str) -> None:
@@ -86,7 +86,7 @@ def test_a_host_has_its_limits_in_the_file(tmp_path: Path, monkeypatch: pytest.M
     # The first table that fits counts for all that a table may say.
     assert hosts.ports("dtn2") is None
     file.write_text('[host.dtn2]\nlimit = "fast"\n')
-    with pytest.raises(HowdahError, match=r"config\.toml.*dtn2.*fast is no rate"):
+    with pytest.raises(HowdahError, match=r"config\.toml.*dtn2.*fast is not a rate"):
         hosts.limits("dtn2")
 
 
@@ -176,9 +176,9 @@ def test_the_summary_says_that_a_limit_held_the_copy() -> None:
         limited = msgspec.convert(keys, Limited)
         return summary(msgspec.structs.replace(run(), limited=limited), None)
 
-    assert "Limit: 50Mb/s, which held it" in told(limit="50Mb/s", limited_s=3.0, held="held")
+    assert "Limit: 50Mb/s, which held the copy back" in told(limit="50Mb/s", limited_s=3.0, held="held")
     assert "Limit: 5Gb/s; the copy was slower" in told(limit="5Gb/s", limited_s=3.0, held="slower")
-    assert "none at the end; while one counted, it held" in told(
+    assert "none at the end; while a limit applied, it held" in told(
         limit="none", limited_s=3.0, held="held", changes=1
     )
     paused = told(limit="none", paused_s=12.0, changes=2)

@@ -155,7 +155,7 @@ def test_it_hears_bbr_and_changes_to_it(echo: Echo, monkeypatch: pytest.MonkeyPa
     assert [each.background for each in told.heard] == ["1 bbr"]
     assert told.sent[-1].after is not None
     lines = in_words(told, PLAN)
-    assert any(line.startswith("Heard 1 BBR (0.95) after") for line in lines)
+    assert any(line.startswith("Recognised 1 BBR (0.95) after") for line in lines)
     assert any("changed to bbr, 1 stream: 10.0 Mb/s -> 100 Mb/s" in line for line in lines)
     transfer.pilot.close()
     assert echo.closed
@@ -234,7 +234,7 @@ def test_where_nobody_can_tell_all_streams_stay(echo: Echo, monkeypatch: pytest.
     transfer.go(30)
     assert transfer.steerings == []
     assert in_words(transfer.pilot.to_record(), PLAN) == [
-        f"Listened by ICMP echo, could not tell who is there: {why}; stayed as planned"
+        f"Could not recognise competing traffic by ICMP echo: {why}; kept to the plan"
     ]
 
 
@@ -250,8 +250,8 @@ def test_with_a_model_of_another_version_it_goes_on_as_planned_and_says_so(
     assert transfer.steerings == []
     assert echo.closed
     assert in_words(transfer.pilot.to_record(), PLAN) == [
-        "Listened to nobody: model.npz is a model of schema 9; train one: howdah shared train; "
-        "stayed as planned"
+        "Measured no competing traffic: model.npz is a model of schema 9; train one: howdah shared train; "
+        "kept to the plan"
     ]
 
 
@@ -272,7 +272,7 @@ def test_a_model_that_fails_on_the_way_brings_the_fair_default_back(
     transfer.go(60)
     assert (transfer.control, transfer.streams) == ("cubic", 4)
     assert transfer.steerings[-1].why == "it is damaged"
-    assert in_words(transfer.pilot.to_record(), PLAN)[-1].startswith("Listened no more: it is damaged")
+    assert in_words(transfer.pilot.to_record(), PLAN)[-1].startswith("Stopped measuring: it is damaged")
 
 
 def test_a_far_end_that_answers_no_echo_is_heard_by_the_streams(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,7 +285,7 @@ def test_a_far_end_that_answers_no_echo_is_heard_by_the_streams(monkeypatch: pyt
     assert (told.by, told.not_by_icmp) == ("tcp_info", "192.0.2.7 answers no ICMP echo")
     assert told.verdicts > 5
     assert silent.closed
-    assert "Listened by its own streams: 192.0.2.7 answers no ICMP echo" in in_words(told, PLAN)
+    assert "Measured by its own streams: 192.0.2.7 answers no ICMP echo" in in_words(told, PLAN)
 
 
 @pytest.mark.parametrize(
@@ -311,8 +311,8 @@ def test_what_could_not_be_told_and_routes_that_moved_are_said() -> None:
         moved=[RouteMoved(t_s=12.0, before_s=0.02, after_s=0.05)],
     )
     assert in_words(listened, PLAN) == [
-        "Listened by ICMP echo, could not tell who is there: only 20% of the last 10 s were answered; "
-        "stayed as planned",
+        "Could not recognise competing traffic by ICMP echo: only 20% of the last 10 s were answered; "
+        "kept to the plan",
         "After 12 s the route changed: base RTT 20 -> 50 ms",
     ]
 
@@ -337,8 +337,8 @@ def test_a_change_that_was_not_kept_says_why() -> None:
         ],
     )
     assert in_words(listened, PLAN) == [
-        "Heard 1 BBR (0.94) after 7 s; changed to bbr, 1 stream: 112 Mb/s -> 50.0 Mb/s; "
-        "not kept: it gave 45% of what there was before"
+        "Recognised 1 BBR (0.94) after 7 s; changed to bbr, 1 stream: 112 Mb/s -> 50.0 Mb/s; "
+        "undone: it gave 45% of what there was before"
     ]
 
 

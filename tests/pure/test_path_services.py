@@ -145,6 +145,6 @@ def test_streams_that_nothing_holds_end_the_copy(share: Having, monkeypatch: pyt
         monkeypatch.setattr(
             guaranteed.enforcement, "unenforced", lambda port: {"cubic"} if port == FAR.port else set()
         )
-        with pytest.raises(HowdahError, match="under cubic and held to no share"):
+        with pytest.raises(HowdahError, match="under cubic and not held to a share"):
             pilot(NOW)
     assert share.given_back

@@ -23,9 +23,9 @@ def test_a_dash_is_a_pipe_and_a_name_is_a_name() -> None:
 @pytest.mark.parametrize(
     ("names", "says"),
     [
-        (["-", "a", "far:d"], "- is a pipe, which gives or takes one file"),
-        (["far:a", "far:b", "-"], "- is a pipe, which gives or takes one file"),
-        (["-", "far:"], "^far: is a folder, and what comes from a pipe has no name; write far:NAME$"),
+        (["-", "a", "far:d"], "- is a pipe, which carries one file"),
+        (["far:a", "far:b", "-"], "- is a pipe, which carries one file"),
+        (["-", "far:"], "^far: is a folder, and data from a pipe has no name; write far:NAME$"),
         (["-", "far:~/"], "write far:NAME$"),
         (["-", "far:/"], "write far:/NAME$"),
         (["-", "far:/d/"], "write far:/d/NAME$"),
@@ -54,19 +54,19 @@ def test_a_pipe_is_of_one_file_with_a_name(names: list[str], says: str) -> None:
 )
 @pytest.mark.parametrize("names", [["-", "far:d"], ["far:a", "-"]])
 def test_options_of_files_are_refused(option: list[str], names: list[str]) -> None:
-    with pytest.raises(HowdahError, match="is of files and folders, and - is a pipe; leave it out"):
+    with pytest.raises(HowdahError, match="is for files and folders, and - is a pipe; leave it out"):
         asked(*option, *names)
 
 
 @pytest.mark.parametrize("option", [["--verify"], ["--manifest", "x.sha256"]])
 def test_what_reads_the_target_again_needs_one(option: list[str]) -> None:
     assert asked(*option, "-", "far:d").route.pipe
-    with pytest.raises(HowdahError, match="reads the target again, and a pipe cannot be"):
+    with pytest.raises(HowdahError, match="reads the target again, which is impossible for a pipe"):
         asked(*option, "far:a", "-")
 
 
 def test_json_is_not_mixed_with_the_data() -> None:
-    with pytest.raises(HowdahError, match="then: howdah archive show last --json"):
+    with pytest.raises(HowdahError, match="afterwards: howdah archive show last --json"):
         copy_command.copy(json=True, quiet=False, names=["far:a", "-"])
 
 
@@ -74,7 +74,7 @@ def test_what_failed_is_not_told_to_go_on() -> None:
     gone = "the far end has gone; its ssh connection closed; run the same command again to go on"
     push, pull = route(["-", "far:d"], memory=False), route(["far:a", "-"], memory=False)
     assert piped.ended_early(push, gone) == (
-        "the far end has gone; its ssh connection closed; nothing new is under the name at the target; "
+        "the far end has gone; its ssh connection closed; nothing new is at the target; "
         "a pipe gives its bytes once, so run the whole line again"
     )
-    assert "what came out before that is right, and not all" in piped.ended_early(pull, "x; it goes on")
+    assert "the output until then is correct, but incomplete" in piped.ended_early(pull, "x; it goes on")

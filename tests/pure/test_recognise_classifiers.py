@@ -93,7 +93,7 @@ def test_other_windows_are_refused(name: str) -> None:
     with pytest.raises(HowdahError, match=f"^{name} was trained on .*; train it on such windows$"):
         fitted(name).predict_proba(unseen().windows.first(5.0))
     one = seen().labels == "nobody"
-    with pytest.raises(HowdahError, match="nothing to tell apart"):
+    with pytest.raises(HowdahError, match="nothing to distinguish"):
         classifier(name)().fit(*seen().take(one)[:3])
 
 

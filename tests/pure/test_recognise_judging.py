@@ -228,7 +228,7 @@ def test_examples_that_allow_no_judgement_are_refused() -> None:
     only = some()._replace(paths=apart).take(np.isin(some().labels, ["nobody", "1 bbr"]))
     assert possible(only) == ["runs", "random"]
     once = some().take(~np.isin(some().runs, ["bbr-1", "bbr-2"]))
-    with pytest.raises(HowdahError, match=r"class '1 bbr' has one run.*record it twice"):
+    with pytest.raises(HowdahError, match=r"class '1 bbr' has one run.*record at least two"):
         folds_of(once, "runs")
     mixed = some()._replace(runs=np.full(len(some().runs), "run"))
     with pytest.raises(HowdahError, match="run 'run' is of '1 bbr' and of '1 cubic'"):

@@ -82,7 +82,7 @@ def test_it_listens_on_until_it_is_sure() -> None:
     for number, length_s in enumerate(quick.heard_s):
         alone = trained().model.at(windows[number : number + 1].first(float(length_s)))
         np.testing.assert_allclose(alone.probabilities[0], quick.probabilities[number])
-    with pytest.raises(HowdahError, match=r"1 s are too short to judge; listen for 2\.5 s"):
+    with pytest.raises(HowdahError, match=r"1 s are too short to judge; measure for 2\.5 s"):
         trained().model.at(windows.first(1.0))
 
 
@@ -238,7 +238,7 @@ def test_numbers_that_overflow_are_told() -> None:
     windows, _ = cut(recording("bbr", "later", 94), 10.0, 0.1)
     fitted = Logistic().fit(windows, np.array(["a", "b"] * 3), np.array(["run"] * 6))
     fitted.weights = fitted.weights + 1e308
-    with pytest.raises(HowdahError, match="beyond what numbers can hold"):
+    with pytest.raises(HowdahError, match="has learnt numbers that overflow"):
         fitted.predict_proba(windows)
     stage = trained().model.stages[-1]
     far = stage.distance._replace(whitening=stage.distance.whitening * 1e300)
@@ -328,7 +328,7 @@ def test_what_cannot_be_trained_is_refused(tmp_path: Path) -> None:
     write_recording(recording("udp", "run"), tmp_path / "run.npz")
     given = [str(tmp_path / "run.npz"), "-o"]
     for words, says in (
-        ([*given, "model.bin"], "ends in .npz; give -o model.npz"),
+        ([*given, "model.bin"], "must end in .npz; give -o model.npz"),
         ([*given, str(tmp_path / "no" / "model.npz")], "no folder"),
         ([*given, str(tmp_path / "model.npz")], "class '1 udp' has one run"),
         ([*given, str(tmp_path / "model.npz"), "--classifier", "x"], "no classifier is called 'x'"),

@@ -44,7 +44,7 @@ def test_a_probe_is_kept_with_who_was_there(
     np.testing.assert_array_equal(kept.rtt_s, [0.021, np.nan, 0.04] * 9)
     np.testing.assert_allclose(np.diff(kept.times_s), PROBE.step_s)
     keep("last", "-o", str(file))
-    assert "who was there is not known" in capsys.readouterr().out
+    assert "competing traffic not known" in capsys.readouterr().out
     assert read_recording(file)[0].background is None
 
 
@@ -52,8 +52,8 @@ def test_a_probe_is_kept_with_who_was_there(
     ("words", "says"),
     [
         (["last", "-o", "run.txt"], "give -o run.npz"),
-        (["last", "-o", "run.npz", "--others", "two bbr"], "'two bbr' does not say who was there"),
-        (["last", "-o", "run.npz", "--others", "1 bbr, 2 bbr"], "does not say who was there"),
+        (["last", "-o", "run.npz", "--others", "two bbr"], "'two bbr' does not name competing traffic"),
+        (["last", "-o", "run.npz", "--others", "1 bbr, 2 bbr"], "does not name competing traffic"),
         (["last", "-o", "run.npz"], "is the record of a transfer; only a probe's can be kept"),
     ],
 )

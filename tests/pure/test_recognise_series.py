@@ -189,6 +189,6 @@ def test_an_idle_path_of_a_new_kind_is_nobody_in_a_recording_too() -> None:
     )
     other = msgspec.structs.replace(idle, background="2 bbr")
     assert list(heard_in_words([idle, other])) == [
-        "       0.0 s  nobody (0.99), on a path unlike those of the training, after 5 s; any bbr 0.00",
-        "       0.0 s  nothing seen in training; nearest: 2 bbr (0.99) after 5 s; any bbr 0.00",
+        "       0.0 s  nobody (0.99), on a path unlike those in training, after 5 s; any bbr 0.00",
+        "       0.0 s  unlike anything in training; nearest: 2 bbr (0.99) after 5 s; any bbr 0.00",
     ]

@@ -151,7 +151,7 @@ def test_what_cannot_be_cut_is_refused() -> None:
         cut(heard, 0.3, 0.1)
     with pytest.raises(HowdahError, match="no recording holds a window of 90 s"):
         examples([heard], 90.0, 0.1)
-    with pytest.raises(HowdahError, match="who was there in run 'run 3' is not said"):
+    with pytest.raises(HowdahError, match="the traffic in run 'run 3' is not known"):
         examples([replace(heard, background=None)], 10.0, 0.1)
     with pytest.raises(HowdahError, match="have no first 20 s"):
         cut(heard, 10.0, 0.1)[0].first(20.0)

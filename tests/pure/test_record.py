@@ -130,7 +130,7 @@ def test_the_link_of_a_lab_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kept.link == {"mtu": 1500}
     assert kept.near_sysctls["net.ipv4.tcp_congestion_control"]
     monkeypatch.setenv(LAB_LINK_VARIABLE, "{")
-    with pytest.raises(HowdahError, match="HOWDAH_LAB_LINK is no link description"):
+    with pytest.raises(HowdahError, match="HOWDAH_LAB_LINK is not a link description"):
         record.environment(LIMITS, None)
     monkeypatch.delenv(LAB_LINK_VARIABLE)
     assert record.environment(LIMITS, None).link is None

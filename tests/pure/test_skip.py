@@ -29,7 +29,7 @@ def test_each_option_is_asked_of_the_receiver(words: list[str], skip: Skip) -> N
 def test_what_contradicts_itself_or_moves_no_files_is_refused() -> None:
     with pytest.raises(HowdahError, match="--size-only skips what --ignore-times sends"):
         asked("--size-only", "-I", "run42", "dtn2:d")
-    with pytest.raises(HowdahError, match="--checksum compares what --ignore-times does not look at"):
+    with pytest.raises(HowdahError, match="--checksum compares contents and --ignore-times does not"):
         asked("-c", "-I", "run42", "dtn2:d")
     with pytest.raises(HowdahError, match="nothing to skip"):
         copy_request(["dtn2:"], [], memory=Memory(size_bytes=1), update=True)

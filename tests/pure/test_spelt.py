@@ -93,8 +93,11 @@ RSYNC_AND_SCP = [
     ("-av --bwlimit 1.5m src/ far:dst/", {"keep": ["archive"], "limit": "12582912bit"}),
     ("-av --bwlimit=10MB src/ far:dst/", {"keep": ["archive"], "limit": "80000000bit"}),
     ("-av --bwlimit=0 src/ far:dst/", {"keep": ["archive"], "limit": "none"}),
-    ("-av --bwlimit=fast src/ far:dst/", "--bwlimit fast: no rate of rsync's; use --limit"),
-    ("-av --remove-source-files src/ far:dst/", "--remove-source-files: nothing is removed"),
+    (
+        "-av --bwlimit=fast src/ far:dst/",
+        "--bwlimit fast: not a rate in rsync's units; use for example --limit 100Mbit",
+    ),
+    ("-av --remove-source-files src/ far:dst/", "--remove-source-files: sources are never removed"),
     ("-av --files-from=list src/ far:dst/", {"keep": ["archive"], "files_from": "list"}),
     ("-av --exclude '*.o' src/ far:dst/", {"keep": ["archive"], "filters": [("exclude", "*.o")]}),
     ("-av --rsync-path='sudo rsync' src/ far:dst/", "--rsync-path: use --far-howdah PATH"),
@@ -107,14 +110,14 @@ RSYNC_AND_SCP = [
     ("-rP2222 src/ far:dst/", {"rsh": "ssh -p 2222"}),
     ("-rp src/ far:dst/", {"keep": ["perms"]}),
     ("-r -q src/ far:dst/", {"quiet": True}),
-    ("-i key -r src/ far:dst/", "-i: .*scp's -i KEY is: -e 'ssh -i KEY'"),
+    ("-i key -r src/ far:dst/", "-i: .*for scp's -i KEY write -e 'ssh -i KEY'"),
     ("-o Port=22 -r src/ far:dst/", "-o Port=22: give it to ssh, as -e 'ssh -o Port=22'"),
     ("-oPort=22 -r src/ far:dst/", "-o Port=22: give it to ssh"),
     ("-rog src/ far:dst/", {"keep": ["owner", "group"]}),
     ("-aD --no-devices src/ far:dst/", {"keep": ["archive", "D", "no_devices"]}),
-    ("-J jump -r src/ far:dst/", "-J: .*scp's -J HOST is: -e 'ssh -J HOST'"),
+    ("-J jump -r src/ far:dst/", "-J: .*for scp's -J HOST write -e 'ssh -J HOST'"),
     ("-l 1000 -r src/ far:dst/", {"limit": "1000kbit"}),
-    ("-rC src/ far:dst/", "-C: .*scp's -C has no like, nothing is compressed"),
+    ("-rC src/ far:dst/", "-C: .*scp's -C would compress, and nothing is compressed"),
     ("-3 -r src/ far:dst/", {}),
 ]
 """The command lines that people use most, by what comes of them: values beside the names, or a refusal."""
@@ -136,7 +139,7 @@ def test_a_port_is_told_from_a_file_of_that_name(tmp_path: Path, monkeypatch: py
     (tmp_path / "2222").touch()
     assert taken("-P 2222 far:") == {"names": ["2222", "far:"]}
     assert taken("-P2222 x far:") == {"names": ["x", "far:"], "rsh": "ssh -p 2222"}
-    with pytest.raises(UsageError, match=r"^-P 22: give the port in -e too, as -e 'ssh -p 22'$"):
+    with pytest.raises(UsageError, match=r"^-P 22: give the port in -e, as -e 'ssh -p 22'$"):
         ours(["-e", "ssh -J jump", "-P", "22", "a", "far:"], OPTIONS)
 
 
@@ -144,7 +147,7 @@ def test_a_port_is_told_from_a_file_of_that_name(tmp_path: Path, monkeypatch: py
     "line", ["-P 22 -e 'ssh -J jump'", "-P22 '-essh -J jump'", "--rsh='ssh -J jump' -P 22"]
 )
 def test_no_order_of_a_port_and_a_command_loses_one_of_them(line: str) -> None:
-    with pytest.raises(UsageError, match=r"^-P 22: give the port in -e too, as -e 'ssh -p 22'$"):
+    with pytest.raises(UsageError, match=r"^-P 22: give the port in -e, as -e 'ssh -p 22'$"):
         ours([*shlex.split(line), "a", "far:"], OPTIONS)
 
 
@@ -208,7 +211,7 @@ def test_what_is_refused_is_one_line_and_says_where_the_table_is(capsys: pytest.
     out, err = capsys.readouterr()
     assert (out, err) == (
         "",
-        "howdah: --inplace: a file gets its name when it is whole; one that was cut goes on anyway; "
+        "howdah: --inplace: a file gets its name when it is whole; a copy that was cut goes on anyway; "
         "see: howdah help rsync\n",
     )
 
@@ -238,8 +241,8 @@ def test_ssh_is_started_as_e_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        ("rsh", "^-e rsh: howdah goes over ssh; give it with its options, as -e 'ssh -p 2222 -J jump'$"),
-        ("ssh -o 'x", r"^the ssh command ssh -o 'x is none: .*; check its quotes$"),
+        ("rsh", "^-e rsh is not ssh, which howdah needs; give for example -e 'ssh -p 2222 -J jump'$"),
+        ("ssh -o 'x", r"^cannot read the ssh command ssh -o 'x: .*; check its quotes$"),
     ],
 )
 def test_a_shell_that_is_none_is_refused(command: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,10 +38,10 @@ def finished(**changed: object) -> Record:
 def test_a_summary_by_hand() -> None:
     made = finished()
     assert summary(made, Path("x")).splitlines() == [
-        "4.00 GB in 4.00 s: 8.00 Gb/s (10.0 Gb/s after 500 ms of setting up)",
+        "4.00 GB in 4.00 s: 8.00 Gb/s (10.0 Gb/s after 500 ms of setup)",
         "1 file, 2 folders, 3 skipped, there already (5.00 kB)",
         "Plan: 2 streams, cubic, buffers autotuned, TLS 1.3",
-        "RTT 100 ms, 14 retransmissions, 300 ms to log in before",
+        "RTT 100 ms, 14 retransmissions, 300 ms of login before",
         f"Record: howdah archive show {made.id}",
     ]
 
@@ -90,8 +90,8 @@ def test_a_summary_says_where_it_went(direction: str, where: str) -> None:
     ("names", "target", "note"),
     [
         (["run42/", "far:t"], "t/run42", "run42/ is the folder itself, with or without the slash; "),
-        (["/a/run42/", "far:t/"], "t/run42", "what is in it is /a/run42/."),
-        (["far:run42//", "."], "run42", "what is in it is far:run42/."),
+        (["/a/run42/", "far:t/"], "t/run42", "for its content write /a/run42/."),
+        (["far:run42//", "."], "run42", "for its content write far:run42/."),
         (["run42", "far:t"], "t/run42", None),
         (["run42/", "far:t/new"], "t/new", None),
         (["run42/", "far:t/run42"], "t/run42", None),
@@ -127,17 +127,17 @@ def test_changes_on_the_way_are_shown_wherever_it_is_shown() -> None:
     for shown in (summary(made, None), details(made, Path("x"))):
         assert "After 5.03 s: bbr, 4 streams, paced at 100 Mb/s a stream (BBR heard)" in shown.splitlines()
         assert (
-            "After 9.00 s refused, all stayed as it was: the same congestion control, 1 stream, unbounded "
+            "After 9.00 s refused, so nothing changed: the same congestion control, 1 stream, unbounded "
             "(a whim): no such control" in shown.splitlines()
         )
 
 
 def test_what_was_counted_and_not_kept_is_told() -> None:
     made = finished(warnings=["odd"], warnings_more=2000, left_out=["x: gone"], left_out_more=1)
-    assert "warning: 2,000 more, not kept" in summary(made, None).splitlines()
+    assert "warning: 2,000 more, not listed" in summary(made, None).splitlines()
     shown = details(made, Path("x")).splitlines()
-    assert shown.index("warning: 2,000 more, not kept") == shown.index("warning: odd") + 1
-    assert shown.index("left out: 1 more, not kept") == shown.index("left out: x: gone") + 1
+    assert shown.index("warning: 2,000 more, not listed") == shown.index("warning: odd") + 1
+    assert shown.index("left out: 1 more, not listed") == shown.index("left out: x: gone") + 1
 
 
 def test_a_dry_run_lists_names_as_one_line_each() -> None:
@@ -188,7 +188,7 @@ def test_an_empty_list_says_so(tmp_path: Path) -> None:
     assert none.stdout == "no record yet; each copy leaves one: howdah cp SRC... DST\n"
     assert howdah("archive", "ls", "--json", **environment).stdout == "[]\n"
     other = howdah("archive", "ls", "--sweep", "x", **environment)
-    assert other.stdout == "no record is of that kind; see all with: howdah archive ls\n"
+    assert other.stdout == "no record matches; list all with: howdah archive ls\n"
 
 
 @pytest.mark.parametrize("arguments", [("archive", "ls", "-n", "0"), ("archive", "show")])

@@ -115,7 +115,7 @@ def test_the_far_end_says_hello_and_ends_with_its_input() -> None:
 def test_the_far_end_refuses_what_is_no_order() -> None:
     done = far_end(b'{"number": 1, "what": {"type": "Format"}}\n')
     assert done.returncode == 1
-    assert done.stderr.startswith(b"howdah: the near end is another version")
+    assert done.stderr.startswith(b"howdah: the near end has another version")
     assert done.stderr.count(b"\n") == 1
 
 
@@ -207,10 +207,10 @@ def test_a_record_is_kept_and_told(tmp_path: Path) -> None:
         "three to dtn2, 1 min 00 s",
         "  udp1  offered 1.01 MB, sent 1.00 MB, received 900 kB (120 kb/s), "
         "lost 98 of 1,000 datagrams (9.80%), 3 reordered, 2 doubled, "
-        "1 of the lost dropped by the far host itself",
+        "1 of these dropped by the far host itself",
         "  tcp2  received 5.00 MB (667 kb/s), 7 retransmissions, bbr",
         "  file  offered 2.00 MB, sent 1.00 MB, received 900 kB (120 kb/s), "
-        "the far end could not tell what was lost, 1 of 2 objects whole, bit for bit",
+        "the far end does not know what was lost, 1 of 2 objects whole, bit for bit",
     ]
 
 
@@ -259,7 +259,7 @@ def test_a_dry_run_says_what_would_be_sent(tmp_path: Path) -> None:
     assert (found.duration_s, found.loads[0].name) == (5, "tcp1")
     refused = howdah("traffic", file, "")
     assert refused.returncode == 1
-    assert refused.stderr == "howdah: '' is no host; write: howdah traffic PATTERN.toml HOST\n"
+    assert refused.stderr == "howdah: '' is not a host; write: howdah traffic PATTERN.toml HOST\n"
 
 
 class Deaf:
@@ -281,7 +281,9 @@ def test_a_way_that_is_closed_to_udp_is_named(monkeypatch: pytest.MonkeyPatch) -
     sink = UdpSink(TOKEN)
     far: Any = Deaf(sink.port)
     load = Udp(name="a", wave=Wave(), rate_bps=1_000_000)
-    with pytest.raises(HowdahError, match=r"reaches dtn2 at 127\.0\.0\.1 or ::1, port \d+; is UDP") as no:
+    with pytest.raises(
+        HowdahError, match=r"reaches dtn2 at 127\.0\.0\.1 or ::1, port \d+; check that UDP"
+    ) as no:
         udp.UdpLoad(load, 0, far, ["127.0.0.1", "::1"])
     assert "\n" not in str(no.value)
 

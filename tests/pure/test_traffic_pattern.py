@@ -98,11 +98,11 @@ def test_the_command_lines_time_counts_and_not_the_files() -> None:
         (['kind = "tcp"\nname = "a b"'], "name"),
         (['kind = "tcp"\nname = "a"', 'kind = "tcp"\nname = "a"'], "two loads are called a"),
         (['kind = "rbudp"\nrate = "1Mbit"'], "size"),
-        (['kind = "rbudp"\nrate = "1Mbit"\nsize = "0B"'], "is nothing"),
+        (['kind = "rbudp"\nrate = "1Mbit"\nsize = "0B"'], "is empty"),
         (['kind = "rbudp"\nrate = "8Mbit"\nsize = "10MB"\nevery = "10s"'], "does not fit into every 10s"),
         (
             ['kind = "rbudp"\nrate = "8Mbit"\nsize = "100MB"'],
-            "takes 1 min 40 s, and all is over",
+            "takes 1 min 40 s, and everything is over",
         ),
     ],
 )

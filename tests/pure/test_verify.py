@@ -53,7 +53,7 @@ def test_what_agrees_and_what_does_not(tree: Path, tmp_path: Path) -> None:
     assert seen == result.findings
     strict = verify(tmp_path / "tree.sha256", str(tree), extra=True)
     assert {(each.name, each.what) for each in strict.findings} == found | {("more", "extra")}
-    assert "1 with another content, 1 missing, 1 not in the list" in in_short(strict)
+    assert "1 with different content, 1 missing, 1 not in the list" in in_short(strict)
 
 
 def test_other_tools_read_what_is_written_and_write_what_is_read(tree: Path, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_list_that_is_none_is_named_with_its_line(tmp_path: Path) -> None:
         ("\x1b]0;x\x07\n", r"line 1 .*\\u\{1b\}\]0;x\\u\{7\}"),
     ]:
         file.write_text(text)
-        with pytest.raises(HowdahError, match=f"list.md5 is no list of digests: {why}"):
+        with pytest.raises(HowdahError, match=f"list.md5 is not a list of digests: {why}"):
             verify(file, tmp_path)
     unsure = tmp_path / "list"
     unsure.write_text(f"{'0' * 64}  a\n")
@@ -170,7 +170,7 @@ def test_a_new_list_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         assert not file.exists()
     assert file.read_text() == f"{'00' * 16}  x\n"
     assert list(tmp_path.iterdir()) == [file]
-    with pytest.raises(HowdahError, match="is there already; give another name"):
+    with pytest.raises(HowdahError, match="exists already; give another name"):
         check_new(file)
     with pytest.raises(HowdahError, match=r"cannot write .*a\.md5: File exists"), NewList(file):
         pass

@@ -44,7 +44,7 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
 def export(inbox: Inbox, selection: Selection, destination: Path) -> Exported:
     """Writes the runs selected to a new folder, which appears whole. Raises HowdahError."""
     if destination.exists():
-        raise HowdahError(f"{destination} exists; export to a folder that is not there yet")
+        raise HowdahError(f"{destination} exists; export to a folder that does not exist yet")
     temporary = destination.with_name(f".{destination.name}.{os.getpid()}")
     with Store(inbox.root) as store, _files():
         ingest(inbox, store)
@@ -69,7 +69,7 @@ def import_(inbox: Inbox, folder: Path) -> Received:
     """Takes over what ``export`` wrote. Runs that are here already stay as they are. Raises HowdahError."""
     if not (folder / "runs.parquet").is_file():
         hint = "; it is an archive, merge it" if (folder / FILE).exists() else ""
-        raise HowdahError(f"{folder} has no runs.parquet, so it is no exported folder{hint}")
+        raise HowdahError(f"{folder} has no runs.parquet, so it is not an exported folder{hint}")
     return _receive(inbox, _exported(folder), lambda each: folder / "digests" / f"{each}.b3sum")
 
 
@@ -78,7 +78,7 @@ def merge(inbox: Inbox, other: Path) -> Received:
     theirs = Inbox(other)
     if not (other / FILE).is_file() and not theirs.files():
         hint = "; it is an exported folder, import it" if (other / "runs.parquet").exists() else ""
-        raise HowdahError(f"{other} holds no records, so it is no archive{hint}")
+        raise HowdahError(f"{other} has no records, so it is not an archive{hint}")
     if inbox.root.exists() and inbox.root.samefile(other):
         raise HowdahError(f"{other} is this archive itself; name another")
     return _receive(inbox, _archived(theirs), theirs.digests)

@@ -196,11 +196,11 @@ class Store:
         except sqlite3.OperationalError as error:
             raise HowdahError(
                 f"cannot use {self.file}: {error}; check its permissions and room, "
-                "and that no other howdah holds it"
+                "and that no other howdah has it open"
             ) from None
         except sqlite3.DatabaseError as error:
             raise HowdahError(
-                f"{self.file} is damaged: {error}; move it away and take in a copy: howdah archive merge"
+                f"{self.file} is damaged: {error}; move it away and import a copy: howdah archive merge"
             ) from None
         except OSError as error:
             raise HowdahError(

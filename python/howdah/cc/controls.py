@@ -23,13 +23,11 @@ def refusal(name: str, here: HostLimits) -> str | None:
         if choice.program is None:
             return f"neither this kernel nor howdah has {name}; see: howdah cc list"
         if not here.privileged:
-            return (
-                f"this kernel has no {name}, and howdah's is loaded by root alone: sudo howdah cc load {name}"
-            )
+            return f"this kernel has no {name}, and only root can load howdah's: sudo howdah cc load {name}"
     elif choice.control not in here.congestion_controls_usable:
         usable = " ".join(here.congestion_controls_usable)
         return (
-            f"this kernel does not let us use {name}, but {usable}; as root: "
+            f"this kernel does not allow {name}, only {usable}; as root: "
             f'sysctl -w net.ipv4.tcp_allowed_congestion_control="{usable} {choice.control}"'
         )
     return None

@@ -19,7 +19,7 @@ _HEADINGS = {
     "results": "Look at results",
     "host": "Make this host ready",
     "control": "Guarantee shares of a path",
-    "shared": "Know who else is on a path",
+    "shared": "Recognise other traffic on a path",
     "pages": "Help",
 }
 """By module of ``howdah.cli`` with tables, what its commands are for; in the order of help."""
@@ -97,7 +97,7 @@ def howdah(name: str = "") -> Command:
     modules = [_MODULES[name]] if name in _MODULES else _HEADINGS
     return Command(
         "howdah",
-        "Moves data over long fat networks at the rate the path allows, and picks the transport itself.",
+        "Move data over long fat networks at the rate that the path allows. The transport is chosen for you.",
         rows={"Options": [Option("--version", "Print the version, and the commit that it was built from.")]},
         commands={_HEADINGS[module]: _module(module).COMMANDS for module in modules},
     )

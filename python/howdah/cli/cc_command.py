@@ -109,7 +109,7 @@ def detach(
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise HowdahError(f"--set {text} has no value; write for example --set guard_loss=5%")
+        raise HowdahError(f"--set {text} has no value; give for example --set guard_loss=5%")
     return name.strip(), value.strip()
 
 

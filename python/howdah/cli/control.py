@@ -6,35 +6,35 @@ _SERVERS = "nats://HOST:PORT[,…]"
 _JSON = as_json()
 _AT = Option("--at ADDRESS", "The address of the controller.")
 _ADDRESSES = """\
-ADDRESS is HOST:PORT, or a URL for TLS. Without it: HOWDAH_CONTROL, else 127.0.0.1:7310. A controller that
-asks for a token finds it in HOWDAH_CONTROL_TOKEN."""
-_CLASS = Argument("CLASS", "The class, as the policy calls it.", key="name")
-_HOST = Argument("HOST", "The host, as the policy calls it.", key="host")
+ADDRESS is HOST:PORT, or a URL for TLS. Default: HOWDAH_CONTROL, or else 127.0.0.1:7310. If the
+controller needs a token, put it into HOWDAH_CONTROL_TOKEN."""
+_CLASS = Argument("CLASS", "The name of the class in the policy.", key="name")
+_HOST = Argument("HOST", "The name of the host in the policy.", key="host")
 _WHOSE = (
     Option("--host HOST", "Only for this host. Default: all."),
-    Option("--who NAME", "Who asks; each who does must stop. Default: user and host."),
+    Option("--who NAME", "A name for the request; stop needs the same. Default: user and host."),
 )
 _HOSTS = Option(
     "--host NAME[=NETNS]",
-    "A host of the policy that this machine is, or that one of its network namespaces stands for. "
+    "The host of the policy that this machine, or its network namespace NETNS, stands for. "
     "Default: this machine's name.",
     many=True,
 )
 _LOGIN = (
-    Option("--nats-login FILE", "USER:PASSWORD, readable by its owner alone.", kind=path),
+    Option("--nats-login FILE", "USER:PASSWORD. Only its owner may read the file.", kind=path),
     Option("--creds FILE", "JWT and nkey, as nsc writes them.", kind=path),
     Option("--nkey FILE", "The seed of an nkey.", kind=path),
-    Option("--nats-ca FILE", "Whom to trust for the servers' certificate, PEM.", kind=path),
+    Option("--nats-ca FILE", "The CA that signed the servers' certificate, PEM.", kind=path),
     Option("--nats-cert FILE", "A client's certificate, PEM.", kind=path),
-    Option("--nats-key FILE", "The private key of it, PEM.", kind=path),
+    Option("--nats-key FILE", "Its private key, PEM.", kind=path),
 )
 _BUS = "The bus (NATS)"
 
 _RUN = (
     Command(
         "serve",
-        "Give the flows of a policy their shares, until stopped: then every host is as it was before.",
-        text="Without --nats the agents of this machine run in the same process. Needs root for agents.",
+        "Give each flow of a policy its share until stopped, then put every host back as it was.",
+        text="Without --nats, the agents of this machine run in the same process. Agents need root.",
         run="control_command.serve_policy",
         rows={
             "What is served": [
@@ -46,17 +46,21 @@ _RUN = (
             _BUS: [
                 Option(
                     f"--nats {_SERVERS}",
-                    "The bus to agents elsewhere and to other controllers, of which one leads.",
+                    "The bus to agents on other hosts and to other controllers. One controller leads.",
                     environment="HOWDAH_NATS",
                 ),
                 *_LOGIN,
             ],
             "The API and the page": [
-                Option("--listen ADDRESS", "Where they are served.", default="127.0.0.1:7310"),
-                Option("--tokens FILE", "Who may read and operate; needed beyond loopback.", kind=path),
+                Option("--listen ADDRESS", "The address of both.", default="127.0.0.1:7310"),
+                Option(
+                    "--tokens FILE",
+                    "Tokens that allow reading or operating. Required beyond loopback.",
+                    kind=path,
+                ),
                 Option("--cert FILE", "The certificate for HTTPS, PEM.", kind=path),
-                Option("--key FILE", "The private key of it, PEM.", kind=path),
-                Option("--plain", "Tokens in the clear: something else encrypts."),
+                Option("--key FILE", "Its private key, PEM.", kind=path),
+                Option("--plain", "Accept tokens without TLS. Only where something else encrypts."),
             ],
             "Output": [_JSON],
         },
@@ -67,15 +71,15 @@ howdah control serve shares.toml --nats nats://bus:4222""",
     ),
     Command(
         "agent",
-        "Hold this host's shares as its controller says, until stopped: then it is as before. Needs root.",
-        text="When it is killed, what is in force stays so until the lease runs out.",
+        "Hold this host's flows to their shares until stopped, then put the host back as it was. Needs root.",
+        text="If it is killed, its shares stay in force until the lease runs out.",
         run="control_command.agent",
         rows={
             "Whose agent": [_HOSTS],
             _BUS: [
                 Option(
                     f"--controller {_SERVERS}",
-                    "The bus that its controllers are on.",
+                    "The bus of its controllers.",
                     environment="HOWDAH_NATS",
                     required=True,
                 ),
@@ -89,11 +93,11 @@ howdah control agent --controller tls://bus:4222 --creds base20.creds --host bas
     ),
     Command(
         "token",
-        "Make a token, and its entry for the file of serve --tokens, which holds no secret.",
+        "Make a token, and its entry for the file of serve --tokens. The entry holds no secret.",
         run="control_command.token",
         rows={
             "The token": [
-                Argument("NAME", "Whose it is.", key="name"),
+                Argument("NAME", "The name of its owner.", key="name"),
                 Option("--role ROLE", "What it allows.", choices=("read", "operate"), default="read"),
             ],
             "Output": [_JSON],
@@ -105,7 +109,7 @@ howdah control agent --controller tls://bus:4222 --creds base20.creds --host bas
 _LOOK = (
     Command(
         "status",
-        "Print who has what, and what each really sends.",
+        "Print each flow's share, and the rate that it really sends.",
         run="control_command.status",
         rows={"The controller": [_AT], "Output": [_JSON]},
         examples="""\
@@ -115,7 +119,7 @@ howdah control status --at https://control.example:7310 --json""",
     ),
     Command(
         "watch",
-        "Show the status as it changes, until stopped; with --json a line each.",
+        "Show the status as it changes, until stopped. --json prints a line for each change.",
         run="control_command.watch",
         rows={"The controller": [_AT], "Output": [_JSON]},
         examples="""\
@@ -127,9 +131,9 @@ howdah control watch --json | jq '.flows[] | [.flow, .sent_bps]'""",
 
 _STOP = Command(
     "stop",
-    "Ask for CLASS no longer; others may still.",
+    "Stop asking for CLASS. Requests of others stay.",
     run="control_command.stop",
-    rows={"What is not asked for": [_CLASS, *_WHOSE], "The controller": [_AT], "Output": [_JSON]},
+    rows={"What is no longer asked for": [_CLASS, *_WHOSE], "The controller": [_AT], "Output": [_JSON]},
     examples="""\
 howdah control urgent stop images
 howdah control urgent stop images --host base20""",
@@ -138,14 +142,14 @@ howdah control urgent stop images --host base20""",
 
 _START = Command(
     "start",
-    "Ask for CLASS: it gets what the policy gives it while it is asked for.",
+    "Ask for CLASS. While it is asked for, the policy gives it its full share.",
     run="control_command.start",
     rows={
         "What is asked for": [
             _CLASS,
             Option("--for TIME", "How long, as 90s. Default: until stopped.", key="lasting"),
             *_WHOSE,
-            Option("--wait", "Return when it is in force."),
+            Option("--wait", "Wait until it is in force."),
         ],
         "The controller": [_AT],
         "Output": [_JSON],
@@ -159,7 +163,7 @@ howdah control urgent start images --host base20""",
 
 _URGENT = Command(
     "urgent",
-    "Ask for a class, so that it gets its share, and stop asking.",
+    "Ask for a class so that it gets its share, or stop asking.",
     commands={"Commands": [_START, _STOP]},
 )
 
@@ -167,17 +171,21 @@ _ORDER = (
     _URGENT,
     Command(
         "set",
-        "Give CLASS other terms than the policy file, in place of those set before.",
+        "Give CLASS other terms than the policy file's. They replace terms set before.",
         run="control_command.set_terms",
         rows={
             "What is set": [
                 _CLASS,
-                Option("--fixed SHARE", "Minimum and maximum, as 5% or 50Mbit."),
-                Option("--minimum SHARE", "The least that it has, as 5% or 50Mbit."),
-                Option("--maximum SHARE", "The most that it has, as 5% or 50Mbit."),
-                Option("--weight N", "Its part of what is left, beside the weights of others.", kind=int),
-                Option("--priority N", "Before whom it is served.", kind=int),
-                Option("--restore", "As in the policy file again."),
+                Option("--fixed SHARE", "Minimum and maximum in one, as 5% or 50Mbit."),
+                Option("--minimum SHARE", "The rate that it may always send, as 5% or 50Mbit."),
+                Option("--maximum SHARE", "The most that it gets, as 5% or 50Mbit."),
+                Option(
+                    "--weight N",
+                    "Its part beside classes of the same priority: twice the weight, twice the share.",
+                    kind=int,
+                ),
+                Option("--priority N", "Classes of higher priority get their shares first.", kind=int),
+                Option("--restore", "Go back to the terms of the policy file."),
             ],
             "The controller": [_AT],
             "Output": [_JSON],
@@ -189,7 +197,7 @@ howdah control set background --restore""",
     ),
     Command(
         "drain",
-        "Leave HOST with its minimums, and give the rest to others.",
+        "Reduce HOST to its minimums, and give the rest to others.",
         run="control_command.drain",
         rows={"What is drained": [_HOST], "The controller": [_AT], "Output": [_JSON]},
         examples="howdah control drain base21",
@@ -199,7 +207,7 @@ howdah control set background --restore""",
         "undrain",
         "Give HOST its shares again.",
         run="control_command.undrain",
-        rows={"What is not drained": [_HOST], "The controller": [_AT], "Output": [_JSON]},
+        rows={"What is no longer drained": [_HOST], "The controller": [_AT], "Output": [_JSON]},
         examples="howdah control undrain base21",
         notes=_ADDRESSES,
     ),
@@ -208,7 +216,7 @@ howdah control set background --restore""",
 COMMANDS = (
     Command(
         "control",
-        "Guarantee the rates of a path: a controller gives every flow its share of it, live.",
+        "Guarantee rates on a path: a controller gives each flow its share while it runs.",
         commands={"Run it": _RUN, "Look at it": _LOOK, "Give it orders": _ORDER},
     ),
 )

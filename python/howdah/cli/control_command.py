@@ -59,7 +59,7 @@ def agent(
     _check_no_password(controller)
 
     def ready(now: Serving) -> None:
-        _ready(now, f"listening to {controller}" + _agents_words(now.hosts), json)
+        _ready(now, f"connected to {controller}" + _agents_words(now.hosts), json)
 
     with control.agents(Site(host or [], controller, _access(**bus)), on_ready=ready, tell=_say) as work:
         signalled(work())
@@ -92,7 +92,7 @@ def _check_no_password(servers: str | None) -> None:
         return
     if any(servers in argument for argument in sys.argv[1:]):
         raise HowdahError(
-            "a password in an argument can be read by every user of this host: write USER:PASSWORD into a "
+            "every user of this host can read a password in an argument: write USER:PASSWORD into a "
             "file with mode 600 and name it with --nats-login"
         )
 
@@ -166,7 +166,7 @@ def start(
 def stop(*, name: str, host: str | None, who: str | None, at: str | None, json: bool) -> None:
     """Asks for a class no longer and says so. Raises HowdahError."""
     asking = who or control.myself(host)
-    _done(json, control.release(name, who=asking, at=at), f"{name} is not asked for by {asking} any more")
+    _done(json, control.release(name, who=asking, at=at), f"{name} is no longer asked for by {asking}")
 
 
 def set_terms(*, name: str, restore: bool, at: str | None, json: bool, **given: str | int | None) -> None:
@@ -175,7 +175,7 @@ def set_terms(*, name: str, restore: bool, at: str | None, json: bool, **given: 
     if bool(terms) == restore:
         raise HowdahError(f"say what to set for {name}, as --maximum 50%, or --restore")
     if restore:
-        _done(json, Client(at).restore(name), f"{name} is as in the policy file again")
+        _done(json, Client(at).restore(name), f"{name} has the terms of the policy file again")
     else:
         words = ", ".join(f"{key} {value}" for key, value in terms.items())
         _done(json, Client(at).change(name, terms), f"{name} has {words}")

@@ -24,8 +24,8 @@ def copy(*, json: bool, quiet: bool, **options: Any) -> int:  # noqa: ANN401, th
     to_pipe = options["names"][-1] == PIPE
     if to_pipe and json:
         raise HowdahError(
-            "--json prints to standard output, where the data goes; "
-            "leave it out, and then: howdah archive show last --json"
+            "--json and the data would both go to standard output; "
+            "leave --json out, and afterwards: howdah archive show last --json"
         )
     silent = json or quiet or (to_pipe and sys.stdout.isatty())
     done = ended(lambda: carry_out(_noted(request(**options), quiet=quiet), display(silent=silent)))
@@ -73,7 +73,7 @@ def request(
 ) -> Request:
     """What the arguments of ``howdah cp`` ask for. Raises HowdahError for what cannot be."""
     if streams is not None and not (streams.isascii() and streams.isdecimal()):
-        raise HowdahError(f"--streams {streams} is no whole number; give for example --streams 8")
+        raise HowdahError(f"--streams {streams} is not a whole number; give for example --streams 8")
     return copy_request(
         names,
         sys.argv,
@@ -127,7 +127,7 @@ def _kind(text: str) -> PathKind:
     for kind in kinds:
         if text == kind:
             return kind
-    raise HowdahError(f"--path {text} is no kind of path; it is one of {', '.join(kinds)}")
+    raise HowdahError(f"--path {text} is not a kind of path; give one of {', '.join(kinds)}")
 
 
 def _fairness(text: str | None) -> float | None:

@@ -50,7 +50,7 @@ def use_ssh(command: str | None) -> None:
         from howdah import HowdahError  # noqa: PLC0415
 
         raise HowdahError(
-            f"-e {command}: howdah goes over ssh; give it with its options, as -e 'ssh -p 2222 -J jump'"
+            f"-e {command} is not ssh, which howdah needs; give for example -e 'ssh -p 2222 -J jump'"
         )
     os.environ["HOWDAH_SSH"] = command
 
@@ -66,7 +66,9 @@ def patience_of(text: str | None) -> float:
     try:
         return parse_duration(text) / 1e9
     except HowdahError:
-        raise HowdahError(f"--patience {text} is no time; give for example --patience 5min, or 0") from None
+        raise HowdahError(
+            f"--patience {text} is not a time; give for example --patience 5min, or 0"
+        ) from None
 
 
 def ports_of(text: str | None) -> "tuple[int, int] | None":
@@ -78,7 +80,7 @@ def ports_of(text: str | None) -> "tuple[int, int] | None":
         return None if text is None else parse(text)
     except ValueError:
         raise HowdahError(
-            f"--ports {text} is no range of ports; give for example --ports 50000-50100"
+            f"--ports {text} is not a range of ports; give for example --ports 50000-50100"
         ) from None
 
 
@@ -104,32 +106,36 @@ COMMANDS = (
             "What is copied": [
                 Argument(
                     "SRC... DST",
-                    "One side, or both, is [user@]host:path; - is a pipe.",
+                    "A far name is [user@]host:path; - is a pipe.",
                     key="names",
                     many=True,
                 ),
                 Option(
                     "--memory SIZE|TIME",
-                    "Send so much, or for so long, from memory to memory; DST is HOST:",
+                    "Send SIZE, or for TIME, from memory to memory, and no files. DST is HOST:",
                     rare=True,
                 ),
-                Option("--verify", "Read each file again from the target's disk, and compare it."),
+                Option("--verify", "At the end, read each file from the target's disk and compare it."),
                 Option(
                     "--manifest FILE",
-                    "List what was moved with digests, of the kind that FILE ends in, as x.sha256.",
+                    "List the copied files with their digests. FILE's ending names the kind, as x.sha256.",
                     rare=True,
                 ),
-                Option("-n, --dry-run", "Print the plan and what would be done; do nothing."),
+                Option("-n, --dry-run", "Print the plan and what would be done, and do nothing."),
             ],
             "What is left out": [
-                _filter("--exclude PATTERN", "Leave out what matches, as rsync does: '*.o'.", rare=False),
-                _filter("--include PATTERN", "Copy what matches, if no option before leaves it out."),
+                _filter("--exclude PATTERN", "Leave out names that match, as in rsync: '*.o'.", rare=False),
+                _filter(
+                    "--include PATTERN", "Copy names that match, unless an earlier option leaves them out."
+                ),
                 _filter("--exclude-from FILE", "A file of patterns to leave out; - is standard input."),
                 _filter("--include-from FILE", "A file of patterns to copy; - is standard input."),
-                _filter("-f, --filter RULE", "A rule of rsync's, as '- *.o', '. FILE' or ': .rsync-filter'."),
+                _filter(
+                    "-f, --filter RULE", "A filter rule of rsync, as '- *.o', '. FILE' or ': .rsync-filter'."
+                ),
                 Option(
                     "-F",
-                    "Read rules from the .rsync-filter of each folder; a second -F leaves these files out.",
+                    "Read rules from .rsync-filter in each folder. A second -F leaves these files out.",
                     key="filters",
                     many=True,
                     kind=lambda _: ("F", ""),
@@ -137,47 +143,51 @@ COMMANDS = (
                 ),
                 Option(
                     "--files-from FILE",
-                    "Copy what FILE names in SRC and nothing else; - is standard input.",
+                    "Copy only the names that FILE lists, relative to SRC; - is standard input.",
                     rare=True,
                 ),
                 Option(
                     "-0, --from0",
-                    "Names and rules in files are set apart by NUL bytes, as by find -print0.",
+                    "NUL bytes end the names and rules in files, as in find -print0.",
                     rare=True,
                 ),
             ],
             "What is skipped": [
-                Option("--existing", "Send only what is at the target already.", rare=True),
-                Option("--ignore-existing", "Send only what is not at the target.", rare=True),
-                Option("-u, --update", "Send no file that is newer at the target.", rare=True),
-                Option("--size-only", "Send no file of the same size, whatever its time.", rare=True),
-                Option("-I, --ignore-times", "Send files of the same size and time too.", rare=True),
+                Option("--existing", "Send only files that exist at the target.", rare=True),
+                Option("--ignore-existing", "Send only files that do not exist at the target.", rare=True),
+                Option("-u, --update", "Skip files that are newer at the target.", rare=True),
+                Option("--size-only", "Skip files of the same size, whatever their time.", rare=True),
+                Option("-I, --ignore-times", "Also send files of the same size and time.", rare=True),
                 Option(
                     "-c, --checksum",
-                    "Send no file of the same content, which both ends read, whatever its time.",
+                    "Skip files of the same content, whatever their time. Both ends read them.",
                     rare=True,
                 ),
             ],
             "Links and other file systems": [
-                Option("-L, --copy-links", "Links are copied as what they lead to.", rare=True),
+                Option("-L, --copy-links", "Copy what links lead to, in place of the links.", rare=True),
                 Option(
                     "--copy-unsafe-links",
-                    "So are links that lead out of what is copied; the others stay links.",
+                    "The same, only for links that lead out of what is copied. Others stay links.",
                     rare=True,
                 ),
-                Option("--safe-links", "Links that lead out of what is copied are left out.", rare=True),
+                Option("--safe-links", "Leave out links that lead out of what is copied.", rare=True),
                 Option(
                     "-x, --one-file-system",
-                    "Folders of another file system than their source's stay empty.",
+                    "Copy folders on another file system than SRC as empty folders.",
                     rare=True,
                 ),
             ],
             "What is removed at the target": [
-                Option("--delete", "Remove there what is not in the folders that are copied.", rare=True),
-                Option("--delete-excluded", "So too what is left out.", rare=True),
+                Option(
+                    "--delete", "Remove from the copied folders what the source does not have.", rare=True
+                ),
+                Option(
+                    "--delete-excluded", "With --delete, also remove what the filters leave out.", rare=True
+                ),
                 Option(
                     "--max-delete N",
-                    "Remove nothing where it would be more than so many.",
+                    "Remove nothing if there is more than N to remove.",
                     kind=int,
                     rare=True,
                 ),
@@ -185,85 +195,89 @@ COMMANDS = (
             "What is kept": [
                 _keep(
                     "-a, --archive",
-                    "The same as -ogD; with SRC/. DST itself becomes as SRC is. All else is kept anyway.",
+                    "The same as -ogD. With SRC/., DST itself also gets SRC's mode, time and owner.",
                 ),
-                _keep("-o, --owner", "Files keep their users, where the receiver is root."),
-                _keep("-g, --group", "Files keep their groups, where the receiver is root or in the group."),
-                _keep("--numeric-ids", "Users and groups are told by number, not by name."),
+                _keep("-o, --owner", "Keep the users of files, if the receiver is root."),
+                _keep("-g, --group", "Keep the groups of files, if the receiver is root or in the group."),
+                _keep("--numeric-ids", "Match users and groups by number, not by name."),
                 _keep("-D", "The same as --devices --specials."),
-                _keep("--devices", "Devices are made, where the receiver is root."),
-                _keep("--specials", "FIFOs and sockets are made."),
-                _keep("-H, --hard-links", "Names of one file stay names of one file."),
-                _keep("-S, --sparse", "Runs of zeros become holes."),
-                _keep("-A, --acls", "Access lists are kept."),
+                _keep("--devices", "Keep devices, if the receiver is root."),
+                _keep("--specials", "Keep FIFOs and sockets."),
+                _keep("-H, --hard-links", "Keep hard links: names of one file stay names of one file."),
+                _keep("-S, --sparse", "Make holes of runs of zeros."),
+                _keep("-A, --acls", "Keep access lists."),
                 _keep(
                     "-X, --xattrs",
-                    "Extended attributes and flags of chattr are kept; root's where the receiver is root.",
+                    "Keep extended attributes and flags of chattr; root's own only if the receiver is root.",
                 ),
-                _keep("--no-o, --no-owner", "Users are not kept, as behind -a."),
-                _keep("--no-g, --no-group", "Groups are not kept."),
-                _keep("--no-D", "Devices, FIFOs and sockets are left out."),
-                _keep("--no-devices", "Devices are left out."),
-                _keep("--no-specials", "FIFOs and sockets are left out."),
-                _keep("-p, --perms", "Modes are kept, as they are without it; it takes back --no-perms."),
+                _keep("--no-o, --no-owner", "Do not keep users, for example after -a."),
+                _keep("--no-g, --no-group", "Do not keep groups."),
+                _keep("--no-D", "Leave out devices, FIFOs and sockets."),
+                _keep("--no-devices", "Leave out devices."),
+                _keep("--no-specials", "Leave out FIFOs and sockets."),
+                _keep("-p, --perms", "Keep modes, which is the default; cancels --no-perms."),
                 _keep(
-                    "--no-p, --no-perms", "Files keep the modes that they have; new ones are as umask says."
+                    "--no-p, --no-perms", "Leave modes at the target as they are; new files follow the umask."
                 ),
-                _keep("-t, --times", "Times are kept, as they are without it; it takes back --no-times."),
-                _keep("--no-t, --no-times", "Times of modification are those of the copy."),
-                _keep("-O, --omit-dir-times", "Times of folders are those of the copy."),
+                _keep("-t, --times", "Keep modification times, which is the default; cancels --no-times."),
+                _keep("--no-t, --no-times", "Give files the time of the copy."),
+                _keep("-O, --omit-dir-times", "Give folders the time of the copy."),
             ],
-            "Who else is on the path": [
+            "The path and other traffic on it": [
                 Option("--path KIND", "The kind of path: shared, dedicated or guaranteed. Default: shared."),
                 Option(
                     "--class NAME",
-                    "Whose share of a guaranteed path it asks for.",
+                    "On a guaranteed path, the class whose share the copy takes.",
                     key="traffic_class",
                     rare=True,
                 ),
                 Option(
                     "--fairness 0..1",
-                    "On a shared path, what counts: 0, its own rate; 1, what others lose. Default: 0.5.",
+                    "On a shared path: 0 weighs only the copy's rate, 1 only fairness. Default: 0.5.",
                     rare=True,
                 ),
-                Option("--no-listen", "Listen to nobody on a shared path, and change nothing.", rare=True),
+                Option(
+                    "--no-listen",
+                    "On a shared path, measure no competing traffic and keep to the plan.",
+                    rare=True,
+                ),
             ],
             "How it is sent": [
                 Option(
                     "-e, --rsh COMMAND",
-                    "The ssh to use, with its options, as 'ssh -p 2222 -J jump'. Default: ssh.",
+                    "The ssh command with its options, as 'ssh -p 2222 -J jump'. Default: ssh.",
                 ),
-                Option("--streams N", "How many TCP connections.", rare=True),
+                Option("--streams N", "The number of TCP connections.", rare=True),
                 Option("--cc NAME", "The congestion control.", rare=True),
-                Option("--buffer SIZE", "The socket buffers of each stream.", rare=True),
-                Option("--pace RATE", "The most that each stream sends.", rare=True),
+                Option("--buffer SIZE", "The size of each stream's socket buffers.", rare=True),
+                Option("--pace RATE", "The highest rate of each stream.", rare=True),
                 Option(
                     "--limit RATE",
-                    "The most that all streams send together; by the hour too: '100Mbit 08:00-18:00'.",
+                    "The highest rate of all streams together, also by the hour: '100Mbit 08:00-18:00'.",
                     rare=True,
                 ),
                 Option("--plan FILE", "A plan, or a record whose plan is used again.", rare=True),
-                Option("--plaintext", "Do not encrypt the data: for a fibre you own.", rare=True),
+                Option("--plaintext", "Do not encrypt the data. Only for a fibre that you own.", rare=True),
                 Option(
                     "--no-sync",
-                    "Do not wait for stable storage: for scratch, which a power cut may take.",
+                    "Do not wait for stable storage. A power cut may then lose files.",
                     rare=True,
                 ),
                 FAR_HOWDAH,
-                Option("--bring", "Bring a far end to a host without howdah, and do not ask whether to."),
+                Option("--bring", "If the far host has no howdah, bring it there without asking."),
                 PORTS,
                 Option(
                     "--patience TIME",
-                    "How long to try again when the path or the far host is gone. Default: 5min.",
+                    "How long to keep trying when the path or the far host fails. Default: 5min.",
                     rare=True,
                 ),
             ],
             "Output": [
-                as_json("Print the record, and nothing else; its error is null when all went well."),
+                as_json("Print only the record, as JSON. Its error is null after success."),
                 QUIET,
                 Option(
                     "--log-file FILE",
-                    "Append what is done to FILE, a line each with its time.",
+                    "Append a log of the copy to FILE, one line for each event.",
                     kind=path,
                     rare=True,
                 ),
@@ -276,27 +290,27 @@ COMMANDS = (
         },
         examples="""\
 howdah cp run42/ dtn2:/archive/                            the folder run42 into /archive
-howdah cp run42/. dtn2:/archive/42/                        what is in run42 into /archive/42, made if missing
-howdah cp me@dtn2:a.h5 me@dtn2:b.h5 .                      two files from there to here
-howdah cp 'dtn2:run*/x?.dat' .                             what matches there
+howdah cp run42/. dtn2:/archive/42/                        the content of run42 into the folder /archive/42
+howdah cp me@dtn2:a.h5 me@dtn2:b.h5 .                      two files from dtn2 to here
+howdah cp 'dtn2:run*/x?.dat' .                             all names that match on dtn2
 howdah cp dtn1:run42/ dtn2:/archive/                       straight from dtn1 to dtn2
 howdah cp 'me@[2001:db8::7]:/d' /data                      an IPv6 address
-howdah cp --memory 10s dtn2:                               memory to memory: what the path carries, no disk
-pg_dump db | howdah cp - dtn2:/backup/db.sql               what a pipe gives, as a file there (docs/pipes.md)
-howdah cp dtn2:/backup/db.sql - | psql db                  and a file there into a pipe
-howdah cp --path dedicated big dtn2:/d                     by what was measured on this path (howdah sweep)
-howdah cp --path guaranteed --class images run42/ dtn2:/d  at the share that its controller gives images
-howdah cp --verify run42/ dtn2:/d                          and read it again there, from the disk
-howdah cp --manifest 42.sha256 run42/ dtn2:/d              and list the SHA-256 of each file, for a catalogue
-howdah cp --exclude '*.o' run42/ dtn2:/d                    all but object files
-howdah cp --delete run42/. dtn2:/d/run42/                  and nothing there that is not in run42
+howdah cp --memory 10s dtn2:                               memory to memory: measures the path without disks
+pg_dump db | howdah cp - dtn2:/backup/db.sql               from a pipe into a file (docs/pipes.md)
+howdah cp dtn2:/backup/db.sql - | psql db                  from a file into a pipe
+howdah cp --path dedicated big dtn2:/d                     the best transport that howdah sweep measured
+howdah cp --path guaranteed --class images run42/ dtn2:/d  at the share of the class images
+howdah cp --verify run42/ dtn2:/d                          then compare every file with dtn2's disk
+howdah cp --manifest 42.sha256 run42/ dtn2:/d              then list each file's SHA-256, for a catalogue
+howdah cp --exclude '*.o' run42/ dtn2:/d                   all but object files
+howdah cp --delete run42/. dtn2:/d/run42/                  then remove there what run42 does not have
 howdah cp --dry-run run42/ dtn2:/d                         the plan, its reasons, and what would be copied""",
         notes="""\
-Options of rsync and scp mean what they mean there, or a line says what to write: howdah help rsync.
+Options of rsync and scp work as they do there, or an error says what to write: howdah help rsync.
 
-What is at the destination already with the same size and time is skipped. A file appears under its name when
-it is whole. Of the options that leave something out the first that matches a name counts (docs/leave-out.md).
-The controller of a guaranteed path is at HOWDAH_CONTROL (docs/control.md). The far end is started over ssh.
-A host without howdah is brought one, which asks first on a terminal.""",
+Files that the destination has with the same size and time are skipped. A file appears under its name when it
+is whole. Of the options that leave names out, the first that matches a name decides (docs/leave-out.md).
+HOWDAH_CONTROL is the address of a guaranteed path's controller (docs/control.md). ssh starts howdah on the
+far host. If it is missing there, the copy offers to bring it.""",
     ),
 )

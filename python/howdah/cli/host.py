@@ -4,23 +4,24 @@ from howdah._native import CC_PROGRAMS
 from howdah.cli.table import FAR_HOWDAH, PORTS, Argument, Command, Option, as_json
 
 _JSON = as_json()
-_VERBOSE = Option("--verbose", "When the kernel refuses, print what it said as well.")
+_VERBOSE = Option("--verbose", "If the kernel refuses, also print its message.")
 _NAME = Argument("NAME", f"One of {', '.join(CC_PROGRAMS)}.", key="name")
 _RATE = Option("--rate RATE", "The rate on the wire of each connection, as 400Mbit.")
-_WINDOW = Option("--window PACKETS", "The packets in flight of each connection.", kind=int)
+_WINDOW = Option("--window PACKETS", "The congestion window of each connection, in packets.", kind=int)
 _WHICH = (
-    Option("--to PREFIX", "Those to far ends in a prefix, as 10.9.0.0/16 or 2001:db8::/32."),
-    Option("--ports A-B", "Those with a port of either end in a range, as 5000-5100 or 5201. Default: all."),
+    Option("--to PREFIX", "Connections to addresses in a prefix, as 10.9.0.0/16 or 2001:db8::/32."),
+    Option("--ports A-B", "Connections with either port in a range, as 5000-5100 or 5201. Default: all."),
     Option(
-        "--cgroup PATH", "Those of processes in this cgroup or below it, as /system.slice/postgresql.service."
+        "--cgroup PATH",
+        "Connections of processes in this cgroup or below it, as /system.slice/postgresql.service.",
     ),
-    Option("--namespace INODE", "Those in this network namespace, as lsns -t net lists it.", kind=int),
+    Option("--namespace INODE", "Connections in this network namespace, as lsns -t net lists it.", kind=int),
 )
 
 _LIST = Command(
     "list",
     "List the kernel's congestion controls and howdah's, loaded or not, with their connections.",
-    text="Without root, connections of this network namespace alone are counted.",
+    text="Without root, only connections of this network namespace are counted.",
     run="cc_command.list_controls",
     rows={"Output": [_JSON]},
     examples="""\
@@ -31,8 +32,8 @@ howdah cc list --json""",
 _LOAD = Command(
     "load",
     "Load a program into the kernel, until it is unloaded or the host restarts. Needs root.",
-    text="One that is loaded is swapped in place: its connections go on under the new program. "
-    "Parameters not given then stay as they are.",
+    text="A program that is already loaded is replaced in place. Its connections go on under the new one. "
+    "Parameters that you do not give then stay as they are.",
     run="cc_command.load",
     rows={
         "Which program": [
@@ -44,14 +45,14 @@ _LOAD = Command(
     examples="""\
 howdah cc load scalable
 howdah cc load hold --set guard_loss=5% --set headroom=2%""",
-    notes="Parameters, their defaults and ranges are in: howdah cc list --json; in words in docs/cc.md.",
+    notes="Parameters with their defaults and ranges: howdah cc list --json, or docs/cc.md.",
 )
 
 _UNLOAD = Command(
     "unload",
     "Take a program out of the kernel. Needs root.",
-    text="Connections on it go on with the default control of their network namespace. One that cannot "
-    "be reached keeps the program until it ends, but no new one gets it.",
+    text="Its connections go on with the default control of their network namespace. A connection that "
+    "cannot be reached keeps the program until it ends. No new connection gets it.",
     run="cc_command.unload",
     rows={"Which program": [_NAME], "Output": [_JSON, _VERBOSE]},
     examples="howdah cc unload scalable",
@@ -59,18 +60,21 @@ _UNLOAD = Command(
 
 _SET = Command(
     "set",
-    "Set what hold holds, for each connection or for those of --flow. Needs root.",
-    text="Live connections follow with their next ACKs.",
+    "Set the target of hold, for all connections or for those of --flow. Needs root.",
+    text="Open connections follow with their next ACKs.",
     run="cc_command.set_target",
     rows={
         "What is held": [
             Argument("hold", "The program to tune.", key="name"),
             _RATE,
             _WINDOW,
-            Option("--none", "Hold nothing: an ordinary control."),
+            Option("--none", "No target: hold is then an ordinary control."),
         ],
         "Which connections": [
-            Option("--flow [LOCAL-]REMOTE", "Only these, as 10.9.0.2:5201 or 10.9.0.1:40000-10.9.0.2:5201.")
+            Option(
+                "--flow [LOCAL-]REMOTE",
+                "Only these connections, as 10.9.0.2:5201 or 10.9.0.1:40000-10.9.0.2:5201.",
+            )
         ],
         "Output": [_JSON, _VERBOSE],
     },
@@ -92,10 +96,10 @@ howdah cc status --json""",
 
 _ATTACH = Command(
     "attach",
-    "Give connections of any program on this host a congestion control, by whose they are and where they go.",
-    text="Needs root. New connections get it when they are made, in either direction; those that live "
-    "are moved. All others keep theirs. It lasts until it is detached or the host restarts. Give --to, "
-    "--cgroup or both.",
+    "Give connections of any program on this host a congestion control, by process and by address.",
+    text="Needs root. Open connections that match get it at once, and new ones when they are made, in "
+    "either direction. All others keep theirs. It lasts until it is detached or the host restarts. Give "
+    "--to, --cgroup or both.",
     run="cc_command.attach",
     rows={
         "Which connections": _WHICH,
@@ -118,7 +122,7 @@ _DETACH = Command(
 
 _CC = Command(
     "cc",
-    "Load congestion control as programs into the running kernel, for any application.",
+    "Load congestion controls into the running kernel, for any application.",
     commands={
         "Programs": [_LIST, _LOAD, _UNLOAD, _SET, _STATUS],
         "Connections of other programs": [_ATTACH, _DETACH],
@@ -127,14 +131,14 @@ _CC = Command(
 
 _DOCTOR = Command(
     "doctor",
-    "Say what this host can and cannot do, what each gap costs, and the lines that mend it.",
-    text="Exits with 0 when nothing found holds a transfer below the rate, with 1 when something does (GAP).",
+    "Find what limits this host, say what each gap costs, and print the commands that close it.",
+    text="The exit code is 1 if something holds a transfer below the rate (GAP), and else 0.",
     run="host.doctor",
     rows={
-        "What is judged": [
-            Argument("HOST", "A far host to look at as well.", key="host", required=False),
-            Option("--rate RATE", "The rate to judge for.", default="10Gbit"),
-            Option("--rtt TIME", "The round trip to judge for. Default: measured to HOST, else 100ms."),
+        "What is checked": [
+            Argument("HOST", "A far host to check as well.", key="host", required=False),
+            Option("--rate RATE", "The rate that transfers should reach.", default="10Gbit"),
+            Option("--rtt TIME", "The round trip of the path. Default: measured to HOST, or else 100ms."),
             FAR_HOWDAH,
             PORTS,
         ],

@@ -2,7 +2,7 @@
 
 from howdah.cli.table import Argument, Command, as_json
 
-_JOB = Argument("JOB", "Which copy, as howdah jobs names it.", key="job")
+_JOB = Argument("JOB", "The copy's name, as howdah jobs prints it.", key="job")
 
 COMMANDS = (
     Command(
@@ -10,7 +10,7 @@ COMMANDS = (
         "List your copies that run on this host.",
         run="jobs_command.jobs",
         rows={"Output": [as_json()]},
-        notes="One line a copy: its name, what of it is done, the rate, the limit, from where to where.",
+        notes="Each line has a copy's name and state, the bytes done, rate, limit, source and target.",
     ),
     Command(
         "limit",
@@ -19,7 +19,7 @@ COMMANDS = (
         rows={
             "What is changed": [
                 _JOB,
-                Argument("RATE", "The most that it sends, by the hour too, or none.", key="rate"),
+                Argument("RATE", "The highest rate, also by the hour, or none.", key="rate"),
             ],
             "Output": [as_json()],
         },
@@ -30,15 +30,15 @@ howdah limit 0f3a9c none""",
     ),
     Command(
         "pause",
-        "Stop the bytes of a running copy, and keep its connections.",
+        "Pause a running copy, and keep its connections.",
         run="jobs_command.pause",
         rows={"What is paused": [_JOB], "Output": [as_json()]},
-        notes="Both ends wait for howdah continue, for a week in all (docs/limits.md).",
+        notes="howdah continue goes on with it. All pauses together may last a week (docs/limits.md).",
     ),
     Command(
         "continue",
-        "Have a paused copy go on.",
+        "Continue a paused copy.",
         run="jobs_command.resume",
-        rows={"What goes on": [_JOB], "Output": [as_json()]},
+        rows={"What is continued": [_JOB], "Output": [as_json()]},
     ),
 )

@@ -18,9 +18,12 @@ def jobs(*, json: bool) -> int:
         for each in found.standing:
             print(line(each))
     elif not found.silent:
-        print("no copy of yours runs here")
+        print("none of your copies runs on this host")
     for job in found.silent:
-        print(f"howdah: the copy {printable(job)} does not answer; if Ctrl-Z stopped it: fg", file=sys.stderr)
+        print(
+            f"howdah: the copy {printable(job)} does not answer; if Ctrl-Z stopped it, type fg in its shell",
+            file=sys.stderr,
+        )
     return 1 if found.silent else 0
 
 

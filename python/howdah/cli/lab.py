@@ -7,46 +7,48 @@ _LINK = (
     Option("--rtt TIME", "The round trip, half each way. Default: 0ms."),
     Option(
         "--queue SIZE",
-        "The drop-tail queue, on the wire, as 6MB or 0.5BDP (of rate × RTT). Default: 1BDP.",
+        "The drop-tail queue, as 6MB on the wire or as 0.5BDP (rate × RTT). Default: 1BDP.",
     ),
-    Option("--loss SHARE", "The share of wire segments lost, each for itself, as 0.01% or 1e-4."),
+    Option("--loss SHARE", "The share of wire segments lost, each independently, as 0.01% or 1e-4."),
     Option(
         "--burst-loss ENTER,LEAVE",
         "Bursts of loss (Gilbert–Elliott), per wire segment, as 0.001%,20%[,BAD[,GOOD]].",
     ),
     Option("--jitter TIME", "Jitter on top of the delay; it never reorders."),
     Option("--mtu BYTES", "The largest packet. Default: 1500.", kind=int),
-    Option("--frame-overhead SIZE", "What is counted with each frame. Default: Ethernet's 38B."),
+    Option(
+        "--frame-overhead SIZE", "Bytes on the wire for each packet beside itself. Default: Ethernet's 38B."
+    ),
     Option("--seed N", "The seed of loss and jitter. Default: 1.", kind=int),
 )
 _HOSTS = (
     Option(
-        "--topology pair|dumbbell", "Two hosts on the link, or hosts on a LAN of either side. Default: pair."
+        "--topology pair|dumbbell", "Two hosts on the link, or a LAN of hosts on each side. Default: pair."
     ),
-    Option("--left HOSTS", "The near side: a number, or names with commas. Default: 1."),
-    Option("--right HOSTS", "The far side; with one host a dumbbell is a star. Default: 1."),
+    Option("--left HOSTS", "Hosts of the near side: a number, or names with commas. Default: 1."),
+    Option("--right HOSTS", "Hosts of the far side. With one host, a dumbbell is a star. Default: 1."),
     Option("--lan-rate RATE", "The rate of each host's cable, on the wire. Default: not shaped."),
-    Option("--sshd", "OpenSSH on the far host, in a dumbbell on all; `ssh far` just works."),
+    Option("--sshd", "Run OpenSSH on the far host, or on all hosts of a dumbbell; `ssh far` just works."),
     Option(
         "--cc NAME",
-        "The congestion control of sockets that choose none; howdah's has to be loaded. Default: cubic.",
+        "The congestion control of sockets that choose none. Load howdah's own first. Default: cubic.",
     ),
-    Option("--schedule FILE", "The lab and its changes in time, as TOML; options win over it.", kind=path),
+    Option("--schedule FILE", "The lab and its changes over time, as TOML. Options override it.", kind=path),
 )
 _NOTES = """\
-RATE, SIZE of the queue, SHARE and TIME of the jitter take one value for both ways, or two with a comma: near
-to far, far to near.
+Rate, queue, loss and jitter take one value for both directions, or two with a comma: near to far, then far to
+near.
 
-FILE is TOML with the same keys, and what options cannot say:
+FILE is TOML with the same keys. It can also say what options cannot:
 
   rate = "10Gbit"
   rtt = "100ms"
   burst = { enter = "0.001%", leave = "20%" }
   topology = "dumbbell"
   left = ["base20", "base21"]
-  [far_to_near]              # or near_to_far: wins over the above
+  [far_to_near]              # or near_to_far: overrides the above
   delay = "80ms"             # one way
-  [[change]]                 # as many as you like, in the order of time
+  [[change]]                 # any number, in the order of time
   at = "5s"
   direction = "near_to_far"  # without: both
   outage = true              # or rate, delay, loss, burst, drop = 1"""
@@ -56,9 +58,9 @@ _JSON = as_json()
 
 _RUN = Command(
     "run",
-    "Run COMMAND on a host of a lab of its own: of a pair the near one, unless told otherwise.",
-    text="HOWDAH_FAR is the far host's address, also called far; in a dumbbell it is the first right "
-    "host's. The exit code is COMMAND's. Nothing is left behind.",
+    "Make a lab, run COMMAND on its near host, and remove the lab.",
+    text="The far host is called far, and HOWDAH_FAR is its address. In a dumbbell it is the first host on "
+    "the right. The exit code is COMMAND's. Nothing is left behind.",
     run="lab_command.run",
     runs_another=True,
     rows={
@@ -66,8 +68,8 @@ _RUN = Command(
         "The link": _LINK,
         "The hosts": _HOSTS,
         "Output": [
-            Option("--stats", "At the end, print what the link did, on stderr."),
-            Option("--json-stats FILE", "At the end, write it as JSON; - is stdout."),
+            Option("--stats", "At the end, print the link's statistics to stderr."),
+            Option("--json-stats FILE", "At the end, write them as JSON; - is stdout."),
         ],
     },
     examples="""\
@@ -81,7 +83,7 @@ howdah lab run --topology dumbbell --left 4 --rate 1Gbit --rtt 20ms --host left2
 
 _UP = Command(
     "up",
-    "Bring up a lab that stays until: howdah lab down NAME.",
+    "Make a lab that stays until howdah lab down NAME.",
     run="lab_command.up",
     rows={"Which lab": [_NAME], "The link": _LINK, "The hosts": _HOSTS, "Output": [_JSON]},
     examples="""\
@@ -103,7 +105,7 @@ _EXEC = Command(
 
 _STATS = Command(
     "stats",
-    "Show what a lab's link has carried, dropped and held.",
+    "Show what a lab's link has carried, dropped and queued.",
     run="lab_command.show_stats",
     rows={"Which lab": [_NAME], "Output": [_JSON]},
 )
@@ -112,7 +114,7 @@ _LIST = Command("list", "List the labs that are up.", run="lab_command.list_labs
 
 _DOWN = Command(
     "down",
-    "End a lab and all that runs in it.",
+    "End a lab and everything that runs in it.",
     run="lab_command.down",
     rows={"Which lab": [_NAME], "Output": [_JSON]},
 )
@@ -121,6 +123,6 @@ COMMANDS = (
     Command(
         "lab",
         "Emulate hosts and a long link between them on this machine, over real TCP.",
-        commands={"For one command": [_RUN], "That stay": [_UP, _EXEC, _STATS, _LIST, _DOWN]},
+        commands={"For one command": [_RUN], "For several commands": [_UP, _EXEC, _STATS, _LIST, _DOWN]},
     ),
 )

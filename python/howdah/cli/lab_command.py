@@ -148,7 +148,7 @@ def _require(program: str) -> None:
     """Exits as a shell does when ``program`` cannot be run."""
     if shutil.which(program) is None:
         exists = os.sep in program and Path(program).exists()
-        why = "is not executable" if exists else "is not here"
+        why = "is not executable" if exists else "was not found"
         print(f"howdah: command {program} {why}; check its name, or PATH", file=sys.stderr)
         raise SystemExit(126 if exists else 127)
 

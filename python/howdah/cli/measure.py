@@ -6,36 +6,36 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
-_RECORD = as_json("Print the record, and nothing else.")
+_RECORD = as_json("Print only the record, as JSON.")
 
 COMMANDS = (
     Command(
         "probe",
-        "Measure the round trip to a host: without a queue, how it spreads, how much of it is queueing.",
+        "Measure the round trip to a host: its base, its spread, and how much of it is queueing.",
         run="measure.probe",
         rows={
             "What is measured": [
-                Argument("HOST", "As ssh knows it, or an address.", key="host"),
+                Argument("HOST", "A host as ssh knows it, or an address.", key="host"),
                 Option(
-                    "--for TIME", "From 1s to 1h. Default: 10s, or as long as bursts take.", key="lasting"
+                    "--for TIME", "How long, 1s to 1h. Default: 10s, or as long as the bursts.", key="lasting"
                 ),
-                Option("--active", "Send bursts beside the probes."),
-                Option("--bursts PATTERN.toml", "Other bursts than the default; see scenarios/.", kind=path),
-                Option("--udp", "By UDP and not by ICMP echo."),
+                Option("--active", "Also send bursts of TCP."),
+                Option("--bursts PATTERN.toml", "Bursts of your own; see scenarios/.", kind=path),
+                Option("--udp", "Probe by UDP instead of ICMP echo."),
                 FAR_HOWDAH,
             ],
             "Output": [_RECORD, QUIET],
         },
         examples="""\
-howdah probe dtn2                base RTT, its spread, queueing and room, who is there: ten seconds
-howdah probe --for 60s dtn2      for longer: a queue that is seldom empty, a route that changes
-howdah probe --udp me@dtn2       by UDP, answered by howdah there, which ssh starts
-howdah probe --active dtn2       with bursts of TCP beside the probes, 22 s: tells more, and costs
+howdah probe dtn2                base RTT, its spread, queueing, room, other traffic: ten seconds
+howdah probe --for 60s dtn2      for longer, if the queue is seldom empty or the route changes
+howdah probe --udp me@dtn2       by UDP; ssh starts howdah there, which answers
+howdah probe --active dtn2       also sends bursts of TCP, for 22 s
 howdah probe 2001:db8::7 --json  the record, with the whole series""",
         notes="""\
-ICMP echo needs nothing at the far end. Where it is not answered, UDP is tried over ssh. Either way some 110
-probes a second of 64 bytes each go out, and as many come back. With --active, CUBIC, BBR, CUBIC and nothing
-are sent to howdah there, 5 s each as fast as they can; the summary says how much that was.""",
+ICMP echo needs nothing at the far end. If nothing answers it, the probe tries UDP over ssh. Either way, some
+110 probes of 64 bytes go out each second, and as many come back. --active sends bursts of CUBIC, BBR, CUBIC
+and nothing to howdah there, 5 s each at 1 Mb/s. The summary says how many bytes that was.""",
     ),
     Command(
         "sweep",
@@ -44,13 +44,13 @@ are sent to howdah there, 5 s each as fast as they can; the summary says how muc
         rows={
             "What is measured": [
                 Argument("HOST|PLAN.toml", "A host as ssh knows it, or a plan.", key="what"),
-                Option("--for TIME", "Of HOST: fit all runs into it, as 20min.", key="lasting"),
-                Option("--dry-run", "Print the cells and the time they take; measure nothing."),
-                Option("--beside-others", "Measure although another howdah is at work on this host."),
+                Option("--for TIME", "With HOST: fit all runs into this time, as 20min.", key="lasting"),
+                Option("--dry-run", "Print the cells and how long they take; measure nothing."),
+                Option("--beside-others", "Measure even while another howdah works on this host."),
                 FAR_HOWDAH,
             ],
             "Output": [
-                as_json("Print what was done as JSON."),
+                as_json("Print the result as JSON."),
                 Option("-q, --quiet", "Print no line for each run."),
             ],
         },
@@ -58,10 +58,10 @@ are sent to howdah there, 5 s each as fast as they can; the summary says how muc
 howdah sweep dtn2                         the path to a host: some minutes
 howdah sweep dtn2 --for 20min             as much as fits in the time
 howdah sweep dtn2 --dry-run               what would be measured, and how long it takes
-howdah sweep scenarios/hpdc17-quick.toml  a plan, here in labs on this machine""",
+howdah sweep scenarios/hpdc17-quick.toml  a plan; this one measures in labs on this machine""",
         notes="""\
-Each run goes from memory to memory and is a record in the archive, with its trace. A sweep that was stopped,
-however that was, goes on when the same command is given again. A plan is TOML:
+Each run goes from memory to memory. The archive keeps its record, with a trace. If a sweep is stopped, the
+same command goes on with it. A plan is TOML:
 
   name = "dtn2-streams"
   host = "dtn2"                            # or a table [lab] with rate and rtt
@@ -81,8 +81,8 @@ docs/sweep.md has every key.""",
         rows={
             "What is sent": [
                 Argument("PATTERN.toml", "What to send.", key="pattern"),
-                Argument("HOST", "Where to, as ssh knows it.", key="host"),
-                Option("--for TIME", "So long, whatever the pattern says.", key="lasting"),
+                Argument("HOST", "The target host, as ssh knows it.", key="host"),
+                Option("--for TIME", "How long, in place of the pattern's duration.", key="lasting"),
                 Option("--dry-run", "Print what would be sent; send nothing."),
                 FAR_HOWDAH,
             ],
@@ -98,7 +98,7 @@ A pattern is TOML, up to 8 loads side by side:
   name = "mixed"
   duration = "60s"              # default 60s, at most 24h
   [[load]]
-  kind = "udp"                  # at a rate; with on and every in bursts, 1 s every 5 s
+  kind = "udp"                  # at a rate; on and every make bursts: 1 s every 5 s
   rate = "300Mbit"
   on = "1s"
   every = "5s"
@@ -107,13 +107,13 @@ A pattern is TOML, up to 8 loads side by side:
   congestion_control = "bbr"
   streams = 2
   [[load]]
-  kind = "rbudp"                # an object at a rate, then what was lost, until it is whole
+  kind = "rbudp"                # an object at a rate; what was lost is sent again
   rate = "400Mbit"
   size = "50MB"
   every = "20s"
 
-Traffic takes from whoever else is on the path, and UDP does not yield: send it where you may. docs/traffic.md
-has every key. The far end needs howdah installed, and is started over ssh.""",
+This traffic competes with all other traffic on the path, and UDP does not yield. Send it only where you may.
+docs/traffic.md has every key. The far host needs howdah installed; ssh starts it.""",
     ),
 )
 
@@ -150,7 +150,7 @@ def probe(
     elif not quiet and record.probe is not None:
         print(in_words(record.probe, record.host or host))
         if "lateness" in record.flags:
-            print("warning: this machine was too slow for the link; part of the queueing is its own")
+            print("warning: this machine was too slow for the link; some of the queueing is its own")
         if not unkept:
             print(f"Record: howdah archive show {record.id}")
     if unkept:

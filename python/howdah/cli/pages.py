@@ -12,7 +12,7 @@ from howdah.cli.table import HELP, HELP_ALL, Argument, Command, Option, Row, nea
 COMMANDS = (
     Command(
         "help",
-        "Print the help of a command, or about a topic.",
+        "Print the help of a command or a topic.",
         run="pages.show",
         rows={
             "Arguments": [
@@ -28,7 +28,7 @@ howdah help --man cp | man -l -  the manual page""",
     ),
     Command(
         "completion",
-        "Print what makes a shell complete commands and options of howdah.",
+        "Print a script that lets a shell complete howdah's commands and options.",
         run="completion.show",
         rows={"Arguments": [Argument("SHELL", "", key="shell", choices=("bash", "zsh", "fish"))]},
         examples="""\
@@ -43,27 +43,26 @@ TOPICS = {
 Rates are bits per second with a unit, as 400Mbit or 10Gbit: 1 Gbit is 10⁹ bits. Sizes are bytes, as 256MB
 (10⁶ bytes each) or 10GiB (2³⁰). Times are 50ms, 10s, 20min, 2h, 7d or 1w. Shares are 5% or 0.05.
 
-Streams are TCP connections. The RTT is the round trip time; the base RTT is that without a queue.""",
+Streams are TCP connections. The RTT is the round trip time. The base RTT is the RTT without a queue.""",
     "environment": """\
 HOWDAH_CONTROL is the address of the controller of guaranteed paths, HOWDAH_CONTROL_TOKEN its token, and
 HOWDAH_NATS the servers of its bus.
 
-HOWDAH_SSH is the command to run in place of ssh, as howdah cp -e is. XDG_DATA_HOME says where the archive is,
-by default ~/.local/share/howdah. With HOWDAH_DEBUG=1 a mistake of howdah's own shows where it happened.""",
+HOWDAH_SSH is the command to run in place of ssh, like howdah cp -e. The archive is in the folder howdah below
+XDG_DATA_HOME, by default ~/.local/share/howdah. HOWDAH_DEBUG=1 shows where in howdah a bug happened.""",
     "exit-codes": """\
 0: done. 1: it failed, and one line on standard error says why. 2: the command line is wrong. 130, 143 and
 129: stopped by Ctrl-C, TERM or HUP. howdah lab run and exec end with the code of their command.""",
     "rsync": """\
-howdah cp takes the options of rsync, and those of scp that mean nothing else there. One whose effect would be
-missing is refused. A folder is itself, with a slash behind it or without, as for cp: what rsync calls run42/
-is run42/. here.""",
+howdah cp takes the options of rsync, and those of scp that rsync does not use. It refuses an option whose
+effect would be missing. A slash after a folder changes nothing, as in cp: rsync's run42/ is run42/. here.""",
 }
 """What is true of every command."""
 
 SPELT = {
     spelt.SAME: "The same",
-    spelt.ANYWAY: "Taken, and done without it too",
-    spelt.NOTED: "Taken, with a note",
+    spelt.ANYWAY: "Accepted, and done anyway",
+    spelt.NOTED: "Accepted, with a note",
     spelt.REFUSED: "Refused",
 }
 """The headings of options of rsync and scp, by what they mean here."""
@@ -190,9 +189,9 @@ def _entry(row: Row) -> tuple[str, str]:
     flags = ", ".join(row.flags) if isinstance(row, Option) else ""
     said = [row.text] if row.text else []
     said += [f"One of {', '.join(row.choices)}."] if row.choices else []
-    said += ["Can be given several times."] if row.many and flags else []
+    said += ["Can be given several times."] if row.many and flags and row.metavar else []
     said += [f"At least {row.least}."] if row.least is not None else []
-    said += [f"Taken from {row.environment} if it is not given."] if row.environment else []
+    said += [f"Default: the value of {row.environment}."] if row.environment else []
     said += ["Required."] if row.required and flags else []
     said += [f"Default: {row.default}."] if row.metavar and row.default is not None else []
     return " ".join(filter(None, (flags, row.metavar))), " ".join(said)

@@ -8,11 +8,11 @@ FIGURES = (
 )
 """What can be drawn of a selection. A test holds them against the report's."""
 
-_DONE = as_json("Print what was done as JSON.")
+_DONE = as_json("Print the result as JSON.")
 _RECORDS: tuple[Row, ...] = (
-    Option("--kind KIND", "Only records of one kind: transfer, traffic, link or bench."),
+    Option("--kind KIND", "Only records of one kind: transfer, traffic, probe, link or bench."),
     Option("--sweep NAME", "Only runs of this sweep."),
-    Option("--newer-than AGE", "Only newer ones, as 7d."),
+    Option("--newer-than AGE", "Only records newer than this, as 7d."),
 )
 
 _LS = Command(
@@ -21,7 +21,7 @@ _LS = Command(
     run="results_command.ls",
     rows={
         "Which records": [
-            Option("-n N", "At most so many.", key="most", kind=int, least=1, default=20),
+            Option("-n N", "At most N records.", key="most", kind=int, least=1, default=20),
             *_RECORDS,
         ],
         "Output": [as_json("Print the records, without their samples, as a JSON array.")],
@@ -34,20 +34,20 @@ _SHOW = Command(
     run="results_command.show",
     rows={
         "Which record": [Argument("ID|last", "An id, its beginning, or last.", key="name")],
-        "Output": [as_json("Print the record as JSON, samples and all.")],
+        "Output": [as_json("Print the record as JSON, with all samples.")],
     },
 )
 
 _PRUNE = Command(
     "prune",
     "Remove old records and their digests.",
-    text="With both options it removes what is older and not among the newest.",
+    text="With both options, it removes records that are older and not among the newest N.",
     run="results_command.prune",
     rows={
         "Which records": [
-            Option("--older-than AGE", "Remove what is older, for example 90d."),
+            Option("--older-than AGE", "Remove records older than this, as 90d."),
             Option("--keep N", "Keep the newest N records.", kind=int, least=0),
-            Option("--dry-run", "Only say what would be removed."),
+            Option("--dry-run", "Print what would be removed; remove nothing."),
         ],
         "Output": [_DONE],
     },
@@ -55,14 +55,14 @@ _PRUNE = Command(
 
 _GC = Command(
     "gc",
-    "Remove what belongs to no record, and give unused room back.",
+    "Remove files that belong to no record, and free unused space.",
     run="results_command.gc",
     rows={"Output": [_DONE]},
 )
 
 _EXPORT = Command(
     "export",
-    "Write runs and traces to a folder of Parquet, for analysis elsewhere or for import.",
+    "Write runs and traces to a folder as Parquet files, for other tools or for import.",
     run="results_command.export",
     rows={
         "Which runs": [Argument("FOLDER", "A new folder.", key="folder", kind=path), *_RECORDS],
@@ -72,17 +72,17 @@ _EXPORT = Command(
 
 _IMPORT = Command(
     "import",
-    "Take over the runs of an exported folder.",
+    "Import the runs of an exported folder.",
     run="results_command.import_",
     rows={
-        "Which runs": [Argument("FOLDER", "What export wrote.", key="folder", kind=path)],
+        "Which runs": [Argument("FOLDER", "The folder that export wrote.", key="folder", kind=path)],
         "Output": [_DONE],
     },
 )
 
 _MERGE = Command(
     "merge",
-    "Take over the runs of another archive, as a colleague's or another host's.",
+    "Import the runs of another archive, as a colleague's or another host's.",
     run="results_command.merge",
     rows={
         "Which runs": [
@@ -94,8 +94,8 @@ _MERGE = Command(
 
 _ARCHIVE = Command(
     "archive",
-    "Look at the records of what was measured, keep them small, and hand them on.",
-    commands={"Look": [_LS, _SHOW], "Keep it small": [_PRUNE, _GC], "Hand it on": [_EXPORT, _IMPORT, _MERGE]},
+    "List, show, prune, export and import the records of all runs.",
+    commands={"Look": [_LS, _SHOW], "Keep it small": [_PRUNE, _GC], "Share it": [_EXPORT, _IMPORT, _MERGE]},
 )
 
 _CELLS: tuple[Row, ...] = (
@@ -108,12 +108,12 @@ _CELLS: tuple[Row, ...] = (
 
 _PLOT = Command(
     "plot",
-    "Draw one figure of the runs chosen: the same kinds that howdah report has.",
+    "Draw one figure of the chosen runs, of the kinds that howdah report has.",
     run="results_command.plot",
     rows={
         "What is drawn": [
             Argument("FIGURE", "", key="figure", choices=FIGURES),
-            Argument("FILE", "It ends in .svg or .png.", key="file", kind=path),
+            Argument("FILE", "The file to write. Its name ends in .svg or .png.", key="file", kind=path),
         ],
         "Which runs": [*_CELLS, Option("--rtt TIME", "An RTT, as 45.6ms.", many=True)],
         "Output": [as_json("Print what the figure shows as JSON.")],
@@ -121,7 +121,7 @@ _PLOT = Command(
     examples="""\
 howdah profile plot profile cubic.svg --cc cubic --buffer 1GB
 howdah profile plot traces ramp.png --cc scalable --streams 1 --rtt 183ms --rtt 366ms""",
-    notes="What each figure is of is in docs/report.md. They need matplotlib: pip install 'howdah[figures]'",
+    notes="docs/report.md explains each figure. Figures need matplotlib: pip install 'howdah[figures]'",
 )
 
 _PROFILE = Command(
@@ -131,8 +131,8 @@ _PROFILE = Command(
     rows={
         "Which runs": [
             *_CELLS,
-            Option("--late", "Count runs that this machine spoilt."),
-            Option("--files", "Count copies of files as well."),
+            Option("--late", "Also count runs that this machine spoilt."),
+            Option("--files", "Also count copies of files."),
         ],
         "Output": [as_json("Print all numbers as JSON, with the sigmoids' bootstrap.")],
     },
@@ -140,43 +140,46 @@ _PROFILE = Command(
 howdah profile
 howdah profile --cc cubic --cc htcp --streams 4
 howdah profile --path dtn2 --buffer 256MB --buffer auto --json""",
-    notes="What each number means is in docs/profiles.md.",
+    notes="docs/profiles.md explains each number.",
     commands={"Commands": [_PLOT]},
 )
 
 _SELECT = Command(
     "select",
-    "Say which congestion control, streams and buffers to take at a round trip, how fast, and how sure.",
+    "Choose the congestion control, streams and buffers for a round trip, from what was measured.",
     run="results_command.select",
     rows={
         "For which transfer": [
             Option("--rtt TIME", "The round trip. Default: measured to --host."),
-            Option("--host [USER@]HOST", "Whose runs to take. Without --rtt it is measured to there."),
-            Option("--path NAME", "Whose runs to take: a host, or a lab's link in words."),
-            Option("--size SIZE", "The size of the transfer, where runs are of several."),
-            Option("--rate RATE", "The capacity that the models are asked for."),
-            Option("--extrapolate", "Outside the profile, ask the models."),
+            Option(
+                "--host [USER@]HOST",
+                "Use the runs to this host. Without --rtt, measure the round trip to it.",
+            ),
+            Option("--path NAME", "Use the runs of this path: a host, or a lab's link in words."),
+            Option("--size SIZE", "The size of the transfer, if runs moved several sizes."),
+            Option("--rate RATE", "The path's capacity, for the models."),
+            Option("--extrapolate", "Outside the profile, use the models."),
             FAR_HOWDAH,
         ],
         "Output": [
-            Option("-n N", "Tell why not of N others.", key="most", kind=int, least=0, default=10),
+            Option("-n N", "Say why N others were not chosen.", key="most", kind=int, least=0, default=10),
             as_json("Print the answer as JSON, with all others."),
         ],
     },
     examples="""\
 howdah select --rtt 93ms                 from the only profile that covers 93 ms
-howdah select --host dtn2                at the round trip to dtn2, from its own runs where there are any
+howdah select --host dtn2                at the round trip to dtn2, from its own runs if there are any
 howdah select --rtt 93ms --path dtn2     from the runs to dtn2
-howdah select --rtt 500ms --extrapolate  beyond the profile, by the models, moved by what was measured
+howdah select --rtt 500ms --extrapolate  beyond the profile, by models that the runs correct
 howdah select --rtt 93ms --rate 40Gbit   with no profile: by the models, for this capacity""",
     notes="""\
-The one taken has the highest lower bound: with 95 % its next run is at least as fast. howdah cp --path
-dedicated takes the same, of what both hosts can use.""",
+The choice has the highest lower bound: the rate that its next run reaches with 95 %. howdah cp --path
+dedicated chooses in the same way, among what both hosts can use.""",
 )
 
 _REPORT = Command(
     "report",
-    "Make a page: what was measured, beside what the papers say, with their figures from our runs.",
+    "Make a page that compares the runs with the papers, with the papers' figures.",
     run="results_command.report",
     rows={
         "Which runs": [
@@ -185,14 +188,14 @@ _REPORT = Command(
         ],
         "Output": [
             Option("-o, --output FILE", "The page; - is standard output.", kind=path),
-            as_json("Print what the page says; write it only with -o."),
+            as_json("Print the page's content as JSON. Write the page only with -o."),
         ],
     },
     examples="""\
-howdah report                           report.html from all runs of the path with most
+howdah report                           report.html, of the path with the most runs
 howdah report --sweep hpdc17-two-hours  of one sweep
 howdah report --path dtn2 -o dtn2.html  of one host
-howdah report --json                    what the page says, without the figures""",
+howdah report --json                    the page's content, without the figures""",
     notes="The page is one file and needs no network. Figures need matplotlib: pip install 'howdah[figures]'",
 )
 

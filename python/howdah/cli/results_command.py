@@ -27,7 +27,7 @@ def ls(*, most: int, kind: str | None, sweep: str | None, newer_than: str | None
         for record in records:
             print(line(record))
     elif kind or sweep or newer_than:
-        print("no record is of that kind; see all with: howdah archive ls")
+        print("no record matches; list all with: howdah archive ls")
     else:
         print("no record yet; each copy leaves one: howdah cp SRC... DST")
     for each in found:
@@ -62,7 +62,7 @@ def gc(*, json: bool) -> None:
     if json:
         document.show(collected)
         return
-    print(f"Freed {format_bytes(collected.freed_bytes)}: removed {count(collected.leavings, 'leaving')}")
+    print(f"Freed {format_bytes(collected.freed_bytes)}: removed {count(collected.leavings, 'leftover')}")
 
 
 def export(*, folder: Path, kind: str | None, sweep: str | None, newer_than: str | None, json: bool) -> None:
@@ -92,7 +92,7 @@ def _show_received(received: archive.Received, *, json: bool) -> None:
     if json:
         document.show(received)
         return
-    print(f"Took over {count(received.new, 'run')}; {received.known:,} were here already")
+    print(f"Imported {count(received.new, 'run')}; {received.known:,} were here already")
 
 
 def _seconds(text: str | None) -> float | None:

@@ -8,7 +8,7 @@ _RECORDINGS = Argument(
     "RECORDINGS", "Files (.npz), or folders of them.", key="recordings", many=True, kind=path
 )
 _WINDOWS = (
-    Option("--window TIME", "What is judged at once.", default="10s"),
+    Option("--window TIME", "The length of each window that is judged.", default="10s"),
     Option("--step TIME", "The time between RTTs. Default: 20ms, or the recordings' own."),
 )
 _QUIET = Option("-q, --quiet", "Print no line for each step.")
@@ -16,12 +16,12 @@ _JSON = as_json("Print all numbers as JSON.")
 
 _KEEP = Command(
     "keep",
-    "Keep what a probe heard as a recording, with who was there.",
+    "Save the round trips of a probe as a recording, with the competing traffic.",
     run="shared_command.keep",
     rows={
         "What is kept": [
             Argument("ID|last", "The record of a probe.", key="name"),
-            Option("--others STREAMS", "Who was there, if it is known."),
+            Option("--others STREAMS", "The competing traffic, if it is known."),
         ],
         "Output": [
             Option("-o, --output FILE", "The recording; it ends in .npz.", kind=path, required=True),
@@ -31,12 +31,12 @@ _KEEP = Command(
     examples="""\
 howdah shared keep last --others "1 bbr, 2 cubic" -o run7.npz
 howdah shared keep last --others nobody -o quiet.npz
-howdah shared keep last -o unknown.npz  who was there is not known""",
+howdah shared keep last -o unknown.npz  the competing traffic is not known""",
 )
 
 _DATASET = Command(
     "dataset",
-    "Record what is to be learnt from in labs on this machine, several at once.",
+    "Record training data in labs on this machine, several at once.",
     run="shared_command.dataset",
     rows={
         "What is recorded": [
@@ -45,22 +45,21 @@ _DATASET = Command(
             Option("--dry-run", "Print what would be recorded and how long it takes."),
         ],
         "Output": [
-            Option("-o, --output FOLDER", "Where the recordings are put.", kind=path, required=True),
+            Option("-o, --output FOLDER", "The folder for the recordings.", kind=path, required=True),
             _JSON,
             _QUIET,
         ],
     },
     examples="""\
 howdah shared dataset scenarios/shared-dataset-short.toml -o recordings      in labs on this machine
-howdah shared dataset scenarios/shared-dataset.toml -o recordings --dry-run  what it is, how long it takes
-howdah shared train recordings/nothing -o model.npz                          nothing of ours on the path""",
-    notes="One that was stopped, however that was, goes on when the same command is given again. "
-    "A plan is TOML; every key is in docs/shared.md.",
+howdah shared dataset scenarios/shared-dataset.toml -o recordings --dry-run  what, and how long it takes
+howdah shared train recordings/nothing -o model.npz                          without our own streams""",
+    notes="If it is stopped, the same command goes on with it. A plan is TOML; docs/shared.md has every key.",
 )
 
 _TRAIN = Command(
     "train",
-    "Train a model on recordings that say who was there.",
+    "Train a model on recordings whose competing traffic is known.",
     text="Its training record is written beside it.",
     run="shared_command.make",
     rows={
@@ -78,13 +77,13 @@ _TRAIN = Command(
     examples="""\
 howdah shared train recordings/ -o model.npz
 howdah shared train recordings/ -o model.npz --classifier kernels --window 5s --json""",
-    notes="What each number means is in docs/shared.md.",
+    notes="docs/shared.md explains each number.",
 )
 
 _COMPARE = Command(
     "compare",
     "Compare classifiers on recordings.",
-    text="They are tested on runs and paths not seen, and in random folds as the paper does.",
+    text="They are tested on unseen runs, on unseen paths, and in random folds as in the paper.",
     run="shared_command.compare",
     rows={
         "What is compared": [
@@ -102,23 +101,22 @@ howdah shared compare recordings/ --classifier trees --classifier 1-nn --window 
 
 _RECOGNISE = Command(
     "recognise",
-    "Say who is there in each window of recordings, how sure that is, or that it is like nothing seen.",
+    "Name the competing traffic in each window of recordings, with its probability.",
     run="shared_command.recognise",
     rows={
-        "What is judged": [_RECORDINGS, Option("--model MODEL", "A model as trained.", kind=path)],
+        "What is judged": [_RECORDINGS, Option("--model MODEL", "A trained model.", kind=path)],
         "Output": [_JSON],
     },
     examples="""\
 howdah shared recognise run7.npz
 howdah shared recognise recordings/ --model model.npz --json""",
-    notes="Without --model it is the one that comes with howdah, or one of yours in its place: "
-    "docs/shared.md.",
+    notes="Without --model, your own model is used, or else the one that comes with howdah (docs/shared.md).",
 )
 
 COMMANDS = (
     Command(
         "shared",
-        "Recognise who else is on a shared path, by its RTTs.",
+        "Recognise competing traffic on a shared path by its RTTs.",
         commands={"Commands": [_KEEP, _DATASET, _TRAIN, _COMPARE, _RECOGNISE]},
     ),
 )

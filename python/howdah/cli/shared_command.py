@@ -41,7 +41,7 @@ def keep(*, name: str, others: str | None, output: Path, json: bool) -> None:
     if json:
         document.show(Kept(file=str(output), run=made.run, path=made.path, background=made.label))
     else:
-        print(f"{output}: {made.run} to {made.path}, {made.label or 'who was there is not known'}")
+        print(f"{output}: {made.run} to {made.path}, {made.label or 'competing traffic not known'}")
 
 
 def make(
@@ -104,7 +104,7 @@ def recognise(*, recordings: list[Path], model: Path | None, json: bool) -> None
         document.show(found)
         return
     for one in map(document.strange, found):
-        known = "" if one.background is None else f", said to be {one.background}"
+        known = "" if one.background is None else f", recorded as {one.background}"
         print(f"{one.file}: run {one.run} on {one.path}{known}")
         for line in heard(one.heard):
             print(line)

@@ -63,99 +63,115 @@ def _bwlimit(text: str) -> str | None:
 
 _BW_SUFFIXES = ("B", "K", "M", "G", "T", "KB", "MB", "GB", "TB")
 _LATER = "not built yet"
-_SIZES = "give the names by --files-from, as find -size prints them"
-_LINKS = f"{_LATER}; links are copied as links, and as what they lead to with -L"
+_SIZES = "use --files-from with the names that find -size prints"
+_LINKS = f"{_LATER}; links are copied as links, or with -L as what they lead to"
 
 ROWS = (
     Spelling("-n, --dry-run", SAME, "prints the plan and what would be copied"),
-    Spelling("-e, --rsh COMMAND", SAME, "the ssh to use with its options, as 'ssh -p 2222 -J jump'"),
+    Spelling("-e, --rsh COMMAND", SAME, "the ssh command with its options, as 'ssh -p 2222 -J jump'"),
     Spelling("-q, --quiet", SAME, "prints no progress and no summary"),
-    Spelling("--log-file FILE", SAME, "a line for each file and for what happened (docs/jobs.md)"),
-    Spelling("--exclude PATTERN", SAME, "leaves out what matches (docs/leave-out.md)"),
-    Spelling("--include PATTERN", SAME, "copies what matches, if no option before leaves it out"),
-    Spelling("--exclude-from FILE", SAME, "leaves out what matches a pattern of FILE"),
-    Spelling("--include-from FILE", SAME, "copies what matches a pattern of FILE"),
-    Spelling("-f, --filter RULE", SAME, "a rule; those of CVS and of absolute paths are refused"),
-    Spelling("-F", SAME, "rules in the .rsync-filter of each folder, but not of those above the sources"),
-    Spelling("--files-from FILE", SAME, "copies what FILE names in the only source"),
-    Spelling("-0, --from0", SAME, "names and rules in files are set apart by NUL bytes"),
-    Spelling("--existing", SAME, "sends only what is at the target already (docs/skip.md)"),
-    Spelling("--ignore-existing", SAME, "sends only what is not at the target"),
-    Spelling("-u, --update", SAME, "sends no file that is newer at the target"),
-    Spelling("--size-only", SAME, "sends no file of the same size"),
-    Spelling("-I, --ignore-times", SAME, "sends files of the same size and time too"),
+    Spelling("--log-file FILE", SAME, "a line for each file and each event (docs/jobs.md)"),
+    Spelling("--exclude PATTERN", SAME, "leaves out names that match (docs/leave-out.md)"),
+    Spelling("--include PATTERN", SAME, "copies names that match, unless an earlier option leaves them out"),
+    Spelling("--exclude-from FILE", SAME, "leaves out names that match a pattern in FILE"),
+    Spelling("--include-from FILE", SAME, "copies names that match a pattern in FILE"),
+    Spelling("-f, --filter RULE", SAME, "a filter rule; rules for CVS and for absolute paths are refused"),
+    Spelling("-F", SAME, "rules from .rsync-filter in each folder, but not in folders above the sources"),
+    Spelling("--files-from FILE", SAME, "copies only the names that FILE lists, relative to the only source"),
+    Spelling("-0, --from0", SAME, "NUL bytes end the names and rules in files"),
+    Spelling("--existing", SAME, "sends only files that exist at the target (docs/skip.md)"),
+    Spelling("--ignore-existing", SAME, "sends only files that do not exist at the target"),
+    Spelling("-u, --update", SAME, "skips files that are newer at the target"),
+    Spelling("--size-only", SAME, "skips files of the same size"),
+    Spelling("-I, --ignore-times", SAME, "also sends files of the same size and time"),
     Spelling(
-        "-c, --checksum", SAME, "sends no file of the same content; scp's -c CIPHER is: -e 'ssh -c CIPHER'"
+        "-c, --checksum",
+        SAME,
+        "skips files of the same content; for scp's -c CIPHER write -e 'ssh -c CIPHER'",
     ),
     Spelling("--ignore-non-existing", NOTED, "is --existing", gives="--existing"),
-    Spelling("--delete", SAME, "removes what is not at the source, when all has arrived (docs/delete.md)"),
-    Spelling("--delete-excluded", SAME, "the same, also of what is left out"),
-    Spelling("--max-delete N", SAME, "where there is more to remove nothing is, and rsync removes so many"),
+    Spelling(
+        "--delete",
+        SAME,
+        "removes what the source does not have, when all files have arrived (docs/delete.md)",
+    ),
+    Spelling("--delete-excluded", SAME, "with --delete, also removes what the filters leave out"),
+    Spelling(
+        "--max-delete N", SAME, "removes nothing if there is more than N to remove; rsync removes the first N"
+    ),
     Spelling(
         "--delete-before, --delete-during, --del, --delete-delay, --delete-after",
         NOTED,
-        "is --delete, which removes when all has arrived",
+        "is --delete, which removes when all files have arrived",
         gives="--delete",
     ),
     Spelling(
-        "-a, --archive", SAME, "owners, groups, devices and FIFOs, as far as the receiver can (docs/keep.md)"
+        "-a, --archive",
+        SAME,
+        "keeps owners, groups, devices and FIFOs, as far as the receiver can (docs/keep.md)",
     ),
     Spelling(
         "-o, --owner",
         SAME,
-        "users are kept, where the receiver is root; scp's -o OPTION is: -e 'ssh -o OPTION'",
+        "keeps users, if the receiver is root; for scp's -o OPTION write -e 'ssh -o OPTION'",
     ),
-    Spelling("-g, --group", SAME, "groups are kept, where the receiver is root or in the group"),
-    Spelling("--numeric-ids", SAME, "users and groups are told by number"),
+    Spelling("-g, --group", SAME, "keeps groups, if the receiver is root or in the group"),
+    Spelling("--numeric-ids", SAME, "matches users and groups by number"),
     Spelling("-D", SAME, "--devices --specials"),
-    Spelling("--devices", SAME, "devices are made, where the receiver is root"),
-    Spelling("--specials", SAME, "FIFOs and sockets are made"),
-    Spelling("-H, --hard-links", SAME, "names of one file stay names of one file (docs/keep.md)"),
-    Spelling("-S, --sparse", SAME, "runs of zeros become holes"),
-    Spelling("-A, --acls", SAME, "access lists are kept"),
+    Spelling("--devices", SAME, "keeps devices, if the receiver is root"),
+    Spelling("--specials", SAME, "keeps FIFOs and sockets"),
+    Spelling(
+        "-H, --hard-links", SAME, "keeps hard links: names of one file stay names of one file (docs/keep.md)"
+    ),
+    Spelling("-S, --sparse", SAME, "makes holes of runs of zeros"),
+    Spelling("-A, --acls", SAME, "keeps access lists"),
     Spelling(
         "-X, --xattrs",
         SAME,
-        "extended attributes and flags of chattr are kept; those of root where the receiver is root",
+        "keeps extended attributes and flags of chattr; root's own only if the receiver is root",
     ),
-    Spelling("--no-o, --no-owner", SAME, "users are not kept, as behind -a"),
-    Spelling("--no-g, --no-group", SAME, "groups are not kept"),
-    Spelling("--no-D", SAME, "devices, FIFOs and sockets are left out, with a warning"),
-    Spelling("--no-devices", SAME, "devices are left out"),
-    Spelling("--no-specials", SAME, "FIFOs and sockets are left out"),
+    Spelling("--no-o, --no-owner", SAME, "does not keep users, for example after -a"),
+    Spelling("--no-g, --no-group", SAME, "does not keep groups"),
+    Spelling("--no-D", SAME, "leaves out devices, FIFOs and sockets, with a warning"),
+    Spelling("--no-devices", SAME, "leaves out devices"),
+    Spelling("--no-specials", SAME, "leaves out FIFOs and sockets"),
     Spelling(
         "-p, --perms",
         SAME,
         "modes are kept, also without it; set-user-ID and set-group-ID with -o as root alone; scp's -p too",
     ),
     Spelling(
-        "--no-p, --no-perms", SAME, "what is there keeps its mode, and the umask counts for what is new"
+        "--no-p, --no-perms", SAME, "leaves modes at the target as they are; new files follow the umask"
     ),
-    Spelling("-t, --times", SAME, "times of modification are kept, also without it"),
-    Spelling("--no-t, --no-times", SAME, "times are those of the copy, and a note says what follows"),
-    Spelling("-O, --omit-dir-times", SAME, "times of folders are those of the copy"),
-    Spelling("-L, --copy-links", SAME, "links are copied as what they lead to (docs/links.md)"),
-    Spelling("--copy-unsafe-links", SAME, "so are links that lead out of what is copied"),
-    Spelling("--safe-links", SAME, "links that lead out of what is copied are left out, with a warning"),
-    Spelling("-x, --one-file-system", SAME, "folders of other file systems stay empty"),
-    Spelling("-r, --recursive", ANYWAY, "folders are copied with all that is in them"),
+    Spelling("-t, --times", SAME, "modification times are kept, also without it"),
+    Spelling("--no-t, --no-times", SAME, "gives files the time of the copy; a note says what follows"),
+    Spelling("-O, --omit-dir-times", SAME, "gives folders the time of the copy"),
+    Spelling("-L, --copy-links", SAME, "copies what links lead to, in place of the links (docs/links.md)"),
+    Spelling("--copy-unsafe-links", SAME, "the same, only for links that lead out of what is copied"),
+    Spelling("--safe-links", SAME, "leaves out links that lead out of what is copied, with a warning"),
+    Spelling("-x, --one-file-system", SAME, "copies folders on other file systems as empty folders"),
+    Spelling("-r, --recursive", ANYWAY, "folders are copied with everything in them"),
     Spelling("-l, --links", ANYWAY, "links are copied as links; -l 1000 is --limit 1000kbit, as in scp"),
     Spelling(
         "-E, --executability",
         ANYWAY,
         "modes are kept; with --no-perms files that are there keep theirs, and a note says so",
     ),
-    Spelling("-v, --verbose", ANYWAY, "the display says what is done, and the summary what was"),
+    Spelling("-v, --verbose", ANYWAY, "the display and the summary say what is done"),
     Spelling("--progress", ANYWAY, "progress is shown on a terminal"),
     Spelling("--info FLAGS", ANYWAY, "progress is shown on a terminal"),
-    Spelling("--stats", ANYWAY, "the summary has them, and howdah archive show last all of them"),
-    Spelling("--human-readable", ANYWAY, "so it is; -h alone is help, and in -avh it means this"),
+    Spelling("--stats", ANYWAY, "the summary has some; howdah archive show last has all"),
+    Spelling(
+        "--human-readable", ANYWAY, "sizes are readable anyway; -h alone is help, but in -avh it means this"
+    ),
     Spelling("--partial", ANYWAY, "the same command goes on inside of files"),
     Spelling(
-        "--append-verify", ANYWAY, "the same command goes on inside of files, and compares what is there"
+        "--append-verify",
+        ANYWAY,
+        "the same command goes on inside of files, and compares the part that is there",
     ),
     Spelling("-W, --whole-file", ANYWAY, "files that differ are sent whole"),
-    Spelling("--fsync", ANYWAY, "all is on stable storage at the end"),
+    Spelling("--fsync", ANYWAY, "everything is on stable storage at the end"),
     Spelling("-s, --secluded-args", ANYWAY, "no shell sees the names"),
     Spelling("--protect-args", ANYWAY, "no shell sees the names"),
     Spelling("-P", ANYWAY, "--partial --progress; -P 2222 is the port, as in scp"),
@@ -165,39 +181,53 @@ ROWS = (
     Spelling(
         "--partial-dir FOLDER",
         NOTED,
-        "what has arrived of a file lies beside its target, as .NAME.howdah-part",
+        "a file that has partly arrived lies beside its target, as .NAME.howdah-part",
     ),
-    Spelling("--ignore-errors", REFUSED, "nothing is removed where not all of the sources could be read"),
-    Spelling("--force", REFUSED, "a folder is in the way of a file: remove it, and run the command again"),
-    Spelling("--modify-window SECONDS", REFUSED, f"{_LATER}; what is there is told by size and time"),
+    Spelling("--ignore-errors", REFUSED, "nothing is removed if some of the sources could not be read"),
+    Spelling("--force", REFUSED, "remove the folder that is in the way of a file, and run the command again"),
+    Spelling("--modify-window SECONDS", REFUSED, f"{_LATER}; files are compared by exact size and time"),
     Spelling("--min-size SIZE", REFUSED, _SIZES),
     Spelling("--max-size SIZE", REFUSED, _SIZES),
     Spelling("-k, --copy-dirlinks", REFUSED, _LINKS),
     Spelling(
-        "-K, --keep-dirlinks", REFUSED, "nothing is written through a link at the target; name the folder"
+        "-K, --keep-dirlinks",
+        REFUSED,
+        "nothing is written through a link at the target; name the folder itself",
     ),
-    Spelling("-R, --relative", REFUSED, f"{_LATER}; copy into the folder itself: howdah cp a/b far:a/"),
+    Spelling("-R, --relative", REFUSED, f"{_LATER}; name the folder at the target: howdah cp a/b far:a/"),
     Spelling(
-        "--mkpath", REFUSED, "one folder is made where its name ends in /; more on the far host: mkdir -p"
+        "--mkpath",
+        REFUSED,
+        "one folder is made if its name ends in /; for more, use mkdir -p on the far host",
     ),
     Spelling(
-        "--chown USER:GROUP", REFUSED, "owners are those of the sender with -og; on the far host: chown -R"
+        "--chown USER:GROUP",
+        REFUSED,
+        "with -og, owners are the sender's; otherwise use chown -R on the far host",
     ),
-    Spelling("--chmod MODES", REFUSED, "modes are kept as they are; on the far host: chmod -R"),
-    Spelling("-U, --atimes, --crtimes", REFUSED, "only times of modification are kept"),
-    Spelling("--inplace", REFUSED, "a file gets its name when it is whole; one that was cut goes on anyway"),
-    Spelling("--append", REFUSED, "a file gets its name when it is whole; one that was cut goes on anyway"),
+    Spelling("--chmod MODES", REFUSED, "modes are kept as they are; use chmod -R on the far host"),
+    Spelling("-U, --atimes, --crtimes", REFUSED, "only modification times are kept"),
+    Spelling(
+        "--inplace", REFUSED, "a file gets its name when it is whole; a copy that was cut goes on anyway"
+    ),
+    Spelling(
+        "--append", REFUSED, "a file gets its name when it is whole; a copy that was cut goes on anyway"
+    ),
     Spelling("--no-whole-file", REFUSED, "files that differ are sent whole"),
     Spelling(
-        "--remove-source-files", REFUSED, "nothing is removed; when the copy is done: howdah verify, then rm"
+        "--remove-source-files",
+        REFUSED,
+        "sources are never removed; after the copy, run howdah verify and then rm",
     ),
     Spelling("-b, --backup", REFUSED, "files that differ are replaced; copy into a new folder to keep them"),
     Spelling("--backup-dir FOLDER, --suffix TEXT", REFUSED, "files that differ are replaced"),
-    Spelling("--link-dest FOLDER", REFUSED, f"{_LATER}; only the target itself is looked at"),
-    Spelling("--compare-dest FOLDER", REFUSED, f"{_LATER}; only the target itself is looked at"),
-    Spelling("-T, --temp-dir FOLDER", REFUSED, "what has arrived of a file lies beside its target"),
-    Spelling("-i, --itemize-changes", REFUSED, "use --dry-run; scp's -i KEY is: -e 'ssh -i KEY'"),
-    Spelling("--out-format TEXT", REFUSED, "use --dry-run, or --manifest FILE for a list of what was moved"),
+    Spelling("--link-dest FOLDER", REFUSED, f"{_LATER}; files are compared only with the target itself"),
+    Spelling("--compare-dest FOLDER", REFUSED, f"{_LATER}; files are compared only with the target itself"),
+    Spelling("-T, --temp-dir FOLDER", REFUSED, "a file that has partly arrived lies beside its target"),
+    Spelling("-i, --itemize-changes", REFUSED, "use --dry-run; for scp's -i KEY write -e 'ssh -i KEY'"),
+    Spelling(
+        "--out-format TEXT", REFUSED, "use --dry-run, or --manifest FILE for a list of the copied files"
+    ),
     Spelling(
         "--bwlimit RATE",
         NOTED,
@@ -208,16 +238,18 @@ ROWS = (
     Spelling("--timeout SECONDS", REFUSED, "use --patience, as --patience 60s"),
     Spelling("--contimeout SECONDS", REFUSED, "use -e 'ssh -o ConnectTimeout=SECONDS'"),
     Spelling("--rsync-path PROGRAM", REFUSED, "use --far-howdah PATH"),
-    Spelling("--port PORT", REFUSED, "that of an rsync daemon; the port of ssh is: -e 'ssh -p PORT'"),
+    Spelling("--port PORT", REFUSED, "that is the port of an rsync daemon; for ssh write -e 'ssh -p PORT'"),
     Spelling("--password-file FILE", REFUSED, "ssh logs in; use a key"),
     Spelling("-4, --ipv4", REFUSED, "set AddressFamily inet for the host in ~/.ssh/config"),
     Spelling("-6, --ipv6", REFUSED, "set AddressFamily inet6 for the host in ~/.ssh/config"),
     Spelling(
         "-C, --cvs-exclude",
         REFUSED,
-        "give the patterns with --exclude; scp's -C has no like, nothing is compressed",
+        "give the patterns with --exclude; scp's -C would compress, and nothing is compressed",
     ),
-    Spelling("-J, --omit-link-times", REFUSED, "times of links are kept; scp's -J HOST is: -e 'ssh -J HOST'"),
+    Spelling(
+        "-J, --omit-link-times", REFUSED, "times of links are kept; for scp's -J HOST write -e 'ssh -J HOST'"
+    ),
 )
 
 
@@ -319,7 +351,7 @@ class _Reading:
             made = row.turned(value or "")
             if made is None:
                 self.refused.append(
-                    f"{flag} {value or ''}: no rate of rsync's; use --limit, as --limit 100Mbit"
+                    f"{flag} {value or ''}: not a rate in rsync's units; use for example --limit 100Mbit"
                 )
             self.words.append(made or "")
         if row.means == REFUSED:
@@ -351,7 +383,7 @@ class _Reading:
             return
         command = f"ssh -p {self.ssh_port}"
         if self.has_rsh:
-            self.refused.append(f"-P {self.ssh_port}: give the port in -e too, as -e '{command}'")
+            self.refused.append(f"-P {self.ssh_port}: give the port in -e, as -e '{command}'")
         self.words = ["--rsh", command, *self.words]
 
     def note_modes(self) -> None:

@@ -88,7 +88,7 @@ class Row:
             made = self.kind(text)
         except ValueError:
             number = "whole number" if self.kind is int else "number"
-            raise UsageError(self._invalid(f"{text} is no {number}")) from None
+            raise UsageError(self._invalid(f"{text} is not a {number}")) from None
         if self.least is not None and made < self.least:
             raise UsageError(self._invalid(f"{text} is below {self.least}"))
         return made
@@ -118,12 +118,12 @@ class Option(Row):
 
 
 HELP = Option("-h, --help", "Show this page.")
-HELP_ALL = Option("--help-all", "Show it with all options.")
+HELP_ALL = Option("--help-all", "Show this page with all options.")
 QUIET = Option("-q, --quiet", "Print no progress and no summary.")
 PORTS = Option(
-    "--ports A-B", "Where the far end listens for data, as 50000-50100. Default: as config.toml says, or any."
+    "--ports A-B", "The ports for data at the far end, as 50000-50100. Default: config.toml's, or any."
 )
-FAR_HOWDAH = Option("--far-howdah PATH", "Where howdah is on the far host, if it is not in its PATH.")
+FAR_HOWDAH = Option("--far-howdah PATH", "The path of howdah on the far host, if it is not in PATH there.")
 
 
 def as_json(text: str = "Print the result as JSON.") -> Option:

@@ -11,27 +11,27 @@ COMMANDS = (
         rows={
             "What is checked": [
                 Argument("MANIFEST", "A list of digests, the id of a record, or last.", key="manifest"),
-                Argument("[HOST:]PATH", "The folder that its names are relative to.", key="at"),
+                Argument("[HOST:]PATH", "The folder that the listed names are relative to.", key="at"),
                 Option(
                     "--algorithm NAME",
-                    "Of the digests, where neither the list nor its name says it.",
+                    "The kind of digests, if neither the list nor its name says it.",
                     choices=("blake3", "sha256", "md5", "crc32c", "adler32"),
                 ),
-                Option("--extra", "Files that the list does not name do not agree either."),
+                Option("--extra", "Also report files that the list does not name."),
                 FAR_HOWDAH,
             ],
             "Output": [
-                as_json("Print the result, and nothing else; of findings the first thousand."),
-                Option("-q, --quiet", "Print neither progress nor the summary; findings alone."),
+                as_json("Print only the result, as JSON, with the first thousand findings."),
+                Option("-q, --quiet", "Print only findings: no progress and no summary."),
             ],
         },
         examples="""\
-howdah verify last dtn2:/archive/                what the last copy moved there
+howdah verify last dtn2:/archive/                the files that the last copy moved
 howdah verify run42.sha256 /data                 a list as sha256sum writes it
 howdah verify --algorithm adler32 list.txt dtn2:/d
-howdah verify --extra MD5SUMS dtn2:/mirror/42    and nothing else is there""",
+howdah verify --extra MD5SUMS dtn2:/mirror/42    also report files that are not listed""",
         notes="""\
-Exit code 0: every file of the list is there with its digest. 1: one is not, and standard output names each:
-differs, missing, unreadable, extra. The format is that of b3sum, sha256sum and md5sum (docs/verify.md).""",
+Exit code 0: every listed file has its digest. 1: some do not, and standard output names each as differs,
+missing, unreadable or extra. Lists have the format of b3sum, sha256sum and md5sum (docs/verify.md).""",
     ),
 )

@@ -91,7 +91,7 @@ def loads(text: str, where: str) -> DatasetPlan:
     )
     _once((path.name for path in plan.paths), f"{where}: path")
     if plan.bursts and any(plan.ours):
-        raise HowdahError(f"{where}: with bursts, no other streams of ours can be; leave ours out")
+        raise HowdahError(f"{where}: bursts exclude other streams of ours; leave ours out")
     if not plan.runs():
         raise HowdahError(f"{where} records nothing; it needs a [[path]], classes, and runs; {SEE}")
     return plan
@@ -126,7 +126,7 @@ def _streams(texts: tuple[str, ...], where: str) -> tuple[StreamCounts, ...]:
 def _once(names: Iterable[str], where: str) -> None:
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
-        raise HowdahError(f"{where}: {twice[0]} is there twice; take one out")
+        raise HowdahError(f"{where}: {twice[0]} is listed twice; remove one")
 
 
 def _background(text: str, where: str) -> StreamCounts:

@@ -54,7 +54,7 @@ def left(plan: DatasetPlan, folder: Path) -> list[Run]:
         if not file.exists():
             found.append(run)
         elif read_recording(file)[0].run != run.name:
-            raise HowdahError(f"{file} is of another plan; give another folder, or take it away")
+            raise HowdahError(f"{file} belongs to another plan; give another folder, or move it away")
     return found
 
 

@@ -247,7 +247,7 @@ def main() -> None:
     except HowdahError as error:
         _say(RunFailed(str(error)))
     except Exception as error:
-        _say(RunFailed(f"a mistake of ours, {error!r}"))
+        _say(RunFailed(f"a bug in howdah, {error!r}"))
         raise
 
 

@@ -38,14 +38,14 @@ def ask(question: Question, archive: Archive | None = None) -> SelectionReport:
     Raises HowdahError for a round trip that no profile covers, without ``extrapolate``, and a quantity of 0.
     """
     if question.rtt_s is None and question.host is None:
-        raise HowdahError("nothing says for which round trip; give --rtt 93ms, or --host HOST to measure it")
+        raise HowdahError("the round trip is missing; give --rtt 93ms, or --host HOST to measure it")
     for option, value in (
         ("--rtt", question.rtt_s),
         ("--rate", question.capacity_bps),
         ("--size", question.size_bytes),
     ):
         if value is not None and value <= 0:
-            raise HowdahError(f"{option} is 0; give one above it, or leave it out")
+            raise HowdahError(f"{option} is 0; give more, or leave it out")
     here = HostLimits.here()
     ends = Path(sender=here, receiver=here, rtt_s=question.rtt_s, programs_loadable=here.privileged)
     if question.host is not None:

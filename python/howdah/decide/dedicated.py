@@ -64,10 +64,10 @@ def obstacle(path: Path, configuration: Configuration) -> str | None:
     choice = choose(control, sender.congestion_controls_available)
     if choice.source == "missing":
         if choice.program is None or not path.programs_loadable:
-            mend = f" and may not load it; on it, as root: howdah cc load {choice.program}"
+            mend = f" and may not load it; there, as root: howdah cc load {choice.program}"
             return f"the sender has no {control}{mend if choice.program else ''}"
     elif choice.control not in sender.congestion_controls_usable:
-        return f"the sender's kernel does not let us use {control}"
+        return f"the sender's kernel does not allow {control}"
     if streams > STREAMS_MAX:
         return f"a transfer has at most {STREAMS_MAX} streams"
     for name, host, setting, allowed_bytes in (
@@ -89,7 +89,7 @@ def _why(path: Path, selection: Selection, found: PathRuns) -> Why:
         round_trip_in_words(path),
         *selection.rests_on,
         *found.notes,
-        f"{in_words(*chosen.configuration)}: of all, the next run is surest to be fast.",
+        f"{in_words(*chosen.configuration)}: of all choices, its next run is the surest to be fast.",
     ]
     lost = [
         *_better(selection),

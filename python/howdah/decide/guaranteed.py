@@ -25,7 +25,7 @@ follows it waits; and as much again, so that the rate stands when the round trip
 def decide(path: Path) -> Plan:
     """The plan for all that the share can become. Raises HowdahError without a share."""
     if path.share is None:
-        raise HowdahError("--path guaranteed: whose share? give the class of the policy, as --class images")
+        raise HowdahError("--path guaranteed needs a class of the policy; give it, as --class images")
     rtt_s = path.rtt_s or ASSUMED_RTT_S
     streams = _streams(path.bytes_total)
     window = sizes.windows(path)
@@ -54,14 +54,14 @@ def _why(path: Path, share: Share, rtt_s: float, streams: int, window_bytes: int
     carried_bps = sizes.window_rate_bps(streams, window_bytes, rtt_s)
     carries = f"Windows of {format_bytes(window_bytes)} carry {format_rate(carried_bps)}"
     if carried_bps < share.most_bps:
-        carries += "; howdah doctor says what lifts that"
+        carries += "; howdah doctor says what raises that"
     return Why(
         summary=[
             round_trip_in_words(path),
             f"The kernel holds {share.flow} to its share, {_rate(share)} now and at most {most}.",
-            f"{count(streams, 'stream')} divide it, so that ssh, which is one more, takes little.",
+            f"{count(streams, 'stream')} divide it, so that ssh, one more connection, takes little.",
             f"{carries}.",
-            "No rate is predicted: the share is what it gets, and may change while it runs.",
+            "No rate is predicted: the copy gets its share, which may change while it runs.",
         ],
         evidence=[
             Evidence(name="round trip", value=path.rtt_s, unit="s", source=path.rtt_source),
@@ -79,7 +79,7 @@ def _why(path: Path, share: Share, rtt_s: float, streams: int, window_bytes: int
         alternatives=[
             Alternative(
                 what="a congestion control of its own",
-                why_not="it would leave the share, which others are promised the rest of",
+                why_not="it would exceed the share, and the rest is promised to others",
             )
         ],
     )

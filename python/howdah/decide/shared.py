@@ -85,10 +85,9 @@ def choose_control(path: Path) -> tuple[str | None, str]:
     """The congestion control of the sender's kernel to ask for, and a sentence saying why."""
     sender = path.sender
     if "cubic" in sender.congestion_controls_usable:
-        return "cubic", "cubic, because strangers share this path and cubic is what most of them run."
+        return "cubic", "cubic, because others share this path and most of them run cubic."
     return None, (
-        f"{sender.congestion_control_default}, the sender's default, "
-        "because its kernel does not let us use cubic."
+        f"{sender.congestion_control_default}, the sender's default, because its kernel does not allow cubic."
     )
 
 
@@ -105,7 +104,7 @@ def _why(path: Path, rtt_s: float, choice: StreamCount, control: str | None, con
         f"{choice.streams} streams: slow start then needs {ramp_s} to reach 10 Gb/s, "
         f"one stream {format_duration(ramp_round_trips(1, rtt_s) * rtt_s)}.",
         _buffers_in_words(choice, limit_bps),
-        "The capacity and the others on the path are not known, so no rate is predicted.",
+        "The capacity and the competing traffic are not known, so no rate is predicted.",
     ]
     return Why(
         summary=[sentence[:1].upper() + sentence[1:] for sentence in summary],
@@ -119,12 +118,12 @@ def _buffers_in_words(choice: StreamCount, limit_bps: float) -> str:
     how = (
         f"autotuned buffers reach {window} a stream"
         if choice.buffer_bytes is None
-        else f"buffers of {window} are asked for, so that windows are what the path needs and no more"
+        else f"buffers of {window} are set, so that windows are as large as the path needs and no larger"
     )
     if limit_bps >= TARGET_RATE_BPS:
         return f"{how}, enough for {format_rate(limit_bps)}."
     return (
-        f"{how}, which holds this transfer to {format_rate(limit_bps)}; howdah doctor says what lifts that."
+        f"{how}, which limits this transfer to {format_rate(limit_bps)}; howdah doctor says what raises that."
     )
 
 
@@ -194,14 +193,14 @@ def _alternatives(path: Path, rtt_s: float, choice: StreamCount, control: str | 
                 why_not=f"they end at {format_bytes(window.autotuned_bytes)} a stream, "
                 f"{format_rate(autotuned_bps)} in all"
                 if autotuned_bps < TARGET_RATE_BPS
-                else "they grow with a slow reader until memory ends, and past what the path can hold",
+                else "with a slow reader they grow until memory ends, and beyond what the path can hold",
             )
         )
     if control == "cubic" and "bbr" in path.sender.congestion_controls_available:
         lost.append(
             Alternative(
                 what="bbr",
-                why_not="fair only beside bbr, and nothing is known of what the others here run",
+                why_not="fair only beside bbr, and what the others run is not known",
             )
         )
     return lost

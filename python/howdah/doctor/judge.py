@@ -85,13 +85,13 @@ def _control(host: HostLimits) -> HostFinding:
     if "cubic" in host.congestion_controls_usable:
         if "bbr" in available:
             return _good(what, found)
-        cost = "no bbr: paths with random loss cannot be given it"
+        cost = "no bbr, which is good on paths with random loss"
         return _note(what, found, cost, commands=["modprobe tcp_bbr"])
     if "cubic" in available:
-        cost = "cubic is not allowed to users, the default is taken instead"
+        cost = "users may not choose cubic, so the default is used instead"
         allowed = " ".join([*host.congestion_controls_allowed, "cubic"])
         return _note(what, found, cost, {"net.ipv4.tcp_allowed_congestion_control": allowed})
-    cost = "no cubic: the default is taken, which may grow its window more slowly"
+    cost = "no cubic: the default is used, which may grow its window more slowly"
     return _note(what, found, cost, commands=["modprobe tcp_cubic"])
 
 
@@ -103,7 +103,7 @@ def _buffers(host: HostLimits, aim: Aim) -> HostFinding:
     send_bytes, receive_bytes = host.tcp_wmem_max_bytes, host.tcp_rmem_max_bytes
     found = f"send {format_bytes(send_bytes)}, receive {format_bytes(receive_bytes)} by autotuning"
     if window.explicit_bytes > window.autotuned_bytes:
-        found += f"; {format_bytes(window.explicit_bytes)} when asked for"
+        found += f"; {format_bytes(window.explicit_bytes)} if set"
     if one_bps >= aim.rate_bps:
         return _good("buffers", found)
     cost = (
@@ -146,7 +146,7 @@ def _metrics(host: HostLimits, aim: Aim) -> HostFinding:
     back_s = (segments * (1 - _CUBIC_BETA) / _CUBIC_C) ** (1 / 3)
     return _note(
         "remembered metrics",
-        "a connection begins with the threshold the last one to that host ended with",
+        "a connection begins with the threshold of the last one to that host",
         f"after a lossy run one cubic stream may take {format_duration(back_s)} back to the full rate",
         {"net.ipv4.tcp_no_metrics_save": "1"},
     )
@@ -168,8 +168,8 @@ def _switches(facts: Facts, aim: Aim) -> Iterator[HostFinding]:
     unscaled = _gap_if(unscaled_bps < aim.rate_bps)
     carried = f"64 KiB: {streams} streams carry {format_rate(unscaled_bps)}"
     wrap = format_duration(_SEQUENCE_BYTES * 8 / aim.rate_bps)
-    wrapping = f"sequence numbers wrap in {wrap}, round trips are measured worse"
-    one_by_one = "one round trip for each segment lost, where it would be one for all lost together"
+    wrapping = f"sequence numbers wrap in {wrap}, and round trips are measured less exactly"
+    one_by_one = "each lost segment takes a round trip, instead of one for all lost together"
     switches: list[tuple[str, bool | None, State, str, str]] = [
         ("window scaling", facts.window_scaling, unscaled, f"windows end at {carried}", "window_scaling"),
         ("timestamps", facts.timestamps, "note", wrapping, "timestamps"),
@@ -200,7 +200,7 @@ def _policy(facts: Facts) -> Iterator[HostFinding]:
     """Shows each rule in force beside the file that sets it; the site's is not this user's to mend."""
     what = "policy"
     if facts.policy_refused is not None:
-        yield HostFinding(what, "gap", facts.policy_refused, "nothing that a policy governs works")
+        yield HostFinding(what, "gap", facts.policy_refused, "no command that needs the policy works")
     elif not facts.policy:
         yield _good(what, "none: nothing is forbidden")
     for rule, path in facts.policy.items():
@@ -236,7 +236,7 @@ def _lab(facts: Facts) -> HostFinding:
 def _clock(facts: Facts) -> HostFinding:
     source = facts.clock_source or "unknown source"
     if facts.clock_source in {"hpet", "acpi_pm", "jiffies"}:
-        cost = "each look at the clock takes about a microsecond: paced sending and labs become late"
+        cost = "reading the clock takes about a microsecond: paced sending and labs become late"
         files = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
         return _note("clock", source, cost, commands=[f"echo tsc >{files}"])
     if facts.clock_synchronised is False:

@@ -30,9 +30,9 @@ def judge_port(tried: Tried) -> HostFinding:
             WHAT, "good", f"{found}, but {tried.far} connects to this host, so copies go straight"
         )
     cost = (
-        f"copies go through the ssh connection, which carries less; {ask}"
+        f"copies go through the ssh connection, which is slower; {ask}"
         if tried.through_ssh
-        else f"no copy reaches it, and its sshd carries no data either; {ask}, or for AllowTcpForwarding yes"
+        else f"no copy reaches it, and its sshd forwards no data either; {ask}, or for AllowTcpForwarding yes"
     )
     commands = [f"nft insert rule inet filter input tcp dport {ports} accept"]
     return HostFinding(WHAT, "gap", found, cost, commands=commands)

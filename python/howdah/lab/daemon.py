@@ -53,7 +53,7 @@ def start(request: MakerRequest) -> tuple[LabReady, "subprocess.Popen[bytes]", s
         message = (
             msgspec.json.decode(answer, type=LabReady | LabFailed)
             if answer
-            else LabFailed("its maker has gone")
+            else LabFailed("the process that made it has ended")
         )
         if isinstance(message, LabFailed):
             raise HowdahError(message.why)
@@ -96,7 +96,7 @@ def main(descriptor: int) -> None:
             sys.exit(interrupted.exit_code)
         except Exception as error:
             # The standard error of this process goes nowhere.
-            messages.send(asker, LabFailed(f"a mistake of ours, {error!r}"))
+            messages.send(asker, LabFailed(f"a bug in howdah, {error!r}"))
             raise
 
 

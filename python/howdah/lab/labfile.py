@@ -77,7 +77,7 @@ def _loss(text: str) -> float:
     """A share of segments. Raises HowdahError for ``0.01``, which other tools take for percent."""
     share = parse_fraction(text)
     if share and not {"%", "e", "E"} & {*text}:
-        raise HowdahError(f"{text} may be {text}% or {share * 100:g}%; write which")
+        raise HowdahError(f"{text} could mean {text}% or {share * 100:g}%; write one of them")
     return share
 
 
@@ -109,7 +109,7 @@ class _Queue(Unit, float):
             return int(self)
         if rate_bps is None or not rtt_ns:
             missing = "rate is not shaped" if rate_bps is None else "round trip is 0"
-            raise HowdahError(f"queue {self} is of rate and round trip, but the {missing}; give bytes")
+            raise HowdahError(f"queue {self} needs a rate and a round trip, but the {missing}; give bytes")
         return max(1, round(self * rate_bps * rtt_ns / 8e9))
 
 

@@ -89,7 +89,7 @@ class Registry:
             path.hardlink_to(beside)
         except FileExistsError:
             self.check_free(entry.name)
-            raise HowdahError(f"a lab called {entry.name} has just gone; try again") from None
+            raise HowdahError(f"a lab called {entry.name} is just ending; try again") from None
         except OSError as error:
             raise HowdahError(f"cannot write {path}: {error.strerror}") from None
         finally:
@@ -107,7 +107,7 @@ class Registry:
 
     def _path(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
-            raise HowdahError(f"lab name {name!r} will not do; give 1 to 32 letters, digits, dots, dashes")
+            raise HowdahError(f"{name!r} is not a lab name; give 1 to 32 letters, digits, dots, dashes")
         return self._folder / f"{name}.json"
 
     def _read(self, path: Path) -> LabEntry | None:

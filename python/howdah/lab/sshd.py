@@ -35,7 +35,9 @@ def check() -> None:
     """Raises HowdahError where no server can run; before anything is made."""
     for program in ("sshd", "ssh", "ssh-keygen"):
         if _which(program) is None:
-            raise HowdahError(f"--sshd: no {program} here; apt-get install openssh-server openssh-client")
+            raise HowdahError(
+                f"--sshd: {program} is not installed; run: apt-get install openssh-server openssh-client"
+            )
 
 
 def prepare(servers: Sequence[LabHost], *, ipv6: bool) -> dict[str, list[str]]:

@@ -140,7 +140,7 @@ def _named(hosts: int | Sequence[str], side: str) -> tuple[str, ...]:
     wrong = [name for name in hosts if not _NAME.fullmatch(name)]
     if wrong:
         raise HowdahError(
-            f"host name {wrong[0]!r} will not do; give 1 to 15 lower-case letters, digits and dashes, "
+            f"{wrong[0]!r} is not a host name; give 1 to 15 lower-case letters, digits and dashes, "
             "a letter first"
         )
     return tuple(hosts)

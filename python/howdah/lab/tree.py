@@ -104,7 +104,7 @@ class Tree:
         self.end()
         if isinstance(message, LabFailed):
             raise HowdahError(f"cannot make the lab: {message.why}")
-        raise HowdahError(f"cannot make the lab: nothing came of it in {_READY_S:.0f} s")
+        raise HowdahError(f"cannot make the lab: it was not ready after {_READY_S:.0f} s")
 
     def wait(self) -> LabEnded:
         """Waits until all of the lab is gone. Raises LabBroken, or HowdahError when it was killed."""
@@ -173,10 +173,10 @@ class Tree:
 def _check_tun() -> None:
     """Raises HowdahError when the link could have no devices; before anything is made."""
     if not _TUN.exists():
-        raise HowdahError(f"cannot make the lab: no {_TUN} here; load its module: modprobe tun")
+        raise HowdahError(f"cannot make the lab: there is no {_TUN}; load its module: modprobe tun")
     if not os.access(_TUN, os.R_OK | os.W_OK):
         raise HowdahError(
-            f"cannot make the lab: {_TUN} is closed to you; run as root, or: sudo chmod 666 {_TUN}"
+            f"cannot make the lab: you may not open {_TUN}; run as root, or: sudo chmod 666 {_TUN}"
         )
 
 

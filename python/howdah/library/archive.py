@@ -45,7 +45,7 @@ def prune(
     Raises HowdahError where neither is given, and when a file cannot be removed.
     """
     if older_than_s is None and keep is None:
-        raise HowdahError("nothing says which records to remove; give --older-than 90d, --keep 1000, or both")
+        raise HowdahError("choose the records to remove; give --older-than 90d, --keep 1000, or both")
     inbox = (archive or Archive()).inbox
     return upkeep.prune(inbox, older_than_s=older_than_s or 0.0, keep=keep or 0, dry_run=dry_run)
 
@@ -84,6 +84,6 @@ def merge(folder: Name, archive: Archive | None = None) -> Received:
 def _selection(kind: str | None, sweep: str | None, newer_than_s: float | None) -> Selection:
     kinds = get_args(get_type_hints(Record)["kind"])
     if kind is not None and kind not in kinds:
-        raise HowdahError(f"--kind {kind} is no kind of record; give {', '.join(kinds)}")
+        raise HowdahError(f"--kind {kind} is not a kind of record; give one of {', '.join(kinds)}")
     since = None if newer_than_s is None else id_time(datetime.now(UTC) - timedelta(seconds=newer_than_s))
     return Selection(kind=kind, sweep=sweep, since=since)

@@ -35,9 +35,11 @@ def set_target(
     where not exactly one of the three is given, and for a control that holds nothing.
     """
     if name.removeprefix("hd_") != "hold":
-        raise HowdahError(f"{name} has nothing to set while it runs; parameters: howdah cc load {name} --set")
+        raise HowdahError(
+            f"{name} has no setting to change while it runs; set parameters with: howdah cc load {name} --set"
+        )
     if [rate_bps is not None, window_packets is not None, none].count(True) != 1:
-        raise HowdahError("say what to hold: one of --rate RATE, --window PACKETS and --none")
+        raise HowdahError("give what to hold: one of --rate RATE, --window PACKETS and --none")
     return programs.set_target(rate_bps, window_packets, flow)
 
 

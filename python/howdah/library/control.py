@@ -211,8 +211,8 @@ def _this_machine(policy: Policy) -> dict[str, int | None]:
     name, hosts = _hostname(), _hosts(policy)
     if name not in hosts:
         raise HowdahError(
-            f"this machine is called {name}, which {policy.name} does not have: say with --host which "
-            f"of its hosts it is ({', '.join(hosts)}), or reach the agents of others with --nats"
+            f"this machine is called {name}, and {policy.name} has no such host: say with --host which "
+            f"of its hosts this is ({', '.join(hosts)}), or reach other agents with --nats"
         )
     return {name: None}
 

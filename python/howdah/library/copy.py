@@ -222,7 +222,7 @@ def plan_for(
         (host,) = map(_word, _several(src))
         place = parse(f"{host}:")
         if place.host is None:
-            raise HowdahError(f"{host} names no host; write [user@]host, or give a source and a destination")
+            raise HowdahError(f"{host} is not a host; write [user@]host, or give a source and a destination")
         to = Route("push", place.host, [], b"", False)
         memory_s = math.inf if size_bytes is None else None
         request = Request([], to, memory_bytes=size_bytes, memory_s=memory_s, encrypt=encrypt, path=path)
@@ -234,8 +234,8 @@ def plan_for(
         )
     if request.route.origin is not None:
         raise HowdahError(
-            "a plan between two other hosts is made when they have met; "
-            "copy with dry_run=True, and the record has it"
+            "the plan of a copy between two far hosts is made when they are connected; "
+            "copy with dry_run=True, and read it from the record"
         )
     return plan_only(request, greet(request.route.host, far_howdah))
 
@@ -290,19 +290,21 @@ def copy_request(
     Raises HowdahError for what cannot be.
     """
     if memory is not None and (memory.size_bytes is None) == (memory.for_s is None):
-        raise HowdahError("a memory has a size or a time: Memory(size_bytes=10**10), or Memory(for_s=10)")
+        raise HowdahError("give Memory a size or a time: Memory(size_bytes=10**10), or Memory(for_s=10)")
     again = verify or manifest is not None
     if again and (memory is not None or dry_run):
         what = "--memory moves no files" if memory is not None else "--dry-run copies nothing"
         raise HowdahError(f"{what}, so there is nothing for {'--verify' if verify else '--manifest'}")
     if (filters or files_from is not None) and memory is not None:
-        raise HowdahError("--memory moves no files, so there is nothing to leave out or to list")
+        raise HowdahError(
+            "--memory moves no files, so filters and lists of names mean nothing; leave them out"
+        )
     if keep and memory is not None:
-        raise HowdahError("--memory moves no files, so there is nothing to keep of them")
+        raise HowdahError("--memory moves no files, so there is nothing to keep; leave out -a and its like")
     way = route(list(names), memory=memory is not None)
     if way.origin is not None and path != "shared":
         raise HowdahError(
-            f"--path {path} is of paths from and to this host, and this copy is between two others; "
+            f"--path {path} is for copies from or to this host, and this copy is between two far hosts; "
             "leave it out"
         )
     removes = made_delete(delete or delete_excluded, delete_excluded, max_delete)
@@ -310,7 +312,7 @@ def copy_request(
         check_delete(way, memory is not None, files_from is not None)
     if files_from is not None:
         if len(way.sources) != 1:
-            raise HowdahError("--files-from takes one source, the folder that its names are in")
+            raise HowdahError("--files-from takes one source: the folder that its names are relative to")
         # The names are those of what is in the folder, whether it is written with a slash or without.
         way = way._replace(sources=[way.sources[0] + b"/."])
     if not 0.0 <= patience_s <= PATIENCE_MOST_S:
@@ -319,7 +321,9 @@ def copy_request(
             f"--patience {patience_s:g}s is not from 0 to {most}; give for example --patience 5min"
         )
     if ports is not None and not 0 < ports[0] <= ports[1] <= PORT_MAX:
-        raise HowdahError(f"--ports {ports[0]}-{ports[1]} is no range; give for example --ports 50000-50999")
+        raise HowdahError(
+            f"--ports {ports[0]}-{ports[1]} is not a range; give for example --ports 50000-50999"
+        )
     against = {"--no-listen": None if listen else True, "--cc": congestion_control, "--plan": plan}
     aims = _fairness(fairness, path, against)
     asked = Request(
@@ -449,7 +453,7 @@ def _given(
     if streams is not None:
         if not 1 <= streams <= STREAMS_MAX:
             raise HowdahError(
-                f"--streams {streams} is not from 1 to {STREAMS_MAX}; leave it out for the plan's"
+                f"--streams {streams} is not from 1 to {STREAMS_MAX}; leave it out to take the plan's"
             )
         given.append(Given("streams", streams, "--streams", f"Streams: {streams}"))
     if control is not None:
@@ -458,8 +462,8 @@ def _given(
         if not BUFFER_BYTES_MIN <= buffer_bytes <= BUFFER_BYTES_MAX:
             least, most = format_bytes(BUFFER_BYTES_MIN), format_bytes(BUFFER_BYTES_MAX)
             raise HowdahError(
-                f"--buffer {format_bytes(buffer_bytes)}: a kernel takes {least} to {most}; "
-                "leave it out for autotuning"
+                f"--buffer {format_bytes(buffer_bytes)}: kernels take {least} to {most}; "
+                "leave --buffer out for autotuning"
             )
         words = f"Buffers of {format_bytes(buffer_bytes)}"
         given.append(Given("buffer_bytes", buffer_bytes, "--buffer", words))

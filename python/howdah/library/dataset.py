@@ -56,10 +56,10 @@ def dataset_request(plan: Name, folder: Name, *, cores: float | None = None) -> 
     """What ``record_dataset`` is asked for, checked. Raises HowdahError."""
     wanted, where = load(Path(plan)), Path(folder)
     if where.exists() and not where.is_dir():
-        raise HowdahError(f"{where} is no folder; give one, or a name that is free")
+        raise HowdahError(f"{where} is not a folder; give a folder, or a new name")
     here = float(len(os.sched_getaffinity(0)))
     if cores is not None and not 0 < cores <= here:
-        raise HowdahError(f"--cores {cores:g} is not above 0 and at most the {here:g} of this machine")
+        raise HowdahError(f"--cores {cores:g} is not a number above 0 and up to the {here:g} of this machine")
     return DatasetRequest(wanted, where, cores or here, recorder.left(wanted, where))
 
 

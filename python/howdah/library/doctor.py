@@ -35,9 +35,7 @@ def examine(
     >>> assert report.ready == (not gaps)
     """
     if rate_bps <= 0 or (rtt_s is not None and rtt_s <= 0):
-        raise HowdahError(
-            "a rate or round trip of 0 can be judged by nobody; give for example 10Gbit and 100ms"
-        )
+        raise HowdahError("the rate and the round trip must be above 0; give for example 10Gbit and 100ms")
     far = tried = None
     if host is not None:
         # Loaded only here: ssh is not needed to look at this host.

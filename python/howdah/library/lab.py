@@ -92,7 +92,7 @@ def _control(name: str | None) -> str:
     if choice.source != "missing":
         return choice.control
     if choice.program is not None:
-        raise HowdahError(f"--cc {name}: not in this kernel; load it with: howdah cc load {choice.program}")
+        raise HowdahError(f"--cc {name} is not in this kernel; load it with: howdah cc load {choice.program}")
     raise HowdahError(
-        f"--cc {name}: not in this kernel, which has {' '.join(available)}; see: howdah cc list"
+        f"--cc {name} is not in this kernel, which has {' '.join(available)}; see: howdah cc list"
     )

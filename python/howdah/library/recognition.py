@@ -86,7 +86,7 @@ def train(
         try:
             file.write_bytes(document.encode(kept))
         except OSError as error:
-            raise HowdahError(f"cannot write {file}: {error.strerror}; the model is there") from None
+            raise HowdahError(f"cannot write {file}: {error.strerror}; the model itself is written") from None
     return kept
 
 
@@ -155,4 +155,4 @@ def _readable(places: "Sequence[Path]") -> "list[tuple[Recording, str]]":
 
 def _check_npz(file: "Path", what: str) -> None:
     if file.suffix != ".npz":
-        raise HowdahError(f"{what} is a file that ends in .npz; give -o {file.with_suffix('.npz')}")
+        raise HowdahError(f"{what} must end in .npz; give -o {file.with_suffix('.npz')}")

@@ -75,7 +75,7 @@ def sweep_plan(what: Name, *, for_s: float | None = None, far_howdah: str | None
     """
     if str(what).endswith(".toml"):
         if for_s is not None:
-            raise HowdahError("--for is for a host; a plan says how long by its repeats, and time or size")
+            raise HowdahError("--for is only for a host; in a plan, set repeats, and time or size")
         plan = load_plan(Path(what))
         return msgspec.structs.replace(plan, far_howdah=far_howdah or plan.far_howdah)
     return default.plan(str(what), far_howdah, for_s)

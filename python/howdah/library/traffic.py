@@ -53,7 +53,7 @@ def traffic_request(
     """What ``send_traffic`` is asked for, checked; ``command`` is for the record. Raises HowdahError."""
     loads, name = load_pattern(Path(pattern), for_s), host.removesuffix(":")
     if not name or name.startswith("-"):
-        raise HowdahError(f"{host!r} is no host; write: howdah traffic PATTERN.toml HOST")
+        raise HowdahError(f"{host!r} is not a host; write: howdah traffic PATTERN.toml HOST")
     return TrafficRequest(printable_command(command), loads, name, far_howdah)
 
 

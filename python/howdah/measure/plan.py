@@ -120,7 +120,7 @@ class SweepPlan(msgspec.Struct, frozen=True, kw_only=True):
         for ranges in self.ranges:
             for cell in ranges.cells():
                 if str(cell) in names:
-                    raise HowdahError(f"{self.name}: {cell} is there twice; take one out")
+                    raise HowdahError(f"{self.name}: {cell} is listed twice; remove one")
                 names.add(str(cell))
                 found[cell] = ranges.repeats
         return found
@@ -151,7 +151,7 @@ def _buffer_bytes(text: str) -> int:
     size = parse_bytes(text)
     if not BUFFER_BYTES_MIN <= size <= BUFFER_BYTES_MAX:
         least, most = format_bytes(BUFFER_BYTES_MIN), format_bytes(BUFFER_BYTES_MAX)
-        raise HowdahError(f"{text}: a kernel takes {least} to {most}, or auto")
+        raise HowdahError(f"{text}: kernels take {least} to {most}; give one of these sizes, or auto")
     return size
 
 
@@ -263,7 +263,7 @@ def _path(queue_least: Size, links: dict[int, LinkSpec]) -> str:
 def _ranges(given: _RunsTable, repeats: int, links: dict[int, LinkSpec], where: str) -> Ranges:
     for rtt in given.rtt:
         if rtt not in links:
-            raise HowdahError(f"{where}: rtt {rtt} is none of the lab's; add it to rtt of [lab]")
+            raise HowdahError(f"{where}: rtt {rtt} is not one of the lab's; add it to rtt of [lab]")
     return Ranges(
         tuple(given.congestion_control),
         tuple(given.streams),

@@ -150,7 +150,7 @@ class _ProbeRun:
         if not seen.counts.answered:
             raise HowdahError(
                 f"{self.target.name} answers no UDP probe at {to}{self._refusal(seen)}; "
-                "let UDP to that host through, or let it answer ICMP echo"
+                "allow UDP to that host, or let it answer ICMP echo"
             )
         return _Answered("udp", address, seen)
 
@@ -193,7 +193,7 @@ def _reached(login: ssh.Login, greeting: Greeting, name: str) -> str:
     known = resolved(login.data_address, name) if login.data_address else []
     found = next(iter(known), None) if greeting.address not in known else greeting.address
     if found is None and greeting.address is None:
-        raise HowdahError(f"{name} is reached through a command of ssh's, which probes cannot go through")
+        raise HowdahError(f"{name} is reached through an ssh command, and probes cannot pass through it")
     return found or str(greeting.address)
 
 

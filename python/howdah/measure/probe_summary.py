@@ -93,14 +93,14 @@ def _notes(counts: Counts) -> list[str]:
         notes.append(f"{count(counts.skipped, 'probe')} not sent: this host was asleep or too busy")
     if counts.unstamped > _MANY_UNSTAMPED * counts.answered:
         notes.append(
-            f"{count(counts.unstamped, 'answer')} without a usable time stamp of the kernel: its "
-            "clock was set, or it gives none; their round trips include the waking of this program"
+            f"{count(counts.unstamped, 'answer')} without a usable time stamp of the kernel: the "
+            "clock was set, or there is none; their round trips include the time to wake this program"
         )
     for number, what in (
         (counts.late, "came after 3 s and counts as lost"),
         (counts.doubled, "came twice"),
-        (counts.reordered, "came after that to a later probe"),
-        (counts.foreign, "came that answers nothing sent from here"),
+        (counts.reordered, "came after the answer to a later probe"),
+        (counts.foreign, "came to nothing that was sent from here"),
     ):
         if number:
             notes.append(f"{count(number, 'answer')}: {what}")

@@ -161,7 +161,7 @@ def main() -> None:
     except interrupt.Interrupted as stopped:
         _write(RunsStopped(128 + stopped.number))
     except Exception as error:
-        _write(RunsFailed(f"a mistake of ours, {error!r}"))
+        _write(RunsFailed(f"a bug in howdah, {error!r}"))
         raise
 
 

@@ -92,8 +92,8 @@ def _check_alone() -> None:
     if found := others_at_work():
         first = found[0]
         raise HowdahError(
-            f"{first.command} runs on this host (process {first.pid}), and each would measure the other; "
-            "wait for it, or say --beside-others"
+            f"{first.command} runs on this host (process {first.pid}), and each would disturb the other; "
+            "wait for it, or give --beside-others"
         )
 
 

@@ -29,7 +29,7 @@ class Target:
         self.name = host.rpartition("@")[2]
         """The host without the user."""
         if not self.name or not host.isprintable() or host.startswith("-") or any(c in host for c in " /[]"):
-            raise HowdahError(f"{host!r} names no host; write for example: howdah probe dtn2")
+            raise HowdahError(f"{host!r} is not a host; give for example: howdah probe dtn2")
 
     def login(self) -> ssh.Login:
         """The login that ssh would use. Raises HowdahError where there is no ssh."""
@@ -163,7 +163,7 @@ class FarResponder:
             if status and "No such command" not in stderr:
                 raise HowdahError(explain(host, status, stderr)) from None
             raise HowdahError(
-                f"howdah on {host} is another version, which answers no probes; "
+                f"howdah on {host} has another version, which cannot answer probes; "
                 "install the same version on both hosts"
             ) from None
         far_says(far.new_stderr())

@@ -64,7 +64,7 @@ class Classifier(ABC):
         known, codes = np.unique(labels, return_inverse=True)
         if len(known) < 2:
             raise HowdahError(
-                f"there is nothing to tell apart: all windows are of {len(known)} class; record others"
+                f"there is nothing to distinguish: all windows are of {len(known)} class; record others"
             )
         seen = windows.coarser(self.least_step_s)
         self.classes, self.steps, self.step_s = known.tolist(), seen.rtt_s.shape[1], seen.step_s
@@ -101,7 +101,7 @@ class Classifier(ABC):
                 found = np.exp(np.log(found).reshape(len(seen), count, -1).mean(axis=1))
             found /= found.sum(axis=1, keepdims=True)
         if not np.isfinite(found).all():
-            raise HowdahError(f"what {self.name} has learnt is beyond what numbers can hold; train it again")
+            raise HowdahError(f"{self.name} has learnt numbers that overflow; train it again")
         return found
 
     def _parts(self, windows: Windows) -> int:

@@ -108,7 +108,7 @@ class Model:
         fitting = [stage for stage in self.stages if steps_in(windows.length_s, stage.length_s)]
         if not fitting:
             raise HowdahError(
-                f"{windows.length_s:g} s are too short to judge; listen for {self.stages[0].length_s:g} s"
+                f"{windows.length_s:g} s are too short to judge; measure for {self.stages[0].length_s:g} s"
             )
         stage = fitting[-1]
         seen = windows.first(stage.length_s)

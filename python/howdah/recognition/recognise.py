@@ -73,5 +73,5 @@ def model_for(name: str) -> InstalledModel | None:
         return None
     loaded, digest = load_model(file)
     if loaded.ours != name:
-        raise HowdahError(f"{file} was trained with {loaded.ours} of ours on the path; take it away")
+        raise HowdahError(f"{file} was trained with {loaded.ours} of ours on the path; remove it")
     return InstalledModel(loaded, file, digest)

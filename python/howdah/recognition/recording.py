@@ -133,7 +133,9 @@ def background(text: str) -> dict[str, int]:
     for part in [] if text.strip() == NOBODY else text.split(","):
         match = _STREAMS.fullmatch(part.strip())
         if match is None or match["name"] in found:
-            raise HowdahError(f"{text!r} does not say who was there: give {NOBODY}, or as '1 bbr, 2 cubic'")
+            raise HowdahError(
+                f"{text!r} does not name competing traffic: give {NOBODY}, or as '1 bbr, 2 cubic'"
+            )
         found[match["name"]] = int(match["streams"] or 1)
     return found
 

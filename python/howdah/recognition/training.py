@@ -330,12 +330,12 @@ def _check_runs(examples: Examples) -> None:
     for run in np.unique(examples.runs):
         if len(found := np.unique(examples.labels[examples.runs == run])) > 1:
             raise HowdahError(
-                f"run {str(run)!r} is of {' and of '.join(map(repr, map(str, found)))}; name runs apart"
+                f"run {str(run)!r} is of {' and of '.join(map(repr, map(str, found)))}; give each a name"
             )
     for name in np.unique(examples.labels):
         if len(np.unique(examples.runs[examples.labels == name])) < 2:
             raise HowdahError(
-                f"class {str(name)!r} has one run, so none can be kept for testing; record it twice at least"
+                f"class {str(name)!r} has one run, so none can be kept for testing; record at least two"
             )
 
 

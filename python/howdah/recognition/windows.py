@@ -171,7 +171,7 @@ def examples(recordings: Sequence[Recording], length_s: float, step_s: float) ->
     unknown = [each.run for each in recordings if each.label is None]
     if unknown:
         raise HowdahError(
-            f"who was there in run {unknown[0]!r} is not said; leave it out, or say it when recording"
+            f"the traffic in run {unknown[0]!r} is not known; leave it out, or name it when recording"
         )
     steps = steps_in(length_s, step_s)
     own = _joined([_examples(each, length_s, step_s, 0) for each in recordings])

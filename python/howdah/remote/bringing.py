@@ -33,9 +33,7 @@ class Offer(NamedTuple):
     def in_words(self) -> str:
         """What would be done, for a question or an error."""
         size = format_bytes(self.packed_bytes)
-        return (
-            f"{self.why}; a far end of {size} can be brought, into {self.folder} there, for this user alone"
-        )
+        return f"{self.why}; a far end of {size} can be brought into {self.folder} there, only for this user"
 
 
 Agree = Callable[[Offer], bool]
@@ -50,12 +48,12 @@ def offer(host: str, said: str, why: str, program: Brought) -> Offer:
     machine, where, folder = [*said.partition(MISSING)[2].strip().split(" ", 2), "", ""][:3]
     if machine != program.machine:
         raise HowdahError(
-            f"{why}, and there is no far end to bring for its processor ({machine}), "
-            f"only for {program.machine}; install howdah there"
+            f"{why}, and the far end that can be brought is only for {program.machine}, "
+            f"not for its processor ({machine}); install howdah there"
         )
     if where != "in":
         raise HowdahError(
-            f"{why}, and none can be brought, for no folder there can keep it ({folder.rstrip('; ')}); "
+            f"{why}, and none can be brought, because no folder there can hold it ({folder.rstrip('; ')}); "
             "install howdah there, or set XDG_CACHE_HOME there to a folder of your own"
         )
     return Offer(host, why, printable(folder), program.packed_bytes)

@@ -58,8 +58,8 @@ def parse(argument: str) -> Endpoint:
         _refuse_address(head, argument)
     if after.startswith(":") and "[" not in host:
         raise HowdahError(
-            f"{_shown(argument)} names a module of an rsync daemon, which only rsync talks to; "
-            "write host:path, which goes over ssh"
+            f"{_shown(argument)} names a module of an rsync daemon, which howdah does not use; "
+            "write host:path to go over ssh"
         )
     if path.startswith("//") and host in _SCHEMES:
         raise HowdahError(f"{_shown(argument)} is a URL; write {_without_scheme(path)}")
@@ -77,7 +77,7 @@ def route(arguments: list[str], *, memory: bool) -> Route:
         raise HowdahError("a name is empty; write . for the folder you are in")
     hosts, origin = {source.host for source in sources}, None
     if len(hosts) > 1:
-        raise HowdahError("the sources are on more than one host; copy from each in a command of its own")
+        raise HowdahError("the sources are on more than one host; copy from each host in a separate command")
     if destination.host is not None:
         direction, host, origin = "push", destination.host, sources[0].host
         if host == origin:
@@ -97,12 +97,14 @@ def route(arguments: list[str], *, memory: bool) -> Route:
 def _pipe(arguments: list[str], destination: Endpoint) -> bool:
     """True. Raises HowdahError for what a pipe cannot give or take."""
     if len(arguments) != 2:
-        raise HowdahError("- is a pipe, which gives or takes one file; write - and one name (a file -: ./-)")
+        raise HowdahError(
+            "- is a pipe, which carries one file; write - and one name (write a file called - as ./-)"
+        )
     if arguments[0] == PIPE and (destination.path == b"." or destination.path.endswith(b"/")):
         folder = printable(destination.path.removesuffix(b"/").removesuffix(b"."))
         path = f"{folder}/" if folder or destination.path == b"/" else ""
         raise HowdahError(
-            f"{_shown(arguments[1])} is a folder, and what comes from a pipe has no name; "
+            f"{_shown(arguments[1])} is a folder, and data from a pipe has no name; "
             f"write {destination.host}:{path}NAME"
         )
     return True
@@ -111,9 +113,7 @@ def _pipe(arguments: list[str], destination: Endpoint) -> bool:
 def _memory_route(arguments: list[str]) -> Route:
     ends = [parse(argument) for argument in arguments]
     if len(ends) != 1 or ends[0].host is None or not arguments[0].endswith(":"):
-        raise HowdahError(
-            "memory to memory takes the far host and no files; write: howdah cp --memory 10GiB HOST:"
-        )
+        raise HowdahError("--memory takes a far host and no files; write: howdah cp --memory 10GiB HOST:")
     return Route("push", ends[0].host, [], b"", False)
 
 
@@ -130,7 +130,7 @@ def _refuse_address(head: str, argument: str) -> None:
             continue
         path = argument[len(user + at + literal) + 1 :] or "PATH"
         raise HowdahError(
-            f"{_shown(argument)}: an IPv6 address stands in brackets; "
+            f"{_shown(argument)}: an IPv6 address needs brackets; "
             f"write {_shown(f'{user}{at}[{literal}]:{path}')}, or {_LOCAL_HINT}"
         )
 
@@ -147,7 +147,9 @@ def _without_scheme(url: str) -> str:
 def _host(host: str, argument: str) -> str:
     name = host.rpartition("@")[2]
     if not name or host.startswith(("-", "@")) or not host.isprintable() or any(c in host for c in " []"):
-        raise HowdahError(f"{_shown(argument)} names no host; write [user@]host:path, or {_LOCAL_HINT}")
+        raise HowdahError(
+            f"{_shown(argument)} does not name a host; write [user@]host:path, or {_LOCAL_HINT}"
+        )
     return host
 
 

@@ -78,8 +78,8 @@ def _bring(started: FarSession, said: str, why: str, agree: "Agree | None") -> N
     offer = bringing.offer(started.far.login.host, said, why, program)
     if agree is None or not agree(offer):
         raise HowdahError(
-            f"{offer.in_words()}: give --bring to howdah cp; or install howdah there, "
-            "or say where it is with --far-howdah PATH"
+            f"{offer.in_words()}: give howdah cp --bring, or install howdah there, "
+            "or give its path with --far-howdah PATH"
         )
     started.session.cancel()
     bringing.bring(started.far, *started.spare, program, TICK_S)
@@ -96,14 +96,14 @@ def _hello(started: FarSession, far_says: Callable[[str], None]) -> FarHello:
             if started.through_kept and time.monotonic() - started.began_s > _STALE_S:
                 started.through_kept = False
                 if far.login.is_kept():
-                    raise StaleLogin(f"{far.login.host} does not answer through the login that was kept")
+                    raise StaleLogin(f"{far.login.host} does not answer through the kept login")
         far_says(far.new_stderr())
         heard = document.strange(msgspec.json.decode(answer, type=FarHello))
         # Behind a jump host, the far kernel's connection begins there.
         return heard if far.login.data_address is not None else msgspec.structs.replace(heard, rtt_s=None)
     except msgspec.ValidationError as error:
         raise HowdahError(
-            f"howdah on {far.login.host} is another version ({error}); install the same version on both hosts"
+            f"howdah on {far.login.host} has another version ({error}); install the same one on both hosts"
         ) from None
     except StaleLogin:
         raise
@@ -113,7 +113,7 @@ def _hello(started: FarSession, far_says: Callable[[str], None]) -> FarHello:
             raise _Missing(said) from None
         if _PROTOCOL in said and started.key[1] is None and started.how != ANEW and brought() is not None:
             raise _OtherProtocol(
-                f"howdah on {far.login.host} is another version ({said.partition(';')[0]})"
+                f"howdah on {far.login.host} has another version ({said.partition(';')[0]})"
             ) from None
         # Where a far end has not said why, the session only saw its pipe end or carry something else.
         status = far.exit_status(CANCEL_S)

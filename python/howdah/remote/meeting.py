@@ -70,7 +70,7 @@ def meet(sender: FarEnd, receiver: FarEnd) -> tuple[Between, float]:
         if len(tried) == len(ways):
             whys = (f"{one.name} to {other.name}: {tried[way].why_not}" for one, other, way in ways)
             both = f"{sender.name} and {receiver.name}"
-            raise Apart(f"{both} cannot reach the data port of one another ({'; '.join(whys)})")
+            raise Apart(f"{both} cannot reach each other's data port ({'; '.join(whys)})")
         for one, other, way in ways:
             if way not in tried and (answer := _tried(one, other)) is not None:
                 tried[way] = answer
@@ -135,7 +135,7 @@ def _resolved(name: str) -> list[str]:
 def _tried(one: FarEnd, other: FarEnd) -> PortTried | None:
     """What came of the port of ``other``; None: nothing yet."""
     if not other.addresses:
-        return PortTried(why_not="it has no address but loopback's")
+        return PortTried(why_not="it has only a loopback address")
     session, far = one.session.session, one.session.far
     interrupt.check()
     far.drain()
@@ -144,5 +144,5 @@ def _tried(one: FarEnd, other: FarEnd) -> PortTried | None:
     except HowdahError as error:
         raise HowdahError(f"{one.name}: {error}") from None
     if answer is None and far.exit_status(0.0) is not None:
-        raise ConnectionLost(f"{one.name} has gone before it tried the data port")
+        raise ConnectionLost(f"{one.name} ended before it had tried the data port")
     return None if answer is None else msgspec.json.decode(answer, type=PortTried)

@@ -62,14 +62,14 @@ _SOCKET_PATH_MAX = 108 - 18
 """The length of a path in sockaddr_un, less what ssh appends while it makes the socket."""
 _LAST_BYTES_MAX = 400
 
-_LOGIN = "{host} refuses the login; make this work first: ssh {host} true"
+_LOGIN = "{host} refuses the login; first make this work: ssh {host} true"
 _ROUTE = "no route to {host}; check the network, or its address"
 _CAUSES = {
     "could not resolve hostname": (
         "unknown host {host}; check the name, or give it a HostName in ~/.ssh/config"
     ),
     "connection refused": (
-        "{host} refuses ssh, nothing listens on that port; start sshd there, or set Port in ~/.ssh/config"
+        "{host} refuses ssh: nothing listens on that port; start sshd there, or set Port in ~/.ssh/config"
     ),
     "timed out": (
         f"{{host}} did not answer ssh within {CONNECT_TIMEOUT_S} s; "
@@ -78,10 +78,10 @@ _CAUSES = {
     "no route to host": _ROUTE,
     "network is unreachable": _ROUTE,
     "remote host identification has changed": (
-        "the host key of {host} is not the one seen before; if that is expected: ssh-keygen -R {host}"
+        "the host key of {host} has changed; if you expected that: ssh-keygen -R {host}"
     ),
     "host key verification failed": (
-        "the host key of {host} is not known; look at it and accept it once with: ssh {host} true"
+        "the host key of {host} is not known; check it and accept it once with: ssh {host} true"
     ),
     "permission denied": _LOGIN,
     "too many authentication failures": _LOGIN,
@@ -296,12 +296,12 @@ def explain(host: str, status: int | None, stderr: str) -> str:
     match status:
         case 255:
             known = (text for pattern, text in _CAUSES.items() if pattern in stderr.lower())
-            unknown = f"ssh to {{host}} failed ({_plain(last)}); make this work first: ssh {{host}} true"
+            unknown = f"ssh to {{host}} failed ({_plain(last)}); first make this work: ssh {{host}} true"
             return next(known, unknown).format(host=host)
         case 127:
             return (
                 f"howdah was not found on {host}; install it there with: pip install howdah, "
-                "or say where it is with --far-howdah PATH"
+                "or give its path with --far-howdah PATH"
             )
         case 126:
             return (
@@ -319,7 +319,7 @@ def keep_s() -> int:
     """The seconds that a login and a far end are kept after a copy. Raises HowdahError."""
     text = os.environ.get("HOWDAH_SSH_KEEP_S", str(KEEP_S))
     if not text.isdecimal():
-        raise HowdahError(f"HOWDAH_SSH_KEEP_S is {text!r}; give whole seconds, 0 to keep no connection")
+        raise HowdahError(f"HOWDAH_SSH_KEEP_S is {text!r}; give whole seconds, or 0 to keep no login")
     return int(text) if Policy().keep_logins else 0
 
 
@@ -358,7 +358,7 @@ def _words(command: str) -> list[str]:
         return shlex.split(command)
     except ValueError as error:
         raise HowdahError(
-            f"the ssh command {printable(command)} is none: {error}; check its quotes"
+            f"cannot read the ssh command {printable(command)}: {error}; check its quotes"
         ) from None
 
 

@@ -87,7 +87,7 @@ class Tunnel:
             self._listener.listen(_MOST)
         except OSError as error:
             raise HowdahError(
-                f"cannot listen on this host's loopback: {error.strerror}; ip link show lo"
+                f"cannot listen on this host's loopback: {error.strerror}; check: ip link show lo"
             ) from None
         self.port: int = self._listener.getsockname()[1]
         self._wake = os.eventfd(0, os.EFD_CLOEXEC)

@@ -56,7 +56,7 @@ class Material:
         counted = counted[np.isfinite(counted.rtt_s) & (counted.rtt_s > 0) & (counted.rate_bps > 0)]
         if not len(counted):
             raise HowdahError(
-                f"of {len(runs)} runs none was memory to memory, in time and over a known round trip; "
+                f"of {len(runs)} runs none was memory to memory, undisturbed and over a known round trip; "
                 "measure some with: howdah sweep HOST"
             )
         names, sizes = np.unique(counted.path, return_counts=True)

@@ -103,5 +103,5 @@ def profile(file: Path | None, for_s: float | None) -> Pattern:
     pattern = load_pattern(file, lasting_s)
     other = next((load for load in pattern.loads if not isinstance(load, Tcp)), None)
     if other is not None:
-        raise HowdahError(f"{file}: load {other.name} is no TCP; a path is probed by bursts of TCP alone")
+        raise HowdahError(f"{file}: load {other.name} is not TCP; bursts that probe a path must be TCP")
     return pattern

@@ -78,7 +78,7 @@ class FarSink:
                 write_line(self._far.write_fd, SinkOrder(number=self._number, what=what))
                 answer = self._answer(patience_s)
             except (EOFError, OSError, msgspec.MsgspecError):
-                raise self._why("its end of the traffic has gone") from None
+                raise self._why("its end of the traffic has ended") from None
         if answer.error is not None:
             raise HowdahError(f"{self.host}: {printable(answer.error)}")
         return answer

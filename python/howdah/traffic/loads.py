@@ -165,7 +165,7 @@ class Loads:
                 self.failures.append(error)
                 self.clock.stop()
             except BaseException as error:
-                self.failures.append(HowdahError(f"a mistake of ours in the traffic, {error!r}"))
+                self.failures.append(HowdahError(f"a bug in howdah's traffic, {error!r}"))
                 self.clock.stop()
                 raise
 

@@ -290,11 +290,11 @@ class _RbudpTable(_LoadTable, kw_only=True, tag="rbudp"):
         )
         takes = f"{self.size} at {self.rate} takes {format_duration(made.sending_s)}"
         if made.object_bytes == 0:
-            raise HowdahError(f"size {self.size} is nothing; give 1B to 64GiB")
+            raise HowdahError(f"size {self.size} is empty; give 1B to 64GiB")
         if made.every_s is not None and made.sending_s >= made.every_s:
             raise HowdahError(f"{takes}, which does not fit into every {self.every}")
         if made.start_s + made.sending_s > duration_s:
-            raise HowdahError(f"{takes}, and all is over after {format_duration(duration_s)}")
+            raise HowdahError(f"{takes}, and everything is over after {format_duration(duration_s)}")
         return made
 
 
@@ -320,7 +320,7 @@ def parse_pattern(text: str, where: str, lasting_s: float | None = None) -> Patt
     duration_s = given.duration.seconds if lasting_s is None else lasting_s
     if not 0 < duration_s <= DURATION_MAX_S:
         raise HowdahError(
-            f"{where}: a duration of {duration_s:g} s cannot be; give more than 0s, and 24h at most"
+            f"{where}: a duration of {duration_s:g} s is impossible; give more than 0s, and 24h at most"
         )
     made = [_load(each, number, where, duration_s) for number, each in enumerate(given.load, start=1)]
     names = [each.name for each in made]
@@ -342,7 +342,7 @@ def _load(given: _TcpTable | _UdpTable | _RbudpTable, number: int, where: str, d
     if given.start.seconds >= duration_s:
         raise HowdahError(
             f"{at} starts after {format_duration(given.start.seconds)}, "
-            f"and all is over after {format_duration(duration_s)}"
+            f"and everything is over after {format_duration(duration_s)}"
         )
     try:
         return given.load(name, duration_s)

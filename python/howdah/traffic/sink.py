@@ -100,7 +100,7 @@ class LineReader:
                 raise EOFError
             self._rest += piece
             if len(self._rest) > _LINE_BYTES_MAX:
-                raise HowdahError("the other end says lines without end; is it howdah?")
+                raise HowdahError("the other end sends a line without an end; check that it is howdah")
         line, _, self._rest = self._rest.partition(b"\n")
         return line
 
@@ -144,11 +144,11 @@ def _serve(lines: LineReader) -> int:
         except EOFError:
             return 0
         if line is None:
-            raise HowdahError(f"the near end has said nothing for {SILENCE_S:.0f} s")
+            raise HowdahError(f"no message from the near end for {SILENCE_S:.0f} s")
         try:
             order = msgspec.json.decode(line, type=SinkOrder)
         except msgspec.MsgspecError as error:
-            raise HowdahError(f"the near end is another version ({error})") from None
+            raise HowdahError(f"the near end has another version ({error})") from None
         write_line(1, answer(sinks, order))
 
 

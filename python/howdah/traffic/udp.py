@@ -149,7 +149,7 @@ class UdpLoad:
                 failed = failed or error
         tried = " or ".join(addresses)
         raise failed or HowdahError(
-            f"no datagram from here reaches {self._far.host} at {tried}, port {port}; is UDP let through?"
+            f"no datagram from here reaches {self._far.host} at {tried}, port {port}; check that UDP may pass"
         )
 
     def _heard(self) -> bool:
@@ -167,7 +167,7 @@ class UdpLoad:
         ask = AskCounts(load=self._place)
         answer = self._far.ask(ask) if patience_s is None else self._far.ask(ask, patience_s)
         if answer.counts is None:
-            raise HowdahError(f"{self._far.host} tells no counts; install the same version on both hosts")
+            raise HowdahError(f"{self._far.host} sends no counts; install the same version on both hosts")
         self._sink = answer.counts
         return answer.counts
 
@@ -185,6 +185,6 @@ def addresses_of(host: str, names: list[str | None]) -> list[str]:
         found.update((str(answer[4][0]), None) for answer in answers)
     if not found:
         raise HowdahError(
-            f"no address of {host} is known here; give it a HostName in ~/.ssh/config that is one"
+            f"no address of {host} is known here; give it an address as HostName in ~/.ssh/config"
         )
     return list(found)

@@ -85,20 +85,22 @@ def _bring(asked: str, name: str, choice: ResolvedControl, sender: Sender, *, dr
     mend = f"howdah cc load {choice.program}"
     if sender.host is not None:
         raise HowdahError(
-            f"{asked}: the kernel of {sender}, which sends, has no {name} and howdah's is not loaded; "
+            f"{asked}: the kernel of the sender, {sender}, has no {name} and howdah's is not loaded; "
             f"on {sender}, as root: {mend}"
         )
     if not sender.limits.privileged:
-        raise HowdahError(f"{asked}: this kernel has none, and howdah's is loaded by root alone: sudo {mend}")
+        raise HowdahError(
+            f"{asked}: this kernel does not have it, and only root can load howdah's: sudo {mend}"
+        )
     if dry_run:
         return "howdah's program, which the copy would load"
     programs.load(choice.program)
-    return f"howdah's program, loaded for this; it stays until: howdah cc unload {choice.program}"
+    return f"howdah's program, loaded for this copy; it stays until howdah cc unload {choice.program}"
 
 
 def _unusable(asked: str, sender: Sender) -> HowdahError:
     return HowdahError(
-        f"{asked}: the kernel of {sender}, which sends, does not let us use it; "
+        f"{asked}: the kernel of the sender, {sender}, does not allow it; "
         f"use one of {' '.join(sender.limits.congestion_controls_usable)}, or see: howdah cc list"
     )
 
@@ -114,6 +116,6 @@ def _check_target(asked: str, choice: ResolvedControl, sender: Sender) -> None:
     load = "howdah cc load hold; " if choice.source == "missing" else ""
     if load or programs.default_target() is None:
         raise HowdahError(
-            f"{asked}: hold has no target, and without one it is an ordinary control; "
+            f"{asked}: hold has no target, and is an ordinary control without one; "
             f"give it one: {load}howdah cc set hold --rate 1Gbit"
         )

@@ -66,12 +66,12 @@ class Detour:
         if self._why is None:
             display.far_says(
                 f"howdah: the data goes through the ssh connection, because the data port is closed "
-                f"({now.through_ssh}). Through an open port it would be faster; what to ask for: "
+                f"({now.through_ssh}). An open port would be faster; what to ask the administrator for: "
                 f"howdah doctor {self._request.route.host}\n"
             )
         self._why = now.through_ssh
         if self._tunnel is not None and self._tunnel.forbidden:
-            raise HowdahError("sshd carries no data")
+            raise HowdahError("sshd forwards no data")
         steered, self._steered = self._steered, False
         if not steered or plan is None:
             return None
@@ -86,7 +86,7 @@ class Detour:
             return error
         host = self._request.route.host
         return HowdahError(
-            f"the data port of {host} is closed ({self._why}), and its sshd carries no data either "
-            f"({tunnel.said}); ask there for AllowTcpForwarding yes in sshd_config, or for the port: "
-            f"howdah doctor {host}"
+            f"the data port of {host} is closed ({self._why}), and its sshd forwards no data either "
+            f"({tunnel.said}); ask its administrator for AllowTcpForwarding yes in sshd_config, "
+            f"or for the port: howdah doctor {host}"
         )

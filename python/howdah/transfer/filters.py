@@ -26,7 +26,7 @@ def read(given: Sequence[Rule], *, nul_separated: bool = False) -> tuple[bytes, 
     Raises HowdahError for what is no rule, and for a file that cannot be read.
     """
     if isinstance(given, str):
-        raise HowdahError(f"filters are a list of rules: filters=[{given!r}]")
+        raise HowdahError(f"filters must be a list of rules: filters=[{given!r}]")
     pairs = [("filter", each) if isinstance(each, str) else each for each in given]
     return tuple(expand_filters([(by, os.fsencode(text)) for by, text in pairs], nul_separated, _text))
 

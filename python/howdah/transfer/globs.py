@@ -33,12 +33,12 @@ def expanded(route: Route, listed: bool, sender: FarSession, display: Display) -
         interrupt.check()
         far.drain()
         if far.exit_status(0.0) is not None:
-            raise ConnectionLost("the far end has gone before it said what the names there match")
+            raise ConnectionLost("the far end ended before it had listed the matching names")
         if time.monotonic() - began_s > _SAID_AFTER_S:
             display.waiting("the far end looks for names that match")
     sources = msgspec.json.decode(answer, type=Expanded).paths
     if len(sources) > 1 and (route.pipe or listed):
         takes = "a pipe takes one" if route.pipe else "--files-from takes one source"
-        raise HowdahError(f"{len(sources):,} files and folders there match, and {takes}; name it")
+        raise HowdahError(f"{len(sources):,} files and folders there match, and {takes}; name one")
     is_folder = route.destination_is_folder or len(sources) > 1
     return route._replace(sources=sources, destination_is_folder=is_folder)

@@ -41,7 +41,7 @@ class KindOfPath(Service):
         request = self.request
         if any(choice.key == "congestion_control" for choice in request.given):
             raise HowdahError(
-                "--cc: on a guaranteed path a share is held by the rule of this host's agent; leave it out"
+                "--cc: on a guaranteed path, this host's agent sets the congestion control; leave --cc out"
             )
         asking = share_of(request.traffic_class, request.route, look_only=request.dry_run)
         self._share = self._ends.enter_context(asking)
@@ -85,10 +85,10 @@ def share_of(name: str | None, route: Route, *, look_only: bool) -> ShareRequest
     data goes to is not known.
     """
     if name is None:
-        raise HowdahError("--path guaranteed: whose share? give the class of the policy, as --class images")
+        raise HowdahError("--path guaranteed needs a class of the policy; give it, as --class images")
     if route.direction == "pull":
         raise HowdahError(
-            "--path guaranteed: the share is that of the host that sends; run the copy there: "
+            "--path guaranteed: the sending host has the share; run the copy there: "
             f"ssh {route.host} howdah cp …"
         )
     addresses = _addresses(route.host)
@@ -103,8 +103,8 @@ def check_held(port: int) -> None:
     """Raises HowdahError when a data stream of this process to ``port`` is held to no share."""
     if free := enforcement.unenforced(port):
         raise HowdahError(
-            f"the data streams are under {', '.join(sorted(free))} and held to no share: the agent's rules "
-            "are not for them; see: howdah cc status"
+            f"the data streams are under {', '.join(sorted(free))} and not held to a share: the agent's "
+            "rules do not match them; see: howdah cc status"
         )
 
 
@@ -113,7 +113,7 @@ def _addresses(host: str) -> list[str]:
     name = Login(host).data_address
     if name is None:
         raise HowdahError(
-            f"--path guaranteed: ssh reaches {host} through another host, so where its data goes is not "
+            f"--path guaranteed: ssh reaches {host} through another host, so the path of its data is not "
             "known; give the host's own address"
         )
     try:

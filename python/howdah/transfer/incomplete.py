@@ -14,12 +14,12 @@ def in_words(request: Request, outcome: Outcome) -> str | None:
 
 def _not_removed(request: Request, removal: Removal) -> list[str]:
     if removal.held == "left-out":
-        return ["nothing was removed, because what could not be read may be what is there"]
+        return ["nothing was removed, because the source may have what could not be read"]
     if removal.held == "too-many":
         most = request.delete.most if request.delete else None
         return [
-            f"{removal.extraneous:,} files, folders and links of the target are not at the source, which is "
-            f"more than --max-delete {most}, so none was removed; see which by --dry-run, or allow more"
+            f"the target has {removal.extraneous:,} files, folders and links that the source does not have, "
+            f"more than --max-delete {most}, so none was removed; list them with --dry-run, or allow more"
         ]
     if removal.failed:
         what = "1 file or folder" if removal.failed == 1 else f"{removal.failed:,} files or folders"
@@ -32,4 +32,4 @@ def _left_out(outcome: Outcome) -> str:
     count = named + outcome.left_out_more
     what = "1 file or folder" if count == 1 else f"{count:,} files or folders"
     which = f" (the first {named:,} are named)" if outcome.left_out_more else ""
-    return f"{what} could not be read, or kept as asked{which}; all else is there"
+    return f"{what} could not be read, or not kept as asked{which}; everything else was copied"

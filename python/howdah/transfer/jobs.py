@@ -89,11 +89,11 @@ def named(job: str) -> Path:
         return fit[0]
     if fit:
         raise HowdahError(
-            f"{job} names {len(fit)} copies; give the id of the record, as howdah jobs --json has it"
+            f"{job} is the name of {len(fit)} copies; give the record's id from howdah jobs --json"
         )
     known = ", ".join(path.name.rpartition("-")[2] for path in every)
     raise HowdahError(
-        f"no copy of yours here is called {job}; {f'there is {known}' if known else 'none runs'}"
+        f"none of your copies on this host is called {job}; {f'there is {known}' if known else 'none runs'}"
     )
 
 
@@ -103,7 +103,7 @@ def ask(path: Path, wanted: Ask) -> Standing:
     try:
         status = path.lstat()
         if status.st_uid != os.getuid() or not stat.S_ISSOCK(status.st_mode):
-            raise HowdahError(f"{path} is not a socket of yours")
+            raise HowdahError(f"{path} is not your own socket")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
             line.settimeout(WITHIN_S)
             line.connect(str(path))
@@ -116,11 +116,13 @@ def ask(path: Path, wanted: Ask) -> Standing:
             path.unlink()
         raise _Gone(f"the copy {job} has ended") from None
     except TimeoutError:
-        raise HowdahError(f"the copy {job} does not answer; if it was stopped by Ctrl-Z: fg") from None
+        raise HowdahError(
+            f"the copy {job} does not answer; if Ctrl-Z stopped it, type fg in its shell"
+        ) from None
     except (OSError, msgspec.MsgspecError) as error:
         raise HowdahError(f"the copy {job} does not answer: {error}") from None
     if answer.standing is None:
-        raise HowdahError(answer.error or f"the copy {job} says nothing")
+        raise HowdahError(answer.error or f"the copy {job} gave no answer")
     return answer.standing
 
 

@@ -129,7 +129,7 @@ class Metrics:
         port = int(self._place)
         if not 0 < port <= PORT_MAX:
             raise HowdahError(
-                f"--metrics {port} is no port; give 1 to {PORT_MAX}, or a file with a / in its name"
+                f"--metrics {port} is not a port; give 1 to {PORT_MAX}, or a file with a / in its name"
             )
         try:
             self._server = _Server((_LOOPBACK, port), _answers(self._standing))

@@ -14,25 +14,25 @@ def check(request: Request) -> None:
     """Raises HowdahError for what a request wants of a pipe that only files and folders have."""
     of_files = {
         "--dry-run": request.dry_run,
-        "--exclude, or another filter,": request.filters,
+        "--exclude or another filter": request.filters,
         "--files-from": request.names,
-        "--update, or another option of what is skipped,": request.skip != Skip(),
+        "--update or another option for what is skipped": request.skip != Skip(),
         "--delete": request.delete,
-        "-a, or another option of what is kept,": request.keep != Keep(),
+        "-a or another option for what is kept": request.keep != Keep(),
     }
     for option, given in of_files.items():
         if given:
-            raise HowdahError(f"{option} is of files and folders, and - is a pipe; leave it out")
+            raise HowdahError(f"{option} is for files and folders, and - is a pipe; leave it out")
     if request.route.direction == "pull" and (request.verify or request.manifest is not None):
         option = "--verify" if request.verify else "--manifest"
-        raise HowdahError(f"{option} reads the target again, and a pipe cannot be; leave it out")
+        raise HowdahError(f"{option} reads the target again, which is impossible for a pipe; leave it out")
 
 
 def ended_early(route: Route, why: str) -> str:
     """Why it failed, and in place of what to do for files what is so for a pipe."""
     kept = [clause for clause in why.split("; ") if "go on" not in clause and "goes on" not in clause]
     if route.direction == "push":
-        left = "nothing new is under the name at the target"
+        left = "nothing new is at the target"
     else:
-        left = "what came out before that is right, and not all"
+        left = "the output until then is correct, but incomplete"
     return "; ".join([*kept, f"{left}; a pipe gives its bytes once, so run the whole line again"])

@@ -17,8 +17,8 @@ from howdah.values.verification import Algorithm, Counts, Verification
 from howdah.verification.check import Listener, check
 from howdah.verification.lists import NewList, algorithm_of, check_new, listed
 
-_UNCHECKED = "so what was moved cannot be read again or listed; make room there, or set XDG_DATA_HOME"
-_MEND = "remove them there, and the same command copies them again; look at the target's disk and its memory"
+_UNCHECKED = "so the copied files cannot be read again or listed; make room there, or set XDG_DATA_HOME"
+_MEND = "remove them there, and the same command copies them again; check the target's disk and memory"
 
 
 class Rereading:

@@ -202,7 +202,7 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
         done = _carried_out(run, display, archive)
         unlogged = run.outside.ended(done.record)
     if unlogged is not None:
-        display.far_says(f"howdah: --log-file: the rest is not in it: {unlogged}\n")
+        display.far_says(f"howdah: --log-file: the rest is missing: {unlogged}\n")
     return done
 
 
@@ -279,7 +279,7 @@ def _transfer(run: _Run, display: Display, archive: Archive) -> None:
             _session(run, display, archive, handed)
             return
         except StaleLogin as lost:
-            display.waiting(f"{lost}; logging in anew")
+            display.waiting(f"{lost}; logging in again")
         except ConnectionLost as lost:
             ended_s = time.monotonic()
             if not run.goes_on:
@@ -446,7 +446,7 @@ def _watch(run: _Run, ends: FarEnds, display: Display, pilot: Pilot) -> None:
             ends.session.limit(msgspec.json.encode(limit))
             display.far_says(f"howdah: {now_in_words(limit.most_bps, paused=limit.paused)}\n")
         if run.valve.paused:
-            display.waiting(f"paused; to go on: howdah continue {run.id.rpartition('-')[2]}")
+            display.waiting(f"paused; continue with: howdah continue {run.id.rpartition('-')[2]}")
         steers: Pilot = _stays if run.service.judges and run.valve.holds else pilot
         if (steering := run.detour.steering(now, display, steers, run.plan)) is not None:
             ends.session.steer(msgspec.json.encode(steering))

@@ -42,7 +42,7 @@ class Service:
         """Raises HowdahError for a traffic class, which only a guaranteed path has."""
         if self.request.traffic_class is not None:
             raise HowdahError(
-                f"--class {self.request.traffic_class} is of a guaranteed path; add: --path guaranteed"
+                f"--class {self.request.traffic_class} is for a guaranteed path; add --path guaranteed"
             )
         return self
 

@@ -25,7 +25,7 @@ def made_skip(
         raise HowdahError("--size-only skips what --ignore-times sends; leave one of them out")
     if checksum and (size_only or ignore_times):
         other = "--size-only" if size_only else "--ignore-times"
-        raise HowdahError(f"--checksum compares what {other} does not look at; leave one of them out")
+        raise HowdahError(f"--checksum compares contents and {other} does not; leave one of them out")
     made = Skip(missing=existing, there=ignore_existing, newer=update)
     if checksum:
         made = msgspec.structs.replace(made, same="content")
@@ -48,14 +48,14 @@ def made_walk(
         safe_links=safe_links,
     )
     if not files and made != Walk():
-        raise HowdahError("--memory moves no files, so there are no links and no file systems to look at")
+        raise HowdahError("--memory moves no files, so there are no links and no file systems")
     return made
 
 
 def made_delete(delete: bool, excluded: bool, most: int | None) -> Delete | None:
     """What is removed. Raises HowdahError for a bound that bounds nothing."""
     if most is not None and not delete:
-        raise HowdahError(f"--max-delete {most} is the most that --delete removes; give that too")
+        raise HowdahError(f"--max-delete {most} bounds what --delete removes; give --delete too")
     if most is not None and not 0 <= most <= _MOST:
         raise HowdahError(f"--max-delete {most} is not from 0 to {_MOST:,}")
     return Delete(excluded, most) if delete else None
@@ -65,18 +65,18 @@ def check_delete(way: Route, from_memory: bool, listed: bool) -> None:
     """Raises HowdahError where nothing says what is at the source, or nobody removes it."""
     if way.origin is not None:
         raise HowdahError(
-            "a copy between two far hosts removes nothing; leave out --delete, or start it on one of them"
+            "a copy between two far hosts removes nothing; leave out --delete, or copy from one of the two"
         )
     if from_memory:
-        raise HowdahError("--memory moves no files, so there is nothing for --delete")
+        raise HowdahError("--memory moves no files, so --delete has nothing to remove; leave it out")
     if listed:
         raise HowdahError(
-            "--files-from does not say what else is in the source, so --delete would remove that too; "
+            "--files-from hides what else is in the source, so --delete would remove that at the target; "
             "copy whole folders with --delete"
         )
     last_names = [source.rstrip(b"/").rpartition(b"/")[2] for source in way.sources]
     if len(way.sources) > 1 and any(name in {b"", b"."} for name in last_names):
         raise HowdahError(
-            "--delete takes several sources only where each is a folder of its own at the target; "
-            "copy SRC/. in a command of its own"
+            "--delete takes several sources only if each becomes a folder of its own at the target; "
+            "copy SRC/. in a separate command"
         )

@@ -54,7 +54,7 @@ class Limits(NamedTuple):
         spans = tuple(_span(part.split(), text, option) for part in text.split(","))
         if any(span.hours is None for span in spans[:-1]):
             raise HowdahError(
-                f"{option} {text}: what is behind a rate without hours never counts; put that rate last"
+                f"{option} {text}: rates after one without hours never apply; put the rate without hours last"
             )
         return cls(spans)
 
@@ -86,14 +86,14 @@ class Limited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def now_in_words(most_bps: int | None, *, paused: bool) -> str:
-    """What counts from now on: ``at most 20Mb/s``, ``no limit``, or ``paused; then no limit``."""
+    """What counts from now on: ``at most 20Mb/s``, ``no limit``, or ``paused; no limit afterwards``."""
     said = "no limit" if most_bps is None else f"at most {_exact(most_bps)}"
-    return f"paused; then {said}" if paused else said
+    return f"paused; {said} afterwards" if paused else said
 
 
 def _span(words: list[str], text: str, option: str) -> Span:
     if not 1 <= len(words) <= 2:
-        raise HowdahError(f"{option} {text} is no limit; {_EXAMPLE}")
+        raise HowdahError(f"{option} {text} is not a limit; {_EXAMPLE}")
     return Span(_rate(words[0], text, option), _hours(words[1], text, option) if words[1:] else None)
 
 
@@ -103,11 +103,11 @@ def _rate(word: str, text: str, option: str) -> int | None:
     try:
         rate_bps = parse_rate(word)
     except HowdahError:
-        raise HowdahError(f"{option} {text}: {word} is no rate; {_EXAMPLE}") from None
+        raise HowdahError(f"{option} {text}: {word} is not a rate; {_EXAMPLE}") from None
     if rate_bps < LIMIT_BPS_MIN:
         least = _exact(LIMIT_BPS_MIN)
         raise HowdahError(
-            f"{option} {text}: {word} is below {least}; to stop a copy for a while: howdah pause"
+            f"{option} {text}: {word} is below {least}; to stop a copy for a while, use howdah pause"
         )
     return rate_bps
 
@@ -116,7 +116,7 @@ def _hours(word: str, text: str, option: str) -> tuple[int, int]:
     found = _HOURS.fullmatch(word)
     begin, end = (0, 0) if found is None else (_minutes(found[1], found[2]), _minutes(found[3], found[4]))
     if found is None or begin == end or end > _DAY_MIN:
-        raise HowdahError(f"{option} {text}: {word} are no hours of a day; write for example 08:00-18:00")
+        raise HowdahError(f"{option} {text}: {word} is not a span of hours; write for example 08:00-18:00")
     return begin, end
 
 

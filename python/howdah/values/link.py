@@ -146,7 +146,7 @@ class LinkStats(msgspec.Struct, frozen=True):
         if not self.lateness.spoilt:
             return None
         why = self.lateness.why or f"{self.lateness.late_fraction:.1%} of the bytes left late"
-        return f"this machine could not keep up with the link, do not trust this run: {why}"
+        return f"this machine could not keep up with the link, so do not trust this run: {why}"
 
 
 def symmetric(

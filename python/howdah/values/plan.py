@@ -144,7 +144,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         summary = [*self.why.summary, f"{words}, because {option} says so."]
         why = msgspec.structs.replace(self.why, summary=summary)
         if value != before:
-            replaced = Alternative(what=f"{key} {before}", why_not=f"decided, but replaced by {option}")
+            replaced = Alternative(
+                what=f"{key} {before}", why_not=f"chosen by the plan, but replaced by {option}"
+            )
             alternatives = [*self.why.alternatives, replaced]
             why = msgspec.structs.replace(why, prediction=None, alternatives=alternatives)
         try:

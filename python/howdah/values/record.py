@@ -305,5 +305,5 @@ def lab_link() -> dict[str, Any] | None:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.MsgspecError as error:
         raise HowdahError(
-            f"{LAB_LINK_VARIABLE} is no link description ({error}); unset it, or run inside: howdah lab run"
+            f"{LAB_LINK_VARIABLE} is not a link description ({error}); unset it, or use: howdah lab run"
         ) from None

@@ -19,7 +19,7 @@ from howdah.verification.lists import Listed
 
 _TEXT_BYTES_MAX = 8192
 _LINE_BYTES_MAX = 1 << 16
-_LOST = "the far end says what is no result of a check; install the same version on both hosts"
+_LOST = "the far end sent an answer that is not a check's; install the same version on both hosts"
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

@@ -82,7 +82,7 @@ class There:
             )
         if status:
             return HowdahError(explain(self._host, status, stderr))
-        return HowdahError(f"{self._host}: the far end has gone before it was done; run it again")
+        return HowdahError(f"{self._host}: the far end ended before the check was complete; run it again")
 
     def close(self, *, finished: bool) -> None:
         """Closes its lines, which ends it and then ssh; ends ssh by force where that takes long."""

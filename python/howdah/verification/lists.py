@@ -51,7 +51,7 @@ def listed(name: str, file: Path, algorithm: Algorithm | None) -> Listed:
     try:
         found, files = _native.examine_digests(os.fsencode(file), algorithm, os.fsencode(file.name))
     except HowdahError as error:
-        raise HowdahError(f"{name} is no list of digests: {error}") from None
+        raise HowdahError(f"{name} is not a list of digests: {error}") from None
     return Listed(name, file, cast("Algorithm", found), files)
 
 
@@ -62,7 +62,7 @@ def algorithm_of(file: Path) -> Algorithm:
         if each == found:
             return each
     raise HowdahError(
-        f"--manifest {printable(os.fsencode(file))} does not say which digests it is to hold; "
+        f"--manifest {printable(os.fsencode(file))} does not say which digests to write; "
         f"give it a name that ends in {_ENDINGS}"
     )
 
@@ -71,7 +71,7 @@ def check_new(file: Path) -> None:
     """Raises HowdahError where no list can be written: a copy that skips files would replace a whole one."""
     shown = printable(os.fsencode(file))
     if os.path.lexists(file):
-        raise HowdahError(f"--manifest {shown} is there already; give another name, or move it away")
+        raise HowdahError(f"--manifest {shown} exists already; give another name, or move it away")
     if not file.parent.is_dir():
         raise HowdahError(f"--manifest {shown}: there is no folder {printable(os.fsencode(file.parent))}")
 
@@ -124,5 +124,5 @@ class NewList:
 
     def _failed(self, error: OSError) -> HowdahError:
         return HowdahError(
-            f"cannot write {printable(os.fsencode(self.file))}: {error.strerror}; all was copied all the same"
+            f"cannot write {printable(os.fsencode(self.file))}: {error.strerror}; all files were copied"
         )

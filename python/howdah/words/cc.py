@@ -51,7 +51,7 @@ def loading(done: Loading) -> str:
             return f"{name} is loaded already, the same program with the same parameters"
         case "swapped":
             return (
-                f"{name} of howdah {done.replaced} was swapped in place; "
+                f"{name} of howdah {done.replaced} was replaced in place; "
                 f"{_connections(done.moved)} on it run the new one"
             )
         case "loaded":
@@ -90,8 +90,8 @@ def attaching(done: Attaching, *, ended: bool) -> str:
     """The text of ``howdah cc attach`` and ``detach``."""
     rule = rule_words(done.rule)
     if ended:
-        return f"no longer: {rule}; {_connections(done.moved)} got back what they had"
-    return f"{rule}; {_connections(done.moved)} that were there moved"
+        return f"no longer: {rule}; {_connections(done.moved)} got back the control that they had"
+    return f"{rule}; {_connections(done.moved)} moved to it"
 
 
 def rule_words(rule: Rule) -> str:

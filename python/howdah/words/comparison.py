@@ -22,7 +22,7 @@ def comparison(record: Record) -> str | None:
     if predicted is not None and record.limited is not None:
         return "Not compared with the prediction: the copy was limited or paused"
     if predicted is not None and outcome.changed:
-        return "Not compared with the prediction: the streams were changed on the way"
+        return "Not compared with the prediction: the streams changed on the way"
     if predicted is None:
         return "Not predicted: options changed the plan" if plan.path == "dedicated" else None
     low_bps, high_bps = predicted.rate_low_bps, predicted.rate_high_bps
@@ -36,7 +36,7 @@ def comparison(record: Record) -> str | None:
     else:
         causes = _length(outcome, predicted, shorter=False)
         verdict = "more than predicted"
-    return f"{line}; not to be compared: {' and '.join(causes)}" if causes else f"{line}: {verdict}"
+    return f"{line}; not comparable: {' and '.join(causes)}" if causes else f"{line}: {verdict}"
 
 
 def _length(outcome: Outcome, predicted: Prediction, *, shorter: bool) -> list[str]:
@@ -46,8 +46,8 @@ def _length(outcome: Outcome, predicted: Prediction, *, shorter: bool) -> list[s
         return []
     if not (moving_s * ALIKE < duration_s if shorter else moving_s > ALIKE * duration_s):
         return []
-    word = "short" if shorter else "long"
-    return [f"{format_duration(moving_s)} is {word}, the runs behind it took {format_duration(duration_s)}"]
+    took, expected = format_duration(moving_s), format_duration(duration_s)
+    return [f"it took {took} and the runs behind the prediction {expected}"]
 
 
 def _limited(outcome: Outcome) -> list[str]:

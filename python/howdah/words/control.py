@@ -26,22 +26,24 @@ def _lines(status: Status) -> Iterator[str]:
     if drained := [host.name for host in status.hosts if host.drained]:
         yield f"drained: {', '.join(drained)}"
     if silent := [host.name for host in status.hosts if host.heard_s is None]:
-        yield f"never heard of: {', '.join(silent)}"
+        yield f"no message yet from: {', '.join(silent)}"
     resting = set(status.askable) - {each.traffic_class for each in status.asked}
     if idle := [flow.flow for flow in status.flows if flow.idle and flow.traffic_class not in resting]:
-        yield f"nothing to send, so others have what is theirs: {', '.join(idle)}"
+        yield f"idle, so others have their shares: {', '.join(idle)}"
     for host in status.hosts:
         if not host.lease_left_s and host.heard_s is not None:
             silence = format_duration(round(host.heard_s, 1))
-            yield f"{host.name} has said nothing for {silence}: its leases have run out"
+            yield f"no message from {host.name} for {silence}: its leases have run out"
 
 
 def _leader(status: Status) -> str:
     if status.leader is None:
-        return f"nobody leads; {status.controller} stands by"
+        return f"no controller leads; {status.controller} stands by"
     if not status.leads:
         return f"{status.leader} leads; {status.controller} stands by"
-    return f"{status.leader} leads; all is in force" + ("" if status.settled else " but a change under way")
+    return f"{status.leader} leads; everything is in force" + (
+        "" if status.settled else " except a change under way"
+    )
 
 
 def _asked(asked: AskedStatus, now_unix_s: float) -> str:

@@ -52,7 +52,7 @@ def slash_note(names: Sequence[str], outcome: Outcome) -> str | None:
     name = source.rpartition("/")[2].rpartition(":")[2]
     if source == names[0] or outcome.target.rpartition("/")[2] != name or not name.strip("."):
         return None
-    return f"{names[0]} is the folder itself, with or without the slash; what is in it is {source}/."
+    return f"{names[0]} is the folder itself, with or without the slash; for its content write {source}/."
 
 
 def times_note(keep: Keep, skip: Skip) -> str | None:
@@ -77,9 +77,7 @@ def _moved(outcome: Outcome, target: str | None) -> list[str]:
     else:
         rate = f"{format_rate(outcome.goodput_bps)}"
         if outcome.moving_bps is not None and outcome.setup_s is not None:
-            rate += (
-                f" ({format_rate(outcome.moving_bps)} after {format_duration(outcome.setup_s)} of setting up)"
-            )
+            rate += f" ({format_rate(outcome.moving_bps)} after {format_duration(outcome.setup_s)} of setup)"
         lines.append(f"{format_bytes(outcome.bytes)} in {format_duration(outcome.elapsed_s)}: {rate}")
     counts = [(outcome.files, "file"), (outcome.folders, "folder"), (outcome.links, "link")]
     parts = [count(number, noun) for number, noun in counts if number]
@@ -89,7 +87,7 @@ def _moved(outcome: Outcome, target: str | None) -> list[str]:
     if parts:
         lines.append(", ".join(parts))
     if outcome.removal is not None and outcome.dry_run_plan is None:
-        lines.append(f"Removed at the target: {outcome.removal.removed:,}, which were not at the source")
+        lines.append(f"Removed at the target: {outcome.removal.removed:,} that the source does not have")
     if target is not None:
         lines.append(f"To {target}")
     if outcome.bytes_resumed:
@@ -124,7 +122,7 @@ def _ridden(outcome: Outcome) -> list[str]:
 def _warnings(outcome: Outcome) -> list[str]:
     lines = [f"warning: {warning}" for warning in outcome.warnings]
     if outcome.warnings_more:
-        lines.append(f"warning: {outcome.warnings_more:,} more, not kept")
+        lines.append(f"warning: {outcome.warnings_more:,} more, not listed")
     return lines
 
 
@@ -135,7 +133,7 @@ def _plan_in_use(record: Record, compared: str | None) -> list[str]:
     if record.outcome is not None:
         parts.append(count(record.outcome.retransmissions, "retransmission"))
     if record.connect_s is not None:
-        parts.append(f"{format_duration(record.connect_s)} to log in before")
+        parts.append(f"{format_duration(record.connect_s)} of login before")
     return [
         f"Plan: {record.plan.in_short()}" if record.plan else "No plan",
         ", ".join(parts),
@@ -156,24 +154,26 @@ def _changes(record: Record) -> list[str]:
 def _shared(share: Shared | None) -> list[str]:
     if share is None:
         return []
-    rates = "of an unknown rate"
+    rates = "rate unknown"
     if share.range_bps is not None:
         least, most = map(format_rate, share.range_bps)
         rates = f"{most} on the wire" if least == most else f"between {least} and {most} on the wire"
     sent = "" if share.sent_bps is None else f", {format_rate(share.sent_bps)} sent"
-    waited = "" if share.waited_s is None else f", {format_duration(share.waited_s)} after asking"
-    return [f"Share: that of {share.flow} of {share.policy}, {rates}{sent}{waited}"]
+    waited = (
+        "" if share.waited_s is None else f", in force {format_duration(share.waited_s)} after the request"
+    )
+    return [f"Share: {share.flow} of {share.policy}, {rates}{sent}{waited}"]
 
 
 def _limited(limited: Limited | None) -> list[str]:
     """``Limit: 50 Mb/s, which held it``."""
     if limited is None:
         return []
-    told = {"held": ", which held it", "slower": "; the copy was slower than that", None: ""}
+    told = {"held": ", which held the copy back", "slower": "; the copy was slower anyway", None: ""}
     lines = [f"Limit: {limited.limit}{told[limited.held]}"] if limited.limit != "none" or limited.held else []
     if limited.held and limited.changes:
-        lines[0] = f"Limit: {limited.limit} at the end; while one counted, "
-        lines[0] += "it held the copy" if limited.held == "held" else "the copy was slower"
+        lines[0] = f"Limit: {limited.limit} at the end; while a limit applied, "
+        lines[0] += "it held the copy back" if limited.held == "held" else "the copy was slower anyway"
     if limited.paused_s:
         lines.append(f"Paused: {format_duration(limited.paused_s)} in all")
     return lines
@@ -250,7 +250,7 @@ def details(record: Record, archive: Path) -> str:
         lines += _warnings(record.outcome)
         lines += [f"left out: {why}" for why in record.outcome.left_out]
         if record.outcome.left_out_more:
-            lines.append(f"left out: {record.outcome.left_out_more:,} more, not kept")
+            lines.append(f"left out: {record.outcome.left_out_more:,} more, not listed")
     if record.traffic is not None:
         # Loaded only for such a record.
         from howdah.words.traffic import described  # noqa: PLC0415

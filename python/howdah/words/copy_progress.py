@@ -113,7 +113,7 @@ def change_in_words(change: Change) -> str:
     what = f"{control}, {count(change.streams, 'stream')}, {paced(change.pacing_bps)} ({change.why})"
     if change.refused is None:
         return f"After {change.t_s:.2f} s: {what}"
-    return f"After {change.t_s:.2f} s refused, all stayed as it was: {what}: {change.refused}"
+    return f"After {change.t_s:.2f} s refused, so nothing changed: {what}: {change.refused}"
 
 
 def amount(now: Progress) -> str:

@@ -92,7 +92,7 @@ def summary(plan: str, folder: str, *, made: int, spoilt: int, runs_left: int) -
     said += f", {count(spoilt, 'run')} spoilt by this machine" if spoilt else ""
     if runs_left:
         return f"{said}; {runs_left:,} left: the same command goes on with {plan}"
-    return f"{said}; the data set {plan} is whole"
+    return f"{said}; the data set {plan} is complete"
 
 
 def _say(line: str) -> None:

@@ -11,7 +11,7 @@ _BY = {"icmp": "ICMP echo", "tcp_info": "its own streams"}
 def in_words(listened: Listened, plan: Plan) -> list[str]:
     """Each change with what it gave, and who else was heard; nothing of a transfer too short to listen."""
     if listened.ended and not (listened.sent or listened.heard):
-        return [f"Listened to nobody: {listened.ended}; stayed as planned"]
+        return [f"Measured no competing traffic: {listened.ended}; kept to the plan"]
     if listened.by is None:
         return []
     lines = []
@@ -22,23 +22,25 @@ def in_words(listened: Listened, plan: Plan) -> list[str]:
     told_by = sum(dip.capacity_bps is not None for dip in listened.dips)
     if told_by and listened.capacity_bps and any(sent.pacing_bps for sent in listened.sent):
         moments = count(told_by, "moment")
-        lines.append(f"The path carries {format_rate(listened.capacity_bps)}, by {moments} of sending less")
+        lines.append(
+            f"The path carries {format_rate(listened.capacity_bps)}, measured in {moments} of sending less"
+        )
     if not lines and listened.cannot_tell is None and not listened.moved:
         return []
     if not lines:
         why = f": {listened.cannot_tell}" if listened.cannot_tell else ""
-        lines.append(f"Listened by {_BY[listened.by]}, could not tell who is there{why}; stayed as planned")
+        lines.append(f"Could not recognise competing traffic by {_BY[listened.by]}{why}; kept to the plan")
     elif not listened.sent:
-        lines.append(f"Stayed as planned: {plan.congestion_control}, {count(plan.streams, 'stream')}")
+        lines.append(f"Kept to the plan: {plan.congestion_control}, {count(plan.streams, 'stream')}")
     if listened.not_by_icmp:
-        lines.append(f"Listened by its own streams: {listened.not_by_icmp}")
+        lines.append(f"Measured by its own streams: {listened.not_by_icmp}")
     lines += [
         f"After {moved.t_s:.0f} s the route changed: base RTT {moved.before_s * 1e3:.3g} -> "
         f"{moved.after_s * 1e3:.3g} ms"
         for moved in listened.moved
     ]
     if listened.ended:
-        lines.append(f"Listened no more: {listened.ended}; the fair default from then on")
+        lines.append(f"Stopped measuring: {listened.ended}; the fair default from then on")
     return lines
 
 
@@ -48,21 +50,23 @@ def _who(heard: HeardThen) -> str:
 
 def _named(background: str | None) -> str:
     if background is None:
-        return "Heard something never seen"
-    return "Heard " + background.replace("bbr", "BBR").replace("cubic", "CUBIC").replace("udp", "UDP")
+        return "Found traffic unlike any known"
+    if background == "nobody":
+        return "Found no competing traffic"
+    return "Recognised " + background.replace("bbr", "BBR").replace("cubic", "CUBIC").replace("udp", "UDP")
 
 
 def _change(sent: SentThen, listened: Listened, told: set[float]) -> str:
-    """``Heard 1 BBR (0.94) after 6 s; changed to bbr, 1 stream: 112 Mb/s -> 241 Mb/s``."""
+    """``Recognised 1 BBR (0.94) after 6 s; changed to bbr, 1 stream: 112 Mb/s -> 241 Mb/s``."""
     how = [sent.congestion_control, count(sent.streams, "stream")]
     if sent.held and sent.pacing_bps is not None:
-        how.append(f"{format_rate(sent.pacing_bps)} a stream and what others leave")
+        how.append(f"{format_rate(sent.pacing_bps)} a stream, and more if others leave it")
     elif sent.pacing_bps is not None:
         how.append(paced(sent.pacing_bps))
     gave = ""
     if sent.before and sent.after:
         gave = f"{format_rate(sent.before.rate_bps)} -> {format_rate(sent.after.rate_bps)}"
-    kept = f"; not kept: {sent.undone}" if sent.undone else ""
+    kept = f"; undone: {sent.undone}" if sent.undone else ""
     if sent.background is None or sent.probability is None:
         when = f"After {format_duration(sent.t_s)}" if sent.t_s else "Began with"
         return f"{when} {', '.join(how)}: {sent.why}{gave and f', {gave}'}{kept}"

@@ -12,7 +12,7 @@ def line(standing: Standing) -> str:
     rate = "-" if standing.rate_bps is None else format_rate(standing.rate_bps)
     limit = "no limit" if standing.limit == "none" else f"limit {standing.limit}"
     if standing.limit != "none" and standing.limit_bps is None:
-        limit += " (none now)"
+        limit += " (no limit at this hour)"
     first, more = standing.from_[0], len(standing.from_) - 1
     source = f"{first} and {more} more" if more else first
     parts = [standing.job, standing.state, f"{done}{total}", rate, limit, f"{source} to {standing.to}"]

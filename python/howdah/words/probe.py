@@ -94,7 +94,7 @@ def in_words(probe: Probe, host: str) -> str:
     """The lines of what a probing showed."""
     counts = probe.counts
     where = host if host == probe.address else f"{host} ({probe.address})"
-    least = "" if probe.base_is_seen else " or less: the path was hardly ever without a queue"
+    least = "" if probe.base_is_seen else " or less: there was nearly always a queue"
     lines = [
         f"{where} by {_BY[probe.way]}: {count(counts.sent, 'probe')} in {format_duration(probe.elapsed_s)}, "
         f"{counts.lost:,} lost ({_share(counts.lost / counts.sent)})",
@@ -105,7 +105,7 @@ def in_words(probe: Probe, host: str) -> str:
         f"Room      {_room(probe)}",
     ]
     if probe.bursts:
-        lines.append(f"Sent      {_sent(probe.bursts)}; RTT, Queue and Room are beside that")
+        lines.append(f"Sent      {_sent(probe.bursts)}; RTT, Queue and Room include their effect")
     if probe.others:
         lines.append(f"Others    {others(probe.others)}")
     lines += [
@@ -151,7 +151,7 @@ def ms(seconds: float) -> str:
 
 def _queue(probe: Probe) -> str:
     if probe.queue_share == 0:
-        return f"none met (of {ms(probe.queue_from_s)} or more)"
+        return f"none of {ms(probe.queue_from_s)} or more"
     return (
         f"met by {_share(probe.queue_share)} of the probes; {ms(probe.queue_mean_s)} on average, "
         f"{ms(probe.queue_max_s)} at most"
@@ -160,7 +160,7 @@ def _queue(probe: Probe) -> str:
 
 def _room(probe: Probe) -> str:
     if probe.queue_share == 0:
-        return "no probe had to wait, so there is some; how much, only a transfer tells"
+        return "no probe met a queue, so there is room; only a transfer shows how much"
     return f"the bottleneck was free for at most {_share(1 - probe.queue_share)} of the time"
 
 

@@ -89,7 +89,7 @@ def _problems(path: PathProfiles) -> Iterator[str]:
 def _left_out(found: Study) -> Iterator[str]:
     for number, noun, why in (
         (found.late, "late run", ", which this machine spoilt; --late counts them"),
-        (found.files, "run", " of files, which disks may have held back; --files counts them"),
+        (found.files, "run", " of files, which disks may have limited; --files counts them"),
         (found.without_rtt, "run", " without a known RTT"),
     ):
         if number:

@@ -18,9 +18,9 @@ def heard(found: Sequence[Recognition]) -> Iterator[str]:
         when = f"{each.start_s - found[0].start_s:8.1f} s"
         who = f"{each.background} ({each.probability:.2f})"
         if each.new and each.background == "nobody":
-            who += ", on a path unlike those of the training,"
+            who += ", on a path unlike those in training,"
         elif each.new:
-            who = f"nothing seen in training; nearest: {who}"
+            who = f"unlike anything in training; nearest: {who}"
         yield f"  {when}  {who} after {each.heard_s:g} s; any bbr {each.bbr:.2f}"
 
 

@@ -38,16 +38,17 @@ def _sureness(found: SelectionReport) -> Iterator[str]:
             f"{format_rate(each.next_low_bps)} with {each.next_confidence:.1%}."
         )
     if not found.bounds:
-        yield "Fewer than two runs of this configuration at this RTT: nothing but the model says how sure."
+        yield "Fewer than two runs of this configuration at this RTT: only the model says how sure this is."
     if found.covering is not None:
-        yield f"The bound of the HPDC 2017 paper, its sign mended: {_verdict(found.covering)}."
+        yield f"The bound of the HPDC 2017 paper, with its sign corrected: {_verdict(found.covering)}."
 
 
 def _verdict(covering: CoveringNumberBound) -> str:
     if covering.vacuous:
         runs = count(covering.runs, "run")
-        return f"vacuous with {runs}, it says something from {covering.runs_needed:,} on"
-    return f"an error above {covering.error_gbps:g} has at most 10^{covering.log10_probability:.1f}"
+        return f"vacuous with {runs}, useful from {covering.runs_needed:,} on"
+    most = f"10^{covering.log10_probability:.1f}"
+    return f"the probability of an error above {covering.error_gbps:g} Gb/s is at most {most}"
 
 
 def _named(candidate: RankedConfiguration) -> str:

@@ -60,10 +60,10 @@ class SweepLines(SweepDisplay):
 def summary(sweep: str, made: int, late: int, runs_left: int) -> str:
     """What a sweep has measured, and whether it is whole."""
     said = f"{count(made, 'run')} measured"
-    said += f", {late} of them late: the machine, not the link, made their rates" if late else ""
+    said += f", {late} of them late: this machine limited them, not the link" if late else ""
     if runs_left:
         return f"{said}; {runs_left:,} left: the same command goes on with {sweep}"
-    return f"{said}; the sweep {sweep} is whole"
+    return f"{said}; the sweep {sweep} is complete"
 
 
 def table(plan: SweepPlan, todo: Todo) -> str:

@@ -60,13 +60,13 @@ def _load(load: LoadAccount, elapsed_s: float) -> str:
 
 def _datagrams(load: LoadAccount) -> list[str]:
     if load.source is None or load.sink is None or load.lost is None:
-        return ["the far end could not tell what was lost"]
+        return ["the far end does not know what was lost"]
     share = f" ({load.lost / load.source.sent:.2%})" if load.source.sent else ""
     parts = [f"lost {load.lost:,} of {count(load.source.sent, 'datagram')}{share}"]
     for number, words in (
         (load.sink.reordered, "reordered"),
         (load.sink.doubled, "doubled"),
-        (load.sink.overflowed, "of the lost dropped by the far host itself"),
+        (load.sink.overflowed, "of these dropped by the far host itself"),
     ):
         if number:
             parts.append(f"{number:,} {words}")

@@ -71,7 +71,7 @@ def in_short(result: Verification) -> str:
     said = [
         f"{number:,} {what}"
         for number, what in (
-            (counts.differs, "with another content"),
+            (counts.differs, "with different content"),
             (counts.missing, "missing"),
             (counts.unreadable, "unreadable"),
             (counts.extra, "not in the list"),

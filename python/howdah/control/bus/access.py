@@ -33,7 +33,7 @@ class Access:
 
     def __post_init__(self) -> None:
         if (self.user is None) != (self.password is None):
-            raise HowdahError("NATS: a user and a password go together; one of them is missing")
+            raise HowdahError("NATS: give both a user and a password, or neither")
         ways = (self.user, self.token, self.nkey, self.credentials)
         if sum(way is not None for way in ways) > 1:
             raise HowdahError("NATS: give one of user and password, token, nkey and credentials, not several")
@@ -114,4 +114,4 @@ def _check_file(file: Path | None, what: str, pattern: bytes) -> None:
     except OSError as error:
         raise HowdahError(f"NATS: cannot read {file}: {error.strerror}") from None
     if not re.fullmatch(pattern, content):
-        raise HowdahError(f"NATS: {file} holds no {what}")
+        raise HowdahError(f"NATS: {file} contains no {what}")

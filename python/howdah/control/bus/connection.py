@@ -76,7 +76,7 @@ class Connection:
         for server in self._servers:
             if not _ADDRESS.fullmatch(server):
                 raise HowdahError(
-                    f"{server!r} is no address of a NATS server; write nats://HOST:PORT or tls://…"
+                    f"{server!r} is not the address of a NATS server; give nats://HOST:PORT or tls://…"
                 )
         self.where = ", ".join(re.sub(r"//[^@]*@", "//", server) for server in self._servers)
         """The servers, without secrets."""
@@ -240,8 +240,8 @@ class Connection:
         found = (version.major, version.minor, version.patch)
         if found < _OLDEST:
             raise HowdahError(
-                f"{self._server} is version {'.'.join(map(str, found))}, whose values cannot end by "
-                f"themselves; it must be {'.'.join(map(str, _OLDEST))} or later"
+                f"{self._server} is version {'.'.join(map(str, found))}, whose values cannot expire; "
+                f"it must be {'.'.join(map(str, _OLDEST))} or later"
             )
 
     def _no_connection(self, error: Exception) -> HowdahError:
@@ -252,7 +252,7 @@ class Connection:
             )
         if isinstance(error, ssl.SSLCertVerificationError):
             return HowdahError(
-                f"the certificate of {self._server} is not to be trusted ({error.verify_message}); "
+                f"the certificate of {self._server} is not trusted ({error.verify_message}); "
                 "name the CA that signed it"
             )
         if isinstance(error, ssl.SSLError):
@@ -269,7 +269,7 @@ class Connection:
         """The reason why JetStream did not do what it was asked."""
         if error.err_code in _FULL:
             return HowdahError(
-                f"{self._server} has no room left ({error.description}); its limits or its disk must grow"
+                f"{self._server} has no room left ({error.description}); raise its limits or free its disk"
             )
         if isinstance(error, nats.js.errors.ServiceUnavailableError):
             return Unreachable(f"{self._server} has no JetStream at present; is it on, and has it a leader?")

@@ -242,7 +242,7 @@ class Leadership:
             return msgspec.json.decode(entry.value, type=LeaderRecord), entry.revision
         except msgspec.DecodeError as error:
             raise HowdahError(
-                f"{self._key} on the bus is no record of who leads ({error}); delete it"
+                f"{self._key} on the bus is not a record of the leader ({error}); delete it"
             ) from None
 
     async def _write(self, record: LeaderRecord, expected: int) -> int | None:

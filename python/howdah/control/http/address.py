@@ -35,7 +35,7 @@ def parse(address: str) -> tuple[str, int]:
         host, port = address, str(DEFAULT_PORT)
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isascii() or not port.isdigit() or int(port) > PORT_MAX:
-        raise HowdahError(f"{address!r} is no address: give HOST:PORT, as {DEFAULT_ADDRESS}")
+        raise HowdahError(f"{address!r} is not an address: give HOST:PORT, as {DEFAULT_ADDRESS}")
     return host, int(port)
 
 
@@ -91,7 +91,7 @@ def tls(wanted: Listening) -> ssl.SSLContext | None:
     except (ssl.SSLError, ValueError) as error:
         why = getattr(error, "reason", None) or str(error)
         raise HowdahError(
-            f"{wanted.certificate} and {wanted.key} are no certificate and its key without a passphrase, "
+            f"{wanted.certificate} and {wanted.key} must be a certificate and its key without a passphrase, "
             f"in PEM: {why}"
         ) from None
     return context

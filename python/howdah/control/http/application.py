@@ -243,7 +243,7 @@ async def _no_such_path(request: Request, error: Exception) -> Response:
 async def _our_mistake(_: Request, error: Exception) -> Response:
     """The traceback goes to the server's standard error."""
     return _json(
-        Refusal(f"a mistake of ours, {type(error).__name__}; the controller's standard error has it"), 500
+        Refusal(f"a bug in howdah, {type(error).__name__}; the controller's standard error has it"), 500
     )
 
 

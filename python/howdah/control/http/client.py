@@ -137,12 +137,14 @@ class Client:
             raise HowdahError(self._unreached(error.strerror or str(error))) from None
 
     def _unreached(self, why: str) -> str:
-        return f"no controller reached at {self.address} ({why}): is `howdah control serve` running there?"
+        return (
+            f"no controller reached at {self.address} ({why}); check that `howdah control serve` runs there"
+        )
 
     def _is_none(self) -> str:
         scheme = "HTTPS" if self._tls else "HTTP"
         return (
-            f"what answers at {self.address} is no controller by {scheme}: check the address, or give a URL"
+            f"the server at {self.address} is not a controller by {scheme}: check the address, or give a URL"
         )
 
     def _refused(self, code: int, said: bytes) -> str:
@@ -171,4 +173,4 @@ def _place(address: str) -> tuple[bool, str, int]:
 
 
 def _no_address(address: str) -> str:
-    return f"{address!r} is no address of a controller: give HOST:PORT or https://HOST:PORT"
+    return f"{address!r} is not the address of a controller: give HOST:PORT or https://HOST:PORT"

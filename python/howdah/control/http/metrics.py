@@ -14,16 +14,16 @@ Samples = Iterable[tuple[Mapping[str, str], float | None]]
 
 _STATUS = {
     "guarantee_bits_per_second": ("guarantee_bps", "What the network promises."),
-    "trusted_bits_per_second": ("trusted_bps", "What of it is given away."),
-    "free_bits_per_second": ("free_bps", "What of that nobody can have."),
-    "leads": ("leads", "1 where this controller leads."),
-    "settled": ("settled", "1 where all that is ordered is in force."),
-    "epoch": ("epoch", "Of the leader's term."),
+    "trusted_bits_per_second": ("trusted_bps", "The part of the guarantee that is given away."),
+    "free_bits_per_second": ("free_bps", "The part of that which no flow may have."),
+    "leads": ("leads", "1 if this controller leads."),
+    "settled": ("settled", "1 if all orders are in force."),
+    "epoch": ("epoch", "The number of the leader's term."),
 }
 _HOST = {
-    "heard_seconds": ("heard_s", "Since its agent was last heard of."),
+    "heard_seconds": ("heard_s", "Since the last message of its agent."),
     "lease_left_seconds": ("lease_left_s", "Until its lease runs out."),
-    "drained": ("drained", "1 where it is left with its minimums."),
+    "drained": ("drained", "1 if it has only its minimums."),
 }
 _FLOW = {
     "share_bits_per_second": ("share_bps", "In force, on the wire."),

@@ -83,7 +83,9 @@ def load(file: Path) -> Tokens:
                 f"{here} ({each.name}): sha256 is not 64 hexadecimal digits, in lower case; {SEE}"
             )
         if any(each.name == other.name or each.sha256 == other.sha256 for other in found[: number - 1]):
-            raise HowdahError(f"{here} ({each.name}): an earlier one has its name or its sha256; remove one")
+            raise HowdahError(
+                f"{here} ({each.name}): an earlier token has the same name or sha256; remove one"
+            )
     return Tokens(found)
 
 

@@ -89,7 +89,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         """Raises HowdahError unless ``name`` is a class that is asked for."""
         if not self._find(name).asked:
             names = ", ".join(each.name for each in self.classes if each.asked) or "none"
-            raise HowdahError(f"class {name} of {self.name} is always active; to be asked for: {names}")
+            raise HowdahError(
+                f"class {name} of {self.name} is always active; these can be asked for: {names}"
+            )
 
     def check_member(self, name: str, host: str) -> None:
         """Raises HowdahError unless the class has a flow of that host."""
@@ -127,7 +129,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
             most = max(minimums, key=lambda name: minimums[name])
             raise HowdahError(
                 f"{where}: all minimums{while_asked} are together {format_rate(above_bps)} more than the "
-                f"{format_rate(self.trusted_bps)} there are to give away; lower some: the largest is that of "
+                f"{format_rate(self.trusted_bps)} there is to give away; lower some: the largest is that of "
                 f"class.{most}, {format_rate(minimums[most])}"
             )
 

@@ -121,5 +121,5 @@ def _read(key: str, value: bytes) -> _Order:
             try:
                 return name, msgspec.json.decode(value, type=TermsTable)
             except _UNREADABLE as error:
-                raise HowdahError(f"{key} on the bus is no order ({error}); delete it") from None
-    raise HowdahError(f"{key} on the bus is no order; delete it")
+                raise HowdahError(f"{key} on the bus is not an order ({error}); delete it") from None
+    raise HowdahError(f"{key} on the bus is not an order; delete it")

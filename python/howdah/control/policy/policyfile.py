@@ -140,7 +140,7 @@ def _check_classes(texts: _Texts, where: str) -> None:
     changing = [name for name, text in texts.items() if text.others]
     if len(changing) > OTHERS_MAX:
         raise HowdahError(
-            f"{where}: {len(changing)} classes have a table others, at most {OTHERS_MAX} may: "
+            f"{where}: {len(changing)} classes have a table others; at most {OTHERS_MAX} may have one: "
             f"{', '.join(changing)}"
         )
 
@@ -149,18 +149,22 @@ def _class(name: str, texts: _Texts, trusted_bps: int, where: str) -> TrafficCla
     text, here = texts[name], f"{where}: class.{name}"
     asked = text.active == "asked"
     if asked and text.fixed is not None:
-        raise HowdahError(f'{here}: fixed is always had, and active = "asked" is not; give a minimum instead')
+        raise HowdahError(
+            f'{here}: fixed applies always, and active = "asked" does not; give a minimum instead'
+        )
     if text.idle == "lent" and text.fixed is not None:
-        raise HowdahError(f'{here}: fixed is always had, and idle = "lent" is not; give a minimum instead')
+        raise HowdahError(f'{here}: fixed applies always, and idle = "lent" does not; give a minimum instead')
     if text.others and not asked:
-        raise HowdahError(f'{here}: others change only while it is asked for; add active = "asked"')
+        raise HowdahError(
+            f'{here}: the table others applies only while the class is asked for; add active = "asked"'
+        )
     flows = tuple(_flows(name, text.member, here))
     least = Terms(minimum_bps=len(flows) * FLOW_LEAST_BPS)
     others = {}
     for other, table in sorted(text.others.items()):
         if other == name or other not in texts:
             known = ", ".join(each for each in texts if each != name) or "none"
-            raise HowdahError(f"{here}.others.{other}: that is none of the other classes: {known}")
+            raise HowdahError(f"{here}.others.{other}: this is not one of the other classes: {known}")
         others[other] = terms.read(table, len(texts[other].member), trusted_bps, f"{here}.others.{other}")
     return TrafficClass(
         name=name,

@@ -111,7 +111,7 @@ def read(text: TermsText, flows: int, trusted_bps: int, where: str) -> Change:
     a flow less than FLOW_LEAST_BPS.
     """
     if text.fixed is not None and (text.minimum is not None or text.maximum is not None):
-        raise HowdahError(f"{where}: fixed is minimum and maximum in one; give fixed, or give those")
+        raise HowdahError(f"{where}: fixed is minimum and maximum in one; give fixed, or give these two")
 
     def rate_bps(term: str) -> int | None:
         written: str | None = getattr(text, term)
@@ -137,7 +137,7 @@ def _rate_bps(text: str, flows: int, trusted_bps: int, where: str) -> int:
     else:
         rate_bps = int(tomlfile.value(Rate, text, where))
     if rate_bps > trusted_bps:
-        raise HowdahError(f"{where} {text}: only {format_rate(trusted_bps)} are there to give away")
+        raise HowdahError(f"{where} {text}: there is only {format_rate(trusted_bps)} to give away")
     if rate_bps // flows < FLOW_LEAST_BPS:
         raise HowdahError(
             f"{where} {text} is {format_rate(rate_bps // flows)} for each flow of the class; "

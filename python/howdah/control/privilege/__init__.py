@@ -36,7 +36,7 @@ def drop() -> None:
         except OSError as error:
             raise HowdahError(
                 f"cannot become user {name} (number {uid}) to serve without privilege: {error.strerror}; "
-                "where a container has no such user, start howdah as another user than root"
+                "if a container has no such user, start howdah as a user other than root"
             ) from None
     drop_capabilities()
 

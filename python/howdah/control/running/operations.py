@@ -54,7 +54,7 @@ class Operations:
         if host is not None:
             self._policy.check_member(name, host)
         if for_s is not None and not 1 <= for_s <= REQUEST_S_MAX:
-            raise HowdahError(f"{name} for {for_s} s: give 1 s to {REQUEST_S_MAX} s, or no time at all")
+            raise HowdahError(f"{name} for {for_s} s: give 1 s to {REQUEST_S_MAX} s, or leave the time out")
         request = ClassRequest(None if for_s is None else time.time() + for_s, host)
         return await self._put(request_key(name, who), msgspec.json.encode(request), ttl_s=for_s)
 

@@ -39,12 +39,12 @@ def own_flow(status: Status, name: str, addresses: Sequence[str], here: Here) ->
     (host,) = (each for each in status.hosts if each.name == found.host)
     if host.heard_s is None or not host.lease_left_s:
         raise NotYet(
-            f"the agent of {host.name} is not heard of by {status.controller}, so nothing there has more "
-            "than its minimum; on it: howdah control agent"
+            f"{status.controller} has no message from the agent of {host.name}, so nothing there has more "
+            "than its minimum; start it there: howdah control agent"
         )
     if host.drained:
         raise HowdahError(
-            f"{host.name} is drained, so it is left its minimums; first: howdah control undrain {host.name}"
+            f"{host.name} is drained, so it has only its minimums; first: howdah control undrain {host.name}"
         )
     return found
 

@@ -160,7 +160,9 @@ class ShareRequest:
         for each in status.flows:
             if each.flow == self._flow.flow:
                 return each
-        raise HowdahError(f"{self._client.address} has another policy now, {status.policy}; begin again")
+        raise HowdahError(
+            f"{self._client.address} now has another policy, {status.policy}; start the copy again"
+        )
 
     def _follow(self) -> None:
         """Makes the request if that is left to do, renews it, and notes the share."""

@@ -45,7 +45,7 @@ def relation(
     """
     exponents, rates = _columns(exponent, rate_bps)
     if not 0 < confidence < 1:
-        raise HowdahError(f"a confidence of {confidence} is none; take one between 0 and 1, as 0.95")
+        raise HowdahError(f"a confidence of {confidence} is not between 0 and 1; take for example 0.95")
     known = np.isfinite(exponents)
     exponents, rates = exponents[known], rates[known]
     if exponents.size < LEAST_RUNS:

@@ -61,7 +61,7 @@ def select(
     ]
     if not usable:
         raise HowdahError(
-            f"{problem.what}, and nothing that has a model can be used here; see: howdah cc list"
+            f"{problem.what}, and no control that has a model can be used here; see: howdah cc list"
         )
     found = ranked(refine(model_prior.model, usable, rtt_s, runs, model_prior.most_bps))
     rests_on = [
