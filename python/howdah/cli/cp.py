@@ -208,20 +208,20 @@ COMMANDS = (
                 _keep("-A, --acls", "Keep access lists."),
                 _keep(
                     "-X, --xattrs",
-                    "Keep extended attributes and flags of chattr; root's if the receiver is root.",
+                    "Keep extended attributes and flags of chattr; root's own only if the receiver is root.",
                 ),
                 _keep("--no-o, --no-owner", "Do not keep users, for example after -a."),
                 _keep("--no-g, --no-group", "Do not keep groups."),
                 _keep("--no-D", "Leave out devices, FIFOs and sockets."),
                 _keep("--no-devices", "Leave out devices."),
                 _keep("--no-specials", "Leave out FIFOs and sockets."),
-                _keep("-p, --perms", "Keep modes, as without it. It cancels an earlier --no-perms."),
+                _keep("-p, --perms", "Keep modes, which is the default; cancels --no-perms."),
                 _keep(
-                    "--no-p, --no-perms", "Existing files keep their modes; new ones get modes by the umask."
+                    "--no-p, --no-perms", "Leave modes at the target as they are; new files follow the umask."
                 ),
-                _keep("-t, --times", "Keep times, as without it. It cancels an earlier --no-times."),
-                _keep("--no-t, --no-times", "Do not keep modification times."),
-                _keep("-O, --omit-dir-times", "Do not keep the times of folders."),
+                _keep("-t, --times", "Keep modification times, which is the default; cancels --no-times."),
+                _keep("--no-t, --no-times", "Give files the time of the copy."),
+                _keep("-O, --omit-dir-times", "Give folders the time of the copy."),
             ],
             "The path and other traffic on it": [
                 Option("--path KIND", "The kind of path: shared, dedicated or guaranteed. Default: shared."),

@@ -123,12 +123,12 @@ ROWS = (
     Spelling(
         "-H, --hard-links", SAME, "keeps hard links: names of one file stay names of one file (docs/keep.md)"
     ),
-    Spelling("-S, --sparse", SAME, "runs of zeros become holes"),
-    Spelling("-A, --acls", SAME, "access lists are kept"),
+    Spelling("-S, --sparse", SAME, "makes holes of runs of zeros"),
+    Spelling("-A, --acls", SAME, "keeps access lists"),
     Spelling(
         "-X, --xattrs",
         SAME,
-        "extended attributes and flags of chattr are kept; those of root if the receiver is root",
+        "keeps extended attributes and flags of chattr; root's own only if the receiver is root",
     ),
     Spelling("--no-o, --no-owner", SAME, "does not keep users, for example after -a"),
     Spelling("--no-g, --no-group", SAME, "does not keep groups"),
@@ -138,12 +138,14 @@ ROWS = (
     Spelling(
         "-p, --perms",
         SAME,
-        "modes are kept, also without it; set-user-ID and set-group-ID only with -o as root; scp's -p too",
+        "modes are kept, also without it; set-user-ID and set-group-ID with -o as root alone; scp's -p too",
     ),
-    Spelling("--no-p, --no-perms", SAME, "existing files keep their modes; new ones get modes by the umask"),
+    Spelling(
+        "--no-p, --no-perms", SAME, "leaves modes at the target as they are; new files follow the umask"
+    ),
     Spelling("-t, --times", SAME, "modification times are kept, also without it"),
-    Spelling("--no-t, --no-times", SAME, "times are those of the copy, and a note says what follows"),
-    Spelling("-O, --omit-dir-times", SAME, "times of folders are those of the copy"),
+    Spelling("--no-t, --no-times", SAME, "gives files the time of the copy; a note says what follows"),
+    Spelling("-O, --omit-dir-times", SAME, "gives folders the time of the copy"),
     Spelling("-L, --copy-links", SAME, "copies what links lead to, in place of the links (docs/links.md)"),
     Spelling("--copy-unsafe-links", SAME, "the same, only for links that lead out of what is copied"),
     Spelling("--safe-links", SAME, "leaves out links that lead out of what is copied, with a warning"),
