@@ -166,7 +166,7 @@ def test_more_sources_than_one_copy_takes(cp: Copier, source: Path, tmp_path: Pa
 
 
 def test_a_control_the_kernel_has_not(cp: Copier) -> None:
-    assert "--cc vegas42: the kernel of this host" in cp.refused(
+    assert "--cc vegas42: the kernel of the sender, this host" in cp.refused(
         "--memory", "1MiB", "--cc", "vegas42", "far:"
     )
 

@@ -131,7 +131,7 @@ def test_what_the_sender_cannot_do_is_refused_before_it_begins_or_on_its_way(
 ) -> None:
     file = planned(tmp_path, Later(at_s=1.0, congestion_control="nosuch"), streams=1)
     refused = cp.refused("--plan", file, "far:/x", tmp_path)
-    assert "the plan's nosuch after 1 s: the kernel of far" in refused
+    assert "the plan's nosuch after 1 s: the kernel of the sender, far" in refused
     done = cp.lab.run("near", [sys.executable, "-c", PILOTED], env=cp.env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     outcome = msgspec.json.decode(done.stdout, type=Outcome)

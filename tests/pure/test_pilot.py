@@ -69,7 +69,9 @@ def test_a_schedule_means_controls_as_the_sender_has_them() -> None:
     assert [change.congestion_control for change in changes] == ["hd_htcp", msgspec.UNSET]
     for name in ("cubic", "scalable", "nosuch"):
         wrong = planned(Later(at_s=1.5, congestion_control=name))
-        with pytest.raises(HowdahError, match=f"the plan's {name} after 1.5 s: the kernel of dtn2"):
+        with pytest.raises(
+            HowdahError, match=f"the plan's {name} after 1.5 s: the kernel of the sender, dtn2"
+        ):
             scheduled(wrong, sender, dry_run=False)
 
 
