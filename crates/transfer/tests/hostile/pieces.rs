@@ -4,11 +4,13 @@ use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::ffi::OsStrExt;
 
-use howdah_wire::{Job, LinkTarget, Memory, Piece, PipedPiece, TAKEN_BYTES, Totals, Verdict};
+use howdah_wire::{
+    HEADER_LENGTH_BYTES, Job, LinkTarget, Memory, Piece, PipedPiece, TAKEN_BYTES, Totals, Verdict,
+};
 
 use crate::liar::{Liar, dial, file, greeting_again, header, piece, tree_path};
 
-/// The same bytes with a path that the types refuse to hold.
+/// The same piece with a path that the types refuse to hold, and a check that fits it.
 fn disguised(bytes: Vec<u8>, path: &str, lie: &str) -> Vec<u8> {
     assert_eq!(path.len(), lie.len());
     let at = bytes
@@ -17,7 +19,29 @@ fn disguised(bytes: Vec<u8>, path: &str, lie: &str) -> Vec<u8> {
         .unwrap();
     let mut bytes = bytes;
     bytes[at..at + lie.len()].copy_from_slice(lie.as_bytes());
+    let header = HEADER_LENGTH_BYTES..HEADER_LENGTH_BYTES + header_bytes(&bytes);
+    let (body, check) = bytes[header].split_last_chunk_mut().unwrap();
+    *check = Piece::check(body);
     bytes
+}
+
+fn header_bytes(piece: &[u8]) -> usize {
+    Piece::header_len(*piece.first_chunk().unwrap()).unwrap()
+}
+
+#[test]
+fn a_header_that_was_changed_on_the_way_is_refused() {
+    let whole = file("aa/victim", b"good");
+    let header = HEADER_LENGTH_BYTES..HEADER_LENGTH_BYTES + header_bytes(&whole);
+    for at in header.step_by(7) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 4;
+        let reason = Liar::begin().lie(&bytes);
+        assert!(
+            reason.contains("bytes were damaged on the way"),
+            "{at}: {reason}"
+        );
+    }
 }
 
 #[test]
