@@ -164,7 +164,14 @@ impl Metadata {
             let why = self.give_xattrs(&file, attributes, xattrs, with_security, display);
             not_kept = not_kept.or(why);
         }
-        let mode = gets.mode.map(|mode| mode & granted).or(own_mode);
+        let mode = match (gets.mode, own_mode) {
+            (None, Some(own)) => {
+                // A change of the owner takes set-user-ID and set-group-ID away, and they are not for the new one.
+                let left = rustix::fs::fstat(&file)?.st_mode & SET_ID_MODE;
+                Some(own & GRANTED_MODE | left)
+            }
+            (mode, _) => mode.map(|mode| mode & granted),
+        };
         if let Some(mode) = mode {
             self.give_mode(&file, mode, display)?;
         }

@@ -1,13 +1,13 @@
 //! Modes and times that are not kept, at the receiver, one placement at a time.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::IoSlice;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use howdah_wire::{Attributes, Keep, OfferedFile, Span, TreePath};
+use howdah_wire::{Account, Attributes, Keep, OfferedFile, Owner, Span, TreePath};
 
 use crate::tree::new_modes::umask;
 use crate::tree::place::{Need, Placement};
@@ -80,6 +80,37 @@ fn what_a_peer_sends_never_runs_as_the_user_of_the_file_that_it_replaces() {
     }
     place(&placement(base.path(), owners), "new");
     assert_eq!(mode(&base.path().join("new")), 0o777 & !umask());
+}
+
+#[test]
+fn a_file_that_is_skipped_does_not_run_as_the_user_who_gets_it() {
+    let base = tempfile::tempdir().unwrap();
+    let program = base.path().join("program");
+    fs::write(&program, "before").unwrap();
+    set_mode(&program, 0o6755);
+    let owners = Keep {
+        owner: true,
+        ..without_modes()
+    };
+    let account = Account {
+        number: 1000,
+        name: None,
+    };
+    let attributes = Attributes {
+        owner: Some(Arc::new(Owner {
+            user: account.clone(),
+            group: account,
+        })),
+        ..ATTRIBUTES
+    };
+    let given = placement(base.path(), owners);
+    let gets = given.metadata().of_same_file(&attributes);
+    let file = File::open(&program).unwrap();
+    let not_kept = given.metadata().give(&file, &attributes, gets, b"program");
+    assert_eq!(not_kept.unwrap(), None);
+    // Who is not root changes no owner.
+    let root = rustix::process::geteuid().is_root();
+    assert_eq!(mode(&program), if root { 0o755 } else { 0o6755 });
 }
 
 #[test]
