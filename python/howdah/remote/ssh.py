@@ -1,6 +1,6 @@
 """The far end over ssh: which ssh, with which options, kept how long; started, watched, ended, explained.
 
-Policy of kept connections. A cold ssh login costs about nine round trips, more than the rest of a
+Policy of kept connections. A new ssh login costs about eleven round trips, more than the rest of a
 small copy, so the login is kept: ssh is asked to stay in the background for KEEP_S seconds after the
 last copy, and the next copy goes through it (one round trip). Nothing is kept where the user's own ssh
 configuration says anything of shared connections (ControlPath or ControlMaster, also to switch them
