@@ -137,8 +137,9 @@ def test_no_permission_to_read(cp: Copier, source: Path, tmp_path: Path) -> None
         f"no permission to read folder {source}/closed",
         f"no permission to read {source}/file-3",
     }
-    said = "2 files or folders could not be read, or not kept as asked; everything else was copied"
-    assert record.error == said
+    assert record.error == (
+        "2 files or folders could not be read, or not kept as asked; everything else was copied"
+    )
     assert sorted(done.stderr.splitlines()) == sorted(f"howdah: {line}" for line in [*said, record.error])
     there = tree(source)
     del there[b"file-3"]

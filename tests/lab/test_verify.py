@@ -88,7 +88,7 @@ def test_a_copy_is_verified_listed_and_checked_later(copier: Copier, tree: Path,
     assert record.verification is None
     assert result(copier, tmp_path / "back.b3sum", tmp_path / "back").counts.files == 5
     refused = copier.refused("--manifest", manifest, tree, f"far:{tmp_path}/to/")
-    assert "is there already" in refused
+    assert "exists already" in refused
 
 
 def test_one_file_of_another_name_is_verified_either_way(copier: Copier, tree: Path, tmp_path: Path) -> None:
