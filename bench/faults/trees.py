@@ -21,7 +21,7 @@ _MIDDLE_FILES = 16
 OLD = 10**9
 """Seconds since 1970 of the files of a source, so that a change shows in its time."""
 OLDER = OLD - 60
-"""That of the target's older files: one of the same size and time is skipped, whatever its bytes are."""
+"""The time of the target's older files. A file of the same size and time is skipped, whatever it holds."""
 _NAMED_FILES, _NAMES_EACH = 8, 250
 """Files with many names, in a tree of which all is kept."""
 _KEPT_FOLDERS = 250

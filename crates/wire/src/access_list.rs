@@ -1,7 +1,9 @@
 //! Access lists as Linux has them in attributes: who may do what, by number (acl(5), `linux/posix_acl_xattr.h`).
 
+/// Name of the attribute that holds the list which a folder gives what is made in it.
+pub const DEFAULT_LIST: &str = "system.posix_acl_default";
 /// Names of the attributes that hold them: a file's own, and that which a folder gives what is made in it.
-pub const ACCESS_LISTS: [&[u8]; 2] = [b"system.posix_acl_access", b"system.posix_acl_default"];
+pub const ACCESS_LISTS: [&[u8]; 2] = [b"system.posix_acl_access", DEFAULT_LIST.as_bytes()];
 
 /// The only version that there is.
 const VERSION: u32 = 2;

@@ -24,7 +24,7 @@ const ATTRIBUTES: Attributes = Attributes {
     xattrs: None,
 };
 
-fn placement(folder: &Path, keep: Keep) -> Placement {
+pub(super) fn placement(folder: &Path, keep: Keep) -> Placement {
     let descriptor = fs::File::open(folder).unwrap().into();
     Placement::new(vec![Target {
         folder: Some(Arc::new(descriptor)),
@@ -35,7 +35,7 @@ fn placement(folder: &Path, keep: Keep) -> Placement {
     .keeping(keep, false)
 }
 
-fn path(text: &str) -> TreePath {
+pub(super) fn path(text: &str) -> TreePath {
     TreePath::try_from(text.as_bytes().to_vec()).unwrap()
 }
 

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use howdah_wire::{Account, Attributes, Keep, OfferedFile, Owner, Span, TreePath};
+use howdah_wire::{Account, Attributes, Keep, OfferedFile, Owner, Span};
 
+use crate::tree::keep_tests::{path, placement};
 use crate::tree::new_modes::umask;
 use crate::tree::place::{Need, Placement};
-use crate::tree::target::Target;
 
 const ATTRIBUTES: Attributes = Attributes {
     mode: 0o6777,
@@ -21,26 +21,11 @@ const ATTRIBUTES: Attributes = Attributes {
 };
 const SIZE: usize = 3 << 20;
 
-fn placement(folder: &Path, keep: Keep) -> Placement {
-    let descriptor = fs::File::open(folder).unwrap().into();
-    Placement::new(vec![Target {
-        folder: Some(Arc::new(descriptor)),
-        folder_path: b"dst".to_vec(),
-        name: None,
-        renamed: None,
-    }])
-    .keeping(keep, false)
-}
-
 fn without_modes() -> Keep {
     Keep {
         perms: false,
         ..Keep::default()
     }
-}
-
-fn path(text: &str) -> TreePath {
-    TreePath::try_from(text.as_bytes().to_vec()).unwrap()
 }
 
 fn mode(path: &Path) -> u32 {

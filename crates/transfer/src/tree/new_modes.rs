@@ -2,14 +2,13 @@
 
 use std::os::fd::AsFd;
 
+use howdah_wire::access_list::{DEFAULT_LIST, entries};
 use rustix::fs::{Mode, Stat};
 
 /// What a new file may be: special bits are not passed on.
 const NEW_MODE: u32 = 0o777;
 /// What a process may not give where that cannot be read.
 const USUAL_UMASK: u32 = 0o022;
-/// The access list that a folder gives what is made in it (acl(5)).
-const DEFAULT_LIST: &str = "system.posix_acl_default";
 /// Longest access list that is read; that of more entries takes none of its bits away.
 const MAX_LIST_BYTES: usize = 64 << 10;
 
@@ -43,19 +42,17 @@ pub fn left(mode: u32, folder: impl AsFd, umask: u32) -> u32 {
     mode & listed.unwrap_or(NEW_MODE & !umask)
 }
 
-/// What an access list allows owner, group and others (linux/posix_acl_xattr.h); `None` if it is none.
+/// What an access list allows owner, group and others; `None` if it is none.
 fn mode_of_list(list: &[u8]) -> Option<u32> {
-    const HEADER_BYTES: usize = 4;
-    const ENTRY_BYTES: usize = 8;
     const OWNER: u16 = 0x01;
     const GROUP: u16 = 0x04;
     const MASK: u16 = 0x10;
     const OTHERS: u16 = 0x20;
-    let entries = list.get(HEADER_BYTES..)?.chunks_exact(ENTRY_BYTES);
+    let entries = entries(list)?;
     let may = |wanted: u16| {
-        let mut entries = entries.clone();
-        let entry = entries.find(|entry| entry[..2] == wanted.to_le_bytes())?;
-        Some(u32::from(entry[2]) & 0o7)
+        let mut each = entries.iter().map(|entry| entry.what());
+        let (_, may) = each.find(|(tag, _)| *tag == wanted)?;
+        Some(u32::from(may) & 0o7)
     };
     // The mask bounds the group where there is one (acl(5)).
     let group = may(MASK).or_else(|| may(GROUP))?;
