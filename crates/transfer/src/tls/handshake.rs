@@ -75,7 +75,7 @@ impl Connector {
     ///
     /// # Errors
     /// [`StreamError::Handshake`] when the peer is not the pinned one or is too slow,
-    /// [`StreamError::Io`] when the socket fails.
+    /// [`StreamError::Truncated`] when it closes the connection, [`StreamError::Io`] when the socket fails.
     pub fn connect(&self, socket: TcpStream, timeout: Duration) -> Result<TlsStream, StreamError> {
         let name = ServerName::try_from(NAME).map_err(|_| StreamError::Broken("bad name"))?;
         let connection = UnbufferedClientConnection::new(self.0.clone(), name).map_err(unusable)?;
@@ -254,11 +254,7 @@ impl Link {
         while at < self.incoming.len() {
             self.socket.set_read_timeout(Some(self.remaining()?))?;
             match self.socket.read(&mut self.incoming[at..]) {
-                Ok(0) => {
-                    return Err(StreamError::Handshake(
-                        "the other end closed the connection".into(),
-                    ));
-                }
+                Ok(0) => return Err(StreamError::Truncated),
                 Ok(got) => at += got,
                 Err(error) => self.tolerate(error)?,
             }

@@ -300,6 +300,18 @@ fn a_port_that_is_closed_for_a_while_is_waited_for_as_long_as_the_patience_lasts
 }
 
 #[test]
+fn connections_that_close_in_their_handshake_are_replaced() {
+    for how in [Cut::Reset, Cut::Closed] {
+        let mut job = job("push", &[], Path::new(""));
+        job["memory_bytes"] = json!(100_000_000_u64);
+        let proxy = Proxy::new(how, vec![300; 4]);
+        let outcome = run_through(&proxy, &job).result().unwrap();
+        assert_eq!(outcome["bytes"], 100_000_000_u64, "{how:?}");
+        assert_eq!(proxy.cut.load(Ordering::Relaxed), 4, "{how:?}");
+    }
+}
+
+#[test]
 fn without_patience_a_connection_that_breaks_ends_the_copy() {
     let mut job = job("push", &[], Path::new(""));
     job["memory_bytes"] = json!(1_000_000_000_u64);
