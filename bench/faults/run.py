@@ -42,7 +42,7 @@ _LOGIN_S = 1.0
 """Some time that a copy takes from its start to its first byte."""
 _HEADERS = 1.02
 """Bytes that cross the link for each of a file, at the least: 1,448 come with 52 of headers."""
-_DAMAGED = ("damaged", "changed on the way", "TLS")
+_DAMAGED = ("damaged", "changed on the way", "a record", "malformed", "with an alert")
 """What an error says of bytes that were changed on the way."""
 _ROOM_BYTES = 1 << 30
 

@@ -131,7 +131,7 @@ def test_a_share_is_asked_for_planned_for_told_and_given_back(share: Having) -> 
         assert (plan.path, plan.congestion_control) == ("guaranteed", None)
         assert share.begun == []
         pilot = made.pilot(UNDERWAY._replace(plan=plan), otherwise)
-        assert share.begun == [pytest.approx(0.04)], "after the handshakes of TCP and of TLS"
+        assert share.begun == [pytest.approx(0.02)], "after the handshake of TCP"
         assert pilot(NOW) is STEERING
         assert not share.given_back
     assert share.given_back

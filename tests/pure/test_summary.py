@@ -40,7 +40,7 @@ def test_a_summary_by_hand() -> None:
     assert summary(made, Path("x")).splitlines() == [
         "4.00 GB in 4.00 s: 8.00 Gb/s (10.0 Gb/s after 500 ms of setup)",
         "1 file, 2 folders, 3 skipped, there already (5.00 kB)",
-        "Plan: 2 streams, cubic, buffers autotuned, TLS 1.3",
+        "Plan: 2 streams, cubic, buffers autotuned, encrypted",
         "RTT 100 ms, 14 retransmissions, 300 ms of login before",
         f"Record: howdah archive show {made.id}",
     ]

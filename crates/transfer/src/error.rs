@@ -111,7 +111,7 @@ impl From<StreamError> for TransferError {
             StreamError::Io(error) if error.kind() == io::ErrorKind::TimedOut => Self::dead_path(),
             StreamError::Io(error) => Self::Lost(format!("data stream: {}", plain(&error))),
             StreamError::Truncated => Self::Lost(error.to_string()),
-            StreamError::Broken(_) | StreamError::Handshake(_) => Self::Stream(error.to_string()),
+            StreamError::Broken(_) => Self::Stream(error.to_string()),
         }
     }
 }

@@ -317,7 +317,7 @@ fn lied_to(sends: bool, words: Vec<Message>) -> (String, Vec<Message>) {
     let lies = thread::spawn(move || {
         let hello = Message::FarHello(Box::new(FarHello {
             version: "liar".into(),
-            key: vec![0; 44],
+            key: vec![9; 32],
             token: [7; 32],
             limits_json: b"{}".to_vec(),
             addresses: vec![HERE.into()],
@@ -366,7 +366,7 @@ fn lied_to(sends: bool, words: Vec<Message>) -> (String, Vec<Message>) {
 fn an_end_asks_the_other_for_nothing() {
     let hello = Message::Hello(Hello {
         version: "liar".into(),
-        key: vec![0; 44],
+        key: vec![9; 32],
     });
     let port = DataPort {
         addresses: vec![HERE.parse().unwrap()],
@@ -459,7 +459,7 @@ fn an_end_that_goes_is_a_connection_that_was_lost() {
     let goes = thread::spawn(move || {
         let hello = Message::FarHello(Box::new(FarHello {
             version: "short".into(),
-            key: vec![0; 44],
+            key: vec![9; 32],
             token: [7; 32],
             limits_json: b"{}".to_vec(),
             addresses: vec![HERE.into()],

@@ -106,7 +106,7 @@ pub enum Message {
 pub struct Hello {
     /// Release of the near end.
     pub version: String,
-    /// Public key the near end will prove on encrypted data streams.
+    /// Public key of the near end, for the keys of encrypted data streams: X25519, 32 bytes.
     pub key: Vec<u8>,
 }
 
@@ -115,7 +115,7 @@ pub struct Hello {
 pub struct FarHello {
     /// Release of the far end.
     pub version: String,
-    /// Public key the far end will prove on encrypted data streams.
+    /// Public key of the far end, for the same.
     pub key: Vec<u8>,
     /// What a data stream must show to belong to this session.
     pub token: [u8; 32],
@@ -200,7 +200,7 @@ pub struct DataPort {
 /// Another far end, which has the same job with the other direction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
-    /// Public key that it will prove on encrypted data streams.
+    /// Public key of it, for the keys of encrypted data streams.
     pub key: Vec<u8>,
     /// How the data streams come to be.
     pub way: Way,

@@ -42,7 +42,7 @@ pub enum PieceError {
     /// A header that cannot be read, or whose numbers contradict each other.
     #[error("a piece's header is malformed")]
     Malformed,
-    /// A header or a verdict that is not as it was sent. TLS notices that before; a plaintext stream has only this.
+    /// A header or a verdict that is not as it was sent. Encryption notices that before; a plaintext stream has only this.
     #[error("a checksum does not match; bytes were damaged on the way")]
     Damaged,
     /// A piece after the end, or an end that does not tally.
@@ -162,7 +162,7 @@ pub struct FilePiece {
 }
 
 /// What the sender read, hashed at the sender: the BLAKE3 digest of the file if a piece is all of it,
-/// else the chaining value of the subtree at its offset. TLS vouches for the wire alone; this also
+/// else the chaining value of the subtree at its offset. Encryption vouches for the wire alone; this also
 /// vouches for what both ends did with the bytes.
 pub type Checksum = [u8; 32];
 

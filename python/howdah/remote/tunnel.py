@@ -2,7 +2,7 @@
 
 The data plane dials a port of this host's loopback. Each connection there becomes the standard input and
 output of an ``ssh -W``, which sshd carries on to the data port from within the far host. So no byte passes
-through this process, and the streams keep their own TLS inside.
+through this process, and the streams keep their own encryption inside.
 
 The first connection goes over the kept login, where it costs one round trip. sshd lets 2 MiB of a channel be
 on their way, and all channels of a login share its TCP connection, its window and a processor at each end.

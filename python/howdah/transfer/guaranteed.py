@@ -60,8 +60,8 @@ class KindOfPath(Service):
         """Has the share asked for in time for the first payload, and checks that the streams are held."""
         if self._share is not None and not self.request.dry_run and not self._begun:
             self._begun = True
-            # Payload comes after the handshakes of TCP and of TLS.
-            self._share.begin((2 if underway.plan.encrypt else 1) * (underway.far.rtt_s or 0.0))
+            # Payload comes right after the handshake of TCP.
+            self._share.begin(underway.far.rtt_s or 0.0)
         port = underway.far.port
 
         def held_pilot(now: Progress) -> Steering | None:

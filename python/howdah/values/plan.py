@@ -121,7 +121,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     changes: list[Later] = []
     """The changes of the open streams, in the order of their times: an experiment's schedule."""
     encrypt: bool = True
-    """TLS 1.3 on the data streams; false = plaintext with a checksum for each block."""
+    """Encrypted data streams; false = plaintext with a checksum for each block."""
     why: Why = Why()
 
     def __post_init__(self) -> None:
@@ -158,7 +158,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise HowdahError(f"{option} {value}: {problem}; see: howdah cp --help") from None
 
     def in_short(self) -> str:
-        """One line: ``8 streams, cubic, buffers autotuned, TLS 1.3``."""
+        """One line: ``8 streams, cubic, buffers autotuned, encrypted``."""
         parts = [
             count(self.streams, "stream"),
             self.congestion_control or _by_default(self.path),
@@ -168,7 +168,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         ]
         if self.pacing_bps is not None:
             parts.append(paced(self.pacing_bps))
-        parts.append("TLS 1.3" if self.encrypt else "plaintext")
+        parts.append("encrypted" if self.encrypt else "plaintext")
         if self.changes:
             parts.append(f"{count(len(self.changes), 'change')} on the way")
         return ", ".join(parts)

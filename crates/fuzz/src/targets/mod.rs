@@ -41,7 +41,7 @@ targets! {
     pieces::arrivals,
     pieces::paths,
     tls::records,
-    tls::handshake,
+    tls::opening,
     datagrams::traffic,
     datagrams::probes,
     datagrams::offload,

@@ -1,17 +1,16 @@
-//! TLS: what follows the handshake, and what comes in place of one.
+//! Encrypted streams: records, and what comes in place of their opening.
 
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use howdah_transfer::stream::{Stream, StreamError};
 use howdah_transfer::tls::record::{
-    HEADER_BYTES, MAX_BODY_BYTES, MAX_PAYLOAD_BYTES, TRAILER_BYTES, TrafficKey,
+    HEADER_BYTES, MAX_BODY_BYTES, MAX_PAYLOAD_BYTES, TRAILER_BYTES,
 };
-use howdah_transfer::tls::{Acceptor, Connector, Identity, Rekey, TlsStream};
+use howdah_transfer::tls::{Direction, Identity, OPENING_BYTES, SessionKeys, TlsStream};
 
 use crate::input::Input;
 
@@ -35,22 +34,8 @@ pub mod records {
 
     use super::*;
 
-    /// Keys that both ends can count up.
-    #[derive(Default)]
-    struct Counted(u8);
-
-    impl Rekey for Counted {
-        fn next_sending(&mut self) -> Result<TrafficKey, StreamError> {
-            Ok(key(0))
-        }
-        fn next_receiving(&mut self) -> Result<TrafficKey, StreamError> {
-            self.0 = self.0.wrapping_add(1);
-            Ok(key(self.0))
-        }
-    }
-
-    fn key(number: u8) -> TrafficKey {
-        TrafficKey::new(0, &[number; 16], &[number; 12]).expect("the lengths are right")
+    fn first() -> Direction {
+        Direction::new([7; 32]).expect("keys follow from any secret")
     }
 
     /// What a reader has to make of the records so far.
@@ -63,8 +48,7 @@ pub mod records {
     pub fn run(data: &[u8]) {
         let mut input = Input::new(data);
         let max = 1 + usize::from(input.u16());
-        let mut sender = key(0);
-        let mut updates = 0_u8;
+        let mut sender = first();
         let mut bytes = Vec::new();
         let mut plaintext = Vec::new();
         let mut expected = Expected::More;
@@ -84,12 +68,12 @@ pub mod records {
                 let mut record = vec![0; HEADER_BYTES + body_bytes];
                 let (last, payload) = inner.split_last().expect("a type");
                 record[HEADER_BYTES..][..payload.len()].copy_from_slice(payload);
-                sender.seal_type(*last, &mut record).expect("it has room");
+                let key = sender.key();
+                key.seal_type(*last, &mut record).expect("it has room");
                 bytes.extend(record);
                 take(
                     &inner,
                     &mut sender,
-                    &mut updates,
                     &mut plaintext,
                     matches!(expected, Expected::More),
                 )
@@ -99,7 +83,7 @@ pub mod records {
             }
         }
         let (socket, far) = socket_with(&bytes);
-        let mut stream = TlsStream::new(socket, key(0), key(0), Box::<Counted>::default());
+        let mut stream = TlsStream::new(socket, first(), first());
         let mut got = Vec::new();
         let over = loop {
             match read(&mut stream, max, &mut got) {
@@ -153,8 +137,7 @@ pub mod records {
     /// RFC 8446, §5.4 for the type, §6 for alerts, §4.6.3 for updates.
     fn take(
         inner: &[u8],
-        sender: &mut TrafficKey,
-        updates: &mut u8,
+        sender: &mut Direction,
         plaintext: &mut Vec<u8>,
         reading: bool,
     ) -> Expected {
@@ -174,8 +157,7 @@ pub mod records {
             (ALERT, [_, 0]) => Expected::End,
             (ALERT, [_, 90]) => Expected::More,
             (HANDSHAKE, [24, 0, 0, 1, 0 | 1]) => {
-                *updates = updates.wrapping_add(1);
-                *sender = key(*updates);
+                *sender = sender.next().expect("keys follow from any secret");
                 Expected::More
             }
             _ => Expected::Error,
@@ -226,76 +208,59 @@ pub mod records {
     }
 }
 
-pub mod handshake {
-    //! What a stranger or an impostor says in place of a handshake, at either end.
+pub mod opening {
+    //! What a stranger says in place of the proof that it has the key, and of the other end's nonce and records.
 
     use super::*;
 
-    fn ends() -> &'static (Connector, Acceptor) {
-        static ENDS: OnceLock<(Connector, Acceptor)> = OnceLock::new();
-        ENDS.get_or_init(|| {
+    const GREETING: &[u8] = b"a greeting";
+
+    fn keys() -> &'static (SessionKeys, SessionKeys) {
+        static KEYS: OnceLock<(SessionKeys, SessionKeys)> = OnceLock::new();
+        KEYS.get_or_init(|| {
             let (near, far) = (
                 Identity::generate().expect("a key"),
                 Identity::generate().expect("a key"),
             );
             (
-                Connector::new(&near, far.public_key()).expect("a configuration"),
-                Acceptor::new(&far, near.public_key()).expect("a configuration"),
+                SessionKeys::agree(&near, far.public_key()).expect("a key"),
+                SessionKeys::agree(&far, near.public_key()).expect("a key"),
             )
         })
     }
 
     pub fn run(data: &[u8]) {
+        let (dialler, acceptor) = keys();
         let mut input = Input::new(data);
-        let connects = input.byte() == 0;
-        let (socket, far) =
-            socket_with(&input.rest()[..data.len().saturating_sub(1).min(MOST_BYTES)]);
-        let (connector, acceptor) = ends();
-        let long = Duration::from_secs(60);
-        let outcome = if connects {
-            connector.connect(socket, long)
+        let dials = input.byte() == 0;
+        let rest = input.rest();
+        if dials {
+            let (socket, far) = socket_with(&rest[..rest.len().min(MOST_BYTES)]);
+            let mut stream = dialler.dial(socket, GREETING).expect("the socket takes it");
+            let refused = stream.data(1).map(<[u8]>::len);
+            assert!(refused.is_err(), "nothing comes without the key");
+            drop(far);
         } else {
-            acceptor.accept(socket, long)
-        };
-        assert!(
-            matches!(
-                outcome,
-                Err(StreamError::Handshake(_) | StreamError::Io(_) | StreamError::Broken(_))
-            ),
-            "nobody gets in without the key"
-        );
-        drop(far);
+            let mut opening = [0; OPENING_BYTES];
+            let given = rest.len().min(OPENING_BYTES);
+            opening[..given].copy_from_slice(&rest[..given]);
+            let checked = acceptor.check(GREETING, &opening);
+            assert!(checked.is_none(), "nobody gets in without the key");
+            let public = rest.get(..32).unwrap_or(rest);
+            let own = Identity::generate().expect("a key");
+            let _ = SessionKeys::agree(&own, public);
+        }
     }
 
-    /// What a real client says first, and beginnings of other answers.
+    /// Openings and answers, right in their form alone.
     pub fn seeds() -> Vec<Vec<u8>> {
-        use std::io::Read;
-        let (near, mut far) = UnixStream::pair().expect("sockets");
-        far.shutdown(Shutdown::Write).expect("it is open");
-        let refused = ends().0.connect(
-            TcpStream::from(OwnedFd::from(near)),
-            Duration::from_secs(60),
-        );
-        assert!(refused.is_err());
-        let mut hello = Vec::new();
-        far.read_to_end(&mut hello).expect("it is closed");
-        let (answered, mut server) = UnixStream::pair().expect("sockets");
-        server.write_all(&hello).expect("the socket takes it");
-        server.shutdown(Shutdown::Write).expect("it is open");
-        let refused = ends().1.accept(
-            TcpStream::from(OwnedFd::from(answered)),
-            Duration::from_secs(60),
-        );
-        assert!(refused.is_err());
-        let mut answer = Vec::new();
-        server.read_to_end(&mut answer).expect("it is closed");
+        let record = [&[APPLICATION, 3, 3, 0, 17][..], &[5; 17]].concat();
         vec![
-            [vec![1], hello.clone()].concat(),
-            [vec![0], answer].concat(),
-            [vec![0], hello].concat(),
+            [vec![1], vec![9; 32], record.clone()].concat(),
+            [vec![0], vec![9; 32], record].concat(),
+            [vec![0], vec![9; 31]].concat(),
             b"\x01GET / HTTP/1.1\r\n\r\n".to_vec(),
-            vec![0, 21, 3, 3, 0, 2, 2, 40],
-            vec![1, 22, 3, 1, 0xff, 0xff],
+            vec![0, ALERT, 3, 3, 0, 2, 2, 40],
         ]
     }
 }

@@ -8,8 +8,6 @@ use std::time::{Duration, Instant};
 
 use howdah_tcp::{Patience, SocketPlan, connect_again, connect_first};
 use howdah_wire::Connection;
-use rustix::io::Errno;
-use rustix::net::SendFlags;
 
 use crate::connect::detour::{Detour, Found};
 use crate::connect::pending::stream_hello;
@@ -18,8 +16,8 @@ use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::error::TransferError;
 use crate::streams::plain::PlainStream;
-use crate::streams::stream::{Stream, StreamError};
-use crate::tls::Connector;
+use crate::streams::stream::Stream;
+use crate::tls::SessionKeys;
 
 /// How long a far end's port may still be closed after its greeting.
 const OPENS_WITHIN: Duration = Duration::from_secs(2);
@@ -42,7 +40,7 @@ pub struct Dialling {
     /// What each connection shows.
     pub token: [u8; 32],
     /// Encryption, unless they are plaintext.
-    pub tls: Option<Connector>,
+    pub keys: Option<SessionKeys>,
     /// How sockets are set up.
     pub plan: SocketPlan,
 }
@@ -226,19 +224,16 @@ fn connect(
     context.connections.claim(connection);
     context.abort.register(connection, duplicate(&socket)?);
     let greeting = stream_hello(&dialling.token, connection).encode();
-    match &dialling.tls {
-        Some(tls) => {
-            // It leaves with the first message of the handshake.
-            send_with_more(&socket, &greeting)?;
-            Ok(Some(Box::new(tls.connect(socket, SETUP_TIMEOUT)?)))
-        }
+    let stream: Box<dyn Stream> = match &dialling.keys {
+        Some(keys) => Box::new(keys.dial(socket, &greeting)?),
         None => {
             let mut stream = PlainStream::new(socket);
             stream.put(&greeting)?;
             stream.flush()?;
-            Ok(Some(Box::new(stream)))
+            Box::new(stream)
         }
-    }
+    };
+    Ok(Some(stream))
 }
 
 /// Has the far end connect the streams, all of them; the first stream that comes here asks for it.
@@ -319,23 +314,6 @@ fn connect_to(
             Err(error) => return Err(TransferError::Stream(format!("data stream: {error}"))),
         }
     }
-}
-
-/// Sends a few bytes that wait for those behind them.
-fn send_with_more(socket: &TcpStream, bytes: &[u8]) -> Result<(), StreamError> {
-    let mut sent = 0;
-    while sent < bytes.len() {
-        match rustix::net::send(
-            socket,
-            &bytes[sent..],
-            SendFlags::MORE | SendFlags::NOSIGNAL,
-        ) {
-            Ok(count) => sent += count,
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(StreamError::Io(error.into())),
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

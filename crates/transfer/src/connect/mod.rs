@@ -4,7 +4,6 @@
 pub mod connections;
 pub mod detour;
 pub mod dial;
-pub mod handshakes;
 pub mod near_port;
 pub mod pending;
 pub mod setup;

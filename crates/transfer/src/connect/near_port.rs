@@ -19,7 +19,7 @@ use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::error::TransferError;
 use crate::session::control::Control;
-use crate::tls::{Acceptor, Connector};
+use crate::tls::SessionKeys;
 
 /// The port of the near end.
 pub struct NearPort {
@@ -28,13 +28,14 @@ pub struct NearPort {
     ports: Option<RangeInclusive<u16>>,
     far: IpAddr,
     token: [u8; 32],
+    /// Encryption, unless they are plaintext.
+    keys: Option<SessionKeys>,
     control: Control,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 struct State {
-    tls: Option<Acceptor>,
     listener: Option<TcpListener>,
     /// When the far end was asked to try it, or would have been.
     asked: Option<Instant>,
@@ -48,8 +49,6 @@ pub struct Listening {
     pub listener: TcpListener,
     /// Those who have not shown yet that they belong to the session.
     pub pending: PendingPeers,
-    /// Encryption, unless they are plaintext.
-    pub tls: Option<Acceptor>,
 }
 
 impl NearPort {
@@ -57,7 +56,7 @@ impl NearPort {
     pub fn towards(
         far: SocketAddr,
         ports: Option<RangeInclusive<u16>>,
-        tls: Option<Acceptor>,
+        keys: Option<SessionKeys>,
         control: Control,
     ) -> Option<Self> {
         let any: IpAddr = match far {
@@ -76,9 +75,9 @@ impl NearPort {
             ports,
             far: far.ip().to_canonical(),
             token,
+            keys,
             control,
             state: Mutex::new(State {
-                tls,
                 listener: None,
                 asked: None,
                 reached: None,
@@ -141,14 +140,12 @@ impl NearPort {
     pub fn listening(&self) -> Option<Listening> {
         let mut state = lock(&self.state);
         let listener = state.listener.take()?;
-        let tls = state.tls.take();
         drop(state);
         let token = self.token;
         self.control.say(Message::ConnectNear { token });
         Some(Listening {
             listener,
-            pending: PendingPeers::new(token, self.far),
-            tls,
+            pending: PendingPeers::new(token, self.keys.clone(), self.far),
         })
     }
 
@@ -169,7 +166,7 @@ pub struct Caller {
     /// The near end's port, once it has told it.
     pub port: Option<u16>,
     /// Encryption, unless they are plaintext.
-    pub tls: Option<Connector>,
+    pub keys: Option<SessionKeys>,
     /// How sockets are set up.
     pub plan: SocketPlan,
     /// What each stream does.
@@ -215,7 +212,7 @@ pub fn hear(context: &Arc<Context>, message: &Message) -> Result<(), TransferErr
             if let Some(Caller {
                 near,
                 port: Some(port),
-                tls,
+                keys,
                 plan,
                 work,
             }) = caller
@@ -224,7 +221,7 @@ pub fn hear(context: &Arc<Context>, message: &Message) -> Result<(), TransferErr
                     addresses: vec![SocketAddr::new(near, port)],
                     detour: None,
                     token: *token,
-                    tls,
+                    keys,
                     plan,
                 });
                 dial_all(context, &dialling, &work)?;

@@ -12,6 +12,10 @@ use std::time::Instant;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use howdah_wire::{Connection, StreamHello};
 
+use crate::tls::{Checked, OPENING_BYTES, SessionKeys};
+
+/// The greeting of an encrypted connection: that of a plaintext one, then proof of the key.
+const GREETING_BYTES: usize = StreamHello::BYTES + OPENING_BYTES;
 /// Connections from the address of the ssh client that may wait at a time.
 const MAX_FROM_CLIENT: usize = 512;
 /// Connections from elsewhere that may wait at a time.
@@ -28,6 +32,7 @@ pub fn stream_hello(token: &[u8; 32], connection: Connection) -> StreamHello {
 /// The pending connections of one session, in a room for each of two kinds of origin.
 pub struct PendingPeers {
     token: [u8; 32],
+    keys: Option<SessionKeys>,
     client: IpAddr,
     from_client: VecDeque<PendingPeer>,
     from_elsewhere: VecDeque<PendingPeer>,
@@ -36,25 +41,27 @@ pub struct PendingPeers {
 /// A connection whose greeting has not come yet.
 pub struct PendingPeer {
     socket: TcpStream,
-    greeting: [u8; StreamHello::BYTES],
+    greeting: [u8; GREETING_BYTES],
     received: usize,
     until: Instant,
 }
 
-/// A connection that has shown that it knows the session's token.
-#[derive(Debug)]
+/// A connection that has shown that it knows the session's token and has its keys.
 pub struct ProvenPeer {
     /// The connection that it wants to be.
     pub connection: Connection,
     /// It, in blocking mode.
     pub socket: TcpStream,
+    /// Encryption, unless it is plaintext.
+    pub checked: Option<Checked>,
 }
 
 impl PendingPeers {
-    /// Empty rooms of the session with this token, whose ssh came from `client`.
-    pub fn new(token: [u8; 32], client: IpAddr) -> Self {
+    /// Empty rooms of the session with this token and these keys, none for plaintext, whose ssh came from `client`.
+    pub fn new(token: [u8; 32], keys: Option<SessionKeys>, client: IpAddr) -> Self {
         Self {
             token,
+            keys,
             client,
             from_client: VecDeque::new(),
             from_elsewhere: VecDeque::new(),
@@ -77,7 +84,7 @@ impl PendingPeers {
         }
         room.push_back(PendingPeer {
             socket,
-            greeting: [0; StreamHello::BYTES],
+            greeting: [0; GREETING_BYTES],
             received: 0,
             until,
         });
@@ -95,11 +102,15 @@ impl PendingPeers {
         let mut proven = Vec::new();
         for room in [&mut self.from_client, &mut self.from_elsewhere] {
             for mut peer in std::mem::take(room) {
-                match peer.read(&self.token) {
-                    Greeting::All(connection) => {
+                match peer.read(&self.token, self.keys.as_ref()) {
+                    Greeting::All(connection, checked) => {
                         let socket = peer.socket;
                         if socket.set_nonblocking(false).is_ok() {
-                            proven.push(ProvenPeer { connection, socket });
+                            proven.push(ProvenPeer {
+                                connection,
+                                socket,
+                                checked,
+                            });
                         }
                     }
                     Greeting::Part if peer.until > now => room.push_back(peer),
@@ -112,8 +123,8 @@ impl PendingPeers {
 }
 
 enum Greeting {
-    /// The greeting of this connection.
-    All(Connection),
+    /// The greeting of this connection, and its keys.
+    All(Connection, Option<Checked>),
     /// Not all of it yet.
     Part,
     /// Something else, or the end.
@@ -121,9 +132,14 @@ enum Greeting {
 }
 
 impl PendingPeer {
-    fn read(&mut self, token: &[u8; 32]) -> Greeting {
-        while self.received < self.greeting.len() {
-            match self.socket.read(&mut self.greeting[self.received..]) {
+    /// Reads the greeting and not a byte behind it.
+    fn read(&mut self, token: &[u8; 32], keys: Option<&SessionKeys>) -> Greeting {
+        let length = match keys {
+            Some(_) => GREETING_BYTES,
+            None => StreamHello::BYTES,
+        };
+        while self.received < length {
+            match self.socket.read(&mut self.greeting[self.received..length]) {
                 Ok(0) => return Greeting::Wrong,
                 Ok(count) => self.received += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Greeting::Part,
@@ -131,20 +147,27 @@ impl PendingPeer {
                 Err(_) => return Greeting::Wrong,
             }
         }
-        let Ok(hello) = StreamHello::decode(&self.greeting) else {
-            return Greeting::Wrong;
-        };
+        self.judge(token, keys).unwrap_or(Greeting::Wrong)
+    }
+
+    fn judge(&self, token: &[u8; 32], keys: Option<&SessionKeys>) -> Option<Greeting> {
+        let (greeting, opening) = self.greeting.split_first_chunk()?;
+        let hello = StreamHello::decode(greeting).ok()?;
         let expected = stream_hello(token, hello.connection);
-        match verify_slices_are_equal(&hello.proof, &expected.proof) {
-            Ok(()) => Greeting::All(hello.connection),
-            Err(_) => Greeting::Wrong,
-        }
+        verify_slices_are_equal(&hello.proof, &expected.proof).ok()?;
+        let checked = match keys {
+            Some(keys) => Some(keys.check(greeting, opening.first_chunk()?)?),
+            None => None,
+        };
+        Some(Greeting::All(hello.connection, checked))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::streams::stream::Stream;
+    use crate::tls::Identity;
     use std::io::Write;
     use std::net::TcpListener;
     use std::time::Duration;
@@ -169,7 +192,7 @@ mod tests {
         fn new(client: &str) -> Self {
             Self {
                 listener: TcpListener::bind("127.0.0.1:0").unwrap(),
-                pending: PendingPeers::new(TOKEN, client.parse().unwrap()),
+                pending: PendingPeers::new(TOKEN, None, client.parse().unwrap()),
                 until: Instant::now() + Duration::from_secs(60),
             }
         }
@@ -208,6 +231,31 @@ mod tests {
         }
         assert_eq!(rooms.proven(), [5]);
         assert_eq!(rooms.waiting(), 0);
+    }
+
+    #[test]
+    fn of_an_encrypted_session_only_who_has_the_key_is_known() {
+        let [near, far, other] = [(); 3].map(|()| Identity::generate().unwrap());
+        let agree = |own, peer: &Identity| SessionKeys::agree(own, peer.public_key()).unwrap();
+        let mut rooms = Rooms::new("10.0.0.1");
+        rooms.pending.keys = Some(agree(&far, &near));
+        for (keys, known) in [(agree(&other, &far), false), (agree(&near, &far), true)] {
+            let socket = rooms.visitor("10.0.0.1");
+            let mut stream = keys.dial(socket, &hello(5).encode()).unwrap();
+            // What follows the greeting is for the stream.
+            stream.send(b"payload").unwrap();
+            let proven = rooms.pending.sort_out(Instant::now());
+            assert_eq!(proven.len(), usize::from(known));
+            assert_eq!(rooms.waiting(), 0);
+            for peer in proven {
+                let mut opened = peer.checked.unwrap().go_on(peer.socket).unwrap();
+                assert_eq!(opened.data(100).unwrap(), b"payload");
+            }
+        }
+        let mut silent = rooms.visitor("10.0.0.1");
+        silent.write_all(&hello(5).encode()).unwrap();
+        assert!(rooms.proven().is_empty());
+        assert_eq!(rooms.waiting(), 1);
     }
 
     #[test]

@@ -17,7 +17,6 @@ use rustix::net::sockopt;
 
 use crate::connect::detour::Detour;
 use crate::connect::dial::{Dialling, dial_all};
-use crate::connect::handshakes::{Handshakes, PendingHandshake};
 use crate::connect::near_port::{Caller, Listening};
 use crate::connect::pending::{PendingPeers, ProvenPeer};
 use crate::end::abort::lock;
@@ -26,12 +25,11 @@ use crate::error::TransferError;
 use crate::session::control::Event;
 use crate::streams::plain::PlainStream;
 use crate::streams::stream::{Stream, StreamError};
-use crate::tls::{Acceptor, Connector};
+use crate::tls::SessionKeys;
 
 /// Unsent bytes a socket takes at first: more only delays the choice which stream gets a block.
 pub(crate) const NOTSENT_LOWAT_BYTES: u32 = 512 * 1024;
-/// How long a connection and its handshake may take, each; at the far end, all until it has proved
-/// that it belongs here.
+/// How long a connection may take; at the accepting end, all until it has proved that it belongs here.
 pub(crate) const SETUP_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long the far end waits for the next stream before it looks again.
 const ACCEPT_GLANCE: Timespec = Timespec {
@@ -40,8 +38,6 @@ const ACCEPT_GLANCE: Timespec = Timespec {
 };
 /// Connections that are accepted before those that wait are looked at again.
 const ACCEPTED_AT_ONCE: usize = 64;
-/// Connections beside the plan's that may be in a handshake.
-const MAX_HANDSHAKES: usize = 16;
 /// The pause before something is tried again.
 pub(crate) const TRY_AGAIN_AFTER: Duration = Duration::from_millis(10);
 /// A connection on which nothing comes is asked after this time,
@@ -71,7 +67,7 @@ pub enum StreamSetup {
         /// What each stream shows.
         token: [u8; 32],
         /// Encryption, unless they are plaintext.
-        tls: Option<Connector>,
+        keys: Option<SessionKeys>,
     },
     /// They are accepted.
     Accept {
@@ -79,8 +75,6 @@ pub enum StreamSetup {
         listener: TcpListener,
         /// The connections that have not proved yet that they belong to the session.
         pending: PendingPeers,
-        /// Encryption, unless they are plaintext.
-        tls: Option<Acceptor>,
         /// Where this end may connect instead, if the near end asks for it.
         near: Option<NearEnd>,
     },
@@ -91,7 +85,7 @@ pub struct NearEnd {
     /// The address that ssh came from.
     pub address: IpAddr,
     /// Encryption, unless they are plaintext.
-    pub tls: Option<Connector>,
+    pub keys: Option<SessionKeys>,
 }
 
 /// Reserves a port for the data streams of one session, of a range if there is one, at the address at which
@@ -166,13 +160,13 @@ impl StreamSetup {
                 addresses,
                 detour,
                 token,
-                tls,
+                keys,
             } => {
                 let dialling = Arc::new(Dialling {
                     addresses,
                     detour,
                     token,
-                    tls,
+                    keys,
                     plan,
                 });
                 dial_all(context, &dialling, &work)
@@ -180,22 +174,16 @@ impl StreamSetup {
             Self::Accept {
                 listener,
                 pending,
-                tls,
                 near,
             } => {
                 *lock(&context.caller) = near.map(|near| Caller {
                     near: near.address,
                     port: None,
-                    tls: near.tls,
+                    keys: near.keys,
                     plan: plan.clone(),
                     work: Arc::clone(&work),
                 });
-                let listening = Listening {
-                    listener,
-                    pending,
-                    tls,
-                };
-                accept(context, listening, plan, work)
+                accept(context, Listening { listener, pending }, plan, work)
             }
         }
     }
@@ -211,17 +199,8 @@ pub(crate) fn accept(
     plan: SocketPlan,
     work: Arc<Work>,
 ) -> Result<(), TransferError> {
-    let Listening {
-        listener,
-        pending,
-        tls,
-    } = listening;
-    let admission = Admission {
-        plan,
-        tls,
-        handshakes: Handshakes::default(),
-        work,
-    };
+    let Listening { listener, pending } = listening;
+    let admission = Admission { plan, work };
     context.spawn("howdah-accept", move |context| {
         accept_streams(context, &listener, pending, &Arc::new(admission))
     })
@@ -288,8 +267,6 @@ fn warn_of_shortfall(context: &Context, stream: &dyn Stream) {
 
 struct Admission {
     plan: SocketPlan,
-    tls: Option<Acceptor>,
-    handshakes: Handshakes,
     work: Arc<Work>,
 }
 
@@ -304,15 +281,12 @@ fn accept_streams(
     listener.set_nonblocking(true).map_err(here)?;
     let another = listener.as_fd().try_clone_to_owned().map_err(here)?;
     context.abort.listens(another);
-    let most = usize::from(context.job.plan.streams) + MAX_HANDSHAKES;
-    let mut number = 0;
     loop {
         wait_for_peers(listener, &pending).map_err(|error| here(error.into()))?;
         if context.abort.settled() || context.abort.stopping() {
             break;
         }
         let now = Instant::now();
-        admission.handshakes.hang_up(|one| one.until <= now);
         for _ in 0..ACCEPTED_AT_ONCE {
             match listener.accept() {
                 Ok((socket, from)) => pending.take(socket, from, now + SETUP_TIMEOUT),
@@ -321,35 +295,26 @@ fn accept_streams(
                 Err(_) => thread::sleep(TRY_AGAIN_AFTER),
             }
         }
-        for ProvenPeer { socket, connection } in pending.sort_out(now) {
-            number += 1;
-            let one = PendingHandshake {
-                number,
-                socket: duplicate(&socket)?,
-                until: now + SETUP_TIMEOUT,
-            };
-            // So many who know the token and do not go on are no streams of this session.
-            if !admission.handshakes.take(one, most) {
+        for peer in pending.sort_out(now) {
+            // Who only plays back what another connection has sent does not get further.
+            if !context.connections.claim(peer.connection) {
                 continue;
             }
             let admission = Arc::clone(admission);
             context.spawn("howdah-stream", move |context| {
-                admission.set_up(&socket)?;
-                let admitted = admission.admit(context, connection, socket);
-                admission.handshakes.forget(number);
-                // Whoever cannot prove that it belongs here is turned away and changes nothing.
-                let Ok(mut opened) = admitted else {
-                    return Ok(());
-                };
-                match run(context, connection, &mut *opened, &*admission.work) {
-                    // The near end dials again.
+                admission.set_up(&peer.socket)?;
+                let connection = peer.connection;
+                let outcome = admit(context, peer).and_then(|mut opened| {
+                    run(context, connection, &mut *opened, &*admission.work)
+                });
+                match outcome {
+                    // The other end dials again.
                     Err(TransferError::Lost(_)) => Ok(()),
                     outcome => outcome,
                 }
             })?;
         }
     }
-    admission.handshakes.hang_up(|_| true);
     Ok(())
 }
 
@@ -379,29 +344,25 @@ impl Admission {
             });
         set_up.map_err(|error| TransferError::Here(error.to_string()))
     }
+}
 
-    fn admit(
-        &self,
-        context: &Context,
-        connection: Connection,
-        socket: TcpStream,
-    ) -> Result<Box<dyn Stream>, TransferError> {
-        let duplicate = duplicate(&socket)?;
-        let opened: Box<dyn Stream> = match &self.tls {
-            Some(tls) => Box::new(tls.accept(socket, SETUP_TIMEOUT)?),
-            None => Box::new(PlainStream::new(socket)),
-        };
-        if !context.connections.claim(connection) {
-            return Err(
-                StreamError::Broken("a connection that is old or that the plan has not").into(),
-            );
-        }
-        if connection.incarnation > 0 {
-            lock(&context.board.notes).replaced += 1;
-        }
-        context.abort.register(connection, duplicate);
-        Ok(opened)
+/// Goes on with a connection that is of this session.
+fn admit(context: &Context, peer: ProvenPeer) -> Result<Box<dyn Stream>, TransferError> {
+    let ProvenPeer {
+        connection,
+        socket,
+        checked,
+    } = peer;
+    let duplicate = duplicate(&socket)?;
+    let opened: Box<dyn Stream> = match checked {
+        Some(checked) => Box::new(checked.go_on(socket)?),
+        None => Box::new(PlainStream::new(socket)),
+    };
+    if connection.incarnation > 0 {
+        lock(&context.board.notes).replaced += 1;
     }
+    context.abort.register(connection, duplicate);
+    Ok(opened)
 }
 
 pub(crate) fn duplicate(socket: &TcpStream) -> Result<OwnedFd, TransferError> {

@@ -26,7 +26,7 @@ use crate::session::liveness::FAR_PATIENCE;
 use crate::session::memory::MemoryMark;
 use crate::session::site::Site;
 use crate::session::{receiver, sender};
-use crate::tls::{Acceptor, Connector, Identity};
+use crate::tls::{Identity, SessionKeys};
 use crate::tree::expand::expand;
 use crate::tree::reach::Reach;
 use crate::tree::source::Sources;
@@ -121,6 +121,8 @@ impl FarEnd {
                 Way::Connect { .. } => (key, self.client),
             },
         };
+        let keys = job.encrypt.then(|| SessionKeys::agree(&self.identity, key));
+        let keys = keys.transpose()?;
         let stream_setup = match &job.peer {
             Some(Peer {
                 way: Way::Connect { to, token },
@@ -129,31 +131,24 @@ impl FarEnd {
                 if let Some(refusal) = reach.forbids_connecting() {
                     return Err(refusal);
                 }
-                let tls = job.encrypt.then(|| Connector::new(&self.identity, key));
                 StreamSetup::Connect {
                     addresses: tried_port::sockets(to),
                     detour: None,
                     token: *token,
-                    tls: tls.transpose()?,
+                    keys,
                 }
             }
             _ => {
-                let tls = job.encrypt.then(|| Acceptor::new(&self.identity, key));
                 let near = match (&job.peer, reach.forbids_connecting()) {
-                    (None, None) => {
-                        let tls = job.encrypt.then(|| Connector::new(&self.identity, key));
-                        let tls = tls.transpose()?;
-                        Some(NearEnd {
-                            address: self.client,
-                            tls,
-                        })
-                    }
+                    (None, None) => Some(NearEnd {
+                        address: self.client,
+                        keys: keys.clone(),
+                    }),
                     _ => None,
                 };
                 StreamSetup::Accept {
                     listener,
-                    pending: PendingPeers::new(token, from),
-                    tls: tls.transpose()?,
+                    pending: PendingPeers::new(token, keys, from),
                     near,
                 }
             }

@@ -22,7 +22,7 @@ use crate::session::near::Shared;
 use crate::session::report::{self, Account};
 use crate::session::{receiver, sender};
 use crate::streams::sample::Trace;
-use crate::tls::{Acceptor, Connector, Identity};
+use crate::tls::{Identity, SessionKeys};
 use crate::tree::inlet::Inlet;
 use crate::tree::names::NamesFile;
 use crate::tree::outlet::Outlet;
@@ -191,11 +191,10 @@ impl Near {
     }
 
     fn stream_setup(&self, job: &Job) -> Result<StreamSetup, TransferError> {
-        let tls = if job.encrypt {
-            Some(Connector::new(&self.identity, &self.hello.key)?)
-        } else {
-            None
-        };
+        let keys = job
+            .encrypt
+            .then(|| SessionKeys::agree(&self.identity, &self.hello.key));
+        let keys = keys.transpose()?;
         let port = self.hello.port;
         let names = match &self.data_address {
             Some(address) => std::slice::from_ref(address),
@@ -216,7 +215,7 @@ impl Near {
             Some(port) => Some(Detour::new(
                 (Ipv4Addr::LOCALHOST, port).into(),
                 round_trip.min(SETUP_TIMEOUT),
-                self.near_port(job, addresses.first())?,
+                self.near_port(keys.clone(), addresses.first()),
             )),
             None => None,
         };
@@ -230,22 +229,17 @@ impl Near {
             addresses,
             detour,
             token: self.hello.token,
-            tls,
+            keys,
         })
     }
 
     /// The port of this end that the far end may connect to, which has this address.
     fn near_port(
         &self,
-        job: &Job,
+        keys: Option<SessionKeys>,
         far: Option<&SocketAddr>,
-    ) -> Result<Option<Arc<NearPort>>, TransferError> {
-        let tls = job
-            .encrypt
-            .then(|| Acceptor::new(&self.identity, &self.hello.key));
-        let (tls, control) = (tls.transpose()?, self.channel.control());
-        let port =
-            far.and_then(|far| NearPort::towards(*far, self.near_ports.clone(), tls, control));
-        Ok(port.map(Arc::new))
+    ) -> Option<Arc<NearPort>> {
+        let control = self.channel.control();
+        NearPort::towards(*far?, self.near_ports.clone(), keys, control).map(Arc::new)
     }
 }

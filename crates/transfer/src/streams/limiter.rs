@@ -16,7 +16,7 @@ use crate::end::abort::{Abort, lock};
 
 /// A turn lasts about so long, within the two sizes below.
 const TURN: Duration = Duration::from_millis(10);
-/// A turn has room for a whole record of TLS, without which the other end sees nothing of it.
+/// A turn has room for a whole record of an encrypted stream, without which the other end sees nothing of it.
 const LEAST_BYTES: u64 = 32 << 10;
 const MOST_BYTES: u64 = 256 << 10;
 /// A thread that is woken late makes up for this much.

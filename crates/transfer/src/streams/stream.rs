@@ -22,12 +22,9 @@ pub enum StreamError {
     /// The peer closed the stream where the protocol does not end.
     #[error("data stream: the other end closed it in the middle")]
     Truncated,
-    /// What arrived is not what the peer sealed, or not from the peer that was agreed on.
+    /// What arrived is not what the peer sealed, or there are no keys.
     #[error("data stream: {0}")]
     Broken(&'static str),
-    /// The handshake with the pinned peer failed.
-    #[error("data stream: TLS handshake failed: {0}")]
-    Handshake(String),
 }
 
 /// One connected, authenticated data stream; used by one thread, in one direction at a time.
@@ -73,7 +70,7 @@ pub trait Stream: Send {
     /// contiguous; waits for some if none is. Empty when the peer has finished.
     ///
     /// # Errors
-    /// [`StreamError::Truncated`] when the stream ends without the peer saying so (TLS), and
+    /// [`StreamError::Truncated`] when the stream ends without the peer saying so (encrypted), and
     /// whatever the socket or the record layer reports.
     fn data(&mut self, max: usize) -> Result<&[u8], StreamError>;
 

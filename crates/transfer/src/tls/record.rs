@@ -1,7 +1,6 @@
 //! TLS 1.3 records sealed and opened where they lie (RFC 8446 §5).
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use rustls::ConnectionTrafficSecrets;
 
 use crate::streams::stream::StreamError;
 
@@ -34,19 +33,6 @@ pub struct TrafficKey {
 }
 
 impl TrafficKey {
-    /// A key as rustls hands it over: the number of the next record, key and IV.
-    pub fn from_rustls(
-        (sequence, secrets): (u64, ConnectionTrafficSecrets),
-    ) -> Result<Self, StreamError> {
-        match secrets {
-            ConnectionTrafficSecrets::Aes128Gcm { key, iv } => {
-                Self::new(sequence, key.as_ref(), iv.as_ref())
-            }
-            _ => None,
-        }
-        .ok_or_else(|| StreamError::Handshake("no keys for AES-128-GCM came out of it".to_owned()))
-    }
-
     /// `None` if the key is not 16 bytes long or the IV not 12.
     pub fn new(sequence: u64, key: &[u8], iv: &[u8]) -> Option<Self> {
         Some(Self {
@@ -157,10 +143,10 @@ pub enum Refused {
 impl Refused {
     pub(super) fn explained(self) -> StreamError {
         StreamError::Broken(match self {
-            Self::Unexpected => "a TLS record of a kind that does not belong here",
+            Self::Unexpected => "a record of a kind that does not belong here",
             Self::Unauthentic => "a record was changed on the way (wrong authentication tag)",
-            Self::TooLong => "a TLS record longer than allowed",
-            Self::Malformed => "a malformed TLS record",
+            Self::TooLong => "a record longer than allowed",
+            Self::Malformed => "a malformed record",
         })
     }
 }

@@ -10,9 +10,10 @@ use rustix::net::SendFlags;
 use crate::streams::limiter::{Limiter, write_all};
 use crate::streams::stream::{Stream, StreamError};
 
+use super::keys::{Awaited, Direction, NONCE_BYTES};
 use super::record::{
     Content, HEADER_BYTES, MAX_BODY_BYTES, MAX_PAYLOAD_BYTES, Refused, SLOT_BYTES, TRAILER_BYTES,
-    TrafficKey, record_bytes,
+    record_bytes,
 };
 
 /// Records gathered before they are sent, and asked of the kernel at once. Measured on loopback:
@@ -33,32 +34,17 @@ type AlertRecord = [u8; HEADER_BYTES + 2 + TRAILER_BYTES];
 /// Most parts lent at once: records may be short, a vectored write takes no more than 1024.
 const MAX_PARTS: usize = 2 * BATCH_RECORDS;
 
-/// Where the next traffic keys come from.
-pub trait Rekey: Send {
-    /// The next key to seal with.
-    ///
-    /// # Errors
-    /// When it cannot be derived.
-    fn next_sending(&mut self) -> Result<TrafficKey, StreamError>;
-    /// The next key to open with.
-    ///
-    /// # Errors
-    /// When it cannot be derived.
-    fn next_receiving(&mut self) -> Result<TrafficKey, StreamError>;
-}
-
-/// One end of an encrypted data stream, after the handshake.
+/// One end of an encrypted data stream.
 pub struct TlsStream {
     socket: TcpStream,
     limiter: Option<Arc<Limiter>>,
-    rekey: Box<dyn Rekey>,
     out: Outgoing,
     incoming: Incoming,
 }
 
 /// Records on their way out: `unsent..sealed` are whole ones, then comes the slot being filled.
 struct Outgoing {
-    key: TrafficKey,
+    direction: Direction,
     records_per_key: u64,
     update_asked: bool,
     buffer: Vec<u8>,
@@ -69,7 +55,7 @@ struct Outgoing {
 
 /// Records on their way in: `payload` is decrypted, `next..filled` are not yet.
 struct Incoming {
-    key: TrafficKey,
+    receiving: Receiving,
     buffer: Vec<u8>,
     payload: std::ops::Range<usize>,
     next: usize,
@@ -77,21 +63,30 @@ struct Incoming {
     finished: bool,
 }
 
+/// The keys of what comes in.
+enum Receiving {
+    Ready(Direction),
+    Awaited(Awaited),
+}
+
 impl TlsStream {
     /// A stream under keys that both ends have.
     #[doc(hidden)]
-    pub fn new(
-        socket: TcpStream,
-        sending: TrafficKey,
-        receiving: TrafficKey,
-        rekey: Box<dyn Rekey>,
-    ) -> Self {
+    pub fn new(socket: TcpStream, sending: Direction, receiving: Direction) -> Self {
+        Self::with(socket, sending, Receiving::Ready(receiving))
+    }
+
+    /// A stream that this end has dialled: the other end's first bytes are its nonce.
+    pub(super) fn dialled(socket: TcpStream, sending: Direction, receiving: Awaited) -> Self {
+        Self::with(socket, sending, Receiving::Awaited(receiving))
+    }
+
+    fn with(socket: TcpStream, sending: Direction, receiving: Receiving) -> Self {
         Self {
             socket,
             limiter: None,
-            rekey,
             out: Outgoing {
-                key: sending,
+                direction: sending,
                 records_per_key: RECORDS_PER_KEY,
                 update_asked: false,
                 buffer: Vec::new(),
@@ -100,7 +95,7 @@ impl TlsStream {
                 payload: 0,
             },
             incoming: Incoming {
-                key: receiving,
+                receiving,
                 buffer: Vec::new(),
                 payload: 0..0,
                 next: 0,
@@ -121,13 +116,13 @@ impl TlsStream {
         if self.out.payload == 0 {
             return Ok(());
         }
-        if self.out.update_asked || self.out.key.records() >= self.out.records_per_key {
+        if self.out.update_asked || self.out.direction.key.records() >= self.out.records_per_key {
             self.update_key()?;
         }
         let out = &mut self.out;
         let end = out.sealed + HEADER_BYTES + out.payload + TRAILER_BYTES;
         let record = &mut out.buffer[out.sealed..end];
-        out.key.seal(Content::Application, record)?;
+        out.direction.key.seal(Content::Application, record)?;
         out.sealed = end;
         out.payload = 0;
         Ok(())
@@ -151,9 +146,10 @@ impl TlsStream {
         self.send_sealed()?;
         let mut record = [0; HEADER_BYTES + KEY_UPDATE_BYTES + TRAILER_BYTES];
         record[HEADER_BYTES..][..KEY_UPDATE.len()].copy_from_slice(&KEY_UPDATE);
-        self.out.key.seal(Content::Handshake, &mut record)?;
+        let direction = &mut self.out.direction;
+        direction.key.seal(Content::Handshake, &mut record)?;
         write_all(&self.socket, self.limiter.as_deref(), &record)?;
-        self.out.key = self.rekey.next_sending()?;
+        self.out.direction = self.out.direction.next()?;
         self.out.update_asked = false;
         Ok(())
     }
@@ -161,7 +157,7 @@ impl TlsStream {
     fn alert(&mut self, level: u8, description: u8) -> Result<AlertRecord, StreamError> {
         let mut record = AlertRecord::default();
         record[HEADER_BYTES..][..2].copy_from_slice(&[level, description]);
-        self.out.key.seal(Content::Alert, &mut record)?;
+        self.out.direction.key.seal(Content::Alert, &mut record)?;
         Ok(record)
     }
 
@@ -181,6 +177,17 @@ impl TlsStream {
     fn open_next(&mut self) -> Result<bool, StreamError> {
         let incoming = &mut self.incoming;
         let waiting = &mut incoming.buffer[incoming.next..incoming.filled];
+        let direction = match &mut incoming.receiving {
+            Receiving::Ready(direction) => direction,
+            Receiving::Awaited(awaited) => {
+                let Some(nonce) = waiting.first_chunk() else {
+                    return Ok(false);
+                };
+                incoming.receiving = Receiving::Ready(awaited.with(nonce)?);
+                incoming.next += NONCE_BYTES;
+                return self.open_next();
+            }
+        };
         let length = match record_bytes(waiting) {
             None => return Ok(false),
             Some(Err(refused)) => return Err(self.refuse(refused)),
@@ -189,7 +196,7 @@ impl TlsStream {
         let Some(record) = waiting.get_mut(..length) else {
             return Ok(false);
         };
-        let (content, bytes) = match incoming.key.open(record) {
+        let (content, bytes) = match direction.key.open(record) {
             Ok(opened) => opened,
             Err(refused) => return Err(self.refuse(refused)),
         };
@@ -216,9 +223,7 @@ impl TlsStream {
             20 => Err(StreamError::Broken(
                 "the other end got a record that was changed on the way",
             )),
-            _ => Err(StreamError::Broken(
-                "the other end gave up with a TLS alert",
-            )),
+            _ => Err(StreamError::Broken("the other end gave up with an alert")),
         }
     }
 
@@ -228,7 +233,9 @@ impl TlsStream {
             return Err(self.refuse(Refused::Unexpected));
         };
         self.out.update_asked |= request == 1;
-        self.incoming.key = self.rekey.next_receiving()?;
+        if let Receiving::Ready(direction) = &mut self.incoming.receiving {
+            *direction = direction.next()?;
+        }
         Ok(())
     }
 

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use crate::streams::stream::{Stream, StreamError};
 
-use super::{Acceptor, Connector, Identity, TlsStream};
+use super::{Identity, SessionKeys, TlsStream};
 
-mod handshake;
+mod keys;
 mod records;
-mod rustls_peer;
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -22,30 +21,6 @@ fn sockets() -> (TcpStream, TcpStream) {
         socket.set_read_timeout(Some(LONG)).unwrap();
     }
     (near, far)
-}
-
-/// Both ends' configuration, with keys exchanged.
-fn ends() -> (Connector, Acceptor) {
-    let (near, far) = (Identity::generate().unwrap(), Identity::generate().unwrap());
-    (
-        Connector::new(&near, far.public_key()).unwrap(),
-        Acceptor::new(&far, near.public_key()).unwrap(),
-    )
-}
-
-/// Both results of a handshake.
-fn shake(
-    connector: &Connector,
-    acceptor: &Acceptor,
-) -> (
-    Result<TlsStream, StreamError>,
-    Result<TlsStream, StreamError>,
-) {
-    let (near, far) = sockets();
-    thread::scope(|scope| {
-        let far = scope.spawn(|| acceptor.accept(far, LONG));
-        (connector.connect(near, LONG), far.join().unwrap())
-    })
 }
 
 fn pattern(length: usize) -> Vec<u8> {

@@ -300,7 +300,7 @@ fn a_port_that_is_closed_for_a_while_is_waited_for_as_long_as_the_patience_lasts
 }
 
 #[test]
-fn connections_that_close_in_their_handshake_are_replaced() {
+fn connections_that_end_before_they_carry_anything_are_replaced() {
     for how in [Cut::Reset, Cut::Closed] {
         let mut job = job("push", &[], Path::new(""));
         job["memory_bytes"] = json!(100_000_000_u64);

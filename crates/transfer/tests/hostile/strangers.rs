@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use howdah_transfer::serve;
 use howdah_transfer::stream::Stream;
-use howdah_transfer::tls::{Connector, Identity};
+use howdah_transfer::tls::{Identity, SessionKeys};
 use howdah_wire::{FrameReader, Message, Piece, Totals};
 
 use crate::liar::{Liar, dial, file, greeting, header, hear};
@@ -117,20 +117,16 @@ fn nobody_can_connect_before_a_near_end_is_there() {
 fn who_says_nothing_is_hung_up_on_when_nobody_is_missing() {
     let identity = Identity::generate().unwrap();
     let mut liar = Liar::begin_with(Some(&identity));
-    let connector = Connector::new(&identity, &liar.hello.key).unwrap();
+    let keys = SessionKeys::agree(&identity, &liar.hello.key).unwrap();
     let connect = || dial(liar.hello.port);
     let patience = Duration::from_secs(20);
-    let known = || {
-        let mut socket = connect();
-        socket.write_all(&greeting(&liar.hello.token)).unwrap();
-        socket
-    };
-    let (plain, proven) = (connect(), known());
-    let mut stream = connector.connect(known(), patience).unwrap();
+    let hello = greeting(&liar.hello.token);
+    let (plain, mut known) = (connect(), connect());
+    known.write_all(&hello).unwrap();
+    let mut stream = keys.dial(connect(), &hello).unwrap();
     stream.put(&header(Piece::End(Totals::default()))).unwrap();
     stream.finish().unwrap();
-    for silent in [plain.as_fd(), proven.as_fd()] {
-        let mut silent = TcpStream::from(silent.try_clone_to_owned().unwrap());
+    for mut silent in [plain, known] {
         silent.set_read_timeout(Some(patience)).unwrap();
         let heard = silent.read(&mut [0; 1]).map_err(|error| error.kind());
         assert!(
@@ -139,5 +135,44 @@ fn who_says_nothing_is_hung_up_on_when_nobody_is_missing() {
         );
     }
     liar.finished();
+    liar.far.join().unwrap().unwrap();
+}
+
+#[test]
+fn who_plays_a_connection_again_gets_nothing_and_changes_nothing() {
+    let identity = Identity::generate().unwrap();
+    let mut liar = Liar::begin_with(Some(&identity));
+    let keys = SessionKeys::agree(&identity, &liar.hello.key).unwrap();
+    let hello = greeting(&liar.hello.token);
+    // What somebody on the path has seen of a connection, which is there still.
+    let (tapped, mut tap) = UnixStream::pair().unwrap();
+    let mut unheard = keys
+        .dial(TcpStream::from(OwnedFd::from(tapped)), &hello)
+        .unwrap();
+    unheard.send(b"what the far end shall not take").unwrap();
+    drop(unheard);
+    let mut seen = Vec::new();
+    tap.read_to_end(&mut seen).unwrap();
+    let mut stream = keys.dial(dial(liar.hello.port), &hello).unwrap();
+    stream.send(&file("file", b"honest")).unwrap();
+    let mut played = dial(liar.hello.port);
+    played.write_all(&seen).unwrap();
+    played
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let heard = played.read(&mut [0; 1]).map_err(|error| error.kind());
+    assert!(
+        matches!(heard, Ok(0) | Err(ErrorKind::ConnectionReset)),
+        "{heard:?}"
+    );
+    let totals = Totals {
+        bytes: 6,
+        files: 1,
+        ..Totals::default()
+    };
+    stream.put(&header(Piece::End(totals))).unwrap();
+    stream.finish().unwrap();
+    liar.finished();
+    assert_eq!(fs::read(liar.target().join("src/file")).unwrap(), b"honest");
     liar.far.join().unwrap().unwrap();
 }

@@ -3,42 +3,22 @@ use std::net::Shutdown;
 
 use proptest::prelude::*;
 
+use super::super::keys::Direction;
 use super::super::record::{
     Content, HEADER_BYTES, MAX_BODY_BYTES, MAX_PAYLOAD_BYTES, Refused, TRAILER_BYTES, TrafficKey,
     record_bytes,
 };
-use super::super::stream::Rekey;
 use super::*;
 use crate::streams::stream::CHUNK_BYTES;
 
-fn traffic_key(key: [u8; 16], iv: [u8; 12]) -> TrafficKey {
-    TrafficKey::new(0, &key, &iv).unwrap()
-}
-
-/// Keys that both ends can count up.
-#[derive(Default)]
-struct Counted {
-    sending: u8,
-    receiving: u8,
-}
-
-fn counted(number: u8) -> TrafficKey {
-    traffic_key([number; 16], [number; 12])
-}
-
-impl Rekey for Counted {
-    fn next_sending(&mut self) -> Result<TrafficKey, StreamError> {
-        self.sending += 1;
-        Ok(counted(self.sending))
-    }
-    fn next_receiving(&mut self) -> Result<TrafficKey, StreamError> {
-        self.receiving += 1;
-        Ok(counted(self.receiving))
-    }
+/// Keys that were changed so many times.
+fn counted(number: u8) -> Direction {
+    let first = Direction::new([7; 32]).unwrap();
+    (0..number).fold(first, |direction, _| direction.next().unwrap())
 }
 
 fn stream(socket: TcpStream) -> TlsStream {
-    TlsStream::new(socket, counted(0), counted(0), Box::<Counted>::default())
+    TlsStream::new(socket, counted(0), counted(0))
 }
 
 /// What `send` puts on the wire, record by record.
@@ -132,16 +112,13 @@ fn broken(result: &Result<(), StreamError>) -> bool {
 /// RFC 8448 §3, the client's application data.
 #[test]
 fn a_record_is_sealed_as_in_rfc_8448() {
-    let key = || {
-        traffic_key(
-            [
-                0x17, 0x42, 0x2d, 0xda, 0x59, 0x6e, 0xd5, 0xd9, 0xac, 0xd8, 0x90, 0xe3, 0xc6, 0x3f,
-                0x50, 0x51,
-            ],
-            [
-                0x5b, 0x78, 0x92, 0x3d, 0xee, 0x08, 0x57, 0x90, 0x33, 0xe5, 0x23, 0xd9,
-            ],
-        )
+    let direction = || {
+        Direction::new([
+            0x9e, 0x40, 0x64, 0x6c, 0xe7, 0x9a, 0x7f, 0x9d, 0xc0, 0x5a, 0xf8, 0x88, 0x9b, 0xce,
+            0x65, 0x52, 0x87, 0x5a, 0xfa, 0x0b, 0x06, 0xdf, 0x00, 0x87, 0xf7, 0x92, 0xeb, 0xb7,
+            0xc1, 0x75, 0x04, 0xa5,
+        ])
+        .unwrap()
     };
     let expected = [
         0x17, 0x03, 0x03, 0x00, 0x43, 0xa2, 0x3f, 0x70, 0x54, 0xb6, 0x2c, 0x94, 0xd0, 0xaf, 0xfa,
@@ -152,9 +129,15 @@ fn a_record_is_sealed_as_in_rfc_8448() {
     ];
     let payload: Vec<u8> = (0..50).collect();
     let mut record = [&[0; HEADER_BYTES], &payload[..], &[0; TRAILER_BYTES]].concat();
-    key().seal(Content::Application, &mut record).unwrap();
+    direction()
+        .key()
+        .seal(Content::Application, &mut record)
+        .unwrap();
     assert_eq!(record, expected);
-    assert_eq!(key().open(&mut record), Ok((Content::Application, 50)));
+    assert_eq!(
+        direction().key().open(&mut record),
+        Ok((Content::Application, 50))
+    );
     assert_eq!(record[HEADER_BYTES..][..50], payload);
 }
 
@@ -222,14 +205,15 @@ fn by_hand(key: &mut TrafficKey, inner: &[u8]) -> Vec<u8> {
 
 #[test]
 fn padding_is_dropped_and_empty_records_are_skipped() {
-    let mut key = counted(0);
+    let mut direction = counted(0);
+    let key = direction.key();
     let bytes = [
-        by_hand(&mut key, b"ab\x17\0\0\0"),
-        by_hand(&mut key, b"\x17"),
-        by_hand(&mut key, b"\x17\0\0"),
-        by_hand(&mut key, b"c\0\x17"),
-        by_hand(&mut key, &[1, 90, 21]),
-        by_hand(&mut key, &[1, 0, 21, 0]),
+        by_hand(key, b"ab\x17\0\0\0"),
+        by_hand(key, b"\x17"),
+        by_hand(key, b"\x17\0\0"),
+        by_hand(key, b"c\0\x17"),
+        by_hand(key, &[1, 90, 21]),
+        by_hand(key, &[1, 0, 21, 0]),
     ]
     .concat();
     let (got, end) = opened(&bytes, usize::MAX, usize::MAX);
@@ -251,12 +235,16 @@ fn what_has_no_place_in_the_stream_is_refused() {
         &[2, 20, 21],             // bad_record_mac
         &[2, 80, 21],             // internal_error
     ] {
-        let (got, end) = opened(&by_hand(&mut counted(0), inner), usize::MAX, usize::MAX);
+        let (got, end) = opened(&by_hand(counted(0).key(), inner), usize::MAX, usize::MAX);
         assert!(broken(&end), "{inner:?}: {end:?}");
         assert!(got.is_empty());
     }
     let too_long = vec![23; MAX_PAYLOAD_BYTES + 2];
-    let (_, end) = opened(&by_hand(&mut counted(0), &too_long), usize::MAX, usize::MAX);
+    let (_, end) = opened(
+        &by_hand(counted(0).key(), &too_long),
+        usize::MAX,
+        usize::MAX,
+    );
     assert!(broken(&end), "{end:?}");
 }
 
@@ -300,8 +288,8 @@ fn a_refusal_is_told_to_the_sender() {
 #[test]
 fn an_asked_for_key_update_comes_before_the_next_payload() {
     let (mut near, far) = sockets();
-    let update = by_hand(&mut counted(0), &[24, 0, 0, 1, 1, 22]);
-    let payload = by_hand(&mut counted(1), b"under the second key\x17");
+    let update = by_hand(counted(0).key(), &[24, 0, 0, 1, 1, 22]);
+    let payload = by_hand(counted(1).key(), b"under the second key\x17");
     near.write_all(&[update, payload].concat()).unwrap();
     let mut updated = stream(far);
     updated.put(b"not sealed yet").unwrap();
@@ -309,11 +297,17 @@ fn an_asked_for_key_update_comes_before_the_next_payload() {
     updated.flush().unwrap();
     let mut bytes = [0; HEADER_BYTES + 5 + TRAILER_BYTES];
     near.read_exact(&mut bytes).unwrap();
-    assert_eq!(counted(0).open(&mut bytes), Ok((Content::Handshake, 5)));
+    assert_eq!(
+        counted(0).key().open(&mut bytes),
+        Ok((Content::Handshake, 5))
+    );
     assert_eq!(bytes[HEADER_BYTES..][..5], [24, 0, 0, 1, 0]);
     let mut bytes = [0; HEADER_BYTES + 14 + TRAILER_BYTES];
     near.read_exact(&mut bytes).unwrap();
-    assert_eq!(counted(1).open(&mut bytes), Ok((Content::Application, 14)));
+    assert_eq!(
+        counted(1).key().open(&mut bytes),
+        Ok((Content::Application, 14))
+    );
 }
 
 proptest! {
