@@ -19,9 +19,13 @@ AGAIN = 2
 PAUSES = pytest.StashKey[Pauses]()
 
 
-@pytest.hookimpl
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     here = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
+    for item in here:
+        # One process runs what shares the lab of a module. Some tests of several modules keep to one group of their own.
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
     if not here or os.geteuid() != 0:
         return
     pauses = Pauses()

@@ -9,7 +9,7 @@ from copying import Copier, tree
 
 from howdah.lab.topology import ADDRESSES6
 
-pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.beside]
+pytestmark = [pytest.mark.lab, pytest.mark.beside]
 
 NAMES = [
     b"plain",

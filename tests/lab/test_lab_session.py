@@ -19,7 +19,7 @@ from howdah._native import HowdahError
 from howdah.lab import messages, mounts
 from howdah.lab.processes import children
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.beside]
 
 AS_USER = [
     "unshare",
