@@ -17,6 +17,6 @@ def crates(*which: str) -> set[str]:
 
 
 def test_the_tests_build_no_crate_of_the_module_with_other_features() -> None:
-    """One that differs has all that stand on it compiled again; crates/native/Cargo.toml says how to mend it."""
+    """One that differs has what stands on it compiled again; crates/native/Cargo.toml says what to do."""
     module = crates("--package", "howdah-native", "--edges", "normal,build")
     assert module - crates("--workspace", "--edges", "normal,build,dev") == set()
