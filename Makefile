@@ -30,11 +30,16 @@ else
 	$(RUN) -m pytest -m 'not beside' tests/lab
 endif
 
-.PHONY: lint
+.PHONY: lint lint-rust lint-python
 lint: build ## formatters, linters and type checks, warnings as errors
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint-rust lint-python
+
+lint-rust:
 	cargo fmt --all --check
 	rustfmt --check --edition 2024 crates/cc/controls/*/model.rs # cargo fmt does not see what a build script includes
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+
+lint-python:
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(BIN)/lint-imports --no-cache
