@@ -26,7 +26,7 @@ ifdef ARGS
 	$(RUN) -m pytest $(ARGS)
 else
 	$(RUN) -m pytest --numprocesses 2 --dist loadfile tests/pure
-	$(RUN) -m pytest --numprocesses 3 --dist loadgroup --no-loadscope-reorder -m beside tests/lab
+	$(RUN) -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder -m beside tests/lab
 	$(RUN) -m pytest -m 'not beside' tests/lab
 endif
 

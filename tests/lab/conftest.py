@@ -12,20 +12,38 @@ import pytest
 from copying import Copier
 from pauses import MUCH, Pauses
 from traces import Traces
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from howdah import lab
 
 AGAIN = 2
+PROGRAMS = (
+    "/test_cc.py",
+    "/test_cc_trust.py",
+    "/test_control_privilege.py",
+    "/test_sweep.py",
+    "::test_programs_are_not_loaded_for_a_copy",
+)
+"""Tests that need a kernel in which nobody else loads congestion controls."""
 PAUSES = pytest.StashKey[Pauses]()
 
 
-@pytest.hookimpl(tryfirst=True)
+class ByLab(LoadScopeScheduling):
+    """A process has the tests of a file, which share a lab, or all that load programs into the kernel."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "programs" if any(name in nodeid for name in PROGRAMS) else nodeid.partition("::")[0]
+
+
+@pytest.hookimpl
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByLab:
+    return ByLab(config, log)
+
+
+@pytest.hookimpl
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     here = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
-    for item in here:
-        # One process runs what shares the lab of a module. Some tests of several modules keep to one group of their own.
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
     if not here or os.geteuid() != 0:
         return
     pauses = Pauses()

@@ -23,7 +23,7 @@ from howdah._native import CC_PROGRAMS
 from howdah.cc import programs
 from howdah.lab import Lab
 
-pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("programs")]
+pytestmark = pytest.mark.lab
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 PORT, NUTTCP_PORTS, POSTGRESQL_PORT = "5201", "5000-5001", "5432"

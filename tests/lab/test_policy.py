@@ -172,7 +172,6 @@ def test_a_near_end_reaches_only_far_ends_that_are_allowed(cp: Copier, near: Sit
     good(cp, "--memory", "1MB", "far:", near=near, far=far)
 
 
-@pytest.mark.xdist_group("programs")
 def test_programs_are_not_loaded_for_a_copy(cp: Copier, near: Site, far: Site) -> None:
     near.says("[programs]\nload = false")
     said = refused(cp, "--memory", "1MB", "--cc", "scalable", "far:", near=near, far=far)

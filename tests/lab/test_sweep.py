@@ -20,7 +20,7 @@ from howdah.archive import Archive
 from howdah.cc import programs
 from howdah.values.record import Record
 
-pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("programs")]
+pytestmark = pytest.mark.lab
 
 PLAN = """
 name = "tiny"
