@@ -190,3 +190,15 @@ def test_a_limit_holds_between_two_far_hosts_too(privilege: None, tmp_path: Path
     assert record.limited.held == "held"
     assert record.outcome is not None
     assert record.outcome.moving_bps == pytest.approx(80_000_000, rel=0.1)
+
+
+def test_memory_to_memory_for_a_time(cp: Copier) -> None:
+    record = cp.good("--memory", "1.5s", "far:")
+    assert record.outcome is not None
+    assert record.outcome.moving_s is not None
+    assert record.outcome.moving_bps is not None
+    assert 1.5 <= record.outcome.moving_s < 2.5
+    assert 5e8 < record.outcome.moving_bps < 1e9
+    assert record.link_stats is not None
+    carried = record.link_stats["directions"]["near_to_far"]["wire_bytes"]
+    assert record.outcome.bytes < carried < 1.2 * record.outcome.bytes
