@@ -25,7 +25,7 @@ test: build ## every test: pure, lab and faults, in Rust and Python
 ifdef ARGS
 	$(RUN) -m pytest $(ARGS)
 else
-	$(RUN) -m pytest --numprocesses 2 --dist loadfile tests/pure
+	OPENBLAS_NUM_THREADS=1 $(RUN) -m pytest --numprocesses 2 --dist loadfile tests/pure # a core for each process
 	$(RUN) -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder -m beside tests/lab
 	$(RUN) -m pytest -m 'not beside' tests/lab
 endif
