@@ -21,7 +21,7 @@ demo: build ## move a real tree across an emulated 10 Gb/s, 100 ms link and chec
 .PHONY: test
 test: build ## every test: pure, lab and faults, in Rust and Python
 	@scripts/system.sh --tests
-	RUST_TEST_THREADS=3 cargo test --release --locked --workspace # most wait for a time or for a network
+	RUST_TEST_THREADS=3 cargo test --release --locked --workspace --tests # most wait for a time or for a network
 ifdef ARGS
 	$(RUN) -m pytest $(ARGS)
 else
