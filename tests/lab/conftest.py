@@ -22,6 +22,7 @@ PROGRAMS = (
     "/test_cc.py",
     "/test_cc_trust.py",
     "/test_control_privilege.py",
+    "/test_shares.py",
     "/test_sweep.py",
     "::test_programs_are_not_loaded_for_a_copy",
 )
