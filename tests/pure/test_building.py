@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 def crates(*which: str) -> set[str]:
     """Each crate that is built, with its features."""
-    command = ["cargo", "tree", "--locked", "--offline", "--prefix", "none", "--no-dedupe", *which]
+    command = ["cargo", "tree", "--locked", "--prefix", "none", "--no-dedupe", *which]
     done = subprocess.run(
         [*command, "--format", "{p} [{f}]"], cwd=ROOT, capture_output=True, text=True, check=False
     )
