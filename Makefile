@@ -21,20 +21,25 @@ demo: build ## move a real tree across an emulated 10 Gb/s, 100 ms link and chec
 .PHONY: test
 test: build ## every test: pure, lab and faults, in Rust and Python
 	@scripts/system.sh --tests
-	cargo test --release --locked --workspace
+	RUST_TEST_THREADS=3 cargo test --release --locked --workspace --tests # most wait for a time or for a network
 ifdef ARGS
 	$(RUN) -m pytest $(ARGS)
 else
-	$(RUN) -m pytest --numprocesses 2 --dist loadfile tests/pure
-	$(RUN) -m pytest --numprocesses 2 --dist loadfile -m beside tests/lab
+	OPENBLAS_NUM_THREADS=1 $(RUN) -m pytest --numprocesses 2 --dist loadfile tests/pure # a core for each process
+	$(RUN) -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder -m beside tests/lab
 	$(RUN) -m pytest -m 'not beside' tests/lab
 endif
 
-.PHONY: lint
+.PHONY: lint lint-rust lint-python
 lint: build ## formatters, linters and type checks, warnings as errors
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint-rust lint-python
+
+lint-rust:
 	cargo fmt --all --check
 	rustfmt --check --edition 2024 crates/cc/controls/*/model.rs # cargo fmt does not see what a build script includes
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+
+lint-python:
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(BIN)/lint-imports --no-cache

@@ -12,12 +12,12 @@ from bench.report import Row, Target, publish
 
 CASES = 10_000
 _SAYS = "filters: "
-_TEST = "howdah_leaves_out_what_rsync_leaves_out"
+_TEST = "filters::howdah_leaves_out_what_rsync_leaves_out"
 
 
 def measure(cases: int) -> dict[str, Any]:
     """What came of so many cases; the mistakes made on purpose, and how many of them were found."""
-    return counting.counted("filters", _TEST, _SAYS, "HOWDAH_FILTER_CASES", cases)
+    return counting.counted("copies", _TEST, _SAYS, "HOWDAH_FILTER_CASES", cases)
 
 
 def main() -> int:

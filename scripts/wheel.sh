@@ -8,13 +8,30 @@ folder=$2
 shift 2
 commit=python/howdah/commit
 log=$(mktemp)
+unused=$(mktemp -d)
 # Left there, the commit would be told of what others build of these sources.
-trap 'rm -f "$log" "$commit"' EXIT
-scripts/far.sh
+trap 'rm -rf "$log" "$unused" "$commit"' EXIT
+
+# wheel FOLDER [OPTION…]
+wheel() {
+    out=$1
+    shift
+    "$(dirname "$python")/maturin" build --release --locked --interpreter "$python" --out "$out" "$@" > "$log" 2>&1
+}
+
+# The far end and the module share no object, and each ends with steps that take one core: so both are compiled at once.
+# The wheel is packed again when the far end is there.
+scripts/far.sh &
+far=$!
+if ! wheel "$unused" "$@"; then
+    cat "$log" >&2
+    wait
+    exit 1
+fi
+wait "$far"
 scripts/commit.sh > "$commit"
 [ -s "$commit" ] || rm "$commit"
-if ! "$(dirname "$python")/maturin" build --release --locked --interpreter "$python" --out "$folder" "$@" > "$log" 2>&1
-then
+if ! wheel "$folder" "$@"; then
     cat "$log" >&2
     exit 1
 fi

@@ -12,11 +12,34 @@ import pytest
 from copying import Copier
 from pauses import MUCH, Pauses
 from traces import Traces
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from howdah import lab
 
 AGAIN = 2
+PROGRAMS = (
+    "/test_cc.py",
+    "/test_cc_trust.py",
+    "/test_control_privilege.py",
+    "/test_shares.py",
+    "/test_sweep.py",
+    "::test_programs_are_not_loaded_for_a_copy",
+)
+"""Tests that need a kernel in which nobody else loads congestion controls."""
 PAUSES = pytest.StashKey[Pauses]()
+
+
+class ByLab(LoadScopeScheduling):
+    """A process has the tests of a file, which share a lab, or all that load programs into the kernel."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "programs" if any(name in nodeid for name in PROGRAMS) else nodeid.partition("::")[0]
+
+
+@pytest.hookimpl
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByLab:
+    return ByLab(config, log)
 
 
 @pytest.hookimpl

@@ -117,16 +117,23 @@ class Copier:
     def kill_far_end(self, signal_name: str) -> None:
         self.lab.run("far", ["kill", f"-{signal_name}", str(self.far_end())], check=True)
 
+    def connected(self, host: str) -> int:
+        """How many data connections a host has."""
+        return self._connections(host, "-Hnt")
+
     def reset_all(self, host: str) -> int:
         """Has the kernel of a host reset its data connections (ss --kill); how many there were."""
-        killed = self.lab.run(
+        return self._connections(host, "-HntK")
+
+    def _connections(self, host: str, options: str) -> int:
+        shown = self.lab.run(
             host,
-            ["ss", "-HntK", "state", "established", "dport", "ne", "22", "and", "sport", "ne", "22"],
+            ["ss", options, "state", "established", "dport", "ne", "22", "and", "sport", "ne", "22"],
             capture_output=True,
             text=True,
             check=True,
         )
-        return len(killed.stdout.splitlines())
+        return len(shown.stdout.splitlines())
 
 
 def tree(root: Path) -> dict[bytes, Node]:

@@ -211,12 +211,3 @@ def test_two_logins_for_copies_alone_cannot_meet(cp: Copier, source: Path, tmp_p
     assert [line.partition(":")[0] for line in lines] == ["dtn1", "dtn2", "howdah"]
     assert lines[-1].count("this login is for copies alone and connects to no other host") == 2
     assert not (tmp_path / "there").exists()
-
-
-def test_a_limit_holds_between_two_far_hosts_too(cp: Copier, source: Path, tmp_path: Path) -> None:
-    record = cp.good("--limit", "80Mbit", f"dtn1:{source}", f"dtn2:{tmp_path}/there")
-    assert tree(source) == tree(tmp_path / "there")
-    assert record.limited is not None
-    assert record.limited.held == "held"
-    assert record.outcome is not None
-    assert record.outcome.moving_bps == pytest.approx(80_000_000, rel=0.1)

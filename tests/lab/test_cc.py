@@ -95,6 +95,7 @@ def control(name: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.beside
 def test_loading_lasts_and_unloading_takes_all_away() -> None:
     assert not control("hd_scalable")["available"]
     loaded = good("load", "scalable")
@@ -132,18 +133,21 @@ done
 """
 
 
+@pytest.mark.beside
 def test_a_file_system_that_it_mounted_ends_with_the_last_program() -> None:
     shell = ["unshare", "--mount", "sh", "-eu", "-c", OWN_MOUNTS, "sh", *HOWDAH]
     done = subprocess.run(shell, capture_output=True, text=True, check=False, timeout=30)
     assert (done.stdout.split(), done.stderr) == (["1", "0", "1", "1"], "")
 
 
+@pytest.mark.beside
 def test_every_command_helps_with_an_example() -> None:
     for command in ("list", "load", "unload", "set", "status", "attach", "detach"):
         told = cc(command, "--help").stdout
         assert f"howdah cc {command}" in told.partition("xample")[2], told
 
 
+@pytest.mark.beside
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -174,6 +178,7 @@ def test_what_is_wrong_is_refused_with_the_way_out(words: str, says: str) -> Non
     assert not PINS.exists()
 
 
+@pytest.mark.beside
 def test_rules_that_meet_are_refused() -> None:
     rule = ("attach", "--to", "192.0.2.0/24", "--ports", "5000-5100", "--cc", "reno")
     good(*rule)
@@ -182,6 +187,7 @@ def test_rules_that_meet_are_refused() -> None:
     assert "overlaps 192.0.2.0/24" in refused(*rule[:2], "192.0.0.0/16", *rule[3:])
 
 
+@pytest.mark.beside
 def test_iperf3_uses_a_program_by_name_and_survives_its_unloading(wan: Lab) -> None:
     good("load", "htcp")
     client = iperf3(wan, 2.5, "-C", "hd_htcp")
@@ -220,6 +226,7 @@ def test_attach_reaches_unmodified_programs_and_detach_gives_back(wan: Lab) -> N
     assert listed.chosen == 2
 
 
+@pytest.mark.beside
 def test_scp_is_attached_where_it_is_accepted_in_both_families(wan: Lab, tmp_path: Path) -> None:
     good("load", "scalable")
     (tmp_path / "data").write_bytes(bytes(100_000))
@@ -287,6 +294,7 @@ def psql(wan: Lab) -> "subprocess.Popen[str]":
     return wan.popen("near", argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.beside
 @pytest.mark.usefixtures("database")
 def test_a_database_client_is_moved_while_it_lives_and_attached_when_it_begins(
     wan: Lab, tmp_path: Path
@@ -311,6 +319,7 @@ def test_a_database_client_is_moved_while_it_lives_and_attached_when_it_begins(
     assert (listed.chosen, listed.refused) == (1, 0)
 
 
+@pytest.mark.beside
 def test_a_thousand_connections_are_attached_while_they_are_made_and_targets_change(wan: Lab) -> None:
     good("load", "hold")
     outcome = crowd.attach_while_targets_change(wan, FAR)
@@ -319,6 +328,7 @@ def test_a_thousand_connections_are_attached_while_they_are_made_and_targets_cha
     assert outcome.moved + outcome.chosen >= outcome.asked == 1000
 
 
+@pytest.mark.beside
 def test_a_lab_takes_a_program_as_its_default(traces: Traces) -> None:
     options = ("--rate", "100Mbit", "--rtt", "1ms", "--cc", "highspeed")
     command = ("--", "cat", "/proc/sys/net/ipv4/tcp_congestion_control")
@@ -330,6 +340,7 @@ def test_a_lab_takes_a_program_as_its_default(traces: Traces) -> None:
     assert (done.stdout, done.stderr) == ("hd_highspeed\n", "")
 
 
+@pytest.mark.beside
 def test_a_copy_brings_what_the_kernel_lacks_and_says_so(wan: Lab, tmp_path: Path) -> None:
     cp = Copier(wan, tmp_path)
     line = cp.refused("far:/etc/hostname", tmp_path / "pulled", "--cc", "scalable")
@@ -353,6 +364,7 @@ def test_a_copy_brings_what_the_kernel_lacks_and_says_so(wan: Lab, tmp_path: Pat
     assert any("reno (the kernel's own)" in line for line in own.plan.why.summary)
 
 
+@pytest.mark.beside
 def test_verbose_is_where_the_kernels_log_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "load", _refuse)
     from howdah.cli import app
@@ -377,6 +389,7 @@ def _refuse(name: str, settings: object = ()) -> programs.Loading:
     raise error
 
 
+@pytest.mark.beside
 def test_the_choice_is_the_kernels_own_where_it_has_it() -> None:
     from howdah.cc.choose import choose
 

@@ -11,7 +11,7 @@ from traces import HOWDAH
 
 from howdah.doctor import facts
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("privilege")]
+pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.usefixtures("privilege")]
 
 AS_USER = ["unshare", "--mount", sys.executable, str(Path(__file__).with_name("as_user.py"))]
 AS_ROOT_OF_A_USER_NAMESPACE = ["unshare", "--user", "--map-root-user"]

@@ -11,7 +11,7 @@ from controls import PINS, clean_kernel, good, in_kernel, refused
 from copying import wait_until
 from traces import HOWDAH
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.beside]
 
 STRANGER = 54321
 AS_STRANGER = ["setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups", "--"]

@@ -65,7 +65,7 @@ def test_a_copy_that_comes_later_begins_with_one_stream(privilege: None, tmp_pat
     """Beside streams that have filled the queue; alone with all of its plan."""
     with lab.started(lab.symmetric(200_000_000, 60_000_000), sshd=True) as wan:
         cp = Copier(wan, tmp_path)
-        alone = [cp.good("--memory", "1s", "far:").outcome for _ in range(3)]
+        alone = (cp.good("--memory", "1s", "far:").outcome for _ in range(3))
         assert any(outcome is not None and not outcome.changes for outcome in alone), "but for a busy machine"
         begun = [*cp.argv("--memory", "9s", "--no-listen", "--quiet", "far:")]
         with alive(wan.popen("near", begun, env=cp.env)) as other:

@@ -29,7 +29,7 @@ from howdah.control.leases.agent import Held
 from howdah.control.policy.members import Member
 from howdah.control.privilege import protocol, remote
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.beside]
 
 HOST = "base20"
 POLICY = """

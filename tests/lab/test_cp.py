@@ -9,7 +9,7 @@ from copying import Copier, tree
 
 from howdah.lab.topology import ADDRESSES6
 
-pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.beside]
+pytestmark = [pytest.mark.lab, pytest.mark.beside]
 
 NAMES = [
     b"plain",
@@ -194,18 +194,6 @@ def test_memory_to_memory(cp: Copier) -> None:
     assert record.outcome.files == 0
     assert record.outcome.moving_bps is not None
     assert record.outcome.moving_bps < 1e9
-
-
-def test_memory_to_memory_for_a_time(cp: Copier) -> None:
-    record = cp.good("--memory", "1.5s", "far:")
-    assert record.outcome is not None
-    assert record.outcome.moving_s is not None
-    assert record.outcome.moving_bps is not None
-    assert 1.5 <= record.outcome.moving_s < 2.5
-    assert 5e8 < record.outcome.moving_bps < 1e9
-    assert record.link_stats is not None
-    carried = record.link_stats["directions"]["near_to_far"]["wire_bytes"]
-    assert record.outcome.bytes < carried < 1.2 * record.outcome.bytes
 
 
 def test_what_the_user_says_is_what_the_sockets_get(cp: Copier) -> None:

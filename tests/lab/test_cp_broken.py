@@ -11,7 +11,7 @@ from copying import Copier, alive
 
 from howdah.values.record import Record
 
-pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.beside]
+pytestmark = [pytest.mark.lab, pytest.mark.beside]
 
 TIMES = 3
 APART_S = 0.4

@@ -18,7 +18,7 @@ from howdah.lab.session import Process
 from howdah.values.outcome import Outcome
 from howdah.values.record import Record
 
-pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.beside]
+pytestmark = [pytest.mark.lab, pytest.mark.beside]
 
 OUTAGE_S = 60.0
 RETURN_S = 3.0

@@ -10,7 +10,7 @@ from howdah import lab
 from howdah.lab import Lab
 from howdah.values.record import Record
 
-pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.beside]
+pytestmark = [pytest.mark.lab, pytest.mark.beside]
 
 POWERLESS = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--")
 """Root to whom file permissions apply."""

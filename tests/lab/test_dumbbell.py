@@ -120,6 +120,7 @@ def test_offloaded_packets_cross_cables_and_routers_whole_and_losses_hit_single_
     assert stats.lateness.releases < 2.5 * writes
 
 
+@pytest.mark.beside
 def test_ssh_goes_between_all_hosts(tmp_path: Path) -> None:
     shape = lab.dumbbell(["base20", "base21"], ["arch"])
     with lab.started(lab.symmetric(1_000_000_000, 2 * MS), shape, sshd=True) as star:
@@ -138,6 +139,7 @@ def test_ssh_goes_between_all_hosts(tmp_path: Path) -> None:
     assert (tmp_path / "to").read_bytes() == (tmp_path / "from").read_bytes()
 
 
+@pytest.mark.beside
 def test_a_copy_between_hosts_of_a_star_tells_what_the_link_and_cables_did(tmp_path: Path) -> None:
     shape = lab.dumbbell(2, ["arch"], lan_rate_bps=1_000_000_000)
     (tmp_path / "from").write_bytes(os.urandom(3_000_000))
@@ -152,6 +154,7 @@ def test_a_copy_between_hosts_of_a_star_tells_what_the_link_and_cables_did(tmp_p
     assert stats.cables == dict.fromkeys(("left1", "left2", "arch"), CableDrops(0, 0))
 
 
+@pytest.mark.beside
 def test_sockets_of_every_host_are_set_up_for_the_link() -> None:
     with lab.started(lab.symmetric(1_000_000_000, 180 * MS), lab.dumbbell(2, 1)) as star:
         buffers = set()
@@ -161,6 +164,7 @@ def test_sockets_of_every_host_are_set_up_for_the_link() -> None:
     assert buffers == {f"4096\t16384\t{4 * 22_500_000}\n1\n"}
 
 
+@pytest.mark.beside
 @pytest.mark.parametrize(
     ("commands", "named"),
     [
@@ -186,6 +190,7 @@ def test_what_this_kernel_lacks_is_named(commands: HostCommands, named: str) -> 
         inside.kill()
 
 
+@pytest.mark.beside
 def test_two_dumbbells_side_by_side() -> None:
     with (
         lab.started(lab.symmetric(1_000_000_000, 10 * MS), lab.dumbbell(2, 1)) as one,
@@ -198,6 +203,7 @@ def test_two_dumbbells_side_by_side() -> None:
             one.run("right2", ["true"])
 
 
+@pytest.mark.beside
 def test_fifty_senders_come_up_soon_and_all_reach_the_receiver() -> None:
     begin_s = time.monotonic()
     shape = lab.dumbbell(50, 1, lan_rate_bps=1_000_000_000)
@@ -227,6 +233,7 @@ def name(traces: Traces) -> Iterator[str]:
     traces.howdah("lab", "down", made)
 
 
+@pytest.mark.beside
 def test_a_dumbbell_stays_until_it_is_taken_down(traces: Traces, name: str, tmp_path: Path) -> None:
     file = tmp_path / "star.toml"
     file.write_text('topology = "dumbbell"\nleft = 4\nright = ["arch"]\nrate = "1Gbit"\nrtt = "10ms"\n')
@@ -249,6 +256,7 @@ def test_a_dumbbell_stays_until_it_is_taken_down(traces: Traces, name: str, tmp_
     traces.assert_none()
 
 
+@pytest.mark.beside
 def test_killed_a_dumbbell_leaves_nothing(traces: Traces) -> None:
     shape = (
         "--topology",
@@ -272,6 +280,7 @@ def test_killed_a_dumbbell_leaves_nothing(traces: Traces) -> None:
         traces.assert_none(namespace)
 
 
+@pytest.mark.beside
 @pytest.mark.parametrize(
     "arguments",
     [

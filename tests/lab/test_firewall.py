@@ -120,7 +120,9 @@ def test_streams_of_the_far_end_that_break_are_replaced_by_it(cp: Copier, wall: 
         # The first connections may be those by which the far end has tried the port.
         while resets < 3 and process.poll() is None:
             time.sleep(0.4)
-            resets += cp.reset_all("near") > 1
+            # Those that are not all there yet are left alone: on a slow machine they would never come back.
+            if cp.connected("near") > 1:
+                resets += cp.reset_all("near") > 1
         said, complained = process.communicate(timeout=60)
     assert process.returncode == 0, complained
     outcome = json.loads(said)["outcome"]

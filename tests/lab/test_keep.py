@@ -12,7 +12,7 @@ import pytest
 from copying import Copier
 from requirement import missing
 
-pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.beside]
+pytestmark = [pytest.mark.lab, pytest.mark.beside]
 
 OPTIONS = "-aHAXS"
 SOURCE_S = 1_000_000_000

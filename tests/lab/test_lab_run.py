@@ -13,7 +13,7 @@ from traces import HOWDAH, Traces, ping, round_trip_ms
 
 from howdah.values.link import LinkStats
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.beside]
 
 LINK = ("--rate", "1Gbit", "--rtt", "20ms")
 

@@ -19,7 +19,7 @@ from howdah._native import HowdahError
 from howdah.lab import messages, mounts
 from howdah.lab.processes import children
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.beside]
 
 AS_USER = [
     "unshare",
@@ -158,7 +158,7 @@ def test_many_connections_at_once(wan: lab.Lab) -> None:
 
 
 def test_without_root_a_lab_runs_in_a_user_namespace(traces: Traces) -> None:
-    command = [*AS_USER, *HOWDAH, "lab", "run", "--rtt", "20ms", "--", *ping(5)]
+    command = [*AS_USER, *HOWDAH, "lab", "run", "--rtt", "20ms", "--", *ping(20)]
     result = subprocess.run(
         command, env=traces.environment, capture_output=True, text=True, check=False, cwd="/"
     )
@@ -169,7 +169,7 @@ def test_without_root_a_lab_runs_in_a_user_namespace(traces: Traces) -> None:
 
 def test_without_root_there_are_dumbbells_too(traces: Traces) -> None:
     shape = ("--topology", "dumbbell", "--left", "2", "--lan-rate", "100Mbit", "--host", "left2")
-    command = [*AS_USER, *HOWDAH, "lab", "run", *shape, "--rtt", "20ms", "--", *ping(5, "right1")]
+    command = [*AS_USER, *HOWDAH, "lab", "run", *shape, "--rtt", "20ms", "--", *ping(20, "right1")]
     result = run(traces, *command)
     assert result.returncode == 0, result.stderr
     assert 20 <= round_trip_ms(result.stdout) < 22

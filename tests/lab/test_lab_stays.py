@@ -15,7 +15,7 @@ from traces import SETTINGS, Traces, ping, round_trip_ms, wait_for
 from howdah.lab import settings
 from howdah.values.link import LinkStats
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.beside]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from copying import SLACK_S, STOP_S, Copier, tree
 from howdah.lab import Lab
 from howdah.values.record import Record
 
-pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.beside]
+pytestmark = [pytest.mark.lab, pytest.mark.beside]
 
 PROGRAMS = {name: text for name, text in examples.programs().items() if examples.needs_a_network(text)}
 

@@ -14,6 +14,7 @@ import pytest
 from copying import Argument, Copier, alive, tree, wait_until
 from prometheus_client.parser import text_string_to_metric_families
 
+from howdah import lab
 from howdah.transfer.standing import Standing
 from howdah.values.record import Record
 
@@ -175,3 +176,29 @@ def test_metrics_and_the_log_tell_of_a_copy_and_of_each_file(cp: Copier, tmp_pat
     assert sorted(copied) == sorted(["big", "plain", "\\\\u{1b}[2J", "two\\\\nlines"]) or len(copied) == 4
     assert all(line.isprintable() for line in lines)
     assert lines[-1].endswith(" end complete")
+
+
+def test_a_limit_holds_between_two_far_hosts_too(privilege: None, tmp_path: Path) -> None:
+    source = big(tmp_path / "src", 20 << 20)
+    hosts = lab.dumbbell(["near", "dtn1"], ["dtn2"])
+    with lab.started(lab.symmetric(500_000_000, 20_000_000), hosts, sshd=True) as wan:
+        cp = Copier(wan, tmp_path)
+        record = cp.good("--limit", "80Mbit", f"dtn1:{source}", f"dtn2:{tmp_path}/there")
+        cp.forget_logins()
+    assert tree(source) == tree(tmp_path / "there")
+    assert record.limited is not None
+    assert record.limited.held == "held"
+    assert record.outcome is not None
+    assert record.outcome.moving_bps == pytest.approx(80_000_000, rel=0.1)
+
+
+def test_memory_to_memory_for_a_time(cp: Copier) -> None:
+    record = cp.good("--memory", "1.5s", "far:")
+    assert record.outcome is not None
+    assert record.outcome.moving_s is not None
+    assert record.outcome.moving_bps is not None
+    assert 1.5 <= record.outcome.moving_s < 2.5
+    assert 5e8 < record.outcome.moving_bps < 1e9
+    assert record.link_stats is not None
+    carried = record.link_stats["directions"]["near_to_far"]["wire_bytes"]
+    assert record.outcome.bytes < carried < 1.2 * record.outcome.bytes

@@ -15,6 +15,7 @@ import pytest
 from streams import streams
 
 from howdah import lab
+from howdah.archive import Archive
 from howdah.values.link import Change, LinkSpec
 from howdah.values.probe import Probe
 from howdah.values.record import Record
@@ -162,7 +163,11 @@ def test_bursts_are_sent_beside_the_probes_and_their_cost_is_told(wan: lab.Lab, 
     (tmp_path / "short.toml").write_text(BURSTS)
     words = ["--active", "--bursts", str(tmp_path / "short.toml"), "far"]
     before = wan.stats().directions["near_to_far"].ip_bytes
-    probe = Running(wan, tmp_path, "--json", *words).end().probe()
+    said = Running(wan, tmp_path, *words).end()
+    assert (said.code, said.err) == (0, "")
+    assert "Sent      " in said.out
+    probe = Archive(tmp_path / "howdah" / "records").load("last").probe
+    assert probe is not None
     carried = wan.stats().directions["near_to_far"].ip_bytes - before
     (burst,) = probe.bursts
     assert burst.congestion_control == "cubic"
@@ -172,6 +177,3 @@ def test_bursts_are_sent_beside_the_probes_and_their_cost_is_told(wan: lab.Lab, 
     # Before the first burst nothing of ours was on the path, so the base RTT is its own.
     assert 0.020 <= probe.base_rtt_s < 0.0205
     assert probe.elapsed_s == pytest.approx(4.0, abs=1.0)
-    said = Running(wan, tmp_path, *words).end()
-    assert (said.code, said.err) == (0, "")
-    assert "Sent      " in said.out

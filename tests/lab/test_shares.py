@@ -301,6 +301,7 @@ def test_the_same_addresses_in_two_namespaces_have_shares_of_their_own(wan: Lab,
                 assert LEAST < had_bps / rate_bps < 1.1
 
 
+@pytest.mark.beside
 def test_live_connections_are_taken_and_given_back(wan: Lab, shares: Shares) -> None:
     shares.place([])
     grant(shares)
@@ -318,6 +319,7 @@ def test_live_connections_are_taken_and_given_back(wan: Lab, shares: Shares) -> 
         wait_until(lambda: (the_share(shares).connections, the_share(shares).active) == (0, 0), 20)
 
 
+@pytest.mark.beside
 def test_one_that_nobody_answers_is_not_counted_until_somebody_does(wan: Lab, shares: Shares) -> None:
     grant(shares)
     with streams(wan, 1, 60) as sending:
@@ -330,6 +332,7 @@ def test_one_that_nobody_answers_is_not_counted_until_somebody_does(wan: Lab, sh
         wait_until(lambda: the_share(shares).active == 1, 20)
 
 
+@pytest.mark.beside
 def test_status_shows_shares_and_what_is_wrong_is_refused(wan: Lab, shares: Shares) -> None:
     grant(shares)
     shown = good("status")
@@ -362,6 +365,7 @@ def test_status_shows_shares_and_what_is_wrong_is_refused(wan: Lab, shares: Shar
     assert not PINS.exists()
 
 
+@pytest.mark.beside
 def test_a_thousand_rules_of_fifty_owners_and_a_share_set_in_microseconds(wan: Lab) -> None:
     here = namespace(wan)
     owners = [Shares(f"agent{number}") for number in range(50)]

@@ -100,6 +100,7 @@ def some_runs(sweeper: Sweeper, least: int) -> Callable[[], bool]:
     return lambda: len(sweeper.good()) >= least
 
 
+@pytest.mark.beside
 @pytest.mark.usefixtures("kernel")
 def test_a_sweep_that_is_killed_goes_on_where_it_was(sweeper: Sweeper) -> None:
     with sweeper.start(str(sweeper.plan), "--beside-others") as process:
@@ -146,6 +147,7 @@ def check_runs(records: list[Record]) -> None:
         assert each.outcome.bytes < wire_bytes < 1.5 * each.outcome.bytes + 1e6
 
 
+@pytest.mark.beside
 @pytest.mark.usefixtures("kernel")
 def test_a_sweep_unloads_what_it_loaded(sweeper: Sweeper) -> None:
     sweeper.plan.write_text(PLAN.replace('"1ms", ', "").replace("repeats = 2", "repeats = 1"))
@@ -157,6 +159,7 @@ def test_a_sweep_unloads_what_it_loaded(sweeper: Sweeper) -> None:
     assert in_kernel() == []
 
 
+@pytest.mark.beside
 def test_ctrl_c_keeps_what_is_measured(sweeper: Sweeper) -> None:
     sweeper.plan.write_text(PLAN.replace('"scalable"', '"reno"'))
     with sweeper.start(str(sweeper.plan), "--beside-others") as process:
@@ -183,6 +186,7 @@ def test_a_sweep_beside_another_is_refused_with_its_number(sweeper: Sweeper) -> 
     assert errors.count("\n") == 1
 
 
+@pytest.mark.beside
 def test_a_buffer_that_the_kernel_would_not_give_is_refused(wan: lab.Lab, sweeper: Sweeper) -> None:
     sweeper.plan.write_text(HOST.replace('time = "300ms"', 'time = "300ms"\nbuffer = "1GB"'))
     argv = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin", "--ambient-caps=-net_admin"]
@@ -194,6 +198,7 @@ def test_a_buffer_that_the_kernel_would_not_give_is_refused(wan: lab.Lab, sweepe
     assert sweeper.records() == []
 
 
+@pytest.mark.beside
 def test_the_plan_for_a_host_fits_the_time(wan: lab.Lab, sweeper: Sweeper) -> None:
     argv = [sys.executable, "-m", "howdah", "sweep", "far", "--dry-run", "--json"]
     planned = {}
@@ -212,6 +217,7 @@ def test_the_plan_for_a_host_fits_the_time(wan: lab.Lab, sweeper: Sweeper) -> No
     assert "is too short" in refused.stderr
 
 
+@pytest.mark.beside
 def test_a_host_that_vanishes_half_way_keeps_what_was_measured(sweeper: Sweeper) -> None:
     sweeper.plan.write_text(HOST)
     with lab.started(lab.symmetric(1_000_000_000, 1_000_000), sshd=True) as wan:

@@ -17,7 +17,7 @@ from howdah.lab import Lab
 from howdah.values.record import Record
 from howdah.values.verification import Verification
 
-pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.beside]
+pytestmark = [pytest.mark.lab, pytest.mark.beside]
 
 ODD = ["new\nline", "back\\slash", "below/ lead", "\udcff"]
 

@@ -1,8 +1,5 @@
 //! A copy between two far ends, which this process has both, and the session that starts it.
 
-#[allow(dead_code, reason = "other tests need the rest of it")]
-mod ends;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -18,7 +15,7 @@ use howdah_wire::{
 };
 use serde_json::{Value, json};
 
-use ends::{content, digests, keep_digests, listing, path, push};
+use crate::ends::{content, digests, keep_digests, listing, path, push};
 
 /// Far longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,13 +1,10 @@
 //! Copies that remove at the target what is not at the source.
 
-#[allow(dead_code, reason = "other tests need the rest of it")]
-mod ends;
-
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use ends::{Ends, content, job, listing};
+use crate::ends::{self, Ends, content, job, listing};
 use howdah_transfer::Reach;
 use rustix::thread::CapabilitySet;
 use serde_json::{Value, json};

@@ -1,8 +1,5 @@
 //! What is kept of files beside names, contents, times and modes, both ways.
 
-#[allow(dead_code, reason = "other tests need the rest of it")]
-mod ends;
-
 use std::env;
 use std::ffi::CString;
 use std::fs::{self, File, Permissions};
@@ -13,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use ends::{Ends, content, job};
+use crate::ends::{self, Ends, content, job};
 use serde_json::{Value, json};
 
 const MIB: usize = 1 << 20;
@@ -299,7 +296,7 @@ fn rsync_finds_nothing_to_do_after_an_ordinary_user() {
     again
         .args([
             "--exact",
-            "rsync_finds_nothing_to_do_after_an_ordinary_user",
+            "keep::rsync_finds_nothing_to_do_after_an_ordinary_user",
         ])
         .env(ORDINARY, "1")
         .env("TMPDIR", base.path())

@@ -1,8 +1,5 @@
 //! A copy that was cut goes on with the same command: what was verified is compared and not sent again.
 
-#[allow(dead_code, reason = "other tests need the rest of it")]
-mod ends;
-
 use std::env;
 use std::fs::{self, File, FileTimes};
 use std::io::{Read, Write};
@@ -14,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
-use ends::{Ends, content, job, listing};
+use crate::ends::{self, Ends, content, job, listing};
 use howdah_transfer::{Session, serve};
 use serde_json::{Value, json};
 
@@ -148,7 +145,7 @@ fn one_end() {
 
 fn spawn(role: &str, job: &Value, socket: UnixStream) -> Child {
     Command::new(env::current_exe().unwrap())
-        .args(["--exact", "one_end", "--nocapture"])
+        .args(["--exact", "resume::one_end", "--nocapture"])
         .env(ROLE, role)
         .env(JOB, job.to_string())
         .env(PLAN, plan().to_string())

@@ -1,8 +1,5 @@
 //! A far end at which one folder is all that a near end reaches, and near ends that try to leave it.
 
-#[allow(dead_code, reason = "other tests need the rest of it")]
-mod ends;
-
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
@@ -14,7 +11,7 @@ use howdah_transfer::Reach;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
-use ends::{Ends, content, listing, pull, push};
+use crate::ends::{Ends, content, listing, pull, push};
 
 const SECRET: &[u8] = b"what nobody may see or change";
 const OUT: &str = "it leads out of the folder that this login reaches; name a path in it";

@@ -1,23 +1,17 @@
 //! Both ends in one process, over a socket pair and loopback.
 
-mod broken;
-mod by_far;
-mod ends;
-mod piped;
-mod steer;
-
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use ends::{Ends, content, job, listing, pull, push};
+use crate::ends::{self, Ends, content, job, listing, pull, push};
 use rustix::thread::CapabilitySet;
 use serde_json::{Value, json};
 
-const MIB: usize = 1 << 20;
+pub const MIB: usize = 1 << 20;
 
-fn tree(root: &Path) {
+pub fn tree(root: &Path) {
     fs::create_dir_all(root.join("sub/empty")).unwrap();
     fs::write(root.join("big"), content(9 * MIB + 12_345)).unwrap();
     fs::write(root.join("block"), content(4 * MIB)).unwrap();

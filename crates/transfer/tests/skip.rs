@@ -1,8 +1,5 @@
 //! What is sent of files that are at the target, by each option that says so, held against rsync.
 
-#[allow(dead_code, reason = "other tests need the rest of it")]
-mod ends;
-
 use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -11,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 use std::{env, iter};
 
-use ends::{Ends, job};
+use crate::ends::{self, Ends, job};
 use serde_json::{Value, json};
 
 const USUAL_S: u64 = 1_000_000_000;

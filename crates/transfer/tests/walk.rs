@@ -1,8 +1,5 @@
 //! What of links and of other file systems is copied, by each option that says so, held against rsync.
 
-#[allow(dead_code, reason = "other tests need the rest of it")]
-mod ends;
-
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -10,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, iter};
 
-use ends::{Ends, job};
+use crate::ends::{Ends, job};
 use howdah_transfer::Reach;
 use serde_json::{Value, json};
 

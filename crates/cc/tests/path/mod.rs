@@ -7,6 +7,7 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     process::Command,
     thread,
+    time::{Duration, Instant},
 };
 
 use howdah_emulator::{Emulator, Host};
@@ -60,6 +61,7 @@ impl Path {
                 ip(&format!(
                     "addr add fd78::{own} peer fd78::{peer} dev {device} nodad"
                 ));
+                await_route6(peer);
                 for (name, most) in [
                     ("tcp_rmem", "4096 131072 67108864"),
                     ("tcp_wmem", "4096 16384 67108864"),
@@ -133,6 +135,20 @@ fn ip(arguments: &str) {
         .status()
         .unwrap();
     assert!(done.success(), "ip {arguments}");
+}
+
+/// Returns once this thread's namespace has a route to `fd78::peer`. The kernel adds it from a work queue, so on a busy
+/// machine it comes after `ip` has returned.
+fn await_route6(peer: u8) {
+    let to = format!("fd78{peer:028x} 80 ");
+    let until = Instant::now() + Duration::from_secs(20);
+    while !fs::read_to_string("/proc/thread-self/net/ipv6_route")
+        .unwrap()
+        .contains(&to)
+    {
+        assert!(Instant::now() < until, "no route to fd78::{peer}");
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Sends `bytes` from one end to the other and waits until all have arrived.

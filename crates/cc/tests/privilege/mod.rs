@@ -3,6 +3,7 @@
 //! The harness that comes with Rust cannot ignore a test once it runs, so the files that use this have a
 //! `main` of their own.
 
+use std::env;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -34,12 +35,18 @@ pub fn run(missing: Option<String>, needing: Vec<Test>, others: Vec<Test>) -> Ex
                 test();
                 Ok(Completion::Completed)
             }
-            Some(why) if std::env::var_os("CI").is_some() => {
+            Some(why) if env::var_os("CI").is_some() => {
                 Err(Failed::from(format!("cannot be tested here: {why}")))
             }
             Some(why) => Ok(Completion::ignored_with(why)),
         })
     });
     let trials = needing.chain(others).collect();
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    let mut arguments = Arguments::from_args();
+    // As Rust's own harness does.
+    let threads = env::var("RUST_TEST_THREADS").ok();
+    arguments.test_threads = arguments
+        .test_threads
+        .or(threads.and_then(|text| text.parse().ok()));
+    libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::ends::{self, Ends, content, job, listing};
-use crate::{MIB, piped, tree};
+use crate::piped;
+use crate::session::{MIB, tree};
 
 /// Where the near end finds the proxy, at the port of the far end.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::ends::{Ends, job, listing};
-use crate::tree;
+use crate::session::tree;
 
 /// A far end without ssh listens at 127.0.0.1 alone, so at this address nobody does.
 const CLOSED: &str = "127.0.0.2";

@@ -8,7 +8,7 @@ use howdah_wire::{
     HEADER_LENGTH_BYTES, Job, LinkTarget, Memory, Piece, PipedPiece, TAKEN_BYTES, Totals, Verdict,
 };
 
-use crate::liar::{Liar, dial, file, greeting_again, header, piece, tree_path};
+use super::liar::{Liar, dial, file, greeting_again, header, piece, tree_path};
 
 /// The same piece with a path that the types refuse to hold, and a check that fits it.
 fn disguised(bytes: Vec<u8>, path: &str, lie: &str) -> Vec<u8> {

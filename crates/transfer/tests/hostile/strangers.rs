@@ -15,7 +15,7 @@ use howdah_transfer::stream::Stream;
 use howdah_transfer::tls::{Identity, SessionKeys};
 use howdah_wire::{FrameReader, Message, Piece, Totals};
 
-use crate::liar::{Liar, dial, file, greeting, header, hear};
+use super::liar::{Liar, dial, file, greeting, header, hear};
 
 #[test]
 fn strangers_are_turned_away_and_change_nothing() {

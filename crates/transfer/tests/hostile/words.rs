@@ -13,7 +13,7 @@ use howdah_wire::{
     Totals, encode,
 };
 
-use crate::liar::{Liar, header, job, tree_path};
+use super::liar::{Liar, header, job, tree_path};
 
 #[test]
 fn a_message_out_of_place_and_a_frame_of_noise_end_the_session() {

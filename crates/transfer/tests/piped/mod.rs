@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::MIB;
 use crate::ends::{self, Ends, content, pull, push};
+use crate::session::MIB;
 
 /// Around every border: of blocks, of the subtrees of a digest, of nothing.
 const SIZES: [usize; 10] = [

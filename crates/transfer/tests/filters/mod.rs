@@ -17,12 +17,9 @@ use howdah_filter::{Filters, Given, expand};
 use serde_json::{Value, json};
 
 mod cases;
-#[path = "../ends/mod.rs"]
-#[allow(dead_code, reason = "it is shared with tests that need more of it")]
-mod ends;
 
+use crate::ends::{Ends, push};
 use cases::{Case, MISTAKES};
-use ends::{Ends, push};
 
 const CASES: u64 = 150;
 /// One case of so many is copied with removals too.
