@@ -26,6 +26,12 @@ def load(*, name: str, parameters: list[str] | None, json: bool, verbose: bool) 
     """Loads a program and says so. Raises HowdahError."""
     settings = dict(_pair(text) for text in parameters or ())
     _tell(lambda: congestion.load(name, settings), report.loading, json, verbose)
+    if name.removeprefix("hd_") != "resume":
+        return
+    told = congestion.remember_paths()
+    if not json:
+        for line in report.remembering(told):
+            print(line)
 
 
 def unload(*, name: str, json: bool, verbose: bool) -> None:

@@ -1,15 +1,20 @@
 """Congestion controls of this host's kernel: loaded, given to connections, taken away."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from howdah import HowdahError
+from howdah.archive import Archive
 from howdah.cc import programs
 from howdah.cc.choose import choose
 from howdah.cc.places import ALL_PORTS, Place
 from howdah.cc.programs import Attaching, Loading, Targeted, controls, status, unload
 from howdah.values.record import HostLimits
 
-__all__ = ["attach", "controls", "detach", "load", "set_target", "status", "unload"]
+if TYPE_CHECKING:
+    from howdah.decide.destinations import Remembered
+
+__all__ = ["attach", "controls", "detach", "load", "remember_paths", "set_target", "status", "unload"]
 
 
 def load(name: str, parameters: Mapping[str, str] | None = None) -> Loading:
@@ -19,6 +24,23 @@ def load(name: str, parameters: Mapping[str, str] | None = None) -> Loading:
     parameter that there is not, without root, and where the kernel refuses; what it said is a note then.
     """
     return programs.load(name, list((parameters or {}).items()))
+
+
+def remember_paths(archive: Archive | None = None) -> "list[Remembered]":
+    """Tells the loaded ``resume`` of each destination what the archive remembers of it, for all programs.
+
+    Told again, it is what is remembered now, and counts anew. Raises HowdahError without root, and where
+    ``resume`` is not loaded.
+    """
+    # Only this call needs the archive's database.
+    from howdah.cc import resume  # noqa: PLC0415
+    from howdah.decide.destinations import destinations  # noqa: PLC0415
+    from howdah.library.archive import paths  # noqa: PLC0415
+
+    found = destinations(paths(archive), HostLimits.here().congestion_control_default)
+    for each in found:
+        resume.remember(each.destination, each.saved)
+    return found
 
 
 def set_target(

@@ -99,6 +99,8 @@ class PathMemory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     path: str
     """The far host, or a lab's link in words, as the archive calls it."""
     direction: Direction
+    address: str | None = None
+    """The far host's own address, as the newest of its copies had it; null: not known."""
     rtt_s: float
     """The least base RTT of its copies."""
     rate_low_bps: float
@@ -159,6 +161,7 @@ def recall(
     return PathMemory(
         path=path,
         direction=direction,
+        address=next((each.address for each in counted if each.address is not None), None),
         rtt_s=min(each.rtt_s for each in counted[:NEWEST]),
         rate_low_bps=rates[0],
         rate_mid_bps=(rates[(len(rates) - 1) // 2] + rates[len(rates) // 2]) / 2,
