@@ -43,7 +43,7 @@ impl Candidate {
                 PARAMETERS => map.set_initial_value(&parameters)?,
                 "flows" if pinned => map.set_pin_path(store.flows())?,
                 // The rest is the program's own and goes on under the next one.
-                "default_target" | "shares" | "uses" if pinned => {
+                "default_target" | "memories" | "shares" | "uses" if pinned => {
                     map.set_pin_path(store.folder(&name).join(map_name))?;
                 }
                 _ => {}
