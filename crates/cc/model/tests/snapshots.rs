@@ -68,25 +68,21 @@ fn held() -> Trace {
     run.trace().clone()
 }
 
-/// 1 Gb/s, 100 ms, with room for a quarter of a BDP; a BDP is remembered. First the path is as it was. Then it has
-/// half of the rate.
-fn resumed(rate_bps: u64) -> Trace {
+/// 1 Gb/s or half of it, 100 ms, with room for a quarter of a BDP of 1 Gb/s, which is remembered, or is not.
+fn resumed(rate_bps: u64, remembers: bool, ends: Why) -> Trace {
     let whole = Path::new(100 * MS, Some(1_000_000_000), WIRE_BYTES).unwrap();
+    let segments = whole.bdp_segments().unwrap() as u32;
     let saved = Saved {
-        segments: whole.bdp_segments().unwrap() as u32,
+        segments,
         rtt_us: 100_000,
     };
     let mut path = Path::new(100 * MS, Some(rate_bps), WIRE_BYTES).unwrap();
-    path.queue_segments = Some(u64::from(saved.segments / 4));
+    path.queue_segments = Some(u64::from(segments / 4));
     let values = Values::new(Resume::PARAMETERS, &[]).unwrap();
-    let resume = Resume::new(Some(saved), &values);
+    let resume = Resume::new(remembers.then_some(saved), &values);
     let mut run = Simulation::new(resume, path, Window::new(INITIAL_WINDOW, None));
-    run.run_until(20 * SECOND);
-    let why = match rate_bps {
-        1_000_000_000 => Why::Validated,
-        _ => Why::Retreated,
-    };
-    assert_eq!(run.control.phase(), Phase::Normal(why));
+    run.run_until(10 * SECOND);
+    assert_eq!(run.control.phase(), Phase::Normal(ends));
     run.trace().clone()
 }
 
@@ -163,8 +159,10 @@ fn every_control_does_what_its_snapshot_says() {
         let runs = match algorithm.about.model {
             Model::Held(_) => vec![("held", held())],
             Model::Resumed(_) => vec![
-                ("resumed", resumed(1_000_000_000)),
-                ("halved", resumed(500_000_000)),
+                ("resumed", resumed(1_000_000_000, true, Why::Validated)),
+                ("unknown", resumed(1_000_000_000, false, Why::NoMemory)),
+                ("halved", resumed(500_000_000, true, Why::Retreated)),
+                ("unknown_halved", resumed(500_000_000, false, Why::NoMemory)),
             ],
             Model::Free(_) => vec![
                 ("overflow", overflow(algorithm)),
