@@ -208,7 +208,7 @@ class CcTrial:
 # --- memories for hd_resume (crates/cc); Structs in cc/resume.py ---------------------------------
 
 def cc_remember(destination: bytes, saved: bytes) -> bytes:
-    """Memory: what is Saved, for new connections to a Destination. Raises HowdahError where resume is not loaded."""
+    """Memory: what is Saved, for new connections to a Destination."""
 
 def cc_forget(destination: bytes) -> bytes:
     """Memory: the one that was there. Raises HowdahError when there is none."""

@@ -1,7 +1,7 @@
-"""What transfers to a destination carried before: with it, hd_resume begins new connections there (RFC 9959).
+"""What transfers to a destination carried before. By it, hd_resume begins new connections there (RFC 9959).
 
-A memory is of all streams together: they jump as one sender, each to its part. It stays in the kernel when this
-process goes. Capacities are bytes in flight, times seconds. Needs root, and that ``resume`` is loaded.
+A memory is of all streams together: they jump as one sender, each to its part. It stays in the kernel when
+this process goes. Capacities are bytes in flight, times seconds. Needs root, and that ``resume`` is loaded.
 """
 
 from typing import Literal
@@ -16,6 +16,7 @@ Why = Literal[
     "void",
     "no part",
     "other path",
+    "queue",
     "small",
     "congested",
     "unused",
@@ -26,8 +27,10 @@ Why = Literal[
 
 
 class Destination(msgspec.Struct, frozen=True):
-    """The connections that a memory is for. Of several, the first of these decides: a port, a namespace, a longer
-    prefix."""
+    """The connections that a memory is for.
+
+    Of several that fit, those of one namespace come first, then those of a port, then the longest prefix.
+    """
 
     to: str
     """The address of the far end, or a prefix, as 10.9.0.0/16."""
@@ -47,8 +50,10 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     streams: int = 1
     """How many streams share the jump. Later ones begin as usual."""
     jump_part: float | None = None
-    """How much of the capacity they jump to, 0.001 to 1; null: the parameter ``jump_part``, a half by RFC 9959. Only
-    a path without competing traffic may have more."""
+    """How much of the capacity they jump to, 0.001 to 1; null: as the parameter ``jump_part`` says.
+
+    RFC 9959 allows a half. Only a path without competing traffic may have more.
+    """
     valid_s: float = 3600.0
     """How long this is believed, at most a week."""
     then: str = "cubic"
@@ -92,10 +97,13 @@ class ResumeStatus(msgspec.Struct, frozen=True):
 
     phase: Phase
     why: Why | None
-    """Why the phase is normal: ``no memory`` (or it has run out), ``void`` (another connection had to retreat), ``no
-    part`` (others had taken the jump), ``other path`` (the RTT is unlike the saved one), ``small`` (the window was as
-    large without a jump), ``congested`` (before the jump), ``unused`` (too little data), ``validated``, ``retreated``
-    or ``timed out``. Null before."""
+    """Why the phase is normal; null before.
+
+    ``no memory``: there is none, or it has run out. ``void``: another connection had to retreat. ``no part``:
+    others had taken the jump. ``other path``: the RTT is unlike the saved one. ``queue``: the RTT says that
+    one stands on the path. ``small``: the window was as large without a jump. ``congested``: before the jump.
+    ``unused``: too little data. ``validated``, ``retreated``, ``timed out``: after the jump.
+    """
     memory_ns: int | None
     """The memory that it found, by its ``set_ns``."""
     jumped_bytes: int
@@ -108,18 +116,22 @@ class ResumeStatus(msgspec.Struct, frozen=True):
 
 
 def remember(destination: Destination, saved: Saved) -> Memory:
-    """Begins new connections to the destination with what is saved. It replaces what was known of exactly this
-    destination, and counts anew. Takes microseconds.
+    """Begins new connections to the destination with what is saved. Takes microseconds.
 
-    Raises HowdahError for what cannot have been saved, where resume is not loaded, and for a control that is not in
-    this kernel.
+    It replaces what was known of exactly this destination, and counts anew.
+
+    Raises HowdahError for what cannot have been saved, where resume is not loaded, and for a control that is
+    not in this kernel.
     """
     told = _native.cc_remember(msgspec.json.encode(destination), msgspec.json.encode(saved))
     return msgspec.json.decode(told, type=Memory)
 
 
 def forget(destination: Destination) -> Memory:
-    """Forgets what is known of exactly this destination; what came of it. Raises HowdahError where that is nothing."""
+    """Forgets what is known of exactly this destination, and says what came of it.
+
+    Raises HowdahError where nothing is known.
+    """
     return msgspec.json.decode(_native.cc_forget(msgspec.json.encode(destination)), type=Memory)
 
 

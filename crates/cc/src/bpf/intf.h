@@ -65,6 +65,7 @@ enum resume_why {
 	RESUME_VOID,	   /* a connection that used it had to retreat */
 	RESUME_NO_PART,	   /* others have taken all parts of the jump */
 	RESUME_OTHER_PATH, /* the RTT is unlike the saved one */
+	RESUME_QUEUE,	   /* the RTT says that a queue stands on the path */
 	RESUME_SMALL,	   /* the window was as large without a jump */
 	RESUME_CONGESTED,  /* before the jump */
 	RESUME_UNUSED,	   /* the sender had too little data to use the jump */

@@ -92,6 +92,14 @@ struct in6_addr {
 	} in6_u;
 };
 
+struct net {
+	__u64 net_cookie;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
 struct sock_common {
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
@@ -99,6 +107,7 @@ struct sock_common {
 	__u16 skc_num;
 	__u16 skc_family;
 	volatile unsigned char skc_state;
+	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
 };
