@@ -33,7 +33,8 @@ _LOAD = Command(
     "load",
     "Load a program into the kernel, until it is unloaded or the host restarts. Needs root.",
     text="A program that is already loaded is replaced in place. Its connections go on under the new one. "
-    "Parameters that you do not give then stay as they are.",
+    "Parameters that you do not give then stay as they are. resume is told what your archive remembers of each "
+    "destination (howdah archive paths).",
     run="cc_command.load",
     rows={
         "Which program": [
@@ -44,6 +45,7 @@ _LOAD = Command(
     },
     examples="""\
 howdah cc load scalable
+howdah cc load resume
 howdah cc load hold --set guard_loss=5% --set headroom=2%""",
     notes="Parameters with their defaults and ranges: howdah cc list --json, or docs/cc.md.",
 )

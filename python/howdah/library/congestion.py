@@ -1,7 +1,6 @@
 """Congestion controls of this host's kernel: loaded, given to connections, taken away."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from howdah import HowdahError
 from howdah.archive import Archive
@@ -11,9 +10,6 @@ from howdah.cc.places import ALL_PORTS, Place
 from howdah.cc.programs import Attaching, Loading, Targeted, controls, status, unload
 from howdah.cc.resume import Destination, Memory, Saved
 from howdah.values.record import HostLimits
-
-if TYPE_CHECKING:
-    from howdah.decide.destinations import Remembered
 
 __all__ = [
     "attach",
@@ -38,20 +34,18 @@ def load(name: str, parameters: Mapping[str, str] | None = None) -> Loading:
     return programs.load(name, list((parameters or {}).items()))
 
 
-def remember_paths(archive: Archive | None = None) -> "list[Remembered]":
-    """Tells the loaded ``resume`` of each destination what the archive remembers of it, for all programs.
+def remember_paths(archive: Archive | None = None) -> dict[str, Memory]:
+    """Tells the loaded ``resume`` what the archive remembers of each path; what it knows then, by path.
 
-    Told again, it is what is remembered now, and counts anew. Raises HowdahError without root, and where
-    ``resume`` is not loaded.
+    It is for all programs, and counts anew. Raises HowdahError without root, and where ``resume`` is not
+    loaded.
     """
     # Only this call needs the archive's database.
     from howdah.decide.destinations import destinations  # noqa: PLC0415
     from howdah.library.archive import paths  # noqa: PLC0415
 
     found = destinations(paths(archive), HostLimits.here().congestion_control_default)
-    for each in found:
-        resume.remember(each.destination, each.saved)
-    return found
+    return {each.path: resume.remember(each.destination, each.saved) for each in found}
 
 
 def set_target(

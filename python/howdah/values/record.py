@@ -247,7 +247,7 @@ def id_time(at: datetime) -> str:
 
 def id_instant(record_id: str) -> datetime:
     """The instant that an id begins with. Raises ValueError for what is no id."""
-    return datetime.strptime(record_id.partition("-")[0], "%Y%m%dT%H%M%S.%f%z")
+    return datetime.fromisoformat(record_id.partition("-")[0])
 
 
 def since_process_start_s() -> float:

@@ -1,7 +1,5 @@
 """The text that ``howdah cc`` prints for people."""
 
-from typing import TYPE_CHECKING
-
 from rich.table import Table
 
 from howdah._native import format_bytes, format_duration, format_rate
@@ -20,9 +18,6 @@ from howdah.cc.programs import (
 from howdah.cc.resume import Memory, Saved
 from howdah.cc.shares import Share
 from howdah.text import count, printable
-
-if TYPE_CHECKING:
-    from howdah.decide.destinations import Remembered
 
 
 def controls(found: list[CongestionControl]) -> Table:
@@ -64,15 +59,11 @@ def loading(done: Loading) -> str:
             return f"{name} is loaded; any program may choose it, as: iperf3 -C {name}"
 
 
-def remembering(told: "list[Remembered]") -> list[str]:
-    """What ``howdah cc load resume`` says of destinations."""
+def remembering(told: dict[str, Memory]) -> list[str]:
+    """What ``howdah cc load resume`` says of the paths in the archive."""
     if not told:
-        return ["the archive remembers no path that copies may resume; see: howdah archive paths"]
-    return [
-        f"{printable(each.path)} ({each.destination.to}): {format_bytes(each.saved.capacity_bytes)} "
-        f"in a round trip of {format_duration(each.saved.rtt_s)}, for {format_duration(each.saved.valid_s)}"
-        for each in told
-    ]
+        return ["the archive remembers no path that connections may begin with; see: howdah archive paths"]
+    return [f"{printable(path)}: {remembered(memory)}" for path, memory in told.items()]
 
 
 def unloading(done: Unloading) -> str:

@@ -1,0 +1,53 @@
+"""A second copy begins with what the first one carried, over a real path."""
+
+from collections.abc import Iterator
+
+import pytest
+from copying import Copier
+
+from howdah.cc import programs, resume
+
+pytestmark = pytest.mark.lab
+
+
+@pytest.fixture
+def unloaded() -> Iterator[None]:
+    """Takes hd_resume out of the kernel at the end, if the test loaded it."""
+    there = any(each.name == "resume" and each.in_kernel for each in programs.listed())
+    yield
+    if not there and any(each.name == "resume" and each.in_kernel for each in programs.listed()):
+        programs.unload("resume")
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_a_second_copy_sends_at_once_what_the_first_one_carried(cp: Copier) -> None:
+    first = cp.good("--memory", "2.3s", "far:", "--no-listen")
+    assert first.plan is not None
+    assert first.plan.why.memory is None
+    assert first.plan.resume is None
+    assert first.carried is not None
+    assert 0.5e9 < first.carried.rate_bps < 1e9
+
+    second = cp.good("--memory", "60MB", "far:", "--no-listen")
+    assert second.plan is not None
+    remembered = second.plan.why.memory
+    assert remembered is not None
+    assert (remembered.copies, remembered.same_route, remembered.direction) == (1, True, "push")
+    assert remembered.rate_mid_bps == first.carried.rate_bps
+    assert any("The archive remembers" in sentence for sentence in second.plan.why.summary)
+    assert second.plan.resume is not None, second.plan.why.summary
+    assert second.plan.resume.part == 0.5
+    came = second.resumed
+    assert came is not None
+    assert came.connections == came.jumps + came.other_paths == second.plan.streams
+    assert came.jumped_bytes <= second.plan.resume.jump_bytes * 1.01
+    # What went on afterwards is the plan's.
+    assert second.plan.congestion_control == "cubic"
+    assert second.outcome is not None
+    assert second.outcome.congestion_control == "cubic"
+    assert resume.memories() == []
+
+    shown = cp.lab.run(
+        "near", [*cp.argv()[:-1], "archive", "paths"], env=cp.env, capture_output=True, text=True
+    )
+    assert "lab 1 Gb/s" in shown.stdout, shown
