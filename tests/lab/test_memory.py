@@ -39,7 +39,8 @@ def test_a_second_copy_sends_at_once_what_the_first_one_carried(cp: Copier) -> N
     assert second.plan.resume.part == 0.5
     came = second.resumed
     assert came is not None
-    assert came.connections == came.jumps + came.other_paths == second.plan.streams
+    assert came.connections == second.plan.streams
+    assert came.jumps > 0
     assert came.jumped_bytes <= second.plan.resume.jump_bytes * 1.01
     # What went on afterwards is the plan's.
     assert second.plan.congestion_control == "cubic"

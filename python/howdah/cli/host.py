@@ -33,8 +33,8 @@ _LOAD = Command(
     "load",
     "Load a program into the kernel, until it is unloaded or the host restarts. Needs root.",
     text="A program that is already loaded is replaced in place. Its connections go on under the new one. "
-    "Parameters that you do not give then stay as they are. resume is told what your archive remembers of each "
-    "destination (howdah archive paths).",
+    "Parameters that you do not give then stay as they are. resume is told what your archive remembers of "
+    "each destination (howdah archive paths).",
     run="cc_command.load",
     rows={
         "Which program": [

@@ -276,9 +276,16 @@ def _after(request: Request) -> "Rereading | None":
 
 
 def plan_only(request: Request, far: FarHello) -> Plan:
-    """The plan that the request would be carried out by, and nothing is done. Raises HowdahError for none."""
+    """The plan that the request would be carried out by, and nothing is done. Raises HowdahError for none.
+
+    What is sent at once of what is remembered is chosen when a copy begins, and is no part of it.
+    """
+    path = _path(request, Greeted(far))
+    if request.path != "guaranteed":
+        memory = Recollection(request, Archive()).of(far.rtt_s, None)
+        path = msgspec.structs.replace(path, memory=memory)
     with service(request) as kind:
-        return _plan(request, kind, _path(request, Greeted(far)))
+        return _plan(request, kind, path)
 
 
 def _transfer(run: _Run, display: Display, archive: Archive) -> None:
