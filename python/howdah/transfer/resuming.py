@@ -33,6 +33,7 @@ CONTROL = f"hd_{PROGRAM}"
 WORTH_INITIAL_WINDOWS = 4
 """What is sent at once is worth it from so many initial windows a stream on (RFC 9959 stores no less)."""
 
+_COUNTS = [each for each in Resumed.__struct_fields__ if each != "refused"]
 _VALID_S = 60.0
 """The streams connect within this time, or begin as without a memory."""
 
@@ -45,6 +46,8 @@ class Resuming:
         self._request = request
         self._told: list[str] = []
         self._port: int | None = None
+        self._namespace = Path("/proc/self/ns/net").stat().st_ino
+        self._refused: str | None = None
 
     def planned(self, plan: Plan, path: KnownPath, others_present: Callable[[KnownPath], bool]) -> Plan:
         """The plan with what is sent at once, or with the reason why nothing is.
@@ -80,46 +83,60 @@ class Resuming:
     def begun(self, underway: Underway) -> Plan:
         """The plan as the data plane is to carry it out, when the kernel has been told.
 
-        Raises HowdahError where the kernel refuses.
+        Where it cannot be, the streams begin as ever.
         """
-        plan, far = underway.plan, underway.far
+        plan = underway.plan
         if plan.resume is None or self._request.dry_run:
             return plan
         if underway.path.sender.privileged:
-            from howdah.cc import resume  # noqa: PLC0415
-
-            self._port = far.port
-            saved = resume.Saved(
-                capacity_bytes=plan.resume.capacity_bytes,
-                rtt_s=plan.resume.rtt_s,
-                streams=plan.streams,
-                jump_part=plan.resume.part,
-                valid_s=_VALID_S,
-                then=str(plan.congestion_control),
-            )
-            for address in _addresses(underway.data_address, far.addresses):
-                resume.remember(self._destination(address), saved)
-                self._told.append(address)
+            try:
+                self._tell(underway, plan.resume)
+            except HowdahError as error:
+                self._refused = str(error)
+                return plan
         return msgspec.structs.replace(plan, congestion_control=CONTROL)
 
     def ended(self) -> Resumed | None:
         """Has the kernel forget the capacity; what came of it, null where nothing was told."""
-        if not self._told:
+        if not self._told and self._refused is None:
             return None
         from howdah.cc import resume  # noqa: PLC0415
 
-        counts = dict.fromkeys(Resumed.__struct_fields__, 0)
+        counts = dict.fromkeys(_COUNTS, 0)
         for address in self._told:
             with suppress(HowdahError):
                 memory = resume.forget(self._destination(address))
                 counts = {name: counts[name] + getattr(memory, name) for name in counts}
-        self._told = []
-        return Resumed(**counts)
+        self._told, refused, self._refused = [], self._refused, None
+        return Resumed(**counts, refused=refused)
+
+    def _tell(self, underway: Underway, known: Resume) -> None:
+        """Tells the kernel the capacity. Raises HowdahError where it refuses, or another copy has it now."""
+        from howdah.cc import resume  # noqa: PLC0415
+
+        addresses = _addresses(underway.data_address, underway.far.addresses)
+        self._port = underway.far.port
+        mine = {self._destination(address) for address in addresses}
+        for other in resume.memories():
+            elsewhere = other.port is None or other.namespace != self._namespace
+            if other.to in addresses and not elsewhere and other.left_s > 0 and other.destination not in mine:
+                raise HowdahError("another copy has just begun with it")
+        saved = resume.Saved(
+            capacity_bytes=known.capacity_bytes,
+            rtt_s=known.rtt_s,
+            streams=underway.plan.streams,
+            jump_part=known.part,
+            valid_s=_VALID_S,
+            then=str(underway.plan.congestion_control),
+        )
+        for address in addresses:
+            resume.remember(self._destination(address), saved)
+            self._told.append(address)
 
     def _destination(self, address: str) -> "Destination":
         from howdah.cc.resume import Destination  # noqa: PLC0415
 
-        return Destination(address, port=self._port, namespace=Path("/proc/self/ns/net").stat().st_ino)
+        return Destination(address, port=self._port, namespace=self._namespace)
 
     def _ready(self, plan: Plan, path: KnownPath) -> tuple[str | None, str | None]:
         """Where the capacity is known from, when the program is there; else None and why it is not."""

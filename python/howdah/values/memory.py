@@ -91,6 +91,8 @@ class Resumed(msgspec.Struct, frozen=True, kw_only=True):
     """How many did not send it, because their round trip was that of another route."""
     jumped_bytes: int
     validated_bytes: int
+    refused: str | None = None
+    """The reason why nothing was sent at once after all; null: the kernel was told."""
 
 
 class PathMemory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -38,6 +38,8 @@ def _verdict(record: Record, memory: PathMemory) -> str:
 
 def _sent(resumed: Resumed) -> str:
     """``At once: 105 MB by 8 streams, all acknowledged without a loss``."""
+    if resumed.refused is not None:
+        return f"At once: nothing was sent: {resumed.refused}"
     if not resumed.jumps:
         other = ", because the round trip was that of another route" if resumed.other_paths else ""
         return f"At once: nothing was sent{other}"
