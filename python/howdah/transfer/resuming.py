@@ -16,7 +16,6 @@ import msgspec
 
 from howdah import HowdahError
 from howdah._native import format_bytes
-from howdah.probing.far_end import resolved
 from howdah.transfer.request import Request
 from howdah.transfer.service import Underway
 from howdah.values.memory import JUMP_SHARE, PathMemory, Resume, Resumed
@@ -180,6 +179,8 @@ def _addresses(data_address: str | None, others: Iterable[str]) -> list[str]:
     """The addresses that the streams may go to, each once."""
     found = []
     if data_address is not None:
+        from howdah.probing.far_end import resolved  # noqa: PLC0415
+
         with suppress(HowdahError):
             found = resolved(data_address, data_address)
     for each in others:
