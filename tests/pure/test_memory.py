@@ -262,6 +262,22 @@ def test_an_inbox_that_grows_is_taken_in_before_copies_look_past_it(tmp_path: Pa
     assert len(copies(archive.inbox, "dtn2", "push", NOW)) == INBOX_MOST // 2 + 1
 
 
+def test_an_archive_of_before_gets_its_columns_and_its_index(tmp_path: Path) -> None:
+    archive = Archive(tmp_path)
+    archive.save(copied(0))
+    list(archive.newest())
+    before = sqlite3.connect(tmp_path / "runs.sqlite", isolation_level=None)
+    before.execute("DROP INDEX runs_by_path")
+    for name in ("direction", "failed", "carried_bps", "carried_by_path", "others", "address"):
+        before.execute(f"ALTER TABLE runs DROP COLUMN {name}")
+    before.execute("PRAGMA user_version = 3023")
+    before.close()
+    assert copies(archive.inbox, "dtn2", "push", NOW) == []
+    take_in(archive.inbox)
+    (found,) = copies(archive.inbox, "dtn2", "push", NOW)
+    assert found.rate_bps == 9.2e9
+
+
 def test_the_query_goes_by_the_index(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
     archive.save(copied(0))
