@@ -69,13 +69,19 @@ static __always_inline __u32 share_of(__u32 window, __u64 part, __u64 of)
 	return max((__u32)(window * part / of), (__u32)WINDOW_MIN);
 }
 
+/* In one of the phases between the jump and the next control. */
+static __always_inline bool has_jumped(const struct resume *resume)
+{
+	return resume->phase > RESUME_RECONNAISSANCE && resume->phase < RESUME_NORMAL;
+}
+
 static __always_inline void pace(struct sock *sk, struct resume *resume, __u32 percent)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u64 rtt_us = max(tp->srtt_us >> 3, 1U);
 	__u64 rate_Bps = (__u64)tp->snd_cwnd * tp->mss_cache * 10000 * percent / rtt_us;
 
-	if (resume->phase >= RESUME_UNVALIDATED && sk->sk_pacing_status == SK_PACING_NONE) {
+	if (has_jumped(resume) && sk->sk_pacing_status == SK_PACING_NONE) {
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		resume->paced = 1;
 	}
@@ -332,17 +338,6 @@ static __always_inline void mend(struct sock *sk, struct resume *resume, __u32 a
 	become_normal(sk, resume, RESUME_RETREATED);
 }
 
-/* A timeout ends it in any phase; the kernel has cut the window already (3.6). */
-static __always_inline void time_out(struct sock *sk, struct resume *resume)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-	bool has_jumped = resume->phase > RESUME_RECONNAISSANCE;
-	__u32 had = has_jumped ? resume->pipe : resume->window;
-
-	tp->snd_ssthresh = has_jumped ? share_of(had, 1, 2) : share_of(had, CUBIC_BETA, 1024);
-	become_normal(sk, resume, has_jumped ? RESUME_TIMED_OUT : RESUME_CONGESTED);
-}
-
 /* Congestion before the jump: there will be none (3.2). The next control brings the window down to the threshold. */
 static __always_inline void give_up(struct sock *sk, struct resume *resume)
 {
@@ -350,6 +345,19 @@ static __always_inline void give_up(struct sock *sk, struct resume *resume)
 
 	tp->snd_ssthresh = share_of(resume->window, CUBIC_BETA, 1024);
 	become_normal(sk, resume, RESUME_CONGESTED);
+}
+
+/* A timeout ends it in any phase; the kernel has cut the window already (3.6). */
+static __always_inline void time_out(struct sock *sk, struct resume *resume)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!has_jumped(resume)) {
+		give_up(sk, resume);
+		return;
+	}
+	tp->snd_ssthresh = share_of(resume->pipe, 1, 2);
+	become_normal(sk, resume, RESUME_TIMED_OUT);
 }
 
 static __always_inline void step(struct sock *sk, struct resume *resume, __u32 acked)
@@ -360,7 +368,7 @@ static __always_inline void step(struct sock *sk, struct resume *resume, __u32 a
 		time_out(sk, resume);
 	else if (resume->phase == RESUME_RETREAT)
 		mend(sk, resume, acked);
-	else if (resume->phase > RESUME_RECONNAISSANCE)
+	else if (has_jumped(resume))
 		follow_the_jump(sk, resume, acked);
 	else if (state == TCP_CA_Recovery || state == TCP_CA_CWR)
 		give_up(sk, resume);
@@ -434,7 +442,7 @@ __u32 BPF_PROG(resume_ssthresh, struct sock *sk)
 {
 	const struct resume *resume = private_of(sk);
 
-	if (resume->phase > RESUME_RECONNAISSANCE && resume->phase < RESUME_NORMAL)
+	if (has_jumped(resume))
 		return share_of(resume->pipe, 1, 2);
 	return share_of(tcp_sk(sk)->snd_cwnd, CUBIC_BETA, 1024);
 }
