@@ -120,14 +120,14 @@ def hold() -> None:
 
 
 def resume() -> None:
-    """With and without a memory, on the path as it was and on half of it."""
+    """With and without a memory, on the path as it was and on a third of it."""
     figure, (left, right) = plt.subplots(1, 2, figsize=SIZE_INCHES, layout="constrained")
     found = runs("resume")
     for axes, name, rate_bps, title in (
         (left, "resumed", 1e9, "1 Gb/s, as remembered"),
-        (right, "halved", 0.5e9, "half of it"),
+        (right, "third", 0.333e9, "a third of it"),
     ):
-        unknown = found["unknown" if axes is left else "unknown_halved"]
+        unknown = found["unknown" if axes is left else "unknown_third"]
         axes.plot(unknown.times_s, unknown.windows, color="0.6", linewidth=1, label="without a memory")
         axes.plot(found[name].times_s, found[name].windows, color="0.0", linewidth=1.3, label="with it")
         axes.set(title=f"{title}, 100 ms", xlim=(0, 3), ylim=(0, 12_000))

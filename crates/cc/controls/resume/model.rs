@@ -6,9 +6,10 @@
 //! Deviations beside those of the crate, all to the safe side:
 //! - The window counts segments, so PipeSize does.
 //! - It does not jump where the RTT says that somebody's queue stands on the path already.
-//! - While validating, the window grows no further than to the saved capacity, and not while the RTT says that a queue
-//!   has grown. Where it gets there, slow start is over.
-//! - A retreat ends when all that was sent before it is acknowledged, not only what was sent unvalidated.
+//! - While validating, the window grows only in the second half, no further than to the saved capacity, and not while
+//!   the RTT says that a queue has grown. Slow start ends there, also under the next control.
+//! - A retreat ends when all that was sent before it is acknowledged, not only what was sent unvalidated. What was lost
+//!   meanwhile, or sent, does not count in PipeSize.
 //! - Congestion takes effect with the next ACK.
 //!
 //! The program goes on with any control; the model with CUBIC.
@@ -92,12 +93,15 @@ pub enum Why {
     Retreated,
 }
 
-/// An RTT is so much longer where there is a queue: an eighth, within bounds, as HyStart has it.
-const LEAST_RISE_US: u64 = 4_000;
+/// An RTT that is an eighth longer tells of a queue that stands on the path, as HyStart has it.
+const STANDING_SHIFT: u32 = 3;
+/// A thirty-second tells of one that the jump has built.
+const GROWN_SHIFT: u32 = 5;
+const LEAST_RISE_US: u64 = 2_000;
 const LARGEST_RISE_US: u64 = 16_000;
 
-fn with_queue_us(rtt_us: u64) -> u64 {
-    rtt_us + (rtt_us / 8).clamp(LEAST_RISE_US, LARGEST_RISE_US)
+fn with_queue_us(rtt_us: u64, shift: u32) -> u64 {
+    rtt_us + (rtt_us >> shift).clamp(LEAST_RISE_US, LARGEST_RISE_US)
 }
 
 /// A connection that resumes.
@@ -118,6 +122,12 @@ pub struct Resume {
     jumped_at: u64,
     /// Segments sent when the phase began. It ends when all of them are answered.
     mark: u64,
+    /// `delivered` when half of what is validated has come back.
+    half: u64,
+    /// What will have got through when a retreat ends, if nothing more is lost.
+    through: u64,
+    /// Segments lost when it began.
+    lost: u64,
     another_retreats: bool,
     pacing_per_s: Option<f64>,
     then: Cubic,
@@ -147,6 +157,9 @@ impl Resume {
             jumped_us: 0,
             jumped_at: 0,
             mark: 0,
+            half: 0,
+            through: 0,
+            lost: 0,
             another_retreats: false,
             pacing_per_s: None,
             then: Cubic::new(&defaults),
@@ -202,7 +215,7 @@ impl Resume {
         let to = (part as u32).min(window.clamp);
         if !self.is_same_path(saved) {
             self.phase = Phase::Normal(Why::OtherPath);
-        } else if self.least_rtt_us > with_queue_us(saved.rtt_us) {
+        } else if self.least_rtt_us > with_queue_us(saved.rtt_us, STANDING_SHIFT) {
             self.phase = Phase::Normal(Why::Queue);
         } else if to <= window.cwnd {
             self.phase = Phase::Normal(Why::Small);
@@ -230,16 +243,15 @@ impl Resume {
         }
     }
 
-    /// Slow start up to what was saved (3.4).
+    /// Slow start (3.4), once half of what is to be validated has come back, and no queue with it.
     fn validate(&mut self, window: &mut Window, ack: &Ack, saved: Saved) {
-        let most = saved.segments.min(window.clamp);
-        if window.cwnd < most && ack.rtt_us <= with_queue_us(self.least_rtt_us) {
+        let most = saved.segments.min(window.clamp).max(window.cwnd);
+        let is_free = ack.rtt_us <= with_queue_us(self.least_rtt_us, GROWN_SHIFT);
+        if is_free && ack.delivered >= self.half {
             window.cwnd = (window.cwnd + ack.acked).min(most);
         }
         if ack.delivered >= self.mark {
-            if window.cwnd >= most {
-                window.ssthresh = window.cwnd;
-            }
+            window.ssthresh = if is_free { most } else { window.cwnd };
             self.phase = Phase::Normal(Why::Validated);
         }
     }
@@ -253,6 +265,7 @@ impl Resume {
         }
         window.cwnd = ack.in_flight as u32;
         self.mark = ack.delivered + ack.in_flight;
+        self.half = ack.delivered + ack.in_flight / 2;
         self.phase = Phase::Validating;
     }
 
@@ -261,16 +274,21 @@ impl Resume {
         window.cwnd = (self.pipe / 2).max(Window::FLOOR);
         window.ssthresh = window.cwnd;
         self.mark = ack.delivered + ack.lost + ack.in_flight;
+        self.through = u64::from(self.pipe) + ack.in_flight;
+        self.lost = ack.lost;
         self.phase = Phase::Retreat;
     }
 
+    /// Until all is mended. What was lost, or sent since, has not shown that the path carries it.
     fn mend(&mut self, window: &mut Window, ack: &Ack) {
         self.pipe += ack.acked;
         if ack.recovering || ack.delivered + ack.lost < self.mark {
             return;
         }
-        let through = u64::from(self.pipe) * self.retreat_beta / 1024;
-        window.ssthresh = (through as u32).max(Window::FLOOR);
+        let through = self.through.saturating_sub(ack.lost - self.lost);
+        self.pipe = self.pipe.min(through as u32);
+        let threshold = u64::from(self.pipe) * self.retreat_beta / 1024;
+        window.ssthresh = (threshold as u32).max(Window::FLOOR);
         self.phase = Phase::Normal(Why::Retreated);
     }
 
@@ -423,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_at_the_rate_of_the_path_after_three_round_trips() {
+    fn it_is_at_the_rate_of_the_path_in_the_fourth_round_trip() {
         let mut run = over(path(), Some(SAVED));
         run.run_until(99 * MS);
         assert_eq!((run.control.phase(), run.window().cwnd), (Phase::Reconnaissance, 10));
@@ -433,6 +451,8 @@ mod tests {
         assert_eq!(run.control.phase(), Phase::Validating);
         run.run_until(320 * MS);
         assert_eq!(run.control.phase(), Phase::Normal(Why::Validated));
+        assert!(run.window().cwnd >= BDP * 3 / 4, "{:?}", run.window());
+        run.run_until(420 * MS);
         assert!(run.window().cwnd >= BDP * 98 / 100, "{:?}", run.window());
         let mut without = over(path(), None);
         without.run_until(640 * MS);
@@ -508,9 +528,14 @@ mod tests {
         // The first that was sent after the jump is acknowledged.
         assert_eq!(told.acked(2, 10, 3_900), Phase::Validating);
         assert_eq!((told.window.cwnd, told.resume.pipe()), (3_900, 38));
-        assert_eq!(told.acked(3_899, 10, 3_900), Phase::Validating);
-        assert_eq!(told.acked(1, 10, 7_799), Phase::Normal(Why::Validated));
-        assert_eq!((told.window.cwnd, told.resume.pipe()), (7_800, 3_938));
+        // The second half of it grows the window.
+        assert_eq!(told.acked(1_949, 10, 3_900), Phase::Validating);
+        assert_eq!(told.window.cwnd, 3_900);
+        assert_eq!(told.acked(1_950, 10, 3_900), Phase::Validating);
+        assert_eq!(told.window.cwnd, 5_850);
+        assert_eq!(told.acked(1, 10, 5_850), Phase::Normal(Why::Validated));
+        assert_eq!((told.window.cwnd, told.resume.pipe()), (5_851, 3_938));
+        assert_eq!(told.window.ssthresh, BDP);
     }
 
     #[test]
@@ -520,17 +545,25 @@ mod tests {
         told.acked(4_000, 10, 8_000);
         assert_eq!(told.window.cwnd, BDP);
         assert_eq!(told.acked(4_000, 10, 8_000), Phase::Normal(Why::Validated));
+        assert_eq!(told.window.cwnd, BDP);
         assert_eq!(told.window.ssthresh, BDP);
     }
 
     #[test]
     fn validating_does_not_grow_while_there_is_a_queue() {
-        let mut told = Told::validating(4_000).with_rtt(112_501);
+        let mut told = Told::validating(4_000);
+        told.acked(2_000, 10, 4_000);
+        let before = told.window.cwnd;
+        let mut told = told.with_rtt(103_126);
         told.acked(100, 10, 4_000);
-        assert_eq!(told.window.cwnd, 4_000);
-        told.ack.rtt_us = 112_500;
+        assert_eq!(told.window.cwnd, before);
+        told.ack.rtt_us = 103_125;
         told.acked(100, 10, 4_000);
-        assert_eq!(told.window.cwnd, 4_100);
+        assert_eq!(told.window.cwnd, before + 100);
+        // With a queue at the end, slow start is over.
+        told.ack.rtt_us = 103_126;
+        assert_eq!(told.acked(1_800, 10, 4_000), Phase::Normal(Why::Validated));
+        assert_eq!(told.window.ssthresh, before + 100);
     }
 
     #[test]
@@ -569,8 +602,10 @@ mod tests {
         assert_eq!(told.acked(1_900, 10, 17), Phase::Retreat);
         assert_eq!(told.window.cwnd, 18);
         told.ack.recovering = false;
+        told.ack.lost = 105;
         assert_eq!(told.acked(17, 10, 18), Phase::Normal(Why::Retreated));
-        let through = 18 + 12 + 6 + 1_900 + 17;
+        // What was sent or lost since does not count.
+        let through = 18 + 12 + 6 + 1_900 - 100;
         assert_eq!(told.resume.pipe(), through);
         assert_eq!((told.window.cwnd, told.window.ssthresh), (18, through * 717 / 1024));
     }
@@ -602,21 +637,35 @@ mod tests {
     }
 
     #[test]
-    fn on_a_path_that_has_halved_it_retreats_at_once_and_loses_less_than_slow_start() {
-        let mut half = Path::new(100 * MS, Some(500_000_000), 1538).unwrap();
-        half.queue_segments = Some(u64::from(BDP / 8));
-        let lost = |mut run: Simulation<Resume>| {
-            run.run_until(3_000 * MS);
-            let first = run.trace().cuts[0];
-            (run.control.phase(), first, run.lost())
-        };
-        // Half of what was saved is exactly the path; growth while validating overflows it.
-        let (phase, first, resumed) = lost(over(half, Some(SAVED)));
-        assert_eq!(phase, Phase::Normal(Why::Retreated));
-        assert!(first.after_segments < BDP / 2, "{first:?}");
-        // HyStart would end slow start in time here; without it, it overflows.
-        let doubling = u64::from(BDP / 2);
-        assert!(resumed <= doubling, "{resumed}");
+    fn on_a_path_that_has_halved_it_loses_no_more_than_slow_start() {
+        for queue_segments in [BDP / 4, BDP / 16] {
+            let mut half = Path::new(100 * MS, Some(500_000_000), 1538).unwrap();
+            half.queue_segments = Some(queue_segments.into());
+            let lost = |saved| {
+                let mut run = over(half, saved);
+                run.run_until(1_500 * MS);
+                run.lost()
+            };
+            let (with, without) = (lost(Some(SAVED)), lost(None));
+            assert!(with <= without, "{with}, {without} without, queue {queue_segments}");
+        }
+    }
+
+    /// Of the jump, only what does not fit is lost; within a round trip of that, the window has fallen.
+    #[test]
+    fn on_a_path_of_a_third_it_retreats_at_once() {
+        let mut third = Path::new(100 * MS, Some(333_000_000), 1538).unwrap();
+        third.queue_segments = Some(500);
+        let mut run = over(third, Some(SAVED));
+        run.run_until(1_500 * MS);
+        assert_eq!(run.control.phase(), Phase::Normal(Why::Retreated));
+        let fits = third.bdp_segments().unwrap() + 500;
+        assert!(run.lost() <= u64::from(BDP / 2) - fits + 200, "{}", run.lost());
+        let cut = run.trace().cuts[0];
+        let after = |round: &&crate::Round| round.t_ns > cut.t_ns;
+        let next = run.trace().rounds.iter().find(after).unwrap();
+        assert!(next.t_ns - cut.t_ns < 120 * MS, "{cut:?} {next:?}");
+        assert!(next.cwnd_segments <= BDP / 4, "{next:?}");
     }
 
     #[test]

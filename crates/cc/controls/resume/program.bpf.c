@@ -14,9 +14,11 @@
  * Deviations, all to the safe side:
  * - The window counts segments, so PipeSize does.
  * - It does not jump where the RTT says that somebody's queue stands on the path already.
- * - While validating, the window grows no further than to this connection's part of the saved capacity, and not while
- *   the RTT says that a queue has grown. Where it gets there, slow start is over.
- * - A retreat ends when all that was sent before it is acknowledged, not only what was sent unvalidated.
+ * - While validating, the window grows only in the second half, no further than to this connection's part of the
+ *   saved capacity, and not while the RTT says that a queue has grown. Slow start ends there, also under the next
+ *   control.
+ * - A retreat ends when all that was sent before it is acknowledged, not only what was sent unvalidated. What was lost
+ *   meanwhile, or sent, does not count in PipeSize.
  * - An undo does not end a retreat.
  *
  * With cong_control the kernel leaves window and pacing to us alone: both are set at each ACK. What a kernel may skip
@@ -37,7 +39,9 @@ enum {
 	WINDOW_MIN = 2,
 	NO_THRESHOLD = 0x7fffffff, /* TCP_INFINITE_SSTHRESH */
 	CUBIC_BETA = 717, /* 1/1024 */
-	LEAST_RISE_US = 4000, /* where there is a queue, an RTT is an eighth longer, within bounds, as HyStart has it */
+	STANDING_SHIFT = 3, /* an RTT that is an eighth longer tells of a queue that stands on the path, as HyStart has it */
+	GROWN_SHIFT = 5, /* a thirty-second of one that the jump has built */
+	LEAST_RISE_US = 2000, /* both within these */
 	LARGEST_RISE_US = 16000,
 };
 
@@ -56,6 +60,9 @@ struct resume {
 	__u32 least_rtt_us;
 	__u32 jumped_us; /* when */
 	__u32 mark; /* sequence number behind which the phase ends */
+	__u32 half; /* of what is validated lies before it */
+	__u32 through; /* what will have got through when a retreat ends, if nothing more is lost, segments */
+	__u32 lost; /* when it began, segments */
 	__u8 phase; /* enum resume_phase; RESUME_NONE: begins */
 	__u8 why; /* enum resume_why */
 	__u8 place; /* of its memory */
@@ -69,13 +76,19 @@ static __always_inline __u32 share_of(__u32 window, __u64 part, __u64 of)
 	return max((__u32)(window * part / of), (__u32)WINDOW_MIN);
 }
 
+/* In one of the phases between the jump and the next control. */
+static __always_inline bool has_jumped(const struct resume *resume)
+{
+	return resume->phase > RESUME_RECONNAISSANCE && resume->phase < RESUME_NORMAL;
+}
+
 static __always_inline void pace(struct sock *sk, struct resume *resume, __u32 percent)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u64 rtt_us = max(tp->srtt_us >> 3, 1U);
 	__u64 rate_Bps = (__u64)tp->snd_cwnd * tp->mss_cache * 10000 * percent / rtt_us;
 
-	if (resume->phase >= RESUME_UNVALIDATED && sk->sk_pacing_status == SK_PACING_NONE) {
+	if (has_jumped(resume) && sk->sk_pacing_status == SK_PACING_NONE) {
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		resume->paced = 1;
 	}
@@ -89,9 +102,9 @@ static __always_inline bool is_same_path(const struct resume *resume)
 	       resume->rtt_us <= 10ULL * resume->saved_rtt_us;
 }
 
-static __always_inline __u32 with_queue_us(__u32 rtt_us)
+static __always_inline __u32 with_queue_us(__u32 rtt_us, __u32 shift)
 {
-	return rtt_us + min(max(rtt_us / 8, (__u32)LEAST_RISE_US), (__u32)LARGEST_RISE_US);
+	return rtt_us + min(max(rtt_us >> shift, (__u32)LEAST_RISE_US), (__u32)LARGEST_RISE_US);
 }
 
 static __always_inline void note(struct sock *sk, const struct resume *resume)
@@ -164,6 +177,8 @@ static __always_inline void retreat(struct sock *sk, struct resume *resume, stru
 	tp->snd_cwnd = share_of(resume->pipe, 1, 2);
 	tp->snd_ssthresh = tp->snd_cwnd;
 	resume->mark = tp->snd_nxt;
+	resume->through = resume->pipe + tcp_packets_in_flight(tp);
+	resume->lost = tp->lost;
 	resume->phase = RESUME_RETREAT;
 	if (memory)
 		__sync_fetch_and_add(&memory->retreats, 1);
@@ -212,7 +227,7 @@ static __always_inline void jump(struct sock *sk, struct resume *resume)
 		become_normal(sk, resume, RESUME_OTHER_PATH);
 		return;
 	}
-	if (resume->least_rtt_us > with_queue_us(resume->saved_rtt_us)) {
+	if (resume->least_rtt_us > with_queue_us(resume->saved_rtt_us, STANDING_SHIFT)) {
 		become_normal(sk, resume, RESUME_QUEUE);
 		return;
 	}
@@ -271,6 +286,7 @@ static __always_inline void end_jump(struct sock *sk, struct resume *resume)
 	}
 	tp->snd_cwnd = in_flight;
 	resume->mark = tp->snd_nxt;
+	resume->half = tp->snd_una + (tp->snd_nxt - tp->snd_una) / 2;
 	resume->phase = RESUME_VALIDATING;
 	note(sk, resume);
 }
@@ -290,18 +306,18 @@ static __always_inline void send_unvalidated(struct sock *sk, struct resume *res
 		end_jump(sk, resume);
 }
 
+/* Slow start (3.4), once half of what is to be validated has come back, and no queue with it. */
 static __always_inline void validate(struct sock *sk, struct resume *resume, __u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	__u32 most = min(resume->share, tp->snd_cwnd_clamp);
-	bool is_free = resume->rtt_us <= with_queue_us(resume->least_rtt_us);
+	__u32 most = max(min(resume->share, tp->snd_cwnd_clamp), tp->snd_cwnd);
+	bool is_free = resume->rtt_us <= with_queue_us(resume->least_rtt_us, GROWN_SHIFT);
 
-	if (tp->snd_cwnd < most && is_free && tcp_is_cwnd_limited(sk))
+	if (is_free && is_past(tp, resume->half) && tcp_is_cwnd_limited(sk))
 		tp->snd_cwnd = min(tp->snd_cwnd + acked, most);
 	if (!is_past(tp, resume->mark))
 		return;
-	if (tp->snd_cwnd >= most)
-		tp->snd_ssthresh = tp->snd_cwnd;
+	tp->snd_ssthresh = is_free ? most : tp->snd_cwnd;
 	become_normal(sk, resume, RESUME_VALIDATED);
 }
 
@@ -320,27 +336,19 @@ static __always_inline void follow_the_jump(struct sock *sk, struct resume *resu
 		validate(sk, resume, acked);
 }
 
+/* Until all is mended. What was lost, or sent since, has not shown that the path carries it. */
 static __always_inline void mend(struct sock *sk, struct resume *resume, __u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
+	__u32 lost = tp->lost - resume->lost;
 	__u8 state = ca_state(sk);
 
 	resume->pipe += acked;
 	if (!is_past(tp, resume->mark) || state == TCP_CA_Recovery || state == TCP_CA_CWR)
 		return;
+	resume->pipe = min(resume->pipe, resume->through > lost ? resume->through - lost : 0);
 	tp->snd_ssthresh = share_of(resume->pipe, parameters.retreat_beta, 1024);
 	become_normal(sk, resume, RESUME_RETREATED);
-}
-
-/* A timeout ends it in any phase; the kernel has cut the window already (3.6). */
-static __always_inline void time_out(struct sock *sk, struct resume *resume)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-	bool has_jumped = resume->phase > RESUME_RECONNAISSANCE;
-	__u32 had = has_jumped ? resume->pipe : resume->window;
-
-	tp->snd_ssthresh = has_jumped ? share_of(had, 1, 2) : share_of(had, CUBIC_BETA, 1024);
-	become_normal(sk, resume, has_jumped ? RESUME_TIMED_OUT : RESUME_CONGESTED);
 }
 
 /* Congestion before the jump: there will be none (3.2). The next control brings the window down to the threshold. */
@@ -352,6 +360,19 @@ static __always_inline void give_up(struct sock *sk, struct resume *resume)
 	become_normal(sk, resume, RESUME_CONGESTED);
 }
 
+/* A timeout ends it in any phase; the kernel has cut the window already (3.6). */
+static __always_inline void time_out(struct sock *sk, struct resume *resume)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!has_jumped(resume)) {
+		give_up(sk, resume);
+		return;
+	}
+	tp->snd_ssthresh = share_of(resume->pipe, 1, 2);
+	become_normal(sk, resume, RESUME_TIMED_OUT);
+}
+
 static __always_inline void step(struct sock *sk, struct resume *resume, __u32 acked)
 {
 	__u8 state = ca_state(sk);
@@ -360,7 +381,7 @@ static __always_inline void step(struct sock *sk, struct resume *resume, __u32 a
 		time_out(sk, resume);
 	else if (resume->phase == RESUME_RETREAT)
 		mend(sk, resume, acked);
-	else if (resume->phase > RESUME_RECONNAISSANCE)
+	else if (has_jumped(resume))
 		follow_the_jump(sk, resume, acked);
 	else if (state == TCP_CA_Recovery || state == TCP_CA_CWR)
 		give_up(sk, resume);
@@ -384,6 +405,9 @@ void BPF_PROG(resume_cong_control, struct sock *sk)
 	struct resume *resume = private_of(sk);
 	__u32 acked;
 
+	/* The ACK that ends the handshake comes before init. */
+	if (sk->__sk_common.skc_state == TCP_SYN_SENT || sk->__sk_common.skc_state == TCP_SYN_RECV)
+		return;
 	if (resume->phase == RESUME_NONE)
 		begin(sk, resume);
 	acked = tp->delivered - resume->seen_delivered;
@@ -434,7 +458,7 @@ __u32 BPF_PROG(resume_ssthresh, struct sock *sk)
 {
 	const struct resume *resume = private_of(sk);
 
-	if (resume->phase > RESUME_RECONNAISSANCE && resume->phase < RESUME_NORMAL)
+	if (has_jumped(resume))
 		return share_of(resume->pipe, 1, 2);
 	return share_of(tcp_sk(sk)->snd_cwnd, CUBIC_BETA, 1024);
 }

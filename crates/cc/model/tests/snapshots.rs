@@ -68,7 +68,7 @@ fn held() -> Trace {
     run.trace().clone()
 }
 
-/// 1 Gb/s or half of it, 100 ms, with room for a quarter of a BDP of 1 Gb/s, which is remembered, or is not.
+/// 1 Gb/s or a third of it, 100 ms, with room for a quarter of a BDP of 1 Gb/s, which is remembered, or is not.
 fn resumed(rate_bps: u64, remembers: bool, ends: Why) -> Trace {
     let whole = Path::new(100 * MS, Some(1_000_000_000), WIRE_BYTES).unwrap();
     let segments = whole.bdp_segments().unwrap() as u32;
@@ -161,8 +161,8 @@ fn every_control_does_what_its_snapshot_says() {
             Model::Resumed(_) => vec![
                 ("resumed", resumed(1_000_000_000, true, Why::Validated)),
                 ("unknown", resumed(1_000_000_000, false, Why::NoMemory)),
-                ("halved", resumed(500_000_000, true, Why::Retreated)),
-                ("unknown_halved", resumed(500_000_000, false, Why::NoMemory)),
+                ("third", resumed(333_000_000, true, Why::Retreated)),
+                ("unknown_third", resumed(333_000_000, false, Why::NoMemory)),
             ],
             Model::Free(_) => vec![
                 ("overflow", overflow(algorithm)),

@@ -73,6 +73,8 @@ enum { AF_INET = 2, AF_INET6 = 10, SOL_TCP = 6, TCP_CONGESTION = 13, TCP_CA_NAME
 
 enum sk_pacing { SK_PACING_NONE = 0, SK_PACING_NEEDED = 1 };
 
+enum tcp_state { TCP_SYN_SENT = 2, TCP_SYN_RECV = 3 };
+
 enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 
 enum tcp_ca_event { CA_EVENT_TX_START };
