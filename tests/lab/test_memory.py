@@ -3,23 +3,20 @@
 from collections.abc import Iterator
 
 import pytest
+from controls import clean_kernel
 from copying import Copier
 
-from howdah.cc import programs, resume
+from howdah.cc import resume
 
 pytestmark = pytest.mark.lab
 
 
 @pytest.fixture
-def unloaded() -> Iterator[None]:
-    """Takes hd_resume out of the kernel at the end, if the test loaded it."""
-    there = any(each.name == "resume" and each.in_kernel for each in programs.listed())
-    yield
-    if not there and any(each.name == "resume" and each.in_kernel for each in programs.listed()):
-        programs.unload("resume")
+def kernel(privilege: None) -> Iterator[None]:
+    yield from clean_kernel()
 
 
-@pytest.mark.usefixtures("unloaded")
+@pytest.mark.usefixtures("kernel")
 def test_a_second_copy_sends_at_once_what_the_first_one_carried(cp: Copier) -> None:
     first = cp.good("--memory", "2.3s", "far:", "--no-listen")
     assert first.plan is not None

@@ -7,6 +7,7 @@ may send at once, and others begin as ever for a while (``hd_resume``).
 import socket
 from collections.abc import Iterable
 from ipaddress import ip_address
+from pathlib import Path
 from typing import NamedTuple
 
 from howdah.archive.paths import named
@@ -27,10 +28,11 @@ def destinations(memories: Iterable[PathMemory], then: str) -> list[Remembered]:
     """Those that this host sends to and whose memory may be used, until it is too old; by path.
 
     ``then`` is the congestion control that goes on. A host without an address that is known, or can be looked
-    up, is left out. In a lab only the lab's own path counts: all labs have the same addresses.
+    up, is left out. In a lab only its own path counts, in its own namespace: labs have the same addresses.
     """
     link = lab_link()
     here = None if link is None else named("", None, link)
+    namespace = None if link is None else Path("/proc/self/ns/net").stat().st_ino
     found = []
     for memory in memories:
         mine = memory.path == here if link is not None else not memory.path.startswith("lab ")
@@ -45,7 +47,7 @@ def destinations(memories: Iterable[PathMemory], then: str) -> list[Remembered]:
             valid_s=LIFETIME_S - memory.age_s,
             then=then,
         )
-        found.append(Remembered(memory.path, Destination(address), saved))
+        found.append(Remembered(memory.path, Destination(address, namespace=namespace), saved))
     return found
 
 
