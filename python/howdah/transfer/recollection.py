@@ -6,6 +6,7 @@ copy runs, so that the next copy finds all of it.
 """
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 
 from howdah import HowdahError
@@ -21,8 +22,11 @@ _PATIENCE_S = 0.5
 class Recollection:
     """The memory of one path, from its look-up on."""
 
-    def __init__(self, request: Request, archive: Archive) -> None:
-        """Begins the look-up."""
+    def __init__(
+        self, request: Request, archive: Archive, remembers: Callable[[], None] | None = None
+    ) -> None:
+        """Begins the look-up, in a thread; it calls ``remembers`` where there is something."""
+        self._remembers = remembers
         self._archive = archive
         self._request = request
         self._path: str | None = None
@@ -50,6 +54,8 @@ class Recollection:
                     self._copies = paths.copies(inbox, self._path, self._direction)
         finally:
             self._looked.set()
+        if self._remembers is not None and self._copies:
+            self._remembers()
         with suppress(OSError, HowdahError):
             paths.take_in(inbox)
 

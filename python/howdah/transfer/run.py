@@ -401,7 +401,7 @@ def _greeted(run: _Run, ends: FarEnds, display: Display, archive: Archive, hande
     recollection = None
     if run.plan is None:
         if handed is None and request.sweep is None and request.path != "guaranteed":
-            recollection = Recollection(request, archive)
+            recollection = Recollection(request, archive, run.resuming.prepare)
         kind.prepare(data_address)
     greeted = ends.greet(display)
     if run.plan is None and globs.has_any(request.route):
