@@ -443,6 +443,7 @@ def test_every_column_is_found_in_a_whole_record() -> None:
     made = msgspec.structs.replace(
         run(0, buffer_bytes=4096, link=link, sweep=Swept(id="a 1", name="a", cell="", repeat=0)),
         address="192.0.2.7",
+        near_host="dtn1",
         carried=Carried(rate_bps=1e9, held_by="path"),
         listened=Listened(by="icmp", fairness=0.5, heard=[heard]),
     )

@@ -98,6 +98,7 @@ def test_nothing_is_remembered_where_nothing_was_copied(tmp_path: Path) -> None:
         {"rtt_s": 2.0},
         {"rtt_s": None},
         {"host": "dtn3"},
+        {"near_host": "another host, whose archive was merged"},
         {"origin": "dtn1"},
         {"link": symmetric(10 * GB, 50_000_000)},
     ],
@@ -268,7 +269,7 @@ def test_an_archive_of_before_gets_its_columns_and_its_index(tmp_path: Path) -> 
     list(archive.newest())
     before = sqlite3.connect(tmp_path / "runs.sqlite", isolation_level=None)
     before.execute("DROP INDEX runs_by_path")
-    for name in ("direction", "failed", "carried_bps", "carried_by_path", "others", "address"):
+    for name in ("direction", "failed", "carried_bps", "carried_by_path", "others", "address", "near_host"):
         before.execute(f"ALTER TABLE runs DROP COLUMN {name}")
     before.execute("PRAGMA user_version = 3023")
     before.close()

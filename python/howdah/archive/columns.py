@@ -99,6 +99,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("carried_by_path", bool, "carried_by_path"),
     Column("others", bool, "others"),
     Column("address", str, "record.address"),
+    Column("near_host", str, "record.near_host"),
 )
 """Columns are only ever added, at the end: their number is part of the layout's number (``layout.py``)."""
 

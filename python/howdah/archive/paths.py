@@ -4,6 +4,7 @@ A copy asks while ssh logs in. It must not wait for other processes, so it only 
 files of the inbox that are the newest. No samples are decoded.
 """
 
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
@@ -36,7 +37,7 @@ _WAIT_S = 0.02
 
 _NEEDED = (
     *("id", "rtt_s", "rate_bps", "bytes", "late", "through_ssh", "limited", "failed"),
-    *("carried_bps", "carried_by_path", "others", "address"),
+    *("carried_bps", "carried_by_path", "others", "address", "near_host"),
 )
 _COPIES = "kind = 'transfer' AND sweep IS NULL AND rate_bps IS NOT NULL"
 _NEWEST = f"SELECT {', '.join(_NEEDED)} FROM runs WHERE {_COPIES} AND direction = :direction AND"
@@ -138,9 +139,15 @@ def _from_inbox(inbox: Inbox) -> Iterator[Record]:
 
 
 def _past(rows: Iterable[Mapping[str, Any]], now: datetime) -> Iterator[PastCopy]:
-    """Those of the copies that were whole, long enough and held by nothing that the record knows of."""
+    """Those of the copies that were whole, long enough and held by nothing that the record knows of.
+
+    Copies of another host, whose archive was merged, went another way.
+    """
+    here = os.uname().nodename
     for each in rows:
         rtt_s, rate_bps = each["rtt_s"], each["rate_bps"]
+        if each["near_host"] not in (None, here):
+            continue
         spoilt = each["failed"] or each["late"] or each["through_ssh"] or each["limited"]
         if spoilt or rtt_s is None or each["bytes"] * 8 / rate_bps < least_moving_s(rtt_s):
             continue

@@ -165,6 +165,7 @@ class _Run:
             command=self.request.command,
             host=self.request.route.host.rpartition("@")[2],
             origin=self.request.route.origin and self.request.route.origin.rpartition("@")[2],
+            near_host=os.uname().nodename,
             address=None if self.far is None else _address(self.far, self.logins),
             environment=record.environment(
                 near,

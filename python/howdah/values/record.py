@@ -16,6 +16,7 @@ Record
     version    howdah's, at the near end
     host       the far host as the command named it, without a user; null where there was none
     origin     the host that sent to ``host``, where that was another far host; else null
+    near_host  the name of the host that made the record; null in records of before
     address    the address that the far host's kernel had of itself on the ssh connection; null where ssh did
                not go straight to it
     environment  Environment
@@ -211,6 +212,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     version: str = __version__
     host: str | None = None
     origin: str | None = None
+    near_host: str | None = None
     address: str | None = None
     environment: Environment
     filters: list[str] = []
