@@ -248,7 +248,7 @@ def _resume(connection: TcpConnection) -> str:
     resume = connection.resume
     if resume is None:
         return ""
-    words = [resume.why or resume.phase]
+    words: list[str] = [resume.why or resume.phase]
     if resume.jumped_bytes:
         words.append(f"jumped to {format_bytes(resume.jumped_bytes)}")
         words.append(f"{format_bytes(resume.validated_bytes)} got through")
