@@ -219,39 +219,35 @@ static __always_inline bool is_held_by_window(const struct sock *sk)
 	return tcp_is_cwnd_limited(sk) && tp->write_seq - tp->snd_nxt > room * tp->mss_cache;
 }
 
-/* Enters the unvalidated phase, or says why it never will (3.2, 3.3). */
+/* Why it will never jump (3.2, 4.2.1). If it may, takes its part of the jump. */
+static __always_inline __u8 why_not(const struct resume *resume, struct memory *memory, __u32 window)
+{
+	if (!is_same_path(resume))
+		return RESUME_OTHER_PATH;
+	if (resume->least_rtt_us > with_queue_us(resume->saved_rtt_us, STANDING_SHIFT))
+		return RESUME_QUEUE;
+	if (!memory)
+		return RESUME_NO_MEMORY;
+	if (memory->retreats)
+		return RESUME_VOID;
+	if (resume->jump <= window)
+		return RESUME_SMALL;
+	return take_part(memory, parameters.again) ? RESUME_NOT_YET : RESUME_NO_PART;
+}
+
+/* Enters the unvalidated phase (3.3). */
 static __always_inline void jump(struct sock *sk, struct resume *resume)
 {
 	struct memory *memory = memory_at(sk, resume->place, resume->memory_ns);
+	__u64 part = memory && memory->part ? memory->part : parameters.jump_part;
 	struct tcp_sock *tp = tcp_sk(sk);
-	__u64 part;
+	__u8 why;
 
-	if (!is_same_path(resume)) {
-		become_normal(sk, resume, RESUME_OTHER_PATH);
-		return;
-	}
-	if (resume->least_rtt_us > with_queue_us(resume->saved_rtt_us, STANDING_SHIFT)) {
-		become_normal(sk, resume, RESUME_QUEUE);
-		return;
-	}
-	if (!memory) {
-		become_normal(sk, resume, RESUME_NO_MEMORY);
-		return;
-	}
-	if (memory->retreats) {
-		become_normal(sk, resume, RESUME_VOID);
-		return;
-	}
-	part = memory->part ? memory->part : parameters.jump_part;
 	resume->jump = min((__u32)(resume->share * part / 1000), tp->snd_cwnd_clamp);
-	if (resume->jump <= tp->snd_cwnd) {
+	why = why_not(resume, memory, tp->snd_cwnd);
+	if (!memory || why) {
 		resume->jump = 0;
-		become_normal(sk, resume, RESUME_SMALL);
-		return;
-	}
-	if (!take_part(memory, parameters.again)) {
-		resume->jump = 0;
-		become_normal(sk, resume, RESUME_NO_PART);
+		become_normal(sk, resume, why);
 		return;
 	}
 	__sync_fetch_and_add(&memory->jumps, 1);
