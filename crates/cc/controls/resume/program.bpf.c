@@ -22,8 +22,8 @@
  *   meanwhile, or sent, does not count in PipeSize.
  * - An undo does not end a retreat.
  *
- * With cong_control the kernel leaves window and pacing to us alone: both are set at each ACK. What a kernel may skip
- * (skipped.h) is made good at the next ACK, because no phase depends on what ssthresh() answered.
+ * With cong_control the kernel leaves window and pacing to us alone. What a kernel may skip (skipped.h) is made good at
+ * the next ACK. No phase depends on what ssthresh() answered.
  */
 #include "memory.h"
 
@@ -305,10 +305,9 @@ static __always_inline bool is_past(const struct tcp_sock *tp, __u32 mark)
 static __always_inline void send_unvalidated(struct sock *sk, struct resume *resume)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	bool is_acked = (__s32)(tp->snd_una - resume->mark) > 0;
 	bool is_over = now_us(tp) - resume->jumped_us > tp->srtt_us >> 3;
 
-	if (is_acked || is_over || tcp_packets_in_flight(tp) >= tp->snd_cwnd)
+	if (is_past(tp, resume->mark + 1) || is_over || tcp_packets_in_flight(tp) >= tp->snd_cwnd)
 		end_jump(sk, resume);
 }
 
@@ -382,12 +381,12 @@ static __always_inline void time_out(struct sock *sk, struct resume *resume)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (!has_jumped(resume)) {
+	if (has_jumped(resume)) {
+		tp->snd_ssthresh = share_of(resume->pipe, 1, 2);
+		become_normal(sk, resume, RESUME_TIMED_OUT);
+	} else {
 		give_up(sk, resume);
-		return;
 	}
-	tp->snd_ssthresh = share_of(resume->pipe, 1, 2);
-	become_normal(sk, resume, RESUME_TIMED_OUT);
 }
 
 static __always_inline void step(struct sock *sk, struct resume *resume, __u32 acked)
