@@ -56,7 +56,8 @@ def shown() -> dict[str, str]:
     found: dict[str, str] = {}
     for heading, body in re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", PAGE.read_text("utf-8"), re.MULTILINE):
         for name in re.findall(r"\(figures/cc-(\w+)\.png\)", body):
-            found[name] = heading
+            if (CONTROLS / name).is_dir():
+                found[name] = heading
     return found
 
 

@@ -57,8 +57,8 @@ def test_a_second_connection_fills_the_path_in_half_the_time() -> None:
     assert full_after_s(first) > 2 * full_after_s(second)
 
 
-def test_on_a_path_that_has_halved_it_retreats_within_a_round_trip_of_the_first_loss() -> None:
-    begun = over(RATE_BPS // 2, "hd_resume", 1.2, CAPACITY_BYTES // 16)
+def test_a_jump_that_does_not_fit_retreats_within_a_round_trip_of_the_first_loss() -> None:
+    begun = over(RATE_BPS // 3, "hd_resume", 1.2, CAPACITY_BYTES // 16)
     assert begun.memory is not None
     assert (begun.memory.jumps, begun.memory.retreats, begun.memory.validated) == (1, 1, 0)
     lost_ns, most = next((now_ns, window) for now_ns, window, lost in begun.looks if lost)

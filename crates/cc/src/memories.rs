@@ -183,33 +183,8 @@ impl Store {
     /// Has `hd_resume`, which must be loaded, begin new connections to `destination` with what is `saved`. What was
     /// known of exactly this destination before is replaced, with its counts.
     pub fn remember(&self, destination: &Destination, saved: &Saved) -> Result<Memory, Error> {
-        saved.check()?;
         self.check_then(&saved.then)?;
-        let maps = self.memories_map()?;
-        let key = destination.key()?;
-        let now_ns = now_ns();
-        let value = layout::Memory {
-            set_ns: now_ns,
-            until_ns: now_ns + (saved.valid_s * SECOND_NS) as u64,
-            saved_bytes: saved.capacity_bytes,
-            saved_rtt_us: ((saved.rtt_s * 1e6).round() as u64).max(1),
-            namespace: destination.namespace.unwrap_or(0),
-            then: layout::name(&saved.then),
-            destination: key,
-            streams: saved.streams,
-            part: saved
-                .jump_part
-                .map_or(0, |part| ((part * 1000.0).round() as u32).max(1)),
-            ..layout::Memory::zero()
-        };
-        maps.update(key.bytes(), value.bytes(), MapFlags::ANY)
-            .map_err(|error| match all(&maps) {
-                Ok(all) if all.len() >= MEMORIES_MAX as usize => Error::Memory {
-                    why: format!("there are {MEMORIES_MAX} memories already; forget one first"),
-                },
-                _ => system("keep a memory", &error),
-            })?;
-        Ok(describe(&value))
+        keep(&self.memories_map()?, destination, saved)
     }
 
     /// Forgets what is known of exactly this destination, and returns it.
@@ -302,6 +277,39 @@ impl Resumed {
             rtt_s: (found.rtt_us > 0).then(|| f64::from(found.rtt_us) / 1e6),
         })
     }
+}
+
+/// Puts a memory into the map of a program.
+pub(crate) fn keep(
+    map: &MapHandle,
+    destination: &Destination,
+    saved: &Saved,
+) -> Result<Memory, Error> {
+    saved.check()?;
+    let key = destination.key()?;
+    let now_ns = now_ns();
+    let value = layout::Memory {
+        set_ns: now_ns,
+        until_ns: now_ns + (saved.valid_s * SECOND_NS) as u64,
+        saved_bytes: saved.capacity_bytes,
+        saved_rtt_us: ((saved.rtt_s * 1e6).round() as u64).max(1),
+        namespace: destination.namespace.unwrap_or(0),
+        then: layout::name(&saved.then),
+        destination: key,
+        streams: saved.streams,
+        part: saved
+            .jump_part
+            .map_or(0, |part| ((part * 1000.0).round() as u32).max(1)),
+        ..layout::Memory::zero()
+    };
+    map.update(key.bytes(), value.bytes(), MapFlags::ANY)
+        .map_err(|error| match all(map) {
+            Ok(all) if all.len() >= MEMORIES_MAX as usize => Error::Memory {
+                why: format!("there are {MEMORIES_MAX} memories already; forget one first"),
+            },
+            _ => system("keep a memory", &error),
+        })?;
+    Ok(describe(&value))
 }
 
 fn all(map: &MapHandle) -> Result<Vec<layout::Memory>, Error> {

@@ -1,5 +1,6 @@
 //! Memories: how connections begin with them, what comes of it, and which of them a connection finds.
 
+mod counting;
 mod own;
 mod path;
 mod privilege;
@@ -9,7 +10,9 @@ use std::{
     process::ExitCode,
 };
 
-use howdah_cc::{Destination, Memory, Resumed, Saved};
+use counting::{Counting, runs};
+use howdah_cc::{Destination, Memory, Program, Resumed, Saved, Store, Trial};
+use howdah_link::Change;
 use own::{Own, said};
 use path::{Path, send};
 use privilege::tests;
@@ -232,6 +235,34 @@ fn a_connection_finds_the_nearest_memory() {
     }
 }
 
+/// The path loses nothing, but grows by more than a second while the connection is under hd_resume. So a timeout takes what is
+/// late for lost, until the ACKs say that it was not. Then it goes on under another control.
+fn every_callback_of_resume_runs() {
+    const LONG_NS: u64 = 200_000_000;
+    let _counting = Counting::begin();
+    let store = Store::at("howdah-test-resume", "ht_");
+    let program = Program::find("resume").unwrap();
+    let trial = Trial::begin(&store, program, &program.values(&[]).unwrap()).unwrap();
+    let known = Saved {
+        rtt_s: LONG_NS as f64 / 1e9,
+        ..saved()
+    };
+    trial.remember(&to(TO), &known).unwrap();
+    let jump = Change {
+        at_ns: 550_000_000,
+        delay_ns: Some(LONG_NS / 2 + 1_300_000_000),
+        ..Change::default()
+    };
+    let path = Path::of(RATE_BPS, LONG_NS, 0.0, vec![jump]);
+    let (mut near, mut far) = path.connection_to(&listener(&path, 4), trial.name());
+    send(&mut near, &mut far, 400_000);
+    send(&mut near, &mut far, 100_000);
+    assert_eq!(tcp_congestion(&near).unwrap(), "cubic");
+    for (callback, id) in trial.callbacks().unwrap() {
+        assert!(runs(id) > 0, "{callback}");
+    }
+}
+
 fn a_memory_is_set_found_and_forgotten_or_refused() {
     let own = Own::new('m');
     assert!(said(own.store.remember(&to(TO), &saved())).contains("howdah cc load resume"));
@@ -266,6 +297,7 @@ fn main() -> ExitCode {
         all_streams_are_one_sender,
         a_connection_finds_the_nearest_memory,
         a_memory_is_set_found_and_forgotten_or_refused,
+        every_callback_of_resume_runs,
     ];
     privilege::run(path::missing_privilege(), needing, vec![])
 }

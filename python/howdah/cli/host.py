@@ -69,7 +69,10 @@ _SET = Command(
     rows={
         "What is set": [
             Argument("NAME", "The program to tune: hold or resume.", key="name"),
-            Option("--rate RATE", "The rate on the wire of each connection (hold), or of all (resume)."),
+            Option(
+                "--rate RATE",
+                "The rate of each connection on the wire (hold), or of payload in all (resume).",
+            ),
             _WINDOW,
             Option("--none", "No target any more (hold), or nothing known of the destination (resume)."),
         ],

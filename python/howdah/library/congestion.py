@@ -86,7 +86,7 @@ def remember(
 
     Args:
         to: the address of the far end, or a prefix, as 10.9.0.0/16.
-        rate_bps: of all streams together.
+        rate_bps: of payload, of all streams together.
         rtt_s: of the path without a queue, seconds.
         port: of either end; None: all.
         namespace: the inode of the only network namespace it is for.

@@ -14,15 +14,16 @@
  * Deviations, all to the safe side:
  * - The window counts segments, so PipeSize does.
  * - It does not jump where the RTT says that somebody's queue stands on the path already.
- * - While validating, the window grows only in the second half, no further than to this connection's part of the
- *   saved capacity, and not while the RTT says that a queue has grown. Slow start ends there, also under the next
- *   control.
+ * - Validating takes two round trips. In the second half of each, the window grows, but no further than to this
+ *   connection's part of the saved capacity, and not while the RTT says that a queue has grown. So what comes back in
+ *   the second has shown whether there was room for the first growth; PipeSize does not count it. Slow start ends
+ *   there, also under the next control.
  * - A retreat ends when all that was sent before it is acknowledged, not only what was sent unvalidated. What was lost
  *   meanwhile, or sent, does not count in PipeSize.
  * - An undo does not end a retreat.
  *
- * With cong_control the kernel leaves window and pacing to us alone: both are set at each ACK. What a kernel may skip
- * (skipped.h) is made good at the next ACK, because no phase depends on what ssthresh() answered.
+ * With cong_control the kernel leaves window and pacing to us alone. What a kernel may skip (skipped.h) is made good at
+ * the next ACK. No phase depends on what ssthresh() answered.
  */
 #include "memory.h"
 
@@ -37,6 +38,7 @@ const volatile struct {
 
 enum {
 	WINDOW_MIN = 2,
+	LAPS = 2,
 	NO_THRESHOLD = 0x7fffffff, /* TCP_INFINITE_SSTHRESH */
 	CUBIC_BETA = 717, /* 1/1024 */
 	STANDING_SHIFT = 3, /* an RTT that is an eighth longer tells of a queue that stands on the path, as HyStart has it */
@@ -60,13 +62,14 @@ struct resume {
 	__u32 least_rtt_us;
 	__u32 jumped_us; /* when */
 	__u32 mark; /* sequence number behind which the phase ends */
-	__u32 half; /* of what is validated lies before it */
+	__u32 late; /* sequence number behind which the second half of a lap lies */
 	__u32 through; /* what will have got through when a retreat ends, if nothing more is lost, segments */
 	__u32 lost; /* when it began, segments */
 	__u8 phase; /* enum resume_phase; RESUME_NONE: begins */
 	__u8 why; /* enum resume_why */
 	__u8 place; /* of its memory */
 	__u8 paced; /* we switched pacing on */
+	__u8 lap; /* of validating */
 };
 
 _Static_assert(sizeof(struct resume) <= 13 * sizeof(__u64), "fits a socket's private part");
@@ -216,39 +219,35 @@ static __always_inline bool is_held_by_window(const struct sock *sk)
 	return tcp_is_cwnd_limited(sk) && tp->write_seq - tp->snd_nxt > room * tp->mss_cache;
 }
 
-/* Enters the unvalidated phase, or says why it never will (3.2, 3.3). */
+/* Why it will never jump (3.2, 4.2.1). If it may, takes its part of the jump. */
+static __always_inline __u8 why_not(const struct resume *resume, struct memory *memory, __u32 window)
+{
+	if (!is_same_path(resume))
+		return RESUME_OTHER_PATH;
+	if (resume->least_rtt_us > with_queue_us(resume->saved_rtt_us, STANDING_SHIFT))
+		return RESUME_QUEUE;
+	if (!memory)
+		return RESUME_NO_MEMORY;
+	if (memory->retreats)
+		return RESUME_VOID;
+	if (resume->jump <= window)
+		return RESUME_SMALL;
+	return take_part(memory, parameters.again) ? RESUME_NOT_YET : RESUME_NO_PART;
+}
+
+/* Enters the unvalidated phase (3.3). */
 static __always_inline void jump(struct sock *sk, struct resume *resume)
 {
 	struct memory *memory = memory_at(sk, resume->place, resume->memory_ns);
+	__u64 part = memory && memory->part ? memory->part : parameters.jump_part;
 	struct tcp_sock *tp = tcp_sk(sk);
-	__u64 part;
+	__u8 why;
 
-	if (!is_same_path(resume)) {
-		become_normal(sk, resume, RESUME_OTHER_PATH);
-		return;
-	}
-	if (resume->least_rtt_us > with_queue_us(resume->saved_rtt_us, STANDING_SHIFT)) {
-		become_normal(sk, resume, RESUME_QUEUE);
-		return;
-	}
-	if (!memory) {
-		become_normal(sk, resume, RESUME_NO_MEMORY);
-		return;
-	}
-	if (memory->retreats) {
-		become_normal(sk, resume, RESUME_VOID);
-		return;
-	}
-	part = memory->part ? memory->part : parameters.jump_part;
 	resume->jump = min((__u32)(resume->share * part / 1000), tp->snd_cwnd_clamp);
-	if (resume->jump <= tp->snd_cwnd) {
+	why = why_not(resume, memory, tp->snd_cwnd);
+	if (!memory || why) {
 		resume->jump = 0;
-		become_normal(sk, resume, RESUME_SMALL);
-		return;
-	}
-	if (!take_part(memory, parameters.again)) {
-		resume->jump = 0;
-		become_normal(sk, resume, RESUME_NO_PART);
+		become_normal(sk, resume, why);
 		return;
 	}
 	__sync_fetch_and_add(&memory->jumps, 1);
@@ -273,6 +272,14 @@ static __always_inline void reconnoitre(struct sock *sk, struct resume *resume, 
 		jump(sk, resume);
 }
 
+/* From now on, what is in flight is to come back. What let the window grow before lies at its end, twice as dense. */
+static __always_inline void begin_lap(const struct tcp_sock *tp, struct resume *resume)
+{
+	resume->mark = tp->snd_nxt;
+	resume->late = tp->snd_nxt - (tp->snd_nxt - tp->snd_una) / 2;
+	resume->lap++;
+}
+
 /* Keeps what of the jump is in flight, or, where it was not used, what was seen to get through (3.3). */
 static __always_inline void end_jump(struct sock *sk, struct resume *resume)
 {
@@ -285,8 +292,7 @@ static __always_inline void end_jump(struct sock *sk, struct resume *resume)
 		return;
 	}
 	tp->snd_cwnd = in_flight;
-	resume->mark = tp->snd_nxt;
-	resume->half = tp->snd_una + (tp->snd_nxt - tp->snd_una) / 2;
+	begin_lap(tp, resume);
 	resume->phase = RESUME_VALIDATING;
 	note(sk, resume);
 }
@@ -299,26 +305,36 @@ static __always_inline bool is_past(const struct tcp_sock *tp, __u32 mark)
 static __always_inline void send_unvalidated(struct sock *sk, struct resume *resume)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	bool is_acked = (__s32)(tp->snd_una - resume->mark) > 0;
 	bool is_over = now_us(tp) - resume->jumped_us > tp->srtt_us >> 3;
 
-	if (is_acked || is_over || tcp_packets_in_flight(tp) >= tp->snd_cwnd)
+	if (is_past(tp, resume->mark + 1) || is_over || tcp_packets_in_flight(tp) >= tp->snd_cwnd)
 		end_jump(sk, resume);
 }
 
-/* Slow start (3.4), once half of what is to be validated has come back, and no queue with it. */
+/* Slow start (3.4), in the second half of each lap. The first is the jump, the second shows what it let grow. */
 static __always_inline void validate(struct sock *sk, struct resume *resume, __u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u32 most = max(min(resume->share, tp->snd_cwnd_clamp), tp->snd_cwnd);
 	bool is_free = resume->rtt_us <= with_queue_us(resume->least_rtt_us, GROWN_SHIFT);
 
-	if (is_free && is_past(tp, resume->half) && tcp_is_cwnd_limited(sk))
+	if (is_free && is_past(tp, resume->late) && tcp_is_cwnd_limited(sk))
 		tp->snd_cwnd = min(tp->snd_cwnd + acked, most);
 	if (!is_past(tp, resume->mark))
 		return;
+	if (is_free && tp->snd_cwnd < most && resume->lap < LAPS) {
+		begin_lap(tp, resume);
+		return;
+	}
 	tp->snd_ssthresh = is_free ? most : tp->snd_cwnd;
 	become_normal(sk, resume, RESUME_VALIDATED);
+}
+
+/* PipeSize is what gets through of the jump, not of what is sent after that. */
+static __always_inline void count(struct resume *resume, __u32 acked)
+{
+	if (resume->lap < LAPS)
+		resume->pipe += acked;
 }
 
 /* One sender: who shares the jump retreats with the first that has to. */
@@ -327,7 +343,7 @@ static __always_inline void follow_the_jump(struct sock *sk, struct resume *resu
 	struct memory *memory = memory_at(sk, resume->place, resume->memory_ns);
 	__u8 state = ca_state(sk);
 
-	resume->pipe += acked;
+	count(resume, acked);
 	if (state == TCP_CA_Recovery || state == TCP_CA_CWR || (memory && memory->retreats) || !is_same_path(resume))
 		retreat(sk, resume, memory);
 	else if (resume->phase == RESUME_UNVALIDATED)
@@ -343,7 +359,7 @@ static __always_inline void mend(struct sock *sk, struct resume *resume, __u32 a
 	__u32 lost = tp->lost - resume->lost;
 	__u8 state = ca_state(sk);
 
-	resume->pipe += acked;
+	count(resume, acked);
 	if (!is_past(tp, resume->mark) || state == TCP_CA_Recovery || state == TCP_CA_CWR)
 		return;
 	resume->pipe = min(resume->pipe, resume->through > lost ? resume->through - lost : 0);
@@ -365,12 +381,12 @@ static __always_inline void time_out(struct sock *sk, struct resume *resume)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (!has_jumped(resume)) {
+	if (has_jumped(resume)) {
+		tp->snd_ssthresh = share_of(resume->pipe, 1, 2);
+		become_normal(sk, resume, RESUME_TIMED_OUT);
+	} else {
 		give_up(sk, resume);
-		return;
 	}
-	tp->snd_ssthresh = share_of(resume->pipe, 1, 2);
-	become_normal(sk, resume, RESUME_TIMED_OUT);
 }
 
 static __always_inline void step(struct sock *sk, struct resume *resume, __u32 acked)
