@@ -23,9 +23,10 @@ import msgspec
 from bench.report import Row, Target, publish
 from howdah.archive import Archive
 from howdah.archive.ingest import entry
+from howdah.archive.layout import FILE
 from howdah.archive.paths import copies
 from howdah.archive.runs import Runs
-from howdah.archive.store import FILE, Store
+from howdah.archive.store import Store
 from howdah.archive.upkeep import collect
 from howdah.profiles.profile import Profile, profiles
 from howdah.values.link import symmetric

@@ -23,8 +23,9 @@ from howdah.archive import columns as columns_table
 from howdah.archive.columns import Column, row
 from howdah.archive.ingest import batches, entry
 from howdah.archive.ingest import record as readable
+from howdah.archive.layout import FILE
 from howdah.archive.samples import columns, unpack
-from howdah.archive.store import FILE, Selection, Store
+from howdah.archive.store import Selection, Store
 from howdah.archive.traces import Trace
 from howdah.archive.upkeep import collect, prune
 from howdah.values.link import symmetric

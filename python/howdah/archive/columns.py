@@ -8,7 +8,6 @@ several round-trip times lie on one path. Where the queues of a sweep follow the
 path. A dumbbell's link is a path of its own, because others may have been on it.
 """
 
-from hashlib import blake2s
 from typing import Any, NamedTuple
 
 import msgspec
@@ -195,6 +194,8 @@ def _direction_in_words(direction: Direction) -> str:
     if direction.jitter_ns:
         words.append(f"jitter {direction.jitter_ns / 1e6:g} ms")
     if direction.changes:
+        from hashlib import blake2s  # noqa: PLC0415, few labs have any
+
         schedule = msgspec.json.encode(direction.changes)
         words.append(f"changes {blake2s(schedule, digest_size=3).hexdigest()}")
     return ", ".join(words)

@@ -14,6 +14,8 @@ from howdah.archive.columns import COLUMNS, NAMES, row
 from howdah.archive.samples import pack
 from howdah.values.record import loads
 
+FILE = "runs.sqlite"
+
 LAYOUT = 4000 + len(COLUMNS)
 _BESIDE_PARQUET = 2
 _INDEXED = 4000
