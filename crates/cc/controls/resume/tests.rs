@@ -113,7 +113,7 @@ fn a_jump_is_spaced_over_a_round_trip() {
     run.run_until(102 * MS);
     let per_s = run.control.pacing_per_s().unwrap();
     assert!((per_s / (f64::from(BDP / 2) / 0.1) - 1.0).abs() < 0.01, "{per_s}");
-    run.run_until(400 * MS);
+    run.run_until(450 * MS);
     assert_eq!(run.control.pacing_per_s(), None);
 }
 
@@ -305,7 +305,7 @@ fn the_streams_of_one_sender_retreat_together() {
     assert_eq!(told.acked(1, 10, 10), Phase::Normal(Why::Retreated));
 }
 
-/// The jump fits exactly. What its second half let grow does not, and nothing more is sent.
+/// The jump fits exactly. What its second half let grow does not. Then CUBIC goes on, with what it grows in a round trip.
 #[test]
 fn on_a_path_that_has_halved_it_sends_half_of_it_too_much() {
     for queue_segments in [BDP / 4, BDP / 16] {
@@ -313,8 +313,8 @@ fn on_a_path_that_has_halved_it_sends_half_of_it_too_much() {
         half.queue_segments = Some(queue_segments.into());
         let mut run = over(half, Some(SAVED));
         run.run_until(1_500 * MS);
-        let too_much = u64::from((BDP / 4).saturating_sub(queue_segments));
-        assert!(run.lost() <= too_much + 100, "{}", run.lost());
+        let too_much = u64::from((BDP / 4).saturating_sub(queue_segments) + BDP / 20);
+        assert!(run.lost() <= too_much, "{}", run.lost());
     }
 }
 
